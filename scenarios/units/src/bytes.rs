@@ -1,0 +1,101 @@
+//! [`Bytes`], a size, and [`Growth`], a size per hour.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::{Error, split, spelled};
+
+const EXAMPLE: &str = "64MiB";
+const GROWTH_EXAMPLE: &str = "1MiB/h";
+const UNITS: [(&str, u64); 4] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
+const KNOWN: &str = "B, KiB, MiB, GiB";
+const MOST: f64 = (1u64 << 50) as f64;
+
+/// A size, written `16B`, `2KiB`, `64MiB` or `1.5GiB`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Bytes(pub u64);
+
+/// A size per hour, written `1MiB/h`: how much memory may grow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Growth {
+    /// Bytes in one hour.
+    pub bytes_per_hour: u64,
+}
+
+impl FromStr for Bytes {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let (number, unit) = split(text, EXAMPLE)?;
+        let Some((_, size)) = UNITS.iter().find(|(name, _)| *name == unit) else {
+            return Err(Error::UnknownUnit {
+                text: text.to_owned(),
+                unit: unit.to_owned(),
+                known: KNOWN,
+                example: EXAMPLE,
+            });
+        };
+        let bytes = number * *size as f64;
+        if bytes > MOST {
+            return Err(Error::TooLarge { text: text.to_owned(), most: "1024 TiB" });
+        }
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked above: 0 to 2^50")]
+        Ok(Self(bytes.round() as u64))
+    }
+}
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (unit, size) in UNITS {
+            if self.0 >= size && self.0.is_multiple_of(size) {
+                return write!(f, "{}{unit}", self.0 / size);
+            }
+        }
+        f.write_str("0B")
+    }
+}
+
+impl FromStr for Growth {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let no_unit = || Error::NoUnit { text: text.to_owned(), example: GROWTH_EXAMPLE };
+        let size = text.trim().strip_suffix("/h").ok_or_else(no_unit)?;
+        Ok(Self { bytes_per_hour: size.parse::<Bytes>()?.0 })
+    }
+}
+
+impl fmt::Display for Growth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/h", Bytes(self.bytes_per_hour))
+    }
+}
+
+spelled!(Bytes, "a size with a unit such as `16B`, `2KiB` or `64MiB`", r"^[0-9.]+(B|KiB|MiB|GiB)$");
+spelled!(Growth, "a size per hour such as `1MiB/h`", r"^[0-9.]+(B|KiB|MiB|GiB)/h$");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// What a size prints is read back as the same size.
+        #[test]
+        fn spelling_round_trips(bytes in 0u64..(1 << 50)) {
+            prop_assert_eq!(Bytes(bytes).to_string().parse::<Bytes>().unwrap(), Bytes(bytes));
+        }
+    }
+
+    #[test]
+    fn errors_say_what_to_write() {
+        let error = |text: &str| text.parse::<Bytes>().unwrap_err().to_string();
+        assert_eq!(error("64"), "`64` has no unit: write for example `64MiB`");
+        assert_eq!(
+            error("64MB"),
+            "`64MB` has the unknown unit `MB`: use one of B, KiB, MiB, GiB, for example `64MiB`"
+        );
+        assert_eq!("1MiB".parse::<Growth>().unwrap_err().to_string(), "`1MiB` has no unit: write for example `1MiB/h`");
+        assert_eq!("1.5KiB/h".parse::<Growth>().unwrap().bytes_per_hour, 1536);
+    }
+}
