@@ -1,1 +1,11 @@
-//! placeholder
+//! The run record, the ledger, the judges, the verdicts and the renderers.
+//!
+//! This crate turns facts into a verdict. It owns the files of a run record (writing and reading them), the ledger that
+//! compares commits with observations, and everything that is said about a run afterwards.
+//!
+//! It must not open a socket, read a clock or start a thread: every time is an argument. A judge reads nothing but a
+//! [`record::Record`], so judging the same record again gives the same bytes.
+
+pub mod budgets;
+pub mod ledger;
+pub mod record;

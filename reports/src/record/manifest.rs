@@ -1,0 +1,123 @@
+//! `manifest.json`: what the run was going to be, written before it starts.
+//!
+//! Owns the types of that file. Nothing in it changes after the start; how the run ended is in `end.json`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::budgets::Budgets;
+
+/// The schema that this build writes and reads.
+pub const SCHEMA: &str = "longhaul.record/v1";
+
+/// What the run was going to be.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Manifest {
+    /// Always [`SCHEMA`].
+    pub schema: String,
+    /// Names the run; also the name of its directory.
+    pub run_id: String,
+    /// The wall-clock time of the run's epoch, RFC 3339.
+    pub started_at: String,
+    /// The scenario's name.
+    pub name: String,
+    /// The question that the scenario answers.
+    pub question: String,
+    /// The scenario as resolved, with every default filled in.
+    pub scenario: serde_json::Value,
+    /// The seed from which load, churn and faults are planned.
+    pub seed: u64,
+    /// The planned length of each phase.
+    pub phases: Phases,
+    /// The limits that decide the verdict.
+    pub budgets: Budgets,
+    /// What produced the run.
+    pub versions: Versions,
+    /// Where it ran.
+    pub machine: Machine,
+    /// What answered the Kubernetes API: `mock`, `local`, `kind` or `kubeconfig`, with details if there are any.
+    pub control_plane: String,
+    /// The system under test.
+    pub subject: Subject,
+    /// How observations were carried: `http`, `log`, `status`, `children` or `none`.
+    pub witness: String,
+    /// SHA-256 of the admission payloads, hexadecimal.
+    pub payload_fingerprint: Option<String>,
+    /// The faults that were planned.
+    pub faults: Vec<PlannedFault>,
+    /// Planned admission reviews a second.
+    pub admission_rate_per_second: Option<f64>,
+    /// Planned object changes a second.
+    pub churn_rate_per_second: Option<f64>,
+    /// The command that repeats the run.
+    pub repeat: String,
+    /// What the harness wants the reader to know about this run.
+    pub notes: Vec<String>,
+}
+
+/// The planned length of each phase.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Phases {
+    /// Load runs, but nothing is judged against latency budgets, in milliseconds.
+    pub warm_up_ms: u64,
+    /// The part that is judged, in milliseconds.
+    pub steady_ms: u64,
+    /// No new load; the subject may catch up, in milliseconds.
+    pub drain_ms: u64,
+}
+
+/// What produced the run.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Versions {
+    /// The version of Longhaul.
+    pub longhaul: String,
+    /// The git revision it was built from.
+    pub git_revision: Option<String>,
+}
+
+/// The machine of the run.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Machine {
+    /// Logical processors that the run could use.
+    pub cores: u32,
+    /// Physical memory, in bytes.
+    pub memory_bytes: u64,
+    /// Name and release of the kernel.
+    pub kernel: String,
+    /// The processor's model name.
+    pub cpu: String,
+}
+
+/// The system under test.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Subject {
+    /// `service`, `command`, `deployment` or `attach`.
+    pub kind: String,
+    /// The program and its arguments; empty if the harness did not start it.
+    pub command: Vec<String>,
+    /// SHA-256 of the program file, hexadecimal.
+    pub digest: Option<String>,
+    /// The bug that was planted on purpose, in calibration runs.
+    pub planted_bug: Option<String>,
+}
+
+/// A fault as planned.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PlannedFault {
+    /// Tells this fault from others of the same name in the run.
+    pub id: String,
+    /// The name in the catalogue of faults.
+    pub name: String,
+    /// When it is to start.
+    pub at_ms: u64,
+    /// How long it is to last; none for a fault that happens once.
+    pub for_ms: Option<u64>,
+    /// What it does to whom, for people.
+    pub detail: String,
+}

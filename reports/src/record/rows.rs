@@ -1,0 +1,537 @@
+//! The rows of the record's files: one interval, one sample, one fault, one anomaly, the end.
+//!
+//! Owns their fields and units. No row judges; counts are facts.
+
+use std::ops::{Add, AddAssign, Sub};
+
+use hdrhistogram::Histogram;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::ledger::{Change, Outcome};
+
+/// The part of the run that a moment belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// Load runs, but latency is not judged yet.
+    WarmUp,
+    /// The part that is judged.
+    Steady,
+    /// No new load; the subject may catch up.
+    Drain,
+}
+
+/// One row of `intervals.jsonl`: what happened since the row before.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Interval {
+    /// Start of the interval.
+    pub start_ms: u64,
+    /// End of the interval.
+    pub end_ms: u64,
+    /// The phase in which it ended.
+    pub phase: Phase,
+    /// Set on the last row of a run that ended by itself; the ledger was finished before it.
+    pub last: bool,
+    /// Outcomes decided in this interval.
+    pub events: EventCounts,
+    /// Objects that exist at the end of the interval.
+    pub live_objects: u64,
+    /// Versions that wait for an observation at the end of the interval.
+    pub pending: u64,
+    /// The ledger's deadline in this interval.
+    pub deadline_ms: u64,
+    /// Lag of observations made in this interval, of commits made while no fault was active.
+    pub lag: Option<Quantiles>,
+    /// Admission load; none if the scenario has none.
+    pub admission: Option<AdmissionRow>,
+    /// Object churn; none if the scenario has none.
+    pub churn: Option<ChurnRow>,
+    /// What came through the witness.
+    pub witness: WitnessRow,
+    /// What the control plane was asked.
+    pub api: ApiRow,
+    /// The ids of the faults that were active at some time of the interval.
+    pub faults_active: Vec<String>,
+}
+
+/// Outcomes of the ledger, counted. In an interval: those decided since the row before.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct EventCounts {
+    /// Versions committed to the control plane, deletions too.
+    pub commits: u64,
+    /// Observations that the witness carried, of any kind.
+    pub observations: u64,
+    /// Versions observed within the deadline.
+    pub observed: u64,
+    /// Versions superseded in time by an observed later version.
+    pub coalesced: u64,
+    /// Versions observed or superseded only after the deadline.
+    pub late: u64,
+    /// Versions of which neither they nor a later version were observed by the end.
+    pub missed: u64,
+    /// Deletions not observed by the end.
+    pub ghost: u64,
+    /// Deletions observed only after the deadline.
+    pub late_ghost: u64,
+    /// Observations of a version observed before.
+    pub duplicate: u64,
+    /// Observations of an older version after a newer one.
+    pub regressed: u64,
+    /// Observations of something never committed.
+    pub phantom: u64,
+    /// Observations of a version after the object's deletion was observed.
+    pub resurrected: u64,
+    /// Objects replaced under the same name whose deletion was never observed.
+    pub identity_swap: u64,
+    /// Versions of objects created and deleted inside one outage of the subject's stream.
+    pub unobservable: u64,
+}
+
+/// A few points of a distribution. A percentile is present only with at least 100 samples beyond it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Quantiles {
+    /// Samples.
+    pub count: u64,
+    /// Median, in microseconds.
+    pub p50_us: Option<u64>,
+    /// 90th percentile, in microseconds.
+    pub p90_us: Option<u64>,
+    /// 99th percentile, in microseconds.
+    pub p99_us: Option<u64>,
+    /// 99.9th percentile, in microseconds.
+    pub p999_us: Option<u64>,
+    /// The largest sample, in microseconds.
+    pub max_us: u64,
+}
+
+/// Admission load of one interval.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct AdmissionRow {
+    /// Reviews that were due.
+    pub planned: u64,
+    /// Reviews that were sent.
+    pub sent: u64,
+    /// Reviews that were due but could not be sent, because too many were under way.
+    pub overflow: u64,
+    /// Answers that allowed.
+    pub allowed: u64,
+    /// Answers that denied.
+    pub denied: u64,
+    /// Answers with an HTTP status other than 200.
+    pub http_error: u64,
+    /// Reviews without an answer in time.
+    pub timeout: u64,
+    /// Reviews for which no connection could be made.
+    pub connect: u64,
+    /// Reviews for which the TLS handshake failed.
+    pub tls: u64,
+    /// Answers that kube-apiserver would have refused.
+    pub invalid_response: u64,
+    /// Valid answers that differ from the right one in verdict or patch.
+    pub wrong_verdicts: u64,
+    /// Those among them that allowed what had to be denied.
+    pub wrong_allows: u64,
+    /// Response time from the planned start, of all outcomes.
+    pub response: Option<Quantiles>,
+    /// Service time from the real start.
+    pub service: Option<Quantiles>,
+    /// How much later than planned requests were started by the generator.
+    pub lateness: Option<Quantiles>,
+    /// Up to 5 error texts.
+    pub examples: Vec<String>,
+}
+
+/// Object churn of one interval.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ChurnRow {
+    /// Changes that were due.
+    pub planned: u64,
+    /// Objects created.
+    pub created: u64,
+    /// Objects updated.
+    pub updated: u64,
+    /// Objects deleted.
+    pub deleted: u64,
+    /// Changes that the control plane refused.
+    pub failed: u64,
+    /// How much later than planned changes were started.
+    pub lateness: Option<Quantiles>,
+    /// Distinct objects since the start of the run.
+    pub objects_total: u64,
+}
+
+/// What came through the witness in one interval.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct WitnessRow {
+    /// Lines, or other units of the witness.
+    pub lines: u64,
+    /// Lines that could not be read as an observation.
+    pub malformed: u64,
+}
+
+/// What the control plane was asked in one interval.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ApiRow {
+    /// Requests of everybody, the harness too.
+    pub requests: u64,
+    /// Requests of the subject.
+    pub subject_requests: u64,
+    /// Watches that the subject opened.
+    pub subject_watches: u64,
+    /// Lists that the subject asked for, one a page.
+    pub subject_lists: u64,
+    /// Watches of the subject that are open at the end of the interval.
+    pub subject_open_watches: u64,
+    /// Milliseconds since the subject's last request, while none of its requests is open; none while one is open.
+    pub subject_idle_ms: Option<u64>,
+    /// Answers 410, as HTTP status or inside a stream, sent to the subject.
+    pub gone_answers: u64,
+    /// Those among them for a resourceVersion that had been refused to the subject before.
+    pub repeated_gone: u64,
+}
+
+/// One row of `samples.jsonl`: resources at one moment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Sample {
+    /// When it was taken.
+    pub t_ms: u64,
+    /// The subject's process tree; none if it was not running or is not on this machine.
+    pub subject: Option<Process>,
+    /// The harness itself.
+    pub harness: Option<Process>,
+    /// The machine.
+    pub machine: MachineRow,
+    /// What taking the sample cost, in microseconds.
+    pub read_cost_us: u64,
+}
+
+/// Resources of a process tree.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Process {
+    /// Processes in the tree.
+    pub processes: u64,
+    /// Resident set, in bytes.
+    pub rss_bytes: u64,
+    /// Proportional set, in bytes; read at most once a minute because it is expensive.
+    pub pss_bytes: Option<u64>,
+    /// Anonymous part of the resident set, in bytes.
+    pub anon_bytes: u64,
+    /// Processor time since the start, in milliseconds.
+    pub cpu_ms: u64,
+    /// Threads.
+    pub threads: u64,
+    /// Open file descriptors by class.
+    pub fds: Fds,
+    /// How often the program was started in this run.
+    pub starts: u32,
+}
+
+/// Open file descriptors by class.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Fds {
+    /// Sockets.
+    pub socket: u64,
+    /// Files and directories.
+    pub file: u64,
+    /// Pipes.
+    pub pipe: u64,
+    /// Everything else: epoll, eventfd, timerfd, …
+    pub other: u64,
+}
+
+/// Pressure on the machine. A field is none where the kernel does not say.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct MachineRow {
+    /// Share of the last 10 s in which some task waited for a processor, in percent.
+    pub psi_cpu_some_pct: Option<f64>,
+    /// Share of the last 10 s in which some task waited for memory, in percent.
+    pub psi_memory_some_pct: Option<f64>,
+    /// Share of the last 10 s in which some task waited for a disk, in percent.
+    pub psi_io_some_pct: Option<f64>,
+    /// Processor time taken by other guests of the host since boot, in milliseconds.
+    pub steal_ms: Option<u64>,
+    /// The load average of one minute.
+    pub load_1m: Option<f64>,
+}
+
+/// What happened to a fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum FaultEvent {
+    /// It is on the schedule.
+    Planned,
+    /// It was switched on.
+    Started,
+    /// It had a real effect; `hits` counts them.
+    Hit,
+    /// It was switched off.
+    Ended,
+    /// A probe before the fault, to prove that things worked.
+    CanaryBefore,
+    /// A probe after the fault, to prove that things work again.
+    CanaryAfter,
+}
+
+/// One row of `faults.jsonl`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FaultRow {
+    /// When it happened.
+    pub t_ms: u64,
+    /// The fault's id in the manifest.
+    pub id: String,
+    /// The name in the catalogue of faults.
+    pub name: String,
+    /// What happened.
+    pub event: FaultEvent,
+    /// Real effects so far.
+    pub hits: u64,
+    /// For a canary: whether it was healthy.
+    pub ok: Option<bool>,
+    /// More for people.
+    pub detail: Option<String>,
+}
+
+/// One row of `anomalies.jsonl`: an outcome that is neither observed nor coalesced.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AnomalyRow {
+    /// When it was decided.
+    pub t_ms: u64,
+    /// What became of the version or observation.
+    pub outcome: Outcome,
+    /// The resource, such as `packages.longhaul.dev`.
+    pub resource: String,
+    /// The object's namespace; empty for cluster-wide objects.
+    pub namespace: String,
+    /// The object's name.
+    pub name: String,
+    /// The object's uid.
+    pub uid: String,
+    /// The version's resourceVersion.
+    pub revision: String,
+    /// The kind of change that made the version.
+    pub change: Change,
+    /// When it was committed, if it was.
+    pub committed_ms: Option<u64>,
+    /// When it, or what superseded it, was observed, if it was.
+    pub observed_ms: Option<u64>,
+    /// What the control plane knows of its delivery: never sent, or sent and when.
+    pub delivery: Option<String>,
+    /// Stream lines round it, capped.
+    #[serde(default)]
+    pub wire: Vec<String>,
+    /// More for people.
+    pub detail: Option<String>,
+}
+
+/// `end.json`: how the run ended. Absent if the harness itself was killed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct End {
+    /// When it ended.
+    pub ended_ms: u64,
+    /// Why it ended.
+    pub reason: EndReason,
+}
+
+/// Why a run ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "kind")]
+pub enum EndReason {
+    /// All phases ran.
+    Completed,
+    /// Somebody stopped the harness.
+    Interrupted {
+        /// The signal's name, such as `SIGINT`.
+        signal: String,
+    },
+    /// The subject was never ready.
+    SubjectNotReady {
+        /// What was waited for.
+        detail: String,
+    },
+    /// The subject ended before the run did.
+    SubjectExited {
+        /// The exit status or signal, for people.
+        status: String,
+        /// Its last words.
+        detail: String,
+    },
+    /// No observation came although commits were made.
+    WitnessSilent {
+        /// What was waited for.
+        detail: String,
+    },
+    /// The harness failed.
+    HarnessError {
+        /// The error with its causes.
+        detail: String,
+    },
+}
+
+/// One row of `commits.jsonl.zst`, written only on request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CommitEvent {
+    /// When it was committed.
+    pub t_ms: u64,
+    /// The order of commits, rising.
+    pub order: u64,
+    /// The resource, such as `packages.longhaul.dev`.
+    pub resource: String,
+    /// The object's namespace; empty for cluster-wide objects.
+    pub namespace: String,
+    /// The object's name.
+    pub name: String,
+    /// The object's uid.
+    pub uid: String,
+    /// The version's resourceVersion.
+    pub revision: String,
+    /// The kind of change.
+    pub change: Change,
+}
+
+/// Samples that must lie beyond a percentile before it is printed.
+pub const SAMPLES_BEYOND: u64 = 100;
+
+impl Quantiles {
+    /// The points of a histogram whose values are microseconds.
+    pub fn of(histogram: &Histogram<u64>) -> Self {
+        let at = |parts_per_thousand: u64| quantile_us(histogram, parts_per_thousand);
+        Self {
+            count: histogram.len(),
+            p50_us: at(500),
+            p90_us: at(900),
+            p99_us: at(990),
+            p999_us: at(999),
+            max_us: if histogram.is_empty() { 0 } else { histogram.max() },
+        }
+    }
+
+    /// The points of a histogram, or none if it is empty.
+    pub fn of_any(histogram: &Histogram<u64>) -> Option<Self> {
+        (!histogram.is_empty()).then(|| Self::of(histogram))
+    }
+}
+
+/// The samples needed before the quantile of so many parts per thousand may be printed.
+pub fn samples_needed(parts_per_thousand: u64) -> u64 {
+    (SAMPLES_BEYOND * 1000).div_ceil(1000 - parts_per_thousand.min(999))
+}
+
+/// A quantile in microseconds, or none if fewer than [`SAMPLES_BEYOND`] samples lie beyond it.
+pub fn quantile_us(histogram: &Histogram<u64>, parts_per_thousand: u64) -> Option<u64> {
+    (histogram.len() >= samples_needed(parts_per_thousand))
+        .then(|| histogram.value_at_quantile(parts_per_thousand as f64 / 1000.0))
+}
+
+impl Fds {
+    /// All of them.
+    pub fn total(self) -> u64 {
+        self.socket + self.file + self.pipe + self.other
+    }
+}
+
+impl AdmissionRow {
+    /// Reviews without a valid answer.
+    pub fn errors(&self) -> u64 {
+        self.http_error + self.timeout + self.connect + self.tls + self.invalid_response
+    }
+}
+
+/// Applies one operation to every count.
+macro_rules! each_count {
+    ($left:expr, $right:expr, $op:expr, $($field:ident),+) => { EventCounts { $($field: $op($left.$field, $right.$field)),+ } };
+}
+
+impl EventCounts {
+    fn zip(self, other: Self, op: impl Fn(u64, u64) -> u64) -> Self {
+        each_count!(
+            self,
+            other,
+            op,
+            commits,
+            observations,
+            observed,
+            coalesced,
+            late,
+            missed,
+            ghost,
+            late_ghost,
+            duplicate,
+            regressed,
+            phantom,
+            resurrected,
+            identity_swap,
+            unobservable
+        )
+    }
+}
+
+impl Add for EventCounts {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        self.zip(other, u64::saturating_add)
+    }
+}
+
+impl AddAssign for EventCounts {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+/// The counts since an earlier reading.
+impl Sub for EventCounts {
+    type Output = Self;
+    fn sub(self, earlier: Self) -> Self {
+        self.zip(earlier, u64::saturating_sub)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A percentile is printed only with at least 100 samples beyond it.
+    #[test]
+    fn percentiles_need_samples_beyond_them() {
+        let mut histogram = Histogram::<u64>::new(3).unwrap();
+        histogram.record_n(500, 9_999).unwrap();
+        assert_eq!((Quantiles::of(&histogram).p90_us, Quantiles::of(&histogram).p99_us), (Some(500), None));
+        histogram.record(900).unwrap();
+        let points = Quantiles::of(&histogram);
+        assert_eq!((points.p99_us, points.p999_us, points.max_us), (Some(500), None, 900));
+        assert_eq!((samples_needed(500), samples_needed(990), samples_needed(999)), (200, 10_000, 100_000));
+    }
+
+    #[test]
+    fn counts_add_and_subtract_every_field() {
+        let all: EventCounts = serde_json::from_value(
+            serde_json::to_value(EventCounts::default())
+                .unwrap()
+                .as_object()
+                .unwrap()
+                .keys()
+                .enumerate()
+                .map(|(i, key)| (key.clone(), serde_json::Value::from(i + 1)))
+                .collect(),
+        )
+        .unwrap();
+        assert_eq!((all + all) - all, all);
+        assert_ne!(all + all, all);
+    }
+}
