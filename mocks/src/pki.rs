@@ -1,0 +1,327 @@
+//! Certificates made on the spot: one authority per run, leaf certificates for the mocks' servers and their clients.
+//!
+//! Owns key generation, the rustls configurations that the mocks and their clients share, and reading a peer's name
+//! from its certificate. It must not touch files: whoever needs a PEM on disk writes it. Every rustls configuration
+//! names its provider (aws-lc-rs), so nothing depends on a process-wide default.
+
+mod subject;
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
+    KeyPair, KeyUsagePurpose, PKCS_ECDSA_P256_SHA256, SigningKey,
+};
+use rustls::crypto::CryptoProvider;
+use rustls::server::WebPkiClientVerifier;
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+
+pub use subject::{Identity, identity};
+
+/// How far before now a certificate starts: containers and virtual machines with a clock that is a little behind are
+/// common, and must not see a certificate from the future.
+const BACKDATED_BY: Duration = Duration::from_hours(1);
+
+/// How long after now a certificate ends: longer than the longest run (a 100-hour soak) with room to look at it after.
+const VALID_FOR: Duration = Duration::from_hours(10 * 24);
+
+/// Why a certificate could not be made, read or used.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A key or certificate could not be made, for example because a name is not a valid SAN.
+    #[error("failed to issue the certificate of `{name}`")]
+    Issue {
+        /// The common name or the SANs asked for.
+        name: String,
+        /// What the certificate library said.
+        #[source]
+        source: rcgen::Error,
+    },
+    /// A PEM text that holds no certificate or key, or a broken one.
+    #[error("failed to read {what} from PEM")]
+    Pem {
+        /// What was looked for.
+        what: &'static str,
+        /// What the PEM reader said.
+        #[source]
+        source: rustls_pki_types::pem::Error,
+    },
+    /// rustls refused the certificate or key.
+    #[error("failed to set up TLS")]
+    Tls(#[from] rustls::Error),
+    /// The authorities for client certificates cannot be used.
+    #[error("failed to set up the check of client certificates")]
+    ClientVerifier(#[from] rustls::server::VerifierBuilderError),
+    /// A certificate that is not the DER of RFC 5280.
+    #[error("failed to read the subject of a certificate: {reason}")]
+    Subject {
+        /// What was wrong with it.
+        reason: &'static str,
+    },
+}
+
+/// A certificate authority that lives as long as the run. Its key never leaves memory.
+pub struct Authority {
+    issuer: CertifiedIssuer<'static, KeyPair>,
+    ca_pem: String,
+}
+
+/// A leaf certificate and its private key, both PEM.
+#[derive(Clone)]
+pub struct Pair {
+    /// The certificate, without its authority.
+    pub certificate_pem: String,
+    /// The private key, PKCS #8.
+    pub key_pem: String,
+}
+
+impl Authority {
+    /// Makes a new authority with a fresh P-256 key, valid from an hour ago for ten days.
+    pub fn generate(common_name: &str) -> Result<Self, Error> {
+        let issue = |source| Error::Issue { name: common_name.to_owned(), source };
+        let mut params = CertificateParams::default();
+        set_validity(&mut params);
+        params.distinguished_name = DistinguishedName::new();
+        params.distinguished_name.push(DnType::CommonName, common_name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        params.key_usages =
+            vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
+        let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(issue)?;
+        let issuer = CertifiedIssuer::self_signed(params, key).map_err(issue)?;
+        let ca_pem = issuer.pem();
+        Ok(Self { issuer, ca_pem })
+    }
+
+    /// The authority's own certificate.
+    pub fn ca_pem(&self) -> &str {
+        &self.ca_pem
+    }
+
+    /// A server certificate for these DNS names and IP addresses; the first one is its common name too.
+    pub fn server(&self, names: &[&str]) -> Result<Pair, Error> {
+        let sans: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let shown = names.join(", ");
+        let mut params = CertificateParams::new(sans).map_err(|source| Error::Issue { name: shown.clone(), source })?;
+        params.distinguished_name = DistinguishedName::new();
+        if let Some(first) = names.first() {
+            params.distinguished_name.push(DnType::CommonName, *first);
+        }
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        self.issue(params, &shown)
+    }
+
+    /// A client certificate in Kubernetes' reading: the common name is the user, the organisations are the groups
+    /// (Kubernetes documentation, "Authenticating", X.509 client certificates).
+    pub fn client(&self, common_name: &str, organisations: &[&str]) -> Result<Pair, Error> {
+        let mut params = CertificateParams::default();
+        params.distinguished_name = DistinguishedName::new();
+        params.distinguished_name.push(DnType::CommonName, common_name);
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        let pair = self.issue(params, common_name)?;
+        if organisations.is_empty() {
+            return Ok(pair);
+        }
+        let plain = CertificateDer::from_pem_slice(pair.certificate_pem.as_bytes())
+            .map_err(|source| Error::Pem { what: "a certificate", source })?;
+        let name = subject::encode(common_name, organisations);
+        let sign = |tbs: &[u8]| {
+            self.issuer.key().sign(tbs).map_err(|source| Error::Issue { name: common_name.to_owned(), source })
+        };
+        let der = subject::replace(&plain, &name, sign)?;
+        Ok(Pair { certificate_pem: to_pem("CERTIFICATE", &der), key_pem: pair.key_pem })
+    }
+
+    fn issue(&self, mut params: CertificateParams, name: &str) -> Result<Pair, Error> {
+        let failed = |source| Error::Issue { name: name.to_owned(), source };
+        set_validity(&mut params);
+        params.use_authority_key_identifier_extension = true;
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(failed)?;
+        let certificate = params.signed_by(&key, &self.issuer).map_err(failed)?;
+        Ok(Pair { certificate_pem: certificate.pem(), key_pem: key.serialize_pem() })
+    }
+}
+
+impl Pair {
+    fn chain(&self) -> Result<Vec<CertificateDer<'static>>, Error> {
+        certificates(&self.certificate_pem)
+    }
+
+    fn key(&self) -> Result<PrivateKeyDer<'static>, Error> {
+        PrivateKeyDer::from_pem_slice(self.key_pem.as_bytes())
+            .map_err(|source| Error::Pem { what: "a private key", source })
+    }
+}
+
+impl std::fmt::Debug for Pair {
+    /// Shows no key: a `Debug` line of a configuration ends up in logs.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pair").field("certificate_pem", &self.certificate_pem).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Authority {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Authority").field("ca_pem", &self.ca_pem).finish_non_exhaustive()
+    }
+}
+
+/// A server configuration that offers HTTP/2 and HTTP/1.1 by ALPN. With `clients_ca_pem` a client certificate from that
+/// authority is checked when one is offered; a client without one is let in, because bearer tokens are the other
+/// way to say who one is.
+pub fn server_config(pair: &Pair, clients_ca_pem: Option<&str>) -> Result<Arc<ServerConfig>, Error> {
+    let builder = ServerConfig::builder_with_provider(provider()).with_safe_default_protocol_versions()?;
+    let builder = match clients_ca_pem {
+        None => builder.with_no_client_auth(),
+        Some(ca_pem) => {
+            let roots = Arc::new(roots(ca_pem)?);
+            let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider()).allow_unauthenticated();
+            builder.with_client_cert_verifier(verifier.build()?)
+        }
+    };
+    let mut config = builder.with_single_cert(pair.chain()?, pair.key()?)?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}
+
+/// A client configuration that trusts `ca_pem` only, shows `pair` when the server asks, and offers `alpn` (most wanted
+/// first, for example `["h2"]`; empty offers nothing).
+pub fn client_config(ca_pem: &str, pair: Option<&Pair>, alpn: &[&str]) -> Result<Arc<ClientConfig>, Error> {
+    let builder = ClientConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots(ca_pem)?);
+    let mut config = match pair {
+        None => builder.with_no_client_auth(),
+        Some(pair) => builder.with_client_auth_cert(pair.chain()?, pair.key()?)?,
+    };
+    config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
+    Ok(Arc::new(config))
+}
+
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(rustls::crypto::aws_lc_rs::default_provider())
+}
+
+fn roots(ca_pem: &str) -> Result<RootCertStore, Error> {
+    let mut store = RootCertStore::empty();
+    for certificate in certificates(ca_pem)? {
+        store.add(certificate)?;
+    }
+    Ok(store)
+}
+
+fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, Error> {
+    CertificateDer::pem_slice_iter(pem.as_bytes())
+        .collect::<Result<_, _>>()
+        .map_err(|source| Error::Pem { what: "a certificate", source })
+}
+
+/// RFC 7468: base64 in lines of 64 between the two labels.
+fn to_pem(label: &str, der: &[u8]) -> String {
+    let text = BASE64.encode(der);
+    let mut pem = format!("-----BEGIN {label}-----\n");
+    for line in text.as_bytes().chunks(64) {
+        pem.extend(line.iter().map(|&byte| char::from(byte)));
+        pem.push('\n');
+    }
+    pem + "-----END " + label + "-----\n"
+}
+
+fn set_validity(params: &mut CertificateParams) {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let epoch = rcgen::date_time_ymd(1970, 1, 1);
+    params.not_before = epoch + now.saturating_sub(BACKDATED_BY);
+    params.not_after = epoch + now + VALID_FOR;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+
+    use rustls::{ClientConnection, ServerConnection};
+
+    use super::*;
+
+    /// One handshake and one byte each way, in memory; returns the client's identity as the server saw it.
+    fn handshake(server: Arc<ServerConfig>, client: Arc<ClientConfig>, name: &str) -> Result<Option<Identity>, String> {
+        let name = rustls_pki_types::ServerName::try_from(name.to_owned()).unwrap();
+        let mut server = ServerConnection::new(server).unwrap();
+        let mut client = ClientConnection::new(client, name).unwrap();
+        client.writer().write_all(b"x").unwrap();
+        for _ in 0..10 {
+            let mut wire = Vec::new();
+            while client.wants_write() {
+                client.write_tls(&mut wire).unwrap();
+            }
+            server.read_tls(&mut wire.as_slice()).unwrap();
+            server.process_new_packets().map_err(|e| format!("server: {e}"))?;
+            let mut wire = Vec::new();
+            while server.wants_write() {
+                server.write_tls(&mut wire).unwrap();
+            }
+            client.read_tls(&mut wire.as_slice()).unwrap();
+            client.process_new_packets().map_err(|e| format!("client: {e}"))?;
+        }
+        let mut got = [0];
+        server.reader().read_exact(&mut got).map_err(|e| e.to_string())?;
+        assert_eq!(client.alpn_protocol(), Some(b"h2".as_slice()));
+        Ok(server.peer_certificates().map(|chain| identity(&chain[0]).unwrap()))
+    }
+
+    #[test]
+    fn a_client_is_known_by_name_and_groups() {
+        let authority = Authority::generate("test authority").unwrap();
+        let pair = authority.server(&["localhost", "127.0.0.1", "::1"]).unwrap();
+        let server = server_config(&pair, Some(authority.ca_pem())).unwrap();
+        for groups in [&[][..], &["system:masters"], &["a", "b", "system:authenticated"]] {
+            let user = authority.client("jane", groups).unwrap();
+            let client = client_config(authority.ca_pem(), Some(&user), &["h2", "http/1.1"]).unwrap();
+            for name in ["localhost", "127.0.0.1", "::1"] {
+                let seen = handshake(server.clone(), client.clone(), name).unwrap().unwrap();
+                assert_eq!(seen.common_name, "jane");
+                assert_eq!(seen.organisations, groups);
+            }
+        }
+    }
+
+    #[test]
+    fn client_certificates_are_optional_but_checked() {
+        let authority = Authority::generate("ours").unwrap();
+        let stranger = Authority::generate("theirs").unwrap();
+        let server = server_config(&authority.server(&["localhost"]).unwrap(), Some(authority.ca_pem())).unwrap();
+        let anonymous = client_config(authority.ca_pem(), None, &["h2"]).unwrap();
+        assert!(handshake(server.clone(), anonymous, "localhost").unwrap().is_none());
+
+        let forged = stranger.client("jane", &["system:masters"]).unwrap();
+        let forged = client_config(authority.ca_pem(), Some(&forged), &["h2"]).unwrap();
+        let refused = handshake(server.clone(), forged, "localhost").unwrap_err();
+        assert!(refused.starts_with("server: "), "{refused}");
+
+        let wrong_name = client_config(authority.ca_pem(), None, &["h2"]).unwrap();
+        let refused = handshake(server.clone(), wrong_name, "example.org").unwrap_err();
+        assert!(refused.starts_with("client: "), "{refused}");
+
+        let distrusting = client_config(stranger.ca_pem(), None, &["h2"]).unwrap();
+        let refused = handshake(server, distrusting, "localhost").unwrap_err();
+        assert!(refused.starts_with("client: "), "{refused}");
+    }
+
+    #[test]
+    fn a_debug_line_shows_no_key() {
+        let pair = Authority::generate("ours").unwrap().server(&["localhost"]).unwrap();
+        assert!(pair.key_pem.contains("PRIVATE KEY"));
+        assert!(!format!("{pair:?}").contains("PRIVATE KEY"));
+    }
+
+    #[test]
+    fn a_broken_pem_is_an_error_that_says_what_was_looked_for() {
+        let broken = Pair { certificate_pem: String::new(), key_pem: "nonsense".to_owned() };
+        let error = server_config(&broken, None).unwrap_err();
+        assert_eq!(error.to_string(), "failed to read a private key from PEM");
+    }
+}
