@@ -1,2 +1,54 @@
-//! x
-fn main() {}
+//! Developer commands. Thin on purpose: each builds what it needs with cargo and then runs it, so that this program
+//! itself builds in seconds and knows nothing of the harness.
+
+mod cargo;
+mod check;
+mod soak;
+mod test;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// What went wrong in xtask itself. 1 and 2 are verdicts of `longhaul`, 64 is a bad scenario file.
+const EXIT_XTASK_FAILED: u8 = 70;
+
+/// Developer commands of Longhaul.
+#[derive(Parser)]
+#[command(name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Build in release mode and run a soak: the scenario `smoke` unless another is named. Exit 0 pass, 1 fail, 2 inconclusive or invalid.
+    Soak(soak::Arguments),
+    /// Run all tests.
+    Test(test::Arguments),
+    /// Run the full gate: format, lints, tests, documentation, dependency policy, generated files.
+    Check,
+    /// Build in release mode and run any `longhaul` command, for example `cargo xtask longhaul mock kube`.
+    Longhaul {
+        /// Arguments for `longhaul`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Soak(arguments) => soak::soak(arguments),
+        Command::Test(arguments) => test::test(&arguments),
+        Command::Check => check::check(),
+        Command::Longhaul { arguments } => soak::longhaul(&arguments),
+    };
+    match result {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::from(EXIT_XTASK_FAILED)
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Running cargo and the programs that it builds.
+
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, Result, bail};
+
+/// The programs that a soak runs.
+const RELEASE: [&str; 5] = ["build", "--release", "--package=scenarios", "--package=service", "--bins"];
+/// The service with planted bugs. Its own program name keeps it from ever replacing the clean one.
+const PLANTED: [&str; 4] =
+    ["build", "--package=service", "--features=planted-bugs", "--bin=longhaul-service-planted"];
+
+/// The cargo that runs this program.
+pub(crate) fn cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root());
+    command
+}
+
+/// The root of the workspace.
+pub(crate) fn root() -> PathBuf {
+    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    here.parent().map_or(here.clone(), PathBuf::from)
+}
+
+/// Runs a command and fails with its name unless it exits with 0.
+pub(crate) fn run(command: &mut Command) -> Result<()> {
+    let shown = shown(command);
+    let status = command.status().with_context(|| format!("failed to start `{shown}`"))?;
+    if !status.success() {
+        bail!("`{shown}` failed ({status})");
+    }
+    Ok(())
+}
+
+/// A command as one would type it.
+pub(crate) fn shown(command: &Command) -> String {
+    let program = command.get_program().to_string_lossy();
+    let program = program.rsplit('/').next().unwrap_or_default().to_owned();
+    let arguments = command.get_args().map(|argument| argument.to_string_lossy().into_owned());
+    std::iter::once(program).chain(arguments).collect::<Vec<_>>().join(" ")
+}
+
+/// Where cargo puts what it builds.
+pub(crate) fn target() -> PathBuf {
+    match std::env::var_os("CARGO_TARGET_DIR") {
+        Some(directory) => root().join(directory),
+        None => root().join("target"),
+    }
+}
+
+/// Builds `longhaul` and the service in release mode.
+pub(crate) fn build_release() -> Result<()> {
+    run(cargo().args(RELEASE))
+}
+
+/// Builds the service with planted bugs.
+pub(crate) fn build_planted(release: bool) -> Result<()> {
+    run(cargo().args(PLANTED).args(release.then_some("--release")))
+}
+
+/// Turns the status of a program that took over into our own exit code.
+pub(crate) fn exit_code(status: std::process::ExitStatus) -> ExitCode {
+    // A program that a signal ended has no code; 2 is "invalid", which is what such a run is.
+    ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(2))
+}

@@ -1,0 +1,45 @@
+//! `cargo xtask check`: the full gate, cheapest step first. It is what continuous integration runs.
+
+use std::process::{Command, ExitCode, Stdio};
+
+use anyhow::Result;
+
+use crate::cargo::{cargo, run, shown};
+use crate::test;
+
+/// Runs every step and stops at the first that fails.
+pub(crate) fn check() -> Result<ExitCode> {
+    step("format", cargo().args(["fmt", "--all", "--check"]))?;
+    optional("dependency policy", "deny", cargo().args(["deny", "check", "bans", "licenses", "sources"]))?;
+    optional("unused dependencies", "machete", &mut cargo_args(&["machete"]))?;
+    step("lints", cargo().args(["clippy", "--workspace", "--all-targets", "--", "--deny=warnings"]))?;
+    let planted = ["clippy", "--package=service", "--all-targets", "--features=planted-bugs", "--", "--deny=warnings"];
+    step("lints with planted bugs", cargo().args(planted))?;
+    let docs = ["doc", "--workspace", "--no-deps", "--document-private-items", "--quiet"];
+    step("documentation", cargo().args(docs).env("RUSTDOCFLAGS", "--deny=warnings"))?;
+    eprintln!("check: tests (they also compare generated files with what is checked in)");
+    test::test(&test::Arguments::default())?;
+    eprintln!("check: all green");
+    Ok(ExitCode::SUCCESS)
+}
+
+fn cargo_args(arguments: &[&str]) -> Command {
+    let mut command = cargo();
+    command.args(arguments);
+    command
+}
+
+fn step(name: &str, command: &mut Command) -> Result<()> {
+    eprintln!("check: {name}: {}", shown(command));
+    run(command)
+}
+
+/// A step whose tool not everybody has. Its absence is said, never counted as passed.
+fn optional(name: &str, tool: &str, command: &mut Command) -> Result<()> {
+    let probe = cargo().args([tool, "--version"]).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    if probe.is_ok_and(|status| status.success()) {
+        return step(name, command);
+    }
+    eprintln!("check: {name}: skipped: needs cargo-{tool}");
+    Ok(())
+}
