@@ -1,15 +1,14 @@
 //! Running cargo and the programs that it builds.
 
 use std::path::PathBuf;
-use std::process::{Command, ExitCode};
+use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
 /// The programs that a soak runs.
 const RELEASE: [&str; 5] = ["build", "--release", "--package=scenarios", "--package=service", "--bins"];
 /// The service with planted bugs. Its own program name keeps it from ever replacing the clean one.
-const PLANTED: [&str; 4] =
-    ["build", "--package=service", "--features=planted-bugs", "--bin=longhaul-service-planted"];
+const PLANTED: [&str; 4] = ["build", "--package=service", "--features=planted-bugs", "--bin=longhaul-service-planted"];
 
 /// The cargo that runs this program.
 pub(crate) fn cargo() -> Command {
@@ -58,10 +57,4 @@ pub(crate) fn build_release() -> Result<()> {
 /// Builds the service with planted bugs.
 pub(crate) fn build_planted(release: bool) -> Result<()> {
     run(cargo().args(PLANTED).args(release.then_some("--release")))
-}
-
-/// Turns the status of a program that took over into our own exit code.
-pub(crate) fn exit_code(status: std::process::ExitStatus) -> ExitCode {
-    // A program that a signal ended has no code; 2 is "invalid", which is what such a run is.
-    ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(2))
 }

@@ -1,5 +1,6 @@
 //! `cargo xtask soak` and `cargo xtask longhaul`: build, then hand over to `longhaul`.
 
+use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result};
@@ -35,23 +36,11 @@ pub(crate) fn longhaul(arguments: &[String]) -> Result<ExitCode> {
     hand_over(arguments)
 }
 
-/// Runs `longhaul` in the caller's own folder, so that paths on the command line mean what they say.
+/// Becomes `longhaul`, in the caller's own folder, so that paths on the command line mean what they say.
 ///
-/// The terminal sends Ctrl-C to both processes. This one ignores nothing: it waits, because `longhaul` ends the run in
-/// order and its verdict is the exit code.
+/// Nothing stays between the terminal and the run: Ctrl-C reaches `longhaul` alone and its verdict is the exit code.
 fn hand_over(arguments: &[String]) -> Result<ExitCode> {
     let program = cargo::target().join("release/longhaul");
-    let mut command = Command::new(&program);
-    command.args(arguments);
-    #[cfg(unix)]
-    {
-        use std::os::unix::process::CommandExt;
-        // On Unix `longhaul` takes this process over: signals reach it directly and nothing stays between.
-        Err(command.exec()).with_context(|| format!("failed to start {}", program.display()))
-    }
-    #[cfg(not(unix))]
-    {
-        let status = command.status().with_context(|| format!("failed to start {}", program.display()))?;
-        Ok(cargo::exit_code(status))
-    }
+    let error = Command::new(&program).args(arguments).exec();
+    Err(error).with_context(|| format!("failed to start {}", program.display()))
 }
