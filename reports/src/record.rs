@@ -6,11 +6,116 @@
 //!
 //! All times `*_ms` are milliseconds since the run's epoch, all `*_us` are lengths in microseconds.
 
-mod manifest;
-mod rows;
+use std::io;
+use std::path::PathBuf;
 
+mod latency;
+mod manifest;
+mod reader;
+mod rows;
+mod writer;
+
+pub use latency::{Latency, RESPONSE_TAGS, Slice, tag};
 pub use manifest::{Machine, Manifest, Phases, PlannedFault, SCHEMA, Subject, Versions};
+pub use reader::Record;
 pub use rows::{
     AdmissionRow, AnomalyRow, ApiRow, ChurnRow, CommitEvent, End, EndReason, EventCounts, FaultEvent, FaultRow, Fds,
-    Interval, MachineRow, Phase, Process, Quantiles, Sample, WitnessRow,
+    Interval, MachineRow, Phase, Process, Quantiles, SAMPLES_BEYOND, Sample, WitnessRow, quantile_us, samples_needed,
 };
+pub use writer::{ANOMALY_ROWS_PER_OUTCOME, Writer};
+
+/// The files of a record.
+pub mod file {
+    /// See [`super::Manifest`].
+    pub const MANIFEST: &str = "manifest.json";
+    /// See [`super::Interval`].
+    pub const INTERVALS: &str = "intervals.jsonl";
+    /// See [`super::Sample`].
+    pub const SAMPLES: &str = "samples.jsonl";
+    /// See [`super::Latency`].
+    pub const LATENCY: &str = "latency.hlog";
+    /// See [`super::FaultRow`].
+    pub const FAULTS: &str = "faults.jsonl";
+    /// See [`super::AnomalyRow`].
+    pub const ANOMALIES: &str = "anomalies.jsonl";
+    /// See [`super::CommitEvent`].
+    pub const COMMITS: &str = "commits.jsonl.zst";
+    /// See [`super::End`].
+    pub const END: &str = "end.json";
+    /// The verdict for programs, see [`crate::render`].
+    pub const VERDICT: &str = "verdict.json";
+    /// The report for people.
+    pub const HTML: &str = "report.html";
+    /// The report for pull requests.
+    pub const MARKDOWN: &str = "report.md";
+    /// The report for CI systems.
+    pub const JUNIT: &str = "junit.xml";
+}
+
+/// Why a record could not be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file could not be written or read.
+    #[error("{action} {}", path.display())]
+    Io {
+        /// What was being done: `write`, `read`, `create`.
+        action: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// A row could not be turned into JSON.
+    #[error("write a row of {}", path.display())]
+    Encode {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// A histogram could not be encoded.
+    #[error("write a histogram to {}: {reason}", path.display())]
+    Histogram {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        reason: String,
+    },
+    /// There is no run record here.
+    #[error("find a run record in {}: it has no {}", path.display(), file::MANIFEST)]
+    NotARecord {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The record was written by a build that is older or newer.
+    #[error("read {}: it has the schema `{found}`, this build reads `{SCHEMA}`; use the build that wrote it", path.display())]
+    Schema {
+        /// The manifest.
+        path: PathBuf,
+        /// What it says.
+        found: String,
+    },
+    /// A line that is not the last one is not a row.
+    #[error("read line {line} of {}", path.display())]
+    Row {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// Why not.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// A line of the histogram log that is not the last one is damaged.
+    #[error("read line {line} of {}: {reason}", path.display())]
+    HistogramRow {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// Why not.
+        reason: String,
+    },
+}

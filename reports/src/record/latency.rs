@@ -1,0 +1,262 @@
+//! `latency.hlog`: histograms in the standard interval log format of HdrHistogram, so that any tool that knows it reads it.
+//!
+//! Owns the tags, writing a line and reading the file into bounded memory: totals for each tag and phase, and a few
+//! hundred slices for charts. A run of 100 hours has tens of thousands of lines; they are never all held at once.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use base64::Engine as _;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::interval_log::{
+    IntervalLogHistogram, IntervalLogIterator, IntervalLogWriterBuilder, LogEntry, Tag,
+};
+use hdrhistogram::serialization::{Deserializer, V2DeflateSerializer};
+
+use super::writer::io_error;
+use super::{Error, Phase, Quantiles};
+
+/// The tags of `latency.hlog`. All values are microseconds.
+pub mod tag {
+    /// Response time from the planned start of reviews that were allowed.
+    pub const RESPONSE_ALLOWED: &str = "response.allowed";
+    /// Response time from the planned start of reviews that were denied.
+    pub const RESPONSE_DENIED: &str = "response.denied";
+    /// Response time from the planned start of reviews without a valid answer.
+    pub const RESPONSE_ERROR: &str = "response.error";
+    /// Service time from the real start of all reviews.
+    pub const SERVICE: &str = "service";
+    /// How late the generator started reviews.
+    pub const LATENESS: &str = "lateness";
+    /// How late the generator started object changes.
+    pub const CHURN_LATENESS: &str = "churn.lateness";
+    /// From commit to observation, of commits made while no fault was active.
+    pub const LAG: &str = "lag";
+    /// From commit to observation, of commits made while a fault was active.
+    pub const LAG_FAULTED: &str = "lag.faulted";
+    /// From commit to the observation that made up for it, of late versions.
+    pub const HEAL: &str = "heal";
+    /// Not in the file: the sum of the three `response.*` tags.
+    pub const RESPONSE: &str = "response";
+}
+
+/// The tags that add up to [`tag::RESPONSE`].
+pub const RESPONSE_TAGS: [&str; 3] = [tag::RESPONSE_ALLOWED, tag::RESPONSE_DENIED, tag::RESPONSE_ERROR];
+
+/// Slices over the whole run: enough for a chart that is a thousand pixels wide.
+const SLICES: u64 = 240;
+/// A line of the log: far above what three significant digits over the whole range can need.
+const LINE_BYTES_MAX: u64 = 4 << 20;
+/// Tags in one file; more means a damaged file.
+const TAGS_MAX: usize = 64;
+
+/// All latencies of a run: totals, and slices for charts.
+#[derive(Debug, Default)]
+pub struct Latency {
+    totals: BTreeMap<(String, Phase), Histogram<u64>>,
+    slices: BTreeMap<String, Vec<Slice>>,
+}
+
+/// A stretch of the run and its distribution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slice {
+    /// Start of the stretch.
+    pub start_ms: u64,
+    /// End of the stretch.
+    pub end_ms: u64,
+    /// Its distribution.
+    pub quantiles: Quantiles,
+}
+
+/// What the file must be laid over to be read: which phase a moment belongs to, and how long the run was.
+pub(super) struct Frame<'a> {
+    pub phase_at: &'a dyn Fn(u64) -> Phase,
+    pub length_ms: u64,
+}
+
+pub(super) struct HistogramLog {
+    path: PathBuf,
+    out: BufWriter<File>,
+    serializer: V2DeflateSerializer,
+}
+
+struct OpenSlice {
+    index: u64,
+    start_ms: u64,
+    end_ms: u64,
+    histogram: Histogram<u64>,
+}
+
+impl Latency {
+    /// All samples of a tag in one phase.
+    pub fn in_phase(&self, tag: &str, phase: Phase) -> Option<&Histogram<u64>> {
+        self.totals.get(&(tag.to_owned(), phase))
+    }
+
+    /// All samples of a tag in the whole run.
+    pub fn whole(&self, tag: &str) -> Option<Histogram<u64>> {
+        let mut sum: Option<Histogram<u64>> = None;
+        for phase in [Phase::WarmUp, Phase::Steady, Phase::Drain] {
+            if let Some(part) = self.in_phase(tag, phase) {
+                match &mut sum {
+                    Some(sum) => merge(sum, part),
+                    None => sum = Some(growing(part)),
+                }
+            }
+        }
+        sum
+    }
+
+    /// A tag over time, in at most a few hundred slices.
+    pub fn slices(&self, tag: &str) -> &[Slice] {
+        self.slices.get(tag).map_or(&[], Vec::as_slice)
+    }
+
+    /// Reads the file. A torn last line is noted and left out.
+    pub(super) fn read(path: &Path, frame: &Frame<'_>, notes: &mut Vec<String>) -> Result<Self, Error> {
+        let mut latency = Self::default();
+        let mut open: BTreeMap<String, OpenSlice> = BTreeMap::new();
+        let width_ms = (frame.length_ms / SLICES).max(1);
+        let mut input = BufReader::new(File::open(path).map_err(io_error("read", path))?);
+        let mut line = Vec::new();
+        for number in 1.. {
+            line.clear();
+            (&mut input).take(LINE_BYTES_MAX).read_until(b'\n', &mut line).map_err(io_error("read", path))?;
+            if line.is_empty() {
+                break;
+            }
+            if line.last() != Some(&b'\n') {
+                notes.push(format!("the last line of {} is torn and was left out", super::file::LATENCY));
+                break;
+            }
+            let bad = |reason: &str| Error::HistogramRow { path: path.to_owned(), line: number, reason: reason.into() };
+            let Some((tag, start_ms, end_ms, histogram)) = parse_line(&line).map_err(|reason| bad(&reason))? else {
+                continue;
+            };
+            if open.len() >= TAGS_MAX && !open.contains_key(&tag) {
+                return Err(bad("more tags than Longhaul writes"));
+            }
+            if RESPONSE_TAGS.contains(&tag.as_str()) {
+                latency.take_in(&mut open, tag::RESPONSE, (start_ms, end_ms), &histogram, frame, width_ms);
+            }
+            latency.take_in(&mut open, &tag, (start_ms, end_ms), &histogram, frame, width_ms);
+        }
+        for (tag, slice) in open {
+            latency.close(&tag, &slice);
+        }
+        Ok(latency)
+    }
+
+    fn take_in(
+        &mut self,
+        open: &mut BTreeMap<String, OpenSlice>,
+        tag: &str,
+        (start_ms, end_ms): (u64, u64),
+        histogram: &Histogram<u64>,
+        frame: &Frame<'_>,
+        width_ms: u64,
+    ) {
+        let phase = (frame.phase_at)(start_ms);
+        self.totals
+            .entry((tag.to_owned(), phase))
+            .and_modify(|sum| merge(sum, histogram))
+            .or_insert_with(|| growing(histogram));
+        let index = start_ms / width_ms;
+        if let Some(current) = open.get_mut(tag)
+            && current.index == index
+        {
+            current.end_ms = current.end_ms.max(end_ms);
+            merge(&mut current.histogram, histogram);
+            return;
+        }
+        let fresh = OpenSlice { index, start_ms, end_ms, histogram: growing(histogram) };
+        if let Some(done) = open.insert(tag.to_owned(), fresh) {
+            self.close(tag, &done);
+        }
+    }
+
+    fn close(&mut self, tag: &str, slice: &OpenSlice) {
+        self.slices.entry(tag.to_owned()).or_default().push(Slice {
+            start_ms: slice.start_ms,
+            end_ms: slice.end_ms,
+            quantiles: Quantiles::of(&slice.histogram),
+        });
+    }
+}
+
+/// Tag, start and end in milliseconds, histogram.
+type Row = (String, u64, u64, Histogram<u64>);
+
+/// A line of the log, or none if it is a comment or the legend.
+fn parse_line(line: &[u8]) -> Result<Option<Row>, String> {
+    let entry = match IntervalLogIterator::new(line).next() {
+        Some(Ok(LogEntry::Interval(entry))) => entry,
+        Some(Err(_)) => return Err("not a line of an HdrHistogram log".into()),
+        Some(Ok(_)) | None => return Ok(None),
+    };
+    let histogram = decode(&entry)?;
+    let millis = |d: Duration| u64::try_from((d + Duration::from_micros(500)).as_millis()).unwrap_or(u64::MAX);
+    let start_ms = millis(entry.start_timestamp());
+    let end_ms = start_ms.saturating_add(millis(entry.duration()));
+    Ok(Some((entry.tag().map_or("", |tag| tag.as_str()).to_owned(), start_ms, end_ms, histogram)))
+}
+
+fn decode(entry: &IntervalLogHistogram<'_>) -> Result<Histogram<u64>, String> {
+    let bytes = base64::engine::general_purpose::STANDARD
+        .decode(entry.encoded_histogram())
+        .map_err(|error| format!("the histogram is not base64: {error}"))?;
+    Deserializer::new().deserialize(&mut bytes.as_slice()).map_err(|error| format!("damaged histogram: {error}"))
+}
+
+fn growing(histogram: &Histogram<u64>) -> Histogram<u64> {
+    let mut copy = histogram.clone();
+    copy.auto(true);
+    copy
+}
+
+/// Adds a histogram to one that grows by itself.
+fn merge(sum: &mut Histogram<u64>, part: &Histogram<u64>) {
+    sum.add(part).expect("a histogram that resizes itself takes every value");
+}
+
+impl HistogramLog {
+    pub fn create(path: PathBuf, started_at: &str) -> Result<Self, Error> {
+        let file = File::create(&path).map_err(io_error("create", &path))?;
+        let mut out = BufWriter::new(file);
+        // Base and start time are the same: the time stamps of the lines count from the run's epoch.
+        let epoch_seconds =
+            started_at.parse::<jiff::Timestamp>().map_or(0, jiff::Timestamp::as_millisecond) as f64 / 1e3;
+        write!(
+            out,
+            "#[Histogram log format version 1.3]\n#[Values are microseconds]\n\
+             #[BaseTime: {epoch_seconds:.3} (seconds since epoch)]\n#[StartTime: {epoch_seconds:.3} (seconds since epoch)]\n\
+             \"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n"
+        )
+        .map_err(io_error("write", &path))?;
+        Ok(Self { path, out, serializer: V2DeflateSerializer::new() })
+    }
+
+    pub fn append(&mut self, tag: &str, start_ms: u64, end_ms: u64, histogram: &Histogram<u64>) -> Result<(), Error> {
+        let checked = Tag::new(tag).ok_or_else(|| self.error(&"a tag has no comma, space or line end"))?;
+        let length = Duration::from_millis(end_ms.saturating_sub(start_ms));
+        let result = IntervalLogWriterBuilder::new()
+            .begin_log_with(&mut self.out, &mut self.serializer)
+            .map_err(|error| error.to_string())
+            .and_then(|mut log| {
+                log.write_histogram(histogram, Duration::from_millis(start_ms), length, Some(checked))
+                    .map_err(|error| error.to_string())
+            });
+        result.map_err(|reason| self.error(&reason))
+    }
+
+    pub fn flush(&mut self) -> Result<(), Error> {
+        self.out.flush().map_err(io_error("write", &self.path))
+    }
+
+    pub fn error(&self, reason: &dyn std::fmt::Display) -> Error {
+        Error::Histogram { path: self.path.clone(), reason: reason.to_string() }
+    }
+}

@@ -1,0 +1,162 @@
+//! Reading a run record, also one of a run that was killed half-way.
+//!
+//! Owns what is tolerated: a torn last line and a missing file are noted, anything else that is wrong is an error with
+//! file and line. It must not judge; what is missing becomes a note, and the judge of validity decides what it means.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use super::latency::{Frame, Latency};
+use super::writer::io_error;
+use super::{AnomalyRow, End, Error, EventCounts, FaultRow, Interval, Manifest, Phase, Phases, SCHEMA, Sample, file};
+
+/// A row: far above what the writer makes of its capped fields.
+const ROW_BYTES_MAX: u64 = 1 << 20;
+
+/// A run record in memory.
+#[derive(Debug)]
+pub struct Record {
+    /// What the run was going to be.
+    pub manifest: Manifest,
+    /// One row for each interval, in order.
+    pub intervals: Vec<Interval>,
+    /// Resources over time, in order.
+    pub samples: Vec<Sample>,
+    /// What happened to the faults, in order.
+    pub faults: Vec<FaultRow>,
+    /// Outcomes that are neither observed nor coalesced; capped by the writer.
+    pub anomalies: Vec<AnomalyRow>,
+    /// All latencies.
+    pub latency: Latency,
+    /// How the run ended; none if the harness itself was killed.
+    pub end: Option<End>,
+    /// What was wrong with the files, in plain words.
+    pub notes: Vec<String>,
+}
+
+impl Record {
+    /// Reads the record in a directory.
+    pub fn open(dir: &Path) -> Result<Self, Error> {
+        let manifest = read_manifest(dir)?;
+        let mut notes = Vec::new();
+        let intervals: Vec<Interval> = read_rows(dir, file::INTERVALS, &mut notes)?;
+        let samples: Vec<Sample> = read_rows(dir, file::SAMPLES, &mut notes)?;
+        let faults = read_rows(dir, file::FAULTS, &mut notes)?;
+        let anomalies = read_rows(dir, file::ANOMALIES, &mut notes)?;
+        let end = read_end(dir, &mut notes)?;
+        let length_ms = length_ms(&intervals, &samples);
+        let frame = Frame { phase_at: &|t_ms| phase_at(&intervals, &manifest.phases, t_ms), length_ms };
+        let path = dir.join(file::LATENCY);
+        let latency = if path.exists() {
+            Latency::read(&path, &frame, &mut notes)?
+        } else {
+            notes.push(format!("{} is missing", file::LATENCY));
+            Latency::default()
+        };
+        Ok(Self { manifest, intervals, samples, faults, anomalies, latency, end, notes })
+    }
+
+    /// How far the facts reach, in milliseconds.
+    pub fn length_ms(&self) -> u64 {
+        length_ms(&self.intervals, &self.samples)
+    }
+
+    /// The outcomes of all intervals.
+    pub fn totals(&self) -> EventCounts {
+        self.intervals.iter().fold(EventCounts::default(), |sum, row| sum + row.events)
+    }
+
+    /// The phase of a moment, by the intervals or, where there are none, by the plan.
+    pub fn phase_at(&self, t_ms: u64) -> Phase {
+        phase_at(&self.intervals, &self.manifest.phases, t_ms)
+    }
+
+    /// Whether the last interval was written after the ledger was finished, so that missed events are decided.
+    pub fn finished(&self) -> bool {
+        self.intervals.last().is_some_and(|row| row.last)
+    }
+}
+
+fn length_ms(intervals: &[Interval], samples: &[Sample]) -> u64 {
+    let intervals = intervals.last().map_or(0, |row| row.end_ms);
+    intervals.max(samples.last().map_or(0, |row| row.t_ms))
+}
+
+fn phase_at(intervals: &[Interval], plan: &Phases, t_ms: u64) -> Phase {
+    let next = intervals.partition_point(|row| row.end_ms <= t_ms);
+    if let Some(row) = intervals.get(next)
+        && row.start_ms <= t_ms
+    {
+        return row.phase;
+    }
+    match t_ms {
+        t if t < plan.warm_up_ms => Phase::WarmUp,
+        t if t < plan.warm_up_ms + plan.steady_ms => Phase::Steady,
+        _ => Phase::Drain,
+    }
+}
+
+fn read_manifest(dir: &Path) -> Result<Manifest, Error> {
+    /// Read first, so that a manifest of another version gets the clear error and not one about its fields.
+    #[derive(Deserialize)]
+    struct Version {
+        schema: Option<String>,
+    }
+    let path = dir.join(file::MANIFEST);
+    if !path.exists() {
+        return Err(Error::NotARecord { path: dir.to_owned() });
+    }
+    let text = std::fs::read(&path).map_err(io_error("read", &path))?;
+    let broken = |source: serde_json::Error| Error::Row { path: path.clone(), line: source.line(), source };
+    let version: Version = serde_json::from_slice(&text).map_err(broken)?;
+    match version.schema {
+        Some(schema) if schema == SCHEMA => serde_json::from_slice(&text).map_err(broken),
+        other => Err(Error::Schema { path, found: other.unwrap_or_else(|| "none".to_owned()) }),
+    }
+}
+
+fn read_end(dir: &Path, notes: &mut Vec<String>) -> Result<Option<End>, Error> {
+    let path = dir.join(file::END);
+    if !path.exists() {
+        notes.push(format!("{} is missing: the harness was killed", file::END));
+        return Ok(None);
+    }
+    let text = std::fs::read(&path).map_err(io_error("read", &path))?;
+    let end = serde_json::from_slice(&text).map_err(|source| Error::Row { path, line: source.line(), source })?;
+    Ok(Some(end))
+}
+
+fn read_rows<T: DeserializeOwned>(dir: &Path, name: &'static str, notes: &mut Vec<String>) -> Result<Vec<T>, Error> {
+    let path = dir.join(name);
+    if !path.exists() {
+        notes.push(format!("{name} is missing"));
+        return Ok(Vec::new());
+    }
+    let mut input = BufReader::new(File::open(&path).map_err(io_error("read", &path))?);
+    let mut rows = Vec::new();
+    let mut line = Vec::new();
+    for number in 1.. {
+        line.clear();
+        (&mut input).take(ROW_BYTES_MAX).read_until(b'\n', &mut line).map_err(io_error("read", &path))?;
+        if line.is_empty() {
+            break;
+        }
+        match serde_json::from_slice(&line) {
+            Ok(row) => rows.push(row),
+            Err(_) if at_end(&mut input) => {
+                notes.push(format!("the last line of {name} is torn and was left out"));
+                break;
+            }
+            Err(source) => return Err(Error::Row { path, line: number, source }),
+        }
+    }
+    Ok(rows)
+}
+
+fn at_end(input: &mut impl BufRead) -> bool {
+    input.fill_buf().is_ok_and(<[u8]>::is_empty)
+}

@@ -1,0 +1,268 @@
+//! Writing a run record while the run is under way.
+//!
+//! Owns the order and the bounds of what is written: rows are appended and flushed at each interval, so that a killed run
+//! can be judged up to its last interval, and a run of 100 hours stays under 200 MB. It must not judge.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+use super::latency::HistogramLog;
+use super::{AnomalyRow, CommitEvent, End, Error, FaultRow, Interval, Manifest, Phase, Sample, file};
+use crate::ledger::Outcome;
+
+/// Rows of one outcome in `anomalies.jsonl`. With ten outcomes that have rows this is 10,000 rows in all; a cap for each
+/// outcome keeps a flood of duplicates from hiding the one missed event. The counts in the intervals have no cap.
+pub const ANOMALY_ROWS_PER_OUTCOME: u64 = 1000;
+/// Stream lines kept with an anomaly, and the characters kept of each line.
+const WIRE_LINES: usize = 20;
+const WIRE_LINE_CHARS: usize = 600;
+/// Every sample is kept for so long; later the one with the largest resident set of each interval. A row is about 430
+/// bytes, so all the samples of 100 hours would be 155 MB.
+const ALL_SAMPLES_MS: u64 = 2 * 3600 * 1000;
+/// Histograms are written as they come for so long; later they are added up to slices of [`LONG_SLICE_MS`].
+const SHORT_SLICES_MS: u64 = 3600 * 1000;
+const LONG_SLICE_MS: u64 = 60_000;
+
+/// Appends the facts of a run to its record.
+pub struct Writer {
+    dir: PathBuf,
+    intervals: Rows,
+    samples: Rows,
+    faults: Rows,
+    anomalies: Rows,
+    latency: HistogramLog,
+    commits: Option<Commits>,
+    anomaly_rows: BTreeMap<Outcome, u64>,
+    anomalies_dropped: u64,
+    phase: Option<Phase>,
+    /// The sample of the current interval that will be kept, once not all are.
+    kept_sample: Option<Sample>,
+    /// Histograms that wait until their slice is long enough.
+    open_slices: BTreeMap<String, OpenSlice>,
+}
+
+/// A file of JSON lines.
+struct Rows {
+    path: PathBuf,
+    out: BufWriter<File>,
+}
+
+struct Commits {
+    path: PathBuf,
+    out: zstd::stream::write::Encoder<'static, BufWriter<File>>,
+}
+
+struct OpenSlice {
+    start_ms: u64,
+    end_ms: u64,
+    histogram: Histogram<u64>,
+}
+
+impl Writer {
+    /// Creates the directory and writes the manifest. A directory that holds a record already is refused.
+    pub fn create(dir: &Path, manifest: &Manifest) -> Result<Self, Error> {
+        fs::create_dir_all(dir).map_err(io_error("create", dir))?;
+        let path = dir.join(file::MANIFEST);
+        let mut text =
+            serde_json::to_vec_pretty(manifest).map_err(|source| Error::Encode { path: path.clone(), source })?;
+        text.push(b'\n');
+        let mut out = OpenOptions::new().write(true).create_new(true).open(&path).map_err(io_error("create", &path))?;
+        out.write_all(&text).map_err(io_error("write", &path))?;
+        Ok(Self {
+            dir: dir.to_owned(),
+            intervals: Rows::create(dir.join(file::INTERVALS))?,
+            samples: Rows::create(dir.join(file::SAMPLES))?,
+            faults: Rows::create(dir.join(file::FAULTS))?,
+            anomalies: Rows::create(dir.join(file::ANOMALIES))?,
+            latency: HistogramLog::create(dir.join(file::LATENCY), &manifest.started_at)?,
+            commits: None,
+            anomaly_rows: BTreeMap::new(),
+            anomalies_dropped: 0,
+            phase: None,
+            kept_sample: None,
+            open_slices: BTreeMap::new(),
+        })
+    }
+
+    /// Also writes every commit that is handed to [`Self::commit`]. The file has no bound but the length of the run.
+    pub fn keep_events(mut self) -> Result<Self, Error> {
+        let path = self.dir.join(file::COMMITS);
+        let file = File::create(&path).map_err(io_error("create", &path))?;
+        let out = zstd::stream::write::Encoder::new(BufWriter::new(file), 0).map_err(io_error("write", &path))?;
+        self.commits = Some(Commits { path, out });
+        Ok(self)
+    }
+
+    /// Appends an interval and flushes everything, so that the record is complete up to here.
+    pub fn interval(&mut self, row: &Interval) -> Result<(), Error> {
+        // A slice must not reach over a change of phase, or it would be judged in the wrong one.
+        if self.phase != Some(row.phase) {
+            self.phase = Some(row.phase);
+            self.close_slices()?;
+        }
+        self.intervals.append(row)?;
+        self.flush()
+    }
+
+    /// Appends a sample. After two hours only the one with the largest resident set of each interval is kept.
+    pub fn sample(&mut self, row: &Sample) -> Result<(), Error> {
+        if row.t_ms < ALL_SAMPLES_MS {
+            return self.samples.append(row);
+        }
+        let rss = |sample: &Sample| sample.subject.map_or(0, |process| process.rss_bytes);
+        if self.kept_sample.as_ref().is_none_or(|kept| rss(row) > rss(kept)) {
+            self.kept_sample = Some(row.clone());
+        }
+        Ok(())
+    }
+
+    /// Appends a fault row.
+    pub fn fault(&mut self, row: &FaultRow) -> Result<(), Error> {
+        self.faults.append(row)
+    }
+
+    /// Appends an anomaly, unless [`ANOMALY_ROWS_PER_OUTCOME`] of its outcome are there already.
+    pub fn anomaly(&mut self, row: &AnomalyRow) -> Result<(), Error> {
+        let rows = self.anomaly_rows.entry(row.outcome).or_default();
+        if *rows >= ANOMALY_ROWS_PER_OUTCOME {
+            self.anomalies_dropped += 1;
+            return Ok(());
+        }
+        *rows += 1;
+        if row.wire.len() <= WIRE_LINES && row.wire.iter().all(|line| line.len() <= WIRE_LINE_CHARS) {
+            return self.anomalies.append(row);
+        }
+        let mut capped = row.clone();
+        capped.wire.truncate(WIRE_LINES);
+        for line in &mut capped.wire {
+            if let Some((end, _)) = line.char_indices().nth(WIRE_LINE_CHARS) {
+                line.truncate(end);
+                line.push('…');
+            }
+        }
+        self.anomalies.append(&capped)
+    }
+
+    /// Anomalies that were counted but have no row.
+    pub fn anomalies_dropped(&self) -> u64 {
+        self.anomalies_dropped
+    }
+
+    /// Appends a histogram of microseconds that was recorded from `start_ms` to `end_ms`; see [`super::tag`] for the tags.
+    /// Empty histograms are not written.
+    pub fn latency(&mut self, tag: &str, start_ms: u64, end_ms: u64, histogram: &Histogram<u64>) -> Result<(), Error> {
+        if histogram.is_empty() {
+            return Ok(());
+        }
+        if start_ms < SHORT_SLICES_MS {
+            return self.latency.append(tag, start_ms, end_ms, histogram);
+        }
+        let Some(open) = self.open_slices.get_mut(tag) else {
+            let mut copy = histogram.clone();
+            copy.auto(true);
+            self.open_slices.insert(tag.to_owned(), OpenSlice { start_ms, end_ms, histogram: copy });
+            return Ok(());
+        };
+        open.end_ms = open.end_ms.max(end_ms);
+        if let Err(error) = open.histogram.add(histogram) {
+            return Err(self.latency.error(&error));
+        }
+        if open.end_ms.saturating_sub(open.start_ms) >= LONG_SLICE_MS
+            && let Some(full) = self.open_slices.remove(tag)
+        {
+            self.latency.append(tag, full.start_ms, full.end_ms, &full.histogram)?;
+        }
+        Ok(())
+    }
+
+    /// Appends a commit, if [`Self::keep_events`] was asked for.
+    pub fn commit(&mut self, event: &CommitEvent) -> Result<(), Error> {
+        let Some(Commits { path, out }) = &mut self.commits else { return Ok(()) };
+        serde_json::to_writer(&mut *out, event).map_err(|source| Error::Encode { path: path.clone(), source })?;
+        out.write_all(b"\n").map_err(io_error("write", path))
+    }
+
+    /// Writes how the run ended, after everything else. The file appears at once or not at all.
+    pub fn end(&mut self, end: &End) -> Result<(), Error> {
+        self.close_slices()?;
+        self.flush()?;
+        if let Some(Commits { path, out }) = self.commits.take() {
+            out.finish().and_then(|mut file| file.flush()).map_err(io_error("write", &path))?;
+        }
+        write_whole(&self.dir.join(file::END), |out| {
+            serde_json::to_writer_pretty(&mut *out, end)?;
+            out.push(b'\n');
+            Ok(())
+        })
+    }
+
+    /// Hands everything that was appended to the operating system.
+    pub fn flush(&mut self) -> Result<(), Error> {
+        if let Some(sample) = self.kept_sample.take() {
+            self.samples.append(&sample)?;
+        }
+        for rows in [&mut self.intervals, &mut self.samples, &mut self.faults, &mut self.anomalies] {
+            rows.out.flush().map_err(io_error("write", &rows.path))?;
+        }
+        self.latency.flush()?;
+        if let Some(Commits { path, out }) = &mut self.commits {
+            out.flush().map_err(io_error("write", path))?;
+        }
+        Ok(())
+    }
+
+    fn close_slices(&mut self) -> Result<(), Error> {
+        for (tag, slice) in std::mem::take(&mut self.open_slices) {
+            self.latency.append(&tag, slice.start_ms, slice.end_ms, &slice.histogram)?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Writer {
+    /// A run that ends by an error still leaves what was appended. Errors have nowhere to go from here.
+    fn drop(&mut self) {
+        let _ = self.close_slices();
+        let _ = self.flush();
+        if let Some(commits) = self.commits.take() {
+            let _ = commits.out.finish();
+        }
+    }
+}
+
+impl Rows {
+    fn create(path: PathBuf) -> Result<Self, Error> {
+        let out = File::create(&path).map_err(io_error("create", &path))?;
+        Ok(Self { path, out: BufWriter::new(out) })
+    }
+
+    fn append(&mut self, row: &impl Serialize) -> Result<(), Error> {
+        // First into memory: a row that cannot be encoded must not leave half a line.
+        let mut line = serde_json::to_vec(row).map_err(|source| Error::Encode { path: self.path.clone(), source })?;
+        line.push(b'\n');
+        self.out.write_all(&line).map_err(io_error("write", &self.path))
+    }
+}
+
+/// Turns an I/O error into [`Error::Io`].
+pub(super) fn io_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
+    let path = path.to_owned();
+    move |source| Error::Io { action, path, source }
+}
+
+/// Writes a file so that a reader sees the old one or the new one, never a half.
+pub(crate) fn write_whole(
+    path: &Path,
+    fill: impl FnOnce(&mut Vec<u8>) -> Result<(), serde_json::Error>,
+) -> Result<(), Error> {
+    let mut bytes = Vec::new();
+    fill(&mut bytes).map_err(|source| Error::Encode { path: path.to_owned(), source })?;
+    let part = path.with_extension("part");
+    fs::write(&part, &bytes).map_err(io_error("write", &part))?;
+    fs::rename(&part, path).map_err(io_error("write", path))
+}
