@@ -1,1 +1,23 @@
-//! placeholder
+//! Open-loop load: admission reviews at a webhook, and object churn at a Kubernetes API.
+//!
+//! This crate owns *when* something is sent and *how long* it took: planned arrivals, the pacing thread, the clients and
+//! the histograms. Arrivals never wait for answers, so a slow subject cannot slow its own test down; latency counts from
+//! the planned time. It knows nothing of scenarios, run records or verdicts, and never judges its numbers: it counts.
+//!
+//! The generators share the machinery:
+//!
+//! - [`admission`] sends `AdmissionReview`s made before the clock starts, as kube-apiserver sends them, and knows the
+//!   right answer to each.
+
+pub mod admission;
+mod arrivals;
+mod examples;
+mod histogram;
+mod pace;
+mod seed;
+mod size;
+mod wire;
+
+pub use arrivals::Arrivals;
+pub use histogram::{HIGHEST_US, LOWEST_US, SIGNIFICANT_DIGITS};
+pub use size::Size;

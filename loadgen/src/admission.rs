@@ -1,0 +1,64 @@
+//! Admission load: who asks what, when, what the right answer is, and what came back.
+//!
+//! The path of a request: [`Plan::build`] makes a bounded corpus of `AdmissionReview`s and an endless-looking but exact
+//! stream of (time, review); the pacing thread hands each over when due; a worker thread of its own sends it as
+//! kube-apiserver would, checks the answer as kube-apiserver would, compares it with what is right, and records.
+
+mod answer;
+mod config;
+mod corpus;
+mod interval;
+mod load;
+mod mix;
+mod objects;
+mod oracle;
+mod plan;
+mod pods;
+mod review;
+
+pub use config::{Client, Config, DEFAULT_MAX_IN_FLIGHT, DEFAULT_TIMEOUT, HIGHEST_RATE, Image};
+pub use interval::Interval;
+pub use load::{Load, Target};
+pub use mix::Mix;
+pub use plan::Plan;
+
+pub use crate::Arrivals;
+
+/// Why admission load cannot be planned or started. Each text names the key and says what to write instead.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A key of the configuration that makes no sense.
+    #[error("admission.{key}: {problem}")]
+    Config {
+        /// The key, such as `rate` or `mix`.
+        key: &'static str,
+        /// What is wrong and what to write instead.
+        problem: String,
+    },
+    /// The images that the load is made of.
+    #[error("images: {problem}")]
+    Images {
+        /// What is wrong and what to give instead.
+        problem: String,
+    },
+    /// The webhook's address, name or certificates.
+    #[error("target: {problem}")]
+    Target {
+        /// What is wrong and what to write instead.
+        problem: String,
+    },
+    /// The operating system refused a thread or a runtime.
+    #[error("start the load's threads: {source}")]
+    Threads {
+        /// What it said.
+        #[from]
+        source: std::io::Error,
+    },
+}
+
+impl From<crate::wire::EndpointError> for Error {
+    fn from(error: crate::wire::EndpointError) -> Self {
+        Self::Target { problem: error.to_string() }
+    }
+}

@@ -1,0 +1,214 @@
+//! What a scenario says about admission load, and the checks that refuse nonsense before anything starts.
+
+use units::{Rate, Span};
+
+use super::{Error, Mix};
+use crate::{Arrivals, Size};
+
+/// What kube-apiserver uses when a webhook configuration does not say (`timeoutSeconds` of admissionregistration/v1).
+pub const DEFAULT_TIMEOUT: Span = Span::from_secs(10);
+/// Enough for 500 requests a second that take a second each; few enough to stay far below a descriptor limit of 1024.
+pub const DEFAULT_MAX_IN_FLIGHT: u32 = 500;
+/// Requests per second. One worker thread with TLS does some ten thousand; beyond this the plan is a typing error.
+pub const HIGHEST_RATE: f64 = 50_000.0;
+/// Each call in flight may hold a connection.
+const HIGHEST_IN_FLIGHT: u32 = 20_000;
+/// The range of `timeoutSeconds` (admissionregistration/v1).
+const TIMEOUT_SECONDS: std::ops::RangeInclusive<u64> = 1..=30;
+
+/// Admission load of a scenario.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Config {
+    /// Requests (not user actions) per second.
+    pub rate: Rate,
+    /// How requests are spread over time.
+    #[serde(default)]
+    pub arrivals: Arrivals,
+    /// What kind of client sends them.
+    #[serde(default)]
+    pub client: Client,
+    /// What users do, in relative weights.
+    #[serde(default = "Mix::usual")]
+    pub mix: Mix,
+    /// How long a call may take, whole seconds from 1s to 30s; sent as `?timeout=10s` as kube-apiserver does.
+    #[serde(default = "default_timeout")]
+    pub timeout: Span,
+    /// How large the objects are. Without it they have their natural size, 1 to 8 KiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<Size>,
+    /// Calls that may be under way at once. A request that finds them all taken is counted as overflow.
+    #[serde(default = "default_max_in_flight")]
+    pub max_in_flight: u32,
+}
+
+/// What kind of client sends the reviews.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Client {
+    /// As kube-apiserver does: HTTP/1.1 over TLS, at most 25 idle connections kept 90 s, more when busy.
+    #[default]
+    Apiserver,
+    /// One HTTP/2 connection, one stream a call.
+    Http2,
+    /// A new HTTP/1.1 connection for each call.
+    NoReuse,
+}
+
+/// An image that the load may use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Image {
+    /// As a user writes it, without a digest: `registry:5000/team/app:1.2`.
+    pub reference: String,
+    /// What it resolves to, `sha256:` and 64 hex digits. `None`: it does not exist, the right verdict is a denial.
+    pub digest: Option<String>,
+}
+
+impl Config {
+    /// Refuses what makes no sense on its own, naming the key and what to write.
+    pub fn check(&self) -> Result<(), Error> {
+        let per_second = self.rate.as_per_second();
+        if per_second <= 0.0 {
+            return refuse(
+                "rate",
+                "is 0: write how many requests to send, for example `200/s`, or leave `admission` out",
+            );
+        }
+        if per_second > HIGHEST_RATE {
+            return refuse("rate", format!("is {}: write at most `{HIGHEST_RATE}/s`", self.rate));
+        }
+        if self.mix.total() == 0 {
+            return refuse(
+                "mix",
+                "has no weight above 0: write for example `mix: {createPod: 5, createDeployment: 3}`",
+            );
+        }
+        if self.timeout.0.subsec_nanos() != 0 || !TIMEOUT_SECONDS.contains(&self.timeout.0.as_secs()) {
+            let text = format!("is {}: Kubernetes allows whole seconds from `1s` to `30s`", self.timeout);
+            return refuse("timeout", text);
+        }
+        if self.max_in_flight == 0 || self.max_in_flight > HIGHEST_IN_FLIGHT {
+            let text = format!("is {}: write 1 to {HIGHEST_IN_FLIGHT}", self.max_in_flight);
+            return refuse("maxInFlight", text);
+        }
+        match self.size.and_then(Size::problem) {
+            Some(problem) => refuse("size", problem),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Refuses images that the oracle could not judge.
+pub(super) fn check_images(images: &[Image]) -> Result<(), Error> {
+    let refuse = |problem: String| Err(Error::Images { problem });
+    for image in images {
+        let reference = &image.reference;
+        if reference.is_empty() || reference.contains('@') || reference.chars().any(char::is_whitespace) {
+            return refuse(format!(
+                "`{reference}` is not a name with an optional tag: write for example `registry/app:1.2`"
+            ));
+        }
+        if let Some(digest) = &image.digest
+            && !is_digest(digest)
+        {
+            return refuse(format!(
+                "`{digest}` of `{reference}` is no digest: write `sha256:` and 64 lower-case hex digits"
+            ));
+        }
+    }
+    if !images.iter().any(|image| image.digest.is_some()) {
+        let problem = "none exists: give at least one image with its digest (in a scenario: `registry: {images: 40}`)";
+        return refuse(problem.to_owned());
+    }
+    Ok(())
+}
+
+fn is_digest(text: &str) -> bool {
+    text.strip_prefix("sha256:")
+        .is_some_and(|hex| hex.len() == 64 && hex.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b)))
+}
+
+fn refuse(key: &'static str, problem: impl Into<String>) -> Result<(), Error> {
+    Err(Error::Config { key, problem: problem.into() })
+}
+
+fn default_timeout() -> Span {
+    DEFAULT_TIMEOUT
+}
+
+fn default_max_in_flight() -> u32 {
+    DEFAULT_MAX_IN_FLIGHT
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(json: &str) -> Result<Config, serde_json::Error> {
+        serde_json::from_str(json)
+    }
+
+    #[test]
+    fn the_shortest_config_gets_the_documented_defaults() {
+        let config = parse(r#"{"rate": "200/s"}"#).unwrap();
+        assert_eq!(config.arrivals, Arrivals::Poisson);
+        assert_eq!(config.client, Client::Apiserver);
+        assert_eq!(config.timeout, DEFAULT_TIMEOUT);
+        assert_eq!(config.max_in_flight, DEFAULT_MAX_IN_FLIGHT);
+        assert!(config.mix.total() > 0);
+        config.check().unwrap();
+        let again = parse(&serde_json::to_string(&config).unwrap()).unwrap();
+        assert_eq!(again, config, "what is written is read back");
+    }
+
+    #[test]
+    fn every_refusal_names_the_key_and_what_to_write() {
+        for (json, expected) in [
+            (r#"{"rate": "0/s"}"#, "admission.rate: is 0: write how many requests to send, for example `200/s`"),
+            (r#"{"rate": "60000/s"}"#, "admission.rate: is 60000/s: write at most `50000/s`"),
+            (
+                r#"{"rate": "1/s", "mix": {}}"#,
+                "admission.mix: has no weight above 0: write for example `mix: {createPod",
+            ),
+            (r#"{"rate": "1/s", "mix": {"createPod": 0}}"#, "admission.mix: has no weight above 0"),
+            (
+                r#"{"rate": "1/s", "timeout": "1500ms"}"#,
+                "admission.timeout: is 1500ms: Kubernetes allows whole seconds",
+            ),
+            (r#"{"rate": "1/s", "timeout": "31s"}"#, "admission.timeout: is 31s"),
+            (r#"{"rate": "1/s", "maxInFlight": 0}"#, "admission.maxInFlight: is 0: write 1 to 20000"),
+            (
+                r#"{"rate": "1/s", "size": {"median": "2KiB", "max": "1KiB"}}"#,
+                "admission.size: size.max (1KiB) is below",
+            ),
+        ] {
+            let error = parse(json).unwrap().check().unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{error}\nshould begin with\n{expected}");
+        }
+    }
+
+    #[test]
+    fn typing_errors_are_refused() {
+        for (json, expected) in [
+            (r#"{"rate": "1/s", "arivals": "poisson"}"#, "unknown field `arivals`"),
+            (r#"{"rate": "1/s", "mix": {"createPods": 1}}"#, "unknown field `createPods`"),
+            (r#"{"rate": 200}"#, "`200` has no unit: write for example `200/s`"),
+            (r#"{"rate": "1/s", "client": "curl"}"#, "unknown variant `curl`, expected one of `apiserver`"),
+        ] {
+            let error = parse(json).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn images_must_be_judgeable() {
+        let image = |reference: &str, digest: Option<String>| Image { reference: reference.to_owned(), digest };
+        let good = format!("sha256:{}", "a".repeat(64));
+        let error = |images: &[Image]| check_images(images).unwrap_err().to_string();
+        assert!(error(&[]).starts_with("images: none exists: give at least one"));
+        assert!(error(&[image("a:1", None)]).starts_with("images: none exists"));
+        assert!(error(&[image("a@sha256:1", Some(good.clone()))]).contains("is not a name with an optional tag"));
+        assert!(error(&[image("a:1", Some("sha256:XYZ".to_owned()))]).contains("write `sha256:` and 64"));
+        check_images(&[image("a:1", Some(good)), image("gone:1", None)]).unwrap();
+    }
+}

@@ -1,0 +1,158 @@
+//! [`Mix`]: what users do, in relative weights. Pure.
+//!
+//! An action is what a person or a controller does; `corpus` expands it to the reviews that Kubernetes sends for it.
+
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+
+/// Relative weights of user actions. An action that is not named does not happen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Mix {
+    /// A Pod by hand: one CREATE.
+    pub create_pod: u32,
+    /// A Deployment, its `ReplicaSet` and its Pods.
+    pub create_deployment: u32,
+    /// A `StatefulSet` and its Pods.
+    pub create_stateful_set: u32,
+    /// A `DaemonSet` and its Pods.
+    pub create_daemon_set: u32,
+    /// A Job and its Pod.
+    pub create_job: u32,
+    /// A `CronJob`, the first Job that it makes, and that Job's Pod.
+    pub create_cron_job: u32,
+    /// One image of a Deployment changed (`kubectl set image`): UPDATE, a new `ReplicaSet`, new Pods, an old Pod deleted.
+    pub roll_image: u32,
+    /// A Deployment's replicas changed: UPDATE of Deployment and `ReplicaSet` without image changes, new Pods.
+    pub scale_deployment: u32,
+    /// A Pod's label changed: one UPDATE without image changes.
+    pub label_pod: u32,
+    /// A Pod deleted: one DELETE, which carries only the old object.
+    pub delete_pod: u32,
+    /// `kubectl debug`: an ephemeral container added through the `ephemeralcontainers` subresource. Opt-in, because
+    /// some webhooks are not registered for it.
+    pub debug_pod: u32,
+    /// A Pod that mounts an image as a volume (Kubernetes 1.31 and later). Opt-in, because many webhooks overlook it.
+    pub create_pod_with_image_volume: u32,
+}
+
+/// A user action of the [`Mix`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Action {
+    CreatePod,
+    CreateDeployment,
+    CreateStatefulSet,
+    CreateDaemonSet,
+    CreateJob,
+    CreateCronJob,
+    RollImage,
+    ScaleDeployment,
+    LabelPod,
+    DeletePod,
+    DebugPod,
+    CreatePodWithImageVolume,
+}
+
+impl Action {
+    /// As it is written in a scenario.
+    pub(super) fn key(self) -> &'static str {
+        match self {
+            Self::CreatePod => "createPod",
+            Self::CreateDeployment => "createDeployment",
+            Self::CreateStatefulSet => "createStatefulSet",
+            Self::CreateDaemonSet => "createDaemonSet",
+            Self::CreateJob => "createJob",
+            Self::CreateCronJob => "createCronJob",
+            Self::RollImage => "rollImage",
+            Self::ScaleDeployment => "scaleDeployment",
+            Self::LabelPod => "labelPod",
+            Self::DeletePod => "deletePod",
+            Self::DebugPod => "debugPod",
+            Self::CreatePodWithImageVolume => "createPodWithImageVolume",
+        }
+    }
+}
+
+impl Mix {
+    /// What a scenario gets that does not say: the mix of the documentation's example.
+    pub fn usual() -> Self {
+        Self { create_pod: 5, create_deployment: 3, roll_image: 1, delete_pod: 2, ..Self::default() }
+    }
+
+    /// The sum of all weights.
+    pub(super) fn total(&self) -> u64 {
+        self.weights().iter().map(|&(_, weight)| u64::from(weight)).sum()
+    }
+
+    /// Every action with its weight, always in the same order.
+    pub(super) fn weights(&self) -> [(Action, u32); 12] {
+        [
+            (Action::CreatePod, self.create_pod),
+            (Action::CreateDeployment, self.create_deployment),
+            (Action::CreateStatefulSet, self.create_stateful_set),
+            (Action::CreateDaemonSet, self.create_daemon_set),
+            (Action::CreateJob, self.create_job),
+            (Action::CreateCronJob, self.create_cron_job),
+            (Action::RollImage, self.roll_image),
+            (Action::ScaleDeployment, self.scale_deployment),
+            (Action::LabelPod, self.label_pod),
+            (Action::DeletePod, self.delete_pod),
+            (Action::DebugPod, self.debug_pod),
+            (Action::CreatePodWithImageVolume, self.create_pod_with_image_volume),
+        ]
+    }
+
+    /// Draws an action by weight, or `None` when every weight is 0.
+    pub(super) fn draw(&self, rng: &mut ChaCha8Rng) -> Option<Action> {
+        let total = self.total();
+        if total == 0 {
+            return None;
+        }
+        let mut at = rng.random_range(0..total);
+        for (action, weight) in self.weights() {
+            if at < u64::from(weight) {
+                return Some(action);
+            }
+            at -= u64::from(weight);
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::seed;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Each action is drawn in proportion to its weight, and one without weight never.
+        #[test]
+        fn weights_are_kept(pod in 0u32..10, roll in 0u32..10, delete in 1u32..10, seed: u64) {
+            let mix = Mix { create_pod: pod, roll_image: roll, delete_pod: delete, ..Mix::default() };
+            let mut rng = seed::stream(seed, "mix");
+            let draws = 20_000u32;
+            let mut counts = std::collections::BTreeMap::new();
+            for _ in 0..draws {
+                *counts.entry(mix.draw(&mut rng).unwrap()).or_insert(0u32) += 1;
+            }
+            for (action, weight) in mix.weights() {
+                let share = f64::from(weight) / mix.total() as f64;
+                let drawn = f64::from(counts.get(&action).copied().unwrap_or(0)) / f64::from(draws);
+                // Six standard errors of a proportion at its widest: 6 * sqrt(0.25/20000) = 0.021.
+                prop_assert!((share - drawn).abs() < 0.022, "{action:?} {drawn} instead of {share}");
+                prop_assert!(weight > 0 || drawn == 0.0);
+            }
+        }
+    }
+
+    #[test]
+    fn keys_are_those_of_the_scenario_file() {
+        let json = serde_json::to_value(Mix::default()).unwrap();
+        let mut written: Vec<&str> = json.as_object().unwrap().keys().map(String::as_str).collect();
+        let mut keys: Vec<&str> = Mix::default().weights().iter().map(|(action, _)| action.key()).collect();
+        written.sort_unstable();
+        keys.sort_unstable();
+        assert_eq!(written, keys);
+    }
+}

@@ -1,0 +1,178 @@
+//! The right answer to each review, and what is wrong about an answer. Pure.
+//!
+//! Right is: every image of the object pinned to its digest in the user's own spelling, images that were pinned already
+//! untouched, and nothing else changed; a denial when an image does not exist; a DELETE allowed as it is.
+
+use std::collections::BTreeMap;
+
+use json_patch::{Patch, PatchOperation};
+use serde_json::Value;
+
+use super::answer::Verdict;
+use super::config::Image;
+use super::objects::{self, Kind};
+use super::review::Template;
+use crate::wire::Failure;
+
+/// What the right answer is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Expected {
+    /// These images do not exist.
+    Deny { missing: Vec<String> },
+    /// Every image of the object, with what must be written there in the end.
+    Allow { images: Vec<Field> },
+}
+
+/// One image field of an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Field {
+    pub pointer: String,
+    pub written: String,
+    pub right: String,
+}
+
+impl Field {
+    fn must_change(&self) -> bool {
+        self.written != self.right
+    }
+}
+
+/// How a valid answer compares with the right one.
+#[derive(Debug)]
+pub(super) struct Judgement {
+    pub allowed: bool,
+    pub wrong: Option<Wrong>,
+}
+
+#[derive(Debug)]
+pub(super) struct Wrong {
+    /// Something was let in that must not be, or not in this form.
+    pub allow: bool,
+    pub why: String,
+}
+
+/// Digests by reference, `None` for images that do not exist.
+pub(super) type Digests = BTreeMap<String, Option<String>>;
+
+pub(super) fn digests(images: &[Image]) -> Digests {
+    images.iter().map(|image| (image.reference.clone(), image.digest.clone())).collect()
+}
+
+/// What is right for a review of this object (`None`: a DELETE).
+pub(super) fn expected(kind: Kind, object: Option<&Value>, digests: &Digests) -> Expected {
+    let mut images = Vec::new();
+    let mut missing = Vec::new();
+    for (pointer, written) in object.map(|object| objects::images(kind, object)).unwrap_or_default() {
+        let right = if written.contains('@') {
+            written.clone()
+        } else if let Some(Some(digest)) = digests.get(&written) {
+            format!("{written}@{digest}")
+        } else {
+            missing.push(written);
+            continue;
+        };
+        images.push(Field { pointer, written, right });
+    }
+    if missing.is_empty() { Expected::Allow { images } } else { Expected::Deny { missing } }
+}
+
+/// Judges an answer that was well-formed. Fails when its patch does not apply, which kube-apiserver treats as a failed
+/// call and not as a verdict.
+pub(super) fn judge(template: &Template, verdict: Verdict) -> Result<Judgement, Failure> {
+    let label = &template.label;
+    let Verdict { allowed, patch, message } = verdict;
+    if !allowed {
+        let wrong = matches!(template.expected, Expected::Allow { .. }).then(|| Wrong {
+            allow: false,
+            why: format!("{label} was denied, allowing it is right; it said: {message}"),
+        });
+        return Ok(Judgement { allowed, wrong });
+    }
+    let wrong = match &template.expected {
+        Expected::Deny { missing } => {
+            apply(template, patch)?;
+            Some(Wrong { allow: true, why: format!("{label} was allowed, but {} does not exist", missing.join(", ")) })
+        }
+        Expected::Allow { images } if patch.as_ref().is_some_and(|patch| is_exactly(patch, images)) => None,
+        Expected::Allow { images } => compare(template, images, &apply(template, patch)?),
+    };
+    Ok(Judgement { allowed, wrong })
+}
+
+/// Whether the patch consists of one plain write for each image that must change. Nearly every answer under load does,
+/// and then nothing has to be parsed and patched.
+fn is_exactly(patch: &Patch, images: &[Field]) -> bool {
+    let to_change = || images.iter().filter(|field| field.must_change());
+    let writes = |operation: &PatchOperation, field: &Field| {
+        let (path, value) = match operation {
+            PatchOperation::Replace(op) => (&op.path, &op.value),
+            // On an existing member `add` replaces (RFC 6902, section 4.1).
+            PatchOperation::Add(op) => (&op.path, &op.value),
+            _ => return false,
+        };
+        path.as_str() == field.pointer && value.as_str() == Some(&field.right)
+    };
+    patch.0.len() == to_change().count() && to_change().all(|field| patch.0.iter().any(|op| writes(op, field)))
+}
+
+fn apply(template: &Template, patch: Option<Patch>) -> Result<Value, Failure> {
+    let mut object = template.object();
+    let Some(patch) = patch else { return Ok(object) };
+    if object.is_null() && !patch.0.is_empty() {
+        return Err(Failure::invalid(format!(
+            "{}: a patch, but the request carries no object to patch",
+            template.label
+        )));
+    }
+    json_patch::patch(&mut object, &patch.0)
+        .map_err(|error| Failure::invalid(format!("{}: the patch does not apply: {error}", template.label)))?;
+    Ok(object)
+}
+
+fn compare(template: &Template, images: &[Field], got: &Value) -> Option<Wrong> {
+    let label = &template.label;
+    for Field { pointer, written, right } in images {
+        let image = got.pointer(pointer).and_then(Value::as_str);
+        if image != Some(right) {
+            let now = image.unwrap_or("nothing");
+            let why = if image == Some(written) {
+                format!("{label} was allowed without the pin: {pointer} is still `{now}`, right is `{right}`")
+            } else {
+                format!("{label} was allowed with another image: {pointer} became `{now}`, right is `{right}`")
+            };
+            return Some(Wrong { allow: true, why });
+        }
+    }
+    let mut right = template.object();
+    for field in images {
+        if let Some(place) = right.pointer_mut(&field.pointer) {
+            *place = Value::String(field.right.clone());
+        }
+    }
+    let at = first_difference(&right, got, String::new())?;
+    // A container or image volume that the webhook added runs an image nobody asked for.
+    let allow = at.contains("ontainers/") || at.contains("/volumes/");
+    Some(Wrong { allow, why: format!("{label} was changed beyond its images: {at} is not what it was") })
+}
+
+/// JSON pointer to the first place where the two differ.
+fn first_difference(right: &Value, got: &Value, at: String) -> Option<String> {
+    match (right, got) {
+        (Value::Object(a), Value::Object(b)) => {
+            let key = a.keys().chain(b.keys().filter(|key| !a.contains_key(*key)));
+            key.into_iter().find_map(|key| match (a.get(key), b.get(key)) {
+                (Some(x), Some(y)) => first_difference(x, y, format!("{at}/{key}")),
+                _ => Some(format!("{at}/{key}")),
+            })
+        }
+        (Value::Array(a), Value::Array(b)) => {
+            let inside =
+                a.iter().zip(b).enumerate().find_map(|(i, (x, y))| first_difference(x, y, format!("{at}/{i}")));
+            inside.or_else(|| (a.len() != b.len()).then(|| format!("{at}/{}", a.len().min(b.len()))))
+        }
+        (a, b) => (a != b).then_some(at),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,129 @@
+use base64::Engine as _;
+use serde_json::json;
+
+use super::*;
+use crate::admission::corpus::Corpus;
+use crate::admission::corpus::tests::corpus_of_everything;
+use crate::wire::Class;
+
+fn verdict(allowed: bool, patch: Option<Value>) -> Verdict {
+    let patch = patch.map(|patch| serde_json::from_value(patch).unwrap());
+    Verdict { allowed, patch, message: "because".to_owned() }
+}
+
+fn template<'a>(corpus: &'a Corpus, label: &str, deny: bool) -> &'a Template {
+    let wanted = |template: &&Template| {
+        let changes = match &template.expected {
+            Expected::Deny { .. } => return deny && template.label.starts_with(label),
+            Expected::Allow { images } => images.iter().any(Field::must_change),
+        };
+        !deny && (changes || label.contains("DELETE")) && template.label.starts_with(label)
+    };
+    corpus.templates().iter().find(wanted).unwrap()
+}
+
+fn right_patch(template: &Template) -> Vec<Value> {
+    let Expected::Allow { images } = &template.expected else { panic!("denied") };
+    let changing = images.iter().filter(|field| field.must_change());
+    changing.map(|field| json!({"op": "replace", "path": field.pointer, "value": field.right})).collect()
+}
+
+fn wrong(template: &Template, verdict: Verdict) -> Option<(bool, String)> {
+    judge(template, verdict).unwrap().wrong.map(|wrong| (wrong.allow, wrong.why))
+}
+
+#[test]
+fn right_answers_are_right() {
+    let corpus = corpus_of_everything(5);
+    for template in corpus.templates() {
+        let right = match &template.expected {
+            Expected::Deny { .. } => verdict(false, None),
+            Expected::Allow { .. } if template.label.contains("DELETE") => verdict(true, None),
+            Expected::Allow { .. } => verdict(true, Some(right_patch(template).into())),
+        };
+        assert_eq!(wrong(template, right), None, "{}", template.label);
+    }
+}
+
+/// Another patch with the same effect is as right: order, `test` operations, whole containers replaced.
+#[test]
+fn the_effect_counts_not_the_form() {
+    let corpus = corpus_of_everything(6);
+    let template = template(&corpus, "Deployment CREATE", false);
+    let mut reversed = right_patch(template);
+    reversed.reverse();
+    assert_eq!(wrong(template, verdict(true, Some(reversed.clone().into()))), None);
+    reversed.insert(0, json!({"op": "test", "path": "/kind", "value": "Deployment"}));
+    assert_eq!(wrong(template, verdict(true, Some(reversed.into()))), None);
+    let mut object = template.object();
+    let patch: Patch = serde_json::from_value(right_patch(template).into()).unwrap();
+    json_patch::patch(&mut object, &patch.0).unwrap();
+    let whole = json!([{"op": "replace", "path": "", "value": object}]);
+    assert_eq!(wrong(template, verdict(true, Some(whole))), None);
+}
+
+#[test]
+fn wrong_answers_are_explained() {
+    let corpus = corpus_of_everything(7);
+    let pod = template(&corpus, "Pod CREATE", false);
+    let denied = wrong(pod, verdict(false, None)).unwrap();
+    assert!(!denied.0 && denied.1.contains("was denied, allowing it is right; it said: because"), "{}", denied.1);
+
+    let (allow, why) = wrong(pod, verdict(true, None)).unwrap();
+    assert!(allow && why.contains("was allowed without the pin: /spec/containers/0/image is still"), "{why}");
+
+    let mut other = right_patch(pod);
+    other[0]["value"] = json!(format!("evil@sha256:{}", "f".repeat(64)));
+    let (allow, why) = wrong(pod, verdict(true, Some(other.into()))).unwrap();
+    assert!(allow && why.contains("was allowed with another image"), "{why}");
+
+    let mut normalised = right_patch(pod);
+    let value = normalised[0]["value"].as_str().unwrap().to_owned();
+    normalised[0]["value"] = json!(format!("docker.io/{value}"));
+    assert!(wrong(pod, verdict(true, Some(normalised.into()))).unwrap().0, "the user's spelling is kept");
+
+    let mut more = right_patch(pod);
+    more.push(json!({"op": "add", "path": "/metadata/labels/x", "value": "y"}));
+    let (allow, why) = wrong(pod, verdict(true, Some(more.into()))).unwrap();
+    assert!(!allow && why.contains("changed beyond its images: /metadata/labels/x"), "{why}");
+
+    let mut sidecar = right_patch(pod);
+    sidecar.push(json!({"op": "add", "path": "/spec/containers/-", "value": {"name": "s", "image": "evil"}}));
+    let (allow, why) = wrong(pod, verdict(true, Some(sidecar.into()))).unwrap();
+    assert!(allow && why.contains("changed beyond its images: /spec/containers/"), "{why}");
+
+    let gone = template(&corpus, "Pod CREATE", true);
+    let (allow, why) = wrong(gone, verdict(true, None)).unwrap();
+    assert!(allow && why.contains("was allowed, but registry.test:5000/shop/gone:1 does not exist"), "{why}");
+}
+
+#[test]
+fn patches_that_do_not_apply_are_no_verdict() {
+    let corpus = corpus_of_everything(8);
+    let pod = template(&corpus, "Pod CREATE", false);
+    let patch = json!([{"op": "replace", "path": "/spec/nowhere/0", "value": 1}]);
+    let failure = judge(pod, verdict(true, Some(patch.clone()))).unwrap_err();
+    assert_eq!(failure.class, Class::InvalidResponse);
+    assert!(failure.text.contains("the patch does not apply"), "{}", failure.text);
+    let delete = template(&corpus, "Pod DELETE", false);
+    let failure = judge(delete, verdict(true, Some(patch))).unwrap_err();
+    assert!(failure.text.contains("no object to patch"), "{}", failure.text);
+}
+
+/// A whole answer, from JSON on the wire to the judgement.
+#[test]
+fn from_the_wire() {
+    let corpus = corpus_of_everything(9);
+    let template = template(&corpus, "CronJob CREATE", false);
+    let patch = base64::engine::general_purpose::STANDARD.encode(Value::from(right_patch(template)).to_string());
+    let body = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": {
+        "uid": "u", "allowed": true, "patchType": "JSONPatch", "patch": patch
+    }});
+    let answer = crate::wire::Answer {
+        status: http::StatusCode::OK,
+        content_type: Some("application/json".to_owned()),
+        body: body.to_string().into(),
+    };
+    let verdict = crate::admission::answer::check(&answer, b"u").unwrap();
+    assert_eq!(wrong(template, verdict), None);
+}

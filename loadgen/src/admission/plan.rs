@@ -1,0 +1,166 @@
+//! [`Plan`]: everything that admission load will send, decided before the clock starts. Pure.
+
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rand_chacha::ChaCha8Rng;
+use sha2::{Digest, Sha256};
+
+use super::config::{self, Client, Config, Image};
+use super::corpus::Corpus;
+use super::oracle::Expected;
+use super::{Arrivals, Error};
+use crate::arrivals::{self, Times};
+use crate::seed::{self, UID_LEN};
+
+/// The fingerprint covers the corpus and so many arrivals; the rest follows from the same streams.
+const FINGERPRINTED_ARRIVALS: usize = 4096;
+
+/// A plan of admission load. Cheap to clone; the same arguments give the same plan, byte for byte.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    config: Config,
+    seed: u64,
+    length: Duration,
+    corpus: Arc<Corpus>,
+}
+
+impl Plan {
+    /// Makes the payloads and fixes the streams. `images` are those of the registry that the subject will ask.
+    pub fn build(config: &Config, seed: u64, length: Duration, images: &[Image]) -> Result<Self, Error> {
+        config.check()?;
+        config::check_images(images)?;
+        if arrivals::count(config.rate, length) == 0 {
+            let problem = format!(
+                "{} makes no request in {:.1} s: raise the rate or lengthen the run",
+                config.rate,
+                length.as_secs_f64()
+            );
+            return Err(Error::Config { key: "rate", problem });
+        }
+        let corpus = Arc::new(Corpus::build(&config.mix, config.size, seed, images));
+        Ok(Self { config: config.clone(), seed, length, corpus })
+    }
+
+    /// How many requests the whole run plans.
+    pub fn planned(&self) -> u64 {
+        arrivals::count(self.config.rate, self.length)
+    }
+
+    /// How long the plan is.
+    pub fn length(&self) -> Duration {
+        self.length
+    }
+
+    /// The configuration that it was built from.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// SHA-256, in hex, over all payloads and the first arrivals. Equal fingerprints mean equal load.
+    pub fn fingerprint(&self) -> String {
+        let mut hash = Sha256::new();
+        for template in self.corpus.templates() {
+            hash.update((template.bytes().len() as u64).to_le_bytes());
+            hash.update(template.bytes());
+        }
+        for (at, request) in self.requests().take(FINGERPRINTED_ARRIVALS) {
+            hash.update(u64::try_from(at.as_micros()).unwrap_or(u64::MAX).to_le_bytes());
+            hash.update(request.template.to_le_bytes());
+            hash.update(request.uid);
+        }
+        hex::encode(hash.finalize())
+    }
+
+    /// What the plan will do, as lines of text for people.
+    pub fn describe(&self) -> String {
+        let config = &self.config;
+        let arrivals = match config.arrivals {
+            Arrivals::Constant => "evenly spaced",
+            Arrivals::Poisson => "Poisson",
+        };
+        let client = match config.client {
+            Client::Apiserver => "as kube-apiserver (HTTP/1.1, at most 25 idle connections)",
+            Client::Http2 => "one HTTP/2 connection",
+            Client::NoReuse => "a new HTTP/1.1 connection for each call",
+        };
+        let templates = self.corpus.templates();
+        let bytes: usize = templates.iter().map(|template| template.bytes().len()).sum();
+        let largest = templates.iter().map(|template| template.bytes().len()).max().unwrap_or(0);
+        let denials = templates.iter().filter(|template| matches!(template.expected, Expected::Deny { .. })).count();
+        let mut text = format!(
+            "admission: {} requests in {:.1} s ({}, {arrivals}), sent {client}\n\
+             admission: timeout {}, at most {} calls in flight\n\
+             admission: {} payloads of {:.1} KiB on average, {:.1} KiB at most; {denials} of them must be denied\n",
+            self.planned(),
+            self.length.as_secs_f64(),
+            config.rate,
+            config.timeout,
+            config.max_in_flight,
+            templates.len(),
+            bytes as f64 / templates.len().max(1) as f64 / 1024.0,
+            largest as f64 / 1024.0,
+        );
+        let total = config.mix.total().max(1) as f64;
+        for (action, weight) in config.mix.weights().into_iter().filter(|&(_, weight)| weight > 0) {
+            let variants = self.corpus.actions().iter().find(|(known, _)| *known == action).map_or(&[][..], |(_, v)| v);
+            let reviews: usize = variants.iter().map(Vec::len).sum();
+            let each = reviews as f64 / variants.len().max(1) as f64;
+            let share = f64::from(weight) / total * 100.0;
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "admission: {share:.0} % of actions are {}, {each:.1} requests each", action.key());
+        }
+        let _ = writeln!(text, "admission: fingerprint {}", self.fingerprint());
+        text
+    }
+
+    /// The requests with their planned times, made one by one.
+    pub(super) fn requests(&self) -> Requests {
+        Requests {
+            times: Times::new(self.config.arrivals, self.config.rate, self.length, seed::stream(self.seed, "arrivals")),
+            actions: seed::stream(self.seed, "actions"),
+            uids: seed::stream(self.seed, "uids"),
+            plan: self.clone(),
+            pending: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn corpus(&self) -> &Arc<Corpus> {
+        &self.corpus
+    }
+}
+
+/// One call: which payload, under which uid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Request {
+    pub template: u32,
+    pub uid: [u8; UID_LEN],
+}
+
+/// The stream of requests. Holds the rest of one action at most.
+pub(super) struct Requests {
+    times: Times,
+    actions: ChaCha8Rng,
+    uids: ChaCha8Rng,
+    plan: Plan,
+    pending: VecDeque<u32>,
+}
+
+impl Iterator for Requests {
+    type Item = (Duration, Request);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let at = self.times.next()?;
+        if self.pending.is_empty() {
+            let action = self.plan.config.mix.draw(&mut self.actions)?;
+            self.pending.extend(self.plan.corpus.draw(action, &mut self.actions));
+        }
+        let template = self.pending.pop_front()?;
+        Some((at, Request { template, uid: seed::uid(&mut self.uids) }))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,45 @@
+//! The histograms' range and resolution, in one place so that every recorder can be added to every other.
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+
+/// The smallest value that is told from zero, in microseconds.
+pub const LOWEST_US: u64 = 1;
+/// The largest value, in microseconds: 120 s. Whatever is longer counts as this.
+pub const HIGHEST_US: u64 = 120_000_000;
+/// Values are exact to one part in a thousand.
+pub const SIGNIFICANT_DIGITS: u8 = 3;
+
+/// An empty histogram of microseconds.
+pub(crate) fn empty() -> Histogram<u64> {
+    Histogram::new_with_bounds(LOWEST_US, HIGHEST_US, SIGNIFICANT_DIGITS)
+        .expect("1 <= lowest, 2 * lowest <= highest and at most 5 digits: the bounds are valid constants")
+}
+
+/// Records a duration. Longer than the range counts as the range's end, so that nothing is lost.
+pub(crate) fn record(histogram: &mut Histogram<u64>, duration: Duration) {
+    let us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+    histogram.saturating_record(us.clamp(LOWEST_US, HIGHEST_US));
+}
+
+/// Adds `other` to `histogram`.
+pub(crate) fn add(histogram: &mut Histogram<u64>, other: &Histogram<u64>) {
+    histogram.add(other).expect("both were made by `empty`, so the ranges are equal");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn out_of_range_is_kept_at_the_ends() {
+        let mut histogram = empty();
+        for duration in [Duration::ZERO, Duration::from_micros(5), Duration::from_secs(500)] {
+            record(&mut histogram, duration);
+        }
+        assert_eq!(histogram.len(), 3);
+        assert_eq!(histogram.min(), 1);
+        assert!(histogram.max() >= 119_900_000, "{}", histogram.max());
+    }
+}

@@ -1,0 +1,75 @@
+//! Independent random streams from the one seed of a run.
+//!
+//! Each consumer names its stream, so that adding a draw to one cannot shift the numbers of another. Owns no state.
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use sha2::{Digest, Sha256};
+
+/// The length of an uid as Kubernetes writes it.
+pub(crate) const UID_LEN: usize = 36;
+
+/// The random stream called `name` of the run with this seed. Same arguments, same stream, on every machine.
+pub(crate) fn stream(seed: u64, name: &str) -> ChaCha8Rng {
+    let mut hash = Sha256::new();
+    hash.update(seed.to_le_bytes());
+    hash.update(name.as_bytes());
+    ChaCha8Rng::from_seed(hash.finalize().into())
+}
+
+/// A version 4 UUID (RFC 9562) from the stream, as text.
+pub(crate) fn uid(rng: &mut ChaCha8Rng) -> [u8; UID_LEN] {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    let mut raw = [0u8; 16];
+    rng.fill(&mut raw);
+    raw[6] = (raw[6] & 0x0f) | 0x40;
+    raw[8] = (raw[8] & 0x3f) | 0x80;
+    let mut text = [b'-'; UID_LEN];
+    let mut at = 0;
+    for (i, byte) in raw.iter().enumerate() {
+        if matches!(i, 4 | 6 | 8 | 10) {
+            at += 1;
+        }
+        text[at] = HEX[usize::from(byte >> 4)];
+        text[at + 1] = HEX[usize::from(byte & 0xf)];
+        at += 2;
+    }
+    text
+}
+
+/// [`uid`] as a `String`.
+pub(crate) fn uid_string(rng: &mut ChaCha8Rng) -> String {
+    uid(rng).iter().map(|&b| char::from(b)).collect()
+}
+
+/// `length` characters of the alphabet that Kubernetes uses for generated name suffixes.
+pub(crate) fn suffix(rng: &mut ChaCha8Rng, length: usize) -> String {
+    const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+    (0..length).map(|_| char::from(ALPHABET[rng.random_range(0..ALPHABET.len())])).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uids_are_version_4_and_differ() {
+        let mut rng = stream(7, "uids");
+        let (a, b) = (uid_string(&mut rng), uid_string(&mut rng));
+        assert_ne!(a, b);
+        for text in [a, b] {
+            let parts: Vec<usize> = text.split('-').map(str::len).collect();
+            assert_eq!(parts, [8, 4, 4, 4, 12], "{text}");
+            assert_eq!(&text[14..15], "4", "{text}");
+            assert!("89ab".contains(&text[19..20]), "{text}");
+        }
+    }
+
+    #[test]
+    fn streams_are_independent_and_repeat() {
+        let draw = |seed, name| stream(seed, name).random::<u64>();
+        assert_eq!(draw(1, "a"), draw(1, "a"));
+        assert_ne!(draw(1, "a"), draw(1, "b"));
+        assert_ne!(draw(1, "a"), draw(2, "a"));
+    }
+}

@@ -1,0 +1,79 @@
+//! HTTP over TLS as the generators need it: raw connections, pools of our own, every step with a deadline and a cap.
+//!
+//! A ready-made pooled client would queue behind its connections and hide the time that costs. Nothing here knows what
+//! is sent; it knows where, how, and how a failed exchange is classed.
+
+mod endpoint;
+mod exchange;
+mod http1;
+mod http2;
+
+use bytes::Bytes;
+use http::StatusCode;
+
+pub(crate) use endpoint::{Endpoint, EndpointError};
+pub(crate) use exchange::Body;
+pub(crate) use http1::Http1;
+pub(crate) use http2::Http2;
+
+/// A complete answer.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub status: StatusCode,
+    pub content_type: Option<String>,
+    pub body: Bytes,
+}
+
+/// Why there is no answer, or none that counts.
+#[derive(Debug, Clone)]
+pub(crate) struct Failure {
+    pub class: Class,
+    pub text: String,
+}
+
+/// The classes that failures are counted in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Class {
+    HttpError,
+    Timeout,
+    Connect,
+    Tls,
+    InvalidResponse,
+}
+
+impl Class {
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            Self::HttpError => "http error",
+            Self::Timeout => "timeout",
+            Self::Connect => "connect",
+            Self::Tls => "tls",
+            Self::InvalidResponse => "invalid response",
+        }
+    }
+}
+
+impl Failure {
+    pub(crate) fn invalid(text: String) -> Self {
+        Self { class: Class::InvalidResponse, text }
+    }
+
+    fn http(text: String) -> Self {
+        Self { class: Class::HttpError, text }
+    }
+}
+
+/// An error with its causes, one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let more = cause.to_string();
+        if !text.contains(&more) {
+            text.push_str(": ");
+            text.push_str(&more);
+        }
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,183 @@
+//! A pool of HTTP/1.1 connections that behaves like the one inside kube-apiserver (Go's `net/http.Transport`).
+//!
+//! No idle connection means a new one is dialled; the call takes whichever is first, the new one or one that another
+//! call gives back. The most recently used idle connection is taken first. At most so many idle ones are kept, for 90 s;
+//! extra ones are closed when they come back. A request that found its idle connection closed before a byte was written
+//! goes to another one; one that was written is never sent twice.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use http::Request;
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+
+use super::exchange::{self, Body};
+use super::{Answer, Endpoint, Failure};
+
+/// `IdleConnTimeout` of Go's default transport, which kube-apiserver keeps.
+const IDLE_LIMIT: Duration = Duration::from_secs(90);
+/// A request is moved from closed idle connections to others so many times.
+const TRIES: usize = 4;
+
+type Connection = SendRequest<Body>;
+
+/// The pool. Its connections live as long as it does.
+#[derive(Debug)]
+pub(crate) struct Http1 {
+    endpoint: Endpoint,
+    idle_max: usize,
+    dials_max: usize,
+    state: Mutex<State>,
+    tasks: Mutex<JoinSet<()>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Least recently used first.
+    idle: VecDeque<(Instant, Connection)>,
+    waiting: VecDeque<(u64, oneshot::Sender<Result<Connection, Failure>>)>,
+    next_waiter: u64,
+    dials: usize,
+}
+
+impl Http1 {
+    /// Keeps at most `idle_max` idle connections (0: each call gets a new one) and never dials more than `dials_max` at
+    /// once.
+    pub(crate) fn new(endpoint: Endpoint, idle_max: usize, dials_max: usize) -> Arc<Self> {
+        Arc::new(Self {
+            endpoint,
+            idle_max,
+            dials_max,
+            state: Mutex::new(State::default()),
+            tasks: Mutex::new(JoinSet::new()),
+        })
+    }
+
+    /// Sends and reads the whole answer. The caller sets the deadline by dropping the future.
+    pub(crate) async fn call(self: &Arc<Self>, mut request: Request<Body>) -> Result<Answer, Failure> {
+        for _ in 0..TRIES {
+            let mut connection = self.acquire().await?;
+            match connection.try_send_request(request).await {
+                Ok(response) => {
+                    let answer = exchange::read(response).await?;
+                    self.give_back(connection);
+                    return Ok(answer);
+                }
+                Err(mut error) => match error.take_message() {
+                    Some(unsent) => request = unsent,
+                    None => return Err(exchange::broken(error.error())),
+                },
+            }
+        }
+        Err(Failure::http(format!("{TRIES} connections in a row were closed before the request could be written")))
+    }
+
+    async fn acquire(self: &Arc<Self>) -> Result<Connection, Failure> {
+        if let Some(connection) = self.take_idle() {
+            return Ok(connection);
+        }
+        let (ready, wait) = oneshot::channel();
+        let (id, dial) = {
+            let mut state = self.state.lock();
+            // Calls that ran into their deadline leave their place behind.
+            state.waiting.retain(|(_, waiter)| !waiter.is_closed());
+            let id = state.next_waiter;
+            state.next_waiter += 1;
+            state.waiting.push_back((id, ready));
+            let dial = state.dials < self.dials_max;
+            state.dials += usize::from(dial);
+            (id, dial)
+        };
+        if dial {
+            let pool = Arc::clone(self);
+            self.own(async move { pool.dial(id).await });
+        }
+        let closed = || Failure::http("the pool was closed".to_owned());
+        wait.await.map_err(|_| closed())?
+    }
+
+    fn take_idle(&self) -> Option<Connection> {
+        let mut state = self.state.lock();
+        while state.idle.front().is_some_and(|(since, _)| since.elapsed() >= IDLE_LIMIT) {
+            state.idle.pop_front();
+        }
+        while let Some((_, connection)) = state.idle.pop_back() {
+            if connection.is_ready() {
+                return Some(connection);
+            }
+        }
+        None
+    }
+
+    /// Dials for the waiter, who may have been served by then: whoever waits longest gets the connection.
+    async fn dial(self: Arc<Self>, id: u64) {
+        let outcome = match self.endpoint.connect().await {
+            Ok(stream) => {
+                http1::handshake::<_, Body>(TokioIo::new(stream)).await.map_err(|error| exchange::broken(&error))
+            }
+            Err(failure) => Err(failure),
+        };
+        self.state.lock().dials -= 1;
+        match outcome {
+            Ok((connection, driver)) => {
+                self.own(async move {
+                    // An error of the connection reaches the call that uses it; an idle one may just close.
+                    let _ = driver.await;
+                });
+                self.hand_out(connection);
+            }
+            Err(failure) => self.refuse(id, failure),
+        }
+    }
+
+    /// Waits until the connection can take the next request, then hands it on. `Connection: close` ends it here.
+    fn give_back(self: &Arc<Self>, mut connection: Connection) {
+        if self.idle_max == 0 {
+            return;
+        }
+        if connection.is_ready() {
+            self.hand_out(connection);
+            return;
+        }
+        let pool = Arc::clone(self);
+        self.own(async move {
+            if connection.ready().await.is_ok() {
+                pool.hand_out(connection);
+            }
+        });
+    }
+
+    fn hand_out(&self, mut connection: Connection) {
+        let mut state = self.state.lock();
+        while let Some((_, waiter)) = state.waiting.pop_front() {
+            match waiter.send(Ok(connection)) {
+                Ok(()) => return,
+                Err(Ok(unused)) => connection = unused,
+                Err(Err(_)) => return,
+            }
+        }
+        if state.idle.len() < self.idle_max {
+            state.idle.push_back((Instant::now(), connection));
+        }
+    }
+
+    /// Tells the waiter whose dial failed, or when it was served already, the one that waits longest.
+    fn refuse(&self, id: u64, failure: Failure) {
+        let mut state = self.state.lock();
+        let at = state.waiting.iter().position(|(waiter, _)| *waiter == id).unwrap_or(0);
+        if let Some((_, waiter)) = state.waiting.remove(at) {
+            let _ = waiter.send(Err(failure));
+        }
+    }
+
+    fn own(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let mut tasks = self.tasks.lock();
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(task);
+    }
+}
