@@ -1,5 +1,476 @@
 //! The ledger: commits against observations, online, in bounded memory.
+//!
+//! Owns the rules that decide what became of each version and each observation. It must not read a clock, do I/O, or
+//! compare resourceVersions as numbers unless told that it may: order comes from the order of commits.
+//!
+//! # Rules
+//!
+//! Every commit gets exactly one of: observed, coalesced, late, missed, ghost, late ghost, identity swap, unobservable.
+//! `D` is the deadline; `t` is a time of the run.
+//!
+//! * An observation of version *w* settles *w* and every older unsettled version *v* of the object. *w* is **observed** if
+//!   it came by `w.t + D`, else **late** (for a deletion: **late ghost**).
+//! * *v* is **coalesced** if the observation came by `v.t + D`, or if the next version after *v* was committed before
+//!   `v.t + D` and the observation came within `D` of that commit; else **late**. A next version that was committed after
+//!   *v* was overdue excuses nothing: the subject had been wrong until luck helped it.
+//! * An observation with change `Deleted` proves a deletion whatever revision it carries, because a client that relists
+//!   knows only the last revision that it saw; but not a deletion that was committed after it. Of an object that is alive
+//!   it is a **phantom**.
+//! * At the end, unsettled versions are **missed**, except deletions: these are **identity swap** if the subject knew the
+//!   object and then reported an update of a new object of the same name as the first it saw of it, else **ghost**. So an
+//!   object that was created and deleted and never observed is one or more missed versions and one ghost,
+//! * unless it was created and deleted inside a gap that a relist closed and was never observed: then all its versions are
+//!   **unobservable**. A gap excuses nothing else.
+//!
+//! Observations are counted besides: **resurrected** if the object's deletion had been observed, else **regressed** if a
+//! newer version had been, else **duplicate** if this version had been, **phantom** if it was never committed. An
+//! observation may arrive before its commit; it waits for a grace time, with all later observations of the same object
+//! behind it, so that the order of arrival of commits and observations does not matter.
+//!
+//! # Memory
+//!
+//! Live objects, versions younger than `D`, and bounded rings (see [`Config`]): it does not grow with the run.
+//! This file holds the interface and the flow; `objects` settles versions, `held` keeps early observations, `memory`
+//! remembers what was forgotten, `gaps` the outages.
 
+use std::collections::VecDeque;
+
+use hdrhistogram::Histogram;
+
+use crate::record::EventCounts;
+use held::{Held, HeldObservations};
+use memory::{Forgotten, Memory};
+use objects::{Objects, Settled};
+
+mod gaps;
+mod held;
+mod memory;
+mod object;
+mod objects;
 pub mod outcome;
+#[cfg(test)]
+mod tests;
 
-pub use outcome::{Change, Outcome};
+pub use outcome::{Anomaly, Change, Outcome};
+
+/// The deadline when a scenario names none, in milliseconds: several times the slowest healthy delivery seen.
+pub const DEADLINE_MS: u64 = 5000;
+/// Rows of one outcome that wait between two calls of [`Ledger::advance`]; more are counted but get no row.
+const WAITING_ANOMALIES_PER_OUTCOME: usize = 1000;
+
+/// The bounds of a ledger.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// After how long an observation is late, in milliseconds.
+    pub deadline_ms: u64,
+    /// Whether resourceVersions are numbers that rise with the order of commits. True for our own mock only.
+    pub numeric_revisions: bool,
+    /// Whether the witness can carry deletions. If not, a deletion is unobservable, and so are the versions that
+    /// wait when it comes.
+    pub deletions_observable: bool,
+    /// How long an observation waits for its commit to become known, in milliseconds.
+    pub grace_ms: u64,
+    /// How much the clock of commits may be behind that of observations, in milliseconds: on a real control plane a
+    /// commit is dated by the answer to the write.
+    pub skew_ms: u64,
+    /// Settled versions kept for each object, to recognise them when they come again.
+    pub settled_per_object: usize,
+    /// Overdue versions kept for each object; older ones are counted but no longer named.
+    pub overdue_per_object: usize,
+    /// Deleted objects with an overdue deletion; beyond that the oldest is decided before the end of the run.
+    pub overdue_deletions: usize,
+    /// Deleted and settled objects kept whole.
+    pub tombstones: usize,
+    /// Versions remembered by a hash after they were dropped from an object.
+    pub forgotten: usize,
+    /// Observations that wait for their commit; beyond that the oldest is decided at once.
+    pub held: usize,
+    /// Gaps kept for each resource.
+    pub gaps: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            deadline_ms: DEADLINE_MS,
+            numeric_revisions: false,
+            deletions_observable: true,
+            grace_ms: 2000,
+            skew_ms: 250,
+            settled_per_object: 8,
+            overdue_per_object: 64,
+            overdue_deletions: 50_000,
+            tombstones: 4096,
+            forgotten: 65_536,
+            held: 65_536,
+            gaps: 1024,
+        }
+    }
+}
+
+/// A version that was written to the control plane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Commit<'a> {
+    /// When, in milliseconds of the run.
+    pub t_ms: u64,
+    /// The resource, such as `packages.longhaul.dev`.
+    pub resource: &'a str,
+    /// The object's namespace; empty for cluster-wide objects.
+    pub namespace: &'a str,
+    /// The object's name.
+    pub name: &'a str,
+    /// The object's uid.
+    pub uid: &'a str,
+    /// The resourceVersion. For a deletion: that of the deletion.
+    pub rv: &'a str,
+    /// The order of commits, rising.
+    pub order: u64,
+    /// The kind of change.
+    pub change: Change,
+}
+
+/// Proof that the subject saw a version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Observation<'a> {
+    /// When, in milliseconds of the run.
+    pub t_ms: u64,
+    /// The object's uid.
+    pub uid: &'a str,
+    /// The resourceVersion that the subject saw.
+    pub rv: &'a str,
+    /// The kind of change that the subject took it for.
+    pub change: Change,
+    /// The resource, if the witness says so, else empty. Only shown for phantoms.
+    pub resource: &'a str,
+    /// The namespace, if the witness says so, else empty. Only shown for phantoms.
+    pub namespace: &'a str,
+    /// The name, if the witness says so, else empty. Only shown for phantoms.
+    pub name: &'a str,
+}
+
+/// Compares commits with observations.
+#[derive(Debug)]
+pub struct Ledger {
+    objects: Objects,
+    held: HeldObservations,
+    memory: Memory,
+    config: Config,
+    faulted: bool,
+    /// Commits in the order of their time, until they are overdue or found settled.
+    fresh: VecDeque<Fresh>,
+    tally: Tally,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Fresh {
+    t_ms: u64,
+    order: u64,
+}
+
+/// What the ledger has decided: counts, histograms and rows.
+#[derive(Debug)]
+struct Tally {
+    counts: EventCounts,
+    anomalies: Vec<Anomaly>,
+    waiting: [usize; Outcome::COUNT],
+    unnamed: u64,
+    contradictions: u64,
+    lag: Histogram<u64>,
+    lag_faulted: Histogram<u64>,
+    heal: Histogram<u64>,
+}
+
+/// What became of an observation that was looked at.
+enum Looked {
+    Decided,
+    /// Its commit is not known yet.
+    Unknown,
+}
+
+impl Ledger {
+    /// An empty ledger.
+    pub fn new(config: Config) -> Self {
+        Self {
+            objects: Objects::new(&config),
+            held: HeldObservations::default(),
+            memory: Memory::new(config.forgotten),
+            config,
+            faulted: false,
+            fresh: VecDeque::new(),
+            tally: Tally::new(),
+        }
+    }
+
+    /// A version was committed. Commits of one object must come in their order; a repeated one is ignored.
+    pub fn commit(&mut self, commit: &Commit<'_>) {
+        match self.objects.insert(commit, self.faulted) {
+            objects::Inserted::New => {}
+            objects::Inserted::Known => return,
+            objects::Inserted::Contradiction => {
+                self.tally.contradictions += 1;
+                return;
+            }
+        }
+        self.tally.counts.commits += 1;
+        self.fresh.push_back(Fresh { t_ms: commit.t_ms, order: commit.order });
+        if commit.change == Change::Deleted && !self.config.deletions_observable {
+            self.objects.give_up(commit.order, commit.t_ms, &mut self.tally);
+        }
+        if self.held.waits(commit.uid) {
+            self.settle_held(commit.uid);
+        }
+        self.bury();
+    }
+
+    /// The subject proved that it saw something.
+    pub fn observe(&mut self, observation: &Observation<'_>) {
+        self.tally.counts.observations += 1;
+        // Behind an observation that waits, all later ones of the object wait too, or their order would be lost.
+        let waits = self.held.waits(observation.uid);
+        if waits || matches!(self.look(observation, false), Looked::Unknown) {
+            if self.held.len() >= self.config.held {
+                self.expire_held(None);
+            }
+            self.held.push(observation);
+        }
+        self.bury();
+    }
+
+    /// A relist closed a hole in the subject's stream: it could not see what was both created and deleted after the
+    /// commit `after_order` and up to the commit `through_order`.
+    pub fn gap(&mut self, resource: &str, after_order: u64, through_order: u64) {
+        self.objects.gap(resource, after_order, through_order);
+    }
+
+    /// Says whether a fault is active: the lag of commits made while it is goes to [`Self::take_lag_faulted`].
+    pub fn faulted(&mut self, active: bool) {
+        self.faulted = active;
+    }
+
+    /// Changes the deadline, in milliseconds, of everything that is not settled yet.
+    pub fn set_deadline(&mut self, deadline_ms: u64) {
+        self.config.deadline_ms = deadline_ms;
+        self.objects.deadline_ms = deadline_ms;
+    }
+
+    /// The deadline, in milliseconds.
+    pub fn deadline_ms(&self) -> u64 {
+        self.config.deadline_ms
+    }
+
+    /// Lets time pass and hands out what was decided since the last call.
+    pub fn advance(&mut self, now_ms: u64) -> impl Iterator<Item = Anomaly> + use<> {
+        self.expire_held(Some(now_ms));
+        while let Some(first) = self.fresh.front().copied() {
+            if first.t_ms.saturating_add(self.config.deadline_ms) >= now_ms {
+                break;
+            }
+            self.fresh.pop_front();
+            // An observation that waits may still settle it in time.
+            let waits = self.objects.uid_of(first.order).is_some_and(|uid| self.held.waits(&uid));
+            self.objects.overdue(first.order, now_ms, waits, &mut self.tally, &mut self.memory);
+        }
+        self.bury();
+        self.tally.hand_out()
+    }
+
+    /// The run is over and the subject had its time to catch up: decides everything that is not settled.
+    pub fn finish(&mut self, now_ms: u64) -> impl Iterator<Item = Anomaly> + use<> {
+        while self.held.len() > 0 {
+            self.expire_held(None);
+        }
+        self.fresh.clear();
+        self.objects.finish(now_ms, &mut self.tally);
+        self.tally.hand_out()
+    }
+
+    /// Everything that was decided so far.
+    pub fn counts(&self) -> EventCounts {
+        self.tally.counts
+    }
+
+    /// Anomalies that were counted but not handed out one by one.
+    pub fn anomalies_unnamed(&self) -> u64 {
+        self.tally.unnamed
+    }
+
+    /// Commits that contradict earlier ones (out of order, or after the object's deletion) and were left out. More than
+    /// none means that the source of commits is broken, and with it the run.
+    pub fn contradictions(&self) -> u64 {
+        self.tally.contradictions
+    }
+
+    /// The lag in microseconds of what was observed since the last call and committed while no fault was active.
+    pub fn take_lag(&mut self) -> Histogram<u64> {
+        take(&mut self.tally.lag)
+    }
+
+    /// The lag in microseconds of what was observed since the last call and committed while a fault was active.
+    pub fn take_lag_faulted(&mut self) -> Histogram<u64> {
+        take(&mut self.tally.lag_faulted)
+    }
+
+    /// For versions settled late since the last call: the time from commit to what settled them, in microseconds.
+    pub fn take_heal(&mut self) -> Histogram<u64> {
+        take(&mut self.tally.heal)
+    }
+
+    /// Objects that were committed and not deleted.
+    pub fn live_objects(&self) -> u64 {
+        self.objects.live()
+    }
+
+    /// Versions that wait for an observation.
+    pub fn pending(&self) -> u64 {
+        self.objects.pending()
+    }
+
+    /// Versions among them that are past the deadline: they will be late, missed or ghosts.
+    pub fn overdue(&self) -> u64 {
+        self.objects.overdue_versions()
+    }
+
+    /// Whether every version up to a commit is settled, for probes after a fault.
+    pub fn settled_through(&self, order: u64) -> bool {
+        self.objects.settled_through(order)
+    }
+
+    /// The time from a commit to the observation that settled it, in milliseconds; none while it is not settled, or
+    /// longer ago than the ledger remembers.
+    pub fn resolved(&self, uid: &str, order: u64) -> Option<u64> {
+        self.objects.resolved(uid, order)
+    }
+
+    /// Entries held in memory, of all kinds: what the bounds are about.
+    pub fn footprint(&self) -> usize {
+        self.objects.footprint() + self.held.len() + self.fresh.len() + self.memory.len() + self.tally.anomalies.len()
+    }
+
+    /// Compares an observation with what is known. With `last_chance` it is decided in any case.
+    fn look(&mut self, observation: &Observation<'_>, last_chance: bool) -> Looked {
+        let forgotten = self.memory.recall(observation.uid, observation.rv);
+        let settled = match observation.change {
+            Change::Deleted => self.objects.observe_deletion(observation, &mut self.tally, &mut self.memory),
+            _ => self.objects.observe_version(observation, forgotten, &mut self.tally, &mut self.memory),
+        };
+        match (settled, last_chance) {
+            (Settled::Yes, _) => return Looked::Decided,
+            (Settled::Unknown, false) => {
+                if !self.objects.knows(observation.uid) && self.look_at_dead(observation) {
+                    return Looked::Decided;
+                }
+                return Looked::Unknown;
+            }
+            (Settled::Unknown, true) => {}
+        }
+        let detail = match (observation.change, self.objects.knows(observation.uid)) {
+            (Change::Deleted, true) => "reported as deleted while it was alive",
+            (_, true) => "no such version of this object was committed",
+            (_, false) => "no object with this uid was committed",
+        };
+        let anomaly = self.objects.anomaly_of(observation, Outcome::Phantom, detail);
+        self.tally.row(anomaly);
+        Looked::Decided
+    }
+
+    /// An observation of an object that is gone for so long that only hashes are left of it.
+    fn look_at_dead(&mut self, observation: &Observation<'_>) -> bool {
+        if self.memory.recall_dead(observation.uid).is_none() {
+            return false;
+        }
+        let (outcome, detail) = match (observation.change, self.memory.recall(observation.uid, observation.rv)) {
+            (Change::Deleted, _) => (Outcome::Duplicate, "deleted and settled long ago"),
+            (_, Some(Forgotten { .. })) => (Outcome::Resurrected, "deleted and settled long ago"),
+            (_, None) => return false,
+        };
+        let anomaly = self.objects.anomaly_of(observation, outcome, detail);
+        self.tally.row(anomaly);
+        true
+    }
+
+    /// After a commit of the object: decides the observations that waited for it, in their order.
+    fn settle_held(&mut self, uid: &str) {
+        while let Some(first) = self.held.take_first(uid) {
+            if matches!(self.look(&first.as_observation(uid), false), Looked::Unknown) {
+                self.held.put_back(uid, first);
+                break;
+            }
+        }
+    }
+
+    /// Decides observations whose grace is over; without a time, the oldest one.
+    fn expire_held(&mut self, now_ms: Option<u64>) {
+        let before = now_ms.map(|now_ms| now_ms.saturating_sub(self.config.grace_ms));
+        while let Some((uid, first)) = self.held.take_expired(before) {
+            let observation = Held::as_observation(&first, &uid);
+            self.look(&observation, true);
+            self.settle_held(&uid);
+            if now_ms.is_none() {
+                break;
+            }
+        }
+    }
+
+    /// Drops deleted objects beyond the bounds; what is left of them is a hash.
+    fn bury(&mut self) {
+        self.objects.bury(&mut self.tally, &mut self.memory);
+    }
+}
+
+impl Tally {
+    fn new() -> Self {
+        // One microsecond to a day, three digits; it grows by itself if a run is stranger than that.
+        let histogram = || {
+            let mut histogram = Histogram::<u64>::new_with_bounds(1, 24 * 3600 * 1_000_000, 3)
+                .expect("1 to a day with three digits are valid bounds");
+            histogram.auto(true);
+            histogram
+        };
+        Self {
+            counts: EventCounts::default(),
+            anomalies: Vec::new(),
+            waiting: [0; Outcome::COUNT],
+            unnamed: 0,
+            contradictions: 0,
+            lag: histogram(),
+            lag_faulted: histogram(),
+            heal: histogram(),
+        }
+    }
+
+    /// Counts an outcome that has no row of its own.
+    fn count(&mut self, outcome: Outcome, times: u64) {
+        *outcome.of_mut(&mut self.counts) += times;
+    }
+
+    /// Counts an outcome and keeps its row, up to the bound.
+    fn row(&mut self, anomaly: Anomaly) {
+        self.count(anomaly.outcome, 1);
+        let waiting = &mut self.waiting[anomaly.outcome as usize];
+        if *waiting >= WAITING_ANOMALIES_PER_OUTCOME {
+            self.unnamed += 1;
+            return;
+        }
+        *waiting += 1;
+        self.anomalies.push(anomaly);
+    }
+
+    fn lag(&mut self, faulted: bool, lag_ms: u64) {
+        let histogram = if faulted { &mut self.lag_faulted } else { &mut self.lag };
+        histogram.saturating_record(lag_ms.saturating_mul(1000));
+    }
+
+    fn heal(&mut self, lag_ms: u64) {
+        self.heal.saturating_record(lag_ms.saturating_mul(1000));
+    }
+
+    fn hand_out(&mut self) -> std::vec::IntoIter<Anomaly> {
+        self.waiting = [0; Outcome::COUNT];
+        std::mem::take(&mut self.anomalies).into_iter()
+    }
+}
+
+fn take(histogram: &mut Histogram<u64>) -> Histogram<u64> {
+    let empty = Histogram::new_from(histogram);
+    std::mem::replace(histogram, empty)
+}

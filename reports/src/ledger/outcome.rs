@@ -7,6 +7,8 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::record::{AnomalyRow, EventCounts};
+
 /// The kind of change that made a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -82,5 +84,105 @@ impl fmt::Display for Change {
             Self::Modified => "MODIFIED",
             Self::Deleted => "DELETED",
         })
+    }
+}
+
+/// An outcome that is neither observed nor coalesced, with what it is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Anomaly {
+    /// When it was decided, in milliseconds of the run.
+    pub t_ms: u64,
+    /// What became of the version or observation.
+    pub outcome: Outcome,
+    /// The resource; empty if the ledger does not know.
+    pub resource: String,
+    /// The object's namespace; empty if cluster-wide or not known.
+    pub namespace: String,
+    /// The object's name; empty if not known.
+    pub name: String,
+    /// The object's uid.
+    pub uid: String,
+    /// The version's resourceVersion.
+    pub revision: String,
+    /// The kind of change.
+    pub change: Change,
+    /// The version's place in the order of commits, if it was committed: finds its stream lines.
+    pub order: Option<u64>,
+    /// When it was committed, if it was.
+    pub committed_ms: Option<u64>,
+    /// When it, or what superseded it, was observed, if it was.
+    pub observed_ms: Option<u64>,
+    /// More for people.
+    pub detail: Option<String>,
+}
+
+impl From<Anomaly> for AnomalyRow {
+    /// Without delivery and stream lines: these only the control plane knows.
+    fn from(anomaly: Anomaly) -> Self {
+        Self {
+            t_ms: anomaly.t_ms,
+            outcome: anomaly.outcome,
+            resource: anomaly.resource,
+            namespace: anomaly.namespace,
+            name: anomaly.name,
+            uid: anomaly.uid,
+            revision: anomaly.revision,
+            change: anomaly.change,
+            committed_ms: anomaly.committed_ms,
+            observed_ms: anomaly.observed_ms,
+            delivery: None,
+            wire: Vec::new(),
+            detail: anomaly.detail,
+        }
+    }
+}
+
+impl Outcome {
+    /// How many outcomes there are.
+    pub const COUNT: usize = 12;
+
+    /// All of them, in the order of their declaration.
+    pub const ALL: [Self; Self::COUNT] = [
+        Self::Observed,
+        Self::Coalesced,
+        Self::Late,
+        Self::Missed,
+        Self::Ghost,
+        Self::LateGhost,
+        Self::Duplicate,
+        Self::Regressed,
+        Self::Phantom,
+        Self::Resurrected,
+        Self::IdentitySwap,
+        Self::Unobservable,
+    ];
+
+    /// Whether it gets a row in `anomalies.jsonl`.
+    pub fn is_anomaly(self) -> bool {
+        !matches!(self, Self::Observed | Self::Coalesced)
+    }
+
+    /// The count of this outcome.
+    pub fn of(self, counts: &EventCounts) -> u64 {
+        let mut counts = *counts;
+        *self.of_mut(&mut counts)
+    }
+
+    /// The count of this outcome, to change it.
+    pub(super) fn of_mut(self, counts: &mut EventCounts) -> &mut u64 {
+        match self {
+            Self::Observed => &mut counts.observed,
+            Self::Coalesced => &mut counts.coalesced,
+            Self::Late => &mut counts.late,
+            Self::Missed => &mut counts.missed,
+            Self::Ghost => &mut counts.ghost,
+            Self::LateGhost => &mut counts.late_ghost,
+            Self::Duplicate => &mut counts.duplicate,
+            Self::Regressed => &mut counts.regressed,
+            Self::Phantom => &mut counts.phantom,
+            Self::Resurrected => &mut counts.resurrected,
+            Self::IdentitySwap => &mut counts.identity_swap,
+            Self::Unobservable => &mut counts.unobservable,
+        }
     }
 }

@@ -1,0 +1,47 @@
+//! How many commits and observations the ledger takes in a second on one core. It must be at least 100,000.
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use reports::ledger::{Change, Commit, Config, Ledger, Observation};
+
+const PAIRS: u64 = 20_000;
+
+/// 2,000 live objects, updated in turn; every twentieth commit replaces an object by one with a new name.
+fn pairs() -> Vec<(String, String, Change)> {
+    (0..PAIRS)
+        .map(|n| {
+            let (slot, round) = (n % 2000, n / 2000);
+            let change = match (round, n % 20) {
+                (0, _) => Change::Added,
+                (9, 0) => Change::Deleted,
+                _ => Change::Modified,
+            };
+            (format!("00000000-0000-0000-0000-{slot:012}"), (1_000_000 + n).to_string(), change)
+        })
+        .collect()
+}
+
+fn ledger(c: &mut Criterion) {
+    let pairs = pairs();
+    let mut group = c.benchmark_group("ledger");
+    group.throughput(Throughput::Elements(PAIRS * 2));
+    group.bench_function("commits and observations", |b| {
+        b.iter(|| {
+            let mut ledger = Ledger::new(Config::default());
+            for (n, (uid, rv, change)) in (0u64..).zip(&pairs) {
+                let (t_ms, change) = (n, *change);
+                let (resource, namespace) = ("packages.longhaul.dev", "default");
+                ledger.commit(&Commit { t_ms, resource, namespace, name: uid, uid, rv, order: n, change });
+                ledger.observe(&Observation { t_ms: n + 3, uid, rv, change, resource, namespace, name: uid });
+                if n % 1000 == 0 {
+                    ledger.advance(n).for_each(drop);
+                }
+            }
+            assert_eq!(ledger.counts().observed, PAIRS);
+            ledger.counts()
+        });
+    });
+    group.finish();
+}
+
+criterion_group!(benches, ledger);
+criterion_main!(benches);

@@ -1,0 +1,39 @@
+//! Holes in the subject's stream that a relist closed.
+//!
+//! Owns their bounds in the order of commits, a bounded number for each resource. It must not excuse anything by itself.
+
+use std::collections::{BTreeMap, VecDeque};
+
+/// All gaps.
+#[derive(Debug)]
+pub(super) struct Gaps {
+    by_resource: BTreeMap<Box<str>, VecDeque<(u64, u64)>>,
+    capacity: usize,
+}
+
+impl Gaps {
+    pub fn new(capacity: usize) -> Self {
+        Self { by_resource: BTreeMap::new(), capacity }
+    }
+
+    pub fn len(&self) -> usize {
+        self.by_resource.values().map(VecDeque::len).sum()
+    }
+
+    pub fn push(&mut self, resource: &str, after_order: u64, through_order: u64) {
+        if through_order <= after_order {
+            return;
+        }
+        let gaps = self.by_resource.entry(resource.into()).or_default();
+        gaps.push_back((after_order, through_order));
+        if gaps.len() > self.capacity {
+            gaps.pop_front();
+        }
+    }
+
+    /// Whether one gap holds both commits.
+    pub fn hold(&self, resource: &str, created: u64, deleted: u64) -> bool {
+        let inside = |&(after, through): &(u64, u64)| after < created && deleted <= through;
+        self.by_resource.get(resource).is_some_and(|gaps| gaps.iter().any(inside))
+    }
+}

@@ -1,0 +1,71 @@
+//! What is remembered of versions and objects that were dropped: a hash each, in a bounded ring.
+//!
+//! Owns telling "was committed once" from "never was" without keeping the texts. It must not hold anything by name.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// A version that was dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Forgotten {
+    /// Its place in the order of commits.
+    pub order: u64,
+}
+
+/// A ring of hashes. 64 bits over some ten thousand entries: a chance of one in a billion to take one for another.
+#[derive(Debug)]
+pub(super) struct Memory {
+    by_hash: HashMap<u64, Forgotten>,
+    ring: VecDeque<u64>,
+    capacity: usize,
+}
+
+impl Memory {
+    pub fn new(capacity: usize) -> Self {
+        Self { by_hash: HashMap::new(), ring: VecDeque::new(), capacity }
+    }
+
+    pub fn len(&self) -> usize {
+        self.ring.len()
+    }
+
+    /// Keeps a version.
+    pub fn keep(&mut self, uid: &str, rv: &str, order: u64) {
+        self.insert(hash(uid, Some(rv)), order);
+    }
+
+    /// Keeps that an object was deleted and settled.
+    pub fn keep_dead(&mut self, uid: &str, order: u64) {
+        self.insert(hash(uid, None), order);
+    }
+
+    /// A version that was kept.
+    pub fn recall(&self, uid: &str, rv: &str) -> Option<Forgotten> {
+        if self.by_hash.is_empty() { None } else { self.by_hash.get(&hash(uid, Some(rv))).copied() }
+    }
+
+    /// The deletion of an object that was kept.
+    pub fn recall_dead(&self, uid: &str) -> Option<Forgotten> {
+        self.by_hash.get(&hash(uid, None)).copied()
+    }
+
+    fn insert(&mut self, hash: u64, order: u64) {
+        if self.by_hash.insert(hash, Forgotten { order }).is_some() {
+            return;
+        }
+        self.ring.push_back(hash);
+        if self.ring.len() > self.capacity
+            && let Some(oldest) = self.ring.pop_front()
+        {
+            self.by_hash.remove(&oldest);
+        }
+    }
+}
+
+/// The same in every run: `DefaultHasher::new` has fixed keys.
+fn hash(uid: &str, rv: Option<&str>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    uid.hash(&mut hasher);
+    rv.hash(&mut hasher);
+    hasher.finish()
+}

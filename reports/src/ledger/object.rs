@@ -1,0 +1,154 @@
+//! One object of the ledger: its open and settled versions.
+//!
+//! Owns the shape of an object and what can be said of it alone. It must not settle anything: that needs the other objects
+//! and the tally, see `objects`.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::memory::Memory;
+use super::{Anomaly, Change, Observation, Outcome};
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct FullName {
+    pub resource: Box<str>,
+    pub namespace: Box<str>,
+    pub name: Box<str>,
+}
+
+/// One object: one uid.
+#[derive(Debug)]
+pub(super) struct Object {
+    pub full_name: FullName,
+    /// Versions that are not settled, oldest first; the first `overdue` of them are overdue.
+    pub pending: VecDeque<Version>,
+    pub overdue: usize,
+    /// Overdue versions older than all of `pending`, only counted.
+    pub collapsed: Collapsed,
+    /// The last settled versions, oldest first.
+    pub settled: VecDeque<SettledVersion>,
+    /// Whether older versions than those in `settled` exist.
+    pub dropped: bool,
+    pub newest_seen: Option<u64>,
+    pub newest_committed: u64,
+    pub created: Option<u64>,
+    pub first_revision: Option<u128>,
+    pub deletion: Option<Deletion>,
+    /// The object that had this name before and was not settled when this one was created.
+    pub predecessor: Option<Arc<str>>,
+    /// The subject took the object that followed under this name for an update of this one.
+    pub swapped: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Version {
+    pub rv: Box<str>,
+    pub order: u64,
+    pub t_ms: u64,
+    pub change: Change,
+    pub faulted: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct SettledVersion {
+    pub rv: Box<str>,
+    pub order: u64,
+    pub lag_ms: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct Deletion {
+    pub rv: Box<str>,
+    pub t_ms: u64,
+    pub order: u64,
+    pub settled: bool,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Collapsed {
+    pub count: u64,
+    pub first_t_ms: u64,
+}
+
+impl Object {
+    pub fn has_revision(&self, rv: &str) -> bool {
+        self.pending.iter().rev().any(|version| *version.rv == *rv)
+            || self.settled.iter().rev().any(|version| *version.rv == *rv)
+    }
+
+    pub fn deletion_settled(&self) -> bool {
+        self.deletion.as_ref().is_some_and(|deletion| deletion.settled)
+    }
+
+    /// For numeric revisions: whether this may be a version that was dropped, and is older than the newest seen.
+    pub fn may_have_dropped(&self, rv: &str) -> bool {
+        let oldest_kept = self.settled.front().and_then(|version| version.rv.parse::<u128>().ok());
+        match (rv.parse::<u128>(), self.first_revision, oldest_kept) {
+            (Ok(rv), Some(first), Some(oldest)) => self.dropped && first <= rv && rv < oldest,
+            _ => false,
+        }
+    }
+
+    pub fn remember(&mut self, uid: &str, version: Version, lag_ms: u64, bound: usize, memory: &mut Memory) {
+        self.settled.push_back(SettledVersion { rv: version.rv, order: version.order, lag_ms });
+        if self.settled.len() > bound
+            && let Some(oldest) = self.settled.pop_front()
+        {
+            self.dropped = true;
+            memory.keep(uid, &oldest.rv, oldest.order);
+        }
+    }
+
+    pub fn anomaly(&self, seen: &Observation<'_>, outcome: Outcome, detail: &str) -> Anomaly {
+        let order = self.settled.iter().find(|version| *version.rv == *seen.rv).map(|version| version.order);
+        Anomaly {
+            t_ms: seen.t_ms,
+            outcome,
+            resource: self.full_name.resource.as_ref().to_owned(),
+            namespace: self.full_name.namespace.as_ref().to_owned(),
+            name: self.full_name.name.as_ref().to_owned(),
+            uid: seen.uid.to_owned(),
+            revision: seen.rv.to_owned(),
+            change: seen.change,
+            order,
+            committed_ms: None,
+            observed_ms: Some(seen.t_ms),
+            detail: (!detail.is_empty()).then(|| detail.to_owned()),
+        }
+    }
+
+    pub fn anomaly_of_version(
+        &self,
+        uid: &str,
+        version: &Version,
+        outcome: Outcome,
+        t_ms: u64,
+        observed_ms: Option<u64>,
+        detail: String,
+    ) -> Anomaly {
+        Anomaly {
+            t_ms,
+            outcome,
+            resource: self.full_name.resource.as_ref().to_owned(),
+            namespace: self.full_name.namespace.as_ref().to_owned(),
+            name: self.full_name.name.as_ref().to_owned(),
+            uid: uid.to_owned(),
+            revision: version.rv.as_ref().to_owned(),
+            change: version.change,
+            order: Some(version.order),
+            committed_ms: Some(version.t_ms),
+            observed_ms,
+            detail: (!detail.is_empty()).then_some(detail),
+        }
+    }
+}
+
+/// Until when an observation is in time: by the deadline, or by that of the next version if it was committed before this
+/// one was overdue. See the rules in [`super`].
+pub(super) fn due_ms(t_ms: u64, next_t_ms: Option<u64>, deadline_ms: u64) -> u64 {
+    let own = t_ms.saturating_add(deadline_ms);
+    match next_t_ms {
+        Some(next) if next <= own => next.saturating_add(deadline_ms),
+        _ => own,
+    }
+}

@@ -1,0 +1,446 @@
+//! The objects of the ledger and how their versions are settled.
+//!
+//! Owns every live object, the deleted ones that are not settled or lately were, and the rules of [`super`] for versions.
+//! It must not hold more than the bounds of [`super::Config`], and nothing that depends on the order of a hash map may
+//! leave it: whatever goes over many objects goes in the order of commits.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+
+use super::gaps::Gaps;
+use super::memory::{Forgotten, Memory};
+use super::object::{Collapsed, Deletion, FullName, Object, Version, due_ms};
+use super::{Anomaly, Change, Commit, Config, Observation, Outcome, Tally};
+
+/// All objects.
+#[derive(Debug)]
+pub(super) struct Objects {
+    pub deadline_ms: u64,
+    by_uid: HashMap<Arc<str>, Object>,
+    /// The latest object of each name.
+    by_name: HashMap<FullName, Arc<str>>,
+    /// Every version that is not settled, by its order, with its object.
+    open: BTreeMap<u64, Arc<str>>,
+    /// Deletions among them that are overdue.
+    overdue_deletions: BTreeSet<u64>,
+    /// Deleted objects without open versions, oldest first.
+    tombstones: VecDeque<Arc<str>>,
+    gaps: Gaps,
+    live: u64,
+    /// Overdue versions that still have a name.
+    overdue: u64,
+    /// Overdue versions that were only counted.
+    collapsed: u64,
+    bounds: Bounds,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Bounds {
+    numeric_revisions: bool,
+    skew_ms: u64,
+    settled_per_object: usize,
+    overdue_per_object: usize,
+    overdue_deletions: usize,
+    tombstones: usize,
+}
+
+/// What became of a commit.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Inserted {
+    New,
+    Known,
+    Contradiction,
+}
+
+/// What became of an observation.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Settled {
+    Yes,
+    Unknown,
+}
+
+impl Objects {
+    pub fn new(config: &Config) -> Self {
+        Self {
+            deadline_ms: config.deadline_ms,
+            by_uid: HashMap::new(),
+            by_name: HashMap::new(),
+            open: BTreeMap::new(),
+            overdue_deletions: BTreeSet::new(),
+            tombstones: VecDeque::new(),
+            gaps: Gaps::new(config.gaps.max(1)),
+            live: 0,
+            overdue: 0,
+            collapsed: 0,
+            bounds: Bounds {
+                numeric_revisions: config.numeric_revisions,
+                skew_ms: config.skew_ms,
+                // At least the newest one, or a duplicate could not be told from a phantom.
+                settled_per_object: config.settled_per_object.max(1),
+                overdue_per_object: config.overdue_per_object.max(1),
+                overdue_deletions: config.overdue_deletions,
+                tombstones: config.tombstones,
+            },
+        }
+    }
+
+    pub fn live(&self) -> u64 {
+        self.live
+    }
+
+    pub fn pending(&self) -> u64 {
+        self.open.len() as u64 + self.collapsed
+    }
+
+    pub fn overdue_versions(&self) -> u64 {
+        self.overdue + self.collapsed
+    }
+
+    pub fn knows(&self, uid: &str) -> bool {
+        self.by_uid.contains_key(uid)
+    }
+
+    pub fn uid_of(&self, order: u64) -> Option<Arc<str>> {
+        self.open.get(&order).cloned()
+    }
+
+    pub fn settled_through(&self, order: u64) -> bool {
+        // Collapsed versions are older than an open one of their object, but their own orders are not kept.
+        self.collapsed == 0 && self.open.first_key_value().is_none_or(|(first, _)| *first > order)
+    }
+
+    pub fn resolved(&self, uid: &str, order: u64) -> Option<u64> {
+        let object = self.by_uid.get(uid)?;
+        object.settled.iter().find(|version| version.order == order).map(|version| version.lag_ms)
+    }
+
+    pub fn footprint(&self) -> usize {
+        let versions: usize = self.by_uid.values().map(|object| 1 + object.pending.len() + object.settled.len()).sum();
+        versions + self.open.len() + self.overdue_deletions.len() + self.tombstones.len() + self.gaps.len()
+    }
+
+    pub fn gap(&mut self, resource: &str, after_order: u64, through_order: u64) {
+        self.gaps.push(resource, after_order, through_order);
+    }
+
+    /// Takes a commit in.
+    pub fn insert(&mut self, commit: &Commit<'_>, faulted: bool) -> Inserted {
+        if let Some(object) = self.by_uid.get(commit.uid) {
+            if object.has_revision(commit.rv) {
+                return Inserted::Known;
+            }
+            if object.deletion.is_some() || commit.order <= object.newest_committed {
+                return Inserted::Contradiction;
+            }
+        }
+        if self.open.contains_key(&commit.order) {
+            return Inserted::Contradiction;
+        }
+        let uid = self.ensure_object(commit);
+        let object = self.by_uid.get_mut(&uid).expect("the object was just found or made");
+        object.newest_committed = commit.order;
+        if commit.change == Change::Deleted {
+            self.live -= 1;
+            let (rv, t_ms, order) = (commit.rv.into(), commit.t_ms, commit.order);
+            object.deletion = Some(Deletion { rv, t_ms, order, settled: false });
+        }
+        let (rv, order, t_ms, change) = (commit.rv.into(), commit.order, commit.t_ms, commit.change);
+        object.pending.push_back(Version { rv, order, t_ms, change, faulted });
+        self.open.insert(commit.order, uid);
+        Inserted::New
+    }
+
+    fn ensure_object(&mut self, commit: &Commit<'_>) -> Arc<str> {
+        if let Some((uid, _)) = self.by_uid.get_key_value(commit.uid) {
+            return Arc::clone(uid);
+        }
+        let uid: Arc<str> = commit.uid.into();
+        let full_name =
+            FullName { resource: commit.resource.into(), namespace: commit.namespace.into(), name: commit.name.into() };
+        let predecessor = self.by_name.insert(full_name.clone(), Arc::clone(&uid));
+        self.live += 1;
+        let object = Object {
+            full_name,
+            pending: VecDeque::new(),
+            overdue: 0,
+            collapsed: Collapsed::default(),
+            settled: VecDeque::new(),
+            dropped: false,
+            newest_seen: None,
+            newest_committed: commit.order,
+            created: (commit.change == Change::Added).then_some(commit.order),
+            first_revision: commit.rv.parse().ok(),
+            deletion: None,
+            predecessor,
+            swapped: false,
+        };
+        self.by_uid.insert(Arc::clone(&uid), object);
+        uid
+    }
+
+    /// An observation of a version that is not a deletion.
+    pub fn observe_version(
+        &mut self,
+        seen: &Observation<'_>,
+        forgotten: Option<Forgotten>,
+        tally: &mut Tally,
+        memory: &mut Memory,
+    ) -> Settled {
+        let Some(object) = self.by_uid.get_mut(seen.uid) else { return Settled::Unknown };
+        if let Some(index) = object.pending.iter().position(|version| *version.rv == *seen.rv) {
+            if object.pending[index].change == Change::Deleted {
+                let anomaly =
+                    object.anomaly(seen, Outcome::Phantom, "the revision of the deletion, but not as deleted");
+                tally.row(anomaly);
+                return Settled::Yes;
+            }
+            self.settle_through(seen, index, tally, memory);
+            return Settled::Yes;
+        }
+        let known = object.settled.iter().find(|version| *version.rv == *seen.rv).map(|version| version.order);
+        let Some(order) = known.or(forgotten.map(|version| version.order)) else {
+            if self.bounds.numeric_revisions && object.may_have_dropped(seen.rv) {
+                let outcome = if object.deletion_settled() { Outcome::Resurrected } else { Outcome::Regressed };
+                tally.row(object.anomaly(seen, outcome, "a version from before what the ledger remembers"));
+                return Settled::Yes;
+            }
+            return Settled::Unknown;
+        };
+        if object.deletion_settled() {
+            tally.row(object.anomaly(seen, Outcome::Resurrected, "observed again after its deletion was observed"));
+        } else if object.newest_seen.is_none_or(|newest| newest < order) {
+            // A version that was only counted, because too many of this object were overdue.
+            object.newest_seen = Some(order);
+            object.collapsed.count = object.collapsed.count.saturating_sub(1);
+            self.collapsed = self.collapsed.saturating_sub(1);
+            tally.row(object.anomaly(seen, Outcome::Late, "one of many overdue versions of this object"));
+        } else if object.newest_seen == Some(order) {
+            tally.row(object.anomaly(seen, Outcome::Duplicate, ""));
+        } else {
+            tally.row(object.anomaly(seen, Outcome::Regressed, "a newer version had been observed before"));
+        }
+        Settled::Yes
+    }
+
+    /// An observation that an object is gone.
+    pub fn observe_deletion(&mut self, seen: &Observation<'_>, tally: &mut Tally, memory: &mut Memory) -> Settled {
+        let Some(object) = self.by_uid.get(seen.uid) else { return Settled::Unknown };
+        let Some(deletion) = &object.deletion else { return Settled::Unknown };
+        if deletion.settled {
+            tally.row(object.anomaly(seen, Outcome::Duplicate, ""));
+            return Settled::Yes;
+        }
+        // A client that relists reports the last revision it knew; but nobody can know of a deletion before it happens.
+        if *deletion.rv != *seen.rv && seen.t_ms.saturating_add(self.bounds.skew_ms) < deletion.t_ms {
+            return Settled::Unknown;
+        }
+        self.settle_through(seen, object.pending.len() - 1, tally, memory);
+        Settled::Yes
+    }
+
+    /// Settles the pending version at `index` as observed, and all before it as superseded.
+    fn settle_through(&mut self, seen: &Observation<'_>, index: usize, tally: &mut Tally, memory: &mut Memory) {
+        let object = self.by_uid.get_mut(seen.uid).expect("the caller has found the object");
+        let first_sight = object.newest_seen.is_none();
+        let collapsed = std::mem::take(&mut object.collapsed);
+        if collapsed.count > 0 {
+            self.collapsed -= collapsed.count;
+            tally.count(Outcome::Late, collapsed.count);
+            tally.unnamed += collapsed.count;
+            tally.heal(seen.t_ms.saturating_sub(collapsed.first_t_ms));
+        }
+        for position in 0..=index {
+            let version = object.pending.pop_front().expect("the caller has found a version at `index`");
+            self.open.remove(&version.order);
+            if object.overdue > 0 {
+                object.overdue -= 1;
+                self.overdue -= 1;
+            }
+            let lag_ms = seen.t_ms.saturating_sub(version.t_ms);
+            let exact = position == index;
+            let next_t_ms = object.pending.front().filter(|_| !exact).map(|next| next.t_ms);
+            if exact {
+                tally.lag(version.faulted, lag_ms);
+                object.newest_seen = Some(version.order);
+            }
+            let in_time = seen.t_ms <= due_ms(version.t_ms, next_t_ms, self.deadline_ms);
+            let outcome = match (in_time, exact, version.change) {
+                (true, true, _) => Outcome::Observed,
+                (true, false, _) => Outcome::Coalesced,
+                (false, _, Change::Deleted) => Outcome::LateGhost,
+                (false, _, _) => Outcome::Late,
+            };
+            if in_time {
+                tally.count(outcome, 1);
+            } else {
+                tally.heal(lag_ms);
+                let detail = if exact { String::new() } else { format!("superseded by revision {}", seen.rv) };
+                tally.row(object.anomaly_of_version(seen.uid, &version, outcome, seen.t_ms, Some(seen.t_ms), detail));
+            }
+            if version.change == Change::Deleted {
+                self.overdue_deletions.remove(&version.order);
+            }
+            object.remember(seen.uid, version, lag_ms, self.bounds.settled_per_object, memory);
+        }
+        if object.pending.is_empty()
+            && let Some(deletion) = &mut object.deletion
+        {
+            deletion.settled = true;
+            self.tombstones.push_back(seen.uid.into());
+        }
+        let predecessor = object.predecessor.take();
+        if first_sight
+            && seen.change == Change::Modified
+            && let Some(before) = predecessor.and_then(|uid| self.by_uid.get_mut(&uid))
+        {
+            before.swapped = true;
+        }
+    }
+
+    /// A version is past its deadline.
+    pub fn overdue(&mut self, order: u64, now_ms: u64, waits: bool, tally: &mut Tally, memory: &mut Memory) {
+        let Some(uid) = self.open.get(&order).cloned() else { return };
+        let object = self.by_uid.get_mut(&uid).expect("an open version has an object");
+        let deleted_order = object.deletion.as_ref().map(|deletion| deletion.order);
+        object.overdue += 1;
+        self.overdue += 1;
+        if object.overdue > self.bounds.overdue_per_object
+            && let Some(version) = object.pending.pop_front()
+        {
+            if object.collapsed.count == 0 {
+                object.collapsed.first_t_ms = version.t_ms;
+            }
+            object.collapsed.count += 1;
+            object.dropped = true;
+            object.overdue -= 1;
+            self.overdue -= 1;
+            self.collapsed += 1;
+            self.open.remove(&version.order);
+            memory.keep(&uid, &version.rv, version.order);
+        }
+        if deleted_order == Some(order) {
+            self.overdue_deletions.insert(order);
+            if !waits && self.by_uid.get(&uid).is_some_and(|object| self.in_gap(object)) {
+                self.decide_object(&uid, now_ms, "", tally);
+            }
+        }
+    }
+
+    /// Without a witness for deletions: the object is gone, nothing more will be observed of it.
+    pub fn give_up(&mut self, order: u64, now_ms: u64, tally: &mut Tally) {
+        let Some(uid) = self.open.get(&order).cloned() else { return };
+        let Some(object) = self.by_uid.get_mut(&uid) else { return };
+        let collapsed = std::mem::take(&mut object.collapsed).count;
+        self.collapsed -= collapsed;
+        tally.count(Outcome::Missed, collapsed);
+        tally.unnamed += collapsed;
+        self.overdue -= object.overdue as u64;
+        object.overdue = 0;
+        for version in std::mem::take(&mut object.pending) {
+            self.open.remove(&version.order);
+            let overdue = version.t_ms.saturating_add(self.deadline_ms) < now_ms;
+            let outcome = if overdue { Outcome::Missed } else { Outcome::Unobservable };
+            let detail = "the witness cannot carry deletions".to_owned();
+            tally.row(object.anomaly_of_version(&uid, &version, outcome, now_ms, None, detail));
+        }
+        if let Some(deletion) = &mut object.deletion {
+            deletion.settled = true;
+        }
+        self.tombstones.push_back(uid);
+    }
+
+    /// Decides everything that is open, in the order of commits.
+    pub fn finish(&mut self, now_ms: u64, tally: &mut Tally) {
+        while let Some((_, uid)) = self.open.first_key_value() {
+            let uid = Arc::clone(uid);
+            self.decide_object(&uid, now_ms, "", tally);
+        }
+    }
+
+    /// Drops deleted objects beyond the bounds.
+    pub fn bury(&mut self, tally: &mut Tally, memory: &mut Memory) {
+        while self.overdue_deletions.len() > self.bounds.overdue_deletions
+            && let Some(order) = self.overdue_deletions.first().copied()
+            && let Some(uid) = self.open.get(&order).cloned()
+        {
+            let now_ms = self.by_uid.get(&uid).and_then(|object| object.pending.back()).map_or(0, |last| last.t_ms);
+            let now_ms = now_ms.saturating_add(self.deadline_ms);
+            self.decide_object(&uid, now_ms, "decided before the end: too many deletions are overdue", tally);
+        }
+        while self.tombstones.len() > self.bounds.tombstones
+            && let Some(uid) = self.tombstones.pop_front()
+        {
+            let Some(object) = self.by_uid.remove(&uid) else { continue };
+            for version in &object.settled {
+                memory.keep(&uid, &version.rv, version.order);
+            }
+            memory.keep_dead(&uid, object.newest_committed);
+            if self.by_name.get(&object.full_name) == Some(&uid) {
+                self.by_name.remove(&object.full_name);
+            }
+        }
+    }
+
+    /// The open versions of an object will not be observed: says what they are.
+    fn decide_object(&mut self, uid: &Arc<str>, now_ms: u64, detail: &str, tally: &mut Tally) {
+        let Some(object) = self.by_uid.get(uid) else { return };
+        let unobservable = self.in_gap(object);
+        let object = self.by_uid.get_mut(uid).expect("found above");
+        let collapsed = std::mem::take(&mut object.collapsed).count;
+        self.collapsed -= collapsed;
+        tally.count(if unobservable { Outcome::Unobservable } else { Outcome::Missed }, collapsed);
+        tally.unnamed += collapsed;
+        self.overdue -= object.overdue as u64;
+        object.overdue = 0;
+        for version in std::mem::take(&mut object.pending) {
+            self.open.remove(&version.order);
+            self.overdue_deletions.remove(&version.order);
+            let (outcome, why) = match version.change {
+                _ if unobservable => (Outcome::Unobservable, "created and deleted inside one outage of the stream"),
+                Change::Deleted if object.swapped && object.newest_seen.is_some() => {
+                    (Outcome::IdentitySwap, "the next object of this name was reported as an update")
+                }
+                Change::Deleted => (Outcome::Ghost, ""),
+                _ if object.newest_seen.is_none() => (Outcome::Missed, "no version of this object was observed"),
+                _ => (Outcome::Missed, ""),
+            };
+            let detail = if detail.is_empty() { why.to_owned() } else { detail.to_owned() };
+            tally.row(object.anomaly_of_version(uid, &version, outcome, now_ms, None, detail));
+        }
+        if let Some(deletion) = &mut object.deletion {
+            deletion.settled = true;
+            self.tombstones.push_back(Arc::clone(uid));
+        }
+    }
+
+    /// Never observed, and created and deleted inside one gap.
+    fn in_gap(&self, object: &Object) -> bool {
+        match (&object.deletion, object.created, object.newest_seen) {
+            (Some(deletion), Some(created), None) => {
+                self.gaps.hold(&object.full_name.resource, created, deletion.order)
+            }
+            _ => false,
+        }
+    }
+
+    /// The row for an observation, with the object's names if it is known.
+    pub fn anomaly_of(&self, seen: &Observation<'_>, outcome: Outcome, detail: &str) -> Anomaly {
+        match self.by_uid.get(seen.uid) {
+            Some(object) => object.anomaly(seen, outcome, detail),
+            None => Anomaly {
+                t_ms: seen.t_ms,
+                outcome,
+                resource: seen.resource.to_owned(),
+                namespace: seen.namespace.to_owned(),
+                name: seen.name.to_owned(),
+                uid: seen.uid.to_owned(),
+                revision: seen.rv.to_owned(),
+                change: seen.change,
+                order: None,
+                committed_ms: None,
+                observed_ms: Some(seen.t_ms),
+                detail: (!detail.is_empty()).then(|| detail.to_owned()),
+            },
+        }
+    }
+}

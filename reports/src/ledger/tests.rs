@@ -1,0 +1,528 @@
+//! The ledger against histories whose outcomes are planted.
+//!
+//! Each script below is a short life of one object together with the outcomes that the rules give it. A history is many
+//! scripts interleaved, with commits and observations arriving in any order that the grace time allows.
+
+use proptest::prelude::*;
+
+use super::*;
+
+const D: u64 = 1000;
+const GRACE_MS: u64 = 500;
+const RESOURCE: &str = "packages.longhaul.dev";
+
+/// Something that reaches the ledger at `arrives_ms`.
+#[derive(Debug, Clone)]
+struct Step {
+    arrives_ms: u64,
+    what: What,
+}
+
+#[derive(Debug, Clone)]
+enum What {
+    Commit { t_ms: u64, name: String, uid: String, rv: u64, change: Change },
+    Observe { t_ms: u64, uid: String, rv: String, change: Change },
+    Gap { after: u64, through: u64 },
+}
+
+/// Collects steps and planted outcomes.
+#[derive(Debug, Default)]
+struct History {
+    steps: Vec<Step>,
+    planted: EventCounts,
+}
+
+/// One object in a history. Revisions are `base + n`; the order of a commit is its revision.
+struct Life<'a> {
+    history: &'a mut History,
+    uid: String,
+    name: String,
+    base: u64,
+    start_ms: u64,
+}
+
+impl Life<'_> {
+    fn commit(&mut self, n: u64, at_ms: u64, change: Change) {
+        let t_ms = self.start_ms + at_ms;
+        let (name, uid, rv) = (self.name.clone(), self.uid.clone(), self.base + n);
+        self.history.planted.commits += 1;
+        self.history.steps.push(Step { arrives_ms: t_ms, what: What::Commit { t_ms, name, uid, rv, change } });
+    }
+
+    fn see(&mut self, n: u64, at_ms: u64, change: Change) {
+        let (uid, rv) = (self.uid.clone(), (self.base + n).to_string());
+        self.see_any(uid, rv, at_ms, change);
+    }
+
+    fn see_any(&mut self, uid: String, rv: String, at_ms: u64, change: Change) {
+        let t_ms = self.start_ms + at_ms;
+        self.history.planted.observations += 1;
+        self.history.steps.push(Step { arrives_ms: t_ms, what: What::Observe { t_ms, uid, rv, change } });
+    }
+
+    fn gap(&mut self, after: u64, through: u64, at_ms: u64) {
+        let what = What::Gap { after: self.base + after, through: self.base + through };
+        self.history.steps.push(Step { arrives_ms: self.start_ms + at_ms, what });
+    }
+
+    fn plant(&mut self, outcomes: &[(Outcome, u64)]) {
+        for (outcome, times) in outcomes {
+            *outcome.of_mut(&mut self.history.planted) += times;
+        }
+    }
+
+    /// The object that follows under the same name.
+    fn successor(&mut self, n: u64, at_ms: u64) -> Life<'_> {
+        let (base, start_ms) = (self.base + n, self.start_ms + at_ms);
+        Life { uid: format!("{}-next", self.uid), name: self.name.clone(), base, start_ms, history: self.history }
+    }
+}
+
+use Change::{Added as A, Deleted as X, Modified as M};
+use Outcome::{
+    Coalesced, Duplicate, Ghost, IdentitySwap, Late, LateGhost, Missed, Observed, Phantom, Regressed, Resurrected,
+    Unobservable,
+};
+
+/// A life with its planted outcomes.
+type Script = fn(&mut Life<'_>);
+
+const SCRIPTS: [(&str, Script); 24] = [
+    ("healthy", |o| {
+        o.commit(0, 0, A);
+        o.see(0, 10, A);
+        o.commit(1, 500, M);
+        o.see(1, 1500, M);
+        o.commit(2, 3000, X);
+        o.see(2, 3020, X);
+        o.plant(&[(Observed, 3)]);
+    }),
+    ("coalesced", |o| {
+        o.commit(0, 0, A);
+        o.commit(1, 10, M);
+        o.see(1, 30, A);
+        o.plant(&[(Coalesced, 1), (Observed, 1)]);
+    }),
+    ("coalesced within the deadline of the next version", |o| {
+        o.commit(0, 0, A);
+        o.commit(1, 900, M);
+        o.see(1, 1800, M);
+        o.plant(&[(Coalesced, 1), (Observed, 1)]);
+    }),
+    ("late", |o| {
+        o.commit(0, 0, A);
+        o.see(0, 1001, A);
+        o.plant(&[(Late, 1)]);
+    }),
+    ("just in time", |o| {
+        o.commit(0, 0, A);
+        o.see(0, 1000, A);
+        o.plant(&[(Observed, 1)]);
+    }),
+    ("a later version comes only after this one is overdue", |o| {
+        o.commit(0, 0, A);
+        o.commit(1, 5000, M);
+        o.see(1, 5010, M);
+        o.plant(&[(Late, 1), (Observed, 1)]);
+    }),
+    ("a blackout is not excused by steady updates", |o| {
+        o.commit(0, 0, A);
+        o.commit(1, 800, M);
+        o.commit(2, 1600, M);
+        o.commit(3, 2400, M);
+        o.see(3, 2500, M);
+        o.plant(&[(Late, 1), (Coalesced, 2), (Observed, 1)]);
+    }),
+    ("missed", |o| {
+        o.commit(0, 0, A);
+        o.see(0, 1, A);
+        o.commit(1, 700, M);
+        o.plant(&[(Observed, 1), (Missed, 1)]);
+    }),
+    ("ghost", |o| {
+        o.commit(0, 0, A);
+        o.see(0, 1, A);
+        o.commit(1, 700, X);
+        o.plant(&[(Observed, 1), (Ghost, 1)]);
+    }),
+    ("late ghost", |o| {
+        o.commit(0, 0, A);
+        o.see(0, 1, A);
+        o.commit(1, 700, X);
+        o.see(0, 2000, X);
+        o.plant(&[(Observed, 1), (LateGhost, 1)]);
+    }),
+    ("a relist reports the deletion with the last revision it knew", |o| {
+        o.commit(0, 0, A);
+        o.see(0, 1, A);
+        o.commit(1, 700, M);
+        o.commit(2, 710, X);
+        o.see(0, 900, X);
+        o.plant(&[(Observed, 2), (Coalesced, 1)]);
+    }),
+    ("duplicate", |o| {
+        o.commit(0, 0, A);
+        o.see(0, 1, A);
+        o.see(0, 900, M);
+        o.commit(1, 2000, X);
+        o.see(1, 2001, X);
+        o.see(1, 2002, X);
+        o.plant(&[(Observed, 2), (Duplicate, 2)]);
+    }),
+    ("regressed", |o| {
+        o.commit(0, 0, A);
+        o.see(0, 1, A);
+        o.commit(1, 700, M);
+        o.see(1, 701, M);
+        o.see(0, 900, M);
+        o.plant(&[(Observed, 2), (Regressed, 1)]);
+    }),
+    ("regressed to a version that had been coalesced", |o| {
+        o.commit(0, 0, A);
+        o.commit(1, 1, M);
+        o.see(1, 2, M);
+        o.see(0, 3, A);
+        o.plant(&[(Observed, 1), (Coalesced, 1), (Regressed, 1)]);
+    }),
+    ("phantom version", |o| {
+        o.commit(0, 0, A);
+        o.see(0, 1, A);
+        o.see_any(o.uid.clone(), "not-a-revision".into(), 50, M);
+        o.commit(1, 3000, M);
+        o.see(1, 3001, M);
+        o.plant(&[(Observed, 2), (Phantom, 1)]);
+    }),
+    ("phantom object", |o| {
+        o.see_any(format!("{}-no-such", o.uid), "1".into(), 50, A);
+        o.plant(&[(Phantom, 1)]);
+    }),
+    ("reported as deleted while alive", |o| {
+        o.commit(0, 0, A);
+        o.see(0, 1, A);
+        o.see(0, 900, X);
+        o.commit(1, 4000, X);
+        o.see(1, 4001, X);
+        o.plant(&[(Observed, 2), (Phantom, 1)]);
+    }),
+    ("the revision of the deletion reported as an update", |o| {
+        o.commit(0, 0, A);
+        o.see(0, 1, A);
+        o.commit(1, 700, X);
+        o.see(1, 720, M);
+        o.plant(&[(Observed, 1), (Ghost, 1), (Phantom, 1)]);
+    }),
+    ("resurrected", |o| {
+        o.commit(0, 0, A);
+        o.see(0, 1, A);
+        o.commit(1, 700, X);
+        o.see(1, 701, X);
+        o.see(0, 900, A);
+        o.plant(&[(Observed, 2), (Resurrected, 1)]);
+    }),
+    ("identity swap", |o| {
+        o.commit(0, 0, A);
+        o.see(0, 1, A);
+        o.commit(1, 700, X);
+        let mut next = o.successor(2, 710);
+        next.commit(0, 0, A);
+        next.see(0, 20, M);
+        next.plant(&[(Observed, 2), (IdentitySwap, 1)]);
+    }),
+    ("a new object of the same name reported as new leaves a ghost", |o| {
+        o.commit(0, 0, A);
+        o.see(0, 1, A);
+        o.commit(1, 700, X);
+        let mut next = o.successor(2, 710);
+        next.commit(0, 0, A);
+        next.see(0, 20, A);
+        next.plant(&[(Observed, 2), (Ghost, 1)]);
+    }),
+    ("created and deleted inside a gap", |o| {
+        o.commit(1, 100, A);
+        o.commit(2, 200, M);
+        o.commit(3, 300, X);
+        o.gap(0, 3, 800);
+        o.plant(&[(Unobservable, 3)]);
+    }),
+    ("created before the gap: not excused", |o| {
+        o.commit(1, 100, A);
+        o.commit(3, 300, X);
+        o.gap(1, 3, 800);
+        o.plant(&[(Missed, 1), (Ghost, 1)]);
+    }),
+    ("observed although inside a gap: only the deletion is lost, and not excused", |o| {
+        o.commit(1, 100, A);
+        o.see(1, 120, A);
+        o.commit(3, 300, X);
+        o.gap(0, 3, 800);
+        o.plant(&[(Observed, 1), (Ghost, 1)]);
+    }),
+];
+
+fn config() -> Config {
+    Config { deadline_ms: D, grace_ms: GRACE_MS, skew_ms: 0, ..Config::default() }
+}
+
+/// A history of scripts, one for each entry: the script and when it starts.
+fn history(lives: &[(usize, u64)]) -> History {
+    let mut history = History::default();
+    for (index, (script, start_ms)) in lives.iter().enumerate() {
+        let number = index as u64;
+        (SCRIPTS[*script].1)(&mut Life {
+            history: &mut history,
+            uid: format!("uid-{number}"),
+            name: format!("name-{number}"),
+            base: 1000 + number * 10,
+            start_ms: *start_ms,
+        });
+    }
+    history
+}
+
+/// Everything that the ledger says at the end, in an order of its own.
+#[derive(Debug, PartialEq)]
+struct Said {
+    counts: EventCounts,
+    anomalies: Vec<(Outcome, String, String)>,
+    lag: Histogram<u64>,
+    heal: Histogram<u64>,
+    pending: u64,
+}
+
+/// Feeds the steps in order of arrival, with a tick each 100 ms.
+fn run(mut steps: Vec<Step>, config: Config) -> Said {
+    steps.sort_by_key(|step| step.arrives_ms);
+    let mut ledger = Ledger::new(config);
+    let mut anomalies = Vec::new();
+    let mut now_ms = 0;
+    for step in &steps {
+        while now_ms + 100 <= step.arrives_ms {
+            now_ms += 100;
+            anomalies.extend(ledger.advance(now_ms));
+        }
+        match &step.what {
+            What::Commit { t_ms, name, uid, rv, change } => ledger.commit(&Commit {
+                t_ms: *t_ms,
+                resource: RESOURCE,
+                namespace: "default",
+                name,
+                uid,
+                rv: &rv.to_string(),
+                order: *rv,
+                change: *change,
+            }),
+            What::Observe { t_ms, uid, rv, change } => ledger.observe(&seen(*t_ms, uid, rv, *change)),
+            What::Gap { after, through } => ledger.gap(RESOURCE, *after, *through),
+        }
+    }
+    anomalies.extend(ledger.finish(now_ms + 60_000));
+    let mut anomalies: Vec<_> = anomalies.into_iter().map(|row| (row.outcome, row.uid, row.revision)).collect();
+    anomalies.sort();
+    let (counts, pending) = (ledger.counts(), ledger.pending());
+    assert_eq!((ledger.contradictions(), ledger.overdue()), (0, 0));
+    Said { counts, anomalies, lag: ledger.take_lag(), heal: ledger.take_heal(), pending }
+}
+
+fn seen<'a>(t_ms: u64, uid: &'a str, rv: &'a str, change: Change) -> Observation<'a> {
+    Observation { t_ms, uid, rv, change, resource: "", namespace: "", name: "" }
+}
+
+/// Every commit has exactly one outcome.
+fn settled(counts: &EventCounts) -> u64 {
+    [Observed, Coalesced, Late, Missed, Ghost, LateGhost, IdentitySwap, Unobservable]
+        .iter()
+        .map(|outcome| outcome.of(counts))
+        .sum()
+}
+
+#[test]
+fn each_script_alone_has_its_planted_outcomes() {
+    for (index, (name, _)) in SCRIPTS.iter().enumerate() {
+        let history = history(&[(index, 50)]);
+        let planted = history.planted;
+        let said = run(history.steps, config());
+        assert_eq!(said.counts, planted, "{name}");
+        assert_eq!(said.counts.commits, settled(&said.counts), "{name}");
+        let rows: u64 = Outcome::ALL.iter().filter(|o| o.is_anomaly()).map(|o| o.of(&planted)).sum();
+        assert_eq!(said.anomalies.len() as u64, rows, "{name}: {:?}", said.anomalies);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+
+    /// In any mixture of lives the ledger finds exactly the planted outcomes.
+    #[test]
+    fn mixtures_have_their_planted_outcomes(lives in prop::collection::vec((0..SCRIPTS.len(), 0u64..20_000), 1..120)) {
+        let history = history(&lives);
+        let planted = history.planted;
+        let said = run(history.steps, config());
+        prop_assert_eq!(said.counts, planted);
+        prop_assert_eq!(said.counts.commits, settled(&said.counts));
+        prop_assert_eq!(said.pending, 0);
+    }
+
+    /// It does not matter how commits and observations arrive relative to each other, as long as each kind keeps its order
+    /// within an object and no observation is ahead of its commit by more than the grace.
+    #[test]
+    fn order_of_arrival_does_not_matter(
+        lives in prop::collection::vec((0..SCRIPTS.len(), 0u64..5000), 1..40),
+        commit_delay_ms in 0..GRACE_MS,
+        observation_delay_ms in 0..GRACE_MS,
+    ) {
+        let history = history(&lives);
+        let straight = run(history.steps.clone(), config());
+        let mut delayed = history.steps;
+        for step in &mut delayed {
+            step.arrives_ms += match step.what {
+                What::Commit { .. } => commit_delay_ms,
+                What::Observe { .. } | What::Gap { .. } => observation_delay_ms,
+            };
+        }
+        let delayed = run(delayed, config());
+        prop_assert_eq!(delayed, straight);
+    }
+}
+
+/// Memory is bounded by live objects, versions younger than the deadline, and the rings; also when the subject is blind.
+#[test]
+fn memory_does_not_grow_with_the_run() {
+    for blind in [false, true] {
+        let bounds = Config {
+            tombstones: 50,
+            forgotten: 200,
+            overdue_per_object: 4,
+            overdue_deletions: 50,
+            held: 50,
+            ..config()
+        };
+        let mut ledger = Ledger::new(bounds);
+        let mut largest = [0; 2];
+        for n in 0..40_000u64 {
+            let t_ms = n * 10;
+            // 20 objects live at a time, each updated 10 times; new names for ever.
+            let (object, change) = match n % 12 {
+                0 => (n / 12, A),
+                11 => ((n / 12).saturating_sub(20), X),
+                k => ((n / 12).saturating_sub(k), M),
+            };
+            let (uid, rv) = (format!("uid-{object}"), n.to_string());
+            ledger.commit(&Commit {
+                t_ms,
+                resource: RESOURCE,
+                namespace: "",
+                name: &uid,
+                uid: &uid,
+                rv: &rv,
+                order: n,
+                change,
+            });
+            if blind {
+                ledger.observe(&seen(t_ms, "nobody", &rv, M));
+            } else {
+                ledger.observe(&seen(t_ms + 5, &uid, &rv, change));
+            }
+            ledger.advance(t_ms).for_each(drop);
+            let half = usize::from(n > 20_000);
+            largest[half] = largest[half].max(ledger.footprint());
+        }
+        assert!(
+            largest[1] <= largest[0] + 20,
+            "blind {blind}: the footprint grew from {} to {}",
+            largest[0],
+            largest[1]
+        );
+        assert!(largest[1] < 3500, "blind {blind}: {}", largest[1]);
+        ledger.finish(1_000_000).for_each(drop);
+        let counts = ledger.counts();
+        assert_eq!(counts.commits, settled(&counts), "blind {blind}: every commit has one outcome: {counts:?}");
+    }
+}
+
+#[test]
+fn lag_of_commits_during_a_fault_is_kept_apart() {
+    let mut ledger = Ledger::new(config());
+    for (n, faulted) in [(1u64, false), (2, true), (3, false)] {
+        let (uid, rv) = (format!("uid-{n}"), n.to_string());
+        ledger.faulted(faulted);
+        let t_ms = n * 100;
+        let (resource, namespace) = (RESOURCE, "");
+        ledger.commit(&Commit { t_ms, resource, namespace, name: &uid, uid: &uid, rv: &rv, order: n, change: A });
+        ledger.faulted(false);
+        ledger.observe(&seen(t_ms + n, &uid, &rv, A));
+        assert_eq!(ledger.resolved(&uid, n), Some(n));
+    }
+    let lag = ledger.take_lag();
+    assert_eq!((lag.len(), lag.min(), lag.max() / 1000), (2, 1000, 3));
+    assert_eq!(ledger.take_lag_faulted().len(), 1);
+    assert_eq!(ledger.take_lag().len(), 0);
+}
+
+#[test]
+fn forgotten_versions_are_regressed_and_resurrected_not_phantom() {
+    let mut ledger = Ledger::new(Config { settled_per_object: 2, tombstones: 0, ..config() });
+    let commit = |n: u64, change| Commit {
+        t_ms: n * 10,
+        resource: RESOURCE,
+        namespace: "",
+        name: "a",
+        uid: "uid",
+        rv: ["r0", "r1", "r2", "r3", "r4", "r5"][usize::try_from(n).unwrap()],
+        order: n,
+        change,
+    };
+    for (n, change) in [(0, A), (1, M), (2, M), (3, M), (4, M)] {
+        ledger.commit(&commit(n, change));
+        ledger.observe(&seen(n * 10, "uid", commit(n, change).rv, change));
+    }
+    ledger.observe(&seen(60, "uid", "r0", M));
+    assert_eq!(ledger.counts().regressed, 1);
+    ledger.commit(&commit(5, X));
+    ledger.observe(&seen(70, "uid", "r5", X));
+    assert_eq!((ledger.live_objects(), ledger.counts().observed), (0, 6));
+    ledger.observe(&seen(80, "uid", "r0", M));
+    ledger.observe(&seen(81, "uid", "r3", X));
+    ledger.finish(5000).for_each(drop);
+    let counts = ledger.counts();
+    assert_eq!((counts.resurrected, counts.duplicate, counts.phantom), (1, 1, 0));
+}
+
+#[test]
+fn commits_that_contradict_are_counted_and_left_out() {
+    let mut ledger = Ledger::new(config());
+    let mut commit = |order, rv, change| {
+        let (resource, namespace, name, uid) = (RESOURCE, "", "a", "uid");
+        ledger.commit(&Commit { t_ms: order, resource, namespace, name, uid, rv, order, change });
+        (ledger.counts().commits, ledger.contradictions())
+    };
+    assert_eq!(commit(5, "a", A), (1, 0));
+    assert_eq!(commit(5, "a", A), (1, 0), "a repeated commit is ignored");
+    assert_eq!(commit(4, "b", M), (1, 1), "out of order");
+    assert_eq!(commit(6, "c", X), (2, 1));
+    assert_eq!(commit(7, "d", M), (2, 2), "after the deletion");
+}
+
+#[test]
+fn a_witness_without_deletions_makes_no_ghosts() {
+    let mut history = history(&[(7, 0), (8, 0)]);
+    history.planted.ghost -= 1;
+    history.planted.unobservable += 1;
+    let said = run(history.steps, Config { deletions_observable: false, ..config() });
+    assert_eq!(said.counts, history.planted);
+}
+
+/// Probes ask whether everything up to a commit is settled, and how long it took.
+#[test]
+fn probes_see_when_everything_is_settled() {
+    let mut ledger = Ledger::new(config());
+    let (resource, namespace, name, uid) = (RESOURCE, "", "canary", "uid");
+    ledger.commit(&Commit { t_ms: 100, resource, namespace, name, uid, rv: "r7", order: 7, change: A });
+    assert!(ledger.settled_through(6));
+    assert!(!ledger.settled_through(7));
+    assert_eq!((ledger.resolved("uid", 7), ledger.pending(), ledger.overdue()), (None, 1, 0));
+    ledger.advance(1200).for_each(drop);
+    assert_eq!(ledger.overdue(), 1);
+    ledger.observe(&seen(1600, "uid", "r7", A));
+    assert_eq!((ledger.resolved("uid", 7), ledger.settled_through(7), ledger.overdue()), (Some(1500), true, 0));
+    assert_eq!(ledger.take_heal().max() / 1000, 1500);
+}
