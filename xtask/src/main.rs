@@ -28,7 +28,7 @@ enum Command {
     /// Run all tests.
     Test(test::Arguments),
     /// Run the full gate: format, lints, tests, documentation, dependency policy, generated files.
-    Check,
+    Check(check::Arguments),
     /// Build in release mode and run any `longhaul` command, for example `cargo xtask longhaul mock kube`.
     Longhaul {
         /// Arguments for `longhaul`.
@@ -41,7 +41,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Soak(arguments) => soak::soak(arguments),
         Command::Test(arguments) => test::test(&arguments),
-        Command::Check => check::check(),
+        Command::Check(arguments) => check::check(&arguments),
         Command::Longhaul { arguments } => soak::longhaul(&arguments),
     };
     match result {
