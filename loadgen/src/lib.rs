@@ -4,13 +4,15 @@
 //! the histograms. Arrivals never wait for answers, so a slow subject cannot slow its own test down; latency counts from
 //! the planned time. It knows nothing of scenarios, run records or verdicts, and never judges its numbers: it counts.
 //!
-//! The generators share the machinery:
+//! Two generators share the machinery:
 //!
 //! - [`admission`] sends `AdmissionReview`s made before the clock starts, as kube-apiserver sends them, and knows the
-//!   right answer to each.
+//!   right answer to each;
+//! - [`churn`] keeps a constant population of objects under ever-new names, uids and namespaces.
 
 pub mod admission;
 mod arrivals;
+pub mod churn;
 mod examples;
 mod histogram;
 mod pace;

@@ -1,0 +1,79 @@
+//! Object churn: a constant population of Kubernetes objects under ever-new names, uids and namespaces.
+//!
+//! A cache that is keyed by name, uid or namespace and never pruned cannot hide from it, because nothing ever comes
+//! back. Operations happen at planned times and do not wait for each other, except that those on one object keep their
+//! order. Everything that is made is labelled `longhaul.dev/churn=<seed>` and removed by [`Churn::empty`].
+//!
+//! Namespaces are `lh-<seed>-<k>`; each is made before its first object and deleted after its last.
+
+mod api;
+mod config;
+mod engine;
+mod interval;
+mod namespaces;
+mod objects;
+mod operate;
+mod plan;
+mod resource;
+mod worker;
+
+pub use api::Api;
+pub use config::{Config, HIGHEST_POPULATION, HIGHEST_RATE, Mix};
+pub use engine::{CanaryWrite, Churn};
+pub use interval::Interval;
+pub use plan::Plan;
+pub use resource::SPELLINGS;
+
+/// Why churn cannot be planned, started, probed or cleaned up.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A key of the configuration that makes no sense.
+    #[error("churn.{key}: {problem}")]
+    Config {
+        /// The key, such as `rate` or `mix.delete`.
+        key: &'static str,
+        /// What is wrong and what to write instead.
+        problem: String,
+    },
+    /// The API server's address, certificates or token.
+    #[error("control plane: {problem}")]
+    Api {
+        /// What is wrong and what to write instead.
+        problem: String,
+    },
+    /// The population could not be made.
+    #[error("fill the population: {problem}")]
+    Fill {
+        /// What the API server said.
+        problem: String,
+    },
+    /// The canary could not be written.
+    #[error("write the canary: {problem}")]
+    Canary {
+        /// What the API server said.
+        problem: String,
+    },
+    /// Objects are still there although every one was deleted: a finalizer holds them, or deletes failed.
+    #[error("remove every object: {problem}")]
+    Left {
+        /// What is left and why.
+        problem: String,
+    },
+    /// The operating system refused a thread or a runtime.
+    #[error("start the churn's threads: {source}")]
+    Threads {
+        /// What it said.
+        #[from]
+        source: std::io::Error,
+    },
+    /// The worker is gone, after a panic or because churn was stopped.
+    #[error("reach the churn's worker: it has ended")]
+    Ended,
+}
+
+impl From<crate::wire::EndpointError> for Error {
+    fn from(error: crate::wire::EndpointError) -> Self {
+        Self::Api { problem: error.to_string() }
+    }
+}

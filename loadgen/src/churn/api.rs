@@ -1,0 +1,147 @@
+//! The few calls of the Kubernetes API that churn needs. Knows paths, headers and `Status` errors; keeps no objects.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, USER_AGENT};
+use http::{Method, Request, StatusCode};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::Error;
+use crate::wire::{Body, Class, Endpoint, Failure, Http1};
+
+/// kube-apiserver gives a write half a minute too (`--request-timeout` is a minute, admission takes half of it).
+const CALL_LIMIT: Duration = Duration::from_secs(30);
+/// One connection for each operation that may be under way, so that none is closed and dialled again.
+const IDLE_MAX: usize = super::worker::IN_FLIGHT_MAX;
+
+/// The control plane.
+#[derive(Clone)]
+pub struct Api {
+    /// `https://127.0.0.1:6443`.
+    pub url: String,
+    /// The CA certificates that signed its certificate, as PEM.
+    pub ca_pem: String,
+    /// The bearer token of a user who may write the churned resource and namespaces.
+    pub token: String,
+}
+
+impl fmt::Debug for Api {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The token is a secret and the certificate is noise.
+        f.debug_struct("Api").field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
+/// A client of the control plane.
+#[derive(Debug)]
+pub(super) struct Client {
+    http: Arc<Http1>,
+    headers: HeaderMap,
+    base: String,
+}
+
+/// What the API server said, whatever the status.
+#[derive(Debug)]
+pub(super) struct Reply {
+    pub status: StatusCode,
+    pub body: Bytes,
+}
+
+/// The part of an object that is read back.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Metadata {
+    pub uid: String,
+    pub resource_version: String,
+}
+
+impl Client {
+    pub(super) fn new(api: &Api) -> Result<Self, Error> {
+        let endpoint = Endpoint::new(&api.url, "", &api.ca_pem, b"http/1.1")?;
+        let bad =
+            |what: &str| Error::Api { problem: format!("the {what} has characters that no HTTP header may have") };
+        let mut token = HeaderValue::from_str(&format!("Bearer {}", api.token.trim())).map_err(|_| bad("token"))?;
+        token.set_sensitive(true);
+        let mut headers = HeaderMap::new();
+        headers.insert(HOST, HeaderValue::from_str(&endpoint.authority).map_err(|_| bad("address"))?);
+        headers.insert(USER_AGENT, HeaderValue::from_static("longhaul-churn"));
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+        headers.insert(AUTHORIZATION, token);
+        let base = endpoint.path.trim_end_matches('/').to_owned();
+        Ok(Self { http: Http1::new(endpoint, IDLE_MAX, IDLE_MAX), headers, base })
+    }
+
+    pub(super) async fn read(&self, path: &str) -> Result<Reply, Failure> {
+        self.send(Method::GET, path, None).await
+    }
+
+    pub(super) async fn create(&self, path: &str, object: &Value) -> Result<Reply, Failure> {
+        self.send(Method::POST, path, Some(("application/json", object))).await
+    }
+
+    pub(super) async fn merge(&self, path: &str, patch: &Value) -> Result<Reply, Failure> {
+        self.send(Method::PATCH, path, Some(("application/merge-patch+json", patch))).await
+    }
+
+    pub(super) async fn delete(&self, path: &str) -> Result<Reply, Failure> {
+        self.send(Method::DELETE, path, None).await
+    }
+
+    async fn send(&self, method: Method, path: &str, body: Option<(&'static str, &Value)>) -> Result<Reply, Failure> {
+        let (content_type, body) = match body {
+            Some((content_type, value)) => (Some(content_type), Bytes::from(value.to_string())),
+            None => (None, Bytes::new()),
+        };
+        let mut request = Request::new(Body::new(body));
+        *request.uri_mut() = format!("{}{path}", self.base)
+            .parse()
+            .map_err(|error| Failure { class: Class::HttpError, text: format!("`{path}` is no path: {error}") })?;
+        *request.headers_mut() = self.headers.clone();
+        if let Some(content_type) = content_type {
+            request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+        }
+        let label = format!("{method} {path}");
+        *request.method_mut() = method;
+        let outcome = tokio::time::timeout(CALL_LIMIT, self.http.call(request)).await;
+        let timeout =
+            || Failure { class: Class::Timeout, text: format!("no complete answer within {} s", CALL_LIMIT.as_secs()) };
+        match outcome.unwrap_or_else(|_| Err(timeout())) {
+            Ok(answer) => Ok(Reply { status: answer.status, body: answer.body }),
+            Err(failure) => Err(Failure { text: format!("{label}: {}", failure.text), ..failure }),
+        }
+    }
+}
+
+impl Reply {
+    /// Whether the call did what it was asked, or the status is the one given.
+    pub(super) fn is(&self, also: StatusCode) -> bool {
+        self.status.is_success() || self.status == also
+    }
+
+    pub(super) fn metadata(&self) -> Result<Metadata, Failure> {
+        #[derive(Deserialize)]
+        struct Object {
+            metadata: Metadata,
+        }
+        let object: Object = serde_json::from_slice(&self.body)
+            .map_err(|error| Failure::invalid(format!("the answer is no Kubernetes object: {error}")))?;
+        Ok(object.metadata)
+    }
+
+    /// The error that this reply is, for the call that got it.
+    pub(super) fn failure(&self, call: &str) -> Failure {
+        #[derive(Deserialize)]
+        struct Status {
+            message: String,
+        }
+        let message = serde_json::from_slice::<Status>(&self.body).map_or_else(
+            |_| String::from_utf8_lossy(&self.body[..self.body.len().min(160)]).into_owned(),
+            |status| status.message,
+        );
+        Failure { class: Class::HttpError, text: format!("{call}: HTTP {}: {message}", self.status.as_u16()) }
+    }
+}

@@ -1,0 +1,132 @@
+//! [`Churn`]: a plan under way. Owns the pacing thread and the worker thread; the worker owns everything else.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use tokio::sync::{mpsc, oneshot};
+
+use super::Error;
+use super::api::{Api, Client};
+use super::interval::{Interval, Recorder};
+use super::operate::Operator;
+use super::plan::Plan;
+use super::worker::{Command, Worker};
+use crate::pace::{Counts, Pacer};
+
+/// Operations that the pacing thread may hand over before the worker takes one.
+const QUEUE: usize = 1024;
+const COMMANDS: usize = 16;
+
+/// A write that everybody who watches must see soon.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CanaryWrite {
+    /// The canary's namespace.
+    pub namespace: String,
+    /// The canary's name.
+    pub name: String,
+    /// The canary's uid.
+    pub uid: String,
+    /// The version that was written.
+    pub resource_version: String,
+}
+
+/// Churn under way. Dropping it stops it and leaves the objects; [`Churn::empty`] removes them.
+#[derive(Debug)]
+pub struct Churn {
+    pacer: Option<Pacer>,
+    worker: Option<std::thread::JoinHandle<()>>,
+    commands: mpsc::Sender<Command>,
+    /// Dropped to end the worker at once, whatever it is waiting for.
+    alive: Option<oneshot::Sender<()>>,
+    shared: Arc<Shared>,
+    begin: Instant,
+}
+
+/// Shared between the threads.
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    pub counts: Arc<Counts>,
+    pub recorder: Mutex<Recorder>,
+    pub objects_total: AtomicU64,
+}
+
+impl Churn {
+    /// Fills the population at full speed with bounded concurrency, then starts the planned operations at `begin`, or
+    /// when the fill is done if that is later: see [`Churn::begin`].
+    pub async fn start(plan: Plan, api: &Api, begin: Instant) -> Result<Self, Error> {
+        let client = Arc::new(Client::new(api)?);
+        let shared = Arc::new(Shared::default());
+        let operations = plan.operations();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let (out, due) = mpsc::channel(QUEUE);
+        let (commands, queue) = mpsc::channel(COMMANDS);
+        let worker = Worker::new(Operator { client, plan }, Arc::clone(&shared));
+        let (alive, dropped) = oneshot::channel::<()>();
+        let thread = std::thread::Builder::new().name("churn-worker".to_owned()).spawn(move || {
+            runtime.block_on(async {
+                tokio::select! {
+                    () = worker.run(due, queue) => {}
+                    _ = dropped => {}
+                }
+            });
+        })?;
+        let mut churn = Self { pacer: None, worker: Some(thread), commands, alive: Some(alive), shared, begin };
+        churn.ask(Command::Fill).await??;
+        churn.begin = begin.max(Instant::now());
+        let counts = Arc::clone(&churn.shared.counts);
+        churn.pacer = Some(Pacer::start("churn-pacer", churn.begin, operations, out, counts)?);
+        Ok(churn)
+    }
+
+    /// When the planned operations began.
+    pub fn begin(&self) -> Instant {
+        self.begin
+    }
+
+    /// What was counted and measured since the last call. Cheap: recorders are swapped.
+    pub fn take(&self) -> Interval {
+        let fresh = Recorder::default();
+        let full = std::mem::replace(&mut *self.shared.recorder.lock(), fresh);
+        full.finish(self.shared.counts.take(), self.shared.objects_total.load(Ordering::Relaxed))
+    }
+
+    /// Writes one extra object, made at the first call, and says which version that gave. Works before, during and after
+    /// the planned operations, until [`Churn::empty`].
+    pub async fn canary(&self) -> Result<CanaryWrite, Error> {
+        self.ask(Command::Canary).await?
+    }
+
+    /// Starts no further operation, and waits so long for those under way. The objects stay. Take the last interval
+    /// afterwards.
+    pub async fn stop(&mut self, drain: Duration) -> Result<(), Error> {
+        self.pacer = None;
+        let until = Instant::now() + drain;
+        self.ask(|reply| Command::Settle(until, reply)).await
+    }
+
+    /// Stops if that was not done, deletes everything that churn made, waits up to 30 s for finalizers, and deletes the
+    /// namespaces. Returns how many objects of the population were deleted.
+    pub async fn empty(&mut self) -> Result<u64, Error> {
+        self.pacer = None;
+        self.ask(Command::Empty).await?
+    }
+
+    async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, Error> {
+        let (reply, answer) = oneshot::channel();
+        self.commands.send(command(reply)).await.map_err(|_| Error::Ended)?;
+        answer.await.map_err(|_| Error::Ended)
+    }
+}
+
+impl Drop for Churn {
+    fn drop(&mut self) {
+        self.pacer = None;
+        self.alive = None;
+        if let Some(worker) = self.worker.take() {
+            // A panic there has been printed by the panic hook.
+            let _ = worker.join();
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! [`Interval`], what churn counted and measured since the last look. Pure.
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+
+use crate::examples::{self, Examples};
+use crate::histogram;
+
+/// Counts and latencies since the last `take`. Histograms hold microseconds, 1 us to 120 s, 3 significant digits.
+///
+/// Over a whole run `planned == created + updated + deleted + failed`, apart from objects that had to be created by an
+/// update because their creation had failed. The fill and the canary are not counted here, except in `objects_total`.
+#[derive(Debug, Clone)]
+pub struct Interval {
+    /// Operations whose planned time has come.
+    pub planned: u64,
+    /// Objects created.
+    pub created: u64,
+    /// Objects changed.
+    pub updated: u64,
+    /// Objects deleted, or found to be gone.
+    pub deleted: u64,
+    /// Operations that did not succeed, or could not be begun because too many were under way.
+    pub failed: u64,
+    /// From the planned time to the real start of the operation.
+    pub lateness: Histogram<u64>,
+    /// From the real start of the operation to its end.
+    pub service: Histogram<u64>,
+    /// Distinct objects that were ever created since the start, fill and canary included. Not reset by `take`.
+    pub objects_total: u64,
+    /// At most five distinct texts of what failed.
+    pub examples: Vec<String>,
+}
+
+impl Default for Interval {
+    fn default() -> Self {
+        Self {
+            planned: 0,
+            created: 0,
+            updated: 0,
+            deleted: 0,
+            failed: 0,
+            lateness: histogram::empty(),
+            service: histogram::empty(),
+            objects_total: 0,
+            examples: Vec::new(),
+        }
+    }
+}
+
+impl Interval {
+    /// Adds a later interval to this one, for totals.
+    pub fn add(&mut self, later: &Self) {
+        self.planned += later.planned;
+        self.created += later.created;
+        self.updated += later.updated;
+        self.deleted += later.deleted;
+        self.failed += later.failed;
+        histogram::add(&mut self.lateness, &later.lateness);
+        histogram::add(&mut self.service, &later.service);
+        self.objects_total = self.objects_total.max(later.objects_total);
+        examples::merge(&mut self.examples, &later.examples);
+    }
+}
+
+/// What an operation came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Effect {
+    Created,
+    Updated,
+    Deleted,
+}
+
+/// Collects an interval. The worker writes, `take` swaps.
+#[derive(Debug, Default)]
+pub(super) struct Recorder {
+    interval: Interval,
+    examples: Examples,
+}
+
+impl Recorder {
+    pub(super) fn timed(&mut self, lateness: Duration, service: Duration) {
+        histogram::record(&mut self.interval.lateness, lateness);
+        histogram::record(&mut self.interval.service, service);
+    }
+
+    pub(super) fn done(&mut self, effect: Effect) {
+        *match effect {
+            Effect::Created => &mut self.interval.created,
+            Effect::Updated => &mut self.interval.updated,
+            Effect::Deleted => &mut self.interval.deleted,
+        } += 1;
+    }
+
+    pub(super) fn failed(&mut self, sort: &'static str, text: impl FnOnce() -> String) {
+        self.interval.failed += 1;
+        self.examples.note(sort, text);
+    }
+
+    pub(super) fn finish(self, (planned, overflow): (u64, u64), objects_total: u64) -> Interval {
+        let failed = self.interval.failed + overflow;
+        Interval { planned, failed, objects_total, examples: self.examples.into_texts(), ..self.interval }
+    }
+}

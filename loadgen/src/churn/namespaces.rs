@@ -1,0 +1,87 @@
+//! The namespaces of a run: made once before their first object, deleted after their last.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use http::StatusCode;
+use serde_json::{Value, json};
+use tokio::sync::OnceCell;
+
+use super::api::Client;
+use super::objects::LABEL;
+use crate::wire::{Class, Failure};
+
+/// How long a namespace of the same name from an earlier run may take to go away.
+const TERMINATING_LIMIT: Duration = Duration::from_secs(60);
+const TERMINATING_POLL: Duration = Duration::from_millis(250);
+
+/// Set once the namespace exists. Whoever needs it first makes it, the others wait; a failure is tried again by the next.
+pub(super) type Ready = Arc<OnceCell<()>>;
+
+/// Which namespaces there may be. Bounded by the live objects: a namespace without objects is forgotten.
+#[derive(Debug, Default)]
+pub(super) struct Namespaces(BTreeMap<u64, Ready>);
+
+impl Namespaces {
+    pub(super) fn need(&mut self, number: u64) -> Ready {
+        Arc::clone(self.0.entry(number).or_default())
+    }
+
+    /// Forgets the namespace; `true` when it may exist and is to be deleted.
+    pub(super) fn forget(&mut self, number: u64) -> bool {
+        self.0.remove(&number).is_some()
+    }
+
+    /// The numbers of all of them, in order.
+    pub(super) fn numbers(&self) -> Vec<u64> {
+        self.0.keys().copied().collect()
+    }
+}
+
+/// Makes the namespace unless that was done.
+pub(super) async fn ensure(client: &Client, ready: &Ready, name: &str, seed: u64) -> Result<(), Failure> {
+    ready.get_or_try_init(|| make(client, name, seed)).await.map(|_| ())
+}
+
+/// Deletes the namespace. Does not wait for the namespace controller.
+pub(super) async fn delete(client: &Client, name: &str) -> Result<(), Failure> {
+    let path = format!("/api/v1/namespaces/{name}");
+    let reply = client.delete(&path).await?;
+    // 409: it is being deleted already.
+    if reply.is(StatusCode::NOT_FOUND) || reply.status == StatusCode::CONFLICT {
+        return Ok(());
+    }
+    Err(reply.failure(&format!("DELETE {path}")))
+}
+
+async fn make(client: &Client, name: &str, seed: u64) -> Result<(), Failure> {
+    let path = format!("/api/v1/namespaces/{name}");
+    let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {LABEL: seed.to_string()}}});
+    let limit = Instant::now() + TERMINATING_LIMIT;
+    loop {
+        let reply = client.create("/api/v1/namespaces", &object).await?;
+        if reply.status.is_success() {
+            return Ok(());
+        }
+        if reply.status != StatusCode::CONFLICT {
+            return Err(reply.failure("POST /api/v1/namespaces"));
+        }
+        // Left by an earlier run of the same seed: use it, unless it is going away.
+        let reply = client.read(&path).await?;
+        let namespace: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
+        let going =
+            namespace["metadata"]["deletionTimestamp"].is_string() || namespace["status"]["phase"] == "Terminating";
+        if reply.status.is_success() && !going {
+            return Ok(());
+        }
+        if Instant::now() >= limit {
+            let text = format!(
+                "namespace {name} of an earlier run has been going away for {} s: see what holds it, or use another seed",
+                TERMINATING_LIMIT.as_secs()
+            );
+            return Err(Failure { class: Class::HttpError, text });
+        }
+        tokio::time::sleep(TERMINATING_POLL).await;
+    }
+}

@@ -1,0 +1,125 @@
+//! One operation on one object, from the call to its effect. Keeps nothing between operations.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+
+use super::api::{Client, Metadata};
+use super::interval::Effect;
+use super::namespaces::{self, Ready};
+use super::objects;
+use super::plan::{Kind, Operation, Plan};
+use crate::wire::Failure;
+
+/// Everything that an operation needs.
+#[derive(Debug, Clone)]
+pub(super) struct Operator {
+    pub client: Arc<Client>,
+    pub plan: Plan,
+}
+
+impl Operator {
+    /// Does the operation. `ready` is the namespace of the object.
+    pub(super) async fn run(&self, operation: Operation, ready: &Ready) -> Result<Effect, Failure> {
+        match operation.kind {
+            Kind::Create => self.create(operation.object, operation.revision, ready).await,
+            Kind::Update => self.update(operation.object, operation.revision, ready).await,
+            Kind::Delete => self.delete(operation.object).await,
+        }
+    }
+
+    async fn create(&self, object: u64, revision: u64, ready: &Ready) -> Result<Effect, Failure> {
+        let (namespace, _) = self.plan.place(object);
+        namespaces::ensure(&self.client, ready, &namespace, self.plan.seed()).await?;
+        let path = self.plan.resource().path_in(&namespace);
+        let reply = self.client.create(&path, &self.plan.body(object, revision)).await?;
+        if reply.status == StatusCode::CONFLICT {
+            // The answer to an earlier create got lost, or an earlier run was killed. It is there: make it ours.
+            let patch =
+                objects::update(self.plan.resource(), self.plan.config().size, self.plan.version(object, revision));
+            let path = self.path(object);
+            let reply = self.client.merge(&path, &patch).await?;
+            return if reply.status.is_success() {
+                Ok(Effect::Created)
+            } else {
+                Err(reply.failure(&format!("PATCH {path}")))
+            };
+        }
+        if reply.status.is_success() { Ok(Effect::Created) } else { Err(reply.failure(&format!("POST {path}"))) }
+    }
+
+    async fn update(&self, object: u64, revision: u64, ready: &Ready) -> Result<Effect, Failure> {
+        let path = self.path(object);
+        let patch = objects::update(self.plan.resource(), self.plan.config().size, self.plan.version(object, revision));
+        match self.merge(&path, patch).await? {
+            Some(_) => Ok(Effect::Updated),
+            // Its creation failed: heal the population.
+            None => self.create(object, revision, ready).await,
+        }
+    }
+
+    async fn delete(&self, object: u64) -> Result<Effect, Failure> {
+        let path = self.path(object);
+        // An object with finalizers answers with itself and goes when they are done; nobody waits here.
+        let reply = self.client.delete(&path).await?;
+        if reply.is(StatusCode::NOT_FOUND) {
+            Ok(Effect::Deleted)
+        } else {
+            Err(reply.failure(&format!("DELETE {path}")))
+        }
+    }
+
+    /// Writes the canary, making it when it is not there.
+    pub(super) async fn canary(&self, revision: u64) -> Result<(Effect, Metadata), Failure> {
+        let (namespace, name) = self.plan.canary_place();
+        let path = format!("{}/{name}", self.plan.resource().path_in(&namespace));
+        // No object of the population has this number, so the canary's contents are its own.
+        let version = self.plan.version(u64::MAX, revision);
+        let size = self.plan.config().size;
+        let patch = objects::update(self.plan.resource(), size, version);
+        if let Some(written) = self.merge(&path, patch).await? {
+            return Ok((Effect::Updated, written));
+        }
+        namespaces::ensure(&self.client, &Ready::default(), &namespace, self.plan.seed()).await?;
+        let object = objects::create(self.plan.resource(), &namespace, &name, size, version);
+        let path = self.plan.resource().path_in(&namespace);
+        let reply = self.client.create(&path, &object).await?;
+        if !reply.status.is_success() {
+            return Err(reply.failure(&format!("POST {path}")));
+        }
+        Ok((Effect::Created, reply.metadata()?))
+    }
+
+    /// Deletes the canary and its namespace.
+    pub(super) async fn remove_canary(&self) -> Result<(), Failure> {
+        let (namespace, name) = self.plan.canary_place();
+        let path = format!("{}/{name}", self.plan.resource().path_in(&namespace));
+        let reply = self.client.delete(&path).await?;
+        if !reply.is(StatusCode::NOT_FOUND) {
+            return Err(reply.failure(&format!("DELETE {path}")));
+        }
+        Ok(())
+    }
+
+    /// The patched object's metadata, or `None` when there is no such object. A conflict is read again, once.
+    async fn merge(&self, path: &str, mut patch: serde_json::Value) -> Result<Option<Metadata>, Failure> {
+        let mut reply = self.client.merge(path, &patch).await?;
+        if reply.status == StatusCode::CONFLICT {
+            let current = self.client.read(path).await?;
+            if current.status.is_success() {
+                patch["metadata"]["resourceVersion"] = current.metadata()?.resource_version.into();
+            }
+            reply = self.client.merge(path, &patch).await?;
+        }
+        match reply.status {
+            StatusCode::NOT_FOUND => Ok(None),
+            status if status.is_success() => reply.metadata().map(Some),
+            _ => Err(reply.failure(&format!("PATCH {path}"))),
+        }
+    }
+
+    fn path(&self, object: u64) -> String {
+        let (namespace, name) = self.plan.place(object);
+        format!("{}/{name}", self.plan.resource().path_in(&namespace))
+    }
+}

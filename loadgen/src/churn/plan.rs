@@ -1,0 +1,319 @@
+//! [`Plan`]: which object is created, changed and deleted when. Pure; an iterator over a model of the population.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+use sha2::{Digest, Sha256};
+
+use super::Error;
+use super::config::{Config, Mix};
+use super::objects::{self, Version};
+use super::resource::Resource;
+use crate::Arrivals;
+use crate::arrivals::{self, Times};
+use crate::seed;
+
+/// The population may stray from its size by one part in so many, so that creates and deletes can come in any order.
+const BAND: u32 = 50;
+/// Namespaces hold an eighth of the population: about nine exist at a time, and each lives for a good part of a turnover.
+const NAMESPACES: u32 = 8;
+const MOST_IN_NAMESPACE: u32 = 500;
+const FINGERPRINTED_OPERATIONS: usize = 4096;
+
+/// A plan of churn. Cheap to clone; the same arguments give the same plan.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    config: Config,
+    resource: Resource,
+    seed: u64,
+    length: Duration,
+}
+
+impl Plan {
+    /// Checks the configuration and fixes the streams.
+    pub fn build(config: &Config, seed: u64, length: Duration) -> Result<Self, Error> {
+        config.check()?;
+        Ok(Self { config: config.clone(), resource: Resource::parse(&config.resource)?, seed, length })
+    }
+
+    /// How many operations the whole run plans, the fill not counted.
+    pub fn planned(&self) -> u64 {
+        arrivals::count(self.config.rate, self.length)
+    }
+
+    /// How long the plan is.
+    pub fn length(&self) -> Duration {
+        self.length
+    }
+
+    /// The configuration that it was built from.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// `packages.longhaul.dev`, or `configmaps` in the core group.
+    pub fn resource_name(&self) -> String {
+        self.resource.name()
+    }
+
+    /// SHA-256, in hex, over the first objects and operations. Equal fingerprints mean equal churn.
+    pub fn fingerprint(&self) -> String {
+        let mut hash = Sha256::new();
+        for object in 0..u64::from(self.config.population).min(64) {
+            hash.update(self.body(object, 0).to_string());
+        }
+        for (at, operation) in self.operations().take(FINGERPRINTED_OPERATIONS) {
+            hash.update(format!("{} {operation:?}\n", at.as_micros()));
+        }
+        hex::encode(hash.finalize())
+    }
+
+    /// What the plan will do, as lines of text for people.
+    pub fn describe(&self) -> String {
+        let Config { population, rate, mix, size, .. } = &self.config;
+        let size =
+            size.map_or("small".to_owned(), |size| format!("{} at the median, {} at most", size.median, size.max));
+        let (first, _) = self.place(0);
+        format!(
+            "churn: {population} {} ({size}), up to {} a namespace, namespaces {first} and on\n\
+             churn: {} operations in {:.1} s ({rate}), create {} : update {} : delete {}\n\
+             churn: fingerprint {}\n",
+            self.resource_name(),
+            self.objects_per_namespace(),
+            self.planned(),
+            self.length.as_secs_f64(),
+            mix.create,
+            mix.update,
+            mix.delete,
+            self.fingerprint(),
+        )
+    }
+
+    /// The operations with their planned times, made one by one.
+    pub(super) fn operations(&self) -> Operations {
+        let population = u64::from(self.config.population);
+        let band = u64::from((self.config.population / BAND).max(1));
+        Operations {
+            // Evenly spaced, so that the rate holds in every second and not only over the run.
+            times: Times::new(
+                Arrivals::Constant,
+                self.config.rate,
+                self.length,
+                seed::stream(self.seed, "churn times"),
+            ),
+            rng: seed::stream(self.seed, "churn operations"),
+            mix: self.config.mix,
+            live: (0..population).collect(),
+            next: population,
+            fewest: population.saturating_sub(band),
+            most: population + band,
+            revision: 0,
+        }
+    }
+
+    /// Objects that each namespace gets in the course of the run.
+    pub(super) fn objects_per_namespace(&self) -> u64 {
+        u64::from((self.config.population / NAMESPACES).clamp(1, MOST_IN_NAMESPACE))
+    }
+
+    pub(super) fn namespace_of(&self, object: u64) -> u64 {
+        object / self.objects_per_namespace()
+    }
+
+    pub(super) fn namespace_name(&self, number: u64) -> String {
+        format!("lh-{}-{number}", self.seed)
+    }
+
+    /// Namespace and name of an object.
+    pub(super) fn place(&self, object: u64) -> (String, String) {
+        let name = format!("{}-{object:07}", self.resource.kind.to_lowercase());
+        (self.namespace_name(self.namespace_of(object)), name)
+    }
+
+    /// Namespace and name of the canary.
+    pub(super) fn canary_place(&self) -> (String, String) {
+        (format!("lh-{}-canary", self.seed), "canary".to_owned())
+    }
+
+    pub(super) fn body(&self, object: u64, revision: u64) -> serde_json::Value {
+        let (namespace, name) = self.place(object);
+        objects::create(&self.resource, &namespace, &name, self.config.size, self.version(object, revision))
+    }
+
+    pub(super) fn version(&self, object: u64, revision: u64) -> Version {
+        Version { seed: self.seed, object, revision }
+    }
+
+    pub(super) fn resource(&self) -> &Resource {
+        &self.resource
+    }
+
+    pub(super) fn seed(&self) -> u64 {
+        self.seed
+    }
+}
+
+/// What to do with which object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Operation {
+    pub kind: Kind,
+    pub object: u64,
+    /// Decides the content; each operation has its own.
+    pub revision: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Create,
+    Update,
+    Delete,
+}
+
+/// The stream of operations, with the population as it will be. Memory: one number for each live object.
+pub(super) struct Operations {
+    times: Times,
+    rng: ChaCha8Rng,
+    mix: Mix,
+    /// Oldest first.
+    live: VecDeque<u64>,
+    next: u64,
+    fewest: u64,
+    most: u64,
+    revision: u64,
+}
+
+impl Operations {
+    fn kind(&mut self) -> Kind {
+        let at = self.rng.random_range(0..self.mix.total());
+        let (create, update) = (u64::from(self.mix.create), u64::from(self.mix.update));
+        let kind = match at {
+            at if at < create => Kind::Create,
+            at if at < create + update => Kind::Update,
+            _ => Kind::Delete,
+        };
+        let live = self.live.len() as u64;
+        match kind {
+            Kind::Create if live >= self.most => Kind::Delete,
+            Kind::Delete if live <= self.fewest => Kind::Create,
+            Kind::Update if live == 0 => Kind::Create,
+            kind => kind,
+        }
+    }
+
+    fn object(&mut self, kind: Kind) -> u64 {
+        match kind {
+            Kind::Create => {
+                self.live.push_back(self.next);
+                self.next += 1;
+                self.next - 1
+            }
+            Kind::Update => self.live[self.rng.random_range(0..self.live.len())],
+            // From the oldest quarter: lifetimes differ, yet no object lives so long that its namespace never empties.
+            Kind::Delete => {
+                let at = self.rng.random_range(0..self.live.len().div_ceil(4));
+                self.live.remove(at).expect("the index was drawn below the length")
+            }
+        }
+    }
+}
+
+impl Iterator for Operations {
+    type Item = (Duration, Operation);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let at = self.times.next()?;
+        let kind = self.kind();
+        let object = self.object(kind);
+        self.revision += 1;
+        Some((at, Operation { kind, object, revision: self.revision }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+    use units::Rate;
+
+    use super::*;
+
+    fn plan(population: u32, per_second: f64, mix: Mix, seed: u64) -> Plan {
+        let config = Config {
+            resource: "packages.longhaul.dev/v1alpha1".to_owned(),
+            population,
+            rate: Rate::per_second(per_second),
+            mix,
+            size: None,
+        };
+        Plan::build(&config, seed, Duration::from_secs(20)).unwrap()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        /// Whatever the mix: names never come back, only live objects are touched, the population stays in its band, and
+        /// the number of namespaces in use stays bounded.
+        #[test]
+        fn the_population_is_constant_and_ever_new(
+            population in 1u32..400, create in 1u32..9, update in 0u32..9, delete in 1u32..9, seed: u64,
+        ) {
+            let plan = plan(population, 200.0, Mix { create, update, delete }, seed);
+            let mut live: BTreeSet<u64> = (0..u64::from(population)).collect();
+            let mut highest = u64::from(population) - 1;
+            for (_, operation) in plan.operations() {
+                match operation.kind {
+                    Kind::Create => {
+                        prop_assert!(operation.object == highest + 1, "a new name each time");
+                        highest = operation.object;
+                        live.insert(operation.object);
+                    }
+                    Kind::Update => prop_assert!(live.contains(&operation.object)),
+                    Kind::Delete => prop_assert!(live.remove(&operation.object)),
+                }
+                let band = usize::try_from((population / BAND).max(1)).unwrap();
+                prop_assert!(live.len().abs_diff(population as usize) <= band, "{} live", live.len());
+                let namespaces: BTreeSet<u64> = live.iter().map(|&object| plan.namespace_of(object)).collect();
+                let bound = (population.div_ceil(plan.objects_per_namespace() as u32) as usize) * 4 + 8;
+                prop_assert!(namespaces.len() <= bound, "{} namespaces", namespaces.len());
+            }
+        }
+    }
+
+    #[test]
+    fn exact_rate_weights_and_determinism() {
+        let mix = Mix { create: 2, update: 7, delete: 2 };
+        let plan = plan(500, 50.0, mix, 7);
+        let all: Vec<_> = plan.operations().collect();
+        assert_eq!(all.len() as u64, plan.planned());
+        assert_eq!(all.len(), 1000);
+        for second in 0..20 {
+            let inside = all.iter().filter(|(at, _)| at.as_secs() == second).count();
+            assert_eq!(inside, 50, "in second {second}");
+        }
+        let updates = all.iter().filter(|(_, operation)| operation.kind == Kind::Update).count();
+        assert!((546..=726).contains(&updates), "{updates} of 1000, 636 expected, six standard errors are 91");
+        assert_eq!(all, plan.operations().collect::<Vec<_>>());
+        assert_eq!(plan.fingerprint(), self::plan(500, 50.0, mix, 7).fingerprint());
+        assert_ne!(plan.fingerprint(), self::plan(500, 50.0, mix, 8).fingerprint());
+    }
+
+    #[test]
+    fn updates_alone_are_possible_and_so_is_only_filling() {
+        let updates = plan(3, 50.0, Mix { create: 0, update: 1, delete: 0 }, 7);
+        assert!(updates.operations().all(|(_, operation)| operation.kind == Kind::Update));
+        assert_eq!(plan(3, 0.0, Mix::usual(), 7).operations().count(), 0);
+    }
+
+    #[test]
+    fn description_says_what_matters() {
+        let text = plan(500, 50.0, Mix::usual(), 7).describe();
+        for expected in
+            ["500 packages.longhaul.dev (small)", "62 a namespace", "lh-7-0", "1000 operations in 20.0 s (50/s)"]
+        {
+            assert!(text.contains(expected), "`{expected}` is not in\n{text}");
+        }
+    }
+}

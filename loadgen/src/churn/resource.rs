@@ -1,0 +1,103 @@
+//! The resources that can be churned, and how they are written. Pure.
+
+use super::Error;
+
+/// How a resource may be written in a scenario, for messages and documentation.
+pub const SPELLINGS: &str = "`packages.longhaul.dev/v1alpha1` (plural.group/version), `apps/v1/deployments` \
+    (group/version/plural), `v1/configmaps` or `v1/secrets` (the core group)";
+
+/// A namespaced resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Resource {
+    pub group: &'static str,
+    pub version: &'static str,
+    pub plural: &'static str,
+    pub kind: &'static str,
+    pub shape: Shape,
+}
+
+/// What its objects look like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shape {
+    Package,
+    ConfigMap,
+    Secret,
+    Deployment,
+}
+
+const KNOWN: [Resource; 4] = [
+    Resource { group: "longhaul.dev", version: "v1alpha1", plural: "packages", kind: "Package", shape: Shape::Package },
+    Resource { group: "", version: "v1", plural: "configmaps", kind: "ConfigMap", shape: Shape::ConfigMap },
+    Resource { group: "", version: "v1", plural: "secrets", kind: "Secret", shape: Shape::Secret },
+    Resource { group: "apps", version: "v1", plural: "deployments", kind: "Deployment", shape: Shape::Deployment },
+];
+
+impl Resource {
+    /// Reads one of the [`SPELLINGS`].
+    pub(super) fn parse(text: &str) -> Result<Self, Error> {
+        let parts: Vec<&str> = text.split('/').collect();
+        let (group, version, plural) = match parts[..] {
+            [group, version, plural] => (group, version, plural),
+            [version, plural] if is_version(version) => ("", version, plural),
+            [name, version] => {
+                let (plural, group) = name.split_once('.').unwrap_or((name, ""));
+                (group, version, plural)
+            }
+            _ => ("", "", text),
+        };
+        let found = KNOWN.iter().find(|known| (known.group, known.version, known.plural) == (group, version, plural));
+        found.copied().ok_or_else(|| Error::Config {
+            key: "resource",
+            problem: format!("`{text}` cannot be churned: write one of {SPELLINGS}"),
+        })
+    }
+
+    /// `packages.longhaul.dev`, or `configmaps` in the core group.
+    pub(super) fn name(&self) -> String {
+        if self.group.is_empty() { self.plural.to_owned() } else { format!("{}.{}", self.plural, self.group) }
+    }
+
+    pub(super) fn api_version(&self) -> String {
+        if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) }
+    }
+
+    /// The path of all its objects, in every namespace.
+    pub(super) fn path(&self) -> String {
+        format!("{}/{}", self.root(), self.plural)
+    }
+
+    /// The path of its objects in a namespace.
+    pub(super) fn path_in(&self, namespace: &str) -> String {
+        format!("{}/namespaces/{namespace}/{}", self.root(), self.plural)
+    }
+
+    fn root(&self) -> String {
+        if self.group.is_empty() { format!("/api/{}", self.version) } else { format!("/apis/{}", self.api_version()) }
+    }
+}
+
+fn is_version(text: &str) -> bool {
+    text.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spellings_and_paths() {
+        for (text, path) in [
+            ("packages.longhaul.dev/v1alpha1", "/apis/longhaul.dev/v1alpha1/namespaces/n/packages"),
+            ("longhaul.dev/v1alpha1/packages", "/apis/longhaul.dev/v1alpha1/namespaces/n/packages"),
+            ("v1/configmaps", "/api/v1/namespaces/n/configmaps"),
+            ("configmaps/v1", "/api/v1/namespaces/n/configmaps"),
+            ("deployments.apps/v1", "/apis/apps/v1/namespaces/n/deployments"),
+        ] {
+            assert_eq!(Resource::parse(text).unwrap().path_in("n"), path, "{text}");
+        }
+        for text in ["", "packages", "v1/pods", "apps/v2/deployments", "a/b/c/d"] {
+            let error = Resource::parse(text).unwrap_err().to_string();
+            assert!(error.contains("write one of `packages.longhaul.dev/v1alpha1`"), "{error}");
+        }
+    }
+}

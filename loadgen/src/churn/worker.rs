@@ -1,0 +1,364 @@
+//! The worker: owns the state of every live object and starts operations in the order that each object needs.
+//!
+//! It runs on a thread and runtime of its own. All state belongs to this one task; operations are tasks that report back.
+//! An object has one operation under way at a time; a later one waits behind it. What fails is counted and healed: an
+//! object whose creation failed is created by its next update, one whose deletion failed is deleted later.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+
+use super::Error;
+use super::engine::{CanaryWrite, Shared};
+use super::interval::Effect;
+use super::namespaces::{self, Namespaces};
+use super::operate::Operator;
+use super::plan::{Kind, Operation};
+use crate::pace::Due;
+use crate::wire::Failure;
+
+/// Operations under way at once. More means that the API is slower than the plan; what is over it fails and is counted.
+pub(super) const IN_FLIGHT_MAX: usize = 128;
+/// Operations that may wait for an earlier one on the same object.
+const WAITING_MAX: usize = 16;
+/// Failed deletes are tried again this often, so many at a time.
+const MEND_EVERY: Duration = Duration::from_secs(1);
+const MEND_AT_ONCE: usize = 16;
+/// Concurrency and attempts of the fill and of the clean-up.
+const BULK_AT_ONCE: usize = 32;
+const BULK_TRIES: u32 = 4;
+const BULK_RETRY: Duration = Duration::from_millis(250);
+/// How long finalizers may take after everything was deleted.
+const GONE_LIMIT: Duration = Duration::from_secs(30);
+const GONE_POLL: Duration = Duration::from_millis(200);
+
+/// What the handle asks of the worker.
+#[derive(Debug)]
+pub(super) enum Command {
+    Fill(oneshot::Sender<Result<(), Error>>),
+    Canary(oneshot::Sender<Result<CanaryWrite, Error>>),
+    /// Finish what is under way, until then.
+    Settle(Instant, oneshot::Sender<()>),
+    Empty(oneshot::Sender<Result<u64, Error>>),
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    busy: bool,
+    waiting: VecDeque<(Option<Instant>, Operation)>,
+}
+
+struct Finished {
+    operation: Operation,
+    /// `None` for what the plan did not ask for.
+    timing: Option<(Duration, Duration)>,
+    result: Result<Effect, Failure>,
+}
+
+enum Event {
+    Operation(Finished),
+    Canary,
+    Namespace(u64, Result<(), Failure>),
+}
+
+pub(super) struct Worker {
+    operator: Operator,
+    shared: Arc<Shared>,
+    slots: BTreeMap<u64, Slot>,
+    /// Objects whose delete failed; no operation of the plan will come back to them.
+    doomed: BTreeSet<u64>,
+    namespaces: Namespaces,
+    tasks: JoinSet<Event>,
+    /// Every object below this number was begun.
+    next: u64,
+    canaries: u64,
+}
+
+impl Worker {
+    pub(super) fn new(operator: Operator, shared: Arc<Shared>) -> Self {
+        Self {
+            operator,
+            shared,
+            slots: BTreeMap::new(),
+            doomed: BTreeSet::new(),
+            namespaces: Namespaces::default(),
+            tasks: JoinSet::new(),
+            next: 0,
+            canaries: 0,
+        }
+    }
+
+    /// Runs until every handle is gone.
+    pub(super) async fn run(mut self, mut due: mpsc::Receiver<Due<Operation>>, mut commands: mpsc::Receiver<Command>) {
+        let mut mend = tokio::time::interval(MEND_EVERY);
+        mend.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                biased;
+                Some(due) = due.recv() => self.accept(Some(due.planned), due.item),
+                command = commands.recv() => match command {
+                    Some(command) => self.obey(command, &mut due).await,
+                    None => return,
+                },
+                Some(event) = self.tasks.join_next() => self.handle(event),
+                _ = mend.tick() => self.mend(),
+            }
+        }
+    }
+
+    async fn obey(&mut self, command: Command, due: &mut mpsc::Receiver<Due<Operation>>) {
+        // A caller that went away no longer wants the answer.
+        match command {
+            Command::Fill(reply) => {
+                let _ = reply.send(self.fill().await);
+            }
+            Command::Canary(reply) => self.canary(reply),
+            Command::Settle(until, reply) => {
+                while let Ok(due) = due.try_recv() {
+                    self.accept(Some(due.planned), due.item);
+                }
+                // At the deadline the rest goes on in the background; it is counted when it ends.
+                let _ = tokio::time::timeout_at(until.into(), self.settle()).await;
+                let _ = reply.send(());
+            }
+            Command::Empty(reply) => {
+                self.settle().await;
+                let _ = reply.send(self.empty().await);
+            }
+        }
+    }
+
+    async fn settle(&mut self) {
+        while let Some(event) = self.tasks.join_next().await {
+            self.handle(event);
+        }
+    }
+
+    /// Starts the operation, or puts it behind the one that its object is busy with.
+    fn accept(&mut self, planned: Option<Instant>, operation: Operation) {
+        self.next = self.next.max(operation.object + 1);
+        let slot = self.slots.entry(operation.object).or_default();
+        if slot.busy && slot.waiting.len() < WAITING_MAX {
+            slot.waiting.push_back((planned, operation));
+            return;
+        }
+        if slot.busy || self.tasks.len() >= IN_FLIGHT_MAX {
+            let text = format!("{IN_FLIGHT_MAX} operations are under way: the API is slower than the planned rate");
+            self.shared.recorder.lock().failed("not begun", || text);
+            // The object is left as it is, so a delete has to be made up for.
+            if operation.kind == Kind::Delete {
+                self.doomed.insert(operation.object);
+            }
+            return;
+        }
+        slot.busy = true;
+        self.spawn(planned, operation);
+    }
+
+    fn spawn(&mut self, planned: Option<Instant>, operation: Operation) {
+        let operator = self.operator.clone();
+        let ready = self.namespaces.need(operator.plan.namespace_of(operation.object));
+        self.tasks.spawn(async move {
+            let begun = Instant::now();
+            let result = operator.run(operation, &ready).await;
+            let timing = planned.map(|planned| (begun.saturating_duration_since(planned), begun.elapsed()));
+            Event::Operation(Finished { operation, timing, result })
+        });
+    }
+
+    fn handle(&mut self, event: Result<Event, tokio::task::JoinError>) {
+        match event {
+            Ok(Event::Operation(finished)) => self.finish(finished),
+            Ok(Event::Namespace(number, Err(failure))) => {
+                // Not an operation of the plan, so not counted. Remembered again, for the clean-up to delete it.
+                tracing::warn!(reason = failure.text, "a namespace of the churn could not be deleted");
+                self.namespaces.need(number);
+            }
+            Ok(Event::Canary | Event::Namespace(_, Ok(()))) => {}
+            Err(error) => tracing::error!(%error, "an operation of the churn panicked"),
+        }
+    }
+
+    fn finish(&mut self, Finished { operation, timing, result }: Finished) {
+        let deleted = matches!(result, Ok(Effect::Deleted));
+        if let Ok(Effect::Created) = result {
+            self.shared.objects_total.fetch_add(1, Ordering::Relaxed);
+        }
+        let failed_delete = operation.kind == Kind::Delete && result.is_err();
+        if let Some((lateness, service)) = timing {
+            let mut recorder = self.shared.recorder.lock();
+            recorder.timed(lateness, service);
+            match result {
+                Ok(effect) => recorder.done(effect),
+                Err(failure) => recorder.failed(failure.class.text(), || failure.text),
+            }
+        }
+        if failed_delete {
+            self.doomed.insert(operation.object);
+        }
+        let Some(slot) = self.slots.get_mut(&operation.object) else { return };
+        slot.busy = false;
+        if let Some((planned, next)) = slot.waiting.pop_front() {
+            slot.busy = true;
+            self.spawn(planned, next);
+        } else if deleted {
+            self.slots.remove(&operation.object);
+            self.doomed.remove(&operation.object);
+            self.retire(self.operator.plan.namespace_of(operation.object));
+        }
+    }
+
+    /// Deletes the namespace when its last object is gone and no new one will come.
+    fn retire(&mut self, namespace: u64) {
+        let each = self.operator.plan.objects_per_namespace();
+        let objects = namespace * each..(namespace + 1) * each;
+        if self.next < objects.end || self.slots.range(objects).next().is_some() || !self.namespaces.forget(namespace) {
+            return;
+        }
+        let operator = self.operator.clone();
+        self.tasks.spawn(async move {
+            let name = operator.plan.namespace_name(namespace);
+            Event::Namespace(namespace, namespaces::delete(&operator.client, &name).await)
+        });
+    }
+
+    /// Tries failed deletes again. They are not counted: the operation of the plan was, as failed.
+    fn mend(&mut self) {
+        for object in self.doomed.iter().copied().take(MEND_AT_ONCE).collect::<Vec<_>>() {
+            let busy = self.slots.get(&object).is_some_and(|slot| slot.busy);
+            if !busy && self.tasks.len() < IN_FLIGHT_MAX {
+                self.accept(None, Operation { kind: Kind::Delete, object, revision: 0 });
+            }
+        }
+    }
+
+    fn canary(&mut self, reply: oneshot::Sender<Result<CanaryWrite, Error>>) {
+        self.canaries += 1;
+        let (operator, shared, revision) = (self.operator.clone(), Arc::clone(&self.shared), self.canaries);
+        self.tasks.spawn(async move {
+            let outcome = operator.canary(revision).await;
+            if let Ok((Effect::Created, _)) = outcome {
+                shared.objects_total.fetch_add(1, Ordering::Relaxed);
+            }
+            let (namespace, name) = operator.plan.canary_place();
+            let written = outcome
+                .map(|(_, metadata)| CanaryWrite {
+                    namespace,
+                    name,
+                    uid: metadata.uid,
+                    resource_version: metadata.resource_version,
+                })
+                .map_err(|failure| Error::Canary { problem: failure.text });
+            let _ = reply.send(written);
+            Event::Canary
+        });
+    }
+
+    async fn fill(&mut self) -> Result<(), Error> {
+        let population = u64::from(self.operator.plan.config().population);
+        let objects = (0..population).collect();
+        let failures = self.bulk(Kind::Create, objects).await;
+        if let Some((object, failure)) = failures.into_iter().next() {
+            let (namespace, name) = self.operator.plan.place(object);
+            return Err(Error::Fill { problem: format!("{namespace}/{name}: {}", failure.text) });
+        }
+        Ok(())
+    }
+
+    /// Deletes every object, waits until finalizers are done, then deletes the namespaces.
+    async fn empty(&mut self) -> Result<u64, Error> {
+        let objects: Vec<u64> = self.slots.keys().copied().collect();
+        let count = objects.len() as u64;
+        let numbers = self.namespaces.numbers();
+        let failures = self.bulk(Kind::Delete, objects).await;
+        let canary = if self.canaries > 0 { self.operator.remove_canary().await } else { Ok(()) };
+        let left = match failures.into_iter().next() {
+            Some((_, failure)) => Err(failure.text),
+            None => canary.map_err(|failure| failure.text),
+        };
+        let left = match left {
+            Ok(()) => self.gone().await,
+            Err(text) => Err(text),
+        };
+        let mut names: Vec<String> = numbers.iter().map(|&number| self.operator.plan.namespace_name(number)).collect();
+        if self.canaries > 0 {
+            names.push(self.operator.plan.canary_place().0);
+        }
+        for name in names {
+            namespaces::delete(&self.operator.client, &name)
+                .await
+                .map_err(|failure| Error::Left { problem: failure.text })?;
+        }
+        self.settle().await;
+        left.map(|()| count).map_err(|problem| Error::Left { problem })
+    }
+
+    /// Does the same to many objects with bounded concurrency; returns those that failed every time.
+    async fn bulk(&mut self, kind: Kind, mut objects: Vec<u64>) -> Vec<(u64, Failure)> {
+        let mut failures = Vec::new();
+        for attempt in 0..BULK_TRIES {
+            if attempt > 0 {
+                tokio::time::sleep(BULK_RETRY * attempt).await;
+            }
+            failures = self.bulk_once(kind, objects).await;
+            objects = failures.iter().map(|&(object, _)| object).collect();
+            if objects.is_empty() {
+                break;
+            }
+        }
+        failures
+    }
+
+    async fn bulk_once(&mut self, kind: Kind, objects: Vec<u64>) -> Vec<(u64, Failure)> {
+        let mut failures = Vec::new();
+        let mut objects = objects.into_iter();
+        loop {
+            while self.tasks.len() < BULK_AT_ONCE
+                && let Some(object) = objects.next()
+            {
+                self.accept(None, Operation { kind, object, revision: 0 });
+            }
+            match self.tasks.join_next().await {
+                None => return failures,
+                Some(Ok(Event::Operation(finished))) => {
+                    if let Err(failure) = &finished.result {
+                        failures.push((finished.operation.object, failure.clone()));
+                    }
+                    self.finish(finished);
+                }
+                Some(event) => self.handle(event),
+            }
+        }
+    }
+
+    /// Polls until no object with the run's label exists.
+    async fn gone(&self) -> Result<(), String> {
+        let limit = Instant::now() + GONE_LIMIT;
+        let plan = &self.operator.plan;
+        let path =
+            format!("{}?labelSelector={}%3D{}&limit=1", plan.resource().path(), "longhaul.dev%2Fchurn", plan.seed());
+        loop {
+            let reply = self.operator.client.read(&path).await.map_err(|failure| failure.text)?;
+            if !reply.status.is_success() {
+                return Err(reply.failure(&format!("GET {path}")).text);
+            }
+            let list: serde_json::Value = serde_json::from_slice(&reply.body).map_err(|error| error.to_string())?;
+            let Some(left) = list["items"].as_array().and_then(|items| items.first()) else { return Ok(()) };
+            if Instant::now() >= limit {
+                let metadata = &left["metadata"];
+                return Err(format!(
+                    "{}/{} is still there {} s after its deletion; finalizers: {}",
+                    metadata["namespace"].as_str().unwrap_or_default(),
+                    metadata["name"].as_str().unwrap_or_default(),
+                    GONE_LIMIT.as_secs(),
+                    metadata["finalizers"],
+                ));
+            }
+            tokio::time::sleep(GONE_POLL).await;
+        }
+    }
+}
