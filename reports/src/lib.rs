@@ -7,5 +7,10 @@
 //! [`record::Record`], so judging the same record again gives the same bytes.
 
 pub mod budgets;
+#[cfg(test)]
+mod example;
+pub mod exit;
+pub mod judge;
 pub mod ledger;
 pub mod record;
+mod words;

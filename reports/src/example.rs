@@ -1,0 +1,291 @@
+//! A small run record for tests, and ways to spoil it.
+//!
+//! Owns the clean twin: a run of 160 s with admission load, churn and one fault, in which every budget is met. A test
+//! changes one thing and requires exactly the finding that belongs to it.
+
+use std::path::Path;
+
+use hdrhistogram::Histogram;
+
+use crate::budgets::Budgets;
+use crate::ledger::{Change, Outcome};
+use crate::record::{
+    AdmissionRow, AnomalyRow, ApiRow, ChurnRow, End, EndReason, EventCounts, FaultEvent, FaultRow, Fds, Interval,
+    Machine, MachineRow, Manifest, Phase, Phases, PlannedFault, Process, Quantiles, Record, SCHEMA, Sample, Subject,
+    Versions, WitnessRow, Writer, tag,
+};
+
+const INTERVAL_MS: u64 = 5000;
+const WARM_UP_MS: u64 = 20_000;
+const STEADY_MS: u64 = 120_000;
+const DRAIN_MS: u64 = 20_000;
+const LENGTH_MS: u64 = WARM_UP_MS + STEADY_MS + DRAIN_MS;
+/// Reviews and object changes in an interval with load.
+const REVIEWS: u64 = 1000;
+const CHANGES: u64 = 250;
+const FAULT_AT_MS: u64 = 60_000;
+const FAULT_FOR_MS: u64 = 15_000;
+
+/// Everything that goes into a record.
+pub struct Example {
+    pub manifest: Manifest,
+    pub intervals: Vec<Interval>,
+    pub samples: Vec<Sample>,
+    pub faults: Vec<FaultRow>,
+    pub anomalies: Vec<AnomalyRow>,
+    pub latencies: Vec<(&'static str, u64, u64, Histogram<u64>)>,
+    pub end: Option<End>,
+}
+
+impl Example {
+    /// A run in which every budget is met.
+    pub fn clean() -> Self {
+        let mut example = Self {
+            manifest: manifest(),
+            intervals: Vec::new(),
+            samples: (0..LENGTH_MS / 1000).map(sample).collect(),
+            faults: faults(),
+            anomalies: Vec::new(),
+            latencies: Vec::new(),
+            end: Some(End { ended_ms: LENGTH_MS, reason: EndReason::Completed }),
+        };
+        for start_ms in (0..LENGTH_MS).step_by(5000) {
+            example.add_interval(start_ms);
+        }
+        example
+    }
+
+    /// A run with a blind spot: missed and late versions round the fault, a wrong answer, and too much memory.
+    pub fn failing() -> Self {
+        let mut example = Self::clean();
+        example.miss(2, 61_000);
+        example.intervals[13].events.late += 4;
+        example.intervals[13].events.observed -= 4;
+        example.intervals[12].api.gone_answers = 7;
+        example.intervals[12].api.repeated_gone = 6;
+        for sample in &mut example.samples[100..110] {
+            sample.subject.as_mut().unwrap().rss_bytes = 71 << 20;
+        }
+        example.intervals[20].admission.as_mut().unwrap().wrong_verdicts = 1;
+        example.intervals[20].admission.as_mut().unwrap().wrong_allows = 1;
+        example
+    }
+
+    /// A run whose harness was killed half-way.
+    pub fn killed() -> Self {
+        let mut example = Self::clean();
+        example.end = None;
+        example.intervals.truncate(15);
+        example.intervals.last_mut().unwrap().pending = 3;
+        example.samples.truncate(76);
+        example.latencies.retain(|(_, start_ms, ..)| *start_ms < 75_000);
+        example
+    }
+
+    /// Turns observed versions into missed ones, with their rows.
+    pub fn miss(&mut self, versions: u64, committed_ms: u64) {
+        let last = self.intervals.last_mut().unwrap();
+        last.events.missed += versions;
+        self.intervals[5].events.observed -= versions;
+        for n in 0..versions {
+            let revision = (10_412 + n).to_string();
+            self.anomalies.push(AnomalyRow {
+                t_ms: LENGTH_MS,
+                outcome: Outcome::Missed,
+                resource: "packages.longhaul.dev".into(),
+                namespace: "default".into(),
+                name: format!("package-{n}"),
+                uid: format!("0000-{n}"),
+                revision: revision.clone(),
+                change: Change::Modified,
+                committed_ms: Some(committed_ms + n),
+                observed_ms: None,
+                delivery: Some("sent on watch 3 at 61.01 s, 0 bytes acknowledged".into()),
+                wire: vec![format!(
+                    r#"{{"type":"MODIFIED","object":{{"metadata":{{"name":"package-{n}","resourceVersion":"{revision}"}}}}}}"#
+                )],
+                detail: None,
+            });
+        }
+    }
+
+    /// Writes the record and reads it back.
+    pub fn open(&self, dir: &Path) -> Record {
+        self.write(dir);
+        Record::open(dir).unwrap()
+    }
+
+    pub fn write(&self, dir: &Path) {
+        let mut writer = Writer::create(dir, &self.manifest).unwrap();
+        for (tag, start_ms, end_ms, histogram) in &self.latencies {
+            writer.latency(tag, *start_ms, *end_ms, histogram).unwrap();
+        }
+        self.samples.iter().for_each(|row| writer.sample(row).unwrap());
+        self.faults.iter().for_each(|row| writer.fault(row).unwrap());
+        self.anomalies.iter().for_each(|row| writer.anomaly(row).unwrap());
+        self.intervals.iter().for_each(|row| writer.interval(row).unwrap());
+        if let Some(end) = &self.end {
+            writer.end(end).unwrap();
+        }
+    }
+
+    /// Records a latency of every review of the steady phase once more, so many times over.
+    pub fn record(&mut self, tag: &'static str, start_ms: u64, value_us: u64, times: u64) {
+        let mut histogram = Histogram::<u64>::new(3).unwrap();
+        histogram.record_n(value_us, times).unwrap();
+        self.latencies.push((tag, start_ms, start_ms + INTERVAL_MS, histogram));
+    }
+
+    fn add_interval(&mut self, start_ms: u64) {
+        let end_ms = start_ms + INTERVAL_MS;
+        let phase = match start_ms {
+            0..WARM_UP_MS => Phase::WarmUp,
+            WARM_UP_MS..140_000 => Phase::Steady,
+            _ => Phase::Drain,
+        };
+        let loaded = phase != Phase::Drain;
+        let faulted = (FAULT_AT_MS..FAULT_AT_MS + FAULT_FOR_MS).contains(&start_ms);
+        let lag = spread(CHANGES, if faulted { 900_000 } else { 4000 }, start_ms);
+        let response = spread(REVIEWS, 2500, start_ms + 1);
+        let lateness = spread(REVIEWS, 60, start_ms + 2);
+        let changes = if loaded { CHANGES } else { 0 };
+        self.intervals.push(Interval {
+            start_ms,
+            end_ms,
+            phase,
+            last: end_ms == LENGTH_MS,
+            events: EventCounts {
+                commits: changes,
+                observations: changes,
+                observed: changes.saturating_sub(10),
+                coalesced: changes.min(10),
+                ..EventCounts::default()
+            },
+            live_objects: 500,
+            pending: 0,
+            deadline_ms: 5000,
+            lag: (loaded && !faulted).then(|| Quantiles::of(&lag)),
+            admission: loaded.then(|| AdmissionRow {
+                planned: REVIEWS,
+                sent: REVIEWS,
+                allowed: 900,
+                denied: 100,
+                response: Quantiles::of_any(&response),
+                service: Quantiles::of_any(&response),
+                lateness: Quantiles::of_any(&lateness),
+                ..AdmissionRow::default()
+            }),
+            churn: loaded.then(|| ChurnRow {
+                planned: CHANGES,
+                created: 45,
+                updated: 160,
+                deleted: 45,
+                objects_total: 500 + end_ms * 9 / 1000,
+                ..ChurnRow::default()
+            }),
+            witness: WitnessRow { lines: changes, malformed: 0 },
+            api: ApiRow { requests: CHANGES + 3, subject_requests: 2, subject_open_watches: 3, ..ApiRow::default() },
+            faults_active: if faulted { vec!["1".into()] } else { Vec::new() },
+        });
+        if loaded {
+            let lag_tag = if faulted { tag::LAG_FAULTED } else { tag::LAG };
+            self.latencies.push((lag_tag, start_ms, end_ms, lag));
+            self.latencies.push((tag::RESPONSE_ALLOWED, start_ms, end_ms, response.clone()));
+            self.latencies.push((tag::SERVICE, start_ms, end_ms, response));
+            self.latencies.push((tag::LATENESS, start_ms, end_ms, lateness));
+        }
+    }
+}
+
+/// A histogram with a tail, the same for the same seed.
+fn spread(samples: u64, typical_us: u64, seed: u64) -> Histogram<u64> {
+    let mut histogram = Histogram::<u64>::new_with_bounds(1, 120_000_000, 3).unwrap();
+    let mut state = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    for _ in 0..samples {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let uniform = (state >> 11) as f64 / (1u64 << 53) as f64;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few microseconds to seconds")]
+        let value_us = (typical_us as f64 * (0.6 - 0.35 * (1.0 - uniform).ln())) as u64;
+        histogram.record(value_us.max(1)).unwrap();
+    }
+    histogram
+}
+
+fn sample(second: u64) -> Sample {
+    let wobble = second * 7919 % 13;
+    Sample {
+        t_ms: second * 1000,
+        subject: Some(Process {
+            processes: 1,
+            rss_bytes: (38 << 20) + wobble * 40_960 + (second.min(20) << 18),
+            pss_bytes: None,
+            anon_bytes: 30 << 20,
+            cpu_ms: second * 80,
+            threads: 6,
+            fds: Fds { socket: 14, file: 6, pipe: 2, other: 4 },
+            starts: 1,
+        }),
+        harness: Some(Process { processes: 1, rss_bytes: (92 << 20) + wobble * 8192, ..Process::default() }),
+        machine: MachineRow { psi_cpu_some_pct: Some(12.0), steal_ms: Some(0), ..MachineRow::default() },
+        read_cost_us: 180,
+    }
+}
+
+fn faults() -> Vec<FaultRow> {
+    let row = |t_ms, event, hits, ok| FaultRow {
+        t_ms,
+        id: "1".into(),
+        name: "silent-watch".into(),
+        event,
+        hits,
+        ok,
+        detail: None,
+    };
+    vec![
+        row(0, FaultEvent::Planned, 0, None),
+        row(FAULT_AT_MS - 1000, FaultEvent::CanaryBefore, 0, Some(true)),
+        row(FAULT_AT_MS, FaultEvent::Started, 0, None),
+        row(FAULT_AT_MS + 20, FaultEvent::Hit, 3, None),
+        row(FAULT_AT_MS + FAULT_FOR_MS, FaultEvent::Ended, 3, None),
+        row(FAULT_AT_MS + FAULT_FOR_MS + 900, FaultEvent::CanaryAfter, 3, Some(true)),
+    ]
+}
+
+fn manifest() -> Manifest {
+    let budgets: Budgets = serde_json::from_value(serde_json::json!({
+        "events": {"missed": 0, "ghost": 0, "regressed": 0, "late": 0, "lagP99": "2s", "heal": "60s"},
+        "admission": {"p99": "20ms", "wrongVerdicts": 0, "errors": 0},
+        "memory": {"ceiling": "64MiB"},
+        "descriptors": {"ceiling": 100, "growth": 0},
+        "threads": {"ceiling": 16},
+    }))
+    .unwrap();
+    Manifest {
+        schema: SCHEMA.into(),
+        run_id: "20261120T101500Z-silent-watch-7".into(),
+        started_at: "2026-11-20T10:15:00Z".into(),
+        name: "silent-watch".into(),
+        question: "The API server goes quiet on an open connection: does the subject notice?".into(),
+        scenario: serde_json::json!({"apiVersion": "longhaul/v1", "name": "silent-watch"}),
+        seed: 7,
+        phases: Phases { warm_up_ms: WARM_UP_MS, steady_ms: STEADY_MS, drain_ms: DRAIN_MS },
+        budgets,
+        versions: Versions { longhaul: "0.1.0".into(), git_revision: Some("0123abc".into()) },
+        machine: Machine { cores: 2, memory_bytes: 8 << 30, kernel: "Linux 6.12".into(), cpu: "Example CPU".into() },
+        control_plane: "mock".into(),
+        subject: Subject { kind: "service".into(), command: vec!["service".into()], digest: None, planted_bug: None },
+        witness: "http".into(),
+        payload_fingerprint: Some("5e884898da280471".into()),
+        faults: vec![PlannedFault {
+            id: "1".into(),
+            name: "silent-watch".into(),
+            at_ms: FAULT_AT_MS,
+            for_ms: Some(FAULT_FOR_MS),
+            detail: "packages: bytes stop moving on the open watch".into(),
+        }],
+        admission_rate_per_second: Some(200.0),
+        churn_rate_per_second: Some(50.0),
+        repeat: "longhaul run silent-watch --seed 7".into(),
+        notes: Vec::new(),
+    }
+}

@@ -1,0 +1,192 @@
+//! Judges: from the facts of a run record to a verdict.
+//!
+//! Owns the verdict and how findings add up to it. A judge is a function from [`Record`] to findings, one file each, and
+//! reads nothing else; so judging an old record again gives the same verdict.
+//!
+//! A verdict is earned. It is invalid if anything makes the run untrustworthy, else fail if a budget is broken, else
+//! inconclusive if something could not be decided *or nothing was*, and only else pass. Broken budgets stay listed when
+//! the run is invalid.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::exit;
+use crate::record::Record;
+
+mod admission;
+mod confidence;
+mod events;
+mod resources;
+#[cfg(test)]
+mod tests;
+mod validity;
+
+/// A judge: looks at one side of the run.
+type Judge = fn(&Record, &mut Findings);
+
+/// The judges, in the order in which their findings are shown.
+const JUDGES: [Judge; 4] = [events::judge, admission::judge, resources::judge, validity::judge];
+
+/// The schema of a judgement, as in `verdict.json`.
+pub const SCHEMA: &str = "longhaul.verdict/v1";
+
+/// What became of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Every budget was met, with the stated confidence.
+    Pass,
+    /// Not enough data; the text says how much more.
+    Inconclusive,
+    /// A budget was broken, with the stated confidence.
+    Fail,
+    /// The run itself cannot be trusted; the text says why.
+    Invalid,
+}
+
+/// What a judge found about one budget or one condition of validity.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Finding {
+    /// The judge: `events`, `admission`, `resources`, `subject` or `validity`.
+    pub judge: String,
+    /// The budget or condition, such as `events.missed`.
+    pub budget: String,
+    /// What became of it.
+    pub verdict: Verdict,
+    /// What was measured, with its unit.
+    pub observed: String,
+    /// What was allowed, with its unit.
+    pub limit: String,
+    /// One sentence for people, with cause and numbers.
+    pub text: String,
+}
+
+/// Everything that was found about a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Judgement {
+    /// Always [`SCHEMA`].
+    pub schema: String,
+    /// The run.
+    pub run_id: String,
+    /// The scenario's name.
+    pub name: String,
+    /// The seed.
+    pub seed: u64,
+    /// The verdict on the whole run.
+    pub verdict: Verdict,
+    /// The exit code that goes with it.
+    pub exit_code: u8,
+    /// One sentence: why.
+    pub reason: String,
+    /// One finding for each budget and each condition of validity, met or not.
+    pub findings: Vec<Finding>,
+    /// What the reader should know besides.
+    pub notes: Vec<String>,
+}
+
+/// Collects findings of one record.
+#[derive(Debug, Default)]
+struct Findings {
+    findings: Vec<Finding>,
+    notes: Vec<String>,
+}
+
+/// Judges a run by its record.
+pub fn judge(record: &Record) -> Judgement {
+    let mut findings = Findings::default();
+    for judge in JUDGES {
+        judge(record, &mut findings);
+    }
+    let verdict = add_up(&findings.findings);
+    let mut notes = record.manifest.notes.clone();
+    notes.extend(record.notes.iter().cloned());
+    notes.append(&mut findings.notes);
+    Judgement {
+        schema: SCHEMA.to_owned(),
+        run_id: record.manifest.run_id.clone(),
+        name: record.manifest.name.clone(),
+        seed: record.manifest.seed,
+        verdict,
+        exit_code: verdict.exit_code(),
+        reason: reason(verdict, &findings.findings),
+        findings: findings.findings,
+        notes,
+    }
+}
+
+/// The verdict of all findings together. Conditions of validity alone earn nothing.
+fn add_up(findings: &[Finding]) -> Verdict {
+    let worst = findings.iter().map(|finding| finding.verdict).max().unwrap_or(Verdict::Inconclusive);
+    let judged = findings.iter().any(|finding| finding.judge != "validity");
+    if worst == Verdict::Pass && !judged { Verdict::Inconclusive } else { worst }
+}
+
+fn reason(verdict: Verdict, findings: &[Finding]) -> String {
+    let decisive: Vec<&Finding> = findings.iter().filter(|finding| finding.verdict == verdict).collect();
+    match (verdict, decisive.first()) {
+        (Verdict::Pass, _) => {
+            let budgets = findings.iter().filter(|finding| finding.judge != "validity").count() as u64;
+            format!("all {} were met.", crate::words::counted(budgets, "budget"))
+        }
+        (_, None) => "the scenario sets no budget, so there was nothing to decide.".to_owned(),
+        (_, Some(first)) if decisive.len() == 1 => first.text.clone(),
+        (_, Some(first)) => format!("{} (and {} more)", first.text, decisive.len() - 1),
+    }
+}
+
+impl Verdict {
+    /// The word for people and machines.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Inconclusive => "inconclusive",
+            Self::Fail => "fail",
+            Self::Invalid => "invalid",
+        }
+    }
+
+    /// The exit code.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Self::Pass => exit::PASS,
+            Self::Inconclusive => exit::INCONCLUSIVE,
+            Self::Fail => exit::FAIL,
+            Self::Invalid => exit::INVALID,
+        }
+    }
+}
+
+impl Judgement {
+    /// Findings that are not a pass, the ones that decide the verdict first.
+    pub fn crossed(&self) -> Vec<&Finding> {
+        let mut crossed: Vec<_> = self.findings.iter().filter(|finding| finding.verdict != Verdict::Pass).collect();
+        crossed.sort_by_key(|finding| std::cmp::Reverse(finding.verdict));
+        crossed
+    }
+}
+
+impl Findings {
+    fn push(
+        &mut self,
+        budget: impl Into<String>,
+        verdict: Verdict,
+        observed: impl Into<String>,
+        limit: impl Into<String>,
+        text: impl Into<String>,
+    ) {
+        let budget = budget.into();
+        let judge = match budget.split('.').next().unwrap_or_default() {
+            "memory" | "descriptors" | "threads" => "resources",
+            own => own,
+        };
+        let judge = judge.to_owned();
+        let (observed, limit, text) = (observed.into(), limit.into(), text.into());
+        self.findings.push(Finding { judge, budget, verdict, observed, limit, text });
+    }
+
+    fn note(&mut self, note: impl Into<String>) {
+        self.notes.push(note.into());
+    }
+}

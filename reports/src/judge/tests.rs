@@ -1,0 +1,213 @@
+//! Each planted fault of a record makes exactly its finding fire; the clean twin none.
+
+use super::*;
+use crate::example::Example;
+use crate::ledger::Outcome;
+use crate::record::{End, EndReason, FaultEvent, tag};
+
+/// What fired, worst first, as `budget verdict`.
+fn fired(example: &Example) -> Vec<String> {
+    let dir = tempfile::tempdir().unwrap();
+    let judgement = judge(&example.open(dir.path()));
+    let mut fired: Vec<_> = judgement
+        .crossed()
+        .into_iter()
+        .map(|finding| format!("{} {}", finding.budget, finding.verdict.word()))
+        .collect();
+    fired.push(judgement.verdict.word().to_owned());
+    fired
+}
+
+/// A way to spoil a clean record, with everything that must fire.
+type Planted = (&'static str, fn(&mut Example), &'static [&'static str]);
+
+const PLANTED: [Planted; 32] = [
+    ("clean", |_| {}, &["pass"]),
+    ("missed", |e| e.miss(2, 61_000), &["events.missed fail", "fail"]),
+    ("ghost", |e| e.intervals[30].events.ghost = 1, &["events.ghost fail", "fail"]),
+    ("regressed", |e| e.intervals[9].events.regressed = 1, &["events.regressed fail", "fail"]),
+    ("phantom", |e| e.intervals[9].events.phantom = 1, &["events.phantom fail", "fail"]),
+    ("resurrected", |e| e.intervals[9].events.resurrected = 1, &["events.resurrected fail", "fail"]),
+    ("identity swap", |e| e.intervals[9].events.identity_swap = 1, &["events.identitySwap fail", "fail"]),
+    ("late", |e| e.intervals[9].events.late = 1, &["events.late fail", "fail"]),
+    ("late ghost", |e| e.intervals[9].events.late_ghost = 1, &["events.late fail", "fail"]),
+    ("duplicates are only counted without a budget", |e| e.intervals[9].events.duplicate = 100, &["pass"]),
+    ("slow lag", |e| e.record(tag::LAG, 30_000, 2_500_000, 200), &["events.lagP99 fail", "fail"]),
+    ("slow lag under a fault is not lag", |e| e.record(tag::LAG_FAULTED, 60_000, 2_500_000, 400), &["pass"]),
+    ("slow to heal", |e| e.record(tag::HEAL, 60_000, 61_000_000, 1), &["events.heal fail", "fail"]),
+    ("healed in time", |e| e.record(tag::HEAL, 60_000, 59_000_000, 1), &["pass"]),
+    ("blind", |e| e.intervals[29].api.subject_idle_ms = Some(121_000), &["events.blind fail", "fail"]),
+    (
+        "blind at the end",
+        |e| {
+            e.miss(1, 130_000);
+            e.intervals.last_mut().unwrap().api.subject_idle_ms = Some(31_000);
+        },
+        &["events.missed fail", "events.blind fail", "fail"],
+    ),
+    ("idle at the end with nothing to see", |e| e.intervals[31].api.subject_idle_ms = Some(31_000), &["pass"]),
+    ("hot loop", |e| e.intervals[30].api.subject_watches = 11, &["events.hotLoop fail", "fail"]),
+    ("many watches with progress", |e| e.intervals[9].api.subject_watches = 11, &["pass"]),
+    ("slow", |e| e.record(tag::RESPONSE_DENIED, 30_000, 30_000, 300), &["admission.p99 fail", "fail"]),
+    ("slow in warm-up only", |e| e.record(tag::RESPONSE_DENIED, 5000, 30_000, 300), &["pass"]),
+    (
+        "wrong",
+        |e| e.intervals[9].admission.as_mut().unwrap().wrong_verdicts = 1,
+        &["admission.wrongVerdicts fail", "fail"],
+    ),
+    ("errors", |e| e.intervals[9].admission.as_mut().unwrap().timeout = 1, &["admission.errors fail", "fail"]),
+    (
+        "too much memory",
+        |e| e.samples[50].subject.as_mut().unwrap().rss_bytes = (64 << 20) + 1,
+        &["memory.ceiling fail", "fail"],
+    ),
+    (
+        "descriptors leak",
+        |e| e.samples[21..].iter_mut().for_each(|s| s.subject.as_mut().unwrap().fds.socket += s.t_ms / 40_000),
+        &["descriptors.growth fail", "fail"],
+    ),
+    ("one sample with more", |e| e.samples[130].subject.as_mut().unwrap().fds.socket += 1, &["pass"]),
+    ("threads", |e| e.samples[5].subject.as_mut().unwrap().threads = 17, &["threads.ceiling fail", "fail"]),
+    (
+        "fault without a hit",
+        |e| e.faults.iter_mut().for_each(|row| row.hits = 0),
+        &["validity.fault.1 invalid", "invalid"],
+    ),
+    (
+        "probe before the fault not healthy",
+        |e| {
+            let before = |row: &&mut crate::record::FaultRow| row.event == FaultEvent::CanaryBefore;
+            e.faults.iter_mut().find(before).unwrap().ok = Some(false);
+        },
+        &["validity.fault.1 invalid", "invalid"],
+    ),
+    (
+        "generator off its rate",
+        |e| e.intervals[9].admission.as_mut().unwrap().sent -= 300,
+        &["validity.admissionRate invalid", "invalid"],
+    ),
+    ("generator late", |e| e.record(tag::LATENESS, 30_000, 11_000, 400), &["validity.lateness invalid", "invalid"]),
+    (
+        "samples missing",
+        |e| e.samples[60..100].iter_mut().for_each(|s| s.subject = None),
+        &["validity.samples invalid", "invalid"],
+    ),
+];
+
+#[test]
+fn each_planted_fault_fires_exactly_its_finding() {
+    for (name, spoil, expected) in PLANTED {
+        let mut example = Example::clean();
+        spoil(&mut example);
+        assert_eq!(fired(&example), expected, "{name}");
+    }
+}
+
+#[test]
+fn how_a_run_ended_decides_whether_it_counts() {
+    let ended = |reason: EndReason| {
+        let mut example = Example::clean();
+        example.end = Some(End { ended_ms: 90_000, reason });
+        fired(&example)
+    };
+    let detail = String::from("nothing listened on 127.0.0.1:8443");
+    let invalid = ["validity.completed invalid", "invalid"];
+    assert_eq!(ended(EndReason::Interrupted { signal: "SIGINT".into() }), invalid);
+    assert_eq!(ended(EndReason::SubjectNotReady { detail: detail.clone() }), invalid);
+    assert_eq!(ended(EndReason::WitnessSilent { detail: detail.clone() }), invalid);
+    assert_eq!(ended(EndReason::HarnessError { detail: detail.clone() }), invalid);
+    assert_eq!(ended(EndReason::SubjectExited { status: "signal 11".into(), detail }), ["subject.exited fail", "fail"]);
+}
+
+#[test]
+fn a_subject_that_crashed_before_a_fault_is_not_excused_by_it() {
+    let mut example = Example::clean();
+    example.faults.truncate(1);
+    let reason = EndReason::SubjectExited { status: "exit status 101".into(), detail: String::new() };
+    example.end = Some(End { ended_ms: 30_000, reason });
+    assert_eq!(fired(&example), ["subject.exited fail", "fail"]);
+}
+
+#[test]
+fn a_killed_run_is_invalid_and_says_what_is_undecided() {
+    let fired = fired(&Example::killed());
+    assert_eq!(fired.first().map(String::as_str), Some("validity.completed invalid"));
+    assert_eq!(fired.last().map(String::as_str), Some("invalid"));
+    assert!(fired.contains(&"events.missed inconclusive".to_owned()), "{fired:?}");
+}
+
+#[test]
+fn broken_budgets_stay_listed_when_the_run_is_invalid() {
+    let mut example = Example::failing();
+    example.end = None;
+    let fired = fired(&example);
+    assert!(fired.contains(&"events.missed fail".to_owned()), "{fired:?}");
+    assert_eq!(fired.last().map(String::as_str), Some("invalid"));
+}
+
+#[test]
+fn unreadable_witness_lines_excuse_misses_but_not_a_clean_run() {
+    let mut example = Example::clean();
+    example.intervals[9].witness.malformed = 3;
+    assert_eq!(fired(&example), ["pass"]);
+    example.miss(1, 50_000);
+    assert_eq!(fired(&example), ["validity.witness invalid", "events.missed fail", "invalid"]);
+}
+
+#[test]
+fn a_probe_after_a_fault_that_was_seen_late_does_not_hide_a_failure() {
+    let mut example = Example::clean();
+    example.faults.last_mut().unwrap().ok = Some(false);
+    assert_eq!(fired(&example), ["pass"]);
+    example.miss(1, 61_000);
+    assert_eq!(fired(&example), ["events.missed fail", "validity.fault.1 fail", "fail"]);
+}
+
+#[test]
+fn too_few_samples_are_inconclusive_and_say_how_many_more() {
+    let mut example = Example::clean();
+    example.manifest.budgets.admission.as_mut().unwrap().p999 = Some(units::Span::from_millis(50));
+    example.manifest.budgets.memory.as_mut().unwrap().growth = Some("1MiB/h".parse().unwrap());
+    let dir = tempfile::tempdir().unwrap();
+    let judgement = judge(&example.open(dir.path()));
+    assert_eq!(judgement.verdict, Verdict::Inconclusive);
+    let text = |budget: &str| judgement.findings.iter().find(|f| f.budget == budget).unwrap().text.clone();
+    assert!(text("admission.p999").ends_with("76,000 more would decide it."), "{}", text("admission.p999"));
+    assert!(text("memory.growth").contains("too short"), "{}", text("memory.growth"));
+}
+
+#[test]
+fn nothing_judged_is_no_pass() {
+    let mut example = Example::clean();
+    example.manifest.budgets = crate::budgets::Budgets::default();
+    assert_eq!(fired(&example), ["inconclusive"]);
+}
+
+#[test]
+fn absent_budgets_of_a_present_section_are_zero_for_broken_promises() {
+    let mut example = Example::clean();
+    example.manifest.budgets.events = Some(crate::budgets::Events::default());
+    example.intervals[9].events.late = 5;
+    assert_eq!(fired(&example), ["pass"]);
+    example.miss(1, 50_000);
+    example.intervals[9].events.identity_swap = 1;
+    assert_eq!(fired(&example), ["events.missed fail", "events.identitySwap fail", "fail"]);
+}
+
+#[test]
+fn texts_name_the_cause() {
+    let dir = tempfile::tempdir().unwrap();
+    let judgement = judge(&Example::failing().open(dir.path()));
+    let missed = judgement.findings.iter().find(|finding| finding.budget == "events.missed").unwrap();
+    assert!(missed.text.contains("first: default/package-0 at 1 min 1 s, during silent-watch"), "{}", missed.text);
+    assert!(missed.text.contains("already been refused to it with 410 Gone (6 times)"), "{}", missed.text);
+    assert_eq!(Outcome::ALL.len(), Outcome::COUNT);
+}
+
+#[test]
+fn judging_again_gives_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    Example::failing().write(dir.path());
+    let once = judge(&Record::open(dir.path()).unwrap());
+    assert_eq!(judge(&Record::open(dir.path()).unwrap()), once);
+}

@@ -1,0 +1,223 @@
+//! The judge of the run itself: may its numbers be believed?
+//!
+//! Owns `validity.*` and `subject.exited`. It must not look at what the subject did right or wrong: a subject that crashes
+//! fails, a harness that could not do its work makes the run invalid.
+
+use super::{Findings, Verdict};
+use crate::record::{EndReason, FaultEvent, FaultRow, Phase, PlannedFault, Record, quantile_us, tag};
+use crate::words::{count, counted, micros, millis, percent};
+
+/// Share of the planned requests that must have been sent.
+const SENT_LEAST: f64 = 0.99;
+/// The 99th percentile of the generator's own lateness, in microseconds, above which latency is the generator's.
+const LATENESS_P99_US: u64 = 10_000;
+/// The longest time without a sample of the subject.
+const SAMPLE_GAP_MS: u64 = 30_000;
+/// Pressure on the processor, in percent of time, that is worth a note.
+const PSI_CPU_PCT: f64 = 50.0;
+
+pub(super) fn judge(record: &Record, findings: &mut Findings) {
+    let exited = judge_end(record, findings);
+    judge_intervals(record, findings);
+    judge_rate(record, findings);
+    judge_lateness(record, findings);
+    judge_faults(record, exited, findings);
+    judge_witness(record, findings);
+    judge_samples(record, findings);
+    note_pressure(record, findings);
+}
+
+/// Whether the subject ended early, and everything about how the run ended.
+fn judge_end(record: &Record, findings: &mut Findings) -> bool {
+    let Some(end) = &record.end else {
+        let text = format!("the harness was killed; the record reaches to {}.", millis(record.length_ms()));
+        findings.push("validity.completed", Verdict::Invalid, "killed", "completed", text);
+        return false;
+    };
+    let at = millis(end.ended_ms);
+    let (observed, text) = match &end.reason {
+        EndReason::Completed => {
+            let text = format!("all phases ran, {at} in all.");
+            findings.push("validity.completed", Verdict::Pass, "completed", "completed", text);
+            return false;
+        }
+        EndReason::SubjectExited { status, detail } => {
+            let detail = if detail.is_empty() { String::new() } else { format!(" Its last words: {detail}") };
+            let text = format!("the subject ended by itself at {at} with {status}.{detail}");
+            findings.push("subject.exited", Verdict::Fail, status.clone(), "runs to the end", text);
+            return true;
+        }
+        EndReason::Interrupted { signal } => ("interrupted", format!("the run was interrupted by {signal} at {at}.")),
+        EndReason::SubjectNotReady { detail } => ("not ready", format!("the subject was never ready: {detail}")),
+        EndReason::WitnessSilent { detail } => {
+            ("witness silent", format!("nothing came through the witness: {detail}"))
+        }
+        EndReason::HarnessError { detail } => ("harness error", format!("the harness failed at {at}: {detail}")),
+    };
+    findings.push("validity.completed", Verdict::Invalid, observed, "completed", text);
+    false
+}
+
+fn judge_intervals(record: &Record, findings: &mut Findings) {
+    if record.intervals.is_empty() {
+        let text = "not one interval was recorded, so there is nothing to judge.";
+        findings.push("validity.intervals", Verdict::Invalid, "0", "at least 1", text);
+        return;
+    }
+    // Rows are written one after the other; a hole means that the harness stood still or the file is damaged.
+    let hole = record.intervals.windows(2).find(|pair| pair[1].start_ms > pair[0].end_ms + 1000);
+    if let Some([before, after]) = hole {
+        let text = format!("nothing was recorded from {} to {}.", millis(before.end_ms), millis(after.start_ms));
+        let hole = millis(after.start_ms - before.end_ms);
+        findings.push("validity.intervals", Verdict::Invalid, format!("hole of {hole}"), "no hole", text);
+    }
+}
+
+fn judge_rate(record: &Record, findings: &mut Findings) {
+    let admission = record.intervals.iter().filter_map(|row| row.admission.as_ref());
+    let (planned, sent) = admission.fold((0, 0), |sum, row| (sum.0 + row.planned, sum.1 + row.sent));
+    judge_share(findings, "validity.admissionRate", "reviews", planned, sent);
+    let churn = record.intervals.iter().filter_map(|row| row.churn.as_ref());
+    let (planned, done) = churn
+        .fold((0, 0), |sum, row| (sum.0 + row.planned, sum.1 + row.created + row.updated + row.deleted + row.failed));
+    judge_share(findings, "validity.churnRate", "object changes", planned, done);
+}
+
+fn judge_share(findings: &mut Findings, name: &str, what: &str, planned: u64, done: u64) {
+    if planned == 0 {
+        return;
+    }
+    let share = done as f64 / planned as f64;
+    let text = format!("{} of {} planned {what} were sent ({}).", count(done), count(planned), percent(share));
+    let (verdict, text) = if share >= SENT_LEAST {
+        (Verdict::Pass, text)
+    } else {
+        (Verdict::Invalid, format!("{text} The generator was off its rate, so the load is not the one planned."))
+    };
+    findings.push(name, verdict, percent(share), format!("at least {}", percent(SENT_LEAST)), text);
+}
+
+fn judge_lateness(record: &Record, findings: &mut Findings) {
+    let Some(lateness) = record.latency.in_phase(tag::LATENESS, Phase::Steady) else { return };
+    let Some(p99_us) = quantile_us(lateness, 990) else { return };
+    let (verdict, text) = if p99_us <= LATENESS_P99_US {
+        (Verdict::Pass, "the generator kept its time.".to_owned())
+    } else {
+        let text = format!(
+            "the generator itself started 1 % of the reviews more than {} late, so latencies are not the subject's alone.",
+            micros(p99_us)
+        );
+        (Verdict::Invalid, text)
+    };
+    findings.push("validity.lateness", verdict, micros(p99_us), micros(LATENESS_P99_US), text);
+}
+
+fn judge_faults(record: &Record, exited: bool, findings: &mut Findings) {
+    for fault in &record.manifest.faults {
+        let rows: Vec<&FaultRow> = record.faults.iter().filter(|row| row.id == fault.id).collect();
+        let ended = rows.iter().any(|row| row.event == FaultEvent::Ended);
+        // The subject was gone before the fault had its chance.
+        if exited && !ended {
+            continue;
+        }
+        judge_fault(record, fault, &rows, findings);
+    }
+}
+
+fn judge_fault(record: &Record, fault: &PlannedFault, rows: &[&FaultRow], findings: &mut Findings) {
+    let name = format!("validity.fault.{}", fault.id);
+    let hits = rows.iter().map(|row| row.hits).max().unwrap_or(0);
+    let unhealthy = |event: FaultEvent| rows.iter().find(|row| row.event == event && row.ok == Some(false)).copied();
+    let says = |row: &FaultRow| row.detail.as_ref().map_or_else(String::new, |detail| format!(": {detail}"));
+    if hits == 0 {
+        let at = millis(fault.at_ms);
+        let text = format!(
+            "the fault {} at {at} was never hit, so the run does not show how the subject takes it.",
+            fault.name
+        );
+        findings.push(name, Verdict::Invalid, "0 hits", "at least 1", text);
+    } else if let Some(row) = unhealthy(FaultEvent::CanaryBefore) {
+        let text = format!("the probe before the fault {} was not healthy{}.", fault.name, says(row));
+        findings.push(name, Verdict::Invalid, "not healthy before", "healthy", text);
+    } else if let Some(row) = unhealthy(FaultEvent::CanaryAfter) {
+        // Either the subject lost the probe, then it also lost events and the judge of events says so, or it saw it later.
+        let counts = record.totals();
+        let lost = counts.missed + counts.ghost > 0;
+        let verdict = if lost { Verdict::Fail } else { Verdict::Pass };
+        let text = format!("{} was hit, and the probe after it was not seen in its time{}.", fault.name, says(row));
+        findings.push(name, verdict, counted(hits, "hit"), "at least 1", text);
+    } else {
+        let text = format!("{} was really hit ({}).", fault.name, counted(hits, "time"));
+        findings.push(name, Verdict::Pass, counted(hits, "hit"), "at least 1", text);
+    }
+}
+
+fn judge_witness(record: &Record, findings: &mut Findings) {
+    if record.manifest.budgets.events.is_none() || record.manifest.witness == "none" {
+        return;
+    }
+    let (lines, malformed) =
+        record.intervals.iter().fold((0, 0), |sum, row| (sum.0 + row.witness.lines, sum.1 + row.witness.malformed));
+    let counts = record.totals();
+    let (verdict, text) = match () {
+        () if lines == 0 && counts.observations == 0 && counts.commits > 0 => {
+            let text = format!(
+                "the {} witness carried nothing: it cannot be told from a blind subject.",
+                record.manifest.witness
+            );
+            (Verdict::Invalid, text)
+        }
+        () if malformed > 0 && counts.missed + counts.ghost > 0 => {
+            let text = format!(
+                "{} of the witness could not be read, so what looks missed may have been observed.",
+                counted(malformed, "line")
+            );
+            (Verdict::Invalid, text)
+        }
+        () => (
+            Verdict::Pass,
+            format!("{} came through the witness, {} unreadable.", counted(lines, "line"), count(malformed)),
+        ),
+    };
+    findings.push("validity.witness", verdict, format!("{} unreadable", count(malformed)), "readable", text);
+}
+
+fn judge_samples(record: &Record, findings: &mut Findings) {
+    let budgets = &record.manifest.budgets;
+    if budgets.memory.is_none() && budgets.descriptors.is_none() && budgets.threads.is_none() {
+        return;
+    }
+    let times: Vec<u64> = record.samples.iter().filter(|row| row.subject.is_some()).map(|row| row.t_ms).collect();
+    let end_ms = record.intervals.last().map_or(0, |row| row.end_ms);
+    let bounds = times.iter().copied().chain([end_ms]);
+    let gap = std::iter::once(0).chain(times.iter().copied()).zip(bounds).map(|(a, b)| b.saturating_sub(a)).max();
+    let gap_ms = gap.unwrap_or(end_ms);
+    let (verdict, text) = match () {
+        () if times.is_empty() => (Verdict::Invalid, "the subject's resources were never sampled.".to_owned()),
+        () if gap_ms > SAMPLE_GAP_MS => {
+            (Verdict::Invalid, format!("the subject's resources were not sampled for {}.", millis(gap_ms)))
+        }
+        () => (Verdict::Pass, format!("{} of the subject's resources.", counted(times.len() as u64, "sample"))),
+    };
+    findings.push("validity.samples", verdict, format!("gap of {}", millis(gap_ms)), millis(SAMPLE_GAP_MS), text);
+}
+
+fn note_pressure(record: &Record, findings: &mut Findings) {
+    let mut cpu: Vec<f64> = record.samples.iter().filter_map(|sample| sample.machine.psi_cpu_some_pct).collect();
+    cpu.sort_by(f64::total_cmp);
+    if let Some(median) = cpu.get(cpu.len() / 2)
+        && *median > PSI_CPU_PCT
+    {
+        let text =
+            format!("the machine was busy: tasks waited for a processor during {median:.0} % of the time (median).");
+        findings.note(text);
+    }
+    let starts = record.samples.iter().filter_map(|sample| sample.subject).map(|process| process.starts).max();
+    if let Some(starts @ 2..) = starts {
+        findings.note(format!("the subject was started {starts} times."));
+    }
+    let malformed: u64 = record.intervals.iter().map(|row| row.witness.malformed).sum();
+    if malformed > 0 {
+        findings.note(format!("{} of the witness could not be read.", counted(malformed, "line")));
+    }
+}
