@@ -3,3 +3,4 @@
 //! Owns the mock registry and the certificates that the mocks serve with. It must not know what a run or a verdict is.
 
 pub mod pki;
+pub mod registry;

@@ -1,0 +1,253 @@
+//! A pretend OCI registry: distribution specification v1.1 over HTTP or HTTPS, in memory, with faults.
+//!
+//! Owns the server and its limits. Real clients (skopeo, podman, docker, containerd) pull from it and push to it
+//! unmodified. It must not know what a run is: scenarios seed it, give it faults, and read its counters.
+//!
+//! Modules, from the outside in: `connection` (sockets), `serve` (one request), `pull` and `push` (what endpoints do),
+//! `auth`, `limit`, `faults`, `requests` (around them), and without any I/O `route`, `store`, `uploads`,
+//! `manifest`, `digest`, `population`.
+
+mod auth;
+mod body;
+mod connection;
+mod digest;
+mod faults;
+mod limit;
+mod manifest;
+mod population;
+mod pull;
+mod push;
+mod refusal;
+mod requests;
+mod route;
+mod serve;
+mod store;
+mod uploads;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::pki;
+use serve::{Shared, State};
+
+pub use auth::{Auth, User};
+pub use digest::{Digest, NotADigest};
+pub use faults::{Error as FaultError, Fault, FaultId, Faults, Hit, Name as FaultName};
+pub use limit::RateLimit;
+pub use population::{Error as PopulationError, Image, ImageKind, Population};
+pub use requests::{Request, Requests};
+pub use route::Kind;
+
+/// Everything stored, uploads included. A seeded image is about 5 KiB, so this is room for tens of thousands.
+const BYTES_MAX: u64 = 256 << 20;
+/// Uploads at once: a client pushes a handful of layers in parallel.
+const UPLOADS_MAX: usize = 128;
+/// `distribution` keeps an abandoned upload for a week; memory is dearer than disk.
+const UPLOAD_IDLE: Duration = Duration::from_mins(10);
+/// Connections at once; more wait in the listen queue.
+const CONNECTIONS_MAX: usize = 2_048;
+/// Requests that the ring remembers.
+const RECENT_MAX: usize = 4_096;
+
+/// How a registry is to be.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Where to listen; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// Zero of all times.
+    pub epoch: Instant,
+    /// The certificate to serve with; without it the registry speaks plain HTTP/1.1.
+    pub tls: Option<pki::Pair>,
+    /// `host:port` as references name this registry; without it the address it listens on.
+    pub advertise: Option<String>,
+    /// Who may do what.
+    pub auth: Auth,
+    /// Requests that are taken per second; all of them without it.
+    pub rate_limit: Option<RateLimit>,
+    /// Whether the referrers API exists; without it clients keep the fallback tag (`sha256-…`) themselves.
+    pub referrers_api: bool,
+    /// Whether manifests, tags and blobs can be deleted; otherwise that is refused with 405.
+    pub deletes: bool,
+    /// Bytes that the registry holds at most, unfinished uploads included.
+    pub max_bytes: u64,
+    /// Unfinished uploads at most.
+    pub max_uploads: usize,
+    /// Bytes of one upload at most.
+    pub max_upload_bytes: u64,
+    /// How long an upload may lie untouched.
+    pub upload_idle: Duration,
+    /// Connections at most.
+    pub max_connections: usize,
+    /// Requests that [`Server::recent`] remembers at most.
+    pub max_recent: usize,
+    /// Decides the probabilities of faults.
+    pub seed: u64,
+}
+
+/// A running registry. Dropping it stops it without waiting for open requests.
+#[derive(Debug)]
+pub struct Server {
+    shared: Arc<Shared>,
+    address: SocketAddr,
+    host: String,
+    accepting: JoinHandle<()>,
+    stop: DropGuard,
+}
+
+/// A registry that could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The address is taken, or not ours.
+    #[error("failed to listen on {address} for the registry")]
+    Listen {
+        /// What was asked for.
+        address: SocketAddr,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The certificate cannot be served with.
+    #[error(transparent)]
+    Tls(#[from] pki::Error),
+}
+
+impl Config {
+    /// A plain, anonymous registry on a free loopback port, counting time from now.
+    pub fn new() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            epoch: Instant::now(),
+            tls: None,
+            advertise: None,
+            auth: Auth::Anonymous,
+            rate_limit: None,
+            referrers_api: true,
+            deletes: true,
+            max_bytes: BYTES_MAX,
+            max_uploads: UPLOADS_MAX,
+            max_upload_bytes: BYTES_MAX,
+            upload_idle: UPLOAD_IDLE,
+            max_connections: CONNECTIONS_MAX,
+            max_recent: RECENT_MAX,
+            seed: 0,
+        }
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Server {
+    /// Listens and serves until [`shutdown`](Self::shutdown).
+    pub async fn start(config: Config) -> Result<Self, Error> {
+        let tls = config.tls.as_ref().map(|pair| pki::server_config(pair, None)).transpose()?.map(TlsAcceptor::from);
+        let listen_failed = |source| Error::Listen { address: config.listen, source };
+        let listener = connection::bind(config.listen).await.map_err(listen_failed)?;
+        let address = listener.local_addr().map_err(listen_failed)?;
+        let now = config.epoch.elapsed();
+        let limits = uploads::Limits {
+            count: config.max_uploads,
+            bytes_each: config.max_upload_bytes,
+            idle: config.upload_idle,
+        };
+        let state = State { store: store::Store::new(config.max_bytes), uploads: uploads::Uploads::new(limits) };
+        let shared = Arc::new(Shared {
+            epoch: config.epoch,
+            secure: tls.is_some(),
+            referrers_api: config.referrers_api,
+            deletes: config.deletes,
+            state: Mutex::new(state),
+            gate: auth::Gate::new(config.auth, rand::random()),
+            bucket: Mutex::new(limit::Bucket::new(config.rate_limit, now)),
+            faults: Faults::new(config.epoch, config.seed),
+            log: Mutex::new(requests::Log::new(config.max_recent)),
+        });
+        let stop = CancellationToken::new();
+        let door = connection::Door {
+            listener,
+            tls,
+            shared: shared.clone(),
+            connections_max: config.max_connections,
+            stop: stop.clone(),
+        };
+        let host = config.advertise.unwrap_or_else(|| reachable(address));
+        Ok(Self { shared, address, host, accepting: tokio::spawn(door.run()), stop: stop.drop_guard() })
+    }
+
+    /// Where it listens.
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// `host:port` as references name it.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// Stores a population; the same seed gives the same names and digests.
+    pub fn seed(&self, population: &Population) -> Result<Vec<Image>, PopulationError> {
+        population::seed(&mut self.shared.state.lock().store, &self.host, population)
+    }
+
+    /// Makes a tag (`host:port/name:tag`, or `name:tag`) point to a rebuilt image; the new digest.
+    pub fn move_tag(&self, reference: &str) -> Result<String, PopulationError> {
+        let local = reference.strip_prefix(&self.host).and_then(|rest| rest.strip_prefix('/')).unwrap_or(reference);
+        let no_such_tag = || PopulationError::NoSuchTag { reference: reference.to_owned() };
+        let (name, tag) = local.split_once(':').ok_or_else(no_such_tag)?;
+        population::move_tag(&mut self.shared.state.lock().store, name, tag).map(|digest| digest.to_string())
+    }
+
+    /// Switches the rate limit; the bucket starts full.
+    pub fn set_rate_limit(&self, limit: Option<RateLimit>) {
+        *self.shared.bucket.lock() = limit::Bucket::new(limit, self.shared.now());
+    }
+
+    /// Counters since the start.
+    pub fn requests(&self) -> Requests {
+        self.shared.log.lock().counters()
+    }
+
+    /// The latest requests, oldest first.
+    pub fn recent(&self) -> Vec<Request> {
+        self.shared.log.lock().recent()
+    }
+
+    /// The faults of this registry.
+    pub fn faults(&self) -> &Faults {
+        &self.shared.faults
+    }
+
+    /// Bytes held now, unfinished uploads included.
+    pub fn used_bytes(&self) -> u64 {
+        let state = self.shared.state.lock();
+        state.store.used_bytes() + state.uploads.bytes()
+    }
+
+    /// Stops accepting, gives open requests two seconds, and ends.
+    pub async fn shutdown(self) {
+        // A hung request would otherwise hold its connection for the whole drain.
+        self.shared.faults.end_all();
+        drop(self.stop);
+        let _ = self.accepting.await;
+    }
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").field("faults", &self.faults).finish_non_exhaustive()
+    }
+}
+
+/// An address that a client on this machine can use: the unspecified one cannot be connected to everywhere.
+fn reachable(address: SocketAddr) -> String {
+    if address.ip().is_unspecified() { format!("127.0.0.1:{}", address.port()) } else { address.to_string() }
+}

@@ -1,0 +1,149 @@
+//! From the listening socket to requests: accept, TLS, HTTP/1.1 and HTTP/2, limits, the end.
+//!
+//! Owns every deadline of a connection. A connection that is over its limits is closed; the registry goes on.
+
+mod stall;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+
+use super::serve::{Shared, answer};
+use stall::Impatient;
+
+/// A handshake takes a round trip or two; a client that needs longer is not one of ours.
+const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(10);
+/// hyper counts an idle keep-alive connection as a head being read. Longer than the 90 s that Go's clients keep one.
+const HEAD_DEADLINE: Duration = Duration::from_mins(2);
+/// How long a client may leave what we send in its socket.
+const WRITE_STALL: Duration = Duration::from_mins(1);
+/// How long open requests may take when the registry stops.
+const DRAIN_DEADLINE: Duration = Duration::from_secs(2);
+/// After an accept that failed for want of file descriptors: long enough not to spin, short enough not to be noticed.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+const STREAMS_PER_CONNECTION: u32 = 250;
+/// HTTP/2 windows: one blob of the seeded population fits without waiting for an update.
+const STREAM_WINDOW_BYTES: u32 = 1 << 20;
+const CONNECTION_WINDOW_BYTES: u32 = 4 << 20;
+
+/// The listening socket and what its connections need.
+pub(super) struct Door {
+    pub(super) listener: TcpListener,
+    pub(super) tls: Option<TlsAcceptor>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) connections_max: usize,
+    pub(super) stop: CancellationToken,
+}
+
+impl Door {
+    /// Accepts until it is stopped, then lets open requests end.
+    pub(super) async fn run(self) {
+        let permits = Arc::new(Semaphore::new(self.connections_max));
+        let mut connections = JoinSet::new();
+        loop {
+            while connections.try_join_next().is_some() {}
+            let accepted = tokio::select! {
+                () = self.stop.cancelled() => break,
+                accepted = self.accept(&permits) => accepted,
+            };
+            if let Some((stream, permit)) = accepted {
+                let (tls, shared, stop) = (self.tls.clone(), self.shared.clone(), self.stop.clone());
+                connections.spawn(async move {
+                    let _permit = permit;
+                    serve(stream, tls, shared, stop).await;
+                });
+            }
+        }
+        drop(self.listener);
+        let drained = async { while connections.join_next().await.is_some() {} };
+        let _ = tokio::time::timeout(DRAIN_DEADLINE, drained).await;
+        connections.shutdown().await;
+    }
+
+    /// The next connection, once there is room for it; none when accepting failed.
+    async fn accept(&self, permits: &Arc<Semaphore>) -> Option<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
+        let permit = permits.clone().acquire_owned().await.ok()?;
+        match self.listener.accept().await {
+            Ok((stream, _)) => Some((stream, permit)),
+            Err(error) => {
+                tracing::warn!(%error, "registry failed to accept a connection");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                None
+            }
+        }
+    }
+}
+
+/// Binds; the error is left to the caller, who knows what the address is for.
+pub(super) async fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
+    TcpListener::bind(address).await
+}
+
+async fn serve(stream: TcpStream, tls: Option<TlsAcceptor>, shared: Arc<Shared>, stop: CancellationToken) {
+    // Answers are small and whole; Nagle's algorithm only delays them.
+    let _ = stream.set_nodelay(true);
+    let Some(tls) = tls else { return serve_http1(stream, shared, stop).await };
+    match tokio::time::timeout(HANDSHAKE_DEADLINE, tls.accept(stream)).await {
+        Ok(Ok(stream)) if stream.get_ref().1.alpn_protocol() == Some(b"h2") => serve_http2(stream, shared, stop).await,
+        Ok(Ok(stream)) => serve_http1(stream, shared, stop).await,
+        Ok(Err(error)) => tracing::debug!(%error, "registry handshake failed"),
+        Err(_elapsed) => tracing::debug!("registry handshake took too long"),
+    }
+}
+
+async fn serve_http1<S>(stream: S, shared: Arc<Shared>, stop: CancellationToken)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let io = TokioIo::new(Impatient::new(stream, WRITE_STALL));
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_DEADLINE)
+        .serve_connection(io, service_fn(move |request| answer(shared.clone(), request)));
+    let mut connection = std::pin::pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = stop.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "registry connection ended");
+    }
+}
+
+async fn serve_http2<S>(stream: S, shared: Arc<Shared>, stop: CancellationToken)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let io = TokioIo::new(Impatient::new(stream, WRITE_STALL));
+    let connection = http2::Builder::new(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(STREAMS_PER_CONNECTION)
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .keep_alive_interval(HEAD_DEADLINE)
+        .serve_connection(io, service_fn(move |request| answer(shared.clone(), request)));
+    let mut connection = std::pin::pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = stop.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "registry connection ended");
+    }
+}

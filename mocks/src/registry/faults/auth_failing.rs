@@ -1,0 +1,17 @@
+//! `auth-failing`: every request is refused with 401 and the usual challenge, and `/token` is refused too, so that
+//! there is no way to do what the challenge asks for. A hit is one 401.
+
+use super::{Ask, Before, Behaviour, Fault};
+use crate::registry::route::Kind;
+
+pub(super) struct AuthFailing;
+
+impl Behaviour for AuthFailing {
+    fn concerns(&self, _kind: Kind) -> bool {
+        true
+    }
+
+    fn before(&mut self, _ask: &Ask<'_>, _fault: &Fault) -> Option<Before> {
+        Some(Before::Challenge)
+    }
+}

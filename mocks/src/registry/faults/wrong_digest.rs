@@ -1,0 +1,33 @@
+//! `wrong-digest`: the bytes of a blob or a manifest do not have the digest that `Docker-Content-Digest` names. A blob
+//! has its last byte flipped; a manifest gets a trailing newline, so that it stays the same JSON and only a client
+//! that checks the digest notices. A hit is one answer changed.
+
+use http::Response;
+use http::header::CONTENT_LENGTH;
+
+use super::{Ask, Behaviour};
+use crate::registry::body::Body;
+use crate::registry::route::Kind;
+
+pub(super) struct WrongDigest;
+
+impl Behaviour for WrongDigest {
+    fn concerns(&self, kind: Kind) -> bool {
+        matches!(kind, Kind::BlobGet | Kind::ManifestGet)
+    }
+
+    fn after(&mut self, ask: &Ask<'_>, response: &mut Response<Body>) -> bool {
+        if !response.status().is_success() || response.body().promised() == 0 {
+            return false;
+        }
+        let mut bytes = std::mem::replace(response.body_mut(), Body::empty()).into_bytes().to_vec();
+        if ask.kind == Kind::ManifestGet {
+            bytes.push(b'\n');
+            response.headers_mut().insert(CONTENT_LENGTH, bytes.len().into());
+        } else if let Some(last) = bytes.last_mut() {
+            *last ^= 1;
+        }
+        *response.body_mut() = Body::full(bytes);
+        true
+    }
+}

@@ -1,0 +1,70 @@
+//! The rate limit: a token bucket over all requests.
+//!
+//! Pure: time comes in as an argument.
+
+use std::time::Duration;
+
+/// How many requests the registry takes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RateLimit {
+    /// Requests per second that come back into the bucket.
+    pub per_second: f64,
+    /// Requests that may come at once.
+    pub burst: u32,
+}
+
+/// The bucket of one registry; without a limit it lets everything through.
+#[derive(Debug, Default)]
+pub(super) struct Bucket {
+    limit: Option<RateLimit>,
+    tokens: f64,
+    filled_at: Duration,
+}
+
+impl Bucket {
+    /// A full bucket.
+    pub(super) fn new(limit: Option<RateLimit>, now: Duration) -> Self {
+        Self { limit, tokens: limit.map_or(0.0, |limit| f64::from(limit.burst)), filled_at: now }
+    }
+
+    /// Takes one request, or says how long until the next one fits.
+    pub(super) fn take(&mut self, now: Duration) -> Result<(), Duration> {
+        let Some(limit) = self.limit else { return Ok(()) };
+        let elapsed = now.saturating_sub(self.filled_at).as_secs_f64();
+        self.tokens = (self.tokens + elapsed * limit.per_second).min(f64::from(limit.burst.max(1)));
+        self.filled_at = self.filled_at.max(now);
+        if self.tokens >= 1.0 {
+            self.tokens -= 1.0;
+            return Ok(());
+        }
+        let wait = (1.0 - self.tokens) / limit.per_second;
+        // A rate of zero never refills; an hour is what Retry-After says then.
+        Err(Duration::try_from_secs_f64(wait).unwrap_or(Duration::MAX).min(Duration::from_hours(1)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_passes_and_then_the_rate_holds() {
+        let mut bucket = Bucket::new(Some(RateLimit { per_second: 2.0, burst: 3 }), Duration::ZERO);
+        for _ in 0..3 {
+            bucket.take(Duration::ZERO).unwrap();
+        }
+        assert_eq!(bucket.take(Duration::ZERO), Err(Duration::from_millis(500)));
+        bucket.take(Duration::from_millis(500)).unwrap();
+        assert!(bucket.take(Duration::from_millis(500)).is_err());
+        let later = Duration::from_hours(1);
+        assert_eq!((0..10).filter(|_| bucket.take(later).is_ok()).count(), 3, "the bucket does not overflow");
+    }
+
+    #[test]
+    fn no_limit_and_no_rate() {
+        let mut open = Bucket::new(None, Duration::ZERO);
+        assert!((0..1000).all(|_| open.take(Duration::ZERO).is_ok()));
+        let mut shut = Bucket::new(Some(RateLimit { per_second: 0.0, burst: 0 }), Duration::ZERO);
+        assert_eq!(shut.take(Duration::from_secs(9)), Err(Duration::from_hours(1)));
+    }
+}

@@ -1,0 +1,269 @@
+//! Images to ask for: a population that depends on its seed alone.
+//!
+//! Owns the shapes of the seeded images: real OCI images with a tar layer that any client can pull. It knows the store
+//! and no sockets. Which repository holds what is decided by the seed, so the same seed gives the same digests anywhere.
+
+use bytes::Bytes;
+use rand::{Rng as _, RngExt as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
+use serde_json::{Value, json};
+
+use super::digest::Digest;
+use super::manifest::{Manifest, OCI_INDEX, OCI_MANIFEST};
+use super::refusal::Refusal;
+use super::route::Reference;
+use super::store::{Full, Store};
+
+/// One image in this many is an index over two platforms.
+const MULTI_ARCH_EVERY: usize = 4;
+/// One reference in this many does not exist.
+const MISSING_EVERY: usize = 10;
+/// Moving a tag goes round so many versions, so a run that moves tags for days holds a bounded number of them.
+const VERSIONS: u64 = 8;
+const CONFIG_TYPE: &str = "application/vnd.oci.image.config.v1+json";
+const LAYER_TYPE: &str = "application/vnd.oci.image.layer.v1.tar";
+const TAR_BLOCK: usize = 512;
+
+/// How many images, from which seed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Population {
+    /// References to make, the missing ones among them.
+    pub count: usize,
+    /// Where their content comes from.
+    pub seed: u64,
+}
+
+/// A reference that a workload can name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Image {
+    /// `host:port/name:tag`
+    pub reference: String,
+    /// The digest that the tag points to now; none for a missing image.
+    pub digest: Option<String>,
+    /// What is behind the reference.
+    pub kind: ImageKind,
+}
+
+/// What is behind a reference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ImageKind {
+    /// One manifest.
+    SingleArch,
+    /// An index over two platforms.
+    MultiArch,
+    /// Nothing: the repository or the tag does not exist.
+    Missing,
+}
+
+/// Why an image could not be made or moved.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The byte cap of the registry is reached.
+    #[error("failed to store an image: the registry holds {used_bytes} of at most {bytes_max} bytes")]
+    Full {
+        /// What it holds.
+        used_bytes: u64,
+        /// What it may hold.
+        bytes_max: u64,
+    },
+    /// There is no such tag.
+    #[error("failed to move `{reference}`: the registry has no such tag")]
+    NoSuchTag {
+        /// What was asked for.
+        reference: String,
+    },
+    /// The stored manifest cannot be varied, because it is no JSON object.
+    #[error("failed to move `{reference}`: its manifest is not a JSON object")]
+    NotAnObject {
+        /// What was asked for.
+        reference: String,
+    },
+}
+
+impl From<Full> for Error {
+    fn from(full: Full) -> Self {
+        Self::Full { used_bytes: full.used_bytes, bytes_max: full.bytes_max }
+    }
+}
+
+/// Makes the images and stores them.
+pub(super) fn seed(store: &mut Store, host: &str, population: &Population) -> Result<Vec<Image>, Error> {
+    let mut random = ChaCha8Rng::seed_from_u64(population.seed);
+    let mut images = Vec::with_capacity(population.count);
+    for n in 0..population.count {
+        let name = format!("seeded/{}-{n}", ["api", "worker", "web", "db"][random.random_range(0..4)]);
+        let tag = format!("v{}.{}", random.random_range(0..4), random.random_range(0..20));
+        let content = random.next_u64();
+        let kind = match n {
+            _ if n % MISSING_EVERY == MISSING_EVERY - 1 => ImageKind::Missing,
+            _ if n % MULTI_ARCH_EVERY == MULTI_ARCH_EVERY - 1 => ImageKind::MultiArch,
+            _ => ImageKind::SingleArch,
+        };
+        let digest = match kind {
+            ImageKind::Missing => None,
+            ImageKind::SingleArch => Some(put_image(store, &name, Some(&tag), "amd64", content)?.0),
+            ImageKind::MultiArch => Some(put_index(store, &name, &tag, content)?),
+        };
+        let digest = digest.map(|digest| digest.to_string());
+        images.push(Image { reference: format!("{host}/{name}:{tag}"), digest, kind });
+    }
+    Ok(images)
+}
+
+/// Points a tag at the next version of what it points to, as a push of a rebuilt image would; the new digest.
+pub(super) fn move_tag(store: &mut Store, repository: &str, tag: &str) -> Result<Digest, Error> {
+    const VERSION: &str = "dev.longhaul.version";
+    let reference = || format!("{repository}:{tag}");
+    let current = store
+        .manifest(repository, &Reference::Tag(tag.to_owned()))
+        .ok_or_else(|| Error::NoSuchTag { reference: reference() })?;
+    let mut value: Value = serde_json::from_slice(&current.bytes).unwrap_or_default();
+    let version = value["annotations"][VERSION].as_str().and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+    let next = (version + 1) % VERSIONS;
+    let Some(object) = value.as_object_mut() else { return Err(Error::NotAnObject { reference: reference() }) };
+    let annotations = object.entry("annotations").or_insert_with(|| json!({}));
+    if let Some(annotations) = annotations.as_object_mut() {
+        annotations.insert(VERSION.to_owned(), next.to_string().into());
+    }
+    let media_type = current.media_type.clone();
+    put_manifest(store, repository, Some(tag), &media_type, &value).map(|(digest, _)| digest)
+}
+
+fn put_index(store: &mut Store, name: &str, tag: &str, content: u64) -> Result<Digest, Error> {
+    let mut manifests = Vec::new();
+    for (n, architecture) in (1..).zip(["amd64", "arm64"]) {
+        let (digest, size) = put_image(store, name, None, architecture, content.wrapping_add(n))?;
+        let platform = json!({ "architecture": architecture, "os": "linux" });
+        manifests.push(json!({
+            "mediaType": OCI_MANIFEST, "digest": digest.as_str(), "size": size, "platform": platform,
+        }));
+    }
+    let index = json!({ "schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": manifests });
+    put_manifest(store, name, Some(tag), OCI_INDEX, &index).map(|(digest, _)| digest)
+}
+
+fn put_image(
+    store: &mut Store,
+    name: &str,
+    tag: Option<&str>,
+    architecture: &str,
+    content: u64,
+) -> Result<(Digest, usize), Error> {
+    let mut random = ChaCha8Rng::seed_from_u64(content);
+    let mut file = vec![0; random.random_range(1000..4000)];
+    random.fill_bytes(&mut file);
+    let layer = Bytes::from(tar("app/data", &file));
+    let layer_digest = Digest::sha256(&layer);
+    let config = Bytes::from(
+        json!({
+            "architecture": architecture, "os": "linux", "config": { "Entrypoint": ["/app/data"] },
+            "rootfs": { "type": "layers", "diff_ids": [layer_digest.as_str()] },
+        })
+        .to_string(),
+    );
+    let config_digest = Digest::sha256(&config);
+    let manifest = json!({
+        "schemaVersion": 2, "mediaType": OCI_MANIFEST,
+        "config": { "mediaType": CONFIG_TYPE, "digest": config_digest.as_str(), "size": config.len() },
+        "layers": [{ "mediaType": LAYER_TYPE, "digest": layer_digest.as_str(), "size": layer.len() }],
+    });
+    store.put_blob(name, &layer_digest, layer)?;
+    store.put_blob(name, &config_digest, config)?;
+    put_manifest(store, name, tag, OCI_MANIFEST, &manifest)
+}
+
+fn put_manifest(
+    store: &mut Store,
+    name: &str,
+    tag: Option<&str>,
+    media_type: &str,
+    value: &Value,
+) -> Result<(Digest, usize), Error> {
+    let bytes = Bytes::from(value.to_string());
+    let size = bytes.len();
+    let manifest = Manifest::read(Some(media_type), bytes)
+        .map_err(|_: Refusal| Error::NotAnObject { reference: format!("{name}:{}", tag.unwrap_or_default()) })?;
+    let digest = manifest.digest.clone();
+    store.put_manifest(name, manifest, tag)?;
+    Ok((digest, size))
+}
+
+/// A tar archive with one file (POSIX.1-1988 `ustar`).
+fn tar(name: &str, content: &[u8]) -> Vec<u8> {
+    let mut header = [0_u8; TAR_BLOCK];
+    let mut put = |at: usize, text: &str| header[at..at + text.len()].copy_from_slice(text.as_bytes());
+    put(0, name);
+    put(100, "0000755\0");
+    put(108, "0000000\0");
+    put(116, "0000000\0");
+    put(124, &format!("{:011o}\0", content.len()));
+    put(136, "00000000000\0");
+    put(148, "        "); // the checksum counts its own field as spaces
+    put(156, "0");
+    put(257, "ustar\u{0}00");
+    let sum: u32 = header.iter().map(|&byte| u32::from(byte)).sum();
+    header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    let padding = content.len().next_multiple_of(TAR_BLOCK) - content.len();
+    [&header[..], content, &vec![0; padding], &[0; 2 * TAR_BLOCK]].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seeded(seed_value: u64) -> (Store, Vec<Image>) {
+        let mut store = Store::new(64 << 20);
+        let images = seed(&mut store, "h:1", &Population { count: 40, seed: seed_value }).unwrap();
+        (store, images)
+    }
+
+    #[test]
+    fn the_seed_decides_everything() {
+        assert_eq!(seeded(1).1, seeded(1).1);
+        assert_ne!(seeded(1).1, seeded(2).1);
+        let (_, images) = seeded(1);
+        let count = |kind| images.iter().filter(|image| image.kind == kind).count();
+        assert_eq!(count(ImageKind::Missing), 4);
+        assert!(count(ImageKind::MultiArch) >= 8);
+        assert!(images.iter().all(|image| image.digest.is_some() == (image.kind != ImageKind::Missing)));
+    }
+
+    #[test]
+    fn everything_that_a_manifest_refers_to_is_there() {
+        let (store, images) = seeded(3);
+        for image in images.iter().filter(|image| image.kind != ImageKind::Missing) {
+            let (name, tag) = image.reference["h:1/".len()..].split_once(':').unwrap();
+            let manifest = store.manifest(name, &Reference::Tag(tag.to_owned())).unwrap();
+            assert_eq!(Some(manifest.digest.to_string()), image.digest);
+            assert_eq!(store.missing_reference(name, manifest), None);
+        }
+    }
+
+    #[test]
+    fn moving_a_tag_changes_the_digest_and_stays_bounded() {
+        let (mut store, images) = seeded(4);
+        for kind in [ImageKind::SingleArch, ImageKind::MultiArch] {
+            let image = images.iter().find(|image| image.kind == kind).unwrap();
+            let (name, tag) = image.reference["h:1/".len()..].split_once(':').unwrap();
+            let mut seen = std::collections::BTreeSet::new();
+            let mut last = image.digest.clone();
+            for _ in 0..50 {
+                let next = Some(move_tag(&mut store, name, tag).unwrap().to_string());
+                assert_ne!(next, last);
+                last.clone_from(&next);
+                seen.insert(next);
+            }
+            assert_eq!(seen.len() as u64, VERSIONS);
+        }
+        let before = store.used_bytes();
+        assert!(matches!(move_tag(&mut store, "seeded/none", "v1"), Err(Error::NoSuchTag { .. })));
+        assert_eq!(store.used_bytes(), before);
+    }
+
+    #[test]
+    fn a_small_registry_says_that_it_is_full() {
+        let mut store = Store::new(10_000);
+        let error = seed(&mut store, "h:1", &Population { count: 40, seed: 1 }).unwrap_err();
+        assert!(error.to_string().contains("of at most 10000 bytes"), "{error}");
+    }
+}

@@ -1,0 +1,231 @@
+//! Reading: manifests, blobs and their ranges, tags, repositories, referrers.
+//!
+//! Owns the headers of those answers (OCI distribution specification, "Pull", "Content Discovery").
+
+use http::header::{
+    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, IF_NONE_MATCH,
+    LINK, RANGE,
+};
+use http::{Response, StatusCode};
+use serde_json::json;
+
+use super::body::Body;
+use super::digest::Digest;
+use super::manifest::OCI_INDEX;
+use super::refusal::{Code, Refusal};
+use super::route::Reference;
+use super::serve::{Asked, Shared, json as json_answer};
+
+/// Entries of a list at most; more is on the next page.
+const PAGE_MAX: usize = 10_000;
+/// Referrers at most, so that an answer stays below the 4 MiB that the specification allows for it.
+const REFERRERS_MAX: usize = 1_000;
+
+/// The part of a blob that was asked for.
+#[derive(Debug, PartialEq, Eq)]
+enum Part {
+    Whole,
+    Bytes(usize, usize),
+    Unsatisfiable,
+}
+
+pub(super) fn manifest(
+    shared: &Shared,
+    asked: &Asked,
+    name: &str,
+    reference: &Reference,
+) -> Result<Response<Body>, Refusal> {
+    let state = shared.state.lock();
+    let Some(found) = state.store.manifest(name, reference) else {
+        let detail = match reference {
+            Reference::Tag(tag) => json!({ "Tag": tag }),
+            Reference::Digest(digest) => json!({ "Digest": digest.as_str() }),
+        };
+        return Err(Refusal::new(Code::ManifestUnknown).detail(detail));
+    };
+    let mut response = content(asked, &found.digest, found.bytes.clone());
+    if let Ok(media_type) = HeaderValue::from_str(&found.media_type) {
+        response.headers_mut().insert(CONTENT_TYPE, media_type);
+    }
+    Ok(response)
+}
+
+pub(super) fn blob(shared: &Shared, asked: &Asked, name: &str, digest: &Digest) -> Result<Response<Body>, Refusal> {
+    let found = shared.state.lock().store.blob(name, digest);
+    let bytes = found.ok_or_else(|| Refusal::new(Code::BlobUnknown).detail(digest.as_str()))?;
+    let length = bytes.len();
+    let mut response = match part(asked.header(RANGE), length) {
+        Part::Whole => content(asked, digest, bytes),
+        Part::Bytes(first, last) => {
+            let mut response = content(asked, digest, bytes.slice(first..=last));
+            if response.status() == StatusCode::OK {
+                *response.status_mut() = StatusCode::PARTIAL_CONTENT;
+                insert(response.headers_mut(), CONTENT_RANGE, &format!("bytes {first}-{last}/{length}"));
+            }
+            response
+        }
+        Part::Unsatisfiable => {
+            return Err(Refusal::new(Code::RangeInvalid).header(CONTENT_RANGE, &format!("bytes */{length}")));
+        }
+    };
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
+    headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("max-age=31536000"));
+    Ok(response)
+}
+
+pub(super) fn tags(shared: &Shared, asked: &Asked, name: &str) -> Result<Response<Body>, Refusal> {
+    let most = page_length(asked)?;
+    let page = shared.state.lock().store.tags(name, asked.value("last"), most);
+    let page = page.ok_or_else(|| Refusal::new(Code::NameUnknown).detail(json!({ "name": name })))?;
+    let mut response = json_answer(json!({ "name": name, "tags": page.items }).to_string());
+    if page.more
+        && let Some(last) = page.items.last()
+    {
+        link(&mut response, &format!("/v2/{name}/tags/list?last={last}&n={most}"));
+    }
+    Ok(response)
+}
+
+pub(super) fn catalog(shared: &Shared, asked: &Asked) -> Result<Response<Body>, Refusal> {
+    let most = page_length(asked)?;
+    let page = shared.state.lock().store.repositories(asked.value("last"), most);
+    let mut response = json_answer(json!({ "repositories": page.items }).to_string());
+    if page.more
+        && let Some(last) = page.items.last()
+    {
+        let last = last.replace('/', "%2F");
+        link(&mut response, &format!("/v2/_catalog?last={last}&n={most}"));
+    }
+    Ok(response)
+}
+
+pub(super) fn referrers(
+    shared: &Shared,
+    asked: &Asked,
+    name: &str,
+    subject: &Digest,
+) -> Result<Response<Body>, Refusal> {
+    if !shared.referrers_api {
+        return Err(Refusal::new(Code::Unsupported).status(StatusCode::NOT_FOUND));
+    }
+    let artifact_type = asked.value("artifactType").filter(|value| !value.is_empty());
+    let last = asked.value("last").map(Digest::parse).transpose();
+    let last = last.map_err(|error| Refusal::new(Code::DigestInvalid).detail(error.to_string()))?;
+    let state = shared.state.lock();
+    let page = state.store.referrers(name, subject, artifact_type, last.as_ref(), REFERRERS_MAX);
+    let manifests: Vec<_> = page.items.iter().map(|manifest| manifest.descriptor()).collect();
+    let index = json!({ "schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": manifests });
+    let mut response = json_answer(index.to_string());
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(OCI_INDEX));
+    if artifact_type.is_some() {
+        let filters = HeaderName::from_static("oci-filters-applied");
+        response.headers_mut().insert(filters, HeaderValue::from_static("artifactType"));
+    }
+    if page.more
+        && let Some(last) = page.items.last()
+    {
+        let filter = artifact_type.map_or_else(String::new, |value| format!("&artifactType={}", escaped(value)));
+        link(&mut response, &format!("/v2/{name}/referrers/{subject}?last={}{filter}", last.digest));
+    }
+    Ok(response)
+}
+
+/// Content with its digest, or 304 when the client has it.
+fn content(asked: &Asked, digest: &Digest, bytes: bytes::Bytes) -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    if asked.header(IF_NONE_MATCH).is_some_and(|tags| tags.contains(digest.as_str())) {
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+    } else {
+        *response.body_mut() = Body::full(bytes);
+    }
+    let headers = response.headers_mut();
+    insert(headers, HeaderName::from_static("docker-content-digest"), digest.as_str());
+    insert(headers, ETAG, &format!("\"{digest}\""));
+    response
+}
+
+/// RFC 9110, section 14: a header that is not understood, or asks for several ranges, is ignored.
+fn part(header: Option<&str>, length: usize) -> Part {
+    let Some((first, last)) = header.and_then(|text| text.strip_prefix("bytes=")).and_then(|spec| spec.split_once('-'))
+    else {
+        return Part::Whole;
+    };
+    match (first.trim(), last.trim()) {
+        ("", suffix) => match suffix.parse::<usize>() {
+            Err(_) => Part::Whole,
+            Ok(0) => Part::Unsatisfiable,
+            Ok(_) if length == 0 => Part::Unsatisfiable,
+            Ok(suffix) => Part::Bytes(length.saturating_sub(suffix), length - 1),
+        },
+        (first, last) => {
+            let last = if last.is_empty() { Ok(usize::MAX) } else { last.parse::<usize>() };
+            match (first.parse::<usize>(), last) {
+                (Ok(first), Ok(last)) if first > last => Part::Whole,
+                (Ok(first), Ok(_)) if first >= length => Part::Unsatisfiable,
+                (Ok(first), Ok(last)) => Part::Bytes(first, last.min(length - 1)),
+                _ => Part::Whole,
+            }
+        }
+    }
+}
+
+fn page_length(asked: &Asked) -> Result<usize, Refusal> {
+    let Some(text) = asked.value("n") else { return Ok(PAGE_MAX) };
+    let number: usize =
+        text.parse().map_err(|_| Refusal::new(Code::PaginationNumberInvalid).detail(json!({ "n": text })))?;
+    Ok(number.min(PAGE_MAX))
+}
+
+fn link(response: &mut Response<Body>, target: &str) {
+    insert(response.headers_mut(), LINK, &format!("<{target}>; rel=\"next\""));
+}
+
+fn escaped(text: &str) -> String {
+    percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
+}
+
+/// A value that cannot be a header (only text from outside could be) is left out.
+fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        headers.insert(name, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn ranges_follow_rfc_9110() {
+        let cases = [
+            (None, Part::Whole),
+            (Some("bytes=0-0"), Part::Bytes(0, 0)),
+            (Some("bytes=2-"), Part::Bytes(2, 9)),
+            (Some("bytes=2-99"), Part::Bytes(2, 9)),
+            (Some("bytes=-3"), Part::Bytes(7, 9)),
+            (Some("bytes=-99"), Part::Bytes(0, 9)),
+            (Some("bytes=10-"), Part::Unsatisfiable),
+            (Some("bytes=-0"), Part::Unsatisfiable),
+            (Some("bytes=5-2"), Part::Whole),
+            (Some("bytes=0-1,3-4"), Part::Whole),
+            (Some("lines=0-1"), Part::Whole),
+        ];
+        for (header, expected) in cases {
+            assert_eq!(part(header, 10), expected, "{header:?}");
+        }
+    }
+
+    proptest! {
+        /// Whatever is asked, the part lies inside the blob.
+        #[test]
+        fn a_part_lies_inside(header in "bytes=[0-9]{0,21}-[0-9]{0,21}", length in 0..100_usize) {
+            if let Part::Bytes(first, last) = part(Some(&header), length) {
+                prop_assert!(first <= last && last < length);
+            }
+        }
+    }
+}

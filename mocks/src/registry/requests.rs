@@ -1,0 +1,135 @@
+//! What was asked of the registry: counters for the whole run and a ring of the latest requests.
+//!
+//! Bounded whatever happens: one counter per kind and status class, a ring of fixed length, texts cut.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::route::Kind;
+
+/// Longest text that the ring keeps of a path or a user agent, in characters.
+const TEXT_CHARS_MAX: usize = 300;
+
+/// Counters since the registry started.
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Requests {
+    /// Requests by kind.
+    pub by_kind: BTreeMap<Kind, u64>,
+    /// Responses by hundreds of their status: 2 is 200 to 299. 0 is a request that was left without an answer.
+    pub by_status_class: BTreeMap<u16, u64>,
+    /// Bytes of request bodies that were read.
+    pub received_bytes: u64,
+    /// Bytes of response bodies that were handed to connections.
+    pub sent_bytes: u64,
+}
+
+/// One request of the ring.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct Request {
+    /// When its head was read, since the run's epoch.
+    pub at_us: u64,
+    /// How long until the head of the answer was ready.
+    pub took_us: u64,
+    /// What it did.
+    pub kind: Kind,
+    /// The HTTP method.
+    pub method: String,
+    /// Path and query, cut to a printable length.
+    pub path: String,
+    /// Status of the answer; 0 when there was none.
+    pub status: u16,
+    /// Who asked, when that is known.
+    pub user: Option<String>,
+    /// The `User-Agent` header, cut to a printable length.
+    pub user_agent: String,
+    /// The fault that changed the answer.
+    pub fault: Option<String>,
+}
+
+/// Counters and ring.
+#[derive(Debug)]
+pub(super) struct Log {
+    counters: Requests,
+    ring: VecDeque<Request>,
+    ring_max: usize,
+}
+
+impl Requests {
+    /// How many requests of a kind there were.
+    pub fn count(&self, kind: Kind) -> u64 {
+        self.by_kind.get(&kind).copied().unwrap_or(0)
+    }
+
+    /// How many requests there were.
+    pub fn total(&self) -> u64 {
+        self.by_kind.values().sum()
+    }
+}
+
+impl Log {
+    pub(super) fn new(ring_max: usize) -> Self {
+        Self { counters: Requests::default(), ring: VecDeque::new(), ring_max }
+    }
+
+    pub(super) fn received(&mut self, bytes: usize) {
+        self.counters.received_bytes += bytes as u64;
+    }
+
+    pub(super) fn push(&mut self, mut request: Request, sent_bytes: u64) {
+        *self.counters.by_kind.entry(request.kind).or_default() += 1;
+        *self.counters.by_status_class.entry(request.status / 100).or_default() += 1;
+        self.counters.sent_bytes += sent_bytes;
+        if self.ring_max == 0 {
+            return;
+        }
+        if self.ring.len() == self.ring_max {
+            self.ring.pop_front();
+        }
+        cut(&mut request.path);
+        cut(&mut request.user_agent);
+        self.ring.push_back(request);
+    }
+
+    pub(super) fn counters(&self) -> Requests {
+        self.counters.clone()
+    }
+
+    pub(super) fn recent(&self) -> Vec<Request> {
+        self.ring.iter().cloned().collect()
+    }
+}
+
+fn cut(text: &mut String) {
+    if let Some((at, _)) = text.char_indices().nth(TEXT_CHARS_MAX) {
+        text.truncate(at);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ring_is_bounded_and_the_counters_are_not() {
+        let mut log = Log::new(3);
+        for n in 0..10_u16 {
+            let request = Request {
+                at_us: u64::from(n),
+                took_us: 0,
+                kind: Kind::Ping,
+                method: "GET".into(),
+                path: "ä".repeat(1000),
+                status: 200,
+                user: None,
+                user_agent: String::new(),
+                fault: None,
+            };
+            log.push(request, 2);
+        }
+        let recent = log.recent();
+        assert_eq!(recent.iter().map(|request| request.at_us).collect::<Vec<_>>(), [7, 8, 9]);
+        assert_eq!(recent[0].path.chars().count(), TEXT_CHARS_MAX);
+        assert_eq!(log.counters().count(Kind::Ping), 10);
+        assert_eq!(log.counters().by_status_class[&2], 10);
+        assert_eq!(log.counters().sent_bytes, 20);
+    }
+}

@@ -1,0 +1,291 @@
+//! One request from head to answer: route, faults, rate limit, authentication, work, log.
+//!
+//! Owns the order of those steps. What a pull or a push does is in `pull` and `push`; it must not know sockets.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, HeaderName, HeaderValue, RETRY_AFTER, USER_AGENT};
+use http::request::Parts;
+use http::{Method, Request, Response};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use parking_lot::Mutex;
+use percent_encoding::percent_decode_str;
+
+use super::auth::{Gate, Scope, TokenRequest};
+use super::body::Body;
+use super::faults::{Applied, Ask, Before, Faults, Name};
+use super::limit::Bucket;
+use super::population;
+use super::refusal::{Code, Refusal};
+use super::requests::{self, Log};
+use super::route::{Kind, Reference, Route};
+use super::store::Store;
+use super::uploads::Uploads;
+use super::{pull, push};
+
+/// A body that sends nothing for so long is given up.
+const BODY_IDLE: Duration = Duration::from_secs(30);
+/// How long a hung request is kept at most; longer than every client's patience.
+const HANG_MAX: Duration = Duration::from_mins(10);
+/// A form with credentials and scopes is small.
+const TOKEN_FORM_BYTES_MAX: usize = 16 << 10;
+
+/// Everything that requests share.
+pub(super) struct Shared {
+    pub(super) epoch: Instant,
+    /// Whether clients reach this registry by TLS.
+    pub(super) secure: bool,
+    pub(super) referrers_api: bool,
+    pub(super) deletes: bool,
+    pub(super) state: Mutex<State>,
+    pub(super) gate: Gate,
+    pub(super) bucket: Mutex<Bucket>,
+    pub(super) faults: Faults,
+    pub(super) log: Mutex<Log>,
+}
+
+/// What is stored and what is on its way.
+pub(super) struct State {
+    pub(super) store: Store,
+    pub(super) uploads: Uploads,
+}
+
+/// A request that gets no answer: the connection is closed, or the stream reset.
+#[derive(Debug, thiserror::Error)]
+#[error("the request was left without an answer by a fault")]
+pub(super) struct Unanswered;
+
+/// A request whose head has been read.
+pub(super) struct Asked {
+    pub(super) parts: Parts,
+    pub(super) query: Vec<(String, String)>,
+}
+
+impl Shared {
+    pub(super) fn now(&self) -> Duration {
+        self.epoch.elapsed()
+    }
+}
+
+impl Asked {
+    pub(super) fn value(&self, key: &str) -> Option<&str> {
+        self.query.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
+    }
+
+    pub(super) fn header(&self, name: HeaderName) -> Option<&str> {
+        self.parts.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+}
+
+/// Answers one request and writes it down.
+pub(super) async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Response<Body>, Unanswered> {
+    let at = shared.now();
+    let (parts, body) = request.into_parts();
+    let query = pairs(parts.uri.query().unwrap_or_default());
+    let asked = Asked { parts, query };
+    let path = percent_decode_str(asked.parts.uri.path()).decode_utf8_lossy().into_owned();
+    let mut entry = requests::Request {
+        at_us: micros(at),
+        took_us: 0,
+        kind: Kind::Other,
+        method: asked.parts.method.to_string(),
+        path: asked.parts.uri.path_and_query().map_or_else(|| path.clone(), ToString::to_string),
+        status: 0,
+        user: None,
+        user_agent: asked.header(USER_AGENT).unwrap_or_default().to_owned(),
+        fault: None,
+    };
+    let routed = Route::parse(&path).and_then(|route| match route.kind(&asked.parts.method) {
+        Ok(kind) => Ok((route, kind)),
+        Err(allow) => Err(Refusal::new(Code::Unsupported).header(http::header::ALLOW, allow)),
+    });
+    let outcome = match routed {
+        Err(refusal) => Ok(refusal.into_response()),
+        Ok((route, kind)) => {
+            entry.kind = kind;
+            let (location, agent) = (entry.path.clone(), entry.user_agent.clone());
+            let ask = Ask { kind, route: &route, path: &location, user_agent: &agent };
+            step_through(&shared, &asked, &ask, body, &mut entry).await
+        }
+    };
+    let outcome = outcome.map(|response| finish(&asked.parts.method, response));
+    entry.took_us = micros(shared.now().saturating_sub(at));
+    entry.status = outcome.as_ref().map_or(0, |response| response.status().as_u16());
+    let sent_bytes = outcome.as_ref().map_or(0, |response| response.body().sent_bytes());
+    shared.log.lock().push(entry, sent_bytes);
+    outcome
+}
+
+async fn step_through(
+    shared: &Shared,
+    asked: &Asked,
+    ask: &Ask<'_>,
+    body: Incoming,
+    entry: &mut requests::Request,
+) -> Result<Response<Body>, Unanswered> {
+    if let Some(applied) = shared.faults.before(ask) {
+        entry.fault = Some(applied.name.to_string());
+        if let Some(outcome) = act(shared, asked, ask, applied).await {
+            return outcome;
+        }
+    }
+    let mut response = match admit(shared, asked, ask) {
+        Err(refusal) => refusal.into_response(),
+        Ok(user) => {
+            entry.user = user;
+            work(shared, asked, ask, body).await.unwrap_or_else(Refusal::into_response)
+        }
+    };
+    let fault = shared.faults.after(ask, &mut response);
+    entry.fault = fault.map(|name: Name| name.to_string()).or(entry.fault.take());
+    Ok(response)
+}
+
+/// Carries out a fault; `None` lets the registry answer.
+async fn act(
+    shared: &Shared,
+    asked: &Asked,
+    ask: &Ask<'_>,
+    applied: Applied,
+) -> Option<Result<Response<Body>, Unanswered>> {
+    match applied.action {
+        Before::Answer(response) => Some(Ok(response)),
+        Before::Refuse(refusal) => Some(Ok(refusal.into_response())),
+        Before::Challenge => {
+            let needed = Scope::needed(ask.kind, ask.route.repository());
+            let refusal = shared.gate.challenge(&asked.parts.headers, shared.secure, needed.as_ref(), None);
+            Some(Ok(refusal.into_response()))
+        }
+        Before::Hang => {
+            // Whether the fault ended or patience did, there is no answer.
+            let _ = tokio::time::timeout(HANG_MAX, applied.ended.cancelled()).await;
+            Some(Err(Unanswered))
+        }
+        Before::MoveTag => {
+            if let Route::Manifest(name, Reference::Tag(tag)) = ask.route
+                && population::move_tag(&mut shared.state.lock().store, name, tag).is_ok()
+            {
+                shared.faults.record(applied.id, ask);
+            }
+            None
+        }
+    }
+}
+
+/// Rate limit and authentication; says who it is.
+fn admit(shared: &Shared, asked: &Asked, ask: &Ask<'_>) -> Result<Option<String>, Refusal> {
+    if let Err(wait) = shared.bucket.lock().take(shared.now()) {
+        let seconds = wait.as_millis().div_ceil(1000).max(1);
+        return Err(Refusal::new(Code::TooManyRequests).header(RETRY_AFTER, &seconds.to_string()));
+    }
+    if ask.kind == Kind::Token {
+        return Ok(None);
+    }
+    let needed = Scope::needed(ask.kind, ask.route.repository());
+    shared.gate.check(&asked.parts.headers, shared.secure, needed.as_ref(), shared.now())
+}
+
+async fn work(shared: &Shared, asked: &Asked, ask: &Ask<'_>, body: Incoming) -> Result<Response<Body>, Refusal> {
+    match ask.route {
+        Route::Ping => Ok(json(b"{}".as_slice())),
+        Route::Token => token(shared, asked, body).await,
+        Route::Catalog => pull::catalog(shared, asked),
+        Route::Tags(name) => pull::tags(shared, asked, name),
+        Route::Referrers(name, subject) => pull::referrers(shared, asked, name, subject),
+        Route::Manifest(name, reference) => match ask.kind {
+            Kind::ManifestPut => push::manifest(shared, asked, name, reference, body).await,
+            Kind::ManifestDelete => push::delete_manifest(shared, name, reference),
+            _ => pull::manifest(shared, asked, name, reference),
+        },
+        Route::Blob(name, digest) => match ask.kind {
+            Kind::BlobDelete => push::delete_blob(shared, name, digest),
+            _ => pull::blob(shared, asked, name, digest),
+        },
+        Route::Uploads(name) => push::start(shared, asked, name, body).await,
+        Route::Upload(name, id) => match ask.kind {
+            Kind::UploadChunk => push::chunk(shared, asked, name, id, body).await,
+            Kind::UploadFinish => push::finish(shared, asked, name, id, body).await,
+            Kind::UploadCancel => push::cancel(shared, name, id),
+            _ => push::status(shared, name, id),
+        },
+    }
+}
+
+async fn token(shared: &Shared, asked: &Asked, body: Incoming) -> Result<Response<Body>, Refusal> {
+    let request = if asked.parts.method == Method::POST {
+        let form = collect(shared, body, TOKEN_FORM_BYTES_MAX).await?;
+        TokenRequest::read(&asked.parts.headers, &pairs(&String::from_utf8_lossy(&form)))
+    } else {
+        TokenRequest::read(&asked.parts.headers, &asked.query)
+    };
+    let answer = shared.gate.token(&request, shared.now())?;
+    Ok(json(answer.to_string()))
+}
+
+/// What every answer has; `HEAD` promises the length and sends nothing.
+fn finish(method: &Method, mut response: Response<Body>) -> Response<Body> {
+    let version = HeaderName::from_static("docker-distribution-api-version");
+    response.headers_mut().insert(version, HeaderValue::from_static("registry/2.0"));
+    if method == Method::HEAD {
+        let promised = response.body().promised();
+        response.headers_mut().entry(CONTENT_LENGTH).or_insert_with(|| promised.into());
+        return response.map(|_| Body::empty());
+    }
+    response
+}
+
+/// The next piece of a request body, or none at its end.
+pub(super) async fn next_piece(shared: &Shared, body: &mut Incoming) -> Result<Option<Bytes>, Refusal> {
+    loop {
+        let broken = |reason: &'static str| {
+            Refusal::new(Code::BlobUploadInvalid).status(http::StatusCode::BAD_REQUEST).message(reason)
+        };
+        let frame = match tokio::time::timeout(BODY_IDLE, body.frame()).await {
+            Err(_elapsed) => return Err(broken("the body stopped arriving").status(http::StatusCode::REQUEST_TIMEOUT)),
+            Ok(None) => return Ok(None),
+            Ok(Some(Err(_))) => return Err(broken("the body ended early")),
+            Ok(Some(Ok(frame))) => frame,
+        };
+        if let Ok(bytes) = frame.into_data() {
+            shared.log.lock().received(bytes.len());
+            return Ok(Some(bytes));
+        }
+    }
+}
+
+/// A whole small body.
+pub(super) async fn collect(shared: &Shared, mut body: Incoming, bytes_max: usize) -> Result<Bytes, Refusal> {
+    let mut all = Vec::new();
+    while let Some(piece) = next_piece(shared, &mut body).await? {
+        if all.len() + piece.len() > bytes_max {
+            return Err(Refusal::new(Code::SizeInvalid)
+                .status(http::StatusCode::PAYLOAD_TOO_LARGE)
+                .message(format!("the body is larger than {bytes_max} bytes")));
+        }
+        all.extend_from_slice(&piece);
+    }
+    Ok(all.into())
+}
+
+/// A JSON answer.
+pub(super) fn json(text: impl Into<Bytes>) -> Response<Body> {
+    let mut response = Response::new(Body::full(text));
+    let value = HeaderValue::from_static("application/json; charset=utf-8");
+    response.headers_mut().insert(http::header::CONTENT_TYPE, value);
+    response
+}
+
+/// The pairs of a query or a form (`application/x-www-form-urlencoded`).
+fn pairs(text: &str) -> Vec<(String, String)> {
+    let decode = |part: &str| percent_decode_str(&part.replace('+', " ")).decode_utf8_lossy().into_owned();
+    let split =
+        |pair: &str| pair.split_once('=').map_or((decode(pair), String::new()), |(k, v)| (decode(k), decode(v)));
+    text.split('&').filter(|pair| !pair.is_empty()).map(split).collect()
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
