@@ -19,7 +19,7 @@ mod worker;
 
 pub use api::Api;
 pub use config::{Config, HIGHEST_POPULATION, HIGHEST_RATE, Mix};
-pub use engine::{CanaryWrite, Churn};
+pub use engine::{Canaries, CanaryWrite, Churn};
 pub use interval::Interval;
 pub use plan::Plan;
 pub use resource::SPELLINGS;

@@ -95,7 +95,12 @@ impl Churn {
     /// Writes one extra object, made at the first call, and says which version that gave. Works before, during and after
     /// the planned operations, until [`Churn::empty`].
     pub async fn canary(&self) -> Result<CanaryWrite, Error> {
-        self.ask(Command::Canary).await?
+        self.canaries().write().await
+    }
+
+    /// Writes canaries for whoever does not own the churn. Once it is gone, writing fails with [`Error::Ended`].
+    pub fn canaries(&self) -> Canaries {
+        Canaries { commands: self.commands.clone() }
     }
 
     /// Starts no further operation, and waits so long for those under way. The objects stay. Take the last interval
@@ -114,10 +119,30 @@ impl Churn {
     }
 
     async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, Error> {
-        let (reply, answer) = oneshot::channel();
-        self.commands.send(command(reply)).await.map_err(|_| Error::Ended)?;
-        answer.await.map_err(|_| Error::Ended)
+        ask(&self.commands, command).await
     }
+}
+
+/// Writes canaries: see [`Churn::canary`].
+#[derive(Debug, Clone)]
+pub struct Canaries {
+    commands: mpsc::Sender<Command>,
+}
+
+impl Canaries {
+    /// Writes one and says which version that gave.
+    pub async fn write(&self) -> Result<CanaryWrite, Error> {
+        ask(&self.commands, Command::Canary).await?
+    }
+}
+
+async fn ask<T>(
+    commands: &mpsc::Sender<Command>,
+    command: impl FnOnce(oneshot::Sender<T>) -> Command,
+) -> Result<T, Error> {
+    let (reply, answer) = oneshot::channel();
+    commands.send(command(reply)).await.map_err(|_| Error::Ended)?;
+    answer.await.map_err(|_| Error::Ended)
 }
 
 impl Drop for Churn {

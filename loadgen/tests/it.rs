@@ -1,0 +1,14 @@
+//! The generators against real sockets: TLS servers in the test that answer rightly, wrongly, late or not at all.
+
+#[path = "it/admission.rs"]
+mod admission;
+#[path = "it/churn.rs"]
+mod churn;
+#[path = "it/clients.rs"]
+mod clients;
+#[path = "it/kube.rs"]
+mod kube;
+#[path = "it/server.rs"]
+mod server;
+#[path = "it/webhook.rs"]
+mod webhook;

@@ -1,0 +1,163 @@
+//! Churn against a small API: the population is constant, nothing comes back, failures are counted and healed, and
+//! what was made is removed.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use loadgen::churn::{Churn, Config, Interval, Plan};
+
+use crate::kube::Kube;
+use crate::server::until;
+
+const PACKAGES: &str = "packages.longhaul.dev/v1alpha1";
+
+fn plan(resource: &str, population: u32, rate: u32, seconds: u64) -> Plan {
+    let config: Config = serde_json::from_str(&format!(
+        r#"{{"resource": "{resource}", "population": {population}, "rate": "{rate}/s",
+            "mix": {{"create": 2, "update": 3, "delete": 2}}}}"#
+    ))
+    .unwrap();
+    Plan::build(&config, 7, Duration::from_secs(seconds)).unwrap()
+}
+
+/// Runs the whole plan and returns its counts.
+async fn run(churn: &mut Churn, planned: u64) -> Interval {
+    let mut total = Interval::default();
+    let limit = Instant::now() + Duration::from_secs(20);
+    while total.created + total.updated + total.deleted + total.failed < planned {
+        assert!(Instant::now() < limit, "{total:?}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        total.add(&churn.take());
+    }
+    churn.stop(Duration::from_secs(10)).await.unwrap();
+    total.add(&churn.take());
+    assert_eq!(total.planned, planned);
+    assert_eq!(total.created + total.updated + total.deleted + total.failed, planned, "{total:?}");
+    assert_eq!(total.lateness.len(), planned, "every operation was timed");
+    total
+}
+
+#[tokio::test]
+async fn constant_population_ever_new_names_and_empty_at_the_end() {
+    for resource in [PACKAGES, "v1/configmaps"] {
+        let kube = Kube::start().await;
+        let plan = plan(resource, 40, 300, 1);
+        let mut churn = Churn::start(plan, &kube.api(), Instant::now()).await.unwrap();
+        assert!(kube.objects().len() >= 39, "filled before the operations begin");
+        let first = churn.canary().await.unwrap();
+        let second = churn.canary().await.unwrap();
+        assert_eq!(first.uid, second.uid);
+        assert_ne!(first.resource_version, second.resource_version);
+        let total = run(&mut churn, 300).await;
+        assert_eq!(total.failed, 0, "{:?}", total.examples);
+        assert_eq!(total.objects_total, 40 + 1 + total.created);
+        let population = kube.objects().len() - 1;
+        assert!((39..=41).contains(&population), "{population}");
+        assert_eq!(population as u64 + total.deleted, 40 + total.created);
+
+        let created: Vec<String> =
+            kube.calls("POST").into_iter().map(|(call, status)| format!("{call} {status}")).collect();
+        assert!(created.iter().all(|call| call.ends_with(" 201")), "nothing is created twice: {created:#?}");
+        let removed = kube.calls("DELETE /api/v1/namespaces/lh-7-").len();
+        assert!(removed > 5, "namespaces go when they are empty");
+        assert!(kube.namespaces().len() < 30, "{:?}", kube.namespaces());
+
+        assert_eq!(churn.empty().await.unwrap(), population as u64);
+        assert_eq!(kube.objects(), Vec::<String>::new());
+        assert_eq!(kube.namespaces(), Vec::<String>::new());
+    }
+}
+
+/// The same seed writes the same objects in the same namespaces.
+#[tokio::test]
+async fn same_seed_same_objects() {
+    let mut seen = Vec::new();
+    for _ in 0..2 {
+        let kube = Kube::start().await;
+        let mut churn = Churn::start(plan(PACKAGES, 10, 100, 1), &kube.api(), Instant::now()).await.unwrap();
+        run(&mut churn, 100).await;
+        let state = kube.state.lock();
+        let bodies = state.objects.values().map(|object| format!("{}{}", object["metadata"]["name"], object["spec"]));
+        seen.push(bodies.collect::<BTreeSet<String>>());
+    }
+    assert_eq!(seen[0], seen[1]);
+}
+
+/// Finalizers are waited for at the end, not while churning.
+#[tokio::test]
+async fn finalizers_are_waited_for_at_the_end() {
+    let kube = Kube::start().await;
+    kube.state.lock().finalizer = Some(3);
+    let mut churn = Churn::start(plan(PACKAGES, 10, 100, 1), &kube.api(), Instant::now()).await.unwrap();
+    let total = run(&mut churn, 100).await;
+    assert_eq!(total.failed, 0, "{:?}", total.examples);
+    churn.empty().await.unwrap();
+    assert_eq!(kube.objects(), Vec::<String>::new());
+    assert!(kube.calls("GET /apis/longhaul.dev/v1alpha1/packages").len() >= 3);
+}
+
+/// A conflict is read again and written once more, without a failure.
+#[tokio::test]
+async fn a_conflict_is_read_again() {
+    let kube = Kube::start().await;
+    let mut churn = Churn::start(plan(PACKAGES, 10, 100, 1), &kube.api(), Instant::now()).await.unwrap();
+    kube.state.lock().fault = Some(|count, method, _| (method == "PATCH" && count % 5 == 0).then_some(409));
+    let total = run(&mut churn, 100).await;
+    let conflicts = kube.calls("PATCH").iter().filter(|(_, status)| *status == 409).count();
+    assert!(conflicts > 0);
+    assert_eq!(kube.calls("GET /apis/longhaul.dev/v1alpha1/namespaces/lh-7-").len(), conflicts - total.failed as usize);
+}
+
+/// What fails is counted with its reason, and the population heals: missing objects are created, doomed ones deleted.
+#[tokio::test]
+async fn failures_are_counted_and_healed() {
+    let kube = Kube::start().await;
+    let mut churn = Churn::start(plan(PACKAGES, 20, 200, 1), &kube.api(), Instant::now()).await.unwrap();
+    kube.state.lock().fault = Some(|count, _, path| (path.contains("/packages") && count % 3 == 0).then_some(503));
+    let total = run(&mut churn, 200).await;
+    assert!(total.failed > 20, "{}", total.failed);
+    assert!(total.examples.iter().any(|text| text.contains("HTTP 503: a fault of the test")), "{:?}", total.examples);
+    kube.state.lock().fault = None;
+    until("failed deletes to be made up for", || kube.objects().len() <= 21).await;
+    churn.empty().await.unwrap();
+    assert_eq!((kube.objects().len(), kube.namespaces().len()), (0, 0));
+}
+
+#[tokio::test]
+async fn a_fill_that_cannot_work_says_why() {
+    let kube = Kube::start().await;
+    kube.state.lock().fault = Some(|_, method, path| (method == "POST" && path.contains("/packages")).then_some(403));
+    let error = Churn::start(plan(PACKAGES, 3, 10, 1), &kube.api(), Instant::now()).await.unwrap_err().to_string();
+    assert!(error.starts_with("fill the population: lh-7-"), "{error}");
+    assert!(error.ends_with("HTTP 403: a fault of the test"), "{error}");
+
+    let mut api = kube.api();
+    api.token = "wrong".to_owned();
+    let error = Churn::start(plan(PACKAGES, 3, 10, 1), &api, Instant::now()).await.unwrap_err().to_string();
+    assert!(error.contains("HTTP 401: Unauthorized"), "{error}");
+    assert!(!format!("{api:?}").contains("wrong"), "the token stays out of messages");
+}
+
+/// A second run of the same seed over the remains of a killed one takes them over.
+#[tokio::test]
+async fn remains_of_a_killed_run_are_taken_over() {
+    let kube = Kube::start().await;
+    drop(Churn::start(plan(PACKAGES, 10, 10, 1), &kube.api(), Instant::now()).await.unwrap());
+    let mut churn = Churn::start(plan(PACKAGES, 10, 10, 1), &kube.api(), Instant::now()).await.unwrap();
+    churn.empty().await.unwrap();
+    assert_eq!((kube.objects().len(), kube.namespaces().len()), (0, 0));
+}
+
+/// Operations of one object keep their order even when the API is slow, so none of them finds the wrong state.
+#[tokio::test]
+async fn dropping_ends_it_even_when_the_api_hangs() {
+    let server = crate::server::Server::start(&[b"http/1.1"], |_| async { std::future::pending().await }).await;
+    let api = loadgen::churn::Api {
+        url: format!("https://{}", server.address),
+        ca_pem: server.ca_pem.clone(),
+        token: "t".to_owned(),
+    };
+    let start = Churn::start(plan(PACKAGES, 10, 10, 1), &api, Instant::now());
+    assert!(tokio::time::timeout(Duration::from_millis(300), start).await.is_err());
+    until("connections to be closed", || server.open() == 0).await;
+}

@@ -1,0 +1,155 @@
+//! A very small Kubernetes API for tests: objects by path, resource versions, finalizers, faults on demand.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http_body_util::BodyExt as _;
+use hyper::Request;
+use hyper::Response;
+use hyper::body::Incoming;
+use loadgen::churn::Api;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use crate::server::{Body, Server, respond};
+
+/// A call as the fault function sees it.
+pub type Fault = fn(count: usize, method: &str, path: &str) -> Option<u16>;
+
+#[derive(Default)]
+pub struct State {
+    pub objects: BTreeMap<String, Value>,
+    /// `POST path` and so on, with the status answered.
+    pub log: Vec<(String, u16)>,
+    pub revision: u64,
+    /// New objects (no namespaces) get this finalizer; it is taken off after so many lists.
+    pub finalizer: Option<usize>,
+    pub fault: Option<Fault>,
+}
+
+pub struct Kube {
+    pub state: Arc<Mutex<State>>,
+    pub server: Server,
+}
+
+impl Kube {
+    pub async fn start() -> Self {
+        let state = Arc::new(Mutex::new(State::default()));
+        let shared = Arc::clone(&state);
+        let server = Server::start(&[b"http/1.1"], move |request: Request<Incoming>| {
+            let shared = Arc::clone(&shared);
+            async move { handle(&shared, request).await }
+        })
+        .await;
+        Self { state, server }
+    }
+
+    pub fn api(&self) -> Api {
+        Api {
+            url: format!("https://{}", self.server.address),
+            ca_pem: self.server.ca_pem.clone(),
+            token: "secret".to_owned(),
+        }
+    }
+
+    /// Objects that are no namespaces.
+    pub fn objects(&self) -> Vec<String> {
+        self.state.lock().objects.keys().filter(|path| !is_namespace(path)).cloned().collect()
+    }
+
+    pub fn namespaces(&self) -> Vec<String> {
+        self.state.lock().objects.keys().filter(|path| is_namespace(path)).cloned().collect()
+    }
+
+    pub fn calls(&self, method: &str) -> Vec<(String, u16)> {
+        self.state.lock().log.iter().filter(|(call, _)| call.starts_with(method)).cloned().collect()
+    }
+}
+
+fn is_namespace(path: &str) -> bool {
+    path.strip_prefix("/api/v1/namespaces/").is_some_and(|rest| !rest.contains('/'))
+}
+
+async fn handle(state: &Mutex<State>, request: Request<Incoming>) -> Response<Body> {
+    let method = request.method().to_string();
+    let path = request.uri().path().to_owned();
+    let authorized = request.headers().get("authorization").is_some_and(|value| value == "Bearer secret");
+    let body = request.into_body().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+    let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let mut state = state.lock();
+    let (status, answer) = if !authorized {
+        (401, json!({"message": "Unauthorized"}))
+    } else if let Some(status) = state.fault.and_then(|fault| fault(state.log.len(), &method, &path)) {
+        (status, json!({"kind": "Status", "message": "a fault of the test"}))
+    } else {
+        state.apply(&method, &path, &body)
+    };
+    state.log.push((format!("{method} {path}"), status));
+    respond(status, "application/json", Bytes::from(answer.to_string()))
+}
+
+impl State {
+    fn apply(&mut self, method: &str, path: &str, body: &Value) -> (u16, Value) {
+        let missing = || (404, json!({"kind": "Status", "message": format!("{path} not found")}));
+        match method {
+            "POST" => self.create(path, body),
+            "PATCH" => {
+                let revision = self.bump();
+                let Some(object) = self.objects.get_mut(path) else { return missing() };
+                json_patch::merge(object, body);
+                object["metadata"]["resourceVersion"] = json!(revision);
+                (200, object.clone())
+            }
+            "DELETE" => {
+                let Some(object) = self.objects.get_mut(path) else { return missing() };
+                if object["metadata"]["finalizers"].is_array() {
+                    object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+                } else {
+                    self.objects.remove(path);
+                }
+                (200, json!({"kind": "Status", "status": "Success"}))
+            }
+            _ if path.ends_with("/packages") || path.ends_with("/configmaps") => (200, self.list()),
+            _ => self.objects.get(path).map_or_else(missing, |object| (200, object.clone())),
+        }
+    }
+
+    fn create(&mut self, path: &str, body: &Value) -> (u16, Value) {
+        let revision = self.bump();
+        let name = body["metadata"]["name"].as_str().unwrap_or_default();
+        let full = format!("{path}/{name}");
+        let namespace = body["metadata"]["namespace"].as_str().map(|name| format!("/api/v1/namespaces/{name}"));
+        if namespace.is_some_and(|namespace| !self.objects.contains_key(&namespace)) {
+            return (404, json!({"message": "the namespace does not exist"}));
+        }
+        if self.objects.contains_key(&full) {
+            return (409, json!({"reason": "AlreadyExists", "message": format!("{name} already exists")}));
+        }
+        let mut object = body.clone();
+        object["metadata"]["uid"] = json!(format!("uid-{revision}"));
+        object["metadata"]["resourceVersion"] = json!(revision);
+        if self.finalizer.is_some() && body["kind"] != "Namespace" {
+            object["metadata"]["finalizers"] = json!(["longhaul.dev/cleanup"]);
+        }
+        self.objects.insert(full, object.clone());
+        (201, object)
+    }
+
+    /// Every object that is no namespace. Each list brings the controller a step further.
+    fn list(&mut self) -> Value {
+        if let Some(steps) = &mut self.finalizer {
+            *steps = steps.saturating_sub(1);
+            if *steps == 0 {
+                self.objects.retain(|_, object| !object["metadata"]["deletionTimestamp"].is_string());
+            }
+        }
+        let items: Vec<&Value> = self.objects.values().filter(|object| object["kind"] != "Namespace").collect();
+        json!({"items": items})
+    }
+
+    fn bump(&mut self) -> String {
+        self.revision += 1;
+        self.revision.to_string()
+    }
+}
