@@ -1,1 +1,19 @@
-//! placeholder
+//! The service: a lean admission webhook and watcher for Kubernetes.
+//!
+//! This crate owns what one `longhaul-service` process does: it pins image tags to digests at admission and keeps a
+//! complete view of the packages it watches. It knows nothing of whoever tests it.
+//!
+//! Rooms and who may enter whom: `run` composes everything; `admission` and `watch` do not import each other;
+//! both talk to the outside through `wire`; `verdicts` and `config` import no other room.
+
+pub mod admission;
+pub mod cli;
+pub mod config;
+pub mod edge;
+#[cfg(feature = "planted-bugs")]
+pub mod planted;
+pub mod registry;
+pub mod run;
+pub mod verdicts;
+pub mod watch;
+pub mod wire;

@@ -1,0 +1,18 @@
+//! Admission: a review in, an answer out, with every tag pinned to its digest.
+//!
+//! Owns the webhook's meaning: parse, exempt, walk, resolve, decide, patch. Listening, TLS and shutdown belong to `edge`;
+//! this room does not know of `watch`.
+
+mod deadline;
+mod decide;
+mod endpoint;
+mod exempt;
+mod patch;
+mod pipeline;
+mod resolver;
+mod review;
+mod walk;
+
+pub use endpoint::Endpoint;
+pub use pipeline::{Metrics, Pipeline};
+pub use resolver::{Resolver, Source};

@@ -1,0 +1,62 @@
+//! The one deadline of a review, from the `timeout` that the API server sends with each call.
+//!
+//! Pure: works on durations, the caller adds its clock.
+
+use std::time::Duration;
+
+/// What a webhook gets when its configuration says nothing (Kubernetes: `timeoutSeconds` defaults to 10).
+const DEFAULT: Duration = Duration::from_secs(10);
+/// Kubernetes allows 1 s to 30 s; more is not believed.
+const MOST: Duration = Duration::from_secs(30);
+/// Kept back so that the answer arrives before the caller leaves: a tenth, at most this.
+const MARGIN_MAX: Duration = Duration::from_millis(500);
+
+/// Time a review may take, given the query of its URL.
+pub fn budget(query: Option<&str>) -> Duration {
+    let pairs = query.unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
+    let timeout = pairs.filter(|(name, _)| *name == "timeout").find_map(|(_, value)| go_duration(value));
+    let timeout = timeout.filter(|timeout| !timeout.is_zero()).unwrap_or(DEFAULT).min(MOST);
+    timeout - (timeout / 10).min(MARGIN_MAX)
+}
+
+/// A duration as Go prints it: `10s`, `1m30s`, `500ms`, `1.5s`.
+fn go_duration(text: &str) -> Option<Duration> {
+    let mut rest = text;
+    let mut total = Duration::ZERO;
+    while !rest.is_empty() {
+        let digits = rest.find(|char: char| !char.is_ascii_digit() && char != '.')?;
+        let number: f64 = rest[..digits].parse().ok()?;
+        let unit = rest[digits..].find(|char: char| char.is_ascii_digit()).map_or(rest.len(), |at| at + digits);
+        let seconds = match &rest[digits..unit] {
+            "h" => 3600.0,
+            "m" => 60.0,
+            "s" => 1.0,
+            "ms" => 1e-3,
+            _ => return None,
+        };
+        total = total.checked_add(Duration::try_from_secs_f64(number * seconds).ok()?)?;
+        rest = &rest[unit..];
+    }
+    (!text.is_empty()).then_some(total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn budgets() {
+        for (query, expected_ms) in [
+            (None, 9_500),
+            (Some("timeout=10s"), 9_500),
+            (Some("a=b&timeout=1s"), 900),
+            (Some("timeout=1m0s"), 29_500),
+            (Some("timeout=500ms"), 450),
+            (Some("timeout=abc"), 9_500),
+            (Some("timeout=0s"), 9_500),
+            (Some("timeout=99999999999999999999h"), 9_500),
+        ] {
+            assert_eq!(budget(query), Duration::from_millis(expected_ms), "{query:?}");
+        }
+    }
+}

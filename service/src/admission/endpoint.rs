@@ -1,0 +1,168 @@
+//! The webhook's HTTP side: method, path, content type, size, deadline, shedding.
+//!
+//! Owns every limit that protects the process from its callers. What a review means is the pipeline's business.
+
+use std::sync::Arc;
+use std::time::Instant as StdInstant;
+
+use bytes::{Bytes, BytesMut};
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body::Body;
+use http_body_util::{BodyExt as _, Full};
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout_at};
+
+use super::deadline;
+use super::pipeline::Pipeline;
+use super::review;
+use crate::config;
+
+/// Bytes of reviews held at one time, whatever their number: eight of the largest default size.
+const HELD_BYTES_MAX: usize = 64 << 20;
+/// The unit in which held bytes are counted.
+const PERMIT_BYTES: usize = 1 << 10;
+/// Seconds after which a shed caller may come again.
+const RETRY_AFTER_S: &str = "1";
+
+/// The webhook.
+pub struct Endpoint {
+    pipeline: Pipeline,
+    max_body_bytes: usize,
+    slots: Semaphore,
+    held: Semaphore,
+}
+
+/// A request that gets no review: status and text.
+struct Refusal(StatusCode, &'static str, String);
+
+impl Endpoint {
+    /// A webhook over `pipeline` with the limits of `settings`.
+    pub fn new(settings: &config::Admission, pipeline: Pipeline) -> Self {
+        Self {
+            pipeline,
+            max_body_bytes: settings.max_body_bytes,
+            slots: Semaphore::new(settings.max_in_flight),
+            held: Semaphore::new(HELD_BYTES_MAX.max(settings.max_body_bytes) / PERMIT_BYTES),
+        }
+    }
+
+    /// Answers one request. Never fails: what goes wrong is an HTTP status.
+    pub async fn serve<B>(self: Arc<Self>, request: Request<B>) -> Response<Full<Bytes>>
+    where
+        B: Body<Data = Bytes> + Unpin,
+        B::Error: std::fmt::Display,
+    {
+        let started = StdInstant::now();
+        let metrics = Arc::clone(self.pipeline.metrics());
+        metrics.in_flight.inc();
+        // A caller that leaves drops this future; the gauge must come down all the same.
+        let leave = Leave(&metrics);
+        let answer = self.answer(request).await;
+        drop(leave);
+        metrics.duration.observe(started.elapsed().as_secs_f64());
+        answer.unwrap_or_else(|Refusal(status, name, text)| {
+            metrics.refuse(name);
+            refusal(status, text)
+        })
+    }
+
+    async fn answer<B>(&self, request: Request<B>) -> Result<Response<Full<Bytes>>, Refusal>
+    where
+        B: Body<Data = Bytes> + Unpin,
+        B::Error: std::fmt::Display,
+    {
+        check_head(&request)?;
+        let deadline = Instant::now() + deadline::budget(request.uri().query());
+        let busy = || Refusal(StatusCode::TOO_MANY_REQUESTS, "429", "too many reviews at one time".into());
+        let _slot = self.slots.try_acquire().map_err(|_| busy())?;
+        let size = self.announced_bytes(&request)?;
+        let permits = u32::try_from(size.div_ceil(PERMIT_BYTES)).unwrap_or(u32::MAX);
+        let _held = self.held.try_acquire_many(permits).map_err(|_| busy())?;
+        let body = timeout_at(deadline, self.read(request.into_body(), size)).await;
+        let body = body.map_err(|_| {
+            Refusal(StatusCode::REQUEST_TIMEOUT, "408", "the body did not arrive before the deadline".into())
+        })??;
+        let bad = |error: review::Error| Refusal(StatusCode::BAD_REQUEST, "400", error.to_string());
+        let (api_version, ask) = review::parse(&body).map_err(bad)?;
+        let decision = self.pipeline.review(&ask, deadline).await;
+        if let review::Decision::Deny { message } = &decision {
+            tracing::debug!(uid = %ask.uid, message, "denied");
+        }
+        let mut response = Response::new(Full::from(review::answer(&api_version, &ask.uid, decision)));
+        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        Ok(response)
+    }
+
+    /// Most bytes the body can have: what it announces, or the limit when it announces nothing.
+    fn announced_bytes<B: Body>(&self, request: &Request<B>) -> Result<usize, Refusal> {
+        match request.body().size_hint().exact() {
+            None => Ok(self.max_body_bytes),
+            Some(size) => match usize::try_from(size) {
+                Ok(size) if size <= self.max_body_bytes => Ok(size),
+                _ => Err(self.too_large()),
+            },
+        }
+    }
+
+    async fn read<B>(&self, mut body: B, size_hint: usize) -> Result<Bytes, Refusal>
+    where
+        B: Body<Data = Bytes> + Unpin,
+        B::Error: std::fmt::Display,
+    {
+        let mut bytes = BytesMut::new();
+        while let Some(frame) = body.frame().await {
+            let broken = |error| Refusal(StatusCode::BAD_REQUEST, "400", format!("the body broke off: {error}"));
+            let Ok(data) = frame.map_err(broken)?.into_data() else { continue };
+            if bytes.is_empty() && data.len() == size_hint {
+                return Ok(data);
+            }
+            if bytes.len() + data.len() > self.max_body_bytes {
+                return Err(self.too_large());
+            }
+            bytes.extend_from_slice(&data);
+        }
+        Ok(bytes.freeze())
+    }
+
+    fn too_large(&self) -> Refusal {
+        let text = format!("the body is larger than {} bytes (admission.maxBodyBytes)", self.max_body_bytes);
+        Refusal(StatusCode::PAYLOAD_TOO_LARGE, "413", text)
+    }
+}
+
+struct Leave<'a>(&'a super::pipeline::Metrics);
+
+impl Drop for Leave<'_> {
+    fn drop(&mut self) {
+        self.0.in_flight.dec();
+    }
+}
+
+fn check_head<B>(request: &Request<B>) -> Result<(), Refusal> {
+    if !matches!(request.uri().path(), "/mutate" | "/v1/mutate") {
+        return Err(Refusal(StatusCode::NOT_FOUND, "404", "the webhook is at /mutate".into()));
+    }
+    if request.method() != Method::POST {
+        return Err(Refusal(StatusCode::METHOD_NOT_ALLOWED, "405", "a review is sent with POST".into()));
+    }
+    let content_type = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let media_type = content_type.and_then(|value| value.split(';').next()).map(str::trim);
+    if !media_type.is_some_and(|media_type| media_type.eq_ignore_ascii_case("application/json")) {
+        return Err(Refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, "415", "a review is application/json".into()));
+    }
+    Ok(())
+}
+
+fn refusal(status: StatusCode, text: String) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::from(text + "\n"));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    if status == StatusCode::TOO_MANY_REQUESTS {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_S));
+    }
+    if status == StatusCode::METHOD_NOT_ALLOWED {
+        headers.insert(header::ALLOW, HeaderValue::from_static("POST"));
+    }
+    response
+}

@@ -1,0 +1,167 @@
+//! AdmissionReview v1 and v1beta1: read without copying the objects, and written with what the API server checks.
+//!
+//! Pure. The objects inside stay raw text; whoever needs a field walks it.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// Longest message of a denial, bytes; longer ones are cut at a character and say so.
+const MESSAGE_BYTES_MAX: usize = 4096;
+
+/// A review as the API server sends it.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Review<'a> {
+    /// `admission.k8s.io/v1` or `/v1beta1`; echoed.
+    #[serde(borrow)]
+    pub api_version: Cow<'a, str>,
+    /// `AdmissionReview`.
+    #[serde(borrow)]
+    pub kind: Cow<'a, str>,
+    /// What is asked.
+    #[serde(borrow)]
+    pub request: Option<Ask<'a>>,
+}
+
+/// The request of a review; fields that decide nothing are not read.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Ask<'a> {
+    /// Echoed in the answer.
+    #[serde(borrow)]
+    pub uid: Cow<'a, str>,
+    /// CREATE, UPDATE, DELETE or CONNECT.
+    #[serde(borrow)]
+    pub operation: Cow<'a, str>,
+    /// `status`, `scale`, `ephemeralcontainers` …
+    #[serde(borrow, default)]
+    pub sub_resource: Option<Cow<'a, str>>,
+    /// The object as it would be stored.
+    #[serde(borrow, default)]
+    pub object: Option<&'a RawValue>,
+    /// The object as it is stored.
+    #[serde(borrow, default)]
+    pub old_object: Option<&'a RawValue>,
+}
+
+/// The decision about a review.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// Allowed, with a JSON patch when something is to change, and the reason.
+    Allow {
+        /// RFC 6902 document.
+        patch: Option<String>,
+        /// Why nothing was examined; for the audit log.
+        reason: Option<&'static str>,
+    },
+    /// Refused with 403 and this message.
+    Deny {
+        /// For the person who wrote the object.
+        message: String,
+    },
+}
+
+/// Why a body is not a review.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Not JSON, or not of that shape.
+    #[error("the body is not an AdmissionReview: {0}")]
+    Json(#[from] serde_json::Error),
+    /// Another kind or version.
+    #[error(
+        "the body is {kind} in {api_version}; this webhook answers AdmissionReview in admission.k8s.io/v1 and v1beta1"
+    )]
+    Kind {
+        /// What was sent.
+        kind: String,
+        /// What was sent.
+        api_version: String,
+    },
+    /// A review that asks nothing.
+    #[error("the AdmissionReview has no request")]
+    NoRequest,
+}
+
+/// Reads a review.
+pub fn parse(body: &[u8]) -> Result<(Cow<'_, str>, Ask<'_>), Error> {
+    let review: Review<'_> = serde_json::from_slice(body)?;
+    if review.kind != "AdmissionReview"
+        || !matches!(&*review.api_version, "admission.k8s.io/v1" | "admission.k8s.io/v1beta1")
+    {
+        return Err(Error::Kind { kind: review.kind.into(), api_version: review.api_version.into() });
+    }
+    Ok((review.api_version, review.request.ok_or(Error::NoRequest)?))
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct AnswerReview<'a> {
+    api_version: &'a str,
+    kind: &'static str,
+    response: Answer<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Answer<'a> {
+    uid: &'a str,
+    allowed: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<Status>,
+    // Both or neither: the API server refuses an answer with one of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    patch: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    patch_type: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    audit_annotations: Option<Annotations>,
+}
+
+#[derive(Serialize)]
+struct Status {
+    code: u16,
+    reason: &'static str,
+    message: String,
+}
+
+#[derive(Serialize)]
+struct Annotations {
+    exempt: &'static str,
+}
+
+/// Writes the answer to a review of `api_version` with `uid`.
+pub fn answer(api_version: &str, uid: &str, decision: Decision) -> Vec<u8> {
+    let mut response =
+        Answer { uid, allowed: true, status: None, patch: None, patch_type: None, audit_annotations: None };
+    match decision {
+        Decision::Allow { patch, reason } => {
+            response.patch_type = patch.is_some().then_some("JSONPatch");
+            response.patch = patch.map(|patch| {
+                use base64::Engine as _;
+                base64::engine::general_purpose::STANDARD.encode(patch)
+            });
+            response.audit_annotations = reason.map(|exempt| Annotations { exempt });
+        }
+        Decision::Deny { message } => {
+            response.allowed = false;
+            response.status = Some(Status { code: 403, reason: "Forbidden", message: cut(message) });
+        }
+    }
+    let review = AnswerReview { api_version, kind: "AdmissionReview", response };
+    serde_json::to_vec(&review).expect("strings and numbers always serialise")
+}
+
+fn cut(mut message: String) -> String {
+    const MARK: &str = " … (cut)";
+    if message.len() > MESSAGE_BYTES_MAX {
+        let mut end = MESSAGE_BYTES_MAX - MARK.len();
+        while !message.is_char_boundary(end) {
+            end -= 1;
+        }
+        message.truncate(end);
+        message.push_str(MARK);
+    }
+    message
+}

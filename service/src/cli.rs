@@ -1,0 +1,221 @@
+//! The command line: parse, refuse what cannot work, build the runtime, start a role, wait for the signal.
+//!
+//! Owns exit codes and logging set-up. What a role consists of is said in `run`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::{Parser, Subcommand, ValueEnum};
+
+use crate::config::{self, Config};
+use crate::run::{App, Options};
+
+/// Everything went well, a signal included.
+pub const EXIT_OK: u8 = 0;
+/// The service could not start or broke.
+pub const EXIT_FAILURE: u8 = 1;
+/// Command line, environment or configuration cannot be used (`EX_USAGE` of BSD's sysexits).
+pub const EXIT_USAGE: u8 = 64;
+
+/// The variable that names a planted bug.
+const PLANTED_VARIABLE: &str = "LONGHAUL_PLANTED_BUG";
+/// The variable that names where observations are posted.
+const WITNESS_VARIABLE: &str = "LONGHAUL_WITNESS_URL";
+/// Two threads: one can wait in a TLS handshake's arithmetic while the other serves; more only cost memory.
+const WORKER_THREADS: usize = 2;
+
+/// Which binary this is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Build {
+    /// `longhaul-service`.
+    Clean,
+    /// `longhaul-service-planted`.
+    Planted,
+}
+
+/// A lean admission webhook and watcher for Kubernetes.
+#[derive(Debug, Parser)]
+#[command(name = "longhaul-service", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run a role until SIGTERM or SIGINT.
+    Run {
+        /// What this process does.
+        #[arg(long, value_enum)]
+        role: Role,
+        /// The configuration file (YAML).
+        #[arg(long)]
+        config: PathBuf,
+    },
+    /// Check a configuration file and exit.
+    ConfigCheck {
+        /// The configuration file (YAML).
+        #[arg(long)]
+        config: PathBuf,
+    },
+}
+
+/// What a process does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Role {
+    /// Webhook, watch and reconciler in one process.
+    All,
+    /// Only the webhook.
+    Manager,
+    /// Only watch and reconciler.
+    Watch,
+}
+
+/// Runs the command line of this process.
+pub fn main(build: Build) -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { EXIT_USAGE } else { EXIT_OK });
+        }
+    };
+    let code = match command(cli, build) {
+        Ok(()) => EXIT_OK,
+        Err(Failure { code, error }) => {
+            eprintln!("longhaul-service: {error:#}");
+            code
+        }
+    };
+    ExitCode::from(code)
+}
+
+struct Failure {
+    code: u8,
+    error: anyhow::Error,
+}
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Self {
+        Self { code: EXIT_FAILURE, error }
+    }
+}
+
+fn usage(error: impl Into<anyhow::Error>) -> Failure {
+    Failure { code: EXIT_USAGE, error: error.into() }
+}
+
+fn command(cli: Cli, build: Build) -> Result<(), Failure> {
+    match cli.command {
+        Command::ConfigCheck { config } => {
+            Config::load(&config).map_err(usage)?;
+            println!("{}: ok", config.display());
+            Ok(())
+        }
+        Command::Run { role, config } => {
+            let planted = std::env::var_os(PLANTED_VARIABLE);
+            let options = options(build, planted, std::env::var(WITNESS_VARIABLE).ok()).map_err(usage)?;
+            let config = Config::load(&config).map_err(usage)?;
+            check_role(role, &config).map_err(usage)?;
+            log(config.log_format, config.log_level);
+            let runtime = tokio::runtime::Builder::new_multi_thread()
+                .worker_threads(WORKER_THREADS)
+                .enable_all()
+                .build()
+                .context("failed to start the runtime")?;
+            runtime.block_on(run(role, config, options))?;
+            Ok(())
+        }
+    }
+}
+
+/// What the environment asks for. The clean build refuses a planted bug: ignoring it would make a harness believe that its
+/// judge had missed one.
+fn options(build: Build, planted: Option<OsString>, witness_url: Option<String>) -> anyhow::Result<Options> {
+    let mut options = Options { witness_url: witness_url.filter(|url| !url.is_empty()), ..Options::default() };
+    if let Some(url) = &options.witness_url {
+        crate::watch::witness_target(url).with_context(|| format!("{WITNESS_VARIABLE}={url}"))?;
+    }
+    let Some(name) = planted.filter(|name| !name.is_empty()) else { return Ok(options) };
+    let name = name.to_string_lossy();
+    if build == Build::Clean {
+        anyhow::bail!(
+            "{PLANTED_VARIABLE}={name} is set, and this binary has no planted bugs: use longhaul-service-planted"
+        );
+    }
+    options.plant(&name).with_context(|| format!("{PLANTED_VARIABLE}={name}"))?;
+    Ok(options)
+}
+
+fn check_role(role: Role, config: &Config) -> anyhow::Result<()> {
+    if role != Role::Watch && config.admission.is_none() {
+        anyhow::bail!("the role needs the section `admission` in the configuration (listen, certificate, key)");
+    }
+    Ok(())
+}
+
+async fn run(role: Role, config: Config, options: Options) -> anyhow::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate()).context("failed to listen for SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("failed to listen for SIGINT")?;
+    let mut app = App::start(role, config, options).await?;
+    tokio::select! {
+        _ = terminate.recv() => tracing::info!("SIGTERM: draining"),
+        _ = interrupt.recv() => tracing::info!("SIGINT: draining"),
+        result = app.broken() => return result,
+    }
+    app.stop().await;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+fn log(format: config::LogFormat, level: config::Level) {
+    use tracing_subscriber::filter::LevelFilter;
+    let level = match level {
+        config::Level::Trace => LevelFilter::TRACE,
+        config::Level::Debug => LevelFilter::DEBUG,
+        config::Level::Info => LevelFilter::INFO,
+        config::Level::Warn => LevelFilter::WARN,
+        config::Level::Error => LevelFilter::ERROR,
+    };
+    let builder = tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr);
+    // A second initialisation only happens in tests; the first one stays.
+    let _ = match format {
+        config::LogFormat::Text => builder.with_ansi(false).try_init(),
+        config::LogFormat::Json => builder.json().try_init(),
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clean_build_refuses_a_planted_bug() {
+        let error = options(Build::Clean, Some("missed-delete".into()), None).unwrap_err();
+        assert!(error.to_string().contains("use longhaul-service-planted"), "{error}");
+        assert!(options(Build::Clean, Some(OsString::new()), None).is_ok(), "an empty variable is an unset one");
+    }
+
+    #[test]
+    fn a_role_that_does_not_exist_is_refused_with_those_that_do() {
+        let error =
+            Cli::try_parse_from(["longhaul-service", "run", "--role", "validator", "--config", "x"]).unwrap_err();
+        assert!(error.to_string().contains("[possible values: all, manager, watch]"), "{error}");
+    }
+
+    #[test]
+    fn a_witness_that_is_no_plain_http_url_is_refused() {
+        let error = options(Build::Clean, None, Some("https://x/".into())).unwrap_err();
+        assert!(format!("{error:#}").contains("http://"), "{error:#}");
+    }
+
+    #[cfg(feature = "planted-bugs")]
+    #[test]
+    fn an_unknown_bug_is_refused_with_those_that_exist() {
+        let error = options(Build::Planted, Some("typo".into()), None).unwrap_err();
+        assert!(format!("{error:#}").contains("missed-delete, leak-per-object"), "{error:#}");
+    }
+}

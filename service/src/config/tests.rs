@@ -1,0 +1,97 @@
+//! Tests of the configuration: what is accepted, and the exact words of what is refused.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::{Config, QueueKey, Transport};
+
+const FULL: &str = r#"
+admission: {listen: "127.0.0.1:8443", certificate: tls.crt, key: /abs/tls.key, maxBodyBytes: 2MiB, maxInFlight: 7}
+health: {listen: "127.0.0.1:9090"}
+resolve:
+  skipPrefixes: ["localhost:5000/"]
+  timeout: 4s
+  cache: {ttl: 10s, maxBytes: 1MiB}
+  registries: [{host: "127.0.0.1:5000", plainHttp: true, username: u, passwordFile: pw}]
+kubernetes: {kubeconfig: kube.yaml}
+watch:
+  transport: http2
+  resource: packages
+  relistInterval: 1m
+  serverTimeout: 20s
+  silenceLimit: 25s
+  backoff: {initial: 100ms, max: 5s}
+reconcile: {queue: kindNs, workers: 2, retries: [1s]}
+log: {format: json, level: debug}
+shutdown: {drain: 3s}
+"#;
+
+fn refused(text: &str) -> String {
+    Config::parse(text, Path::new("/etc/service.yaml")).expect_err("the text must be refused").to_string()
+}
+
+#[test]
+fn every_key_reaches_its_value() {
+    let config = Config::parse(FULL, Path::new("/etc/service.yaml")).unwrap();
+    let admission = config.admission.unwrap();
+    assert_eq!(admission.certificate, Path::new("/etc/tls.crt"));
+    assert_eq!(admission.key, Path::new("/abs/tls.key"));
+    assert_eq!((admission.max_body_bytes, admission.max_in_flight), (2 << 20, 7));
+    assert_eq!(config.health.unwrap().port(), 9090);
+    assert_eq!(config.resolve.timeout, Duration::from_secs(4));
+    assert_eq!(config.resolve.cache_max_bytes, 1 << 20);
+    assert_eq!(config.resolve.registries[0].login, Some(("u".into(), "/etc/pw".into())));
+    assert_eq!(config.kubeconfig.as_deref(), Some(Path::new("/etc/kube.yaml")));
+    assert_eq!(config.watch.transport, Transport::Http2);
+    assert_eq!(config.watch.backoff_max, Duration::from_secs(5));
+    assert_eq!(config.reconcile.queue, QueueKey::KindNs);
+    assert_eq!(config.reconcile.retries, [Duration::from_secs(1)]);
+    assert_eq!(config.drain, Duration::from_secs(3));
+}
+
+#[test]
+fn an_empty_file_is_all_defaults() {
+    let config = Config::parse("# nothing\n", Path::new("x.yaml")).unwrap();
+    assert!(config.admission.is_none() && config.health.is_none());
+    assert_eq!(config.watch.server_timeout, Duration::from_secs(45));
+    assert_eq!(config.reconcile.workers, 8);
+}
+
+#[test]
+fn an_unknown_key_is_refused_with_place_and_nearest_key() {
+    assert_eq!(
+        refused("watch:\n  silenceLimit: 5s\n  serverTimeot: 45s\n"),
+        "/etc/service.yaml:3:3: unknown key `serverTimeot`; did you mean `serverTimeout`?"
+    );
+    assert_eq!(
+        refused("zebra: 1\n"),
+        "/etc/service.yaml:1:1: unknown key `zebra`; the keys here are admission, health, resolve, kubernetes, watch, \
+         reconcile, log, shutdown"
+    );
+}
+
+#[test]
+fn a_wrong_value_is_refused_with_place_and_remedy() {
+    assert_eq!(refused("resolve:\n  timeout: 5\n"), "/etc/service.yaml:2:12: `5` has no unit: write for example `5s`");
+    assert_eq!(
+        refused("watch: {transport: http3}\n"),
+        "/etc/service.yaml:1:20: unknown value `http3`; use one of http1, http2"
+    );
+    assert!(refused("health: {}\n").contains("the key `listen` is missing"));
+}
+
+#[test]
+fn values_that_contradict_each_other_are_refused_with_their_key() {
+    assert_eq!(
+        refused("watch: {backoff: {initial: 9s, max: 1s}}\n"),
+        "/etc/service.yaml: watch.backoff.initial: is longer than watch.backoff.max"
+    );
+    assert_eq!(
+        refused("resolve: {registries: [{host: h, username: u}]}\n"),
+        "/etc/service.yaml: resolve.registries[0].passwordFile: is needed beside username"
+    );
+    assert_eq!(
+        refused("reconcile: {workers: 0}\n"),
+        "/etc/service.yaml: reconcile.workers: 0 is out of range: 1 to 256"
+    );
+}

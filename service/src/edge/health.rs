@@ -1,0 +1,95 @@
+//! `/livez`, `/readyz`, `/metrics` and `/debug/watch`, over plain HTTP.
+//!
+//! Owns the answers, not the knowledge: each part of the process brings a probe. An answer is never a constant.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body_util::Full;
+use parking_lot::Mutex;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::registry::Registry;
+
+use super::drain::{Drain, Phase};
+
+/// What one part of the process says about itself.
+pub trait Probe: Send + Sync {
+    /// Its name in the answers.
+    fn name(&self) -> &'static str;
+    /// Why the process should be restarted, or nothing.
+    fn dead(&self) -> Option<String>;
+    /// Why it should get no traffic, or nothing.
+    fn unready(&self) -> Option<String>;
+    /// A JSON page for `/debug/{name}`, or nothing.
+    fn page(&self) -> Option<String>;
+}
+
+/// The health endpoints.
+pub struct Health {
+    probes: Vec<Arc<dyn Probe>>,
+    drain: Drain,
+    metrics: Mutex<Registry>,
+}
+
+impl Health {
+    /// Endpoints over `probes` and the metrics of `registry`.
+    pub fn new(probes: Vec<Arc<dyn Probe>>, registry: Registry, drain: Drain) -> Self {
+        Self { probes, drain, metrics: Mutex::new(registry) }
+    }
+
+    /// Answers one request.
+    pub fn serve<B>(&self, request: &Request<B>) -> Response<Full<Bytes>> {
+        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+            return text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD\n".into());
+        }
+        match request.uri().path() {
+            "/livez" | "/healthz" => self.verdict(None, |probe| probe.dead()),
+            "/readyz" => {
+                let draining = self.drain.phase() >= Phase::Draining;
+                self.verdict(draining.then_some("shutting down"), |probe| probe.unready())
+            }
+            "/metrics" => self.metrics(),
+            path => {
+                let name = path.strip_prefix("/debug/").unwrap_or_default();
+                let page = self.probes.iter().find(|probe| probe.name() == name).and_then(|probe| probe.page());
+                match page {
+                    Some(page) => typed(StatusCode::OK, page, "application/json"),
+                    None => {
+                        text(StatusCode::NOT_FOUND, "there are /livez, /readyz, /metrics and /debug/watch\n".into())
+                    }
+                }
+            }
+        }
+    }
+
+    fn verdict(&self, own: Option<&str>, ask: impl Fn(&dyn Probe) -> Option<String>) -> Response<Full<Bytes>> {
+        let mut reasons: Vec<String> = own.map(|reason| format!("process: {reason}")).into_iter().collect();
+        for probe in &self.probes {
+            reasons.extend(ask(probe.as_ref()).map(|reason| format!("{}: {reason}", probe.name())));
+        }
+        if reasons.is_empty() {
+            return text(StatusCode::OK, "ok\n".into());
+        }
+        text(StatusCode::SERVICE_UNAVAILABLE, reasons.join("\n") + "\n")
+    }
+
+    fn metrics(&self) -> Response<Full<Bytes>> {
+        let mut page = String::new();
+        match encode(&mut page, &self.metrics.lock()) {
+            Ok(()) => typed(StatusCode::OK, page, "application/openmetrics-text; version=1.0.0; charset=utf-8"),
+            Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("metrics: {error}\n")),
+        }
+    }
+}
+
+fn text(status: StatusCode, body: String) -> Response<Full<Bytes>> {
+    typed(status, body, "text/plain; charset=utf-8")
+}
+
+fn typed(status: StatusCode, body: String, content_type: &'static str) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::from(body));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}

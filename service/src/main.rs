@@ -1,0 +1,7 @@
+//! `longhaul-service`: only starts the command line; everything else is in the library.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    service::cli::main(service::cli::Build::Clean)
+}

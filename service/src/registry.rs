@@ -1,0 +1,13 @@
+//! Our registry client: from a written image reference to the digest that the registry serves for it.
+//!
+//! Owns references, hosts, credentials, tokens and the requests (OCI distribution specification 1.1, Docker token
+//! authentication). It answers every failure with a class. It caches tokens and nothing else.
+
+mod challenge;
+mod client;
+mod hosts;
+mod reference;
+
+pub use client::Registry;
+pub use hosts::{Hosts, HostsError};
+pub use reference::{Reference, ReferenceError};

@@ -1,0 +1,189 @@
+//! A running process: which rooms a role has, how they start, and how they end.
+//!
+//! Owns every task. Rooms are wired together here and nowhere else.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use prometheus_client::registry::Registry as MetricsRegistry;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::admission::{Endpoint, Metrics as AdmissionMetrics, Pipeline, Resolver};
+use crate::cli::Role;
+use crate::config::Config;
+use crate::edge::{Certificate, Drain, Health, Listener, Phase, Probe, Protocols};
+use crate::registry::{Hosts, Registry};
+use crate::watch;
+
+/// After the drain, answers under way get so long before their connections are cut.
+const STOP_GRACE: Duration = Duration::from_millis(500);
+
+/// What the environment, not the configuration, decides.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Where accepted events are posted.
+    pub witness_url: Option<String>,
+    #[cfg(feature = "planted-bugs")]
+    planted: Option<crate::planted::Bug>,
+}
+
+impl Options {
+    /// Switches the planted bug of that name on.
+    #[cfg(feature = "planted-bugs")]
+    pub fn plant(&mut self, name: &str) -> anyhow::Result<()> {
+        let known = crate::planted::Bug::NAMES.join(", ");
+        self.planted =
+            Some(crate::planted::Bug::parse(name).with_context(|| format!("no such bug: use one of {known}"))?);
+        Ok(())
+    }
+
+    /// Refuses: the bugs are not in this build.
+    #[cfg(not(feature = "planted-bugs"))]
+    #[expect(clippy::unused_self, reason = "same shape as in the build with planted bugs")]
+    pub fn plant(&mut self, _name: &str) -> anyhow::Result<()> {
+        anyhow::bail!("this binary was built without the feature planted-bugs")
+    }
+}
+
+/// A running process.
+pub struct App {
+    drain: Drain,
+    drain_max: Duration,
+    listeners: JoinSet<()>,
+    background: JoinSet<()>,
+    watch: Option<watch::Room>,
+    admission: Option<SocketAddr>,
+    health: Option<SocketAddr>,
+}
+
+impl App {
+    /// Binds, loads and starts everything that `role` needs; fails before anything is served.
+    pub async fn start(role: Role, config: Config, options: Options) -> anyhow::Result<Self> {
+        let mut metrics = MetricsRegistry::default();
+        let mut app = Self {
+            drain: Drain::new(),
+            drain_max: config.drain,
+            listeners: JoinSet::new(),
+            background: JoinSet::new(),
+            watch: None,
+            admission: None,
+            health: None,
+        };
+        let mut probes: Vec<Arc<dyn Probe>> = Vec::new();
+        // Bound before the watch starts, so that a port in use is found before any request was sent.
+        let health = match config.health {
+            Some(address) => {
+                let listener = Listener::bind(address, Protocols::Plain).await;
+                Some(
+                    listener
+                        .with_context(|| format!("failed to listen on {address} (health.listen)"))?
+                        .through_the_drain(),
+                )
+            }
+            None => None,
+        };
+        if role != Role::Watch {
+            app.start_admission(&config, &options, &mut metrics).await?;
+        }
+        if role != Role::Manager {
+            let watch_options = watch::Options {
+                witness_url: options.witness_url.clone(),
+                #[cfg(feature = "planted-bugs")]
+                planted: options.planted,
+            };
+            let room = watch::Room::start(&config, watch_options, &mut metrics).context("failed to start the watch")?;
+            probes.push(Arc::clone(room.diagnostics()) as Arc<dyn Probe>);
+            app.watch = Some(room);
+        }
+        if let Some(listener) = health {
+            let address = listener.address().context("failed to read the health address")?;
+            let health = Arc::new(Health::new(probes, metrics, app.drain.clone()));
+            let handler = move |request| {
+                let health = Arc::clone(&health);
+                async move { health.serve(&request) }
+            };
+            app.background.spawn(listener.serve(handler, app.drain.clone()));
+            app.health = Some(address);
+            tracing::info!(%address, "health is served");
+        }
+        Ok(app)
+    }
+
+    async fn start_admission(
+        &mut self,
+        config: &Config,
+        options: &Options,
+        metrics: &mut MetricsRegistry,
+    ) -> anyhow::Result<()> {
+        let settings = config.admission.as_ref().context("the section `admission` is missing")?;
+        let certificate = Certificate::load(&settings.certificate, &settings.key);
+        let certificate = certificate.context("failed to load admission.certificate and admission.key")?;
+        let metrics = AdmissionMetrics::register(metrics);
+        let registry = Arc::new(Registry::new(Hosts::new(&config.resolve.registries)?));
+        let pipeline = Pipeline::new(Resolver::new(&config.resolve, registry, Arc::clone(&metrics)), metrics);
+        #[cfg(feature = "planted-bugs")]
+        let pipeline = pipeline.with_planted(options.planted);
+        #[cfg(not(feature = "planted-bugs"))]
+        let _ = options;
+        let endpoint = Arc::new(Endpoint::new(settings, pipeline));
+        let protocols = Protocols::Tls(Arc::new(certificate.server_config()));
+        let listener = Listener::bind(settings.listen, protocols).await;
+        let listener =
+            listener.with_context(|| format!("failed to listen on {} (admission.listen)", settings.listen))?;
+        let address = listener.address().context("failed to read the admission address")?;
+        let handler = move |request| Arc::clone(&endpoint).serve(request);
+        self.listeners.spawn(listener.serve(handler, self.drain.clone()));
+        self.background.spawn(certificate.follow_files());
+        self.admission = Some(address);
+        tracing::info!(%address, "the webhook is served");
+        Ok(())
+    }
+
+    /// Where the webhook listens.
+    pub fn admission(&self) -> Option<SocketAddr> {
+        self.admission
+    }
+
+    /// Where health is served.
+    pub fn health(&self) -> Option<SocketAddr> {
+        self.health
+    }
+
+    /// Waits until a part ends that never should; answers why.
+    pub async fn broken(&mut self) -> anyhow::Result<()> {
+        let watch = async {
+            match &mut self.watch {
+                Some(watch) => watch.broken().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            Some(ended) = self.listeners.join_next() => ended.context("a listener broke")?,
+            Some(ended) = self.background.join_next() => ended.context("a background task broke")?,
+            text = watch => anyhow::bail!("the watch broke: {text}"),
+            else => std::future::pending().await,
+        }
+        anyhow::bail!("a part of the process ended by itself")
+    }
+
+    /// Drains and stops: readiness off, every call answered, connections closed by their answers, at most the drain time.
+    pub async fn stop(mut self) {
+        self.drain.enter(Phase::Draining);
+        // Writes under way end first; nobody waits for the watch.
+        if let Some(watch) = self.watch.take() {
+            watch.stop().await;
+        }
+        let ended = async { while self.listeners.join_next().await.is_some() {} };
+        if timeout(self.drain_max, ended).await.is_err() {
+            self.drain.enter(Phase::Stopping);
+            let ended = async { while self.listeners.join_next().await.is_some() {} };
+            if timeout(STOP_GRACE, ended).await.is_err() {
+                tracing::warn!("connections were cut after the drain time");
+            }
+        }
+        self.background.shutdown().await;
+    }
+}

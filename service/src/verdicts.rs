@@ -1,0 +1,11 @@
+//! What is known about an image, and how long it may be believed.
+//!
+//! Owns the error classes, the digest cache bounded in bytes, and the single flight. It imports no other room and does no I/O.
+
+mod cache;
+mod class;
+mod flight;
+
+pub use cache::{Cache, Entry};
+pub use class::{Class, Failure};
+pub use flight::Flights;

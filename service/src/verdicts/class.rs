@@ -1,0 +1,60 @@
+//! The classes of failure, each with one metric label and one rule for caching.
+
+use std::fmt;
+use std::time::Duration;
+
+/// How long a definite failure may be reused: a user who pushes the missing tag does not wait long.
+const DEFINITE_TTL: Duration = Duration::from_secs(10);
+
+/// Why an image has no digest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Class {
+    /// The registry says that tag or repository does not exist.
+    NotFound,
+    /// The registry refused us.
+    Auth,
+    /// Cannot tell: timeout, overload, broken connection.
+    Unavailable,
+    /// The reference or our own configuration cannot work.
+    Misconfigured,
+}
+
+impl Class {
+    /// The name in messages and metric labels.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NotFound => "not-found",
+            Self::Auth => "auth",
+            Self::Unavailable => "unavailable",
+            Self::Misconfigured => "misconfigured",
+        }
+    }
+
+    /// How long a failure of this class may be reused; only a definite one may.
+    pub fn cache_ttl(self) -> Option<Duration> {
+        (self == Self::NotFound).then_some(DEFINITE_TTL)
+    }
+}
+
+impl fmt::Display for Class {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.name())
+    }
+}
+
+/// A failure with its cause, cheap enough to hand to every waiter.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{class}: {cause}")]
+pub struct Failure {
+    /// What kind of failure.
+    pub class: Class,
+    /// What happened, for a person.
+    pub cause: String,
+}
+
+impl Failure {
+    /// A failure of `class`.
+    pub fn new(class: Class, cause: impl Into<String>) -> Self {
+        Self { class, cause: cause.into() }
+    }
+}

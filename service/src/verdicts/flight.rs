@@ -1,0 +1,131 @@
+//! Single flight: equal questions asked at the same time are asked once.
+//!
+//! Whoever waits drives the question; when the last one leaves, the work stops at once, so nothing outlives the callers.
+//! No lock is held while a question is under way.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, Shared, WeakShared};
+use parking_lot::Mutex;
+
+type Flight<V> = WeakShared<BoxFuture<'static, V>>;
+type Board<V> = Arc<Mutex<BTreeMap<String, (u64, Flight<V>)>>>;
+
+/// The questions under way.
+pub struct Flights<V: Clone> {
+    board: Board<V>,
+}
+
+impl<V: Clone + Send + Sync + 'static> Flights<V> {
+    /// Nothing under way.
+    pub fn new() -> Self {
+        Self { board: Arc::default() }
+    }
+
+    /// Joins the flight of `key`, or starts one with `work`. The flag says whether this caller started it.
+    pub fn join(
+        &self,
+        key: &str,
+        work: impl FnOnce() -> BoxFuture<'static, V>,
+    ) -> (Shared<BoxFuture<'static, V>>, bool) {
+        let mut board = self.board.lock();
+        if let Some(flight) = board.get(key).and_then(|(_, flight)| flight.upgrade()) {
+            return (flight, false);
+        }
+        let serial = board.get(key).map_or(0, |(serial, _)| serial + 1);
+        let landing = Landing { board: Arc::clone(&self.board), key: key.to_owned(), serial };
+        let work = work();
+        let flight = async move {
+            let value = work.await;
+            drop(landing);
+            value
+        };
+        let flight = flight.boxed().shared();
+        let weak = flight.downgrade().expect("a future that was never polled has not ended");
+        board.insert(key.to_owned(), (serial, weak));
+        (flight, true)
+    }
+
+    /// Questions under way.
+    pub fn len(&self) -> usize {
+        self.board.lock().len()
+    }
+
+    /// Whether nothing is under way.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl<V: Clone + Send + Sync + 'static> Default for Flights<V> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Takes the flight off the board when it ends or is abandoned, unless a later one took its place.
+struct Landing<V: Clone> {
+    board: Board<V>,
+    key: String,
+    serial: u64,
+}
+
+impl<V: Clone> Drop for Landing<V> {
+    fn drop(&mut self) {
+        let mut board = self.board.lock();
+        if board.get(&self.key).is_some_and(|(serial, _)| *serial == self.serial) {
+            board.remove(&self.key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn five_hundred_callers_cause_one_question() {
+        let flights = Arc::new(Flights::<usize>::new());
+        let asked = Arc::new(AtomicUsize::new(0));
+        let mut callers = tokio::task::JoinSet::new();
+        for _ in 0..500 {
+            let (flights, asked) = (Arc::clone(&flights), Arc::clone(&asked));
+            callers.spawn(async move {
+                let (flight, _) = flights.join("a", || {
+                    async move {
+                        let n = asked.fetch_add(1, Ordering::Relaxed);
+                        tokio::time::sleep(Duration::from_secs(1)).await;
+                        n
+                    }
+                    .boxed()
+                });
+                flight.await
+            });
+        }
+        while let Some(value) = callers.join_next().await {
+            assert_eq!(value.unwrap(), 0);
+        }
+        assert_eq!(asked.load(Ordering::Relaxed), 1);
+        assert!(flights.is_empty(), "an ended flight leaves the board");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_starter_may_leave_and_the_others_still_get_the_answer() {
+        let flights = Flights::<u8>::new();
+        let work = || tokio::time::sleep(Duration::from_secs(1)).map(|()| 7).boxed();
+        let (starter, started) = flights.join("a", work);
+        let (joined, again) = flights.join("a", work);
+        assert!(started && !again);
+        assert!(tokio::time::timeout(Duration::from_millis(10), starter).await.is_err());
+        assert_eq!(joined.await, 7);
+        let (alone, started) = flights.join("a", work);
+        assert!(started);
+        drop(alone);
+        assert!(flights.is_empty(), "an abandoned flight leaves the board");
+    }
+}

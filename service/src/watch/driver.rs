@@ -1,0 +1,401 @@
+//! The driver: carries the machine's wishes to the API server and its answers back.
+//!
+//! Owns sockets, clocks and pauses of the watch. It decides nothing about objects. It never gives up and never hurries:
+//! two watch requests are at least [`OPEN_GAP`] apart, whatever the server does.
+
+mod list;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use rand::RngExt as _;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::backoff::Backoff;
+use super::decode::Lines;
+use super::diagnostics::Diagnostics;
+use super::kube::{Client, LIST_PAGE};
+use super::machine::{Applied, Event, Line, Listing, Machine, Next, Reason};
+use super::queue::Queue;
+use super::store::Store;
+use super::witness::Witness;
+use crate::config;
+use crate::wire::{self, Stream};
+use list::ListError;
+
+/// Least time between two watch requests: under two a second, also when each stream ends at once.
+const OPEN_GAP: Duration = Duration::from_millis(600);
+/// Least pause after a stream that ended without a byte.
+const EMPTY_PAUSE: Duration = Duration::from_secs(1);
+/// A stream that lived so long was a working one, even when it had nothing to say.
+const HEALTHY_AFTER: Duration = Duration::from_secs(5);
+/// How long a list beside the watch waits for the watch to catch up; a watch that is later than this has lost something.
+const SETTLE_GRACE: Duration = Duration::from_secs(10);
+/// Pause after a failed list beside the watch.
+const SIDE_RETRY: Duration = Duration::from_secs(30);
+
+/// What the driver needs.
+pub struct Parts {
+    /// Intervals and limits.
+    pub settings: config::Watch,
+    /// `/apis/…`, without query.
+    pub path: &'static str,
+    /// Name of the resource in observations.
+    pub resource: &'static str,
+    /// The API server.
+    pub client: Arc<Client>,
+    /// Where the machine keeps the objects.
+    pub store: Store,
+    /// Where the numbers go.
+    pub diagnostics: Arc<Diagnostics>,
+    /// Where observations go.
+    pub witness: Witness,
+    /// Where keys with work go.
+    pub queue: Arc<Queue>,
+}
+
+/// One watch.
+pub struct Driver {
+    parts: Parts,
+    machine: Machine,
+    backoff: Backoff,
+    page: u32,
+    opened: Option<Instant>,
+    relist_due: Instant,
+    side: Option<BoxFuture<'static, Result<Listing, ListError>>>,
+    settling: Option<(Listing, Instant)>,
+    #[cfg(feature = "planted-bugs")]
+    planted: Option<crate::planted::Bug>,
+    #[cfg(feature = "planted-bugs")]
+    hoard: crate::planted::Hoard,
+}
+
+/// Why the stream loop woke up.
+enum Wake {
+    Chunk(Result<Option<bytes::Bytes>, wire::Error>),
+    Silent,
+    SideDue,
+    SideListed(Result<Listing, ListError>),
+    SettleDue,
+}
+
+/// What one stream has shown.
+struct Progress {
+    opened: Instant,
+    bytes: bool,
+    lines: bool,
+}
+
+impl Driver {
+    /// A watch that has not begun.
+    pub fn new(parts: Parts) -> Self {
+        let backoff = Backoff::new(parts.settings.backoff_initial, parts.settings.backoff_max);
+        let relist_due = Instant::now() + parts.settings.relist_interval;
+        let machine = Machine::new(parts.store.clone());
+        Self {
+            parts,
+            machine,
+            backoff,
+            page: LIST_PAGE,
+            opened: None,
+            relist_due,
+            side: None,
+            settling: None,
+            #[cfg(feature = "planted-bugs")]
+            planted: None,
+            #[cfg(feature = "planted-bugs")]
+            hoard: crate::planted::Hoard::default(),
+        }
+    }
+
+    /// Switches a planted bug on.
+    #[cfg(feature = "planted-bugs")]
+    #[must_use]
+    pub fn with_planted(mut self, bug: Option<crate::planted::Bug>) -> Self {
+        self.planted = bug;
+        self.machine.plant(bug);
+        self
+    }
+
+    /// Lists and watches until dropped.
+    pub async fn run(mut self) {
+        loop {
+            match self.machine.next() {
+                Next::List { reason, at_least } => self.list(reason, at_least).await,
+                Next::Watch { from } => self.watch(&from).await,
+            }
+            self.parts.diagnostics.position(self.machine.position(), self.machine.repeats);
+        }
+    }
+
+    async fn list(&mut self, reason: Reason, at_least: Option<Box<str>>) {
+        let work = list::collect(
+            Arc::clone(&self.parts.client),
+            self.parts.store.clone(),
+            Arc::clone(&self.parts.diagnostics),
+            self.parts.path,
+            at_least,
+            self.page,
+        );
+        let listing = match work.await {
+            Ok(listing) => listing,
+            Err(error) => {
+                self.page = error.next_page(self.page);
+                return self.failed(format!("list ({}): {error}", reason.name()), error.retry_after()).await;
+            }
+        };
+        let (version, items) = (listing.version.clone(), listing.items.len());
+        let mut events = Vec::new();
+        if self.machine.list(listing, &mut events) == Applied::Stale {
+            return self.failed(format!("list at {version} is older than what is known"), None).await;
+        }
+        self.page = LIST_PAGE;
+        self.drop_side();
+        self.parts.diagnostics.applied_list(reason, items, events.len());
+        self.deliver(&mut events).await;
+    }
+
+    async fn watch(&mut self, from: &str) {
+        if let Some(opened) = self.opened {
+            sleep_until(opened + OPEN_GAP).await;
+        }
+        self.opened = Some(Instant::now());
+        let path = format!(
+            "{}?watch=true&resourceVersion={from}&allowWatchBookmarks=true&timeoutSeconds={}",
+            self.parts.path,
+            self.parts.settings.server_timeout.as_secs()
+        );
+        match self.parts.client.watch(&path).await {
+            Ok(stream) => {
+                self.parts.diagnostics.stream_opened();
+                self.stream(stream).await;
+            }
+            Err(error) if error.status() == Some(http::StatusCode::GONE) => {
+                self.machine.expired();
+                self.expired("refused-410").await;
+            }
+            Err(error) => {
+                self.parts.diagnostics.stream_ended("refused");
+                self.machine.fruitless();
+                self.failed(format!("watch from {from}: {error}"), error.retry_after()).await;
+            }
+        }
+    }
+
+    /// Reads one stream to its end and makes the pause that its end calls for.
+    async fn stream(&mut self, mut stream: Stream) {
+        let mut lines = Lines::default();
+        let mut progress = Progress { opened: Instant::now(), bytes: false, lines: false };
+        let mut silent_at = Instant::now() + self.parts.settings.silence_limit;
+        loop {
+            match self.wake(&mut stream, silent_at).await {
+                Wake::Chunk(Ok(Some(chunk))) => {
+                    silent_at = Instant::now() + self.parts.settings.silence_limit;
+                    progress.bytes = true;
+                    lines.push(&chunk);
+                    let over = self.lines(&mut lines, &mut progress).await;
+                    // The stream is closed before the pause: a server that holds it open must not hold us.
+                    if let Some(over) = over {
+                        drop(stream);
+                        return self.over(over, &progress).await;
+                    }
+                    if self.settle(false).await {
+                        return;
+                    }
+                }
+                Wake::Chunk(Ok(None)) => return self.clean_end(&lines, &progress).await,
+                Wake::Chunk(Err(error)) => {
+                    self.parts.diagnostics.stream_ended("broken");
+                    return self.broken(format!("watch broke: {error}"), &progress).await;
+                }
+                Wake::Silent => {
+                    drop(stream);
+                    self.parts.client.forget_connections();
+                    self.parts.diagnostics.stream_ended("silent");
+                    let limit = self.parts.settings.silence_limit.as_secs_f64();
+                    return self.broken(format!("no byte for {limit} s: torn down"), &progress).await;
+                }
+                Wake::SideDue => self.begin_side(),
+                Wake::SideListed(Ok(listing)) => {
+                    self.side = None;
+                    self.settling = Some((listing, Instant::now() + SETTLE_GRACE));
+                    if self.settle(false).await {
+                        return;
+                    }
+                }
+                Wake::SideListed(Err(error)) => {
+                    self.parts.diagnostics.failed(format!("list beside the watch: {error}"));
+                    self.drop_side();
+                    self.relist_due = Instant::now() + SIDE_RETRY.min(self.parts.settings.relist_interval);
+                }
+                Wake::SettleDue => {
+                    if self.settle(true).await {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    async fn wake(&mut self, stream: &mut Stream, silent_at: Instant) -> Wake {
+        let side_idle = self.side.is_none() && self.settling.is_none() && !self.is_net_off();
+        let settle_at = self.settling.as_ref().map(|(_, at)| *at);
+        let relist_due = self.relist_due;
+        tokio::select! {
+            chunk = stream.chunk() => Wake::Chunk(chunk),
+            () = sleep_until(silent_at) => Wake::Silent,
+            () = sleep_until(relist_due), if side_idle => Wake::SideDue,
+            listing = async { self.side.as_mut().expect("checked by the condition").await }, if self.side.is_some() => {
+                Wake::SideListed(listing)
+            }
+            () = sleep_until(settle_at.unwrap_or(silent_at)), if settle_at.is_some() => Wake::SettleDue,
+        }
+    }
+
+    /// Gives every complete line to the machine and delivers what it accepts; answers why the stream is over, if it is.
+    async fn lines(&mut self, lines: &mut Lines, progress: &mut Progress) -> Option<Line> {
+        let mut events = Vec::new();
+        let mut over = None;
+        while let Some(line) = lines.next_line() {
+            let result = match line {
+                Ok(line) => self.machine.line(&line, &mut events),
+                Err(error) => Line::Malformed(error.to_string()),
+            };
+            if result != Line::Continue {
+                over = Some(result);
+                break;
+            }
+            progress.lines = true;
+        }
+        if progress.lines {
+            self.backoff.reset();
+        }
+        self.deliver(&mut events).await;
+        self.parts.diagnostics.progress();
+        self.parts.diagnostics.position(self.machine.position(), self.machine.repeats);
+        over
+    }
+
+    /// The server ended the stream with a line.
+    async fn over(&mut self, over: Line, progress: &Progress) {
+        match over {
+            Line::Continue => {}
+            Line::Expired => self.expired("expired").await,
+            Line::Failed { code, retry_after_s, message } => {
+                self.parts.diagnostics.stream_ended("error");
+                if !progress.lines {
+                    self.machine.fruitless();
+                }
+                self.failed(format!("watch: {code} {message}"), retry_after_s.map(Duration::from_secs)).await;
+            }
+            Line::Malformed(what) => {
+                self.parts.diagnostics.stream_ended("malformed");
+                if !progress.lines {
+                    self.machine.fruitless();
+                }
+                self.failed(format!("watch: {what}"), None).await;
+            }
+        }
+    }
+
+    /// 410 in either form. The first one is followed by a list at once, further ones without progress by a pause.
+    async fn expired(&mut self, how: &'static str) {
+        self.parts.diagnostics.stream_ended(how);
+        self.drop_side();
+        #[cfg(feature = "planted-bugs")]
+        if self.planted == Some(crate::planted::Bug::Ignore410) {
+            return sleep(Duration::from_secs(1)).await;
+        }
+        let again = self.backoff.failures() > 0;
+        let pause = self.backoff.next(rand::rng().random(), None);
+        if again {
+            sleep(pause).await;
+        }
+    }
+
+    async fn clean_end(&mut self, lines: &Lines, progress: &Progress) {
+        self.parts.diagnostics.stream_ended(if lines.is_torn() { "torn" } else { "ended" });
+        if progress.opened.elapsed() >= HEALTHY_AFTER {
+            self.backoff.reset();
+        } else if !progress.bytes {
+            self.machine.empty_stream();
+            sleep(EMPTY_PAUSE).await;
+        }
+    }
+
+    async fn broken(&mut self, what: String, progress: &Progress) {
+        if progress.lines {
+            // It worked until now: resume at once, paced by the gap between requests.
+            self.parts.diagnostics.failed(what);
+        } else {
+            self.machine.fruitless();
+            self.failed(what, None).await;
+        }
+    }
+
+    async fn failed(&mut self, what: String, retry_after: Option<Duration>) {
+        self.parts.diagnostics.failed(what);
+        let pause = self.backoff.next(rand::rng().random(), retry_after);
+        sleep(pause).await;
+    }
+
+    async fn deliver(&mut self, events: &mut Vec<Event>) {
+        for event in events.drain(..) {
+            self.parts.diagnostics.event(&event);
+            #[cfg(feature = "planted-bugs")]
+            if self.planted == Some(crate::planted::Bug::LeakPerObject) {
+                self.hoard.keep(&event.object.uid);
+            }
+            self.parts.witness.saw(self.parts.resource, &event).await;
+            self.parts.queue.add(event.object.key.clone());
+        }
+    }
+
+    fn begin_side(&mut self) {
+        self.machine.begin_side();
+        self.side = Some(Box::pin(list::collect(
+            Arc::clone(&self.parts.client),
+            self.parts.store.clone(),
+            Arc::clone(&self.parts.diagnostics),
+            self.parts.path,
+            None,
+            LIST_PAGE,
+        )));
+    }
+
+    fn drop_side(&mut self) {
+        self.machine.cancel_side();
+        (self.side, self.settling) = (None, None);
+        self.relist_due = Instant::now() + self.parts.settings.relist_interval;
+    }
+
+    /// Compares the list beside the watch once the watch has caught up, or when `force` says that the wait is over.
+    /// Answers whether the watch has lost something and must be opened anew.
+    async fn settle(&mut self, force: bool) -> bool {
+        let ready = |(listing, _): &mut (Listing, Instant)| force || self.machine.caught_up(listing);
+        let Some((listing, _)) = self.settling.take_if(ready) else { return false };
+        let mut events = Vec::new();
+        let lost = self.machine.settle_side(&listing, &mut events);
+        self.drop_side();
+        self.parts.diagnostics.applied_list(Reason::Interval, listing.items.len(), lost);
+        self.parts.diagnostics.metrics().lost.inc_by(lost as u64);
+        self.deliver(&mut events).await;
+        if lost > 0 {
+            self.parts.diagnostics.stream_ended("lossy");
+            self.parts.diagnostics.failed(format!("the watch had lost {lost} events"));
+        }
+        lost > 0
+    }
+
+    #[cfg(not(feature = "planted-bugs"))]
+    #[expect(clippy::unused_self, reason = "the build with planted bugs looks at itself here")]
+    fn is_net_off(&self) -> bool {
+        false
+    }
+
+    #[cfg(feature = "planted-bugs")]
+    fn is_net_off(&self) -> bool {
+        self.planted == Some(crate::planted::Bug::Ignore410)
+    }
+}

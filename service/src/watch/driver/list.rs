@@ -1,0 +1,91 @@
+//! A paged list from the first page to the last, as one future.
+//!
+//! Owns the query and what a failed list says about the size of the next page.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::watch::diagnostics::Diagnostics;
+use crate::watch::kube::{self, Client, LIST_PAGE};
+use crate::watch::machine::{Listing, PageError, PageStep};
+use crate::watch::store::Store;
+use crate::wire;
+
+/// Pages of one list: a million objects. A server that hands out tokens for ever must not hold us for ever.
+const PAGES_MAX: u32 = 2000;
+
+/// Why there is no list.
+#[derive(Debug, thiserror::Error)]
+pub enum ListError {
+    /// A request failed.
+    #[error(transparent)]
+    Request(#[from] kube::Error),
+    /// A page cannot be used.
+    #[error(transparent)]
+    Page(#[from] PageError),
+    /// The token expired between two pages; the whole list is asked for in one piece next time, as client-go does.
+    #[error("the continue token expired")]
+    TokenExpired,
+    /// Too many pages.
+    #[error("more than {PAGES_MAX} pages")]
+    Endless,
+}
+
+impl ListError {
+    /// How long the server asks to wait.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Request(error) => error.retry_after(),
+            _ => None,
+        }
+    }
+
+    /// Objects to ask for in the pages of the next attempt; 0 asks for all at once.
+    pub fn next_page(&self, page: u32) -> u32 {
+        match self {
+            Self::TokenExpired => 0,
+            Self::Request(kube::Error::Wire(wire::Error::TooLarge { .. })) if page == 0 => LIST_PAGE,
+            Self::Request(kube::Error::Wire(wire::Error::TooLarge { .. })) => (page / 2).max(1),
+            _ => page,
+        }
+    }
+}
+
+/// Lists everything under `path`.
+pub async fn collect(
+    client: Arc<Client>,
+    store: Store,
+    diagnostics: Arc<Diagnostics>,
+    path: &'static str,
+    at_least: Option<Box<str>>,
+    page: u32,
+) -> Result<Listing, ListError> {
+    let encode =
+        |text: &str| percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string();
+    let mut listing = Listing::default();
+    let mut token: Option<String> = None;
+    for _ in 0..PAGES_MAX {
+        let mut query = match page {
+            0 => String::from("limit=0"),
+            limit => format!("limit={limit}"),
+        };
+        match (&token, &at_least) {
+            // A token fixes the version by itself; sending one beside it is refused.
+            (Some(token), _) => query.push_str(&format!("&continue={}", encode(token))),
+            (None, Some(version)) => {
+                query.push_str(&format!("&resourceVersion={version}&resourceVersionMatch=NotOlderThan"));
+            }
+            (None, None) => {}
+        }
+        let body = client.page(&format!("{path}?{query}")).await.map_err(|error| match error.status() {
+            Some(http::StatusCode::GONE) if token.is_some() => ListError::TokenExpired,
+            _ => error.into(),
+        })?;
+        diagnostics.progress();
+        match listing.page(&body, &store)? {
+            PageStep::Complete => return Ok(listing),
+            PageStep::More(next) => token = Some(next),
+        }
+    }
+    Err(ListError::Endless)
+}

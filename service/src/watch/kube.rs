@@ -1,0 +1,10 @@
+//! The Kubernetes API as this service uses it: where it is, who we are, and a few requests.
+//!
+//! Owns paths, headers and credentials. What an answer means is the caller's business, except that 401 makes the next
+//! request read the token again.
+
+mod client;
+mod kubeconfig;
+
+pub use client::{Client, Error, LIST_PAGE, Write};
+pub use kubeconfig::{Cluster, KubeconfigError};

@@ -1,0 +1,263 @@
+//! Where the API server is and how to talk to it: a kubeconfig, or the files of a pod.
+//!
+//! Reads files; makes no connection. What is not supported (exec plugins, switched-off verification) is refused by name.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use parking_lot::Mutex;
+use serde::Deserialize;
+
+use crate::wire::{self, Identity, Origin, TlsError, Trust};
+
+/// Where Kubernetes mounts the credentials of a pod.
+const POD_FILES: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+/// How long a token file is not read again: bound tokens are rotated long before they end.
+const TOKEN_REREAD: Duration = Duration::from_secs(60);
+
+/// Why there is no way to the API server.
+#[derive(Debug, thiserror::Error)]
+pub enum KubeconfigError {
+    /// A file cannot be read.
+    #[error("{}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// Not a kubeconfig.
+    #[error("{}: {source}", path.display())]
+    Parse {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: Box<serde_saphyr::Error>,
+    },
+    /// A value that is missing or cannot be used.
+    #[error("{}: {what}", path.display())]
+    Value {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        what: String,
+    },
+    /// Neither file nor pod.
+    #[error("no API server: set kubernetes.kubeconfig or $KUBECONFIG, or run in a pod with a service account")]
+    Nowhere,
+}
+
+/// Where, with which trust, as whom.
+pub struct Cluster {
+    /// Host, port and TLS.
+    pub origin: Origin,
+    /// Path in front of every request, without a trailing slash.
+    pub base_path: String,
+    /// Who we are, when that is told by a token.
+    pub token: Token,
+}
+
+/// The bearer token, read again when its file may have changed.
+pub struct Token {
+    source: TokenSource,
+    known: Mutex<Option<(Arc<str>, Instant)>>,
+}
+
+enum TokenSource {
+    None,
+    Fixed(Arc<str>),
+    File(PathBuf),
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct File {
+    #[serde(default)]
+    current_context: String,
+    clusters: Vec<NamedCluster>,
+    contexts: Vec<NamedContext>,
+    #[serde(default)]
+    users: Vec<NamedUser>,
+}
+
+#[derive(Deserialize)]
+struct NamedCluster {
+    name: String,
+    cluster: RawCluster,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct RawCluster {
+    server: String,
+    certificate_authority: Option<PathBuf>,
+    certificate_authority_data: Option<String>,
+    tls_server_name: Option<String>,
+    #[serde(default)]
+    insecure_skip_tls_verify: bool,
+}
+
+#[derive(Deserialize)]
+struct NamedContext {
+    name: String,
+    context: RawContext,
+}
+
+#[derive(Deserialize)]
+struct RawContext {
+    cluster: String,
+    user: String,
+}
+
+#[derive(Deserialize)]
+struct NamedUser {
+    name: String,
+    #[serde(default)]
+    user: Option<RawUser>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "kebab-case", default)]
+struct RawUser {
+    token: Option<String>,
+    // kubectl writes this one key in camel case.
+    #[serde(rename = "tokenFile")]
+    token_file: Option<PathBuf>,
+    client_certificate: Option<PathBuf>,
+    client_certificate_data: Option<String>,
+    client_key: Option<PathBuf>,
+    client_key_data: Option<String>,
+    exec: Option<serde_json::Value>,
+}
+
+impl Cluster {
+    /// The cluster of `path`, else of `$KUBECONFIG`, else of the pod this process runs in.
+    pub fn find(path: Option<&Path>) -> Result<Self, KubeconfigError> {
+        let named = std::env::var_os("KUBECONFIG").filter(|value| !value.is_empty()).map(PathBuf::from);
+        match path.map(Path::to_owned).or(named) {
+            Some(path) => Self::from_file(&path),
+            None => Self::from_pod(Path::new(POD_FILES)),
+        }
+    }
+
+    fn from_file(path: &Path) -> Result<Self, KubeconfigError> {
+        let text = String::from_utf8_lossy(&read(path)?).into_owned();
+        let file: File = serde_saphyr::from_str(&text)
+            .map_err(|source| KubeconfigError::Parse { path: path.into(), source: Box::new(source) })?;
+        let value = |what: String| KubeconfigError::Value { path: path.into(), what };
+        let context = file.contexts.into_iter().find(|context| context.name == file.current_context);
+        let context = context.ok_or_else(|| value(format!("there is no context `{}`", file.current_context)))?.context;
+        let cluster = file.clusters.into_iter().find(|cluster| cluster.name == context.cluster);
+        let cluster = cluster.ok_or_else(|| value(format!("there is no cluster `{}`", context.cluster)))?.cluster;
+        let user = file.users.into_iter().find(|user| user.name == context.user).and_then(|user| user.user);
+        let user = user.unwrap_or_default();
+        if cluster.insecure_skip_tls_verify {
+            return Err(value("insecure-skip-tls-verify is not supported: give the certificate-authority".into()));
+        }
+        if user.exec.is_some() {
+            return Err(value(
+                "exec plugins are not supported: use a token, a tokenFile or a client certificate".into(),
+            ));
+        }
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let pem = |file: Option<PathBuf>, data: Option<String>, key: &str| match (data, file) {
+            (Some(data), _) => base64::engine::general_purpose::STANDARD
+                .decode(data.trim())
+                .map(Some)
+                .map_err(|error| value(format!("{key}-data: {error}"))),
+            (None, Some(file)) => read(&folder.join(file)).map(Some),
+            (None, None) => Ok(None),
+        };
+        let authority =
+            pem(cluster.certificate_authority, cluster.certificate_authority_data, "certificate-authority")?;
+        let chain = pem(user.client_certificate, user.client_certificate_data, "client-certificate")?;
+        let key = pem(user.client_key, user.client_key_data, "client-key")?;
+        let tls = |error: TlsError| value(error.to_string());
+        let identity = match (chain, key) {
+            (Some(chain), Some(key)) => Some(Identity {
+                chain: wire::certificates_from_pem(&chain).map_err(tls)?,
+                key: wire::key_from_pem(&key).map_err(tls)?,
+            }),
+            (None, None) => None,
+            _ => return Err(value("client-certificate and client-key are needed together".into())),
+        };
+        let trust = authority.as_deref().map_or(Trust::System, Trust::Pem);
+        let config = wire::client_config(trust, identity).map_err(tls)?;
+        let (mut origin, base_path) = server(&cluster.server, config).ok_or_else(|| {
+            value(format!("`{}` is not the URL of a server: write https://host:port", cluster.server))
+        })?;
+        origin.server_name = cluster.tls_server_name;
+        let source = match (user.token, user.token_file) {
+            (_, Some(file)) => TokenSource::File(folder.join(file)),
+            (Some(token), None) => TokenSource::Fixed(token.into()),
+            (None, None) => TokenSource::None,
+        };
+        Ok(Self { origin, base_path, token: Token::new(source) })
+    }
+
+    fn from_pod(folder: &Path) -> Result<Self, KubeconfigError> {
+        let host = std::env::var("KUBERNETES_SERVICE_HOST").map_err(|_| KubeconfigError::Nowhere)?;
+        let port = std::env::var("KUBERNETES_SERVICE_PORT").ok().and_then(|port| port.parse().ok()).unwrap_or(443);
+        let authority_path = folder.join("ca.crt");
+        let authority = read(&authority_path)?;
+        let config = wire::client_config(Trust::Pem(&authority), None);
+        let config =
+            config.map_err(|error| KubeconfigError::Value { path: authority_path, what: error.to_string() })?;
+        let origin = Origin { host, port, tls: Some(Arc::new(config)), server_name: None };
+        Ok(Self { origin, base_path: String::new(), token: Token::new(TokenSource::File(folder.join("token"))) })
+    }
+}
+
+impl Token {
+    fn new(source: TokenSource) -> Self {
+        Self { source, known: Mutex::new(None) }
+    }
+
+    /// The token to send now; `None` when there is none to send.
+    pub fn value(&self) -> Option<Arc<str>> {
+        let path = match &self.source {
+            TokenSource::None => return None,
+            TokenSource::Fixed(token) => return Some(Arc::clone(token)),
+            TokenSource::File(path) => path,
+        };
+        let mut known = self.known.lock();
+        if let Some((token, read_at)) = known.as_ref()
+            && read_at.elapsed() < TOKEN_REREAD
+        {
+            return Some(Arc::clone(token));
+        }
+        match std::fs::read_to_string(path) {
+            Ok(text) => Some(Arc::clone(&known.insert((text.trim().into(), Instant::now())).0)),
+            Err(error) => {
+                // The old one may still be good, and without it the request surely fails.
+                tracing::warn!(%error, path = %path.display(), "token not read");
+                known.as_ref().map(|(token, _)| Arc::clone(token))
+            }
+        }
+    }
+
+    /// The server refused the token: the next request reads the file again.
+    pub fn refused(&self) {
+        if let Some((_, read_at)) = self.known.lock().as_mut() {
+            *read_at = Instant::now().checked_sub(TOKEN_REREAD).unwrap_or(*read_at);
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, KubeconfigError> {
+    std::fs::read(path).map_err(|source| KubeconfigError::Read { path: path.into(), source })
+}
+
+fn server(url: &str, tls: rustls::ClientConfig) -> Option<(Origin, String)> {
+    let uri: http::Uri = url.parse().ok()?;
+    let (tls, port) = match uri.scheme_str()? {
+        "https" => (Some(Arc::new(tls)), 443),
+        "http" => (None, 80),
+        _ => return None,
+    };
+    let host = uri.host()?.trim_start_matches('[').trim_end_matches(']').to_owned();
+    let origin = Origin { host, port: uri.port_u16().unwrap_or(port), tls, server_name: None };
+    Some((origin, uri.path().trim_end_matches('/').to_owned()))
+}

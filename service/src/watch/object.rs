@@ -1,0 +1,157 @@
+//! An object as the store keeps it: identity, version and what the reconciler needs. `managedFields` and the rest are
+//! never allocated.
+//!
+//! Pure: from JSON text to a value.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// Namespace and name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key {
+    /// Empty for cluster-scoped objects.
+    pub namespace: Arc<str>,
+    /// Unique in its namespace.
+    pub name: Arc<str>,
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}/{}", self.namespace, self.name)
+    }
+}
+
+/// One version of one object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Object {
+    /// Where it is.
+    pub key: Key,
+    /// Which one it is, among all that ever had this key.
+    pub uid: Box<str>,
+    /// `metadata.resourceVersion`.
+    pub version: Box<str>,
+    /// `metadata.generation`.
+    pub generation: i64,
+    /// Whether `metadata.deletionTimestamp` is set.
+    pub deleting: bool,
+    /// `metadata.finalizers`.
+    pub finalizers: Box<[Box<str>]>,
+    /// `spec.network.allow`, or why it cannot be read.
+    pub allow: Result<Box<[Allow]>, Box<str>>,
+    /// `status`, as far as it decides anything.
+    pub status: Status,
+}
+
+/// One entry of `spec.network.allow`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Allow {
+    /// For people.
+    #[serde(default)]
+    pub description: String,
+    /// Which way.
+    pub direction: Direction,
+    /// Pods of the package; none means all.
+    #[serde(default)]
+    pub pod_labels: BTreeMap<String, String>,
+    /// Namespace of the other side; none means any.
+    #[serde(default)]
+    pub remote_namespace: Option<String>,
+    /// Pods of the other side; none means all.
+    #[serde(default)]
+    pub remote_labels: BTreeMap<String, String>,
+    /// Port; none means all.
+    #[serde(default)]
+    pub port: Option<u16>,
+}
+
+/// Direction of traffic, seen from the package.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub enum Direction {
+    /// To the package.
+    Ingress,
+    /// From the package.
+    Egress,
+}
+
+/// The part of `status` that decides whether there is work.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Status {
+    /// `Pending`, `Ready`, `Retrying`, `Failed`, `Removing`, `RemovalFailed`, or empty.
+    pub phase: Box<str>,
+    /// Generation that the phase is about.
+    pub observed_generation: Option<i64>,
+}
+
+/// An object as it is written; borrows from the text.
+#[derive(Deserialize)]
+pub(super) struct RawObject<'a> {
+    #[serde(borrow)]
+    metadata: RawMeta<'a>,
+    #[serde(borrow, default)]
+    spec: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    status: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawMeta<'a> {
+    #[serde(borrow, default)]
+    namespace: Cow<'a, str>,
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    #[serde(borrow)]
+    uid: Cow<'a, str>,
+    #[serde(borrow)]
+    resource_version: Cow<'a, str>,
+    #[serde(default)]
+    generation: i64,
+    #[serde(borrow, default)]
+    deletion_timestamp: Option<&'a RawValue>,
+    #[serde(default)]
+    finalizers: Option<Vec<Box<str>>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct RawSpec {
+    network: Option<RawNetwork>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct RawNetwork {
+    allow: Option<Vec<Allow>>,
+}
+
+impl RawObject<'_> {
+    /// The value to keep. A spec of the wrong shape is kept as its error: the event itself must not be lost.
+    pub fn into_object(self) -> Object {
+        let spec = self.spec.map_or(Ok(RawSpec::default()), |spec| serde_json::from_str(spec.get()));
+        let allow = spec.map(|spec| spec.network.and_then(|network| network.allow).unwrap_or_default().into());
+        let status = self.status.and_then(|status| serde_json::from_str(status.get()).ok());
+        let meta = self.metadata;
+        Object {
+            key: Key { namespace: (*meta.namespace).into(), name: (*meta.name).into() },
+            uid: (*meta.uid).into(),
+            version: (*meta.resource_version).into(),
+            generation: meta.generation,
+            deleting: meta.deletion_timestamp.is_some_and(|stamp| stamp.get() != "null"),
+            finalizers: meta.finalizers.unwrap_or_default().into(),
+            allow: allow.map_err(|error| format!("spec.network.allow: {error}").into()),
+            status: status.unwrap_or_default(),
+        }
+    }
+
+    /// Whether the identifying fields have content; a real object always has them.
+    pub fn is_identified(&self) -> bool {
+        !self.metadata.uid.is_empty() && !self.metadata.name.is_empty() && !self.metadata.resource_version.is_empty()
+    }
+}

@@ -1,0 +1,67 @@
+//! The steps of one visit: finalizer, status, policies, and the way back.
+//!
+//! Owns their order. Each step is idempotent, so a visit that broke off is simply repeated.
+
+use std::collections::BTreeMap;
+
+use super::api::{Error, Existing};
+use super::policies::{self, Policy};
+use super::{FINALIZER, Reconciler};
+use crate::watch::object::Object;
+
+impl Reconciler {
+    /// Brings the cluster to what the spec says; answers the generation that was done.
+    pub(super) async fn apply(&self, object: &Object) -> Result<i64, Error> {
+        let allow = object.allow.as_ref().map_err(|what| Error::Spec(what.to_string()))?;
+        let fresh = object.status.observed_generation != Some(object.generation);
+        if !object.finalizers.iter().any(|finalizer| &**finalizer == FINALIZER) {
+            self.api.add_finalizer(object, FINALIZER).await?;
+        }
+        if fresh && !matches!(&*object.status.phase, "Pending" | "Retrying") {
+            self.api.status(object, "Pending", None, "reconciliation has begun").await?;
+        }
+        let wanted = policies::for_package(object, allow);
+        let changed = self.policies(object, wanted).await?;
+        if fresh || changed || &*object.status.phase != "Ready" {
+            let message = format!("{} network policies are in place", allow.len());
+            self.api.status(object, "Ready", Some(object.generation), &message).await?;
+        }
+        Ok(object.generation)
+    }
+
+    /// Removes what belongs to a package that is being deleted, then lets it go.
+    pub(super) async fn remove(&self, object: &Object) -> Result<(), Error> {
+        if &*object.status.phase != "Removing" {
+            match self.api.status(object, "Removing", None, "the package is being removed").await {
+                Ok(()) | Err(Error::Gone) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.api.remove_policies(&object.key.namespace, &object.uid).await?;
+        match self.api.remove_finalizer(object, FINALIZER).await {
+            Ok(()) | Err(Error::Gone) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// One list, then only the writes that make a difference. Answers whether there were any.
+    async fn policies(&self, object: &Object, wanted: Vec<Policy>) -> Result<bool, Error> {
+        let existing = self.api.list_policies(&object.key.namespace, &object.uid).await?;
+        let mut orphans: BTreeMap<String, Existing> =
+            existing.into_iter().map(|policy| (policy.name.clone(), policy)).collect();
+        let mut changed = false;
+        for policy in wanted {
+            match orphans.remove(&policy.name) {
+                Some(existing) if existing.generation == policy.generation => continue,
+                Some(_) => self.api.update_policy(&policy).await?,
+                None => self.api.create_policy(&policy).await?,
+            }
+            changed = true;
+        }
+        for name in orphans.into_keys() {
+            self.api.delete_policy(&object.key.namespace, &name).await?;
+            changed = true;
+        }
+        Ok(changed)
+    }
+}

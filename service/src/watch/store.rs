@@ -1,0 +1,53 @@
+//! The store: every object that is known to exist, by namespace and name.
+//!
+//! Shared between the watch (the only writer) and its readers. The lock is held for single map operations only.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+use sha2::{Digest as _, Sha256};
+
+use super::object::{Key, Object};
+
+/// A handle to the objects; clones share them.
+#[derive(Debug, Clone, Default)]
+pub struct Store {
+    objects: Arc<RwLock<BTreeMap<Key, Arc<Object>>>>,
+}
+
+impl Store {
+    /// The object at `key`.
+    pub fn object(&self, key: &Key) -> Option<Arc<Object>> {
+        self.objects.read().get(key).cloned()
+    }
+
+    /// How many objects there are.
+    pub fn len(&self) -> usize {
+        self.objects.read().len()
+    }
+
+    /// Everything, in the order of the keys.
+    pub fn snapshot(&self) -> Vec<Arc<Object>> {
+        self.objects.read().values().cloned().collect()
+    }
+
+    pub(super) fn put(&self, object: Arc<Object>) {
+        self.objects.write().insert(object.key.clone(), object);
+    }
+
+    pub(super) fn remove(&self, key: &Key) -> Option<Arc<Object>> {
+        self.objects.write().remove(key)
+    }
+
+    /// SHA-256 over the lines `uid resourceVersion`, sorted, each ended by a newline; hexadecimal.
+    ///
+    /// Whoever lists the resource can compute the same from `metadata` alone and compare.
+    pub fn checksum(&self) -> String {
+        let mut lines: Vec<String> =
+            self.objects.read().values().map(|object| format!("{} {}\n", object.uid, object.version)).collect();
+        lines.sort_unstable();
+        let digest = lines.iter().fold(Sha256::new(), |hasher, line| hasher.chain_update(line)).finalize();
+        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}

@@ -1,0 +1,313 @@
+//! The way out: HTTP requests to one origin over pooled connections, each with a deadline and a cap.
+//!
+//! Owns connecting, TLS, pooling and the limits on both. It knows nothing of registries or Kubernetes and never follows
+//! redirects or retries an answered request; that is the caller's decision.
+
+mod connection;
+mod tls;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::{Request, Response};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout_at};
+
+use connection::{Http1, Http2};
+pub use tls::{Identity, TlsError, Trust, certificates_from_pem, client_config, key_from_pem, provider};
+
+/// An idle connection older than this is not used again: servers and load balancers drop them from 60 s on.
+const IDLE_MAX: Duration = Duration::from_secs(25);
+
+/// Which HTTP is spoken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// One request at a time on a connection.
+    Http1,
+    /// Many streams on one connection; over TLS the server must agree by ALPN, without TLS it is assumed.
+    Http2,
+}
+
+/// Where requests go.
+#[derive(Clone)]
+pub struct Origin {
+    /// Name or address, without brackets.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+    /// TLS settings; `None` is plain HTTP.
+    pub tls: Option<Arc<rustls::ClientConfig>>,
+    /// Name expected in the certificate when it is not `host`.
+    pub server_name: Option<String>,
+}
+
+impl Origin {
+    /// The `host:port` of the Host header.
+    pub fn authority(&self) -> String {
+        if self.host.contains(':') {
+            format!("[{}]:{}", self.host, self.port)
+        } else {
+            format!("{}:{}", self.host, self.port)
+        }
+    }
+}
+
+/// How much one client may hold open.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Requests in flight at one time; more wait, inside their deadline.
+    pub open_max: usize,
+    /// Idle HTTP/1.1 connections kept for later.
+    pub idle_max: usize,
+}
+
+/// Why a request has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The deadline passed.
+    #[error("deadline passed while {doing}")]
+    Deadline {
+        /// What was under way.
+        doing: &'static str,
+    },
+    /// No TCP connection.
+    #[error("connect to {authority}: {source}")]
+    Connect {
+        /// Host and port.
+        authority: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The TLS handshake failed.
+    #[error("TLS with {authority}: {source}")]
+    Tls {
+        /// Host and port.
+        authority: String,
+        /// What the TLS library said.
+        source: std::io::Error,
+    },
+    /// The server does not speak what the configuration asks for.
+    #[error("{authority} did not agree to HTTP/2")]
+    NoHttp2 {
+        /// Host and port.
+        authority: String,
+    },
+    /// The connection or its framing failed.
+    #[error("HTTP: {}", chain(source))]
+    Http {
+        /// What the HTTP library said.
+        #[from]
+        source: hyper::Error,
+    },
+    /// The answer is larger than its cap.
+    #[error("the answer is larger than {cap_bytes} bytes")]
+    TooLarge {
+        /// The cap.
+        cap_bytes: usize,
+    },
+}
+
+impl Error {
+    /// Whether the peer's certificate was not accepted: a matter of configuration, not of availability.
+    pub fn is_certificate(&self) -> bool {
+        let Self::Tls { source, .. } = self else { return false };
+        let inner = source.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+        matches!(inner, Some(rustls::Error::InvalidCertificate(_)))
+    }
+}
+
+/// The message of `error` and of everything below it.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut below = error.source();
+    while let Some(error) = below {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        below = error.source();
+    }
+    text
+}
+
+/// Requests to one origin.
+pub struct Client {
+    origin: Origin,
+    protocol: Protocol,
+    limits: Limits,
+    open: Arc<Semaphore>,
+    idle: Mutex<Vec<(Http1, Instant)>>,
+    shared: Mutex<Option<Arc<Http2>>>,
+}
+
+/// An answer whose body is read as it comes. Dropping it closes the connection (HTTP/1.1) or resets the stream.
+pub struct Stream {
+    body: Incoming,
+    link: Link,
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+enum Link {
+    One(Http1),
+    Many(Arc<Http2>),
+}
+
+impl Client {
+    /// A client without connections.
+    pub fn new(origin: Origin, protocol: Protocol, limits: Limits) -> Self {
+        let open = Arc::new(Semaphore::new(limits.open_max));
+        Self { origin, protocol, limits, open, idle: Mutex::new(Vec::new()), shared: Mutex::new(None) }
+    }
+
+    /// Where this client sends to.
+    pub fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    /// Sends `request` (path and query only in its URI) and reads the whole answer, at most `cap_bytes`.
+    pub async fn fetch(
+        &self,
+        request: Request<Bytes>,
+        cap_bytes: usize,
+        deadline: Instant,
+    ) -> Result<Response<Bytes>, Error> {
+        let work = async {
+            let permit = Arc::clone(&self.open).acquire_owned().await.expect("the semaphore is never closed");
+            let (response, link) = self.send(request, true).await?;
+            let (parts, mut body) = response.into_parts();
+            let mut bytes = BytesMut::new();
+            while let Some(frame) = body.frame().await {
+                if let Ok(data) = frame?.into_data() {
+                    if bytes.len() + data.len() > cap_bytes {
+                        return Err(Error::TooLarge { cap_bytes });
+                    }
+                    bytes.extend_from_slice(&data);
+                }
+            }
+            drop(permit);
+            if let Link::One(connection) = link {
+                self.keep(connection);
+            }
+            Ok(Response::from_parts(parts, bytes.freeze()))
+        };
+        timeout_at(deadline, work).await.unwrap_or(Err(Error::Deadline { doing: "waiting for the answer" }))
+    }
+
+    /// Sends `request` and returns once the head of the answer is there. HTTP/1.1 gets a connection of its own.
+    ///
+    /// Streams do not count against [`Limits::open_max`]: the caller has one, and it must not starve requests.
+    pub async fn stream(&self, request: Request<Bytes>, head_deadline: Instant) -> Result<Response<Stream>, Error> {
+        let send = timeout_at(head_deadline, self.send(request, false)).await;
+        let (response, link) = send.unwrap_or(Err(Error::Deadline { doing: "waiting for the head of the stream" }))?;
+        Ok(response.map(|body| Stream { body, link, _permit: None }))
+    }
+
+    /// Forgets every connection, so that the next request makes a fresh one.
+    pub fn forget_connections(&self) {
+        self.idle.lock().clear();
+        *self.shared.lock() = None;
+    }
+
+    async fn send(&self, request: Request<Bytes>, reuse: bool) -> Result<(Response<Incoming>, Link), Error> {
+        let request = request.map(Full::new);
+        match self.protocol {
+            Protocol::Http1 => self.send_http1(request, reuse).await,
+            Protocol::Http2 => self.send_http2(request).await,
+        }
+    }
+
+    async fn send_http1(
+        &self,
+        mut request: Request<Full<Bytes>>,
+        reuse: bool,
+    ) -> Result<(Response<Incoming>, Link), Error> {
+        let host = self.origin.authority().parse().expect("host and port are a header value");
+        request.headers_mut().insert(http::header::HOST, host);
+        while reuse {
+            let Some(mut connection) = self.idle() else { break };
+            let again = request.clone();
+            match connection.send(request).await {
+                Ok(response) => return Ok((response, Link::One(connection))),
+                // The server closed the idle connection. Only what cannot have been processed is sent again.
+                Err(error) if error.is_canceled() || (again.method().is_safe() && !error.is_timeout()) => {
+                    request = again
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let mut connection = Http1::connect(&self.origin).await?;
+        let response = connection.send(request).await?;
+        Ok((response, Link::One(connection)))
+    }
+
+    async fn send_http2(&self, mut request: Request<Full<Bytes>>) -> Result<(Response<Incoming>, Link), Error> {
+        let scheme = if self.origin.tls.is_some() { "https" } else { "http" };
+        let mut parts = std::mem::take(request.uri_mut()).into_parts();
+        parts.scheme = Some(scheme.parse().expect("both schemes are valid"));
+        parts.authority = Some(self.origin.authority().parse().expect("host and port are an authority"));
+        *request.uri_mut() = http::Uri::from_parts(parts).expect("scheme, authority and path make a URI");
+        let known = self.shared.lock().clone().filter(|connection| connection.is_open());
+        let connection = match known {
+            Some(connection) => connection,
+            None => self.share(Http2::connect(&self.origin).await?),
+        };
+        let response = connection.send(request).await.inspect_err(|_| self.unshare(&connection))?;
+        Ok((response, Link::Many(connection)))
+    }
+
+    /// Of several connections made at the same time one is kept; the others end with their request.
+    fn share(&self, fresh: Http2) -> Arc<Http2> {
+        let mut shared = self.shared.lock();
+        match shared.as_ref().filter(|connection| connection.is_open()) {
+            Some(connection) => Arc::clone(connection),
+            None => Arc::clone(shared.insert(Arc::new(fresh))),
+        }
+    }
+
+    fn unshare(&self, broken: &Arc<Http2>) {
+        let mut shared = self.shared.lock();
+        if shared.as_ref().is_some_and(|current| Arc::ptr_eq(current, broken)) {
+            *shared = None;
+        }
+    }
+
+    fn idle(&self) -> Option<Http1> {
+        let mut idle = self.idle.lock();
+        while let Some((connection, since)) = idle.pop() {
+            if since.elapsed() < IDLE_MAX && connection.is_open() {
+                return Some(connection);
+            }
+        }
+        None
+    }
+
+    fn keep(&self, connection: Http1) {
+        let mut idle = self.idle.lock();
+        idle.retain(|(connection, since)| since.elapsed() < IDLE_MAX && connection.is_open());
+        if idle.len() < self.limits.idle_max && connection.is_open() {
+            idle.push((connection, Instant::now()));
+        }
+    }
+}
+
+impl Stream {
+    /// The next piece of the body; `None` is a clean end. Without a deadline of its own: the caller has one.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
+        while let Some(frame) = self.body.frame().await {
+            if let Ok(data) = frame?.into_data() {
+                return Ok(Some(data));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether the connection below is still open.
+    pub fn is_open(&self) -> bool {
+        match &self.link {
+            Link::One(connection) => connection.is_open(),
+            Link::Many(connection) => connection.is_open(),
+        }
+    }
+}
