@@ -1,1 +1,6 @@
-//! placeholder
+//! The real outside world: what is applied to a cluster, and control planes made of real binaries.
+//!
+//! Owns the manifests and bringing real control planes up and down. It must not know the mocks, the load or the reports:
+//! whoever runs a scenario chooses between this crate and the mocks.
+
+pub mod manifests;
