@@ -5,6 +5,7 @@
 //! kube-apiserver would, checks the answer as kube-apiserver would, compares it with what is right, and records.
 
 mod answer;
+pub(crate) mod bench;
 mod config;
 mod corpus;
 mod interval;

@@ -12,6 +12,8 @@
 
 pub mod admission;
 mod arrivals;
+#[doc(hidden)]
+pub mod bench;
 pub mod churn;
 mod examples;
 mod histogram;

@@ -4,7 +4,7 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use units::Bytes;
 
-/// The most an object may be: etcd refuses requests above 1.5 MiB by default (`--max-request-bytes`), and ConfigMaps
+/// The most an object may be: etcd refuses requests above 1.5 MiB by default (`--max-request-bytes`), and `ConfigMap`s
 /// above 1 MiB are refused by validation.
 const MOST: u64 = 1 << 20;
 

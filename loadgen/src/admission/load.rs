@@ -53,17 +53,13 @@ impl Load {
     /// and counts as late.
     pub fn start(plan: Plan, target: &Target, begin: Instant) -> Result<Self, Error> {
         let caller = Arc::new(Caller::new(&plan, target)?);
+        let in_flight_max = plan.config().max_in_flight as usize;
         let shared = Arc::new(Shared::default());
         let (out, queue) = mpsc::channel(QUEUE);
         let (drain_until, drain) = watch::channel(None);
         let (finished, done) = oneshot::channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let worker = Worker {
-            caller,
-            shared: Arc::clone(&shared),
-            calls: JoinSet::new(),
-            in_flight_max: plan.config().max_in_flight as usize,
-        };
+        let worker = Worker { caller, shared: Arc::clone(&shared), calls: JoinSet::new(), in_flight_max };
         let thread = std::thread::Builder::new().name("admission-worker".to_owned()).spawn(move || {
             runtime.block_on(worker.run(queue, drain));
             let _ = finished.send(());

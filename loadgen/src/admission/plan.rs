@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use rand_chacha::ChaCha8Rng;
 use sha2::{Digest, Sha256};
 
@@ -66,7 +67,7 @@ impl Plan {
             hash.update((template.bytes().len() as u64).to_le_bytes());
             hash.update(template.bytes());
         }
-        for (at, request) in self.requests().take(FINGERPRINTED_ARRIVALS) {
+        for (at, request) in self.clone().requests().take(FINGERPRINTED_ARRIVALS) {
             hash.update(u64::try_from(at.as_micros()).unwrap_or(u64::MAX).to_le_bytes());
             hash.update(request.template.to_le_bytes());
             hash.update(request.uid);
@@ -117,14 +118,20 @@ impl Plan {
     }
 
     /// The requests with their planned times, made one by one.
-    pub(super) fn requests(&self) -> Requests {
+    pub(super) fn requests(self) -> Requests {
         Requests {
             times: Times::new(self.config.arrivals, self.config.rate, self.length, seed::stream(self.seed, "arrivals")),
             actions: seed::stream(self.seed, "actions"),
             uids: seed::stream(self.seed, "uids"),
-            plan: self.clone(),
+            plan: self,
             pending: VecDeque::new(),
         }
+    }
+
+    /// The first requests as they will be sent: planned time and body.
+    pub fn preview(&self, requests: usize) -> Vec<(Duration, Bytes)> {
+        let body = |request: Request| self.corpus.template(request.template).with_uid(&request.uid);
+        self.clone().requests().take(requests).map(|(at, request)| (at, body(request))).collect()
     }
 
     pub(super) fn corpus(&self) -> &Arc<Corpus> {

@@ -97,6 +97,7 @@ struct Envelope<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
+#[expect(clippy::struct_field_names, reason = "the names of admission.k8s.io/v1")]
 struct Request<'a> {
     uid: &'static str,
     kind: Value,

@@ -91,6 +91,17 @@ impl Client {
         self.send(Method::DELETE, path, None).await
     }
 
+    /// The first object of a list, if there is one.
+    pub(super) async fn first_of(&self, path: &str) -> Result<Option<Value>, Failure> {
+        let reply = self.read(path).await?;
+        if !reply.status.is_success() {
+            return Err(reply.failure(&format!("GET {path}")));
+        }
+        let mut list: Value = serde_json::from_slice(&reply.body)
+            .map_err(|error| Failure::invalid(format!("GET {path}: the answer is no list: {error}")))?;
+        Ok(list["items"].get_mut(0).map(Value::take))
+    }
+
     async fn send(&self, method: Method, path: &str, body: Option<(&'static str, &Value)>) -> Result<Reply, Failure> {
         let (content_type, body) = match body {
             Some((content_type, value)) => (Some(content_type), Bytes::from(value.to_string())),

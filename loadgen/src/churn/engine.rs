@@ -18,6 +18,8 @@ use crate::pace::{Counts, Pacer};
 /// Operations that the pacing thread may hand over before the worker takes one.
 const QUEUE: usize = 1024;
 const COMMANDS: usize = 16;
+/// What a fill that failed may spend on removing what it made.
+const FAILED_FILL_CLEANUP: Duration = Duration::from_secs(5);
 
 /// A write that everybody who watches must see soon.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,7 +75,11 @@ impl Churn {
             });
         })?;
         let mut churn = Self { pacer: None, worker: Some(thread), commands, alive: Some(alive), shared, begin };
-        churn.ask(Command::Fill).await??;
+        if let Err(error) = churn.ask(Command::Fill).await? {
+            // Leave nothing behind, as far as the API lets us.
+            let _ = tokio::time::timeout(FAILED_FILL_CLEANUP, churn.empty()).await;
+            return Err(error);
+        }
         churn.begin = begin.max(Instant::now());
         let counts = Arc::clone(&churn.shared.counts);
         churn.pacer = Some(Pacer::start("churn-pacer", churn.begin, operations, out, counts)?);

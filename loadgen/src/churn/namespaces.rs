@@ -13,7 +13,7 @@ use super::objects::LABEL;
 use crate::wire::{Class, Failure};
 
 /// How long a namespace of the same name from an earlier run may take to go away.
-const TERMINATING_LIMIT: Duration = Duration::from_secs(60);
+const TERMINATING_LIMIT: Duration = Duration::from_mins(1);
 const TERMINATING_POLL: Duration = Duration::from_millis(250);
 
 /// Set once the namespace exists. Whoever needs it first makes it, the others wait; a failure is tried again by the next.
@@ -41,7 +41,7 @@ impl Namespaces {
 
 /// Makes the namespace unless that was done.
 pub(super) async fn ensure(client: &Client, ready: &Ready, name: &str, seed: u64) -> Result<(), Failure> {
-    ready.get_or_try_init(|| make(client, name, seed)).await.map(|_| ())
+    ready.get_or_try_init(|| make(client, name, seed)).await.copied()
 }
 
 /// Deletes the namespace. Does not wait for the namespace controller.

@@ -35,7 +35,7 @@ pub(super) fn create(resource: &Resource, namespace: &str, name: &str, size: Opt
     });
     match resource.shape {
         Shape::Package => {
-            object["spec"] = json!({"network": {"allow": allow(&mut rng)}, "payload": filler(&mut rng, bytes)})
+            object["spec"] = json!({"network": {"allow": allow(&mut rng)}, "payload": filler(&mut rng, bytes)});
         }
         Shape::ConfigMap => object["data"] = data(&mut rng, bytes, version, str::to_owned),
         Shape::Secret => {
@@ -130,7 +130,7 @@ mod tests {
             let resource = Resource::parse(spelled).unwrap();
             let object = create(&resource, "n", "o", None, version(1, 0));
             assert_eq!(object, create(&resource, "n", "o", None, version(1, 0)));
-            assert_ne!(object["spec"], Value::Null.clone().take(), "{spelled}");
+            assert!(object["spec"].is_object() || object["data"].is_object(), "{spelled}");
             let mut changed = object.clone();
             for revision in 1..20 {
                 let before = changed.clone();

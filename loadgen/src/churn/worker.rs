@@ -16,6 +16,7 @@ use super::Error;
 use super::engine::{CanaryWrite, Shared};
 use super::interval::Effect;
 use super::namespaces::{self, Namespaces};
+use super::objects::LABEL;
 use super::operate::Operator;
 use super::plan::{Kind, Operation};
 use crate::pace::Due;
@@ -339,24 +340,23 @@ impl Worker {
     async fn gone(&self) -> Result<(), String> {
         let limit = Instant::now() + GONE_LIMIT;
         let plan = &self.operator.plan;
-        let path =
-            format!("{}?labelSelector={}%3D{}&limit=1", plan.resource().path(), "longhaul.dev%2Fchurn", plan.seed());
+        let label = LABEL.replace('/', "%2F");
+        let path = format!("{}?labelSelector={label}%3D{}&limit=1", plan.resource().path(), plan.seed());
         loop {
-            let reply = self.operator.client.read(&path).await.map_err(|failure| failure.text)?;
-            if !reply.status.is_success() {
-                return Err(reply.failure(&format!("GET {path}")).text);
-            }
-            let list: serde_json::Value = serde_json::from_slice(&reply.body).map_err(|error| error.to_string())?;
-            let Some(left) = list["items"].as_array().and_then(|items| items.first()) else { return Ok(()) };
-            if Instant::now() >= limit {
-                let metadata = &left["metadata"];
-                return Err(format!(
+            // An API that fails for a moment is asked again.
+            let left = match self.operator.client.first_of(&path).await {
+                Ok(None) => return Ok(()),
+                Ok(Some(object)) => format!(
                     "{}/{} is still there {} s after its deletion; finalizers: {}",
-                    metadata["namespace"].as_str().unwrap_or_default(),
-                    metadata["name"].as_str().unwrap_or_default(),
+                    object["metadata"]["namespace"].as_str().unwrap_or_default(),
+                    object["metadata"]["name"].as_str().unwrap_or_default(),
                     GONE_LIMIT.as_secs(),
-                    metadata["finalizers"],
-                ));
+                    object["metadata"]["finalizers"],
+                ),
+                Err(failure) => failure.text,
+            };
+            if Instant::now() >= limit {
+                return Err(left);
             }
             tokio::time::sleep(GONE_POLL).await;
         }

@@ -155,11 +155,8 @@ impl Http1 {
     fn hand_out(&self, mut connection: Connection) {
         let mut state = self.state.lock();
         while let Some((_, waiter)) = state.waiting.pop_front() {
-            match waiter.send(Ok(connection)) {
-                Ok(()) => return,
-                Err(Ok(unused)) => connection = unused,
-                Err(Err(_)) => return,
-            }
+            let Err(Ok(unused)) = waiter.send(Ok(connection)) else { return };
+            connection = unused;
         }
         if state.idle.len() < self.idle_max {
             state.idle.push_back((Instant::now(), connection));

@@ -105,7 +105,8 @@ async fn a_conflict_is_read_again() {
     let total = run(&mut churn, 100).await;
     let conflicts = kube.calls("PATCH").iter().filter(|(_, status)| *status == 409).count();
     assert!(conflicts > 0);
-    assert_eq!(kube.calls("GET /apis/longhaul.dev/v1alpha1/namespaces/lh-7-").len(), conflicts - total.failed as usize);
+    let reads = kube.calls("GET /apis/longhaul.dev/v1alpha1/namespaces/lh-7-").len() as u64;
+    assert_eq!(reads, conflicts as u64 - total.failed, "a second conflict is a failure");
 }
 
 /// What fails is counted with its reason, and the population heals: missing objects are created, doomed ones deleted.
@@ -130,6 +131,7 @@ async fn a_fill_that_cannot_work_says_why() {
     let error = Churn::start(plan(PACKAGES, 3, 10, 1), &kube.api(), Instant::now()).await.unwrap_err().to_string();
     assert!(error.starts_with("fill the population: lh-7-"), "{error}");
     assert!(error.ends_with("HTTP 403: a fault of the test"), "{error}");
+    assert_eq!(kube.namespaces(), Vec::<String>::new(), "what was made is removed");
 
     let mut api = kube.api();
     api.token = "wrong".to_owned();
@@ -148,7 +150,6 @@ async fn remains_of_a_killed_run_are_taken_over() {
     assert_eq!((kube.objects().len(), kube.namespaces().len()), (0, 0));
 }
 
-/// Operations of one object keep their order even when the API is slow, so none of them finds the wrong state.
 #[tokio::test]
 async fn dropping_ends_it_even_when_the_api_hangs() {
     let server = crate::server::Server::start(&[b"http/1.1"], |_| async { std::future::pending().await }).await;

@@ -74,7 +74,7 @@ pub async fn body(request: Request<Incoming>) -> Value {
 /// The right answer.
 pub fn right(review: &Value) -> Value {
     let mut found = Vec::new();
-    find_images(&review["request"]["object"], String::new(), &mut found);
+    find_images(&review["request"]["object"], "", &mut found);
     let mut patch = Vec::new();
     for (path, written) in found.into_iter().filter(|(_, written)| !written.contains('@')) {
         let image = images().into_iter().find(|image| image.reference == written);
@@ -104,22 +104,22 @@ pub fn json(value: &Value) -> Response<Body> {
 }
 
 /// Every `image` text in a container and every `image.reference` of a volume, wherever it is.
-fn find_images(value: &Value, at: String, found: &mut Vec<(String, String)>) {
+fn find_images(value: &Value, at: &str, found: &mut Vec<(String, String)>) {
     match value {
         Value::Object(map) if !at.ends_with("/managedFields") => {
             for (key, inner) in map {
                 let here = format!("{at}/{}", key.replace('~', "~0").replace('/', "~1"));
                 match inner.as_str() {
                     Some(text) if key == "image" || here.ends_with("/image/reference") => {
-                        found.push((here, text.to_owned()))
+                        found.push((here, text.to_owned()));
                     }
-                    _ => find_images(inner, here, found),
+                    _ => find_images(inner, &here, found),
                 }
             }
         }
         Value::Array(items) if !at.ends_with("/managedFields") => {
             for (i, item) in items.iter().enumerate() {
-                find_images(item, format!("{at}/{i}"), found);
+                find_images(item, &format!("{at}/{i}"), found);
             }
         }
         _ => {}
