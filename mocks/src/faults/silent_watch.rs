@@ -1,0 +1,56 @@
+//! `silent-watch`: open matching watches stay open and get no bytes, neither events nor bookmarks. A hit is one
+//! stream that had at least one event withheld.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::{Behaviour, Fate, NewStreams, Scene, Stream};
+
+#[derive(Debug, Default)]
+pub(super) struct SilentWatch {
+    silenced: u64,
+    /// Streams that were hit; bounded by the number of streams that were silenced.
+    hit: BTreeSet<u64>,
+}
+
+impl SilentWatch {
+    fn silence(&mut self, stream: &Stream, scene: &mut Scene<'_>) {
+        if scene.fault.count.is_some_and(|count| self.silenced >= count) || !scene.chance() {
+            return;
+        }
+        if stream.decide(Fate::Silent(scene.id)) {
+            self.silenced += 1;
+        }
+    }
+}
+
+impl Behaviour for SilentWatch {
+    fn begin(&mut self, open: &[Arc<Stream>], scene: &mut Scene<'_>) {
+        for stream in open {
+            self.silence(stream, scene);
+        }
+    }
+
+    fn opened(&mut self, stream: &Arc<Stream>, scene: &mut Scene<'_>) {
+        if scene.fault.new_streams == Some(NewStreams::Silent) {
+            self.silence(stream, scene);
+        }
+    }
+
+    fn withheld(&mut self, stream: &Stream, revision: u64, scene: &mut Scene<'_>) {
+        if self.hit.insert(stream.id) {
+            scene.hit(format!("{} silent, first event withheld at revision {revision}", stream.describe()));
+        }
+    }
+
+    fn end(&mut self, open: &[Arc<Stream>], scene: &mut Scene<'_>) {
+        if scene.fault.heals != Some(true) {
+            return;
+        }
+        for stream in open {
+            if stream.fate() == Fate::Silent(scene.id) {
+                stream.decide(Fate::Served);
+            }
+        }
+    }
+}

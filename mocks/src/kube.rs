@@ -1,0 +1,198 @@
+//! The mock Kubernetes API server: real TLS, HTTP/1.1 and HTTP/2, and answers that unmodified clients accept.
+//!
+//! Owns [`Server`], its [`Config`], and the inside view that a harness needs: every commit ([`Tail`]), what was put
+//! on the wire for whom ([`Delivery`], [`Gap`]), who asked what ([`Traffic`], [`RequestRecord`]). The core (store,
+//! catalogue, selectors, patches) does no I/O; sockets sit in `listen`. It must not know what a run or a verdict is.
+//!
+//! A `kubectl` that is pointed at [`Server::kubeconfig`] works as with a cluster that has no nodes and no
+//! controllers besides the garbage collector and namespace deletion.
+
+mod body;
+mod books;
+mod catalogue;
+mod cluster;
+mod config;
+mod defaults;
+mod discovery;
+mod handler;
+mod janitor;
+mod listen;
+mod object;
+mod openapi;
+mod patch;
+mod path;
+mod represent;
+mod selector;
+mod status;
+mod store;
+mod table;
+mod tail;
+mod users;
+mod verbs;
+mod wakers;
+mod watch;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+pub use books::{Delivery, Gap, RequestRecord, Traffic};
+pub use config::{Config, Limits, User};
+pub use store::Change;
+pub use tail::{Commit, Overrun, Tail};
+
+use crate::{faults::Faults, pki};
+use cluster::{Cluster, Setup};
+use listen::Listening;
+use users::Users;
+
+/// Why the server did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The address is in use, or may not be used.
+    #[error("failed to listen on {address}")]
+    Listen {
+        /// What was asked for.
+        address: SocketAddr,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The server's certificate could not be made or used.
+    #[error("failed to prepare the API server's certificate")]
+    Certificate(#[from] pki::Error),
+    /// A definition in [`Config::crds`] is not valid.
+    #[error("failed to define `{name}`: {why}")]
+    Definition {
+        /// The definition's name.
+        name: String,
+        /// What a client would have been told.
+        why: String,
+    },
+    /// Two users share a token, or a user has no name or no token.
+    #[error("failed to set up the users: {0}")]
+    Users(String),
+}
+
+/// A running API server. Dropping it stops it at once; [`Server::shutdown`] does so politely.
+#[derive(Debug)]
+pub struct Server {
+    cluster: Arc<Cluster>,
+    users: Arc<Users>,
+    listening: Listening,
+    ca_pem: String,
+}
+
+impl Server {
+    /// Listens, with a certificate from `authority`, which is also whose client certificates are believed.
+    pub async fn start(config: Config, authority: &pki::Authority) -> Result<Self, Error> {
+        let users = Arc::new(Users::new(&config.users).map_err(Error::Users)?);
+        let cluster = Cluster::new(Setup {
+            epoch: config.epoch,
+            seed: config.seed,
+            limits: store::Limits {
+                history_max_events: config.history_max_events.max(1),
+                history_max_bytes: config.limits.history_max_bytes,
+                history_max_age_us: u64::try_from(config.limits.history_max_age.as_micros()).unwrap_or(u64::MAX),
+                commits_max: config.limits.commits_max,
+            },
+            requests_max: config.limits.requests_max,
+            bookmarks_every: config.bookmarks_every,
+        });
+        for crd in &config.crds {
+            cluster.seed(crd.clone()).map_err(|failure| Error::Definition {
+                name: object::meta(crd, "name").to_owned(),
+                why: failure.message,
+            })?;
+        }
+        let address = config.listen;
+        let ip = address.ip().to_string();
+        let mut names = vec!["localhost", "kubernetes", "kubernetes.default.svc", "127.0.0.1", "::1"];
+        if !address.ip().is_unspecified() && !names.contains(&ip.as_str()) {
+            names.push(&ip);
+        }
+        let pair = authority.server(&names)?;
+        let tls = pki::server_config(&pair, Some(authority.ca_pem()))?;
+        let listening = Listening::start(address, tls, cluster.clone(), users.clone(), config.limits)
+            .await
+            .map_err(|source| Error::Listen { address, source })?;
+        Ok(Self { cluster, users, listening, ca_pem: authority.ca_pem().to_owned() })
+    }
+
+    /// `https://127.0.0.1:6443`.
+    pub fn url(&self) -> String {
+        let address = self.address();
+        match address.ip() {
+            ip if ip.is_unspecified() => format!("https://127.0.0.1:{}", address.port()),
+            _ => format!("https://{address}"),
+        }
+    }
+
+    /// Where it listens, with the real port when 0 was asked for.
+    pub fn address(&self) -> SocketAddr {
+        self.listening.address()
+    }
+
+    /// A kubeconfig file (YAML) for one of the configured users, with the authority and the token inside.
+    pub fn kubeconfig(&self, user: &str) -> Option<String> {
+        self.users.kubeconfig(user, &self.url(), &self.ca_pem)
+    }
+
+    /// A cursor over all commits from now on, of every resource.
+    pub fn tail(&self) -> Tail {
+        Tail::new(self.cluster.clone())
+    }
+
+    /// The faults of this server.
+    pub fn faults(&self) -> &Faults {
+        &self.cluster.faults
+    }
+
+    /// What a user did so far. All zeros for a user that was never seen.
+    pub fn traffic(&self, user: &str) -> Traffic {
+        self.cluster.books.find(user).map(|book| book.traffic(self.cluster.now_us())).unwrap_or_default()
+    }
+
+    /// The newest requests of everybody, oldest first; at most [`Limits::requests_max`].
+    pub fn requests(&self) -> Vec<RequestRecord> {
+        self.cluster.books.requests.snapshot()
+    }
+
+    /// The holes in a user's streams that a relist closed since the last call.
+    pub fn gaps(&self, user: &str) -> Vec<Gap> {
+        self.cluster.books.find(user).map(|book| book.take_gaps()).unwrap_or_default()
+    }
+
+    /// What happened on the wire to one version for one user.
+    pub fn delivery(&self, user: &str, resource: &str, revision: u64) -> Delivery {
+        let catalogue = self.cluster.catalogue();
+        match (self.cluster.books.find(user), catalogue.by_full_name(resource)) {
+            (Some(book), Some(resource)) => book.delivery(resource.id, revision),
+            _ => Delivery::NotSent,
+        }
+    }
+
+    /// The stream lines round one version, `around` before and after it, each cut at 300 characters.
+    pub fn wire(&self, user: &str, revision: u64, around: usize) -> Vec<String> {
+        self.cluster.books.find(user).map(|book| book.wire(revision, around)).unwrap_or_default()
+    }
+
+    /// Drops the history up to and including `revision`: resuming a watch from before it answers 410.
+    pub fn compact(&self, revision: u64) {
+        self.cluster.compact(revision);
+    }
+
+    /// The newest revision.
+    pub fn revision(&self) -> u64 {
+        self.cluster.revision()
+    }
+
+    /// How many objects exist.
+    pub fn object_count(&self) -> usize {
+        self.cluster.read(store::Store::object_count)
+    }
+
+    /// Stops: no new connections, open requests get two seconds, watches end cleanly, then everything is closed.
+    pub async fn shutdown(self) {
+        self.listening.shutdown().await;
+    }
+}

@@ -1,0 +1,332 @@
+//! The books: who asked what, and what was put on the wire for whom.
+//!
+//! Owns one book per user: counters, the request ring, how far each watch was delivered, the gaps that a relist
+//! closed, and the newest stream lines. All of it is bounded. It must not decide anything about requests.
+
+mod delivered;
+mod requests;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+
+pub(crate) use delivered::Delivered;
+pub use requests::RequestRecord;
+pub(crate) use requests::{RequestRing, cut};
+
+use super::store::ResourceId;
+use crate::faults::FaultId;
+
+/// Versions whose fate on the wire is remembered, per user: 4 MiB at most.
+const SENT_MAX: usize = 131_072;
+/// Stream lines that are kept for reports, per user. They share the store's bytes.
+const LINES_MAX: usize = 1024;
+const GAPS_MAX: usize = 4096;
+const SCOPES_MAX: usize = 4096;
+const LISTS_MAX: usize = 16;
+const USERS_MAX: usize = 1024;
+/// Longest stream line in a report, in characters.
+const LINE_MAX: usize = 300;
+
+/// What one user did, as counters since the start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Traffic {
+    /// All requests.
+    pub requests: u64,
+    /// List requests, pages counted one by one.
+    pub lists: u64,
+    /// Watches that were accepted.
+    pub watches_opened: u64,
+    /// Watches open now.
+    pub watches_open: u64,
+    /// Requests open now, watches included.
+    pub requests_open: u64,
+    /// How long no request has been open, in microseconds; `None` while one is, or when none was ever sent.
+    pub idle_us: Option<u64>,
+    /// 410s answered as HTTP status.
+    pub gone_http: u64,
+    /// 410s answered as an `ERROR` event.
+    pub gone_stream: u64,
+    /// 410s for a revision that this user had been told to be gone before: it does not listen.
+    pub gone_repeated: u64,
+}
+
+/// A hole in a user's stream that a relist closed: the versions in `(after, through]` were legally never sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gap {
+    /// Full resource name.
+    pub resource: Arc<str>,
+    /// The last revision that was delivered; 0 before the first watch.
+    pub after: u64,
+    /// The revision of the list that closed the hole.
+    pub through: u64,
+}
+
+/// What happened on the wire to one version for one user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delivery {
+    /// Written to a watch.
+    Sent {
+        /// The number of the watch.
+        watch: u64,
+        /// When, in microseconds since the epoch.
+        at_us: u64,
+    },
+    /// A fault kept it back.
+    Withheld {
+        /// Which one.
+        fault: FaultId,
+    },
+    /// Never sent on a watch, or longer ago than the books remember (131,072 versions per user).
+    NotSent,
+}
+
+/// The part of the API that one informer follows.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Scope {
+    pub resource: ResourceId,
+    pub namespace: Option<String>,
+    pub labels: Option<String>,
+    pub fields: Option<String>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Books {
+    users: Mutex<BTreeMap<Arc<str>, Arc<Book>>>,
+    pub requests: RequestRing,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Book {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    traffic: Traffic,
+    idle_since_us: u64,
+    scopes: BTreeMap<Scope, ScopeBook>,
+    gaps: VecDeque<Gap>,
+    sent: VecDeque<Sent>,
+    lines: VecDeque<Line>,
+    last_gone: VecDeque<(ResourceId, u64)>,
+}
+
+#[derive(Debug, Default)]
+struct ScopeBook {
+    /// Revisions of the newest lists.
+    lists: VecDeque<u64>,
+    watch: Option<Arc<Delivered>>,
+    through: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Sent {
+    revision: u64,
+    resource: ResourceId,
+    watch: u64,
+    at_us: u64,
+    withheld: Option<FaultId>,
+}
+
+#[derive(Debug)]
+struct Line {
+    watch: u64,
+    revision: u64,
+    at_us: u64,
+    bytes: Bytes,
+}
+
+impl Books {
+    pub fn new(requests_max: usize) -> Self {
+        Self { users: Mutex::new(BTreeMap::new()), requests: RequestRing::new(requests_max) }
+    }
+
+    /// The book of a user. Past 1024 users a throw-away book is handed out.
+    pub fn of(&self, user: &Arc<str>) -> Arc<Book> {
+        let mut users = self.users.lock();
+        if let Some(book) = users.get(user) {
+            return book.clone();
+        }
+        let book = Arc::new(Book::default());
+        if users.len() < USERS_MAX {
+            users.insert(user.clone(), book.clone());
+        }
+        book
+    }
+
+    pub fn find(&self, user: &str) -> Option<Arc<Book>> {
+        self.users.lock().get(user).cloned()
+    }
+}
+
+impl Book {
+    pub fn traffic(&self, now_us: u64) -> Traffic {
+        let inner = self.inner.lock();
+        let mut traffic = inner.traffic;
+        let idle = traffic.requests_open == 0 && traffic.requests > 0;
+        traffic.idle_us = idle.then(|| now_us.saturating_sub(inner.idle_since_us));
+        traffic
+    }
+
+    pub fn request_began(&self) {
+        let mut inner = self.inner.lock();
+        inner.traffic.requests += 1;
+        inner.traffic.requests_open += 1;
+    }
+
+    pub fn request_ended(&self, now_us: u64) {
+        let mut inner = self.inner.lock();
+        inner.traffic.requests_open = inner.traffic.requests_open.saturating_sub(1);
+        inner.idle_since_us = now_us;
+    }
+
+    /// A list was answered at `revision`.
+    pub fn listed(&self, scope: Scope, revision: u64) {
+        let mut inner = self.inner.lock();
+        inner.traffic.lists += 1;
+        let book = inner.scope(scope);
+        if book.lists.back() == Some(&revision) {
+            return;
+        }
+        if book.lists.len() == LISTS_MAX {
+            book.lists.pop_front();
+        }
+        book.lists.push_back(revision);
+    }
+
+    /// A watch opens at `start`. `initial` says that the stream itself begins with a snapshot of that revision.
+    pub fn watch_opened(
+        &self,
+        scope: &Scope,
+        resource: &Arc<str>,
+        start: u64,
+        initial: bool,
+        flushes: Arc<AtomicU64>,
+        now_us: u64,
+    ) -> Arc<Delivered> {
+        let mut inner = self.inner.lock();
+        inner.traffic.watches_opened += 1;
+        inner.traffic.watches_open += 1;
+        let book = inner.scope(scope.clone());
+        let after = book.watch.take().map_or(0, |watch| watch.through(now_us)).max(book.through);
+        let relisted = initial || book.lists.contains(&start);
+        // A snapshot inside the stream counts only when its end was delivered; until then the old mark stands.
+        book.through = if initial || start < after { after } else { start };
+        let delivered = Arc::new(Delivered::new(book.through, flushes));
+        book.watch = Some(delivered.clone());
+        if relisted && after < start {
+            if inner.gaps.len() == GAPS_MAX {
+                inner.gaps.pop_front();
+            }
+            inner.gaps.push_back(Gap { resource: resource.clone(), after, through: start });
+        }
+        delivered
+    }
+
+    pub fn watch_closed(&self) {
+        let mut inner = self.inner.lock();
+        inner.traffic.watches_open = inner.traffic.watches_open.saturating_sub(1);
+    }
+
+    /// A watch from `requested` was told that it is gone.
+    pub fn gone(&self, resource: ResourceId, requested: u64, http: bool) {
+        let mut inner = self.inner.lock();
+        if http {
+            inner.traffic.gone_http += 1;
+        } else {
+            inner.traffic.gone_stream += 1;
+        }
+        if inner.last_gone.contains(&(resource, requested)) {
+            inner.traffic.gone_repeated += 1;
+            return;
+        }
+        if inner.last_gone.len() == LISTS_MAX {
+            inner.last_gone.pop_front();
+        }
+        inner.last_gone.push_back((resource, requested));
+    }
+
+    /// One write to a watch: the versions in it and their lines.
+    pub fn sent<'a>(
+        &self,
+        watch: u64,
+        resource: ResourceId,
+        at_us: u64,
+        events: impl Iterator<Item = (u64, &'a Bytes)>,
+    ) {
+        let mut inner = self.inner.lock();
+        for (revision, bytes) in events {
+            inner.note(Sent { revision, resource, watch, at_us, withheld: None });
+            if inner.lines.len() == LINES_MAX {
+                inner.lines.pop_front();
+            }
+            inner.lines.push_back(Line { watch, revision, at_us, bytes: bytes.clone() });
+        }
+    }
+
+    pub fn withheld(&self, watch: u64, resource: ResourceId, revision: u64, at_us: u64, fault: FaultId) {
+        self.inner.lock().note(Sent { revision, resource, watch, at_us, withheld: Some(fault) });
+    }
+
+    pub fn take_gaps(&self) -> Vec<Gap> {
+        self.inner.lock().gaps.drain(..).collect()
+    }
+
+    /// The last thing that happened to a version; being sent beats being withheld.
+    pub fn delivery(&self, resource: ResourceId, revision: u64) -> Delivery {
+        let inner = self.inner.lock();
+        let mut found = Delivery::NotSent;
+        for sent in inner.sent.iter().rev().filter(|sent| sent.revision == revision && sent.resource == resource) {
+            match sent.withheld {
+                None => return Delivery::Sent { watch: sent.watch, at_us: sent.at_us },
+                Some(fault) if found == Delivery::NotSent => found = Delivery::Withheld { fault },
+                Some(_) => {}
+            }
+        }
+        found
+    }
+
+    /// The stream lines round a version, `around` before and after, of the watch that came nearest to it.
+    pub fn wire(&self, revision: u64, around: usize) -> Vec<String> {
+        let inner = self.inner.lock();
+        let Some(nearest) = inner.lines.iter().min_by_key(|line| line.revision.abs_diff(revision)) else {
+            return Vec::new();
+        };
+        let lines: Vec<&Line> = inner.lines.iter().filter(|line| line.watch == nearest.watch).collect();
+        let middle = lines.partition_point(|line| line.revision < revision);
+        let from = middle.saturating_sub(around);
+        let to = (middle + around + 1).min(lines.len());
+        lines[from..to].iter().map(|line| line.show()).collect()
+    }
+}
+
+impl Inner {
+    fn scope(&mut self, scope: Scope) -> &mut ScopeBook {
+        if self.scopes.len() >= SCOPES_MAX && !self.scopes.contains_key(&scope) {
+            self.scopes.pop_first();
+        }
+        self.scopes.entry(scope).or_default()
+    }
+
+    fn note(&mut self, sent: Sent) {
+        if self.sent.len() == SENT_MAX {
+            self.sent.pop_front();
+        }
+        self.sent.push_back(sent);
+    }
+}
+
+impl Line {
+    fn show(&self) -> String {
+        let text = String::from_utf8_lossy(&self.bytes[..self.bytes.len().min(LINE_MAX * 4)]);
+        let cut: String = text.trim_end().chars().take(LINE_MAX).collect();
+        format!("{} us watch {}: {cut}", self.at_us, self.watch)
+    }
+}
+
+#[cfg(test)]
+mod tests;

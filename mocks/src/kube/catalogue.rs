@@ -1,0 +1,170 @@
+//! Which resources exist: the built-in ones and those that custom resource definitions add.
+//!
+//! Owns names, scopes, versions, subresources and selectable fields. It must not hold objects. A catalogue is
+//! immutable; a definition that comes or goes makes a new one, so that a request sees one state from start to end.
+
+mod builtin;
+mod custom;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use super::store::ResourceId;
+
+pub(crate) use custom::definition;
+
+/// One resource, whatever the number of its versions.
+#[derive(Debug, Clone)]
+pub(crate) struct Resource {
+    pub id: ResourceId,
+    pub group: Arc<str>,
+    /// Most preferred first.
+    pub versions: Vec<Served>,
+    pub plural: Arc<str>,
+    pub singular: Arc<str>,
+    pub kind: Arc<str>,
+    pub list_kind: Arc<str>,
+    pub short_names: Vec<Arc<str>>,
+    pub categories: Vec<Arc<str>>,
+    pub namespaced: bool,
+    pub custom: bool,
+    /// `packages.longhaul.dev`, `pods`.
+    pub full_name: Arc<str>,
+    pub fields: Vec<Field>,
+    /// Reviews are answered, never stored.
+    pub virtual_only: bool,
+    /// The version that objects are stored in.
+    pub storage: Arc<str>,
+}
+
+/// One version of a resource.
+#[derive(Debug, Clone)]
+pub(crate) struct Served {
+    pub name: Arc<str>,
+    /// `longhaul.dev/v1`, `v1`.
+    pub api_version: Arc<str>,
+    pub served: bool,
+    pub status: bool,
+    pub scale: Option<Scale>,
+    pub columns: Vec<Column>,
+    pub schema: Option<Arc<serde_json::Value>>,
+}
+
+/// Where the scale subresource finds its numbers, as JSON pointers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Scale {
+    pub spec_replicas: String,
+    pub status_replicas: String,
+    pub selector: Option<String>,
+}
+
+/// A column of `kubectl get`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Column {
+    pub name: String,
+    pub kind: String,
+    pub format: String,
+    pub description: String,
+    pub priority: i64,
+    /// A simple JSON path: `.spec.image`, `.status.conditions[?(@.type=="Ready")].status`.
+    pub path: String,
+}
+
+/// A field that a field selector may name, besides `metadata.name` and `metadata.namespace`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Field {
+    pub label: Arc<str>,
+    pub pointer: String,
+}
+
+/// All resources, by name.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Catalogue {
+    resources: Vec<Option<Arc<Resource>>>,
+    by_path: HashMap<(Arc<str>, Arc<str>, Arc<str>), ResourceId>,
+    /// Numbers are never given to another resource, also when the definition is gone.
+    numbers: BTreeMap<Arc<str>, ResourceId>,
+}
+
+impl Resource {
+    pub fn version(&self, name: &str) -> Option<&Served> {
+        self.versions.iter().find(|version| &*version.name == name)
+    }
+
+    pub fn storage_version(&self) -> &Served {
+        self.version(&self.storage).unwrap_or(&self.versions[0])
+    }
+
+    /// Whether objects of this resource define resources.
+    pub fn is_definition(&self) -> bool {
+        &*self.full_name == "customresourcedefinitions.apiextensions.k8s.io"
+    }
+
+    /// What errors are about: the plural name.
+    pub fn about<'a>(&'a self, name: &'a str) -> super::status::About<'a> {
+        super::status::About { group: &self.group, kind: &self.plural, name }
+    }
+
+    /// What `Invalid` errors are about: the kind.
+    pub fn about_kind<'a>(&'a self, name: &'a str) -> super::status::About<'a> {
+        super::status::About { group: &self.group, kind: &self.kind, name }
+    }
+}
+
+impl Catalogue {
+    /// The built-in resources.
+    pub fn builtin() -> Self {
+        let mut catalogue = Self::default();
+        for resource in builtin::all() {
+            catalogue.insert(resource);
+        }
+        catalogue
+    }
+
+    /// Adds a resource, or replaces the one of the same name under its old number.
+    pub fn insert(&mut self, mut resource: Resource) {
+        self.forget(&resource.full_name.clone());
+        let next = u32::try_from(self.resources.len()).expect("fewer than four billion resources");
+        let id = *self.numbers.entry(resource.full_name.clone()).or_insert(ResourceId(next));
+        resource.id = id;
+        if id.0 == next {
+            self.resources.push(None);
+        }
+        for version in resource.versions.iter().filter(|version| version.served) {
+            let path = (resource.group.clone(), version.name.clone(), resource.plural.clone());
+            self.by_path.insert(path, id);
+        }
+        self.resources[id.0 as usize] = Some(Arc::new(resource));
+    }
+
+    /// Removes a resource by its full name.
+    pub fn forget(&mut self, full_name: &str) -> Option<Arc<Resource>> {
+        let id = *self.numbers.get(full_name)?;
+        let resource = self.resources[id.0 as usize].take()?;
+        self.by_path.retain(|_, known| *known != id);
+        Some(resource)
+    }
+
+    pub fn by_id(&self, id: ResourceId) -> Option<&Arc<Resource>> {
+        self.resources.get(id.0 as usize)?.as_ref()
+    }
+
+    pub fn by_path(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
+        let key = (Arc::from(group), Arc::from(version), Arc::from(plural));
+        self.by_id(*self.by_path.get(&key)?)
+    }
+
+    pub fn by_full_name(&self, full_name: &str) -> Option<&Arc<Resource>> {
+        self.by_id(*self.numbers.get(full_name)?)
+    }
+
+    /// The resource of an `apiVersion` and `kind`, as owner references name it.
+    pub fn by_kind(&self, api_version: &str, kind: &str) -> Option<&Arc<Resource>> {
+        let (group, _) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+        self.iter().find(|resource| &*resource.group == group && &*resource.kind == kind)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        self.resources.iter().flatten()
+    }
+}

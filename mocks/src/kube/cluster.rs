@@ -1,0 +1,236 @@
+//! The cluster behind the sockets: the store, the catalogue and everything that requests share.
+//!
+//! Owns the locks. None of them is held across an await, and each method here is one step that is right by itself.
+//! It must not know HTTP.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use parking_lot::{Mutex, RwLock};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use serde_json::{Value, json};
+use tokio::sync::{Notify, watch};
+
+use super::books::Books;
+use super::catalogue::{Catalogue, Resource, definition};
+use super::object::{self, Fresh};
+use super::status::Failure;
+use super::store::{Event, Expect, Limits, Refused, Store, Version};
+use super::wakers::Wakers;
+use crate::faults::{Faults, Host};
+
+/// Kubernetes' alphabet for generated names: no vowels and nothing that looks alike.
+const SUFFIX_ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+/// The namespaces that every cluster has.
+const NAMESPACES: &[&str] = &["default", "kube-node-lease", "kube-public", "kube-system"];
+
+/// Everything that requests share.
+#[derive(Debug)]
+pub(crate) struct Cluster {
+    epoch: Instant,
+    store: RwLock<Store>,
+    catalogue: RwLock<Arc<Catalogue>>,
+    random: Mutex<ChaCha8Rng>,
+    next_watch: AtomicU64,
+    committed: watch::Sender<u64>,
+    pub wakers: Wakers,
+    pub books: Books,
+    pub faults: Arc<Faults>,
+    /// Somebody deleted something that has consequences.
+    pub cleaning: Notify,
+    pub bookmarks_every: Duration,
+}
+
+/// What a cluster is made with.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Setup {
+    pub epoch: Instant,
+    pub seed: u64,
+    pub limits: Limits,
+    pub requests_max: usize,
+    pub bookmarks_every: Duration,
+}
+
+impl Cluster {
+    /// A cluster with the usual namespaces and nothing else.
+    pub fn new(setup: Setup) -> Arc<Self> {
+        let cluster = Arc::new(Self {
+            epoch: setup.epoch,
+            store: RwLock::new(Store::new(setup.limits)),
+            catalogue: RwLock::new(Arc::new(Catalogue::builtin())),
+            random: Mutex::new(ChaCha8Rng::seed_from_u64(setup.seed)),
+            next_watch: AtomicU64::new(1),
+            committed: watch::Sender::new(0),
+            wakers: Wakers::default(),
+            books: Books::new(setup.requests_max),
+            faults: Arc::new(Faults::new(setup.seed ^ 0xFA17)),
+            cleaning: Notify::new(),
+            bookmarks_every: setup.bookmarks_every,
+        });
+        cluster.faults.attach(Box::new(FaultHost(Arc::downgrade(&cluster))));
+        for name in NAMESPACES {
+            let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+            cluster.seed(namespace).expect("the built-in namespaces are valid");
+        }
+        cluster
+    }
+
+    pub fn now_us(&self) -> u64 {
+        u64::try_from(self.epoch.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+
+    pub fn catalogue(&self) -> Arc<Catalogue> {
+        self.catalogue.read().clone()
+    }
+
+    /// Reads the store. The closure must be short: writers wait.
+    pub fn read<T>(&self, look: impl FnOnce(&Store) -> T) -> T {
+        look(&self.store.read())
+    }
+
+    pub fn get(&self, resource: &Resource, namespace: &str, name: &str) -> Option<Arc<Version>> {
+        self.store.read().read(resource.id, namespace, name).cloned()
+    }
+
+    pub fn revision(&self) -> u64 {
+        self.store.read().revision()
+    }
+
+    pub fn compact(&self, revision: u64) {
+        self.store.write().compact(revision);
+    }
+
+    /// Lets a revision pass without a commit, as writes elsewhere in a real cluster do, and compacts up to it: every
+    /// revision handed out so far is too old now.
+    pub fn compact_to_now(&self) {
+        let mut store = self.store.write();
+        store.skip();
+        let now = store.revision();
+        store.compact(now);
+    }
+
+    pub fn expire_history(&self) {
+        let now_us = self.now_us();
+        self.store.write().expire(now_us);
+    }
+
+    /// The revision of the newest commit, to wait for it to change.
+    pub fn committed(&self) -> watch::Receiver<u64> {
+        self.committed.subscribe()
+    }
+
+    pub fn next_watch(&self) -> u64 {
+        self.next_watch.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// A uid and a name suffix, from the seed.
+    pub fn fresh(&self) -> Fresh {
+        let mut random = self.random.lock();
+        let bits: u128 = random.random();
+        // RFC 9562, version 4: four version bits and two variant bits are fixed.
+        let bits = bits & !(0xF << 76) & !(0x3 << 62) | (0x4 << 76) | (0x2 << 62);
+        let hex = format!("{bits:032x}");
+        let uid = format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]);
+        let letter =
+            |random: &mut ChaCha8Rng| char::from(SUFFIX_ALPHABET[random.random_range(0..SUFFIX_ALPHABET.len())]);
+        let suffix = (0..5).map(|_| letter(&mut random)).collect();
+        Fresh { uid, suffix }
+    }
+
+    /// Commits a new object or a new version.
+    pub fn put(&self, resource: &Resource, expect: Expect, mut value: Value) -> Result<Arc<Event>, Refused> {
+        let facts = object::facts(&value, resource);
+        let event = {
+            let mut store = self.store.write();
+            let known = store.read(resource.id, object::meta(&value, "namespace"), object::meta(&value, "name"));
+            let identity =
+                known.map_or_else(|| Arc::new(object::identity(&value, resource)), |known| known.identity.clone());
+            let now_us = self.now_us();
+            store.put(&identity, expect, &mut value, facts, now_us)?
+        };
+        self.announce(&event);
+        if !event.version.facts.owners.is_empty() || event.version.facts.finalizing {
+            self.cleaning.notify_one();
+        }
+        Ok(event)
+    }
+
+    /// Commits a deletion; `value` is the last state.
+    pub fn remove(&self, current: &Version, resource: &Resource, mut value: Value) -> Result<Arc<Event>, Refused> {
+        let facts = object::facts(&value, resource);
+        let event = {
+            let mut store = self.store.write();
+            let now_us = self.now_us();
+            store.remove(&current.identity, current.revision, &mut value, facts, now_us)?
+        };
+        self.announce(&event);
+        self.cleaning.notify_one();
+        Ok(event)
+    }
+
+    fn announce(&self, event: &Event) {
+        self.wakers.mark(event.version.identity.resource);
+        self.committed.send_replace(event.version.revision);
+    }
+
+    /// Makes the resources of a definition known, or refuses it.
+    pub fn define(&self, crd: &Value) -> Result<(), Failure> {
+        let resource = definition(crd).map_err(|causes| {
+            let about = super::status::About {
+                group: "apiextensions.k8s.io",
+                kind: "CustomResourceDefinition",
+                name: object::meta(crd, "name"),
+            };
+            Failure::invalid(about, &causes)
+        })?;
+        let mut catalogue = self.catalogue.write();
+        let mut next = Catalogue::clone(&catalogue);
+        next.insert(resource);
+        *catalogue = Arc::new(next);
+        Ok(())
+    }
+
+    pub fn undefine(&self, full_name: &str) {
+        let mut catalogue = self.catalogue.write();
+        let mut next = Catalogue::clone(&catalogue);
+        next.forget(full_name);
+        *catalogue = Arc::new(next);
+    }
+
+    /// Creates an object without a request: for what exists at the start.
+    pub fn seed(&self, mut value: Value) -> Result<(), Failure> {
+        let text = |value: &Value, key: &str| value[key].as_str().unwrap_or_default().to_owned();
+        let catalogue = self.catalogue();
+        let (api_version, kind) = (text(&value, "apiVersion"), text(&value, "kind"));
+        let unknown = || Failure::bad_request(format!("no kind \"{kind}\" is registered for \"{api_version}\""));
+        let resource = catalogue.by_kind(&api_version, &kind).ok_or_else(unknown)?;
+        let served = resource.storage_version();
+        let namespace = object::meta(&value, "namespace").to_owned();
+        let name = object::prepare_create(&mut value, resource, served, &namespace, &self.fresh(), Timestamp::now())?;
+        super::defaults::apply(&mut value, resource, Timestamp::now());
+        if resource.is_definition() {
+            self.define(&value)?;
+        }
+        self.put(resource, Expect::Absent, value).map_err(|_| Failure::already_exists(resource.about(&name)))?;
+        Ok(())
+    }
+}
+
+/// The faults' view of the cluster. Weak, because the cluster owns the faults.
+#[derive(Debug)]
+struct FaultHost(std::sync::Weak<Cluster>);
+
+impl Host for FaultHost {
+    fn now_us(&self) -> u64 {
+        self.0.upgrade().map_or(0, |cluster| cluster.now_us())
+    }
+
+    fn compact_to_now(&self) {
+        if let Some(cluster) = self.0.upgrade() {
+            cluster.compact_to_now();
+        }
+    }
+}

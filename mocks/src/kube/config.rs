@@ -1,0 +1,117 @@
+//! What an API server is started with.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// Real servers send about one bookmark a minute; tests of minutes need to see them.
+const BOOKMARKS_EVERY: Duration = Duration::from_secs(60);
+/// At 1 KiB an object 100 MiB at the most, and minutes of history at hundreds of writes a second.
+const HISTORY_MAX_EVENTS: usize = 100_000;
+
+/// Everything a server needs to know before it starts.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Where to listen; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// Zero of all times that the server reports.
+    pub epoch: Instant,
+    /// `CustomResourceDefinition` objects that exist from the start.
+    pub crds: Vec<Value>,
+    /// Who may come in with a token. Client certificates of the authority come in as well.
+    pub users: Vec<User>,
+    /// How often a watch that allows bookmarks gets one.
+    pub bookmarks_every: Duration,
+    /// How many events are kept for watches that resume.
+    pub history_max_events: usize,
+    /// Decides uids, generated names and the faults' probabilities.
+    pub seed: u64,
+    /// The bounds of everything that could grow or hang.
+    pub limits: Limits,
+}
+
+/// A user with a bearer token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct User {
+    /// The user name, for example `subject`.
+    pub name: String,
+    /// Its groups, besides `system:authenticated`.
+    pub groups: Vec<String>,
+    /// The bearer token.
+    pub token: String,
+}
+
+/// The bounds of everything that could grow or hang. Every one has a default that fits a soak.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Largest request body; kube-apiserver's own limit is 3 MiB.
+    pub body_max_bytes: usize,
+    /// Longest time for a request body to arrive.
+    pub body_timeout: Duration,
+    /// Longest time for a TLS handshake.
+    pub handshake_timeout: Duration,
+    /// Longest time for request headers, which bounds idle HTTP/1.1 connections too. kube-apiserver keeps those 90 s.
+    pub header_timeout: Duration,
+    /// How long a client may refuse to read before its connection is cut.
+    pub write_timeout: Duration,
+    /// Most connections at a time; further ones wait in the kernel.
+    pub connections_max: usize,
+    /// Most HTTP/2 streams on one connection; kube-apiserver allows 100.
+    pub streams_max: u32,
+    /// How many requests the ring remembers.
+    pub requests_max: usize,
+    /// How many commits a [`super::Tail`] may fall behind.
+    pub commits_max: usize,
+    /// Most bytes of history, besides [`Config::history_max_events`].
+    pub history_max_bytes: usize,
+    /// Oldest event that is kept; etcd is compacted every 5 minutes in a real cluster.
+    pub history_max_age: Duration,
+}
+
+impl Config {
+    /// A server on a free port of 127.0.0.1 with no users, whose times start now.
+    pub fn new() -> Self {
+        Self {
+            listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0),
+            epoch: Instant::now(),
+            crds: Vec::new(),
+            users: Vec::new(),
+            bookmarks_every: BOOKMARKS_EVERY,
+            history_max_events: HISTORY_MAX_EVENTS,
+            seed: 0,
+            limits: Limits::default(),
+        }
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl User {
+    /// A user with the groups that an administrator has.
+    pub fn admin(name: &str, token: &str) -> Self {
+        Self { name: name.to_owned(), groups: vec!["system:masters".to_owned()], token: token.to_owned() }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            body_max_bytes: 3 * 1024 * 1024,
+            body_timeout: Duration::from_secs(30),
+            handshake_timeout: Duration::from_secs(10),
+            header_timeout: Duration::from_secs(120),
+            write_timeout: Duration::from_secs(60),
+            connections_max: 20_000,
+            streams_max: 250,
+            requests_max: 16_384,
+            commits_max: 262_144,
+            history_max_bytes: 256 * 1024 * 1024,
+            history_max_age: Duration::from_secs(300),
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! Discovery: which groups, versions and resources there are.
+//!
+//! Owns the classic documents (`/api`, `/apis/…`) and the aggregated one (`apidiscovery.k8s.io/v2`, KEP-3352).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::catalogue::{Catalogue, Resource, Served};
+use super::handler::Answer;
+
+const VERBS: &[&str] = &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+const AGGREGATED: &[(&str, &str)] = &[
+    ("v2", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"),
+    ("v2beta1", "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"),
+];
+
+/// Groups with their versions, most preferred first, in the order of the alphabet.
+type Groups = BTreeMap<Arc<str>, Vec<Arc<str>>>;
+
+/// Answers a discovery path, `None` for any other.
+pub(super) fn answer(path: &str, accept: &str, catalogue: &Catalogue) -> Option<Answer> {
+    let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+    let value = match parts.as_slice() {
+        ["api" | "apis"] => return Some(root(parts[0] == "api", accept, catalogue)),
+        ["api", "v1"] => resource_list("", "v1", catalogue)?,
+        ["apis", group] => {
+            let (name, versions) = groups(catalogue).into_iter().find(|(name, _)| &**name == *group)?;
+            let mut value = group_value(&name, &versions);
+            value["kind"] = Value::from("APIGroup");
+            value["apiVersion"] = Value::from("v1");
+            value
+        }
+        ["apis", group, version] => resource_list(group, version, catalogue)?,
+        _ => return None,
+    };
+    Some(Answer::value(StatusCode::OK, &value))
+}
+
+fn root(core: bool, accept: &str, catalogue: &Catalogue) -> Answer {
+    if let Some((version, content_type)) = aggregated_form(accept) {
+        let value = aggregated(core, version, catalogue);
+        let mut answer = Answer::json(StatusCode::OK, Bytes::from(value.to_string()));
+        answer.content_type = content_type;
+        return answer;
+    }
+    if core {
+        let address = json!([{"clientCIDR": "0.0.0.0/0", "serverAddress": "localhost"}]);
+        let value = json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": address});
+        return Answer::value(StatusCode::OK, &value);
+    }
+    let groups: Vec<Value> = groups(catalogue)
+        .iter()
+        .filter(|(name, _)| !name.is_empty())
+        .map(|(name, versions)| group_value(name, versions))
+        .collect();
+    Answer::value(StatusCode::OK, &json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}))
+}
+
+fn aggregated_form(accept: &str) -> Option<(&'static str, &'static str)> {
+    accept.split(',').find_map(|media| {
+        let has = |part: &str| media.split(';').any(|given| given.trim() == part);
+        if !has("as=APIGroupDiscoveryList") || !has("g=apidiscovery.k8s.io") {
+            return None;
+        }
+        AGGREGATED.iter().find(|(version, _)| has(&format!("v={version}"))).copied()
+    })
+}
+
+fn groups(catalogue: &Catalogue) -> Groups {
+    let mut groups = Groups::new();
+    for resource in catalogue.iter() {
+        let versions = groups.entry(resource.group.clone()).or_default();
+        for version in resource.versions.iter().filter(|version| version.served) {
+            if !versions.contains(&version.name) {
+                versions.push(version.name.clone());
+            }
+        }
+    }
+    for versions in groups.values_mut() {
+        versions.sort_by_key(|name| std::cmp::Reverse(priority(name)));
+    }
+    groups
+}
+
+/// Kubernetes' order of versions: stable before beta before alpha, higher numbers first.
+fn priority(version: &str) -> (u8, u32, u32) {
+    let Some(rest) = version.strip_prefix('v') else { return (0, 0, 0) };
+    let number = |text: &str| text.parse().unwrap_or(0);
+    if let Some((major, minor)) = rest.split_once("beta") {
+        return (2, number(major), number(minor));
+    }
+    if let Some((major, minor)) = rest.split_once("alpha") {
+        return (1, number(major), number(minor));
+    }
+    (3, number(rest), 0)
+}
+
+fn group_value(name: &str, versions: &[Arc<str>]) -> Value {
+    let version = |version: &Arc<str>| json!({"groupVersion": format!("{name}/{version}"), "version": &**version});
+    let all: Vec<Value> = versions.iter().map(version).collect();
+    let preferred = all.first().cloned().unwrap_or(Value::Null);
+    json!({"name": name, "versions": all, "preferredVersion": preferred})
+}
+
+fn resource_list(group: &str, version: &str, catalogue: &Catalogue) -> Option<Value> {
+    let mut resources = Vec::new();
+    for (resource, served) in of_version(group, version, catalogue) {
+        let verbs: &[&str] = if resource.virtual_only { &["create"] } else { VERBS };
+        let mut entry = json!({
+            "name": &*resource.plural, "singularName": &*resource.singular, "namespaced": resource.namespaced,
+            "kind": &*resource.kind, "verbs": verbs,
+        });
+        if !resource.short_names.is_empty() {
+            entry["shortNames"] = texts(&resource.short_names);
+        }
+        if !resource.categories.is_empty() {
+            entry["categories"] = texts(&resource.categories);
+        }
+        resources.push(entry);
+        for (name, kind, (of_group, of_version), verbs) in subresources(resource, served) {
+            let mut entry = json!({
+                "name": format!("{}/{name}", resource.plural), "singularName": "",
+                "namespaced": resource.namespaced, "kind": kind, "verbs": verbs,
+            });
+            if !of_version.is_empty() {
+                entry["group"] = Value::from(of_group);
+                entry["version"] = Value::from(of_version);
+            }
+            resources.push(entry);
+        }
+    }
+    if resources.is_empty() {
+        return None;
+    }
+    let group_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+    Some(json!({
+        "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": resources,
+    }))
+}
+
+fn aggregated(core: bool, form: &str, catalogue: &Catalogue) -> Value {
+    let mut items = Vec::new();
+    for (group, versions) in groups(catalogue).iter().filter(|(group, _)| group.is_empty() == core) {
+        let versions: Vec<Value> = versions
+            .iter()
+            .map(|version| {
+                let resources: Vec<Value> = of_version(group, version, catalogue)
+                    .map(|(resource, served)| aggregated_resource(resource, served))
+                    .collect();
+                json!({"version": &**version, "freshness": "Current", "resources": resources})
+            })
+            .collect();
+        let mut metadata = json!({"creationTimestamp": null});
+        if !core {
+            metadata["name"] = Value::from(&**group);
+        }
+        items.push(json!({"metadata": metadata, "versions": versions}));
+    }
+    json!({
+        "kind": "APIGroupDiscoveryList", "apiVersion": format!("apidiscovery.k8s.io/{form}"), "metadata": {},
+        "items": items,
+    })
+}
+
+fn aggregated_resource(resource: &Resource, served: &Served) -> Value {
+    let verbs: &[&str] = if resource.virtual_only { &["create"] } else { VERBS };
+    let mut entry = json!({
+        "resource": &*resource.plural,
+        "responseKind": {"group": &*resource.group, "version": &*served.name, "kind": &*resource.kind},
+        "scope": if resource.namespaced { "Namespaced" } else { "Cluster" },
+        "singularResource": &*resource.singular,
+        "verbs": verbs,
+    });
+    if !resource.short_names.is_empty() {
+        entry["shortNames"] = texts(&resource.short_names);
+    }
+    if !resource.categories.is_empty() {
+        entry["categories"] = texts(&resource.categories);
+    }
+    let subresources: Vec<Value> = subresources(resource, served)
+        .into_iter()
+        .map(|(name, kind, (group, version), verbs)| {
+            let (group, version) =
+                if version.is_empty() { (&*resource.group, &*served.name) } else { (group, version) };
+            let response = json!({"group": group, "version": version, "kind": kind});
+            json!({"subresource": name, "responseKind": response, "verbs": verbs})
+        })
+        .collect();
+    if !subresources.is_empty() {
+        entry["subresources"] = Value::from(subresources);
+    }
+    entry
+}
+
+/// `(name, kind, (group, version) of the kind if another, verbs)`.
+type Subresource = (&'static str, String, (&'static str, &'static str), &'static [&'static str]);
+
+fn subresources(resource: &Resource, served: &Served) -> Vec<Subresource> {
+    let mut all: Vec<Subresource> = Vec::new();
+    if served.status {
+        all.push(("status", resource.kind.to_string(), ("", ""), &["get", "patch", "update"]));
+    }
+    if served.scale.is_some() {
+        all.push(("scale", "Scale".to_owned(), ("autoscaling", "v1"), &["get", "patch", "update"]));
+    }
+    match &*resource.full_name {
+        "pods" => {
+            all.push(("binding", "Binding".to_owned(), ("", ""), &["create"]));
+            all.push(("eviction", "Eviction".to_owned(), ("policy", "v1"), &["create"]));
+        }
+        "serviceaccounts" => {
+            all.push(("token", "TokenRequest".to_owned(), ("authentication.k8s.io", "v1"), &["create"]));
+        }
+        "namespaces" => all.push(("finalize", "Namespace".to_owned(), ("", ""), &["update"])),
+        _ => {}
+    }
+    all
+}
+
+fn of_version<'a>(
+    group: &'a str,
+    version: &'a str,
+    catalogue: &'a Catalogue,
+) -> impl Iterator<Item = (&'a Resource, &'a Served)> {
+    catalogue.iter().filter(move |resource| &*resource.group == group).filter_map(move |resource| {
+        let served = resource.version(version).filter(|version| version.served)?;
+        Some((&**resource, served))
+    })
+}
+
+fn texts(list: &[Arc<str>]) -> Value {
+    list.iter().map(|text| Value::from(&**text)).collect()
+}

@@ -1,0 +1,234 @@
+//! One request from its headers to its answer.
+//!
+//! Owns authentication, routing and the books' entry of each request. The verbs live in `verbs`.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use hyper::body::Incoming;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::body::Body;
+use super::books::{Book, RequestRecord, cut};
+use super::catalogue::{Resource, Served};
+use super::cluster::Cluster;
+use super::config::Limits;
+use super::listen::Connection;
+use super::path::{Query, Target};
+use super::status::Failure;
+use super::users::{Users, Who};
+use super::{discovery, openapi, verbs};
+
+/// What all requests share.
+pub(crate) struct App {
+    pub cluster: Arc<Cluster>,
+    pub users: Arc<Users>,
+    pub limits: Limits,
+    /// The server is shutting down: watches end.
+    pub ending: CancellationToken,
+}
+
+/// A request for a resource.
+pub(crate) struct Call {
+    pub app: Arc<App>,
+    pub connection: Arc<Connection>,
+    pub who: Arc<Who>,
+    pub book: Arc<Book>,
+    pub method: Method,
+    pub target: Target,
+    pub query: Query,
+    pub accept: String,
+    pub content_type: String,
+    pub user_agent: Arc<str>,
+    pub resource: Arc<Resource>,
+}
+
+/// An answer; `warnings` become `Warning` headers.
+pub(crate) struct Answer {
+    pub status: StatusCode,
+    pub content_type: &'static str,
+    pub body: Body,
+    pub warnings: Vec<String>,
+    pub retry_after_s: Option<u64>,
+}
+
+/// Keeps the user's count of open requests right, however the request ends.
+pub(crate) struct OpenRequest {
+    book: Arc<Book>,
+    cluster: Arc<Cluster>,
+}
+
+impl Drop for OpenRequest {
+    fn drop(&mut self) {
+        self.book.request_ended(self.cluster.now_us());
+    }
+}
+
+impl Call {
+    /// The version that was asked for.
+    pub fn served(&self) -> &Served {
+        self.resource.version(&self.target.version).unwrap_or_else(|| self.resource.storage_version())
+    }
+
+    /// The namespace of the path; empty for cluster-scoped objects.
+    pub fn namespace(&self) -> &str {
+        self.target.namespace.as_deref().unwrap_or_default()
+    }
+
+    pub fn cluster(&self) -> &Arc<Cluster> {
+        &self.app.cluster
+    }
+}
+
+impl Answer {
+    pub fn json(status: StatusCode, body: Bytes) -> Self {
+        Self { status, content_type: "application/json", body: body.into(), warnings: Vec::new(), retry_after_s: None }
+    }
+
+    pub fn value(status: StatusCode, value: &Value) -> Self {
+        Self::json(status, Bytes::from(value.to_string()))
+    }
+
+    pub fn text(status: StatusCode, text: impl Into<Bytes>) -> Self {
+        Self { content_type: "text/plain; charset=utf-8", ..Self::json(status, text.into()) }
+    }
+}
+
+impl From<Failure> for Answer {
+    fn from(failure: Failure) -> Self {
+        let mut answer = Self::value(failure.code, &failure.to_value());
+        answer.retry_after_s = failure.retry_after_s;
+        answer
+    }
+}
+
+/// Answers one request.
+pub(crate) async fn handle(app: Arc<App>, connection: Arc<Connection>, request: Request<Incoming>) -> Response<Body> {
+    let at_us = app.cluster.now_us();
+    let text = |name: header::HeaderName| -> String {
+        request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
+    };
+    let user_agent: Arc<str> = cut(&text(header::USER_AGENT), 256).into();
+    let who = match app.users.bearer(request.headers()) {
+        Ok(Some(who)) => Ok(who),
+        Ok(None) => Ok(connection.peer.clone().unwrap_or_else(|| Arc::new(Who::anonymous()))),
+        Err(()) => Err(Failure::unauthorized()),
+    };
+    let name = who.as_ref().map_or_else(|_| Arc::from("system:anonymous"), |who| who.name.clone());
+    let book = app.cluster.books.of(&name);
+    book.request_began();
+    let open = OpenRequest { book: book.clone(), cluster: app.cluster.clone() };
+    let mut record = RequestRecord {
+        at_us,
+        method: request.method().as_str().to_owned(),
+        path: cut(request.uri().path(), 512),
+        query: cut(request.uri().query().unwrap_or_default(), 1024),
+        user: name,
+        user_agent: user_agent.clone(),
+        connection: connection.id,
+        http_version: connection.http_version,
+        status: 0,
+    };
+    let answer = match who {
+        Ok(who) => route(&app, connection, who, book, user_agent, request).await,
+        Err(failure) => Err(failure),
+    };
+    let mut answer = answer.unwrap_or_else(Answer::from);
+    if let Body::Watch(watch) = &mut answer.body {
+        watch.hold(open);
+    }
+    record.status = answer.status.as_u16();
+    app.cluster.books.requests.push(record);
+    respond(answer)
+}
+
+fn respond(answer: Answer) -> Response<Body> {
+    let mut response = Response::new(answer.body);
+    *response.status_mut() = answer.status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(answer.content_type));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+    if let Some(seconds) = answer.retry_after_s {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    for warning in answer.warnings {
+        // RFC 9111 removed the header, Kubernetes still speaks it: code, agent, quoted text.
+        let quoted = warning.replace('\\', "\\\\").replace('"', "\\\"");
+        if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{quoted}\"")) {
+            headers.append(header::WARNING, value);
+        }
+    }
+    response
+}
+
+async fn route(
+    app: &Arc<App>,
+    connection: Arc<Connection>,
+    who: Arc<Who>,
+    book: Arc<Book>,
+    user_agent: Arc<str>,
+    request: Request<Incoming>,
+) -> Result<Answer, Failure> {
+    let path = request.uri().path().to_owned();
+    if let Some(answer) = operations(&path) {
+        return Ok(answer);
+    }
+    if &*who.name == "system:anonymous" {
+        return Err(Failure::unauthorized());
+    }
+    let text = |name: header::HeaderName| -> String {
+        request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
+    };
+    let (accept, content_type) = (text(header::ACCEPT), text(header::CONTENT_TYPE));
+    let catalogue = app.cluster.catalogue();
+    if request.method() == Method::GET {
+        let answer = discovery::answer(&path, &accept, &catalogue)
+            .or_else(|| openapi::answer(&path, &accept, &catalogue, app.cluster.revision()));
+        if let Some(answer) = answer {
+            return Ok(answer);
+        }
+    }
+    let target = Target::parse(&path).ok_or_else(Failure::no_such_path)?;
+    let query = Query::parse(request.uri().query().unwrap_or_default())?;
+    let resource =
+        catalogue.by_path(&target.group, &target.version, &target.plural).cloned().ok_or_else(Failure::no_such_path)?;
+    if resource.namespaced != target.namespace.is_some() && (target.name.is_some() || target.namespace.is_some()) {
+        return Err(Failure::no_such_path());
+    }
+    let method = request.method().clone();
+    let call = Call {
+        app: app.clone(),
+        connection,
+        who,
+        book,
+        method,
+        target,
+        query,
+        accept,
+        content_type,
+        user_agent,
+        resource,
+    };
+    verbs::dispatch(call, request.into_body()).await
+}
+
+/// The paths that everybody may read.
+fn operations(path: &str) -> Option<Answer> {
+    let probe = ["/healthz", "/livez", "/readyz"];
+    if probe.iter().any(|root| path == *root || path.strip_prefix(root).is_some_and(|rest| rest.starts_with('/'))) {
+        return Some(Answer::text(StatusCode::OK, "ok"));
+    }
+    if path == "/version" || path == "/version/" {
+        return Some(Answer::value(StatusCode::OK, &version()));
+    }
+    None
+}
+
+fn version() -> Value {
+    json!({
+        "major": "1", "minor": "33", "gitVersion": "v1.33.0+longhaul-mock", "gitCommit": "", "gitTreeState": "clean",
+        "buildDate": "2026-01-01T00:00:00Z", "goVersion": "none", "compiler": "rustc", "platform": "linux/amd64",
+    })
+}

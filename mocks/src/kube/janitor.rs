@@ -1,0 +1,191 @@
+//! What happens by itself: garbage collection, emptying namespaces, and taking definitions away.
+//!
+//! Owns one task. It reads commits like everybody else and writes through the store, so its work shows in the log.
+//! The rules are those of the Kubernetes documentation, "Garbage Collection" and "Finalizers".
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::catalogue::Resource;
+use super::cluster::Cluster;
+use super::handler::App;
+use super::object;
+use super::store::{Change, Expect, Place, RawCommit, Version};
+use super::verbs::{Propagation, delete_place, finish};
+
+/// Commits looked at in one go.
+const BATCH: usize = 1024;
+/// Objects of a namespace deleted in one go.
+const SWEEP: usize = 1024;
+/// Without news: look at namespaces and finalizers again.
+const AGAIN: Duration = Duration::from_millis(500);
+
+/// Runs until it is dropped.
+pub(crate) async fn run(app: Arc<App>) {
+    let cluster = &app.cluster;
+    let mut next = cluster.read(|store| store.commits().next());
+    loop {
+        let _ = tokio::time::timeout(AGAIN, cluster.cleaning.notified()).await;
+        loop {
+            let mut commits = Vec::new();
+            let read = cluster.read(|store| {
+                let commits_ring = store.commits();
+                commits_ring.read(next, BATCH, &mut commits).map_err(|_| commits_ring.oldest())
+            });
+            match read {
+                Ok(()) if commits.is_empty() => break,
+                Ok(()) => next += commits.len() as u64,
+                Err(oldest) => next = oldest,
+            }
+            for commit in &commits {
+                collect(cluster, commit);
+            }
+            tokio::task::yield_now().await;
+        }
+        finish_namespaces(cluster);
+        finish_definitions(cluster);
+    }
+}
+
+/// Follows one commit: dependents of what is gone, and new objects whose owners are gone already.
+fn collect(cluster: &Cluster, commit: &RawCommit) {
+    let catalogue = cluster.catalogue();
+    let Some(resource) = catalogue.by_id(commit.identity.resource) else { return };
+    if commit.change == Change::Deleted {
+        for place in cluster.read(|store| store.dependents(&commit.identity.uid)) {
+            drop_owner(cluster, &place);
+        }
+        return;
+    }
+    let identity = &commit.identity;
+    let Some(version) = cluster.get(resource, &identity.namespace, &identity.name) else { return };
+    if version.facts.finalizing {
+        propagate(cluster, resource, &version);
+    } else if commit.change == Change::Added && !version.facts.owners.is_empty() {
+        drop_owner(cluster, &identity.place());
+    }
+}
+
+/// Deletes an object all of whose owners are gone; takes the owners away that are gone otherwise.
+fn drop_owner(cluster: &Cluster, place: &Place) {
+    let catalogue = cluster.catalogue();
+    let Some(resource) = catalogue.by_id(place.resource) else { return };
+    let Some(version) = cluster.get(resource, &place.namespace, &place.name) else { return };
+    let mut value = version.value();
+    let owners = value["metadata"]["ownerReferences"].as_array().cloned().unwrap_or_default();
+    let (alive, dead): (Vec<Value>, Vec<Value>) =
+        owners.into_iter().partition(|owner| owner_exists(cluster, owner, &place.namespace));
+    if dead.is_empty() {
+        return;
+    }
+    if alive.is_empty() {
+        delete_place(cluster, resource, &place.namespace, &place.name, Propagation::Background);
+        return;
+    }
+    object::metadata(&mut value).insert("ownerReferences".to_owned(), Value::Array(alive));
+    // Losing a race is fine: the winner's commit comes by here as well.
+    let _ = cluster.put(resource, Expect::Revision(version.revision), value);
+}
+
+fn owner_exists(cluster: &Cluster, owner: &Value, namespace: &str) -> bool {
+    let text = |key: &str| owner[key].as_str().unwrap_or_default();
+    let catalogue = cluster.catalogue();
+    // An owner of an unknown kind cannot be judged; the real collector leaves it alone too.
+    let Some(resource) = catalogue.by_kind(text("apiVersion"), text("kind")) else { return true };
+    let namespace = if resource.namespaced { namespace } else { "" };
+    cluster.get(resource, namespace, text("name")).is_some_and(|found| &*found.identity.uid == text("uid"))
+}
+
+/// Foreground and orphan deletion: the dependents first, then the finalizer, then the object.
+fn propagate(cluster: &Cluster, resource: &Resource, version: &Version) {
+    let mut value = version.value();
+    let has = |name: &str| object::finalizers(&value).contains(&name);
+    let (foreground, orphan) = (has("foregroundDeletion"), has("orphan"));
+    if !foreground && !orphan {
+        return;
+    }
+    let dependents = cluster.read(|store| store.dependents(&version.identity.uid));
+    for place in &dependents {
+        let catalogue = cluster.catalogue();
+        let Some(of_dependent) = catalogue.by_id(place.resource) else { continue };
+        if orphan {
+            disown(cluster, of_dependent, place, &version.identity.uid);
+        } else {
+            delete_place(cluster, of_dependent, &place.namespace, &place.name, Propagation::Foreground);
+        }
+    }
+    if !cluster.read(|store| store.dependents(&version.identity.uid)).is_empty() {
+        return;
+    }
+    if let Some(list) = object::metadata(&mut value).get_mut("finalizers").and_then(Value::as_array_mut) {
+        list.retain(|name| !matches!(name.as_str(), Some("foregroundDeletion" | "orphan")));
+    }
+    if finish::is_due(&value, resource) {
+        let _ = cluster.remove(version, resource, value);
+    } else {
+        let _ = cluster.put(resource, Expect::Revision(version.revision), value);
+    }
+}
+
+fn disown(cluster: &Cluster, resource: &Resource, place: &Place, uid: &str) {
+    let Some(version) = cluster.get(resource, &place.namespace, &place.name) else { return };
+    let mut value = version.value();
+    if let Some(owners) = object::metadata(&mut value).get_mut("ownerReferences").and_then(Value::as_array_mut) {
+        owners.retain(|owner| owner["uid"].as_str() != Some(uid));
+    }
+    let _ = cluster.put(resource, Expect::Revision(version.revision), value);
+}
+
+/// Empties the namespaces that are being deleted, and lets them go when they are empty.
+fn finish_namespaces(cluster: &Cluster) {
+    let catalogue = cluster.catalogue();
+    let Some(namespaces) = catalogue.by_full_name("namespaces") else { return };
+    for version in finalizing(cluster, namespaces) {
+        let name = &version.identity.name;
+        let mut left = 0;
+        for resource in catalogue.iter().filter(|resource| resource.namespaced) {
+            for place in cluster.read(|store| store.places(resource.id, Some(name), SWEEP)) {
+                delete_place(cluster, resource, &place.namespace, &place.name, Propagation::Background);
+            }
+            left += cluster.read(|store| store.count(resource.id, Some(name)));
+        }
+        if left > 0 {
+            continue;
+        }
+        let mut value = version.value();
+        if let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut) {
+            if let Some(list) = spec.get_mut("finalizers").and_then(Value::as_array_mut) {
+                list.retain(|finalizer| finalizer.as_str() != Some("kubernetes"));
+            }
+        }
+        if finish::is_due(&value, namespaces) {
+            let _ = cluster.remove(&version, namespaces, value);
+        }
+    }
+}
+
+/// Takes away the resources of definitions that are gone, with their objects.
+fn finish_definitions(cluster: &Cluster) {
+    let catalogue = cluster.catalogue();
+    let Some(definitions) = catalogue.by_full_name("customresourcedefinitions.apiextensions.k8s.io") else { return };
+    for resource in catalogue.iter().filter(|resource| resource.custom) {
+        if cluster.get(definitions, "", &resource.full_name).is_some() {
+            continue;
+        }
+        for place in cluster.read(|store| store.places(resource.id, None, SWEEP)) {
+            delete_place(cluster, resource, &place.namespace, &place.name, Propagation::Background);
+        }
+        if cluster.read(|store| store.count(resource.id, None)) == 0 {
+            cluster.undefine(&resource.full_name);
+        }
+    }
+}
+
+fn finalizing(cluster: &Cluster, resource: &Resource) -> Vec<Arc<Version>> {
+    let page = cluster.read(|store| {
+        store.list(resource.id, None, store.revision(), None, usize::MAX, |version| version.facts.finalizing)
+    });
+    page.map(|page| page.items).unwrap_or_default()
+}

@@ -1,0 +1,264 @@
+//! Sockets: accepting, TLS, HTTP/1.1 and HTTP/2, and taking it all down again.
+//!
+//! Owns every task of the server, through one tracker. Every accept, handshake, header, body and write has a bound.
+//! It must not know the API.
+
+mod socket;
+
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use rustls::ServerConfig;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::cluster::Cluster;
+use super::config::Limits;
+use super::handler::{self, App};
+use super::janitor;
+use super::users::{Users, Who};
+use socket::{Metered, Socket};
+
+/// How long open requests get at the end.
+const DRAIN: Duration = Duration::from_secs(2);
+/// The pause after a failed accept, for example when the process is out of descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// Wake-ups of watches are at least this far apart, so that under load each finds many events at once.
+const WAKE_EVERY: Duration = Duration::from_millis(1);
+const EXPIRE_EVERY: Duration = Duration::from_secs(1);
+
+/// One connection, as requests and streams on it see it.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub id: u64,
+    pub http_version: u8,
+    pub peer: Option<Arc<Who>>,
+    /// Completed flushes to the socket.
+    pub flushes: Arc<AtomicU64>,
+    /// The socket is to be closed with a reset.
+    pub reset: Arc<AtomicBool>,
+}
+
+/// A listening server; dropping it stops everything at once.
+#[derive(Debug)]
+pub(crate) struct Listening {
+    address: SocketAddr,
+    /// No new connections, finish what is open.
+    drain: CancellationToken,
+    /// Now.
+    stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+struct Shared {
+    app: Arc<App>,
+    tls: TlsAcceptor,
+    limits: Limits,
+    drain: CancellationToken,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+    next_connection: AtomicU64,
+}
+
+/// Runs the HTTP/2 streams of a connection as tasks of the server.
+#[derive(Clone)]
+struct Tracked(TaskTracker);
+
+impl<F> hyper::rt::Executor<F> for Tracked
+where
+    F: Future + Send + 'static,
+    F::Output: Send,
+{
+    fn execute(&self, future: F) {
+        self.0.spawn(future);
+    }
+}
+
+impl Listening {
+    pub async fn start(
+        address: SocketAddr,
+        tls: Arc<ServerConfig>,
+        cluster: Arc<Cluster>,
+        users: Arc<Users>,
+        limits: Limits,
+    ) -> io::Result<Self> {
+        let listener = TcpListener::bind(address).await?;
+        let address = listener.local_addr()?;
+        let (drain, stop, tasks) = (CancellationToken::new(), CancellationToken::new(), TaskTracker::new());
+        let app = Arc::new(App { cluster: cluster.clone(), users, limits, ending: drain.clone() });
+        let shared = Arc::new(Shared {
+            app: app.clone(),
+            tls: TlsAcceptor::from(tls),
+            limits,
+            drain: drain.clone(),
+            stop: stop.clone(),
+            tasks: tasks.clone(),
+            next_connection: AtomicU64::new(1),
+        });
+        tasks.spawn(accept(listener, shared));
+        let until = |token: &CancellationToken| token.clone().cancelled_owned();
+        tasks.spawn(bounded(wake(cluster.clone()), until(&stop)));
+        tasks.spawn(bounded(expire(cluster), until(&stop)));
+        tasks.spawn(bounded(janitor::run(app), until(&stop)));
+        Ok(Self { address, drain, stop, tasks })
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub async fn shutdown(self) {
+        self.drain.cancel();
+        self.tasks.close();
+        // The helpers never end by themselves, so the drain time is for connections; they say so by ending early.
+        let connections_done = async {
+            while self.tasks.len() > HELPERS {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let _ = tokio::time::timeout(DRAIN, connections_done).await;
+        self.stop.cancel();
+        let _ = tokio::time::timeout(DRAIN, self.tasks.wait()).await;
+    }
+}
+
+/// The tasks that live as long as the server: wake, expire, janitor.
+const HELPERS: usize = 3;
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.drain.cancel();
+        self.stop.cancel();
+    }
+}
+
+async fn bounded(task: impl Future<Output = ()>, end: impl Future<Output = ()>) {
+    tokio::select! { () = task => {}, () = end => {} }
+}
+
+async fn wake(cluster: Arc<Cluster>) {
+    loop {
+        cluster.wakers.changed().await;
+        cluster.wakers.wake();
+        tokio::time::sleep(WAKE_EVERY).await;
+    }
+}
+
+async fn expire(cluster: Arc<Cluster>) {
+    loop {
+        tokio::time::sleep(EXPIRE_EVERY).await;
+        cluster.expire_history();
+    }
+}
+
+async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+    let room = Arc::new(Semaphore::new(shared.limits.connections_max));
+    loop {
+        let next = async {
+            let permit = room.clone().acquire_owned().await.expect("the semaphore is never closed");
+            (listener.accept().await, permit)
+        };
+        let (accepted, permit) = tokio::select! {
+            next = next => next,
+            () = shared.drain.cancelled() => return,
+        };
+        match accepted {
+            Ok((tcp, _)) => {
+                let connection = connection(shared.clone(), tcp, permit);
+                let stop = shared.stop.clone().cancelled_owned();
+                shared.tasks.spawn(bounded(connection, stop));
+            }
+            Err(error) => {
+                tracing::warn!(%error, "accept failed");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+async fn connection(shared: Arc<Shared>, tcp: TcpStream, _permit: OwnedSemaphorePermit) {
+    // Small events must not wait for more: latency is what is measured here.
+    let _ = tcp.set_nodelay(true);
+    let reset = Arc::new(AtomicBool::new(false));
+    let socket = Socket::new(tcp, reset.clone(), shared.limits.write_timeout);
+    let handshake = shared.tls.accept(socket);
+    let Ok(Ok(tls)) = tokio::time::timeout(shared.limits.handshake_timeout, handshake).await else { return };
+    let session = tls.get_ref().1;
+    let http_version = if session.alpn_protocol() == Some(b"h2") { 2 } else { 1 };
+    let certificate = session.peer_certificates().and_then(<[_]>::first);
+    let connection = Arc::new(Connection {
+        id: shared.next_connection.fetch_add(1, Ordering::Relaxed),
+        http_version,
+        peer: certificate.and_then(Who::from_certificate).map(Arc::new),
+        flushes: Arc::new(AtomicU64::new(0)),
+        reset,
+    });
+    if http_version == 2 {
+        serve_http2(&shared, tls, &connection).await;
+    } else {
+        serve_http1(&shared, tls, &connection).await;
+    }
+}
+
+async fn serve_http1(shared: &Shared, tls: TlsStream<Socket>, connection: &Arc<Connection>) {
+    let io = TokioIo::new(Metered::new(tls, connection.flushes.clone()));
+    let service = service_fn(|request| {
+        let (app, connection) = (shared.app.clone(), connection.clone());
+        async move { Ok::<_, Infallible>(handler::handle(app, connection, request).await) }
+    });
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(shared.limits.header_timeout).half_close(false);
+    let mut serving = std::pin::pin!(builder.serve_connection(io, service));
+    let ended = tokio::select! {
+        ended = serving.as_mut() => ended,
+        () = shared.drain.cancelled() => {
+            serving.as_mut().graceful_shutdown();
+            serving.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(connection = connection.id, %error, "connection ended");
+    }
+}
+
+async fn serve_http2(shared: &Shared, tls: TlsStream<Socket>, connection: &Arc<Connection>) {
+    let io = TokioIo::new(Metered::new(tls, connection.flushes.clone()));
+    let app = shared.app.clone();
+    let of_service = connection.clone();
+    let service = service_fn(move |request| {
+        let (app, connection) = (app.clone(), of_service.clone());
+        async move { Ok::<_, Infallible>(handler::handle(app, connection, request).await) }
+    });
+    let mut builder = http2::Builder::new(Tracked(shared.tasks.clone()));
+    builder
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(shared.limits.streams_max)
+        // Large enough for the biggest object in flight, small enough that a slow reader is noticed.
+        .initial_stream_window_size(1024 * 1024)
+        .initial_connection_window_size(2 * 1024 * 1024)
+        .max_send_buf_size(256 * 1024)
+        .keep_alive_interval(Duration::from_secs(30))
+        .keep_alive_timeout(Duration::from_secs(15));
+    let mut serving = std::pin::pin!(builder.serve_connection(io, service));
+    let ended = tokio::select! {
+        ended = serving.as_mut() => ended,
+        () = shared.drain.cancelled() => {
+            serving.as_mut().graceful_shutdown();
+            serving.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(connection = connection.id, %error, "connection ended");
+    }
+}

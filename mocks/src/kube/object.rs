@@ -1,0 +1,285 @@
+//! The rules of objects: names, metadata that the server owns, generations, what may never change.
+//!
+//! Owns what happens to a body between decoding and the store. It must not do I/O; time and randomness are passed in.
+
+mod immutable;
+mod names;
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use super::catalogue::{Resource, Served};
+use super::status::{Cause, Failure};
+use super::store::{Facts, Identity};
+
+pub(crate) use immutable::check as check_immutable;
+pub(crate) use names::check_name;
+
+/// etcd's default limit of one request, which is the largest object a real cluster takes.
+pub(crate) const OBJECT_MAX_BYTES: usize = 1_572_864;
+/// `ConfigMap` and `Secret` data (Kubernetes documentation, "`ConfigMaps`": 1 MiB).
+const DATA_MAX_BYTES: usize = 1_048_576;
+
+/// What is random in a new object.
+pub(crate) struct Fresh {
+    pub uid: String,
+    pub suffix: String,
+}
+
+/// `metadata` as a map, created when absent.
+pub(crate) fn metadata(value: &mut Value) -> &mut Map<String, Value> {
+    if !value.is_object() {
+        *value = json!({});
+    }
+    let object = value.as_object_mut().expect("made an object above");
+    let metadata = object.entry("metadata").or_insert_with(|| json!({}));
+    if !metadata.is_object() {
+        *metadata = json!({});
+    }
+    metadata.as_object_mut().expect("made an object above")
+}
+
+/// A text field of `metadata`; empty when absent.
+pub(crate) fn meta<'a>(value: &'a Value, key: &str) -> &'a str {
+    value["metadata"][key].as_str().unwrap_or_default()
+}
+
+pub(crate) fn is_deleting(value: &Value) -> bool {
+    !meta(value, "deletionTimestamp").is_empty()
+}
+
+pub(crate) fn finalizers(value: &Value) -> Vec<&str> {
+    value["metadata"]["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+/// Checks `apiVersion` and `kind` of a body against the path, filling them in when absent.
+pub(crate) fn check_type(value: &mut Value, resource: &Resource, served: &Served) -> Result<(), Failure> {
+    let Some(object) = value.as_object_mut() else {
+        return Err(Failure::bad_request("the body of the request is not an object"));
+    };
+    let given = |key: &str| object.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let (api_version, kind) = (given("apiVersion"), given("kind"));
+    if !api_version.is_empty() && api_version != *served.api_version {
+        return Err(Failure::bad_request(format!(
+            "the API version in the data ({api_version}) does not match the expected API version ({})",
+            served.api_version
+        )));
+    }
+    if !kind.is_empty() && kind != *resource.kind {
+        return Err(Failure::bad_request(format!(
+            "{kind} in version \"{}\" cannot be handled as a {}: no kind \"{kind}\" is registered",
+            served.name, resource.kind
+        )));
+    }
+    object.insert("apiVersion".to_owned(), Value::from(&*served.api_version));
+    object.insert("kind".to_owned(), Value::from(&*resource.kind));
+    Ok(())
+}
+
+/// Fills in what the server owns in a new object and answers its name.
+pub(crate) fn prepare_create(
+    value: &mut Value,
+    resource: &Resource,
+    served: &Served,
+    namespace: &str,
+    fresh: &Fresh,
+    now: Timestamp,
+) -> Result<String, Failure> {
+    let meta = metadata(value);
+    let text = |meta: &Map<String, Value>, key: &str| meta.get(key).and_then(Value::as_str).unwrap_or("").to_owned();
+    let mut name = text(meta, "name");
+    let generate_name = text(meta, "generateName");
+    if name.is_empty() && !generate_name.is_empty() {
+        // The real server cuts the prefix so that the whole keeps to 63 characters.
+        let prefix: String = generate_name.chars().take(58).collect();
+        name = format!("{prefix}{}", fresh.suffix);
+        meta.insert("name".to_owned(), Value::from(name.clone()));
+    }
+    if name.is_empty() {
+        let cause = Cause::required("metadata.name", "name or generateName is required");
+        return Err(Failure::invalid(resource.about_kind(""), &[cause]));
+    }
+    if !text(meta, "resourceVersion").is_empty() {
+        return Err(Failure::bad_request("resourceVersion should not be set on objects to be created"));
+    }
+    let body_namespace = text(meta, "namespace");
+    check_namespace(resource, &body_namespace, namespace)?;
+    if resource.namespaced {
+        meta.insert("namespace".to_owned(), Value::from(namespace));
+    } else {
+        meta.remove("namespace");
+    }
+    meta.insert("uid".to_owned(), Value::from(fresh.uid.clone()));
+    meta.insert("creationTimestamp".to_owned(), Value::from(seconds(now)));
+    meta.remove("deletionTimestamp");
+    meta.remove("deletionGracePeriodSeconds");
+    meta.remove("selfLink");
+    if has_generation(resource) {
+        meta.insert("generation".to_owned(), Value::from(1));
+    } else {
+        meta.remove("generation");
+    }
+    if served.status {
+        value.as_object_mut().expect("metadata() made it an object").remove("status");
+    }
+    Ok(name)
+}
+
+/// Carries over what an update may not change, and counts the generation up when more than status changed.
+pub(crate) fn prepare_update(value: &mut Value, old: &Value, resource: &Resource, served: &Served, status_only: bool) {
+    if status_only {
+        let status = value.get("status").cloned();
+        let given = value["metadata"].clone();
+        *value = old.clone();
+        let object = value.as_object_mut().expect("stored objects are objects");
+        match status {
+            Some(status) => object.insert("status".to_owned(), status),
+            None => object.remove("status"),
+        };
+        if !resource.custom {
+            // Built-in types let labels, annotations and finalizers pass with a status update; custom ones do not.
+            for key in ["labels", "annotations", "finalizers"] {
+                carry(metadata(value), &given, key);
+            }
+        }
+    } else if served.status {
+        let object = value.as_object_mut().expect("checked to be an object");
+        match old.get("status") {
+            Some(status) => object.insert("status".to_owned(), status.clone()),
+            None => object.remove("status"),
+        };
+    }
+    let meta = metadata(value);
+    for key in [
+        "uid",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "generateName",
+        "namespace",
+        "generation",
+        "name",
+        "resourceVersion",
+    ] {
+        carry(meta, &old["metadata"], key);
+    }
+    if has_generation(resource) && !status_only && differs_outside(value, old, served.status) {
+        let generation = old["metadata"]["generation"].as_i64().unwrap_or(0);
+        metadata(value).insert("generation".to_owned(), Value::from(generation + 1));
+    }
+}
+
+/// What the selectors, the garbage collector and the deletion need to know of an object.
+pub(crate) fn facts(value: &Value, resource: &Resource) -> Facts {
+    let mut labels: Vec<(Box<str>, Box<str>)> = value["metadata"]["labels"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter_map(|(key, value)| Some((key.as_str().into(), value.as_str()?.into())))
+        .collect();
+    labels.sort();
+    let field = |pointer: &str| -> Box<str> {
+        match value.pointer(pointer) {
+            Some(Value::String(text)) => text.as_str().into(),
+            Some(other @ (Value::Number(_) | Value::Bool(_))) => other.to_string().into(),
+            _ => "".into(),
+        }
+    };
+    let owners = value["metadata"]["ownerReferences"].as_array().into_iter().flatten();
+    Facts {
+        labels: labels.into(),
+        fields: resource.fields.iter().map(|f| field(&f.pointer)).collect(),
+        owners: owners.filter_map(|owner| owner["uid"].as_str()).map(Arc::from).collect(),
+        finalizing: is_deleting(value),
+    }
+}
+
+pub(crate) fn identity(value: &Value, resource: &Resource) -> Identity {
+    let text = |key: &str| -> Arc<str> { meta(value, key).into() };
+    Identity {
+        resource: resource.id,
+        resource_name: resource.full_name.clone(),
+        namespace: text("namespace"),
+        name: text("name"),
+        uid: text("uid"),
+    }
+}
+
+/// Size limits that are about content rather than the request: `bytes` is the serialised size.
+pub(crate) fn check_size(value: &Value, resource: &Resource, bytes: usize) -> Result<(), Failure> {
+    if bytes > OBJECT_MAX_BYTES {
+        return Err(Failure::too_large(format!(
+            "etcdserver: request is too large: {bytes} bytes, the limit is {OBJECT_MAX_BYTES}"
+        )));
+    }
+    if !matches!(&*resource.full_name, "configmaps" | "secrets") {
+        return Ok(());
+    }
+    let size = |key: &str| -> usize {
+        value[key].as_object().map_or(0, |map| map.values().filter_map(Value::as_str).map(str::len).sum())
+    };
+    // Secret data and binaryData are base64 here: three bytes for four characters.
+    let total =
+        if &*resource.kind == "Secret" { size("data") / 4 * 3 } else { size("data") + size("binaryData") / 4 * 3 };
+    if total > DATA_MAX_BYTES {
+        let cause = Cause {
+            reason: "FieldValueTooLong",
+            field: String::new(),
+            message: format!("Too long: may not be more than {DATA_MAX_BYTES} bytes"),
+        };
+        return Err(Failure::invalid(resource.about_kind(meta(value, "name")), &[cause]));
+    }
+    Ok(())
+}
+
+/// The body's namespace must be the path's.
+pub(crate) fn check_namespace(resource: &Resource, body: &str, path: &str) -> Result<(), Failure> {
+    if resource.namespaced && !body.is_empty() && body != path {
+        return Err(Failure::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    Ok(())
+}
+
+/// A time as the API writes it: RFC 3339 in whole seconds.
+pub(crate) fn seconds(now: Timestamp) -> String {
+    now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+fn carry(meta: &mut Map<String, Value>, from: &Value, key: &str) {
+    match from.get(key) {
+        Some(value) => meta.insert(key.to_owned(), value.clone()),
+        None => meta.remove(key),
+    };
+}
+
+/// Plain data carries no generation in the real API.
+fn has_generation(resource: &Resource) -> bool {
+    !matches!(
+        &*resource.kind,
+        "ConfigMap"
+            | "Secret"
+            | "Event"
+            | "Lease"
+            | "Namespace"
+            | "ServiceAccount"
+            | "Endpoints"
+            | "Node"
+            | "ClusterRole"
+            | "ClusterRoleBinding"
+            | "Role"
+            | "RoleBinding"
+            | "PersistentVolumeClaim"
+            | "Service"
+    )
+}
+
+fn differs_outside(new: &Value, old: &Value, status_apart: bool) -> bool {
+    let relevant = |key: &str| key != "metadata" && !(status_apart && key == "status");
+    let (Some(new), Some(old)) = (new.as_object(), old.as_object()) else { return true };
+    let in_new = new.iter().any(|(key, value)| relevant(key) && old.get(key) != Some(value));
+    in_new || old.keys().any(|key| relevant(key) && !new.contains_key(key))
+}

@@ -1,0 +1,78 @@
+//! Fields that an update may not change.
+//!
+//! Owns the list for the built-in types that subjects and people meet; the texts are the real server's.
+
+use serde_json::Value;
+
+use crate::kube::catalogue::Resource;
+use crate::kube::status::Cause;
+
+/// `(full resource name, JSON pointer, field)`.
+const FIELDS: &[(&str, &str, &str)] = &[
+    ("deployments.apps", "/spec/selector", "spec.selector"),
+    ("replicasets.apps", "/spec/selector", "spec.selector"),
+    ("daemonsets.apps", "/spec/selector", "spec.selector"),
+    ("statefulsets.apps", "/spec/selector", "spec.selector"),
+    ("statefulsets.apps", "/spec/serviceName", "spec.serviceName"),
+    ("jobs.batch", "/spec/selector", "spec.selector"),
+    ("jobs.batch", "/spec/template", "spec.template"),
+    ("secrets", "/type", "type"),
+    ("rolebindings.rbac.authorization.k8s.io", "/roleRef", "roleRef"),
+    ("clusterrolebindings.rbac.authorization.k8s.io", "/roleRef", "roleRef"),
+    ("storageclasses.storage.k8s.io", "/provisioner", "provisioner"),
+    ("priorityclasses.scheduling.k8s.io", "/value", "value"),
+    ("customresourcedefinitions.apiextensions.k8s.io", "/spec/scope", "spec.scope"),
+];
+
+/// Answers what `new` changes against `old` that may not be changed.
+pub(crate) fn check(new: &Value, old: &Value, resource: &Resource) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let rows = FIELDS.iter().filter(|(name, _, _)| **name == *resource.full_name);
+    for (_, pointer, field) in rows {
+        let (before, after) = (old.pointer(pointer), new.pointer(pointer));
+        if before.is_some() && before != after {
+            let shown = after.map_or_else(|| "null".to_owned(), Value::to_string);
+            causes.push(Cause::invalid(field, &shown, "field is immutable"));
+        }
+    }
+    if old["immutable"] == Value::Bool(true) && matches!(&*resource.full_name, "configmaps" | "secrets") {
+        let why = "field is immutable when `immutable` is set";
+        for key in ["data", "binaryData", "immutable"] {
+            if old.get(key) != new.get(key) {
+                causes.push(Cause::forbidden(key, why));
+            }
+        }
+    }
+    if &*resource.full_name == "pods" && pod_spec_differs(new, old) {
+        let why = "pod updates may not change fields other than `spec.containers[*].image`,\
+                   `spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to \
+                   existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was \
+                   previously negative)";
+        causes.push(Cause::forbidden("spec", why));
+    }
+    causes
+}
+
+fn pod_spec_differs(new: &Value, old: &Value) -> bool {
+    let frozen = |pod: &Value| {
+        let mut spec = pod["spec"].clone();
+        if let Some(fields) = spec.as_object_mut() {
+            for key in ["activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "schedulingGates"] {
+                fields.remove(key);
+            }
+            // Binding is a write to nodeName in this server.
+            if old.pointer("/spec/nodeName").is_none() {
+                fields.remove("nodeName");
+            }
+            for list in ["containers", "initContainers"] {
+                for container in fields.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
+                    if let Some(container) = container.as_object_mut() {
+                        container.remove("image");
+                    }
+                }
+            }
+        }
+        spec
+    };
+    frozen(new) != frozen(old)
+}

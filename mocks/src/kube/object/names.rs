@@ -1,0 +1,83 @@
+//! Which names and labels are allowed (Kubernetes documentation, "Object Names and IDs").
+//!
+//! Owns the checks and their texts.
+
+use serde_json::Value;
+
+use crate::kube::catalogue::Resource;
+use crate::kube::object::meta;
+use crate::kube::status::Cause;
+
+const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or \
+                         '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used \
+                         for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must \
+                     start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for \
+                     validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+
+/// Checks the name, labels and annotations of an object; answers what is wrong.
+pub(crate) fn check_name(value: &Value, resource: &Resource) -> Vec<Cause> {
+    let name = meta(value, "name");
+    let quoted = format!("\"{name}\"");
+    let mut causes = Vec::new();
+    let too_long = if matches!(&*resource.kind, "Namespace" | "Service") { 63 } else { 253 };
+    if name.len() > too_long {
+        let why = format!("must be no more than {too_long} characters");
+        causes.push(Cause::invalid("metadata.name", &quoted, &why));
+    } else if &*resource.group == "rbac.authorization.k8s.io" {
+        if matches!(name, "." | "..") || name.contains(['/', '%']) {
+            causes.push(Cause::invalid("metadata.name", &quoted, "may not be '.' or '..' or contain '/' or '%'"));
+        }
+    } else if matches!(&*resource.kind, "Namespace" | "Service") {
+        if !is_dns_label(name) {
+            causes.push(Cause::invalid("metadata.name", &quoted, LABEL));
+        }
+    } else if !name.split('.').all(is_dns_label) {
+        causes.push(Cause::invalid("metadata.name", &quoted, SUBDOMAIN));
+    }
+    for map in ["labels", "annotations"] {
+        for (key, text) in value["metadata"][map].as_object().into_iter().flatten() {
+            let field = format!("metadata.{map}");
+            if !check_label_key(key) {
+                let why = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and \
+                           end with an alphanumeric character";
+                causes.push(Cause::invalid(&field, &format!("\"{key}\""), why));
+            }
+            match text.as_str() {
+                None => causes.push(Cause::invalid(&field, &text.to_string(), "must be a string")),
+                Some(text) if map == "labels" && !is_label_value(text) => {
+                    let why = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' \
+                               or '.', and must start and end with an alphanumeric character";
+                    causes.push(Cause::invalid(&field, &format!("\"{text}\""), why));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+    causes
+}
+
+/// Whether `key` is a qualified name.
+fn check_label_key(key: &str) -> bool {
+    let (prefix, name) = key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
+    let prefix_fits =
+        prefix.is_none_or(|prefix| prefix.len() <= 253 && prefix.to_lowercase().split('.').all(is_dns_label));
+    prefix_fits && !name.is_empty() && is_label_value(name)
+}
+
+fn is_label_value(text: &str) -> bool {
+    let edge = |byte: Option<&u8>| byte.is_none_or(u8::is_ascii_alphanumeric);
+    let bytes = text.as_bytes();
+    bytes.len() <= 63
+        && edge(bytes.first())
+        && edge(bytes.last())
+        && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
+}
+
+fn is_dns_label(text: &str) -> bool {
+    let plain = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let bytes = text.as_bytes();
+    bytes.first().is_some_and(plain)
+        && bytes.last().is_some_and(plain)
+        && bytes.iter().all(|byte| plain(byte) || *byte == b'-')
+}

@@ -1,0 +1,132 @@
+//! OpenAPI documents, as far as `kubectl` needs them.
+//!
+//! Owns `/openapi/v3` and `/openapi/v2`. They name every path with its kind and query parameters, which is what
+//! `kubectl` looks up before it writes, and leave the schemas of built-in types open; custom resources bring theirs.
+
+use http::StatusCode;
+use serde_json::{Map, Value, json};
+
+use super::catalogue::{Catalogue, Resource, Served};
+use super::handler::Answer;
+
+/// Answers an OpenAPI path, `None` for any other.
+pub(super) fn answer(path: &str, accept: &str, catalogue: &Catalogue, revision: u64) -> Option<Answer> {
+    let rest = path.strip_prefix("/openapi/")?;
+    match rest.trim_end_matches('/') {
+        "v2" => Some(v2(accept, catalogue)),
+        "v3" => {
+            let mut paths = Map::new();
+            for (root, _, _) in roots(catalogue) {
+                let url = format!("/openapi/v3/{root}?hash={revision}");
+                paths.insert(root, json!({"serverRelativeURL": url}));
+            }
+            Some(Answer::value(StatusCode::OK, &json!({"paths": paths})))
+        }
+        other => {
+            let wanted = other.strip_prefix("v3/")?;
+            let (_, group, version) = roots(catalogue).into_iter().find(|(root, _, _)| root == wanted)?;
+            Some(Answer::value(StatusCode::OK, &v3(&group, &version, catalogue)))
+        }
+    }
+}
+
+/// `(api/v1, group, version)` of every served version.
+fn roots(catalogue: &Catalogue) -> Vec<(String, String, String)> {
+    let mut roots = Vec::new();
+    for resource in catalogue.iter() {
+        for version in resource.versions.iter().filter(|version| version.served) {
+            let entry = (root(resource, version), resource.group.to_string(), version.name.to_string());
+            if !roots.contains(&entry) {
+                roots.push(entry);
+            }
+        }
+    }
+    roots.sort();
+    roots
+}
+
+fn root(resource: &Resource, version: &Served) -> String {
+    let prefix = if resource.group.is_empty() { "api" } else { "apis" };
+    format!("{prefix}/{}", version.api_version)
+}
+
+fn v3(group: &str, version: &str, catalogue: &Catalogue) -> Value {
+    let (mut paths, mut schemas) = (Map::new(), Map::new());
+    for resource in catalogue.iter().filter(|resource| &*resource.group == group) {
+        let Some(served) = resource.version(version) else { continue };
+        let kind = gvk(resource, served);
+        let operation = |verb: &str| {
+            let parameters: Vec<Value> = ["dryRun", "fieldManager", "fieldValidation", "force"]
+                .iter()
+                .map(|name| json!({"name": name, "in": "query", "schema": {"type": "string", "uniqueItems": true}}))
+                .collect();
+            json!({
+                "operationId": format!("{verb}{}", resource.kind), "parameters": parameters, "responses": {},
+                "x-kubernetes-action": verb, "x-kubernetes-group-version-kind": kind,
+            })
+        };
+        let place = if resource.namespaced { "/namespaces/{namespace}" } else { "" };
+        let base = format!("/{}{place}/{}", root(resource, served), resource.plural);
+        paths.insert(base.clone(), json!({"get": operation("list"), "post": operation("post")}));
+        let one = json!({
+            "get": operation("get"), "put": operation("put"), "patch": operation("patch"),
+            "delete": operation("delete"),
+        });
+        paths.insert(format!("{base}/{{name}}"), one);
+        schemas.insert(schema_name(resource, served), schema(resource, served));
+    }
+    json!({
+        "openapi": "3.0.0", "info": {"title": "Kubernetes", "version": "v1.33.0"}, "paths": paths,
+        "components": {"schemas": schemas},
+    })
+}
+
+fn v2(accept: &str, catalogue: &Catalogue) -> Answer {
+    // Old clients ask for protobuf only and do without when they are told that there is none.
+    if accept.contains("protobuf") && !accept.contains("json") && !accept.contains("*/*") {
+        return super::status::Failure::not_acceptable("application/json").into();
+    }
+    let mut definitions = Map::new();
+    for resource in catalogue.iter() {
+        for served in resource.versions.iter().filter(|version| version.served) {
+            definitions.insert(schema_name(resource, served), schema(resource, served));
+        }
+    }
+    let document = json!({
+        "swagger": "2.0", "info": {"title": "Kubernetes", "version": "v1.33.0"}, "paths": {},
+        "definitions": definitions,
+    });
+    Answer::value(StatusCode::OK, &document)
+}
+
+fn schema(resource: &Resource, served: &Served) -> Value {
+    let mut schema = match &served.schema {
+        Some(schema) => (**schema).clone(),
+        None => json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}),
+    };
+    if !schema.is_object() {
+        schema = json!({"type": "object"});
+    }
+    let object = schema.as_object_mut().expect("made an object above");
+    object.insert("x-kubernetes-group-version-kind".to_owned(), json!([gvk(resource, served)]));
+    let properties = object.entry("properties").or_insert_with(|| json!({}));
+    if let Some(properties) = properties.as_object_mut() {
+        properties.insert("apiVersion".to_owned(), json!({"type": "string"}));
+        properties.insert("kind".to_owned(), json!({"type": "string"}));
+        let metadata = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+        properties.insert("metadata".to_owned(), metadata);
+    }
+    schema
+}
+
+fn gvk(resource: &Resource, served: &Served) -> Value {
+    json!({"group": &*resource.group, "version": &*served.name, "kind": &*resource.kind})
+}
+
+/// `dev.longhaul.v1.Package`: the group backwards, as the real documents name custom resources.
+fn schema_name(resource: &Resource, served: &Served) -> String {
+    let group = if resource.group.is_empty() { "core.api.k8s.io" } else { &*resource.group };
+    let mut parts: Vec<&str> = group.split('.').collect();
+    parts.reverse();
+    format!("{}.{}.{}", parts.join("."), served.name, resource.kind)
+}

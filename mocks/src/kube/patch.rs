@@ -1,0 +1,93 @@
+//! The patch formats.
+//!
+//! Owns decoding a patch and applying it to a JSON value: JSON merge patch (RFC 7386), JSON patch (RFC 6902),
+//! strategic merge and server-side apply. It must not know the store. Nothing here panics on outside data.
+
+mod json_patch;
+mod merge;
+mod owners;
+mod schema;
+mod server_side;
+mod strategic;
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use super::catalogue::Resource;
+use super::status::{Cause, Failure};
+
+pub(crate) use server_side::{Manager, apply as server_side};
+
+const ACCEPTED: &str = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
+const ACCEPTED_BUILTIN: &str = "application/json-patch+json, application/merge-patch+json, \
+                                application/strategic-merge-patch+json, application/apply-patch+yaml";
+/// kube-apiserver's limit on the operations of one JSON patch.
+const OPERATIONS_MAX: usize = 10_000;
+
+/// A decoded patch.
+#[derive(Debug, Clone)]
+pub(crate) enum Patch {
+    Json(json_patch::Operations),
+    Merge(Value),
+    Strategic(Value),
+    /// Server-side apply: not a change but an intent.
+    Apply(Value),
+}
+
+impl Patch {
+    /// Decodes a body by its content type. Strategic merge exists for built-in types only.
+    pub fn decode(content_type: &str, bytes: &Bytes, strategic: bool) -> Result<Self, Failure> {
+        let wrong = |error: serde_json::Error| Failure::bad_request(format!("error decoding patch: {error}"));
+        let media = content_type.split(';').next().unwrap_or_default().trim();
+        match media {
+            "application/json-patch+json" => {
+                let operations: json_patch::Operations = serde_json::from_slice(bytes).map_err(wrong)?;
+                if operations.len() > OPERATIONS_MAX {
+                    let message = format!(
+                        "The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {}",
+                        operations.len()
+                    );
+                    return Err(Failure::too_large(message));
+                }
+                Ok(Self::Json(operations))
+            }
+            "application/merge-patch+json" => Ok(Self::Merge(object(serde_json::from_slice(bytes).map_err(wrong)?)?)),
+            "application/strategic-merge-patch+json" if strategic => {
+                Ok(Self::Strategic(object(serde_json::from_slice(bytes).map_err(wrong)?)?))
+            }
+            "application/apply-patch+yaml" => {
+                let text = std::str::from_utf8(bytes).map_err(|error| Failure::bad_request(error.to_string()))?;
+                let value = serde_saphyr::from_str(text)
+                    .map_err(|error| Failure::bad_request(format!("error decoding YAML: {error}")))?;
+                Ok(Self::Apply(object(value)?))
+            }
+            _ => Err(Failure::unsupported_media_type(if strategic { ACCEPTED_BUILTIN } else { ACCEPTED })),
+        }
+    }
+
+    /// Changes `value`.
+    pub fn apply(&self, value: &mut Value, resource: &Resource) -> Result<(), Failure> {
+        match self {
+            Self::Json(operations) => json_patch::apply(value, operations).map_err(|why| {
+                let message = "the server rejected our request due to an error in our request";
+                let cause = Cause { reason: "FieldValueInvalid", field: "patch".to_owned(), message: why };
+                let mut failure = Failure::invalid(resource.about_kind(super::object::meta(value, "name")), &[cause]);
+                failure.message = format!("{message}: {}", failure.message);
+                failure
+            }),
+            Self::Merge(patch) => {
+                merge::apply(value, patch);
+                Ok(())
+            }
+            Self::Strategic(patch) => strategic::apply(value, patch, resource).map_err(Failure::bad_request),
+            Self::Apply(_) => Err(Failure::bad_request("an apply patch needs a field manager")),
+        }
+    }
+}
+
+fn object(value: Value) -> Result<Value, Failure> {
+    if value.is_object() { Ok(value) } else { Err(Failure::bad_request("a patch must be an object")) }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

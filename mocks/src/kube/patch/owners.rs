@@ -1,0 +1,270 @@
+//! Who owns which field: `metadata.managedFields` in its `FieldsV1` form.
+//!
+//! Owns paths into objects and the notation of KEP-555: `f:name`, `k:{"name":"a"}`, `v:"x"`.
+
+use std::fmt;
+
+use serde_json::{Map, Value, json};
+
+use super::server_side::Manager;
+use crate::kube::object;
+
+/// One step into an object.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Step {
+    Field(String),
+    /// The item of a list whose key has this value.
+    Key(String, Value),
+    /// The item of a set.
+    Value(Value),
+}
+
+/// The place of one owned value.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Path(pub Vec<Step>);
+
+/// All entries of one object.
+#[derive(Debug, Default)]
+pub(super) struct Owners {
+    entries: Vec<Entry>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    manager: String,
+    operation: String,
+    subresource: String,
+    api_version: String,
+    time: String,
+    paths: Vec<Path>,
+}
+
+impl Step {
+    pub fn field(&self) -> Option<&str> {
+        if let Self::Field(name) = self { Some(name) } else { None }
+    }
+
+    fn notation(&self) -> String {
+        match self {
+            Self::Field(name) => format!("f:{name}"),
+            Self::Key(key, value) => format!("k:{}", json!({ key: value })),
+            Self::Value(value) => format!("v:{value}"),
+        }
+    }
+
+    fn parse(notation: &str) -> Option<Self> {
+        let (kind, rest) = notation.split_once(':')?;
+        match kind {
+            "f" => Some(Self::Field(rest.to_owned())),
+            "k" => {
+                let keys: Map<String, Value> = serde_json::from_str(rest).ok()?;
+                keys.into_iter().next().map(|(key, value)| Self::Key(key, value))
+            }
+            "v" => serde_json::from_str(rest).ok().map(Self::Value),
+            _ => None,
+        }
+    }
+
+    fn position(&self, list: &[Value]) -> Option<usize> {
+        match self {
+            Self::Field(_) => None,
+            Self::Key(key, wanted) => list.iter().position(|item| item.get(key) == Some(wanted)),
+            Self::Value(wanted) => list.iter().position(|item| item == wanted),
+        }
+    }
+}
+
+impl Path {
+    pub fn find<'a>(&self, value: &'a Value) -> Option<&'a Value> {
+        self.0.iter().try_fold(value, |at, step| match step {
+            Step::Field(name) => at.get(name),
+            _ => at.as_array().and_then(|list| step.position(list).map(|index| &list[index])),
+        })
+    }
+
+    /// Whether this place lies inside `other`, or is it.
+    pub fn is_below(&self, other: &Self) -> bool {
+        self.0.starts_with(&other.0)
+    }
+
+    /// Sets a value, making what is missing on the way.
+    pub fn set(&self, value: &mut Value, new: Value) {
+        let mut at = value;
+        for step in &self.0 {
+            at = match step {
+                Step::Field(name) => {
+                    if !at.is_object() {
+                        *at = json!({});
+                    }
+                    at.as_object_mut().expect("made an object above").entry(name.clone()).or_insert(Value::Null)
+                }
+                Step::Key(..) | Step::Value(_) => {
+                    if !at.is_array() {
+                        *at = json!([]);
+                    }
+                    let list = at.as_array_mut().expect("made a list above");
+                    let index = step.position(list).unwrap_or_else(|| {
+                        list.push(match step {
+                            Step::Key(key, wanted) => json!({ key: wanted }),
+                            Step::Value(wanted) => wanted.clone(),
+                            Step::Field(_) => Value::Null,
+                        });
+                        list.len() - 1
+                    });
+                    &mut list[index]
+                }
+            };
+        }
+        *at = new;
+    }
+
+    /// Removes the value, and what it leaves empty: an item of which only the key is left, an object without fields.
+    pub fn remove(&self, value: &mut Value) {
+        remove(value, &self.0);
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for step in &self.0 {
+            match step {
+                Step::Field(name) => write!(f, ".{name}")?,
+                Step::Key(key, value) => write!(f, "[{key}={value}]")?,
+                Step::Value(value) => write!(f, "[={value}]")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Owners {
+    pub fn read(value: &Value) -> Self {
+        let entries = value["metadata"]["managedFields"].as_array().into_iter().flatten();
+        Self { entries: entries.map(Entry::read).collect() }
+    }
+
+    pub fn write(self, value: &mut Value) {
+        let entries: Vec<Value> =
+            self.entries.iter().filter(|entry| !entry.paths.is_empty()).map(Entry::write).collect();
+        object::metadata(value).insert("managedFields".to_owned(), Value::Array(entries));
+    }
+
+    /// The other managers of a place.
+    pub fn others_of(&self, path: &Path, manager: &str, subresource: &str) -> Vec<String> {
+        let others = self.entries.iter().filter(|entry| !entry.is(manager, subresource));
+        others.filter(|entry| entry.paths.contains(path)).map(|entry| entry.manager.clone()).collect()
+    }
+
+    pub fn take_from_others(&mut self, path: &Path, manager: &str, subresource: &str) {
+        for entry in self.entries.iter_mut().filter(|entry| !entry.is(manager, subresource)) {
+            entry.paths.retain(|owned| owned != path);
+        }
+    }
+
+    pub fn applied_by(&self, manager: &str, subresource: &str) -> Vec<Path> {
+        let own = self.entries.iter().find(|entry| entry.is(manager, subresource));
+        own.map(|entry| entry.paths.clone()).unwrap_or_default()
+    }
+
+    pub fn record(&mut self, by: &Manager<'_>, paths: Vec<Path>) {
+        self.entries.retain(|entry| !entry.is(by.name, by.subresource));
+        self.entries.push(Entry {
+            manager: by.name.to_owned(),
+            operation: "Apply".to_owned(),
+            subresource: by.subresource.to_owned(),
+            api_version: by.api_version.to_owned(),
+            time: object::seconds(by.now),
+            paths,
+        });
+    }
+}
+
+impl Entry {
+    fn is(&self, manager: &str, subresource: &str) -> bool {
+        self.operation == "Apply" && self.manager == manager && self.subresource == subresource
+    }
+
+    fn read(raw: &Value) -> Self {
+        let text = |key: &str| raw[key].as_str().unwrap_or_default().to_owned();
+        let mut paths = Vec::new();
+        collect(&raw["fieldsV1"], &mut Vec::new(), &mut paths);
+        Self {
+            manager: text("manager"),
+            operation: text("operation"),
+            subresource: text("subresource"),
+            api_version: text("apiVersion"),
+            time: text("time"),
+            paths,
+        }
+    }
+
+    fn write(&self) -> Value {
+        let mut fields = Map::new();
+        for path in &self.paths {
+            let mut at = &mut fields;
+            for step in &path.0 {
+                let next = at.entry(step.notation()).or_insert_with(|| json!({}));
+                let Some(map) = next.as_object_mut() else { break };
+                at = map;
+                if let Step::Key(..) = step {
+                    at.entry(".").or_insert_with(|| json!({}));
+                }
+            }
+        }
+        let mut entry = json!({
+            "manager": self.manager, "operation": self.operation, "apiVersion": self.api_version, "time": self.time,
+            "fieldsType": "FieldsV1", "fieldsV1": fields,
+        });
+        if !self.subresource.is_empty() {
+            entry["subresource"] = Value::from(self.subresource.clone());
+        }
+        entry
+    }
+}
+
+fn collect(fields: &Value, path: &mut Vec<Step>, out: &mut Vec<Path>) {
+    let Some(map) = fields.as_object() else { return };
+    let inner: Vec<(&String, &Value)> = map.iter().filter(|(key, _)| *key != ".").collect();
+    if inner.is_empty() && !path.is_empty() {
+        out.push(Path(path.clone()));
+    }
+    for (notation, below) in inner {
+        if let Some(step) = Step::parse(notation) {
+            path.push(step);
+            collect(below, path, out);
+            path.pop();
+        }
+    }
+}
+
+fn remove(value: &mut Value, steps: &[Step]) {
+    let Some((step, rest)) = steps.split_first() else { return };
+    match step {
+        Step::Field(name) => {
+            let Some(object) = value.as_object_mut() else { return };
+            if rest.is_empty() {
+                object.remove(name);
+            } else if let Some(inner) = object.get_mut(name) {
+                remove(inner, rest);
+                if inner.as_object().is_some_and(Map::is_empty) || inner.as_array().is_some_and(Vec::is_empty) {
+                    object.remove(name);
+                }
+            }
+        }
+        Step::Key(key, _) => {
+            let Some(list) = value.as_array_mut() else { return };
+            let Some(index) = step.position(list) else { return };
+            remove(&mut list[index], rest);
+            let only_key = list[index].as_object().is_some_and(|item| item.keys().all(|name| name == key));
+            if rest.is_empty() || only_key {
+                list.remove(index);
+            }
+        }
+        Step::Value(_) => {
+            let Some(list) = value.as_array_mut() else { return };
+            if let Some(index) = step.position(list) {
+                list.remove(index);
+            }
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Server-side apply (Kubernetes documentation, "Server-Side Apply"; KEP-555).
+//!
+//! Owns merging an applied intent into an object: what the intent names is set, what the same manager named before
+//! and names no more is removed unless somebody else owns it too, and what somebody else owns with another value is a
+//! conflict unless forced.
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use super::owners::{Owners, Path, Step};
+use super::schema::{ListRule, list_rule};
+use crate::kube::catalogue::Resource;
+use crate::kube::object;
+use crate::kube::status::Failure;
+
+/// Who applies.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Manager<'a> {
+    pub name: &'a str,
+    pub force: bool,
+    pub api_version: &'a str,
+    pub subresource: &'a str,
+    pub now: Timestamp,
+}
+
+/// Applies `intent` to `value` and writes down who owns what.
+pub(crate) fn apply(value: &mut Value, intent: &Value, by: &Manager<'_>, resource: &Resource) -> Result<(), Failure> {
+    if intent["metadata"].get("managedFields").is_some_and(|fields| !fields.is_null()) {
+        return Err(Failure::bad_request("metadata.managedFields must be nil"));
+    }
+    let mut intent = intent.clone();
+    strip(&mut intent);
+    let mut owners = Owners::read(value);
+    let mut wanted = Vec::new();
+    leaves(&intent, resource, &mut Vec::new(), &mut wanted);
+
+    let mut conflicts = Vec::new();
+    for (path, new) in &wanted {
+        if path.find(value) == Some(new) {
+            continue;
+        }
+        for other in owners.others_of(path, by.name, by.subresource) {
+            conflicts.push((other, path.clone()));
+        }
+    }
+    if !conflicts.is_empty() {
+        if !by.force {
+            return Err(conflict(&conflicts));
+        }
+        for (_, path) in &conflicts {
+            owners.take_from_others(path, by.name, by.subresource);
+        }
+    }
+    let before = owners.applied_by(by.name, by.subresource);
+    let now: Vec<Path> = wanted.iter().map(|(path, _)| path.clone()).collect();
+    for path in before.iter().filter(|path| !now.contains(path)) {
+        if owners.others_of(path, by.name, by.subresource).is_empty() && !now.iter().any(|kept| kept.is_below(path)) {
+            path.remove(value);
+        }
+    }
+    for (path, new) in wanted {
+        path.set(value, new);
+    }
+    for key in ["apiVersion", "kind"] {
+        if let Some(text) = intent.get(key) {
+            value[key] = text.clone();
+        }
+    }
+    owners.record(by, now);
+    owners.write(value);
+    Ok(())
+}
+
+/// The leaves of an intent: scalars, lists that are one value, and empty objects.
+fn leaves(value: &Value, resource: &Resource, path: &mut Vec<Step>, out: &mut Vec<(Path, Value)>) {
+    match value {
+        Value::Object(map) if !map.is_empty() => {
+            for (key, inner) in map {
+                if path.is_empty() && matches!(key.as_str(), "apiVersion" | "kind") {
+                    continue;
+                }
+                path.push(Step::Field(key.clone()));
+                leaves(inner, resource, path, out);
+                path.pop();
+            }
+        }
+        Value::Array(items) => {
+            let names: Vec<&str> = path.iter().filter_map(Step::field).collect();
+            let rule = list_rule(resource, &names);
+            let keyed = |key: &str| items.iter().all(|item| item.get(key).is_some());
+            match rule {
+                ListRule::ByKey(key) if !items.is_empty() && keyed(key) => {
+                    for item in items {
+                        path.push(Step::Key(key.to_owned(), item[key].clone()));
+                        leaves(item, resource, path, out);
+                        path.pop();
+                    }
+                }
+                ListRule::Set if !items.is_empty() => {
+                    for item in items {
+                        path.push(Step::Value(item.clone()));
+                        out.push((Path(path.clone()), item.clone()));
+                        path.pop();
+                    }
+                }
+                _ => out.push((Path(path.clone()), value.clone())),
+            }
+        }
+        other => out.push((Path(path.clone()), other.clone())),
+    }
+}
+
+/// What an intent may carry but does not own.
+fn strip(intent: &mut Value) {
+    let meta: &mut Map<String, Value> = object::metadata(intent);
+    for key in
+        ["name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink"]
+    {
+        meta.remove(key);
+    }
+}
+
+fn conflict(conflicts: &[(String, Path)]) -> Failure {
+    let causes: Vec<Value> = conflicts
+        .iter()
+        .map(|(manager, path)| {
+            let message = format!("conflict with \"{manager}\"");
+            json!({"reason": "FieldManagerConflict", "message": message, "field": path.to_string()})
+        })
+        .collect();
+    let plural = if conflicts.len() == 1 { "conflict" } else { "conflicts" };
+    let fields: Vec<String> =
+        conflicts.iter().map(|(manager, path)| format!("conflict with \"{manager}\": {path}")).collect();
+    let message = format!("Apply failed with {} {plural}: {}", conflicts.len(), fields.join(", "));
+    Failure::new(http::StatusCode::CONFLICT, "Conflict", message).with(json!({"causes": causes}))
+}

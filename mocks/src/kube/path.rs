@@ -1,0 +1,214 @@
+//! What a request's path and query ask for.
+//!
+//! Owns the URL grammar of the Kubernetes API ("Kubernetes API concepts", resource URIs). It must not know which
+//! resources exist. Nothing here panics on outside data.
+
+use percent_encoding::percent_decode_str;
+
+use super::status::Failure;
+
+/// A path below `/api/v1` or `/apis/GROUP/VERSION`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Target {
+    pub group: String,
+    pub version: String,
+    pub namespace: Option<String>,
+    pub plural: String,
+    pub name: Option<String>,
+    pub subresource: Option<String>,
+}
+
+/// The query, decoded. An option that was not given is `None`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "they are the API's own independent switches")]
+pub(crate) struct Query {
+    pub watch: bool,
+    pub allow_watch_bookmarks: bool,
+    pub send_initial_events: Option<bool>,
+    pub resource_version: Option<String>,
+    pub resource_version_match: Option<String>,
+    pub timeout_s: Option<u64>,
+    pub limit: Option<u64>,
+    pub continue_token: Option<String>,
+    pub label_selector: Option<String>,
+    pub field_selector: Option<String>,
+    pub dry_run: bool,
+    pub field_manager: Option<String>,
+    pub force: bool,
+    pub pretty: bool,
+    pub propagation_policy: Option<String>,
+    pub grace_period_s: Option<u64>,
+    pub include_object: Option<String>,
+}
+
+impl Target {
+    /// Parses a path; `None` when it is not the path of a resource.
+    pub fn parse(path: &str) -> Option<Self> {
+        let mut parts = path.trim_matches('/').split('/').map(decode);
+        let root = parts.next()?;
+        let group = match root.as_str() {
+            "api" => String::new(),
+            "apis" => parts.next()?,
+            _ => return None,
+        };
+        let version = parts.next()?;
+        let rest: Vec<String> = parts.collect();
+        let mut target = Self { group, version, ..Self::default() };
+        let words: Vec<&str> = rest.iter().map(String::as_str).collect();
+        match words.as_slice() {
+            // `namespaces` is a resource itself and the prefix of namespaced ones.
+            ["namespaces", name] => target.object("namespaces", name),
+            ["namespaces", name, sub @ ("status" | "finalize")] => {
+                target.object("namespaces", name);
+                target.subresource = Some((*sub).to_owned());
+            }
+            ["namespaces", namespace, plural, more @ ..] => {
+                target.namespace = Some((*namespace).to_owned());
+                target.take(plural, more)?;
+            }
+            [plural, more @ ..] => target.take(plural, more)?,
+            [] => return None,
+        }
+        Some(target)
+    }
+
+    fn object(&mut self, plural: &str, name: &str) {
+        plural.clone_into(&mut self.plural);
+        self.name = Some(name.to_owned());
+    }
+
+    fn take(&mut self, plural: &str, more: &[&str]) -> Option<()> {
+        plural.clone_into(&mut self.plural);
+        match more {
+            [] => {}
+            [name] => self.name = Some((*name).to_owned()),
+            [name, subresource] => {
+                self.name = Some((*name).to_owned());
+                self.subresource = Some((*subresource).to_owned());
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+}
+
+impl Query {
+    /// Parses a query string. Unknown keys are ignored, as the real server does; unusable values are refused.
+    pub fn parse(raw: &str) -> Result<Self, Failure> {
+        let mut query = Self::default();
+        for pair in raw.split('&').filter(|pair| !pair.is_empty()) {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let value = decode(&value.replace('+', " "));
+            query.set(&decode(key), value)?;
+        }
+        Ok(query)
+    }
+
+    fn set(&mut self, key: &str, value: String) -> Result<(), Failure> {
+        match key {
+            "watch" => self.watch = switch(&value),
+            "allowWatchBookmarks" => self.allow_watch_bookmarks = switch(&value),
+            "sendInitialEvents" => self.send_initial_events = Some(switch(&value)),
+            "resourceVersion" => self.resource_version = filled(value),
+            "resourceVersionMatch" => self.resource_version_match = filled(value),
+            "timeoutSeconds" => self.timeout_s = number(key, &value)?.filter(|&s| s > 0),
+            "limit" => self.limit = number(key, &value)?.filter(|&limit| limit > 0),
+            "continue" => self.continue_token = filled(value),
+            "labelSelector" => self.label_selector = filled(value),
+            "fieldSelector" => self.field_selector = filled(value),
+            "dryRun" if value == "All" => self.dry_run = true,
+            "dryRun" if !value.is_empty() => {
+                let message = format!("dryRun: Unsupported value: \"{value}\": supported values: \"All\"");
+                return Err(Failure::bad_request(message));
+            }
+            "fieldManager" => self.field_manager = filled(value),
+            "force" => self.force = switch(&value),
+            "pretty" => self.pretty = switch(&value),
+            "propagationPolicy" => self.propagation_policy = filled(value),
+            "gracePeriodSeconds" => self.grace_period_s = number(key, &value)?,
+            "includeObject" => self.include_object = filled(value),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+fn switch(value: &str) -> bool {
+    // Go's conversion: anything but a spelled-out false is true, also the empty value.
+    !matches!(value, "false" | "0" | "False" | "FALSE" | "f" | "F")
+}
+
+fn filled(value: String) -> Option<String> {
+    Some(value).filter(|value| !value.is_empty())
+}
+
+fn number(key: &str, value: &str) -> Result<Option<u64>, Failure> {
+    if value.is_empty() {
+        return Ok(None);
+    }
+    let wrong = || Failure::bad_request(format!("strconv.ParseInt: parsing \"{value}\" of {key}: invalid syntax"));
+    value.parse().map(Some).map_err(|_| wrong())
+}
+
+fn decode(text: &str) -> String {
+    percent_decode_str(text).decode_utf8_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn target(path: &str) -> (String, String, String, String, String, String) {
+        let t = Target::parse(path).unwrap();
+        let or = |value: Option<String>| value.unwrap_or_default();
+        (t.group, t.version, or(t.namespace), t.plural, or(t.name), or(t.subresource))
+    }
+
+    #[test]
+    fn the_url_grammar_of_the_api() {
+        let cases = [
+            ("/api/v1/pods", ["", "v1", "", "pods", "", ""]),
+            ("/api/v1/namespaces", ["", "v1", "", "namespaces", "", ""]),
+            ("/api/v1/namespaces/a", ["", "v1", "", "namespaces", "a", ""]),
+            ("/api/v1/namespaces/a/finalize", ["", "v1", "", "namespaces", "a", "finalize"]),
+            ("/api/v1/namespaces/a/pods", ["", "v1", "a", "pods", "", ""]),
+            ("/api/v1/namespaces/a/pods/b/status", ["", "v1", "a", "pods", "b", "status"]),
+            ("/apis/apps/v1/deployments", ["apps", "v1", "", "deployments", "", ""]),
+            ("/apis/x.dev/v1/namespaces/a/packages/b%2Fc", ["x.dev", "v1", "a", "packages", "b/c", ""]),
+            (
+                "/apis/rbac.authorization.k8s.io/v1/clusterroles/system:x",
+                ["rbac.authorization.k8s.io", "v1", "", "clusterroles", "system:x", ""],
+            ),
+        ];
+        for (path, [group, version, namespace, plural, name, sub]) in cases {
+            let expected = (group, version, namespace, plural, name, sub);
+            let (g, v, ns, p, n, s) = target(path);
+            assert_eq!((&*g, &*v, &*ns, &*p, &*n, &*s), expected, "{path}");
+        }
+        for not in ["/", "/api", "/api/v1", "/apis/apps", "/healthz", "/api/v1/namespaces/a/pods/b/c/d"] {
+            assert_eq!(Target::parse(not), None, "{not}");
+        }
+    }
+
+    #[test]
+    fn a_query_is_decoded_and_checked() {
+        let query =
+            Query::parse("watch&labelSelector=a%3Db%2Cc&limit=5&continue=&timeoutSeconds=0&dryRun=All").unwrap();
+        assert!(query.watch && query.dry_run);
+        assert_eq!(query.label_selector.as_deref(), Some("a=b,c"));
+        assert_eq!((query.limit, query.continue_token, query.timeout_s), (Some(5), None, None));
+        assert!(Query::parse("limit=many").is_err());
+        assert!(Query::parse("dryRun=Some").is_err());
+    }
+
+    proptest! {
+        /// Whatever comes in, parsing ends with a value or an error.
+        #[test]
+        fn parsing_never_panics(path in "\\PC{0,80}", query in "\\PC{0,80}") {
+            let _ = Target::parse(&path);
+            let _ = Query::parse(&query);
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! How objects and lists are shown: as they are, as a table, or as metadata only.
+//!
+//! Owns content negotiation (Kubernetes API concepts, "Alternate representations of resources"). The plain form is
+//! the bytes of the store; everything else parses.
+
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use serde_json::{Value, json};
+
+use super::catalogue::Resource;
+use super::handler::Call;
+use super::status::Failure;
+use super::store::Version;
+use super::table;
+
+/// What goes into `metadata` of a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ListMeta {
+    pub revision: u64,
+    pub continue_token: Option<String>,
+    pub remaining: Option<usize>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    Object,
+    Table,
+    Metadata,
+}
+
+/// Shows objects in the form that a request accepts.
+#[derive(Debug, Clone)]
+pub(crate) struct Renderer {
+    shape: Shape,
+    resource: Arc<Resource>,
+    api_version: Arc<str>,
+    /// The version that was asked for is not the one that is stored.
+    converts: bool,
+    /// `includeObject` of tables.
+    include: Include,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Include {
+    None,
+    Metadata,
+    Object,
+}
+
+impl Renderer {
+    /// Takes the first form of `Accept` that can be made.
+    pub fn negotiate(call: &Call) -> Result<Self, Failure> {
+        let shape = shape(&call.accept)?;
+        let include = match call.query.include_object.as_deref() {
+            Some("None") => Include::None,
+            Some("Object") => Include::Object,
+            _ => Include::Metadata,
+        };
+        Ok(Self { shape, include, ..Self::plain(call) })
+    }
+
+    /// Objects as they are.
+    pub fn plain(call: &Call) -> Self {
+        Self {
+            shape: Shape::Object,
+            resource: call.resource.clone(),
+            api_version: call.served().api_version.clone(),
+            converts: call.served().name != call.resource.storage,
+            include: Include::Metadata,
+        }
+    }
+
+    /// Whether an object is shown as the very bytes of the store.
+    pub fn is_plain(&self) -> bool {
+        self.shape == Shape::Object && !self.converts
+    }
+
+    /// `apiVersion` and `kind` of what one item of a watch is.
+    pub fn type_of_one(&self) -> (&str, &str) {
+        match self.shape {
+            Shape::Object => (&self.api_version, &self.resource.kind),
+            Shape::Table => ("meta.k8s.io/v1", "Table"),
+            Shape::Metadata => ("meta.k8s.io/v1", "PartialObjectMetadata"),
+        }
+    }
+
+    pub fn object(&self, version: &Version) -> Bytes {
+        if self.is_plain() { version.object() } else { self.value(&version.value()) }
+    }
+
+    /// Shows an object that is not in the store.
+    pub fn value(&self, value: &Value) -> Bytes {
+        let shown = match self.shape {
+            Shape::Object => self.converted(value),
+            Shape::Metadata => metadata_only(value),
+            Shape::Table => {
+                let row = self.row(value);
+                let meta = json!({"resourceVersion": value["metadata"]["resourceVersion"]});
+                self.table(vec![row], meta)
+            }
+        };
+        Bytes::from(shown.to_string())
+    }
+
+    pub fn list(&self, items: &[Arc<Version>], meta: &ListMeta) -> Bytes {
+        let mut metadata = json!({"resourceVersion": meta.revision.to_string()});
+        if let Some(token) = &meta.continue_token {
+            metadata["continue"] = Value::from(token.clone());
+        }
+        if let Some(remaining) = meta.remaining {
+            metadata["remainingItemCount"] = Value::from(remaining);
+        }
+        let (api_version, kind) = match self.shape {
+            Shape::Table => {
+                let rows = items.iter().map(|version| self.row(&version.value())).collect();
+                return Bytes::from(self.table(rows, metadata).to_string());
+            }
+            Shape::Metadata => ("meta.k8s.io/v1", "PartialObjectMetadataList"),
+            Shape::Object => (&*self.api_version, &*self.resource.list_kind),
+        };
+        let head = json!({"kind": kind, "apiVersion": api_version, "metadata": metadata}).to_string();
+        let size: usize = items.iter().map(|version| version.frame_bytes()).sum();
+        let mut out = BytesMut::with_capacity(size + head.len() + 16);
+        out.extend_from_slice(&head.as_bytes()[..head.len() - 1]);
+        out.extend_from_slice(b",\"items\":[");
+        for (index, version) in items.iter().enumerate() {
+            if index > 0 {
+                out.extend_from_slice(b",");
+            }
+            out.extend_from_slice(&self.object(version));
+        }
+        out.extend_from_slice(b"]}\n");
+        out.freeze()
+    }
+
+    fn converted(&self, value: &Value) -> Value {
+        let mut value = value.clone();
+        value["apiVersion"] = Value::from(&*self.api_version);
+        value
+    }
+
+    fn row(&self, value: &Value) -> Value {
+        let cells = table::cells(value, &self.resource, self.columns());
+        let object = match self.include {
+            Include::None => Value::Null,
+            Include::Metadata => metadata_only(value),
+            Include::Object => self.converted(value),
+        };
+        json!({"cells": cells, "object": object})
+    }
+
+    fn table(&self, rows: Vec<Value>, metadata: Value) -> Value {
+        json!({
+            "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
+            "columnDefinitions": table::columns(&self.resource, self.columns()), "rows": rows,
+        })
+    }
+
+    fn columns(&self) -> &[super::catalogue::Column] {
+        let asked = self.resource.versions.iter().find(|version| version.api_version == self.api_version);
+        asked.map_or(&[], |version| &version.columns)
+    }
+}
+
+fn metadata_only(value: &Value) -> Value {
+    json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": value["metadata"]})
+}
+
+fn shape(accept: &str) -> Result<Shape, Failure> {
+    if accept.trim().is_empty() {
+        return Ok(Shape::Object);
+    }
+    for media in accept.split(',') {
+        let mut parts = media.split(';').map(str::trim);
+        let kind = parts.next().unwrap_or_default();
+        if !matches!(kind, "application/json" | "application/*" | "*/*") {
+            continue;
+        }
+        let parameters: Vec<(&str, &str)> = parts.filter_map(|part| part.split_once('=')).collect();
+        let parameter = |name: &str| parameters.iter().find(|(key, _)| *key == name).map(|(_, value)| *value);
+        match (parameter("as"), parameter("g"), parameter("v")) {
+            (None, _, _) => return Ok(Shape::Object),
+            (Some("Table"), Some("meta.k8s.io"), Some("v1")) => return Ok(Shape::Table),
+            (Some("PartialObjectMetadata" | "PartialObjectMetadataList"), Some("meta.k8s.io"), Some("v1")) => {
+                return Ok(Shape::Metadata);
+            }
+            _ => {}
+        }
+    }
+    Err(Failure::not_acceptable("application/json"))
+}

@@ -1,0 +1,336 @@
+//! The multi-version store: every object, one global revision, and the log of events per resource.
+//!
+//! Owns what exists, in which version, and what happened since the compaction floor. Each event's JSON is serialised
+//! once, as the line that goes on the wire; an object is a slice of that line. Watchers are [`Cursor`]s into the
+//! log, so ten thousand of them cost cursors. It must not do I/O, read a clock, or know HTTP: time is an argument.
+
+mod commits;
+mod log;
+mod page;
+mod version;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+pub(crate) use commits::{Commits, RawCommit};
+pub(crate) use log::{Cursor, Lost};
+pub(crate) use page::{After, Expired, Page};
+pub use version::Change;
+pub(crate) use version::{Facts, Identity, Version};
+
+use log::Log;
+
+/// The number of a resource: its place in the catalogue and in the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct ResourceId(pub u32);
+
+/// One committed change. `version` of a deletion is the last state under the revision of the deletion.
+#[derive(Debug)]
+pub(crate) struct Event {
+    pub change: Change,
+    pub version: Arc<Version>,
+    pub previous: Option<Arc<Version>>,
+}
+
+/// Where an object lives.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Place {
+    pub resource: ResourceId,
+    pub namespace: Arc<str>,
+    pub name: Arc<str>,
+}
+
+/// What a write requires of the current state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Expect {
+    Absent,
+    Revision(u64),
+}
+
+/// Why a write was not made: somebody else was faster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refused {
+    Exists,
+    Stale,
+    Absent,
+}
+
+/// Limits of the history that is kept for watches and old lists.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    pub history_max_events: usize,
+    pub history_max_bytes: usize,
+    pub history_max_age_us: u64,
+    pub commits_max: usize,
+}
+
+/// The whole state of the cluster.
+#[derive(Debug)]
+pub(crate) struct Store {
+    revision: u64,
+    floor: u64,
+    shelves: Vec<Shelf>,
+    /// One entry per event in any log, oldest first: what to drop next.
+    order: VecDeque<Kept>,
+    history_bytes: usize,
+    objects: usize,
+    dependents: HashMap<Arc<str>, BTreeSet<Place>>,
+    commits: Commits,
+    limits: Limits,
+}
+
+#[derive(Debug, Default)]
+struct Shelf {
+    /// By namespace, then by name; cluster-scoped objects live under the empty namespace.
+    objects: BTreeMap<Arc<str>, BTreeMap<Arc<str>, Arc<Version>>>,
+    log: Log,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Kept {
+    revision: u64,
+    at_us: u64,
+    resource: ResourceId,
+    bytes: u32,
+}
+
+impl Store {
+    /// An empty store whose first commit gets revision 2, so that no object ever carries 0 or 1, which clients treat
+    /// as "not set" and "just started".
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            revision: 1,
+            floor: 0,
+            shelves: Vec::new(),
+            order: VecDeque::new(),
+            history_bytes: 0,
+            objects: 0,
+            dependents: HashMap::new(),
+            commits: Commits::new(limits.commits_max),
+            limits,
+        }
+    }
+
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// The highest revision that was compacted away: a watch may start from here, not before.
+    pub fn floor(&self) -> u64 {
+        self.floor
+    }
+
+    pub fn object_count(&self) -> usize {
+        self.objects
+    }
+
+    pub fn history_len(&self) -> usize {
+        self.order.len()
+    }
+
+    pub fn history_bytes(&self) -> usize {
+        self.history_bytes
+    }
+
+    pub fn commits(&self) -> &Commits {
+        &self.commits
+    }
+
+    pub fn read(&self, resource: ResourceId, namespace: &str, name: &str) -> Option<&Arc<Version>> {
+        self.shelf(resource)?.objects.get(namespace)?.get(name)
+    }
+
+    /// Every object that names `uid` as an owner.
+    pub fn dependents(&self, uid: &str) -> Vec<Place> {
+        self.dependents.get(uid).map(|places| places.iter().cloned().collect()).unwrap_or_default()
+    }
+
+    /// Up to `max` places of one resource in one namespace, for clearing a namespace without copying it.
+    pub fn places(&self, resource: ResourceId, namespace: Option<&str>, max: usize) -> Vec<Place> {
+        let Some(shelf) = self.shelf(resource) else { return Vec::new() };
+        let all = shelf.objects.iter().filter(|(ns, _)| namespace.is_none_or(|wanted| wanted == &***ns));
+        all.flat_map(|(ns, names)| names.keys().map(move |name| (ns, name)))
+            .take(max)
+            .map(|(ns, name)| Place { resource, namespace: ns.clone(), name: name.clone() })
+            .collect()
+    }
+
+    pub fn count(&self, resource: ResourceId, namespace: Option<&str>) -> usize {
+        let Some(shelf) = self.shelf(resource) else { return 0 };
+        match namespace {
+            Some(namespace) => shelf.objects.get(namespace).map_or(0, BTreeMap::len),
+            None => shelf.objects.values().map(BTreeMap::len).sum(),
+        }
+    }
+
+    /// Writes a new version of an object: stamps the revision into it, serialises it once and appends the event.
+    pub fn put(
+        &mut self,
+        identity: &Arc<Identity>,
+        expect: Expect,
+        value: &mut Value,
+        facts: Facts,
+        at_us: u64,
+    ) -> Result<Arc<Event>, Refused> {
+        let previous = self.check(identity, expect)?;
+        let change = if previous.is_some() { Change::Modified } else { Change::Added };
+        let version = Arc::new(Version::stamp(identity.clone(), self.revision + 1, change, value, facts));
+        self.index_owners(previous.as_deref(), Some(&version));
+        let shelf = self.shelf_mut(identity.resource);
+        let names = shelf.objects.entry(identity.namespace.clone()).or_default();
+        names.insert(identity.name.clone(), version.clone());
+        self.objects += usize::from(previous.is_none());
+        Ok(self.append(change, version, previous, at_us))
+    }
+
+    /// Removes an object. `value` is its last state; it is stamped with the revision of the deletion.
+    pub fn remove(
+        &mut self,
+        identity: &Arc<Identity>,
+        expected: u64,
+        value: &mut Value,
+        facts: Facts,
+        at_us: u64,
+    ) -> Result<Arc<Event>, Refused> {
+        let previous = self.check(identity, Expect::Revision(expected))?;
+        let version = Arc::new(Version::stamp(identity.clone(), self.revision + 1, Change::Deleted, value, facts));
+        self.index_owners(previous.as_deref(), None);
+        let shelf = self.shelf_mut(identity.resource);
+        if let Some(names) = shelf.objects.get_mut(&identity.namespace) {
+            names.remove(&identity.name);
+            if names.is_empty() {
+                shelf.objects.remove(&identity.namespace);
+            }
+        }
+        self.objects -= 1;
+        Ok(self.append(Change::Deleted, version, previous, at_us))
+    }
+
+    /// A cursor that will yield every event of `resource` after `revision`.
+    pub fn cursor(&self, resource: ResourceId, revision: u64) -> Result<Cursor, Expired> {
+        if revision < self.floor {
+            return Err(Expired { requested: revision, floor: self.floor });
+        }
+        Ok(self.shelf(resource).map_or_else(Cursor::start, |shelf| shelf.log.after(revision)))
+    }
+
+    /// Appends up to `max` further events to `out` and answers the revision up to which the cursor has seen
+    /// everything: the global one when it is drained, else that of the last event.
+    pub fn pull(
+        &self,
+        resource: ResourceId,
+        cursor: &mut Cursor,
+        max: usize,
+        out: &mut Vec<Arc<Event>>,
+    ) -> Result<u64, Lost> {
+        let Some(shelf) = self.shelf(resource) else { return Ok(self.revision) };
+        if shelf.log.pull(cursor, max, out)? {
+            return Ok(self.revision);
+        }
+        Ok(out.last().map_or(self.floor, |event| event.version.revision))
+    }
+
+    /// Drops the history up to and including `revision`: older watches and lists answer 410 from now on.
+    pub fn compact(&mut self, revision: u64) {
+        let target = revision.min(self.revision);
+        while self.order.front().is_some_and(|kept| kept.revision <= target) {
+            self.drop_oldest();
+        }
+        self.floor = self.floor.max(target);
+    }
+
+    /// Uses up one revision without a commit.
+    pub fn skip(&mut self) {
+        self.revision += 1;
+    }
+
+    /// Drops what is older than the configured age. Called now and then; writes enforce the other two limits.
+    pub fn expire(&mut self, now_us: u64) {
+        let oldest_kept_us = now_us.saturating_sub(self.limits.history_max_age_us);
+        while self.order.front().is_some_and(|kept| kept.at_us < oldest_kept_us) {
+            self.drop_oldest();
+        }
+    }
+
+    fn check(&self, identity: &Identity, expect: Expect) -> Result<Option<Arc<Version>>, Refused> {
+        let current = self.read(identity.resource, &identity.namespace, &identity.name);
+        match (expect, current) {
+            (Expect::Absent, None) => Ok(None),
+            (Expect::Absent, Some(_)) => Err(Refused::Exists),
+            (Expect::Revision(_), None) => Err(Refused::Absent),
+            (Expect::Revision(revision), Some(current)) if current.revision == revision => Ok(Some(current.clone())),
+            (Expect::Revision(_), Some(_)) => Err(Refused::Stale),
+        }
+    }
+
+    fn append(
+        &mut self,
+        change: Change,
+        version: Arc<Version>,
+        previous: Option<Arc<Version>>,
+        at_us: u64,
+    ) -> Arc<Event> {
+        let resource = version.identity.resource;
+        self.revision = version.revision;
+        self.commits.push(RawCommit { at_us, identity: version.identity.clone(), revision: version.revision, change });
+        let bytes = version.frame_bytes();
+        self.history_bytes += bytes;
+        let kept_bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        self.order.push_back(Kept { revision: version.revision, at_us, resource, bytes: kept_bytes });
+        let event = Arc::new(Event { change, version, previous });
+        self.shelf_mut(resource).log.push(event.clone());
+        // The newest event always stays, so that the cursor of a watcher that keeps up is never lost.
+        while self.order.len() > 1
+            && (self.order.len() > self.limits.history_max_events || self.history_bytes > self.limits.history_max_bytes)
+        {
+            self.drop_oldest();
+        }
+        event
+    }
+
+    fn drop_oldest(&mut self) {
+        if let Some(kept) = self.order.pop_front() {
+            self.shelf_mut(kept.resource).log.drop_oldest();
+            self.history_bytes = self.history_bytes.saturating_sub(kept.bytes as usize);
+            self.floor = self.floor.max(kept.revision);
+        }
+    }
+
+    fn index_owners(&mut self, before: Option<&Version>, after: Option<&Version>) {
+        let owners = |version: Option<&Version>| version.map(|v| v.facts.owners.clone()).unwrap_or_default();
+        let (old, new) = (owners(before), owners(after));
+        if old == new {
+            return;
+        }
+        let Some(version) = after.or(before) else { return };
+        let place = version.identity.place();
+        for uid in old {
+            if let Some(places) = self.dependents.get_mut(&uid) {
+                places.remove(&place);
+                if places.is_empty() {
+                    self.dependents.remove(&uid);
+                }
+            }
+        }
+        for uid in new {
+            self.dependents.entry(uid).or_default().insert(place.clone());
+        }
+    }
+
+    fn shelf(&self, resource: ResourceId) -> Option<&Shelf> {
+        self.shelves.get(resource.0 as usize)
+    }
+
+    fn shelf_mut(&mut self, resource: ResourceId) -> &mut Shelf {
+        let index = resource.0 as usize;
+        if self.shelves.len() <= index {
+            self.shelves.resize_with(index + 1, Shelf::default);
+        }
+        &mut self.shelves[index]
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,134 @@
+//! Lists: one page of a consistent snapshot, now or at an older revision that is still in the history.
+//!
+//! Owns the reconstruction of the past: the present, with the changes after the wanted revision undone. It costs the
+//! number of changes since then plus the page, never a copy of the store.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use super::{Change, ResourceId, Shelf, Store, Version};
+
+/// The last object of the page before: `(namespace, name)`.
+pub(crate) type After = (Arc<str>, Arc<str>);
+
+#[derive(Debug)]
+pub(crate) struct Page {
+    pub items: Vec<Arc<Version>>,
+    /// Set when there is more.
+    pub next: Option<After>,
+    pub revision: u64,
+}
+
+/// The wanted revision was compacted away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Expired {
+    pub requested: u64,
+    pub floor: u64,
+}
+
+type Undone = BTreeMap<After, Option<Arc<Version>>>;
+
+impl Store {
+    /// The objects of `resource` at revision `at` (which must not be newer than the store) that `keep` accepts,
+    /// after `after`, at most `limit` of them.
+    pub fn list(
+        &self,
+        resource: ResourceId,
+        namespace: Option<&str>,
+        at: u64,
+        after: Option<&After>,
+        limit: usize,
+        mut keep: impl FnMut(&Version) -> bool,
+    ) -> Result<Page, Expired> {
+        if at < self.floor {
+            return Err(Expired { requested: at, floor: self.floor });
+        }
+        let mut page = Page { items: Vec::new(), next: None, revision: at };
+        let Some(shelf) = self.shelf(resource) else { return Ok(page) };
+        let undone = shelf.undone(namespace, at);
+        let mut visit = |version: &Arc<Version>| -> bool {
+            if !keep(version) {
+                return true;
+            }
+            if page.items.len() == limit {
+                let last = page.items.last().map(|v| (v.identity.namespace.clone(), v.identity.name.clone()));
+                page.next = last;
+                return false;
+            }
+            page.items.push(version.clone());
+            true
+        };
+        merge(shelf.present(namespace, after), &undone, after, &mut visit);
+        Ok(page)
+    }
+}
+
+impl Shelf {
+    /// What the objects that changed after `at` were at `at`: the oldest change wins.
+    fn undone(&self, namespace: Option<&str>, at: u64) -> Undone {
+        let mut undone = Undone::new();
+        for event in self.log.newest_first_until(at) {
+            let identity = &event.version.identity;
+            if namespace.is_none_or(|wanted| wanted == &*identity.namespace) {
+                let before = if event.change == Change::Added { None } else { event.previous.clone() };
+                undone.insert((identity.namespace.clone(), identity.name.clone()), before);
+            }
+        }
+        undone
+    }
+
+    fn present<'a>(
+        &'a self,
+        namespace: Option<&'a str>,
+        after: Option<&'a After>,
+    ) -> impl Iterator<Item = &'a Arc<Version>> + 'a {
+        let from: Bound<&str> = match (namespace, after) {
+            (Some(namespace), _) => Bound::Included(namespace),
+            (None, Some((ns, _))) => Bound::Included(ns),
+            (None, None) => Bound::Unbounded,
+        };
+        let namespaces = self.objects.range::<str, _>((from, Bound::Unbounded));
+        let wanted = namespaces.take_while(move |(ns, _)| namespace.is_none_or(|only| only == &***ns));
+        wanted.flat_map(move |(ns, names)| {
+            let start: Bound<&str> = match after {
+                Some((last_ns, last)) if last_ns == ns => Bound::Excluded(last),
+                _ => Bound::Unbounded,
+            };
+            names.range::<str, _>((start, Bound::Unbounded)).map(|(_, version)| version)
+        })
+    }
+}
+
+/// Walks the present and the undone changes in key order, as one; the undone ones win.
+fn merge<'a>(
+    present: impl Iterator<Item = &'a Arc<Version>>,
+    undone: &Undone,
+    after: Option<&After>,
+    visit: &mut impl FnMut(&Arc<Version>) -> bool,
+) {
+    let start = after.map_or(Bound::Unbounded, Bound::Excluded);
+    let mut old = undone.range((start, Bound::Unbounded)).peekable();
+    for version in present {
+        let key = (&version.identity.namespace, &version.identity.name);
+        while let Some((old_key, before)) = old.next_if(|((ns, name), _)| (ns, name) < key) {
+            debug_assert!((&old_key.0, &old_key.1) < key);
+            if before.as_ref().is_some_and(|before| !visit(before)) {
+                return;
+            }
+        }
+        let shadowed = old.next_if(|((ns, name), _)| (ns, name) == key);
+        let shown = match shadowed {
+            Some((_, before)) => before.as_ref(),
+            None => Some(version),
+        };
+        if shown.is_some_and(|shown| !visit(shown)) {
+            return;
+        }
+    }
+    for (_, before) in old {
+        if before.as_ref().is_some_and(|before| !visit(before)) {
+            return;
+        }
+    }
+}

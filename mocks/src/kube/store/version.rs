@@ -1,0 +1,122 @@
+//! One version of one object: its identity, its JSON as shared bytes, and the few facts that selectors need.
+//!
+//! Owns the layout of a watch line: `{"type":"ADDED","object":` + object + `}\n`. It must not know resources.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use super::{Place, ResourceId};
+
+const TAIL: usize = 2; // `}` and the newline
+
+/// The kind of a change, as watch events spell it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Change {
+    /// The object did not exist before.
+    Added,
+    /// A newer version of an existing object.
+    Modified,
+    /// The object is gone; the event carries its last state.
+    Deleted,
+}
+
+/// What stays the same over all versions of an object.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Identity {
+    pub resource: ResourceId,
+    /// `packages.longhaul.dev`, `pods`.
+    pub resource_name: Arc<str>,
+    pub namespace: Arc<str>,
+    pub name: Arc<str>,
+    pub uid: Arc<str>,
+}
+
+/// What was read from the object when it was written, so that nothing is parsed to deliver it.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Facts {
+    /// Sorted by key.
+    pub labels: Box<[(Box<str>, Box<str>)]>,
+    /// The values of the resource's selectable fields, in the order in which the resource lists them.
+    pub fields: Box<[Box<str>]>,
+    /// The uids of the owners.
+    pub owners: Box<[Arc<str>]>,
+    pub finalizing: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Version {
+    pub identity: Arc<Identity>,
+    pub revision: u64,
+    pub facts: Facts,
+    frame: Bytes,
+    head: u8,
+}
+
+impl Change {
+    /// `ADDED`, `MODIFIED` or `DELETED`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Added => "ADDED",
+            Self::Modified => "MODIFIED",
+            Self::Deleted => "DELETED",
+        }
+    }
+
+    /// The watch line up to the object.
+    pub(crate) fn head(self) -> &'static [u8] {
+        match self {
+            Self::Added => br#"{"type":"ADDED","object":"#,
+            Self::Modified => br#"{"type":"MODIFIED","object":"#,
+            Self::Deleted => br#"{"type":"DELETED","object":"#,
+        }
+    }
+}
+
+impl Identity {
+    pub fn place(&self) -> Place {
+        Place { resource: self.resource, namespace: self.namespace.clone(), name: self.name.clone() }
+    }
+}
+
+impl Version {
+    /// Stamps `revision` into `metadata.resourceVersion` and serialises the object inside its watch line.
+    pub fn stamp(identity: Arc<Identity>, revision: u64, change: Change, value: &mut Value, facts: Facts) -> Self {
+        if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.insert("resourceVersion".to_owned(), Value::String(revision.to_string()));
+        }
+        let head = change.head();
+        let mut frame = Vec::with_capacity(1024);
+        frame.extend_from_slice(head);
+        serde_json::to_writer(&mut frame, value).expect("a JSON value with text keys always serialises into memory");
+        frame.extend_from_slice(b"}\n");
+        frame.shrink_to_fit();
+        let head = u8::try_from(head.len()).expect("the longest head has 28 bytes");
+        Self { identity, revision, facts, frame: Bytes::from(frame), head }
+    }
+
+    /// The object's JSON.
+    pub fn object(&self) -> Bytes {
+        self.frame.slice(usize::from(self.head)..self.frame.len() - TAIL)
+    }
+
+    /// The whole watch line of the event that made this version.
+    pub fn frame(&self) -> &Bytes {
+        &self.frame
+    }
+
+    pub fn frame_bytes(&self) -> usize {
+        self.frame.len()
+    }
+
+    /// The object, parsed. For writes and for the rarer representations only.
+    pub fn value(&self) -> Value {
+        serde_json::from_slice(&self.object()).expect("the store serialised these bytes itself")
+    }
+
+    pub fn label(&self, key: &str) -> Option<&str> {
+        let labels = &self.facts.labels;
+        labels.binary_search_by(|(k, _)| (**k).cmp(key)).ok().map(|index| &*labels[index].1)
+    }
+}

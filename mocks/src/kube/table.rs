@@ -1,0 +1,87 @@
+//! The columns of `kubectl get`.
+//!
+//! Owns which columns a resource has and what is in them. Custom resources bring their own
+//! (`additionalPrinterColumns`); the built-in ones are listed in `builtin`.
+
+mod builtin;
+mod jsonpath;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::catalogue::{Column, Resource};
+use super::object::meta;
+
+/// The `columnDefinitions` of a table.
+pub(crate) fn columns(resource: &Resource, custom: &[Column]) -> Vec<Value> {
+    let definition = |name: &str, kind: &str, format: &str, description: &str, priority: i64| json!({"name": name, "type": kind, "format": format, "description": description, "priority": priority});
+    let mut columns = vec![definition("Name", "string", "name", "Name must be unique within a namespace.", 0)];
+    if resource.custom {
+        for column in custom {
+            let Column { name, kind, format, description, priority, .. } = column;
+            columns.push(definition(name, kind, format, description, *priority));
+        }
+        if custom.is_empty() {
+            columns.push(definition("Age", "date", "", "Time since creation.", 0));
+        }
+        return columns;
+    }
+    for (name, priority) in builtin::columns(resource) {
+        columns.push(definition(name, "string", "", "", *priority));
+    }
+    columns.push(definition("Age", "string", "", "Time since creation.", 0));
+    columns
+}
+
+/// The cells of one row.
+pub(crate) fn cells(value: &Value, resource: &Resource, custom: &[Column]) -> Vec<Value> {
+    let now = Timestamp::now();
+    let age = || Value::from(age(meta(value, "creationTimestamp"), now));
+    let mut cells = vec![Value::from(meta(value, "name"))];
+    if resource.custom {
+        cells.extend(custom.iter().map(|column| cell(value, column, now)));
+        if custom.is_empty() {
+            // The client prints dates of custom resources itself.
+            cells.push(Value::from(meta(value, "creationTimestamp")));
+        }
+        return cells;
+    }
+    cells.extend(builtin::cells(value, resource, now));
+    cells.push(age());
+    cells
+}
+
+fn cell(value: &Value, column: &Column, now: Timestamp) -> Value {
+    let found = jsonpath::find(value, &column.path);
+    match (column.kind.as_str(), found) {
+        (_, None) => Value::Null,
+        ("date", Some(Value::String(text))) => Value::from(age(text, now)),
+        ("string", Some(other @ (Value::Object(_) | Value::Array(_) | Value::Number(_) | Value::Bool(_)))) => {
+            Value::from(other.to_string())
+        }
+        (_, Some(found)) => found.clone(),
+    }
+}
+
+/// How long ago `since` was, as `kubectl` writes it: `5s`, `3m20s`, `2h`, `4d`.
+fn age(since: &str, now: Timestamp) -> String {
+    let Ok(since) = since.parse::<Timestamp>() else { return "<unknown>".to_owned() };
+    let seconds = now.as_second() - since.as_second();
+    if seconds < 0 {
+        return "0s".to_owned();
+    }
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
+    let with = |big: i64, unit: &str, small: i64, of: &str| {
+        if small == 0 { format!("{big}{unit}") } else { format!("{big}{unit}{small}{of}") }
+    };
+    match seconds {
+        0..120 => format!("{seconds}s"),
+        120..600 => with(minutes, "m", seconds % 60, "s"),
+        600..10_800 => format!("{minutes}m"),
+        10_800..28_800 => with(hours, "h", minutes % 60, "m"),
+        28_800..172_800 => format!("{hours}h"),
+        172_800..691_200 => with(days, "d", hours % 24, "h"),
+        691_200..63_072_000 => format!("{days}d"),
+        _ => with(days / 365, "y", days % 365, "d"),
+    }
+}

@@ -1,0 +1,97 @@
+//! Commits as the harness's ledger reads them.
+//!
+//! Owns a reader's position. The ring behind it is bounded, so a reader that sleeps too long is told what it lost.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use super::cluster::Cluster;
+use super::store::{Change, RawCommit};
+
+/// One object version that was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Commit {
+    /// When, in microseconds since the epoch.
+    pub at_us: u64,
+    /// Full resource name: `packages.longhaul.dev`, `pods`.
+    pub resource: Arc<str>,
+    /// Empty for objects without a namespace.
+    pub namespace: Arc<str>,
+    /// The object's name.
+    pub name: Arc<str>,
+    /// The object's uid.
+    pub uid: Arc<str>,
+    /// The `resourceVersion` of this version; for a deletion the revision of the deletion.
+    pub revision: u64,
+    /// What kind of change it was.
+    pub change: Change,
+}
+
+/// The reader was too slow: so many commits were dropped before it read them. Reading goes on after them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("failed to keep up with the commits: {lost} were dropped unread")]
+pub struct Overrun {
+    /// How many.
+    pub lost: u64,
+}
+
+/// A cursor over all commits.
+#[derive(Debug)]
+pub struct Tail {
+    cluster: Arc<Cluster>,
+    next: u64,
+    committed: watch::Receiver<u64>,
+}
+
+impl Tail {
+    pub(super) fn new(cluster: Arc<Cluster>) -> Self {
+        let committed = cluster.committed();
+        let next = cluster.read(|store| store.commits().next());
+        Self { cluster, next, committed }
+    }
+
+    /// Waits for commits and answers up to `max` of them, oldest first; never an empty batch (unless `max` is 0).
+    /// Cancel-safe.
+    pub async fn next_batch(&mut self, max: usize) -> Result<Vec<Commit>, Overrun> {
+        loop {
+            self.committed.borrow_and_update();
+            let batch = self.try_batch(max)?;
+            if !batch.is_empty() || max == 0 {
+                return Ok(batch);
+            }
+            // The sender lives in the cluster, which this tail keeps alive.
+            let _ = self.committed.changed().await;
+        }
+    }
+
+    /// The commits that are there already, up to `max`, oldest first.
+    pub fn try_batch(&mut self, max: usize) -> Result<Vec<Commit>, Overrun> {
+        let mut raw = Vec::new();
+        let read = self.cluster.read(|store| {
+            let commits = store.commits();
+            commits.read(self.next, max, &mut raw).map_err(|overrun| (overrun, commits.oldest()))
+        });
+        if let Err((overrun, oldest)) = read {
+            self.next = oldest;
+            return Err(Overrun { lost: overrun.lost });
+        }
+        self.next += raw.len() as u64;
+        Ok(raw.into_iter().map(Commit::from).collect())
+    }
+}
+
+impl From<RawCommit> for Commit {
+    fn from(raw: RawCommit) -> Self {
+        let identity = raw.identity;
+        Self {
+            at_us: raw.at_us,
+            resource: identity.resource_name.clone(),
+            namespace: identity.namespace.clone(),
+            name: identity.name.clone(),
+            uid: identity.uid.clone(),
+            revision: raw.revision,
+            change: raw.change,
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! The verbs of the API.
+//!
+//! Owns which method on which path is which verb, and reading bodies. One verb is one file below.
+
+mod delete;
+mod read;
+mod review;
+mod scale;
+mod watch;
+mod write;
+
+use bytes::Bytes;
+use http::Method;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::Incoming;
+use serde_json::Value;
+
+pub(crate) use delete::{Propagation, delete_place, finish};
+
+use super::handler::{Answer, Call};
+use super::status::Failure;
+
+/// Answers a request for a resource.
+pub(crate) async fn dispatch(call: Call, body: Incoming) -> Result<Answer, Failure> {
+    let subresource = call.target.subresource.clone();
+    let named = call.target.name.is_some();
+    if call.resource.virtual_only {
+        return review::answer(&call, body).await;
+    }
+    match (call.method.clone(), named, subresource.as_deref()) {
+        (Method::GET, _, None) if call.query.watch => watch::open(&call),
+        (Method::GET, false, None) => read::list(&call),
+        (Method::GET, true, None) => read::one(&call),
+        (Method::GET, true, Some("status")) if call.served().status => read::one(&call),
+        (_, true, Some("scale")) if call.served().scale.is_some() => scale::answer(&call, body).await,
+        (Method::POST, false, None) if call.resource.namespaced && call.target.namespace.is_none() => {
+            Err(Failure::method_not_allowed())
+        }
+        (Method::POST, false, None) => write::create(&call, body).await,
+        (Method::PUT, true, None) => write::update(&call, body, false).await,
+        (Method::PATCH, true, None) => write::patch(&call, body, false).await,
+        (Method::PUT, true, Some("status")) if call.served().status => write::update(&call, body, true).await,
+        (Method::PATCH, true, Some("status")) if call.served().status => write::patch(&call, body, true).await,
+        (Method::PUT, true, Some("finalize")) if &*call.resource.full_name == "namespaces" => {
+            write::finalize(&call, body).await
+        }
+        (Method::POST, true, Some("token")) if &*call.resource.full_name == "serviceaccounts" => {
+            review::create_token(&call, body).await
+        }
+        (Method::POST, true, Some("binding")) if &*call.resource.full_name == "pods" => write::bind(&call, body).await,
+        (Method::POST, true, Some("eviction")) if &*call.resource.full_name == "pods" => {
+            delete::evict(&call, body).await
+        }
+        (Method::DELETE, true, None) => delete::one(&call, body).await,
+        (Method::DELETE, false, None) => delete::collection(&call, body).await,
+        (_, _, Some(_)) => Err(Failure::no_such_path()),
+        _ => Err(Failure::method_not_allowed()),
+    }
+}
+
+/// Reads a body within the size and the time that are allowed.
+async fn read_body(call: &Call, body: Incoming) -> Result<Bytes, Failure> {
+    let limits = call.app.limits;
+    let collected = tokio::time::timeout(limits.body_timeout, Limited::new(body, limits.body_max_bytes).collect());
+    match collected.await {
+        Err(_) => Err(Failure::timeout("the body of the request did not arrive in time")),
+        Ok(Ok(collected)) => Ok(collected.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            Err(Failure::too_large(format!("limit is {}", limits.body_max_bytes)))
+        }
+        Ok(Err(error)) => Err(Failure::bad_request(format!("the body of the request could not be read: {error}"))),
+    }
+}
+
+/// A body as JSON; YAML when the client says so.
+fn decode(content_type: &str, bytes: &Bytes) -> Result<Value, Failure> {
+    let media = content_type.split(';').next().unwrap_or_default().trim();
+    match media {
+        "" | "application/json" | "*/*" => serde_json::from_slice(bytes)
+            .map_err(|error| Failure::bad_request(format!("the object provided is unrecognized: {error}"))),
+        "application/yaml" | "application/apply-patch+yaml" => yaml(bytes),
+        _ => Err(Failure::unsupported_media_type("application/json, application/yaml")),
+    }
+}
+
+fn yaml(bytes: &Bytes) -> Result<Value, Failure> {
+    let wrong = |why: String| Failure::bad_request(format!("error decoding YAML: {why}"));
+    let text = std::str::from_utf8(bytes).map_err(|error| wrong(error.to_string()))?;
+    serde_saphyr::from_str(text).map_err(|error| wrong(error.to_string()))
+}

@@ -1,0 +1,244 @@
+//! `delete` and `deletecollection`.
+//!
+//! Owns preconditions, propagation and what a finalizer means. Nothing has a grace period here: there is no kubelet
+//! that would end a pod, so a deletion without finalizers is done at once.
+
+use http::StatusCode;
+use hyper::body::Incoming;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::{decode, read_body};
+use crate::kube::catalogue::Resource;
+use crate::kube::cluster::Cluster;
+use crate::kube::handler::{Answer, Call};
+use crate::kube::object;
+use crate::kube::represent::{ListMeta, Renderer};
+use crate::kube::selector::Selector;
+use crate::kube::status::{self, Failure};
+use crate::kube::store::{Expect, Refused, Version};
+
+const TRIES: usize = 16;
+const FOREGROUND: &str = "foregroundDeletion";
+const ORPHAN: &str = "orphan";
+
+/// What becomes of the dependents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Propagation {
+    #[default]
+    Background,
+    Foreground,
+    Orphan,
+}
+
+/// What the caller asked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Options {
+    propagation: Propagation,
+    uid: Option<String>,
+    revision: Option<String>,
+    dry_run: bool,
+}
+
+/// What a deletion came to.
+enum Outcome {
+    /// The object is gone.
+    Gone,
+    /// It waits for its finalizers.
+    Waiting(std::sync::Arc<Version>),
+}
+
+pub(super) async fn one(call: &Call, body: Incoming) -> Result<Answer, Failure> {
+    let renderer = Renderer::negotiate(call)?;
+    let bytes = read_body(call, body).await?;
+    let options = options(call, &bytes)?;
+    let name = call.target.name.as_deref().unwrap_or_default();
+    delete_named(call, &renderer, name, &options)
+}
+
+pub(super) async fn evict(call: &Call, body: Incoming) -> Result<Answer, Failure> {
+    let bytes = read_body(call, body).await?;
+    let eviction = decode(&call.content_type, &bytes)?;
+    let renderer = Renderer::negotiate(call)?;
+    let options = parse_options(&eviction["deleteOptions"])?;
+    let name = call.target.name.as_deref().unwrap_or_default();
+    delete_named(call, &renderer, name, &options)?;
+    let done = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
+    Ok(Answer::value(StatusCode::CREATED, &done))
+}
+
+fn delete_named(call: &Call, renderer: &Renderer, name: &str, options: &Options) -> Result<Answer, Failure> {
+    let about = call.resource.about(name);
+    for _ in 0..TRIES {
+        let current =
+            call.cluster().get(&call.resource, call.namespace(), name).ok_or_else(|| Failure::not_found(about))?;
+        check_preconditions(&current, options, about)?;
+        let uid = current.identity.uid.clone();
+        if options.dry_run {
+            return Ok(Answer::value(StatusCode::OK, &status::deleted(about, &uid)));
+        }
+        match delete(call.cluster(), &call.resource, &current, options.propagation) {
+            Ok(Outcome::Gone) => return Ok(Answer::value(StatusCode::OK, &status::deleted(about, &uid))),
+            Ok(Outcome::Waiting(version)) => return Ok(Answer::json(StatusCode::OK, renderer.object(&version))),
+            Err(Refused::Absent) => return Err(Failure::not_found(about)),
+            Err(_) => {}
+        }
+    }
+    Err(Failure::stale(about))
+}
+
+pub(super) async fn collection(call: &Call, body: Incoming) -> Result<Answer, Failure> {
+    let query = &call.query;
+    let renderer = Renderer::negotiate(call)?;
+    let bytes = read_body(call, body).await?;
+    let options = options(call, &bytes)?;
+    let selector = Selector::parse(query.label_selector.as_deref(), query.field_selector.as_deref(), &call.resource)?;
+    let namespace = call.target.namespace.as_deref();
+    let id = call.resource.id;
+    let page = call.cluster().read(|store| {
+        store.list(id, namespace, store.revision(), None, usize::MAX, |version| selector.matches(version))
+    });
+    let page = page.expect("the present is never compacted");
+    if !options.dry_run {
+        for version in &page.items {
+            let identity = &version.identity;
+            delete_place(call.cluster(), &call.resource, &identity.namespace, &identity.name, options.propagation);
+        }
+    }
+    let meta = ListMeta { revision: call.cluster().revision(), continue_token: None, remaining: None };
+    Ok(super::write::ok(renderer.list(&page.items, &meta)))
+}
+
+/// Deletes an object if it is still there. Used where nobody waits for the answer.
+pub(crate) fn delete_place(
+    cluster: &Cluster,
+    resource: &Resource,
+    namespace: &str,
+    name: &str,
+    propagation: Propagation,
+) {
+    for _ in 0..TRIES {
+        let Some(current) = cluster.get(resource, namespace, name) else { return };
+        match delete(cluster, resource, &current, propagation) {
+            Ok(_) | Err(Refused::Absent) => return,
+            Err(_) => {}
+        }
+    }
+}
+
+fn delete(
+    cluster: &Cluster,
+    resource: &Resource,
+    current: &Version,
+    propagation: Propagation,
+) -> Result<Outcome, Refused> {
+    let mut value = current.value();
+    let extra = match propagation {
+        Propagation::Background => None,
+        Propagation::Foreground => Some(FOREGROUND),
+        Propagation::Orphan => Some(ORPHAN),
+    };
+    let has_dependents = || cluster.read(|store| !store.dependents(&current.identity.uid).is_empty());
+    let extra = extra.filter(|extra| !object::finalizers(&value).contains(extra) && has_dependents());
+    if object::is_deleting(&value) && extra.is_none() {
+        if finish::is_due(&value, resource) {
+            cluster.remove(current, resource, value)?;
+            return Ok(Outcome::Gone);
+        }
+        // Deleting twice changes nothing.
+        let again =
+            cluster.get(resource, &current.identity.namespace, &current.identity.name).ok_or(Refused::Absent)?;
+        return Ok(Outcome::Waiting(again));
+    }
+    if let Some(extra) = extra {
+        let finalizers = object::metadata(&mut value).entry("finalizers").or_insert_with(|| json!([]));
+        if let Some(list) = finalizers.as_array_mut() {
+            list.push(Value::from(extra));
+        }
+    }
+    if finish::is_due(&value, resource) {
+        cluster.remove(current, resource, value)?;
+        return Ok(Outcome::Gone);
+    }
+    let now = object::seconds(Timestamp::now());
+    let meta = object::metadata(&mut value);
+    meta.entry("deletionTimestamp").or_insert_with(|| Value::from(now));
+    meta.entry("deletionGracePeriodSeconds").or_insert_with(|| json!(0));
+    if let Some(generation) = meta.get("generation").and_then(Value::as_i64) {
+        meta.insert("generation".to_owned(), Value::from(generation + 1));
+    }
+    if &*resource.full_name == "namespaces"
+        && let Some(status) = value.get_mut("status").and_then(Value::as_object_mut)
+    {
+        status.insert("phase".to_owned(), Value::from("Terminating"));
+    }
+    let event = cluster.put(resource, Expect::Revision(current.revision), value)?;
+    cluster.cleaning.notify_one();
+    Ok(Outcome::Waiting(event.version.clone()))
+}
+
+/// When an object that is being deleted may go.
+pub(crate) mod finish {
+    use serde_json::Value;
+
+    use crate::kube::catalogue::Resource;
+    use crate::kube::object;
+
+    /// Nothing holds the object any more.
+    pub(crate) fn is_due(value: &Value, resource: &Resource) -> bool {
+        let held_by_content = match &*resource.full_name {
+            // The namespace controller removes this one when the namespace is empty.
+            "namespaces" => value.pointer("/spec/finalizers").and_then(Value::as_array).is_some_and(|f| !f.is_empty()),
+            _ => false,
+        };
+        object::finalizers(value).is_empty() && !held_by_content
+    }
+}
+
+fn check_preconditions(current: &Version, options: &Options, about: status::About<'_>) -> Result<(), Failure> {
+    let revision = current.revision.to_string();
+    let checks =
+        [("UID", &options.uid, &*current.identity.uid), ("ResourceVersion", &options.revision, revision.as_str())];
+    for (what, wanted, is) in checks {
+        if let Some(wanted) = wanted.as_deref().filter(|wanted| *wanted != is) {
+            let why = format!("Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {is}");
+            return Err(Failure::conflict(about, &why));
+        }
+    }
+    Ok(())
+}
+
+fn options(call: &Call, bytes: &bytes::Bytes) -> Result<Options, Failure> {
+    let body = if bytes.is_empty() { Value::Null } else { decode(&call.content_type, bytes)? };
+    let mut options = parse_options(&body)?;
+    if let Some(policy) = &call.query.propagation_policy {
+        options.propagation = propagation(policy)?;
+    }
+    options.dry_run |= call.query.dry_run;
+    Ok(options)
+}
+
+fn parse_options(body: &Value) -> Result<Options, Failure> {
+    let text = |pointer: &str| body.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+    let mut options = Options {
+        uid: text("/preconditions/uid"),
+        revision: text("/preconditions/resourceVersion"),
+        dry_run: body["dryRun"].as_array().is_some_and(|list| !list.is_empty()),
+        ..Options::default()
+    };
+    if let Some(policy) = text("/propagationPolicy") {
+        options.propagation = propagation(&policy)?;
+    } else if body["orphanDependents"] == Value::Bool(true) {
+        options.propagation = Propagation::Orphan;
+    }
+    Ok(options)
+}
+
+fn propagation(policy: &str) -> Result<Propagation, Failure> {
+    match policy {
+        "" | "Background" => Ok(Propagation::Background),
+        "Foreground" => Ok(Propagation::Foreground),
+        "Orphan" => Ok(Propagation::Orphan),
+        other => Err(Failure::bad_request(format!("propagationPolicy: Unsupported value: \"{other}\""))),
+    }
+}

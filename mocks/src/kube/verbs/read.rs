@@ -1,0 +1,176 @@
+//! `get` and `list`.
+//!
+//! Owns the rules of `resourceVersion` and `resourceVersionMatch` for lists (Kubernetes API concepts, "Resource
+//! versions"; KEP-2523) and the continue tokens.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
+use bytes::Bytes;
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+
+use crate::kube::books::Scope;
+use crate::kube::handler::{Answer, Call};
+use crate::kube::represent::{ListMeta, Renderer};
+use crate::kube::selector::Selector;
+use crate::kube::status::{Cause, Failure};
+use crate::kube::store::{After, Page};
+
+/// A page without `limit` is one page.
+const UNLIMITED: usize = usize::MAX;
+
+/// Where a paged list goes on. Opaque to clients.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Token {
+    /// The snapshot; 0 goes on with the present state, whatever it is.
+    revision: u64,
+    namespace: String,
+    name: String,
+    served: usize,
+}
+
+pub(super) fn one(call: &Call) -> Result<Answer, Failure> {
+    let name = call.target.name.as_deref().unwrap_or_default();
+    let renderer = Renderer::negotiate(call)?;
+    let version = call
+        .cluster()
+        .get(&call.resource, call.namespace(), name)
+        .ok_or_else(|| Failure::not_found(call.resource.about(name)))?;
+    if let Some(wanted) = number(call.query.resource_version.as_deref())? {
+        too_new(call, wanted)?;
+    }
+    Ok(Answer::json(StatusCode::OK, renderer.object(&version)))
+}
+
+pub(super) fn list(call: &Call) -> Result<Answer, Failure> {
+    let query = &call.query;
+    let renderer = Renderer::negotiate(call)?;
+    let selector = Selector::parse(query.label_selector.as_deref(), query.field_selector.as_deref(), &call.resource)?;
+    let token = query.continue_token.as_deref().map(parse_token).transpose()?;
+    let limit = query.limit.map_or(UNLIMITED, |limit| usize::try_from(limit).unwrap_or(UNLIMITED));
+    let exact = snapshot(call, token.as_ref())?;
+    let after: Option<After> = token.as_ref().map(|token| (Arc::from(&*token.namespace), Arc::from(&*token.name)));
+    let already = token.as_ref().map_or(0, |token| token.served);
+
+    let namespace = call.target.namespace.as_deref();
+    let id = call.resource.id;
+    let (page, total) = call.cluster().read(|store| {
+        let at = exact.unwrap_or_else(|| store.revision());
+        let page = store.list(id, namespace, at, after.as_ref(), limit, |version| selector.matches(version));
+        (page, store.count(id, namespace))
+    });
+    let page = page.map_err(|expired| match &token {
+        Some(token) => Failure::continue_expired(encode_token(&Token { revision: 0, ..copy(token) })),
+        None => {
+            let message = format!(
+                "The resourceVersion for the provided list is too old: {} ({})",
+                expired.requested, expired.floor
+            );
+            Failure::new(StatusCode::GONE, "Expired", message)
+        }
+    })?;
+    call.book.listed(scope(call), page.revision);
+    let served = already + page.items.len();
+    let meta = ListMeta {
+        revision: page.revision,
+        continue_token: next(&page, served),
+        // With a selector nobody knows how many are left.
+        remaining: (page.next.is_some() && selector.is_empty()).then(|| total.saturating_sub(served)),
+    };
+    Ok(Answer::json(StatusCode::OK, render(&renderer, &page, &meta)))
+}
+
+/// What an informer with these parameters follows.
+pub(super) fn scope(call: &Call) -> Scope {
+    Scope {
+        resource: call.resource.id,
+        namespace: call.target.namespace.clone(),
+        labels: call.query.label_selector.clone(),
+        fields: call.query.field_selector.clone(),
+    }
+}
+
+/// `resourceVersion` as a number; `None` when it is not set.
+pub(super) fn number(text: Option<&str>) -> Result<Option<u64>, Failure> {
+    let Some(text) = text else { return Ok(None) };
+    let wrong =
+        || Failure::bad_request(format!("invalid resource version \"{text}\": strconv.ParseUint: invalid syntax"));
+    text.parse().map(Some).map_err(|_| wrong())
+}
+
+/// Refuses a revision that this server has not reached.
+pub(super) fn too_new(call: &Call, wanted: u64) -> Result<(), Failure> {
+    let current = call.cluster().revision();
+    if wanted > current { Err(Failure::from_the_future(wanted, current)) } else { Ok(()) }
+}
+
+fn render(renderer: &Renderer, page: &Page, meta: &ListMeta) -> Bytes {
+    renderer.list(&page.items, meta)
+}
+
+/// The revision that must be shown exactly; `None` is the present.
+fn snapshot(call: &Call, token: Option<&Token>) -> Result<Option<u64>, Failure> {
+    let query = &call.query;
+    let wanted = number(query.resource_version.as_deref())?;
+    let rule = query.resource_version_match.as_deref();
+    let invalid =
+        |field: &str, why: &str| Err(Failure::invalid(call.resource.about_kind(""), &[Cause::forbidden(field, why)]));
+    if let Some(token) = token {
+        if rule.is_some() {
+            return invalid("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided");
+        }
+        if wanted.is_some_and(|wanted| wanted != 0) {
+            return Err(Failure::bad_request("specifying resource version is not allowed when using continue"));
+        }
+        return Ok(Some(token.revision).filter(|revision| *revision != 0));
+    }
+    match (wanted, rule) {
+        (None, Some(_)) => {
+            invalid("resourceVersionMatch", "resourceVersionMatch is forbidden unless resourceVersion is provided")
+        }
+        (Some(0), Some("Exact")) => {
+            invalid("resourceVersionMatch", "resourceVersionMatch \"Exact\" is forbidden for resourceVersion \"0\"")
+        }
+        (None | Some(0), _) => Ok(None),
+        (Some(wanted), Some("NotOlderThan")) => too_new(call, wanted).map(|()| None),
+        (Some(wanted), Some("Exact")) => too_new(call, wanted).map(|()| Some(wanted)),
+        (Some(_), Some(other)) => {
+            let why = format!("resourceVersionMatch: Unsupported value: \"{other}\"");
+            invalid("resourceVersionMatch", &why)
+        }
+        // Without a rule a limit makes it exact, for the sake of old clients that page.
+        (Some(wanted), None) => too_new(call, wanted).map(|()| query.limit.map(|_| wanted)),
+    }
+}
+
+fn next(page: &Page, served: usize) -> Option<String> {
+    let (namespace, name) = page.next.as_ref()?;
+    Some(encode_token(&Token {
+        revision: page.revision,
+        namespace: namespace.to_string(),
+        name: name.to_string(),
+        served,
+    }))
+}
+
+fn copy(token: &Token) -> Token {
+    Token {
+        revision: token.revision,
+        namespace: token.namespace.clone(),
+        name: token.name.clone(),
+        served: token.served,
+    }
+}
+
+fn encode_token(token: &Token) -> String {
+    BASE64.encode(serde_json::to_vec(token).expect("numbers and texts always serialise"))
+}
+
+fn parse_token(text: &str) -> Result<Token, Failure> {
+    let wrong = || Failure::bad_request("continue key is not valid: unexpected format");
+    let bytes = BASE64.decode(text).map_err(|_| wrong())?;
+    serde_json::from_slice(&bytes).map_err(|_| wrong())
+}

@@ -1,0 +1,132 @@
+//! `watch`: from which revision, in which form it is refused, and with which snapshot it begins.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::StatusCode;
+use serde_json::json;
+
+use crate::faults::{Form, Stream};
+use crate::kube::body::Body;
+use crate::kube::handler::{Answer, Call};
+use crate::kube::represent::Renderer;
+use crate::kube::selector::Selector;
+use crate::kube::status::{Cause, Failure};
+use crate::kube::store::Cursor;
+use crate::kube::watch::{Initial, Opening, WatchBody};
+
+use super::read::{number, scope, too_new};
+
+/// kube-apiserver's `--min-request-timeout`: a watch lasts this long to twice as long.
+const LASTS_MIN_S: u64 = 1800;
+
+pub(super) fn open(call: &Call) -> Result<Answer, Failure> {
+    let query = &call.query;
+    let renderer = Renderer::negotiate(call)?;
+    let only_one = call.target.name.as_ref().map(|name| format!("metadata.name={name}"));
+    let fields = query.field_selector.clone().or(only_one);
+    let selector = Selector::parse(query.label_selector.as_deref(), fields.as_deref(), &call.resource)?;
+    check_initial_events(call)?;
+    let wanted = number(query.resource_version.as_deref())?.unwrap_or(0);
+    too_new(call, wanted)?;
+    let initial_events = query.send_initial_events.unwrap_or(wanted == 0);
+    let id = call.cluster().next_watch();
+    let (user, resource) = (call.who.name.clone(), call.resource.full_name.clone());
+    let stream = Arc::new(Stream::new(id, user, resource, call.user_agent.clone()));
+
+    let start = if initial_events { Ok(snapshot(call, &selector)) } else { resume(call, wanted) };
+    let (cursor, initial, revision) = match start {
+        Ok(start) => start,
+        Err(failure) => return Ok(gone(call, &stream, wanted, &failure)),
+    };
+    let is_snapshot = initial.is_some();
+    let delivered = call.book.watch_opened(
+        &scope(call),
+        &call.resource.full_name,
+        revision,
+        is_snapshot,
+        call.connection.flushes.clone(),
+        call.cluster().now_us(),
+    );
+    call.cluster().faults.opened(&stream);
+    let body = WatchBody::new(Opening {
+        cluster: call.cluster().clone(),
+        book: call.book.clone(),
+        connection: call.connection.clone(),
+        stream,
+        delivered,
+        resource: call.resource.clone(),
+        namespace: call.target.namespace.clone(),
+        selector,
+        renderer,
+        cursor,
+        initial,
+        bookmarks: query.allow_watch_bookmarks,
+        lasts: Duration::from_secs(query.timeout_s.unwrap_or_else(|| lasts_s(id))),
+        ending: call.app.ending.clone(),
+    });
+    let mut answer = Answer::json(StatusCode::OK, Bytes::new());
+    answer.body = Body::Watch(Box::new(body));
+    Ok(answer)
+}
+
+type Start = (Cursor, Option<Initial>, u64);
+
+/// Begins with what exists now. The cursor is taken under the same lock, so nothing lies between.
+fn snapshot(call: &Call, selector: &Selector) -> Start {
+    let id = call.resource.id;
+    let namespace = call.target.namespace.as_deref();
+    let (page, cursor) = call.cluster().read(|store| {
+        let revision = store.revision();
+        let page = store.list(id, namespace, revision, None, usize::MAX, |version| selector.matches(version));
+        (page, store.cursor(id, revision))
+    });
+    let page = page.expect("the present is never compacted");
+    let cursor = cursor.expect("the present is never compacted");
+    let announce_end = call.query.send_initial_events == Some(true) && call.query.allow_watch_bookmarks;
+    let initial = Initial { versions: VecDeque::from(page.items), revision: page.revision, announce_end };
+    (cursor, Some(initial), page.revision)
+}
+
+/// Goes on after `wanted`, or from now when the client wants neither a snapshot nor the past.
+fn resume(call: &Call, wanted: u64) -> Result<Start, Failure> {
+    let id = call.resource.id;
+    let (cursor, revision) = call.cluster().read(|store| {
+        let from = if wanted == 0 { store.revision() } else { wanted };
+        (store.cursor(id, from), from)
+    });
+    let cursor = cursor.map_err(|expired| Failure::too_old(expired.requested, expired.floor))?;
+    Ok((cursor, None, revision))
+}
+
+/// KEP-3157: the initial events need `resourceVersionMatch=NotOlderThan`.
+fn check_initial_events(call: &Call) -> Result<(), Failure> {
+    let (send, rule) = (call.query.send_initial_events, call.query.resource_version_match.as_deref());
+    let why = match (send, rule) {
+        (Some(_), Some("NotOlderThan")) | (None, None) => return Ok(()),
+        (Some(_), None) => "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+        (Some(_), Some(_)) => "sendInitialEvents requires resourceVersionMatch NotOlderThan, not another rule",
+        (None, Some(_)) => "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+    };
+    Err(Failure::invalid(call.resource.about_kind(""), &[Cause::forbidden("resourceVersionMatch", why)]))
+}
+
+/// Refuses a revision from before the floor, in one of the two forms that real servers use.
+fn gone(call: &Call, stream: &Stream, wanted: u64, failure: &Failure) -> Answer {
+    // kube-apiserver with its watch cache answers in the stream; aggregated and older servers by HTTP status.
+    let form = call.cluster().faults.gone(stream, wanted).unwrap_or(Form::Stream);
+    let http = form == Form::Http;
+    call.book.gone(call.resource.id, wanted, http);
+    if http {
+        return failure.clone().into();
+    }
+    let line = json!({"type": "ERROR", "object": failure.to_value()});
+    Answer::json(StatusCode::OK, Bytes::from(format!("{line}\n")))
+}
+
+/// Spreads the ends of watches, without a random number: the golden ratio's multiples are evenly spread.
+fn lasts_s(id: u64) -> u64 {
+    LASTS_MIN_S + id.wrapping_mul(0x9E37_79B9) % LASTS_MIN_S
+}

@@ -1,0 +1,315 @@
+//! `create`, `update`, `patch` and the small writes that are like them.
+//!
+//! Owns the order of steps of a write: decode, check, merge with what is stored, validate, commit. A write without a
+//! `resourceVersion` is tried again when somebody else was faster; with one it is a conflict.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::StatusCode;
+use hyper::body::Incoming;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::{decode, read_body};
+use crate::kube::handler::{Answer, Call};
+use crate::kube::patch::{self, Patch};
+use crate::kube::represent::Renderer;
+use crate::kube::status::{Cause, Failure};
+use crate::kube::store::{Expect, Refused, Version};
+use crate::kube::{defaults, object};
+
+/// How often a write without a `resourceVersion` is tried when others write the same object.
+const TRIES: usize = 16;
+
+pub(super) async fn create(call: &Call, body: Incoming) -> Result<Answer, Failure> {
+    let renderer = Renderer::negotiate(call)?;
+    let bytes = read_body(call, body).await?;
+    let value = decode(&call.content_type, &bytes)?;
+    create_object(call, &renderer, value)
+}
+
+/// Creates `value`; the answer is 201.
+pub(super) fn create_object(call: &Call, renderer: &Renderer, mut value: Value) -> Result<Answer, Failure> {
+    let (resource, now) = (&call.resource, Timestamp::now());
+    object::check_type(&mut value, resource, call.served())?;
+    check_namespace_takes_content(call)?;
+    for _ in 0..TRIES {
+        let mut candidate = value.clone();
+        let fresh = call.cluster().fresh();
+        let generated = object::meta(&value, "name").is_empty();
+        let name = object::prepare_create(&mut candidate, resource, call.served(), call.namespace(), &fresh, now)?;
+        defaults::apply(&mut candidate, resource, now);
+        to_storage(call, &mut candidate);
+        validate(call, &candidate, None)?;
+        if resource.is_definition() {
+            crate::kube::catalogue::definition(&candidate)
+                .map_err(|causes| Failure::invalid(resource.about_kind(&name), &causes))?;
+        }
+        if call.cluster().get(resource, call.namespace(), &name).is_some() {
+            if generated {
+                continue;
+            }
+            return Err(Failure::already_exists(resource.about(&name)));
+        }
+        if call.query.dry_run {
+            return Ok(Answer::json(StatusCode::CREATED, renderer.value(&candidate)));
+        }
+        if resource.is_definition() {
+            call.cluster().define(&candidate)?;
+        }
+        match call.cluster().put(resource, Expect::Absent, candidate) {
+            Ok(event) => return Ok(Answer::json(StatusCode::CREATED, renderer.object(&event.version))),
+            Err(_) if generated => {}
+            Err(_) => return Err(Failure::already_exists(resource.about(&name))),
+        }
+    }
+    Err(Failure::internal("no free name could be generated"))
+}
+
+pub(super) async fn update(call: &Call, body: Incoming, status_only: bool) -> Result<Answer, Failure> {
+    let renderer = Renderer::negotiate(call)?;
+    let bytes = read_body(call, body).await?;
+    let mut value = decode(&call.content_type, &bytes)?;
+    object::check_type(&mut value, &call.resource, call.served())?;
+    let name = call.target.name.as_deref().unwrap_or_default();
+    let given = object::meta(&value, "name").to_owned();
+    if given != name {
+        return Err(Failure::bad_request(format!(
+            "the name of the object ({given}) does not match the name on the URL ({name})"
+        )));
+    }
+    object::check_namespace(&call.resource, object::meta(&value, "namespace"), call.namespace())?;
+    if call.resource.custom && object::meta(&value, "resourceVersion").is_empty() {
+        let cause = Cause::invalid("metadata.resourceVersion", "0x0", "must be specified for an update");
+        return Err(Failure::invalid(call.resource.about_kind(name), &[cause]));
+    }
+    change(call, &renderer, status_only, |_| Ok(value.clone()))
+}
+
+pub(super) async fn patch(call: &Call, body: Incoming, status_only: bool) -> Result<Answer, Failure> {
+    let renderer = Renderer::negotiate(call)?;
+    let bytes = read_body(call, body).await?;
+    let patch = Patch::decode(&call.content_type, &bytes, !call.resource.custom)?;
+    if let Patch::Apply(applied) = &patch {
+        return apply(call, &renderer, applied, status_only);
+    }
+    change(call, &renderer, status_only, |current| {
+        let mut patched = from_storage(call, current);
+        patch.apply(&mut patched, &call.resource)?;
+        object::check_type(&mut patched, &call.resource, call.served())?;
+        let (name, given) = (call.target.name.as_deref().unwrap_or_default(), object::meta(&patched, "name"));
+        if given != name {
+            return Err(Failure::bad_request(format!(
+                "the name of the object ({given}) does not match the name on the URL ({name})"
+            )));
+        }
+        Ok(patched)
+    })
+}
+
+/// Server-side apply: creates the object when it is absent.
+fn apply(call: &Call, renderer: &Renderer, applied: &Value, status_only: bool) -> Result<Answer, Failure> {
+    let manager = call.query.field_manager.as_deref().ok_or_else(|| {
+        let cause = Cause::required("fieldManager", "is required for apply patch");
+        Failure::invalid(crate::kube::status::About { group: "meta.k8s.io", kind: "PatchOptions", name: "" }, &[cause])
+    })?;
+    let name = call.target.name.as_deref().unwrap_or_default();
+    let mut applied = applied.clone();
+    object::check_type(&mut applied, &call.resource, call.served())?;
+    let by = patch::Manager {
+        name: manager,
+        force: call.query.force,
+        api_version: &call.served().api_version,
+        subresource: if status_only { "status" } else { "" },
+        now: Timestamp::now(),
+    };
+    if call.cluster().get(&call.resource, call.namespace(), name).is_none() {
+        if status_only {
+            return Err(Failure::not_found(call.resource.about(name)));
+        }
+        let mut fresh = json!({"metadata": {"name": name}});
+        patch::server_side(&mut fresh, &applied, &by, &call.resource)?;
+        return create_object(call, renderer, fresh);
+    }
+    change(call, renderer, status_only, |current| {
+        let mut merged = from_storage(call, current);
+        patch::server_side(&mut merged, &applied, &by, &call.resource)?;
+        Ok(merged)
+    })
+}
+
+/// `PUT namespaces/NAME/finalize`: replaces `spec.finalizers`.
+pub(super) async fn finalize(call: &Call, body: Incoming) -> Result<Answer, Failure> {
+    let renderer = Renderer::negotiate(call)?;
+    let bytes = read_body(call, body).await?;
+    let value = decode(&call.content_type, &bytes)?;
+    let finalizers = value.pointer("/spec/finalizers").cloned().unwrap_or_else(|| json!([]));
+    change(call, &renderer, false, |current| {
+        let mut next = current.value();
+        if let Some(spec) = next.get_mut("spec").and_then(Value::as_object_mut) {
+            spec.insert("finalizers".to_owned(), finalizers.clone());
+        }
+        Ok(next)
+    })
+}
+
+/// `POST pods/NAME/binding`: what a scheduler does.
+pub(super) async fn bind(call: &Call, body: Incoming) -> Result<Answer, Failure> {
+    let renderer = Renderer::negotiate(call)?;
+    let bytes = read_body(call, body).await?;
+    let binding = decode(&call.content_type, &bytes)?;
+    let node = binding.pointer("/target/name").and_then(Value::as_str).unwrap_or_default().to_owned();
+    change(call, &renderer, false, |current| {
+        let mut pod = current.value();
+        if let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) {
+            spec.insert("nodeName".to_owned(), Value::from(node.clone()));
+        }
+        Ok(pod)
+    })?;
+    let done = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
+    Ok(Answer::value(StatusCode::CREATED, &done))
+}
+
+/// Reads the object, lets `next` make its successor, and commits that.
+pub(super) fn change(
+    call: &Call,
+    renderer: &Renderer,
+    status_only: bool,
+    mut next: impl FnMut(&Version) -> Result<Value, Failure>,
+) -> Result<Answer, Failure> {
+    let (resource, now) = (&call.resource, Timestamp::now());
+    let name = call.target.name.as_deref().unwrap_or_default();
+    for _ in 0..TRIES {
+        let current = call
+            .cluster()
+            .get(resource, call.namespace(), name)
+            .ok_or_else(|| Failure::not_found(resource.about(name)))?;
+        let mut value = next(&current)?;
+        let fixed = fixed_revision(&value, &current, call)?;
+        let old = current.value();
+        to_storage(call, &mut value);
+        object::prepare_update(&mut value, &old, resource, resource.storage_version(), status_only);
+        if !status_only {
+            defaults::on_update(&mut value, resource, now);
+        }
+        validate(call, &value, Some(&old))?;
+        if call.query.dry_run {
+            return Ok(Answer::json(StatusCode::OK, renderer.value(&value)));
+        }
+        if value == old {
+            return Ok(Answer::json(StatusCode::OK, renderer.object(&current)));
+        }
+        match commit(call, &current, value) {
+            Ok(version) => return Ok(Answer::json(StatusCode::OK, renderer.object(&version))),
+            Err(_) if !fixed => {}
+            Err(Refused::Absent) => return Err(Failure::not_found(resource.about(name))),
+            Err(_) => return Err(Failure::stale(resource.about(name))),
+        }
+    }
+    Err(Failure::stale(resource.about(name)))
+}
+
+fn commit(call: &Call, current: &Version, value: Value) -> Result<Arc<Version>, Refused> {
+    let resource = &call.resource;
+    // The last finalizer of an object that waits for its deletion is gone.
+    if object::is_deleting(&value) && super::finish::is_due(&value, resource) {
+        return call.cluster().remove(current, resource, value).map(|event| event.version.clone());
+    }
+    if resource.is_definition() {
+        // Validated before; a definition that became wrong keeps its old resources.
+        let _ = call.cluster().define(&value);
+    }
+    let event = call.cluster().put(resource, Expect::Revision(current.revision), value)?;
+    Ok(event.version.clone())
+}
+
+/// Checks the `resourceVersion` and `uid` of a body against the stored object; answers whether the revision is fixed.
+fn fixed_revision(value: &Value, current: &Version, call: &Call) -> Result<bool, Failure> {
+    let about = call.resource.about(&current.identity.name);
+    let uid = object::meta(value, "uid");
+    if !uid.is_empty() && uid != &*current.identity.uid {
+        let why =
+            format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", current.identity.uid);
+        return Err(Failure::conflict(about, &why));
+    }
+    let revision = object::meta(value, "resourceVersion");
+    if revision.is_empty() || revision == "0" {
+        return Ok(false);
+    }
+    if revision != current.revision.to_string() { Err(Failure::stale(about)) } else { Ok(!is_patch(call)) }
+}
+
+/// A patch that does not name a revision is tried again; the revision in its result is the one it was made from.
+fn is_patch(call: &Call) -> bool {
+    call.method == http::Method::PATCH
+}
+
+fn validate(call: &Call, value: &Value, old: Option<&Value>) -> Result<(), Failure> {
+    let resource = &call.resource;
+    let name = object::meta(value, "name");
+    let mut causes = object::check_name(value, resource);
+    if let Some(old) = old {
+        causes.extend(object::check_immutable(value, old, resource));
+    }
+    if !causes.is_empty() {
+        return Err(Failure::invalid(resource.about_kind(name), &causes));
+    }
+    // Counting is cheaper than serialising twice.
+    let mut counter = Counter(0);
+    serde_json::to_writer(&mut counter, value).map_err(|error| Failure::internal(error.to_string()))?;
+    object::check_size(value, resource, counter.0)
+}
+
+/// New content needs a namespace that exists and is not going away.
+fn check_namespace_takes_content(call: &Call) -> Result<(), Failure> {
+    if !call.resource.namespaced {
+        return Ok(());
+    }
+    let catalogue = call.cluster().catalogue();
+    let namespaces = catalogue.by_full_name("namespaces").expect("namespaces are built in");
+    let name = call.namespace();
+    let Some(namespace) = call.cluster().get(namespaces, "", name) else {
+        return Err(Failure::not_found(namespaces.about(name)));
+    };
+    if namespace.facts.finalizing {
+        let why = format!("unable to create new content in namespace {name} because it is being terminated");
+        let mut failure = Failure::forbidden(call.resource.about(""), &why);
+        if let Some(details) = &mut failure.details {
+            let message = format!("namespace {name} is being terminated");
+            let cause = json!({"reason": "NamespaceTerminating", "message": message, "field": "metadata.namespace"});
+            details["causes"] = json!([cause]);
+        }
+        return Err(failure);
+    }
+    Ok(())
+}
+
+/// Objects are stored in one version; with conversion `None` only `apiVersion` differs.
+fn to_storage(call: &Call, value: &mut Value) {
+    value["apiVersion"] = Value::from(&*call.resource.storage_version().api_version);
+}
+
+fn from_storage(call: &Call, current: &Version) -> Value {
+    let mut value = current.value();
+    value["apiVersion"] = Value::from(&*call.served().api_version);
+    value
+}
+
+struct Counter(usize);
+
+impl std::io::Write for Counter {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Kept beside the verbs that use it: the JSON of an answer.
+pub(super) fn ok(bytes: Bytes) -> Answer {
+    Answer::json(StatusCode::OK, bytes)
+}

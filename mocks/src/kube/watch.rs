@@ -1,0 +1,323 @@
+//! One watch: a cursor into the log that is polled as a response body.
+//!
+//! Owns the order on one stream: initial events, their closing bookmark, events, bookmarks, the end. All pending
+//! events become one write, and an unfiltered one is sent as the bytes of the store, without a copy. A watch holds
+//! no event longer than it takes to write it.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use serde_json::{Value, json};
+use tokio::time::{Instant, Sleep};
+use tokio_util::sync::CancellationToken;
+
+use super::body::Broken;
+use super::books::{Book, Delivered};
+use super::catalogue::Resource;
+use super::cluster::Cluster;
+use super::handler::OpenRequest;
+use super::listen::Connection;
+use super::represent::Renderer;
+use super::selector::Selector;
+use super::store::{Change, Cursor, Event, Lost, Version};
+use crate::faults::{Fate, FaultId, Stream};
+
+/// Events taken from the log at a time.
+const PULL_MAX: usize = 256;
+/// Bytes of one write; large enough that the cost of a write is spread over many events.
+const WRITE_MAX_BYTES: usize = 256 * 1024;
+
+/// What a watch is opened with.
+pub(crate) struct Opening {
+    pub cluster: Arc<Cluster>,
+    pub book: Arc<Book>,
+    pub connection: Arc<Connection>,
+    pub stream: Arc<Stream>,
+    pub delivered: Arc<Delivered>,
+    pub resource: Arc<Resource>,
+    pub namespace: Option<String>,
+    pub selector: Selector,
+    pub renderer: Renderer,
+    pub cursor: Cursor,
+    pub initial: Option<Initial>,
+    pub bookmarks: bool,
+    pub lasts: Duration,
+    pub ending: CancellationToken,
+}
+
+/// A snapshot that the stream begins with.
+pub(crate) struct Initial {
+    pub versions: VecDeque<Arc<Version>>,
+    pub revision: u64,
+    /// Whether to close it with the annotated bookmark.
+    pub announce_end: bool,
+}
+
+pub(crate) struct WatchBody {
+    o: Opening,
+    request: Option<OpenRequest>,
+    queue: VecDeque<Arc<Event>>,
+    /// Reads on while the stream is silent, to know what is withheld.
+    peek: Option<Cursor>,
+    timer: Pin<Box<Sleep>>,
+    next_bookmark: Instant,
+    ends: Instant,
+    ending: Pin<Box<dyn Future<Output = ()> + Send + Sync>>,
+    done: bool,
+}
+
+impl WatchBody {
+    pub fn new(opening: Opening) -> Self {
+        let now = Instant::now();
+        let next_bookmark = now + opening.cluster.bookmarks_every;
+        let ends = now + opening.lasts;
+        let first = if opening.bookmarks { next_bookmark.min(ends) } else { ends };
+        let ending = Box::pin(opening.ending.clone().cancelled_owned());
+        Self {
+            o: opening,
+            request: None,
+            queue: VecDeque::new(),
+            peek: None,
+            timer: Box::pin(tokio::time::sleep_until(first)),
+            next_bookmark,
+            ends,
+            ending,
+            done: false,
+        }
+    }
+
+    /// The request stays open as long as the watch.
+    pub fn hold(&mut self, request: OpenRequest) {
+        self.request = Some(request);
+    }
+
+    /// The next bytes, `None` at a clean end.
+    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
+        if self.done || self.ending.as_mut().poll(cx).is_ready() {
+            return self.end();
+        }
+        self.o.delivered.settle(self.o.cluster.now_us());
+        match self.o.stream.watch_fate(cx.waker()) {
+            Fate::Served => self.peek = None,
+            Fate::Ends => return self.end(),
+            Fate::Reset => return self.reset(),
+            Fate::Silent(fault) => {
+                self.stay_silent(fault, cx);
+                return Poll::Pending;
+            }
+        }
+        if let Some(bytes) = self.initial() {
+            return Poll::Ready(Some(Ok(bytes)));
+        }
+        loop {
+            let drained_at = match self.pull(cx) {
+                Ok(drained_at) => drained_at,
+                // Too slow: the history went by. The real server ends such a stream; resuming answers 410.
+                Err(Lost) => return self.end(),
+            };
+            if let Some(bytes) = self.write() {
+                return Poll::Ready(Some(Ok(bytes)));
+            }
+            match drained_at {
+                None => {}
+                Some(revision) => return self.rest(revision, cx),
+            }
+        }
+    }
+
+    fn end(&mut self) -> Poll<Option<Result<Bytes, Broken>>> {
+        self.done = true;
+        Poll::Ready(None)
+    }
+
+    fn reset(&mut self) -> Poll<Option<Result<Bytes, Broken>>> {
+        self.done = true;
+        self.o.delivered.was_reset(self.o.cluster.now_us());
+        if self.o.connection.http_version == 1 {
+            self.o.connection.reset.store(true, std::sync::atomic::Ordering::Release);
+        }
+        Poll::Ready(Some(Err(Broken)))
+    }
+
+    /// Takes events from the log into the queue; the answer is the revision that the log is drained up to.
+    fn pull(&mut self, cx: &mut Context<'_>) -> Result<Option<u64>, Lost> {
+        if !self.queue.is_empty() {
+            return Ok(None);
+        }
+        // Asked before looking, so that what happens in between wakes again.
+        self.o.cluster.wakers.wait(self.o.resource.id, self.o.stream.id, cx.waker());
+        let mut events = Vec::new();
+        let cursor = &mut self.o.cursor;
+        let revision = self.o.cluster.read(|store| store.pull(self.o.resource.id, cursor, PULL_MAX, &mut events))?;
+        let drained = events.len() < PULL_MAX;
+        self.queue.extend(events);
+        Ok(drained.then_some(revision))
+    }
+
+    /// Turns queued events into one write.
+    fn write(&mut self) -> Option<Bytes> {
+        let mut pieces: Vec<(u64, Bytes)> = Vec::new();
+        let mut size = 0;
+        while size < WRITE_MAX_BYTES {
+            let Some(event) = self.queue.pop_front() else { break };
+            let Some((change, line)) = self.line(&event) else { continue };
+            let revision = event.version.revision;
+            if let Some(fault) = self.o.cluster.faults.swallows(&self.o.stream, change, revision) {
+                let now_us = self.o.cluster.now_us();
+                self.o.book.withheld(self.o.stream.id, self.o.resource.id, revision, now_us, fault);
+                continue;
+            }
+            size += line.len();
+            pieces.push((revision, line));
+        }
+        let last = pieces.last()?.0;
+        let now_us = self.o.cluster.now_us();
+        self.o.delivered.handed(last, now_us);
+        let (id, resource) = (self.o.stream.id, self.o.resource.id);
+        self.o.book.sent(id, resource, now_us, pieces.iter().map(|(revision, line)| (*revision, line)));
+        if pieces.len() == 1 {
+            return pieces.pop().map(|(_, line)| line);
+        }
+        let mut together = BytesMut::with_capacity(size);
+        for (_, line) in &pieces {
+            together.extend_from_slice(line);
+        }
+        Some(together.freeze())
+    }
+
+    /// The line of an event on this stream, `None` when it is not for it.
+    fn line(&self, event: &Event) -> Option<(Change, Bytes)> {
+        let version = &event.version;
+        if self.o.namespace.as_deref().is_some_and(|namespace| namespace != &*version.identity.namespace) {
+            return None;
+        }
+        if self.o.selector.is_empty() {
+            return Some((event.change, self.shown(event.change, version, event.change)));
+        }
+        let selects = |version: &Version| self.o.selector.matches(version);
+        let before = event.previous.as_deref().is_some_and(selects);
+        let now = event.change != Change::Deleted && selects(version);
+        match (before, now) {
+            (false, false) => None,
+            (false, true) => Some((Change::Added, self.shown(event.change, version, Change::Added))),
+            (true, true) => Some((Change::Modified, self.shown(event.change, version, Change::Modified))),
+            (true, false) if event.change == Change::Deleted => {
+                Some((Change::Deleted, self.shown(Change::Deleted, version, Change::Deleted)))
+            }
+            // It left the selection: the last state that was selected, under the revision of the change.
+            (true, false) => {
+                let mut last = event.previous.as_ref()?.value();
+                last["metadata"]["resourceVersion"] = Value::String(version.revision.to_string());
+                Some((Change::Deleted, framed(Change::Deleted, &self.o.renderer.value(&last))))
+            }
+        }
+    }
+
+    fn shown(&self, written: Change, version: &Version, change: Change) -> Bytes {
+        if !self.o.renderer.is_plain() {
+            return framed(change, &self.o.renderer.object(version));
+        }
+        if written == change { version.frame().clone() } else { framed(change, &version.object()) }
+    }
+
+    /// The next write of the initial snapshot.
+    fn initial(&mut self) -> Option<Bytes> {
+        let initial = self.o.initial.as_mut()?;
+        let mut out = BytesMut::new();
+        let mut pieces: Vec<(u64, Bytes)> = Vec::new();
+        while out.len() < WRITE_MAX_BYTES {
+            let Some(version) = initial.versions.pop_front() else { break };
+            let line = framed(Change::Added, &self.o.renderer.object(&version));
+            out.extend_from_slice(&line);
+            pieces.push((version.revision, line));
+        }
+        let now_us = self.o.cluster.now_us();
+        let (id, resource) = (self.o.stream.id, self.o.resource.id);
+        self.o.book.sent(id, resource, now_us, pieces.iter().map(|(revision, line)| (*revision, line)));
+        if initial.versions.is_empty() {
+            let (revision, announce) = (initial.revision, initial.announce_end);
+            self.o.initial = None;
+            if announce {
+                out.extend_from_slice(&self.bookmark(revision, true));
+            }
+            self.o.delivered.handed(revision, now_us);
+        }
+        Some(out.freeze()).filter(|out| !out.is_empty())
+    }
+
+    /// Nothing to send: the timers.
+    fn rest(&mut self, revision: u64, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
+        loop {
+            if self.timer.as_mut().poll(cx).is_pending() {
+                return Poll::Pending;
+            }
+            let now = Instant::now();
+            if now >= self.ends {
+                return self.end();
+            }
+            let due = self.o.bookmarks && now >= self.next_bookmark;
+            if due {
+                self.next_bookmark = now + self.o.cluster.bookmarks_every;
+            }
+            let next = if self.o.bookmarks { self.next_bookmark.min(self.ends) } else { self.ends };
+            self.timer.as_mut().reset(next);
+            if due {
+                self.o.delivered.handed(revision, self.o.cluster.now_us());
+                return Poll::Ready(Some(Ok(self.bookmark(revision, false))));
+            }
+        }
+    }
+
+    fn bookmark(&self, revision: u64, ends_initial: bool) -> Bytes {
+        let mut metadata = json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
+        if ends_initial {
+            metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+        }
+        let (api_version, kind) = self.o.renderer.type_of_one();
+        let object = json!({"kind": kind, "apiVersion": api_version, "metadata": metadata});
+        Bytes::from(format!("{}\n", json!({"type": "BOOKMARK", "object": object})))
+    }
+
+    /// Nothing is sent, not even an end; what would have been is noted.
+    fn stay_silent(&mut self, fault: FaultId, cx: &mut Context<'_>) {
+        self.o.cluster.wakers.wait(self.o.resource.id, self.o.stream.id, cx.waker());
+        let mut events: Vec<Arc<Event>> = Vec::new();
+        let mut cursor = self.peek.unwrap_or(self.o.cursor);
+        let cluster = &self.o.cluster;
+        loop {
+            let before = events.len();
+            let pulled = cluster.read(|store| store.pull(self.o.resource.id, &mut cursor, PULL_MAX, &mut events));
+            if pulled.is_err() || events.len() == before {
+                break;
+            }
+            for event in events.drain(..) {
+                if self.line(&event).is_some() {
+                    let revision = event.version.revision;
+                    cluster.faults.withheld(fault, &self.o.stream, revision);
+                    self.o.book.withheld(self.o.stream.id, self.o.resource.id, revision, cluster.now_us(), fault);
+                }
+            }
+        }
+        self.peek = Some(cursor);
+    }
+}
+
+impl Drop for WatchBody {
+    fn drop(&mut self) {
+        self.o.cluster.wakers.forget(self.o.resource.id, self.o.stream.id);
+        self.o.cluster.faults.closed(self.o.stream.id);
+        self.o.book.watch_closed();
+    }
+}
+
+fn framed(change: Change, object: &[u8]) -> Bytes {
+    let mut line = BytesMut::with_capacity(change.head().len() + object.len() + 2);
+    line.extend_from_slice(change.head());
+    line.extend_from_slice(object);
+    line.extend_from_slice(b"}\n");
+    line.freeze()
+}
