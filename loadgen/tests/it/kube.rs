@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
@@ -26,6 +27,11 @@ pub struct State {
     /// New objects (no namespaces) get this finalizer; it is taken off after so many lists.
     pub finalizer: Option<usize>,
     pub fault: Option<Fault>,
+    /// How long each call takes.
+    pub delay: Duration,
+    busy: BTreeMap<String, usize>,
+    /// The most calls that were ever under way for one path, lists and creates apart.
+    pub most_at_once: usize,
 }
 
 pub struct Kube {
@@ -77,7 +83,21 @@ async fn handle(state: &Mutex<State>, request: Request<Incoming>) -> Response<Bo
     let authorized = request.headers().get("authorization").is_some_and(|value| value == "Bearer secret");
     let body = request.into_body().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let delay = {
+        let mut state = state.lock();
+        let busy = state.busy.entry(path.clone()).or_default();
+        *busy += 1;
+        let busy = *busy;
+        if method != "POST" && method != "GET" {
+            state.most_at_once = state.most_at_once.max(busy);
+        }
+        state.delay
+    };
+    tokio::time::sleep(delay).await;
     let mut state = state.lock();
+    if let Some(busy) = state.busy.get_mut(&path) {
+        *busy -= 1;
+    }
     let (status, answer) = if !authorized {
         (401, json!({"message": "Unauthorized"}))
     } else if let Some(status) = state.fault.and_then(|fault| fault(state.log.len(), &method, &path)) {
