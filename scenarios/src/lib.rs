@@ -1,1 +1,14 @@
-//! placeholder
+//! What a run is, and running it.
+//!
+//! `scenarios` reads scenario files, brings up the outside world and the subject, drives load, churn and faults, and
+//! writes the facts into a run record that [`reports`] judges. It is the only crate that knows all the others.
+//!
+//! Entry points: [`scenario::Scenario`] (the file), [`run`] (the run), [`cli`] (the binary `longhaul`).
+
+pub mod cli;
+mod machine;
+mod observer;
+mod run;
+pub mod scenario;
+mod subject;
+mod witness;

@@ -1,0 +1,90 @@
+//! The command line of `longhaul`: parses, builds the runtime, hands over, turns results into exit codes.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+mod files;
+mod mock;
+mod report;
+mod soak;
+
+/// Soak tests and benchmarks for admission webhooks and watch controllers.
+#[derive(Parser)]
+#[command(name = "longhaul", version, max_term_width = 110)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run a scenario and judge it. Exit 0 pass, 1 fail, 2 inconclusive or invalid, 64 bad scenario file.
+    Soak(soak::Arguments),
+    /// Check scenario files without running them.
+    Check {
+        /// Files, or names from the library.
+        #[arg(required = true)]
+        scenarios: Vec<String>,
+    },
+    /// Say what a scenario will do, how long it takes, and which budgets that length can decide.
+    Plan {
+        /// A file, or a name from the library.
+        #[arg(default_value = "smoke")]
+        scenario: String,
+    },
+    /// List the scenarios of the library with the question that each answers.
+    List,
+    /// Judge a run record again and write its reports anew.
+    Report {
+        /// The run's directory.
+        directory: PathBuf,
+    },
+    /// Run one part of the pretend outside world alone.
+    #[command(subcommand)]
+    Mock(mock::Command),
+    /// Print the JSON Schema of scenario files.
+    Schema,
+}
+
+/// The binary's `main`.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are no errors; everything else is bad usage.
+            let code = if error.use_stderr() { reports::exit::USAGE } else { reports::exit::PASS };
+            let _ = error.print();
+            return ExitCode::from(code);
+        }
+    };
+    init_log();
+    match cli.command {
+        Command::Soak(arguments) => soak::soak(arguments),
+        Command::Check { scenarios } => files::check(&scenarios),
+        Command::Plan { scenario } => files::plan(&scenario),
+        Command::List => files::list(),
+        Command::Report { directory } => report::report(&directory),
+        Command::Mock(command) => mock::mock(command),
+        Command::Schema => files::schema(),
+    }
+}
+
+/// Logs go to stderr, warnings and worse unless `RUST_LOG` says otherwise: stdout belongs to the verdict.
+fn init_log() {
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+}
+
+/// The runtime of everything that talks to the outside world.
+fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    Ok(tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?)
+}
+
+/// Prints an error with its causes and returns `code`.
+fn fail(code: u8, error: &anyhow::Error) -> ExitCode {
+    eprintln!("longhaul: {error:#}");
+    ExitCode::from(code)
+}

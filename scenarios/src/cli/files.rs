@@ -1,0 +1,73 @@
+//! `check`, `plan`, `list` and `schema`: everything about scenario files that runs nothing.
+
+use std::process::ExitCode;
+
+use crate::scenario::{Scenario, Source, describe, library};
+
+/// Checks every file and reports all that are wrong.
+pub(super) fn check(names: &[String]) -> ExitCode {
+    let mut code = reports::exit::PASS;
+    for name in names {
+        match Source::read(name) {
+            Ok(source) => println!("{}: ok", source.origin),
+            Err(error) => {
+                eprintln!("{error}");
+                code = reports::exit::USAGE;
+            }
+        }
+    }
+    ExitCode::from(code)
+}
+
+/// Prints the plan.
+pub(super) fn plan(name: &str) -> ExitCode {
+    match Source::read(name) {
+        Ok(source) => {
+            print!("{}", describe(&source.scenario));
+            ExitCode::from(reports::exit::PASS)
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::from(reports::exit::USAGE)
+        }
+    }
+}
+
+/// Prints the library.
+pub(super) fn list() -> ExitCode {
+    for name in library::names() {
+        match Source::read(name) {
+            Ok(source) => println!("{name:24} {}", source.scenario.description),
+            Err(error) => println!("{name:24} {error}"),
+        }
+    }
+    ExitCode::from(reports::exit::PASS)
+}
+
+/// Prints the schema that is also checked in as `scenarios/scenario.schema.json`.
+pub(super) fn schema() -> ExitCode {
+    println!("{}", scenario_schema());
+    ExitCode::from(reports::exit::PASS)
+}
+
+/// The JSON Schema of scenario files, generated from the types.
+fn scenario_schema() -> String {
+    let schema = schemars::schema_for!(Scenario);
+    serde_json::to_string_pretty(&schema).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The checked-in schema is the one that the types give. To renew it: `longhaul schema > scenarios/scenario.schema.json`.
+    #[test]
+    fn the_checked_in_schema_is_current() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/scenario.schema.json");
+        let checked_in = std::fs::read_to_string(path).unwrap_or_default();
+        assert!(
+            checked_in.trim_end() == scenario_schema(),
+            "run `cargo xtask longhaul schema > scenarios/scenario.schema.json`"
+        );
+    }
+}

@@ -1,0 +1,146 @@
+//! `longhaul mock …`: one part of the pretend outside world alone, for people who need nothing else of Longhaul.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use mocks::{faults, kube, pki, registry};
+
+use crate::run::describe;
+
+/// The user of the kubeconfig that is written.
+const USER: &str = "admin";
+
+#[derive(clap::Subcommand)]
+pub(super) enum Command {
+    /// A Kubernetes API server that kubectl and client libraries can use.
+    Kube(Kube),
+    /// An OCI registry.
+    Registry(Registry),
+}
+
+#[derive(clap::Args)]
+pub(super) struct Kube {
+    /// The port on 127.0.0.1; 0 takes a free one.
+    #[arg(long, default_value_t = 6443)]
+    port: u16,
+    /// Where the kubeconfig is written.
+    #[arg(long, default_value = "kubeconfig.yaml")]
+    kubeconfig: PathBuf,
+    /// A YAML list of faults, as under `faults:` in a scenario. Times count from the start; they hit every client.
+    #[arg(long)]
+    faults: Option<PathBuf>,
+    /// How often a watch that asked for bookmarks gets one.
+    #[arg(long, default_value = "60s")]
+    bookmarks_every: units::Span,
+}
+
+#[derive(clap::Args)]
+pub(super) struct Registry {
+    /// The port on 127.0.0.1; 0 takes a free one.
+    #[arg(long, default_value_t = 5000)]
+    port: u16,
+    /// How many images it is seeded with.
+    #[arg(long, default_value_t = 0)]
+    images: usize,
+    /// The seed of these images.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+/// Serves until Ctrl-C or SIGTERM.
+pub(super) fn mock(command: Command) -> ExitCode {
+    let result = super::runtime().and_then(|runtime| {
+        runtime.block_on(async {
+            match command {
+                Command::Kube(arguments) => kube(arguments).await,
+                Command::Registry(arguments) => serve_registry(arguments).await,
+            }
+        })
+    });
+    match result {
+        Ok(()) => ExitCode::from(reports::exit::PASS),
+        Err(error) => super::fail(reports::exit::USAGE, &error),
+    }
+}
+
+async fn kube(arguments: Kube) -> Result<()> {
+    let faults = arguments.faults.as_deref().map(read_faults).transpose()?.unwrap_or_default();
+    let authority = pki::Authority::generate("longhaul")?;
+    let mut config = kube::Config::new();
+    config.listen = loopback(arguments.port);
+    config.epoch = Instant::now();
+    config.bookmarks_every = arguments.bookmarks_every.0;
+    config.crds = vec![kind::manifests::package_crd()?];
+    config.users = vec![kube::User::admin(USER, "admin")];
+    let server = kube::Server::start(config, &authority).await?;
+    let text = server.kubeconfig(USER).context("the server does not know its own user")?;
+    std::fs::write(&arguments.kubeconfig, text)
+        .with_context(|| format!("failed to write {}", arguments.kubeconfig.display()))?;
+    println!("mock Kubernetes API server at {}", server.url());
+    println!("try: kubectl --kubeconfig {} get namespaces", arguments.kubeconfig.display());
+    server.faults().target_users([USER]);
+    let mut signals = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+    tokio::select! {
+        () = play(server.faults(), &faults) => {}
+        _ = signals.recv() => {}
+        _ = tokio::signal::ctrl_c() => {}
+    }
+    server.shutdown().await;
+    Ok(())
+}
+
+/// Begins and ends the faults at their times; never returns.
+async fn play(engine: &faults::Faults, faults: &[faults::Fault]) {
+    let start = Instant::now();
+    let mut due: Vec<(Duration, u32, bool)> = Vec::new();
+    for (index, fault) in (0u32..).zip(faults) {
+        due.push((fault.at.0, index, true));
+        if let Some(length) = fault.lasts {
+            due.push((fault.at.0 + length.0, index, false));
+        }
+    }
+    due.sort_unstable();
+    for (at, index, begins) in due {
+        tokio::time::sleep_until((start + at).into()).await;
+        let (id, fault) = (faults::FaultId(index), &faults[index as usize]);
+        if begins {
+            println!("{:>6.1}s begins: {}", at.as_secs_f64(), describe(fault));
+            if let Err(error) = engine.begin(id, fault) {
+                eprintln!("longhaul: fault {} was refused: {error}", index + 1);
+            }
+        } else {
+            engine.end(id);
+            println!("{:>6.1}s ended: {} ({} hits)", at.as_secs_f64(), fault.name.as_str(), engine.hits(id));
+        }
+    }
+    std::future::pending::<()>().await;
+}
+
+fn read_faults(path: &std::path::Path) -> Result<Vec<faults::Fault>> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("failed to read {}", path.display()))?;
+    serde_saphyr::from_str(&text).map_err(|error| anyhow::anyhow!("{}: {error}", path.display()))
+}
+
+async fn serve_registry(arguments: Registry) -> Result<()> {
+    let mut config = registry::Config::new();
+    config.listen = loopback(arguments.port);
+    let server = registry::Server::start(config).await?;
+    println!("mock OCI registry at http://{}", server.address());
+    for image in server.seed(&registry::Population { count: arguments.images, seed: arguments.seed })? {
+        println!("{} {}", image.reference, image.digest.as_deref().unwrap_or("(does not exist)"));
+    }
+    let mut signals = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+    tokio::select! {
+        _ = signals.recv() => {}
+        _ = tokio::signal::ctrl_c() => {}
+    }
+    server.shutdown().await;
+    Ok(())
+}
+
+fn loopback(port: u16) -> SocketAddr {
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port)
+}

@@ -1,0 +1,98 @@
+//! `longhaul soak`: run a scenario and exit with its verdict.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+
+use crate::run::{self, Options};
+use crate::scenario::{Source, SubjectKind};
+
+/// The planted service, beside `longhaul` when it was built.
+const PLANTED_SERVICE: &str = "longhaul-service-planted";
+const SERVICE: &str = "longhaul-service";
+
+/// Arguments of `longhaul soak`.
+#[derive(clap::Args)]
+pub(super) struct Arguments {
+    /// A scenario file, or a name from the library.
+    #[arg(default_value = "smoke")]
+    scenario: String,
+    /// Another seed than the file's.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// The folder for run records.
+    #[arg(long, default_value = "runs")]
+    runs: PathBuf,
+    /// Plant this bug in the subject, to see the judges catch it.
+    #[arg(long)]
+    plant: Option<String>,
+    /// The service to test, instead of the one beside `longhaul`.
+    #[arg(long)]
+    service: Option<PathBuf>,
+    /// Keep every commit and observation in the record, not only aggregates and anomalies.
+    #[arg(long)]
+    keep_events: bool,
+    /// No live line.
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// Reads, runs, judges.
+pub(super) fn soak(arguments: Arguments) -> ExitCode {
+    let mut source = match Source::read(&arguments.scenario) {
+        Ok(source) => source,
+        Err(error) => {
+            eprintln!("{error}");
+            return ExitCode::from(reports::exit::USAGE);
+        }
+    };
+    if let Some(seed) = arguments.seed {
+        source.scenario.seed = seed;
+    }
+    let service = match service(&arguments, source.scenario.subject.kind) {
+        Ok(service) => service,
+        Err(error) => return super::fail(reports::exit::USAGE, &error),
+    };
+    let repeat = repeat(&arguments, source.scenario.seed);
+    let options = Options {
+        source,
+        runs: arguments.runs,
+        plant: arguments.plant,
+        service,
+        keep_events: arguments.keep_events,
+        quiet: arguments.quiet,
+        repeat,
+    };
+    let result = super::runtime().and_then(|runtime| {
+        let result = runtime.block_on(run::run(options));
+        // Nothing of a finished run may keep the process alive.
+        runtime.shutdown_timeout(std::time::Duration::from_secs(2));
+        result
+    });
+    match result {
+        Ok(judgement) => ExitCode::from(judgement.verdict.exit_code()),
+        Err(error) => super::fail(reports::exit::USAGE, &error),
+    }
+}
+
+/// Which service binary to test.
+fn service(arguments: &Arguments, kind: SubjectKind) -> anyhow::Result<Option<PathBuf>> {
+    if kind != SubjectKind::Service {
+        return Ok(None);
+    }
+    if let Some(path) = &arguments.service {
+        anyhow::ensure!(path.is_file(), "--service {}: no such file", path.display());
+        return Ok(Some(path.clone()));
+    }
+    let name = if arguments.plant.is_some() { PLANTED_SERVICE } else { SERVICE };
+    let found = crate::subject::sibling(name);
+    let remedy = "build it first: `cargo xtask soak` does that (with `--plant NAME` also the planted one), or name one with --service";
+    found.map(Some).with_context(|| remedy.to_owned())
+}
+
+/// The command that repeats this run.
+fn repeat(arguments: &Arguments, seed: u64) -> String {
+    let plant = arguments.plant.as_ref().map(|plant| format!(" --plant {plant}")).unwrap_or_default();
+    format!("cargo xtask soak{plant} {} --seed {seed}", arguments.scenario)
+}

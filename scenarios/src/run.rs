@@ -1,0 +1,97 @@
+//! A run: from a checked scenario to a judged record.
+//!
+//! `run` brings up the world and the subject, hands both to the [`conductor`], and whatever happens closes the record
+//! and has it judged. It decides nothing itself: verdicts come from the record alone.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use reports::judge::{self, Judgement};
+use reports::record::{End, EndReason, Record, Writer};
+use reports::render::{self, Colour};
+
+use crate::scenario::Source;
+
+mod canary;
+mod clock;
+mod conductor;
+mod events;
+mod interval;
+mod live;
+mod load;
+mod manifest;
+mod signals;
+mod start;
+mod timeline;
+mod world;
+
+pub(crate) use clock::Clock;
+pub(crate) use manifest::describe;
+
+/// What to run, and how.
+pub(crate) struct Options {
+    pub(crate) source: Source,
+    /// The folder for run records.
+    pub(crate) runs: PathBuf,
+    /// A planted bug for the subject.
+    pub(crate) plant: Option<String>,
+    /// The built-in service's binary, for scenarios that test it.
+    pub(crate) service: Option<PathBuf>,
+    pub(crate) keep_events: bool,
+    pub(crate) quiet: bool,
+    /// The command that repeats this run.
+    pub(crate) repeat: String,
+}
+
+/// Runs a scenario and judges it. An error means that nothing was started; everything later ends in a judged record.
+pub(crate) async fn run(options: Options) -> Result<Judgement> {
+    let signals = signals::Signals::listen().context("failed to listen for Ctrl-C")?;
+    let prepared = start::prepare(&options).await?;
+    let directory = prepared.directory.clone();
+    let writer = Writer::create(&directory, &prepared.manifest)
+        .with_context(|| format!("failed to create the run record in {}", directory.display()))?;
+    let writer = if options.keep_events { writer.keep_events()? } else { writer };
+    let world = prepared.world;
+    let live = live::Live::new(options.quiet, options.source.scenario.phases.total());
+    live.say(&format!(
+        "longhaul: {} (seed {}) → {}",
+        prepared.manifest.name,
+        prepared.manifest.seed,
+        directory.display()
+    ));
+    let mut conductor =
+        conductor::Conductor::new(&options.source.scenario, &world, directory.clone(), writer, live, signals);
+    let reason = conductor.conduct(prepared.subject, prepared.load).await;
+    conductor.close(&End { ended_ms: conductor.now_ms(), reason });
+    drop(conductor);
+    world.stop().await;
+    conclude(&directory)
+}
+
+/// Judges the record in `directory`, prints the summary, writes its reports. A disk too full for the reports does not
+/// take the verdict away.
+pub(crate) fn conclude(directory: &Path) -> Result<Judgement> {
+    let record =
+        Record::open(directory).with_context(|| format!("failed to read the record {}", directory.display()))?;
+    let judgement = judge::judge(&record);
+    let plain = !std::io::stdout().is_terminal() || std::env::var_os("NO_COLOR").is_some();
+    let colour = if plain { Colour::Never } else { Colour::Always };
+    print!("{}", render::terminal(&record, &judgement, colour));
+    match render::write_reports(directory, &record, &judgement) {
+        Ok(()) => println!("report: {}", directory.join("report.html").display()),
+        Err(error) => eprintln!("longhaul: the reports could not be written: {:#}", anyhow::Error::from(error)),
+    }
+    if let Some(path) = std::env::var_os("GITHUB_STEP_SUMMARY") {
+        // The summary of a CI job is a courtesy: failing to write it must not change the verdict.
+        if let Err(error) = render::append_summary(Path::new(&path), &record, &judgement) {
+            eprintln!("longhaul: {:#}", anyhow::Error::from(error));
+        }
+    }
+    Ok(judgement)
+}
+
+/// Why a run ended early, as an end reason.
+fn harness_error(error: &anyhow::Error) -> EndReason {
+    EndReason::HarnessError { detail: format!("{error:#}") }
+}

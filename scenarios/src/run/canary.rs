@@ -1,0 +1,111 @@
+//! Canaries: one write before and one after each fault that show that the path is healthy.
+//!
+//! A canary is healthy when the control plane took the write and shows it to the harness itself. Whether the subject saw
+//! it is the ledger's business; the row only tells how long it took, so that a reader sees when the subject was back.
+
+use std::time::Duration;
+
+use loadgen::churn;
+use reports::record::{FaultEvent, FaultRow};
+use tokio::task::JoinSet;
+
+/// A write that takes longer than this shows that the control plane is not healthy.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a canary waits for the subject. Longer than every clock of a careful client (see `missed-events.md` 2.2).
+const SEEN_TIMEOUT_MS: u64 = 60_000;
+/// Canaries under way at once: two for each fault of a scenario with a few at the same time.
+const UNDER_WAY_MAX: usize = 64;
+
+/// Which canary of which fault.
+#[derive(Debug, Clone)]
+pub(super) struct Which {
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) event: FaultEvent,
+    pub(super) hits: u64,
+}
+
+/// A canary whose write is done and that waits for the subject.
+struct Waiting {
+    which: Which,
+    uid: String,
+    revision: String,
+    written_ms: u64,
+}
+
+/// Uid and revision of a canary that was written, or why it was not.
+type Written = Result<(String, String), String>;
+
+/// The canaries of a run.
+#[derive(Default)]
+pub(super) struct Canaries {
+    writes: JoinSet<(Which, Written)>,
+    waiting: Vec<Waiting>,
+}
+
+impl Canaries {
+    /// Writes one. Without churn there is no object to write, which is no failure of the path.
+    pub(super) fn write(&mut self, which: Which, canaries: Option<churn::Canaries>) {
+        let Some(canaries) = canaries else { return };
+        if self.writes.len() + self.waiting.len() >= UNDER_WAY_MAX {
+            return;
+        }
+        self.writes.spawn(async move {
+            let result = match tokio::time::timeout(WRITE_TIMEOUT, canaries.write()).await {
+                Ok(Ok(write)) => Ok((write.uid, write.resource_version)),
+                Ok(Err(error)) => Err(format!("the canary could not be written: {error}")),
+                Err(_) => Err(format!("the canary was not written within {} s", WRITE_TIMEOUT.as_secs())),
+            };
+            (which, result)
+        });
+    }
+
+    /// The rows of canaries that are decided. `seen` tells when the subject proved a version (in ms), if it did.
+    pub(super) fn decided(&mut self, now_ms: u64, seen: &mut dyn FnMut(&str, &str) -> Option<u64>) -> Vec<FaultRow> {
+        let mut rows = Vec::new();
+        while let Some(done) = self.writes.try_join_next() {
+            let Ok((which, result)) = done else { continue };
+            match result {
+                Ok((uid, revision)) => self.waiting.push(Waiting { which, uid, revision, written_ms: now_ms }),
+                Err(detail) => rows.push(row(which, now_ms, false, detail)),
+            }
+        }
+        self.waiting.retain_mut(|canary| {
+            let detail = match seen(&canary.uid, &canary.revision) {
+                Some(lag_ms) => format!("the subject saw it after {lag_ms} ms"),
+                None if now_ms.saturating_sub(canary.written_ms) >= SEEN_TIMEOUT_MS => {
+                    format!("the subject had not seen it after {} s", SEEN_TIMEOUT_MS / 1000)
+                }
+                None => return true,
+            };
+            rows.push(row(canary.which.clone(), now_ms, true, detail));
+            false
+        });
+        rows
+    }
+
+    /// Whether a canary that was written after fault `id` still waits for the subject.
+    pub(super) fn waits_after(&self) -> bool {
+        !self.writes.is_empty() || self.waiting.iter().any(|canary| canary.which.event == FaultEvent::CanaryAfter)
+    }
+
+    /// The rows of canaries that the end of the run leaves undecided: written, but not seen.
+    pub(super) fn close(&mut self, now_ms: u64) -> Vec<FaultRow> {
+        let unseen = |canary: Waiting| {
+            row(canary.which, now_ms, true, "the subject had not seen it by the end of the run".to_owned())
+        };
+        self.waiting.drain(..).map(unseen).collect()
+    }
+}
+
+fn row(which: Which, t_ms: u64, ok: bool, detail: String) -> FaultRow {
+    FaultRow {
+        t_ms,
+        id: which.id,
+        name: which.name,
+        event: which.event,
+        hits: which.hits,
+        ok: Some(ok),
+        detail: Some(detail),
+    }
+}

@@ -1,0 +1,38 @@
+//! The run's clock: zero is the start of the warm-up.
+
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+/// Milliseconds since the start of the warm-up. Whatever happened before (the world coming up, the population being
+/// filled in) counts as zero. Clones share the same zero.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Clock {
+    zero: Arc<OnceLock<Instant>>,
+}
+
+impl Clock {
+    /// Starts the clock, unless it runs already.
+    pub(crate) fn start(&self, zero: Instant) {
+        let _ = self.zero.set(zero);
+    }
+
+    /// Whether it has been started.
+    pub(crate) fn runs(&self) -> bool {
+        self.zero.get().is_some()
+    }
+
+    /// The time of an instant.
+    pub(crate) fn at_ms(&self, instant: Instant) -> u64 {
+        self.zero.get().map_or(0, |zero| millis(instant.saturating_duration_since(*zero)))
+    }
+
+    /// The time now.
+    pub(crate) fn now_ms(&self) -> u64 {
+        self.at_ms(Instant::now())
+    }
+}
+
+/// Whole milliseconds of a duration.
+pub(crate) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

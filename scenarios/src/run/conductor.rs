@@ -1,0 +1,556 @@
+//! The run itself: one task that owns the record and the ledger, and does what is due.
+//!
+//! Everything that happens comes in through one `select!`: commits, observations, samples, signals, a tick. So the
+//! record has one writer, the ledger sees one order, and there is no lock. Long work (filling the population, stopping
+//! load, stopping the subject) is awaited beside the same loop, because commits and observations go on meanwhile.
+
+use std::future::Future;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use reports::record::{End, EndReason, FaultEvent, FaultRow, Phase, Writer};
+
+use super::canary::{Canaries, Which};
+use super::events::Events;
+use super::interval::{self, Intervals, Now};
+use super::live::{Facts, Live};
+use super::load::Load;
+use super::manifest::{describe, fault_id};
+use super::signals::Signals;
+use super::start::{LoadPlan, Ready, SubjectPlan};
+use super::timeline::{Action, Timeline};
+use super::world::{SUBJECT, World};
+use super::{Clock, harness_error};
+use crate::observer::Observer;
+use crate::scenario::{Scenario, WitnessKind};
+use crate::subject::{Log, Running, Stopped};
+use crate::witness::status::Status;
+use crate::witness::{Ear, Witness};
+
+/// How exactly phases and faults keep their times. Lags are measured from facts' own times, not from this.
+const TICK: Duration = Duration::from_millis(20);
+/// Observations that are entered at a time.
+const OBSERVATIONS_MAX: usize = 1024;
+/// A witness that says nothing for so long, while commits are made and no fault is active, is broken.
+const WITNESS_PATIENCE: Duration = Duration::from_secs(30);
+/// Time to ask again whether the subject is ready.
+const READY_POLL: Duration = Duration::from_millis(50);
+
+/// The state of a run.
+pub(super) struct Conductor<'a> {
+    scenario: &'a Scenario,
+    world: &'a World,
+    record: std::path::PathBuf,
+    writer: Writer,
+    live: Live,
+    signals: Option<Signals>,
+    clock: Clock,
+    stage: Option<Stage<'a>>,
+}
+
+/// What exists while subject and load run.
+struct Stage<'a> {
+    events: Events<'a>,
+    witness: Witness,
+    observer: Observer,
+    subject: Running,
+    load: Load,
+    timeline: Timeline,
+    canaries: Canaries,
+    active: Vec<usize>,
+    /// Commits since then count as faulted, until the canary after the fault was seen.
+    faulted: bool,
+    intervals: Intervals,
+    interval_due_ms: u64,
+    phase: Phase,
+    warm_up_lag: WarmUpLag,
+    rss_bytes: Option<u64>,
+    observations: u64,
+    /// Keeps the HTTP witness listening, and the channel open for a witness that nothing else holds.
+    _ear: (Ear, Option<crate::witness::http::Receiver>),
+}
+
+/// The lag of the warm-up, from which the deadline follows.
+#[derive(Default)]
+struct WarmUpLag {
+    worst_p99_us: Option<u64>,
+}
+
+/// Why the loop returned.
+enum Halt {
+    /// A signal.
+    Signal(&'static str),
+    /// The subject exited by itself.
+    SubjectExited(std::process::ExitStatus),
+    /// The harness cannot go on.
+    Broken(anyhow::Error),
+}
+
+impl From<anyhow::Error> for Halt {
+    fn from(error: anyhow::Error) -> Self {
+        Self::Broken(error)
+    }
+}
+
+impl From<reports::record::Error> for Halt {
+    fn from(error: reports::record::Error) -> Self {
+        Self::Broken(anyhow::Error::from(error).context("failed to write the run record"))
+    }
+}
+
+impl<'a> Conductor<'a> {
+    pub(super) fn new(
+        scenario: &'a Scenario,
+        world: &'a World,
+        record: std::path::PathBuf,
+        writer: Writer,
+        live: Live,
+        signals: Signals,
+    ) -> Self {
+        Self { scenario, world, record, writer, live, signals: Some(signals), clock: Clock::default(), stage: None }
+    }
+
+    /// The run's time.
+    pub(super) fn now_ms(&self) -> u64 {
+        self.clock.now_ms()
+    }
+
+    /// Starts the subject, runs all phases, stops everything, and says how it ended.
+    pub(super) async fn conduct(&mut self, subject: SubjectPlan, load: LoadPlan) -> EndReason {
+        self.clock = subject.clock.clone();
+        let stop_timeout = self.scenario.subject.stop_timeout.0;
+        let reason = match self.enter(subject) {
+            Ok(ready) => match self.phases(&ready, load).await {
+                Ok(()) => self.completed(),
+                Err(halt) => self.halted(halt),
+            },
+            Err(error) => EndReason::SubjectNotReady { detail: format!("{error:#}") },
+        };
+        self.live.end();
+        self.leave(stop_timeout).await;
+        reason
+    }
+
+    /// Starts the subject and everything that watches it.
+    fn enter(&mut self, plan: SubjectPlan) -> Result<Ready> {
+        let heard = plan.pattern.map(|pattern| (pattern, plan.ear.clone()));
+        let log = Log::create(&self.record, heard)?;
+        let subject = plan.launch.start(log)?;
+        let observer = Observer::start(plan.clock.clone()).context("failed to start the observer")?;
+        observer.watch(subject.pid());
+        let status = (self.scenario.subject.witness.kind == WitnessKind::Status).then(Status::new);
+        let resource = plan.resource;
+        let deadline = self.scenario.budgets.events.as_ref().and_then(|events| events.deadline);
+        let events = Events::new(
+            &self.world.kube,
+            self.world.epoch,
+            plan.clock,
+            resource,
+            deadline.map(units::Span::as_millis),
+            status,
+            &self.scenario.faults,
+        );
+        let end_ms = super::clock::millis(self.scenario.phases.loaded());
+        self.stage = Some(Stage {
+            events,
+            witness: plan.witness,
+            observer,
+            subject,
+            load: Load::default(),
+            timeline: Timeline::new(&self.scenario.faults, end_ms),
+            canaries: Canaries::default(),
+            active: Vec::new(),
+            faulted: false,
+            intervals: Intervals::default(),
+            interval_due_ms: super::clock::millis(interval::EVERY),
+            phase: Phase::WarmUp,
+            warm_up_lag: WarmUpLag::default(),
+            rss_bytes: None,
+            observations: 0,
+            _ear: (plan.ear, plan.receiver),
+        });
+        Ok(plan.ready)
+    }
+
+    /// Ready, fill, warm-up, steady, drain.
+    async fn phases(&mut self, ready: &Ready, load: LoadPlan) -> Result<(), Halt> {
+        for (index, fault) in self.scenario.faults.iter().enumerate() {
+            let row = self.fault_row(index, FaultEvent::Planned, 0, Some(describe(fault)));
+            self.writer.fault(&row)?;
+        }
+        let deadline = Instant::now() + self.scenario.subject.start_timeout.0;
+        let traffic = || self.world.kube.traffic(SUBJECT).requests;
+        self.beside(wait_until_ready(ready.clone(), deadline, &traffic)).await?;
+        let api = self.world.api();
+        let (load, begin) = self.beside(Load::start(load, api)).await??;
+        self.clock.start(begin);
+        self.stage()?.load = load;
+        let phases = self.scenario.phases;
+        self.until(begin + phases.warm_up.0).await?;
+        self.enter_phase(Phase::Steady)?;
+        self.until(begin + phases.loaded()).await?;
+        self.end_faults()?;
+        let mut load = std::mem::take(&mut self.stage()?.load);
+        let load = self
+            .beside(async move {
+                load.stop().await;
+                load
+            })
+            .await?;
+        self.stage()?.load = load;
+        self.enter_phase(Phase::Drain)?;
+        self.until(Instant::now() + phases.drain.0).await
+    }
+
+    fn stage(&mut self) -> Result<&mut Stage<'a>> {
+        self.stage.as_mut().context("the stage is empty")
+    }
+
+    fn completed(&mut self) -> EndReason {
+        let patience = super::clock::millis(WITNESS_PATIENCE);
+        let Ok(stage) = self.stage() else { return EndReason::Completed };
+        let counts = stage.events.counts();
+        if counts.commits == 0 || stage.observations > 0 {
+            return EndReason::Completed;
+        }
+        let malformed = stage.witness.tally.malformed();
+        let example = stage.witness.tally.example().map(|example| format!("; the first unreadable line: {example}"));
+        let detail = format!(
+            "{} commits were made and the subject proved none of them in {} s ({malformed} unreadable lines{}). {}",
+            counts.commits,
+            self.clock.now_ms().max(patience) / 1000,
+            example.unwrap_or_default(),
+            witness_remedy(self.scenario.subject.witness.kind)
+        );
+        EndReason::WitnessSilent { detail }
+    }
+
+    fn halted(&mut self, halt: Halt) -> EndReason {
+        let started = self.clock.runs();
+        let last_words = self.stage.as_ref().map(|stage| stage.subject.last_lines()).unwrap_or_default();
+        match halt {
+            Halt::Signal(name) => EndReason::Interrupted { signal: name.to_owned() },
+            Halt::SubjectExited(status) if started => {
+                EndReason::SubjectExited { status: status.to_string(), detail: last_words }
+            }
+            Halt::SubjectExited(status) => {
+                EndReason::SubjectNotReady { detail: format!("it exited before it was ready ({status}); {last_words}") }
+            }
+            Halt::Broken(error) if error.is::<NotReady>() => {
+                EndReason::SubjectNotReady { detail: format!("{error}; {last_words}") }
+            }
+            Halt::Broken(error) => harness_error(&error),
+        }
+    }
+
+    /// Runs until `end`.
+    async fn until(&mut self, end: Instant) -> Result<(), Halt> {
+        self.beside(tokio::time::sleep_until(end.into())).await
+    }
+
+    /// Runs until `work` is done, and returns its result.
+    async fn beside<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Halt> {
+        let mut work = std::pin::pin!(work);
+        let mut tick = tokio::time::interval(TICK);
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut seen = Vec::with_capacity(OBSERVATIONS_MAX);
+        loop {
+            let Some(stage) = self.stage.as_mut() else {
+                return Err(Halt::Broken(anyhow::anyhow!("the stage is empty")));
+            };
+            let Some(signals) = self.signals.as_mut() else {
+                return Err(Halt::Broken(anyhow::anyhow!("the run was interrupted already")));
+            };
+            tokio::select! {
+                biased;
+                name = signals.next() => return Err(Halt::Signal(name)),
+                _ = tick.tick() => self.tick()?,
+                result = &mut work => return Ok(result),
+                result = stage.events.committed(&mut self.writer) => result?,
+                heard = stage.witness.observations.recv_many(&mut seen, OBSERVATIONS_MAX) => {
+                    stage.observations += heard as u64;
+                    stage.events.observed(&seen, &mut self.writer)?;
+                    seen.clear();
+                }
+                Some(sample) = stage.observer.samples.recv() => {
+                    stage.rss_bytes = sample.subject.as_ref().map(|subject| subject.rss_bytes);
+                    self.writer.sample(&sample)?;
+                }
+            }
+        }
+    }
+
+    /// What is due every few milliseconds.
+    fn tick(&mut self) -> Result<(), Halt> {
+        let now_ms = self.clock.now_ms();
+        if let Some(status) = self.stage()?.subject.exited() {
+            return Err(Halt::SubjectExited(status));
+        }
+        let writer = &mut self.writer;
+        let Some(stage) = self.stage.as_mut() else { return Ok(()) };
+        stage.events.settle(false, writer)?;
+        if self.clock.runs() {
+            while let Some(action) = self.stage()?.timeline.due(now_ms) {
+                self.act(action)?;
+            }
+            self.hits()?;
+            self.canaries(now_ms)?;
+            if now_ms >= self.stage()?.interval_due_ms {
+                self.interval(false)?;
+            }
+        }
+        self.show(now_ms);
+        Ok(())
+    }
+
+    fn act(&mut self, action: Action) -> Result<(), Halt> {
+        match action {
+            Action::CanaryBefore(index) => self.canary(index, FaultEvent::CanaryBefore),
+            Action::CanaryAfter(index) => self.canary(index, FaultEvent::CanaryAfter),
+            Action::Begin(index) => {
+                let fault = &self.scenario.faults[index];
+                self.world.kube.faults().begin(kube_id(index), fault).context("failed to begin a fault")?;
+                let stage = self.stage()?;
+                stage.active.push(index);
+                stage.faulted = true;
+                stage.events.faulted(true);
+                let row = self.fault_row(index, FaultEvent::Started, 0, None);
+                self.live_say(&format!("{:>4}s fault begins: {}", self.clock.now_ms() / 1000, describe(fault)));
+                Ok(self.writer.fault(&row)?)
+            }
+            Action::End(index) => self.end_fault(index),
+        }
+    }
+
+    fn end_fault(&mut self, index: usize) -> Result<(), Halt> {
+        let faults = self.world.kube.faults();
+        faults.end(kube_id(index));
+        self.hits()?;
+        let hits = self.world.kube.faults().hits(kube_id(index));
+        self.stage()?.active.retain(|active| *active != index);
+        let row = self.fault_row(index, FaultEvent::Ended, hits, None);
+        Ok(self.writer.fault(&row)?)
+    }
+
+    /// Ends what is still active when load ends.
+    fn end_faults(&mut self) -> Result<(), Halt> {
+        let ends: Vec<usize> = self.stage()?.timeline.ends().collect();
+        for index in ends {
+            self.end_fault(index)?;
+            self.canary(index, FaultEvent::CanaryAfter)?;
+        }
+        Ok(())
+    }
+
+    fn hits(&mut self) -> Result<(), Halt> {
+        for hit in self.world.kube.faults().take_hits() {
+            let index = hit.fault.0 as usize;
+            let hits = self.world.kube.faults().hits(hit.fault);
+            let mut row = self.fault_row(index, FaultEvent::Hit, hits, Some(hit.detail));
+            row.t_ms = self.clock.at_ms(self.world.epoch + Duration::from_micros(hit.at_us));
+            self.writer.fault(&row)?;
+        }
+        Ok(())
+    }
+
+    fn canary(&mut self, index: usize, event: FaultEvent) -> Result<(), Halt> {
+        let fault = &self.scenario.faults[index];
+        let hits = self.world.kube.faults().hits(kube_id(index));
+        let which = Which { id: fault_id(index, fault), name: fault.name.as_str().to_owned(), event, hits };
+        let stage = self.stage()?;
+        let canaries = stage.load.canaries();
+        stage.canaries.write(which, canaries);
+        Ok(())
+    }
+
+    fn canaries(&mut self, now_ms: u64) -> Result<(), Halt> {
+        let Some(stage) = self.stage.as_mut() else { return Ok(()) };
+        let events = &stage.events;
+        let rows = stage.canaries.decided(now_ms, &mut |uid, revision| events.resolved(uid, revision));
+        for row in rows {
+            self.writer.fault(&row)?;
+        }
+        let recovered = stage.faulted && stage.active.is_empty() && !stage.canaries.waits_after();
+        if recovered {
+            stage.faulted = false;
+            stage.events.faulted(false);
+        }
+        Ok(())
+    }
+
+    fn fault_row(&self, index: usize, event: FaultEvent, hits: u64, detail: Option<String>) -> FaultRow {
+        let (id, name) = match self.scenario.faults.get(index) {
+            Some(fault) => (fault_id(index, fault), fault.name.as_str().to_owned()),
+            None => (index.to_string(), String::new()),
+        };
+        FaultRow { t_ms: self.clock.now_ms(), id, name, event, hits, ok: None, detail }
+    }
+
+    /// Closes the row of the old phase, so that no row belongs to two.
+    fn enter_phase(&mut self, phase: Phase) -> Result<(), Halt> {
+        self.interval(false)?;
+        let stage = self.stage()?;
+        if stage.phase == Phase::WarmUp {
+            let p99_us = stage.warm_up_lag.worst_p99_us;
+            stage.events.end_warm_up(p99_us);
+        }
+        stage.phase = phase;
+        Ok(())
+    }
+
+    fn interval(&mut self, last: bool) -> Result<(), Halt> {
+        let end_ms = self.clock.now_ms();
+        let scenario = self.scenario;
+        let Some(stage) = self.stage.as_mut() else { return Ok(()) };
+        let faults = stage.active.iter().map(|index| fault_id(*index, &scenario.faults[*index])).collect();
+        let now = Now { end_ms, phase: stage.phase, last, faults };
+        let tally = std::sync::Arc::clone(&stage.witness.tally);
+        let row = stage.intervals.write(
+            now,
+            &mut stage.events,
+            &mut stage.load,
+            &tally,
+            &self.world.kube,
+            &mut self.writer,
+        )?;
+        stage.interval_due_ms = end_ms + super::clock::millis(interval::EVERY);
+        if stage.phase == Phase::WarmUp {
+            let p99_us = row.lag.as_ref().map(|lag| lag.p99_us.unwrap_or(lag.max_us));
+            stage.warm_up_lag.worst_p99_us = stage.warm_up_lag.worst_p99_us.max(p99_us);
+        }
+        Ok(())
+    }
+
+    fn live_say(&self, text: &str) {
+        self.live.say(text);
+    }
+
+    fn show(&mut self, now_ms: u64) {
+        let total_ms = super::clock::millis(self.scenario.phases.total());
+        let runs = self.clock.runs();
+        let Some(stage) = self.stage.as_mut() else { return };
+        let counts = stage.events.counts();
+        let phase = match stage.phase {
+            _ if !runs => "starting",
+            Phase::WarmUp => "warm-up",
+            Phase::Steady => "steady",
+            Phase::Drain => "drain",
+        };
+        let facts = Facts {
+            now_ms,
+            total_ms,
+            phase,
+            commits: counts.commits,
+            observations: counts.observations,
+            missing: stage.events.pending(),
+            late: counts.late + counts.late_ghost,
+            requests: stage.intervals.requests,
+            admission_p99_us: stage.intervals.latest_p99_us,
+            wrong: stage.intervals.wrong,
+            rss_bytes: stage.rss_bytes,
+            faults: stage.active.iter().map(|index| self.scenario.faults[*index].name.as_str().to_owned()).collect(),
+        };
+        self.live.show(&facts);
+    }
+
+    /// Stops load and subject, whatever happened before. From here on a second signal ends the process at once.
+    async fn leave(&mut self, stop_timeout: Duration) {
+        let impatient = self.signals.take().map(Signals::abort_on_next);
+        if let Some(stage) = self.stage.as_mut() {
+            stage.load.stop().await;
+            stage.observer.unwatch();
+            if stage.subject.stop(stop_timeout).await == Stopped::Killed {
+                self.live
+                    .say(&format!("the subject did not exit within {stop_timeout:?} after SIGTERM and was killed"));
+            }
+        }
+        if let Some(impatient) = impatient {
+            impatient.abort();
+        }
+    }
+
+    /// Writes what is left and closes the record. A record that cannot be written any more is judged as it is.
+    pub(super) fn close(&mut self, end: &End) {
+        let result = self.last_rows().and_then(|()| Ok(self.writer.end(end)?));
+        if let Err(error) = result {
+            eprintln!("longhaul: the record could not be closed: {error:#}; it is judged as far as it was written");
+        }
+        self.stage = None;
+    }
+
+    fn last_rows(&mut self) -> Result<()> {
+        let now_ms = self.clock.now_ms();
+        if let Some(stage) = self.stage.as_mut() {
+            stage.events.settle(true, &mut self.writer)?;
+            for row in stage.canaries.close(now_ms) {
+                self.writer.fault(&row)?;
+            }
+        }
+        self.interval(true).map_err(|halt| match halt {
+            Halt::Broken(error) => error,
+            Halt::Signal(_) | Halt::SubjectExited(_) => anyhow::anyhow!("the run had ended"),
+        })
+    }
+}
+
+/// The subject took too long.
+#[derive(Debug, thiserror::Error)]
+#[error("the subject was not ready after {waited:?}: {missing}")]
+struct NotReady {
+    waited: Duration,
+    missing: String,
+}
+
+/// Polls until the subject is ready. `requests` counts what it has asked of the control plane.
+async fn wait_until_ready(ready: Ready, deadline: Instant, requests: &dyn Fn() -> u64) -> Result<()> {
+    let began = Instant::now();
+    loop {
+        let missing = match &ready {
+            Ready::Http(address, path) => http_ready(*address, path).await.err(),
+            Ready::FirstRequest { .. } if requests() == 0 => {
+                Some("it has sent no request to the control plane; does it read $KUBECONFIG?".to_owned())
+            }
+            Ready::FirstRequest { webhook: Some(address) } => match tokio::net::TcpStream::connect(address).await {
+                Ok(_) => None,
+                Err(error) => Some(format!("its webhook port $LONGHAUL_WEBHOOK_PORT ({address}) is not open: {error}")),
+            },
+            Ready::FirstRequest { webhook: None } => None,
+        };
+        let Some(missing) = missing else { return Ok(()) };
+        if Instant::now() >= deadline {
+            return Err(NotReady { waited: began.elapsed(), missing }.into());
+        }
+        tokio::time::sleep(READY_POLL).await;
+    }
+}
+
+/// One `GET` over plain HTTP, without a client library: the answer's first line is all that matters.
+async fn http_ready(address: std::net::SocketAddr, path: &str) -> Result<(), String> {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let ask = async {
+        let mut stream = tokio::net::TcpStream::connect(address).await?;
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await?;
+        let mut answer = Vec::new();
+        stream.take(4096).read_to_end(&mut answer).await?;
+        Ok::<_, std::io::Error>(String::from_utf8_lossy(&answer).into_owned())
+    };
+    match tokio::time::timeout(Duration::from_secs(2), ask).await {
+        Ok(Ok(answer)) if answer.starts_with("HTTP/1.1 200") => Ok(()),
+        Ok(Ok(answer)) => Err(format!("GET http://{address}{path} answers `{}`", answer.lines().next().unwrap_or(""))),
+        Ok(Err(error)) => Err(format!("GET http://{address}{path}: {error}")),
+        Err(_) => Err(format!("GET http://{address}{path} does not answer within 2 s")),
+    }
+}
+
+fn kube_id(index: usize) -> mocks::faults::FaultId {
+    mocks::faults::FaultId(u32::try_from(index).unwrap_or(u32::MAX))
+}
+
+fn witness_remedy(kind: WitnessKind) -> &'static str {
+    match kind {
+        WitnessKind::Http => "Does it post JSON lines to $LONGHAUL_WITNESS_URL for every event that it handles?",
+        WitnessKind::Log => "Does `pattern` match what it logs? See subject.log in the record.",
+        WitnessKind::Status => "Does it write the generation that it handled into the object's status?",
+    }
+}

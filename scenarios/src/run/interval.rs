@@ -1,0 +1,103 @@
+//! One row every five seconds: what happened since the last one.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use mocks::kube;
+use reports::record::{ApiRow, EventCounts, Interval, Phase, Quantiles, WitnessRow, Writer};
+
+use super::events::Events;
+use super::load::Load;
+use super::world::{HARNESS, SUBJECT};
+use crate::witness::Tally;
+
+/// Length of an interval.
+pub(super) const EVERY: Duration = Duration::from_secs(5);
+
+/// What the previous row had counted up to.
+#[derive(Default)]
+pub(super) struct Intervals {
+    start_ms: u64,
+    events: EventCounts,
+    lines: u64,
+    malformed: u64,
+    traffic: kube::Traffic,
+    requests_all: u64,
+    /// The newest rows' figures for the live line.
+    pub(super) latest_p99_us: Option<u64>,
+    pub(super) requests: u64,
+    pub(super) wrong: u64,
+}
+
+/// What a row is about.
+pub(super) struct Now {
+    pub(super) end_ms: u64,
+    pub(super) phase: Phase,
+    pub(super) last: bool,
+    pub(super) faults: Vec<String>,
+}
+
+impl Intervals {
+    /// Writes the row and the histograms of the time since the previous one, and returns it.
+    pub(super) fn write(
+        &mut self,
+        now: Now,
+        events: &mut Events<'_>,
+        load: &mut Load,
+        tally: &Tally,
+        server: &kube::Server,
+        writer: &mut Writer,
+    ) -> Result<Interval> {
+        let start_ms = self.start_ms;
+        let reading = load.read(writer, start_ms, now.end_ms)?;
+        let (counts, deadline_ms) = (events.counts(), events.deadline_ms());
+        let ledger = events.ledger();
+        let lag = ledger.take_lag();
+        for (tag, histogram) in
+            [("lag", &lag), ("lag.faulted", &ledger.take_lag_faulted()), ("heal", &ledger.take_heal())]
+        {
+            writer.latency(tag, start_ms, now.end_ms, histogram)?;
+        }
+        let traffic = server.traffic(SUBJECT);
+        let all = traffic.requests + server.traffic(HARNESS).requests;
+        let row = Interval {
+            start_ms,
+            end_ms: now.end_ms,
+            phase: now.phase,
+            last: now.last,
+            events: counts - self.events,
+            live_objects: ledger.live_objects(),
+            pending: ledger.pending(),
+            deadline_ms,
+            lag: Quantiles::of_any(&lag),
+            admission: reading.admission,
+            churn: reading.churn,
+            witness: WitnessRow { lines: tally.lines() - self.lines, malformed: tally.malformed() - self.malformed },
+            api: api_row(&traffic, &self.traffic, all - self.requests_all),
+            faults_active: now.faults,
+        };
+        writer.interval(&row)?;
+        (self.start_ms, self.events, self.traffic, self.requests_all) = (now.end_ms, counts, traffic, all);
+        (self.lines, self.malformed) = (tally.lines(), tally.malformed());
+        if let Some(admission) = &row.admission {
+            self.requests += admission.sent;
+            self.wrong += admission.wrong_verdicts;
+            self.latest_p99_us = admission.response.as_ref().and_then(|response| response.p99_us);
+        }
+        Ok(row)
+    }
+}
+
+fn api_row(now: &kube::Traffic, before: &kube::Traffic, requests: u64) -> ApiRow {
+    let gone = |traffic: &kube::Traffic| traffic.gone_http + traffic.gone_stream;
+    ApiRow {
+        requests,
+        subject_requests: now.requests - before.requests,
+        subject_watches: now.watches_opened - before.watches_opened,
+        subject_lists: now.lists - before.lists,
+        subject_open_watches: now.watches_open,
+        subject_idle_ms: now.idle_us.map(|us| us / 1000),
+        gone_answers: gone(now) - gone(before),
+        repeated_gone: now.gone_repeated - before.gone_repeated,
+    }
+}

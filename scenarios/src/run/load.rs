@@ -1,0 +1,129 @@
+//! Load and churn of one run: started together, read together, stopped together.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use loadgen::admission;
+use loadgen::churn::{Api, Canaries, Churn};
+use reports::record::{AdmissionRow, ChurnRow, Quantiles, Writer};
+
+use super::start::LoadPlan;
+
+/// Requests that are under way when load stops may take so long to come back: kube-apiserver's own longest timeout.
+const IN_FLIGHT_DRAIN: Duration = Duration::from_secs(30);
+/// Error texts that a live line or report shows.
+const EXAMPLES_MAX: usize = 5;
+
+/// What generates load.
+#[derive(Default)]
+pub(super) struct Load {
+    admission: Option<admission::Load>,
+    /// What the stopped load still had to say.
+    rest: Option<admission::Interval>,
+    churn: Option<Churn>,
+}
+
+/// What load and churn did since the last reading.
+#[derive(Default)]
+pub(super) struct Reading {
+    pub(super) admission: Option<AdmissionRow>,
+    pub(super) churn: Option<ChurnRow>,
+}
+
+impl Load {
+    /// Fills the population, then starts churn and admission load. Returns when that began.
+    pub(super) async fn start(plan: LoadPlan, api: Api) -> Result<(Self, Instant)> {
+        let churn = match plan.churn {
+            Some(plan) => Some(Churn::start(plan, &api, Instant::now()).await.context("failed to start the churn")?),
+            None => None,
+        };
+        let begin = churn.as_ref().map_or_else(Instant::now, Churn::begin);
+        let admission = match plan.admission {
+            Some((plan, target)) => {
+                let load = admission::Load::start(plan, &target, begin);
+                Some(load.context("failed to start the admission load")?)
+            }
+            None => None,
+        };
+        Ok((Self { admission, rest: None, churn }, begin))
+    }
+
+    /// What writes canaries, if there is churn.
+    pub(super) fn canaries(&self) -> Option<Canaries> {
+        self.churn.as_ref().map(Churn::canaries)
+    }
+
+    /// Stops sending and waits for what is under way.
+    pub(super) async fn stop(&mut self) {
+        if let Some(load) = self.admission.take() {
+            self.rest = Some(load.stop(IN_FLIGHT_DRAIN).await);
+        }
+        if let Some(churn) = &mut self.churn {
+            // A worker that is gone has stopped too; what it could not do is counted as failed.
+            let _ = churn.stop(IN_FLIGHT_DRAIN).await;
+        }
+    }
+
+    /// Takes what was measured since the last time, writes its histograms and returns its rows.
+    pub(super) fn read(&mut self, writer: &mut Writer, start_ms: u64, end_ms: u64) -> Result<Reading> {
+        let interval = match (&mut self.admission, self.rest.take()) {
+            (_, Some(rest)) => Some(rest),
+            (Some(load), None) => Some(load.take()),
+            (None, None) => None,
+        };
+        let mut reading = Reading::default();
+        if let Some(interval) = interval {
+            for (tag, histogram) in [
+                ("response.allowed", &interval.response_allowed),
+                ("response.denied", &interval.response_denied),
+                ("response.error", &interval.response_error),
+                ("service", &interval.service),
+                ("lateness", &interval.lateness),
+            ] {
+                writer.latency(tag, start_ms, end_ms, histogram)?;
+            }
+            reading.admission = Some(admission_row(interval));
+        }
+        if let Some(churn) = &self.churn {
+            let interval = churn.take();
+            writer.latency("churn.lateness", start_ms, end_ms, &interval.lateness)?;
+            reading.churn = Some(ChurnRow {
+                planned: interval.planned,
+                created: interval.created,
+                updated: interval.updated,
+                deleted: interval.deleted,
+                failed: interval.failed,
+                lateness: Quantiles::of_any(&interval.lateness),
+                objects_total: interval.objects_total,
+            });
+        }
+        Ok(reading)
+    }
+}
+
+fn admission_row(interval: admission::Interval) -> AdmissionRow {
+    let mut response = interval.response_allowed.clone();
+    // The histograms have the same bounds, so adding cannot fail; a lost one would only make the row's quantiles poorer.
+    let _ = response.add(&interval.response_denied);
+    let _ = response.add(&interval.response_error);
+    let mut examples = interval.examples;
+    examples.truncate(EXAMPLES_MAX);
+    AdmissionRow {
+        planned: interval.planned,
+        sent: interval.sent,
+        overflow: interval.overflow,
+        allowed: interval.allowed,
+        denied: interval.denied,
+        http_error: interval.http_error,
+        timeout: interval.timeout,
+        connect: interval.connect,
+        tls: interval.tls,
+        invalid_response: interval.invalid_response,
+        wrong_verdicts: interval.wrong_verdicts,
+        wrong_allows: interval.wrong_allows,
+        response: Quantiles::of_any(&response),
+        service: Quantiles::of_any(&interval.service),
+        lateness: Quantiles::of_any(&interval.lateness),
+        examples,
+    }
+}

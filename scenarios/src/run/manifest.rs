@@ -1,0 +1,81 @@
+//! The manifest: what the run is going to be, written before it starts.
+
+use std::fmt::Write as _;
+
+use reports::record::{Manifest, Phases, PlannedFault, SCHEMA, Subject, Versions};
+
+use super::Options;
+use super::start::LoadPlan;
+use crate::machine;
+use crate::subject::Launch;
+
+/// The identity of fault number `index` in a run: the same fault may be planned twice.
+pub(super) fn fault_id(index: usize, fault: &mocks::faults::Fault) -> String {
+    format!("{}-{}", index + 1, fault.name.as_str())
+}
+
+/// Describes the run.
+pub(super) fn manifest(options: &Options, launch: &Launch, load: &LoadPlan) -> Manifest {
+    let scenario = &options.source.scenario;
+    let now = jiff::Timestamp::now();
+    let digest = machine::digest(&launch.program).ok();
+    Manifest {
+        schema: SCHEMA.to_owned(),
+        run_id: format!("{}-{}-{}", now.strftime("%Y%m%dT%H%M%SZ"), scenario.name, scenario.seed),
+        started_at: now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        name: scenario.name.clone(),
+        question: scenario.description.trim().to_owned(),
+        scenario: serde_json::to_value(scenario).unwrap_or_default(),
+        seed: scenario.seed,
+        phases: Phases {
+            warm_up_ms: scenario.phases.warm_up.as_millis(),
+            steady_ms: scenario.phases.steady.as_millis(),
+            drain_ms: scenario.phases.drain.as_millis(),
+        },
+        budgets: scenario.budgets.clone(),
+        versions: Versions { longhaul: env!("CARGO_PKG_VERSION").to_owned(), git_revision: machine::git_revision() },
+        machine: machine::machine(),
+        control_plane: scenario.control_plane.kind.name().to_owned(),
+        subject: Subject {
+            kind: scenario.subject.kind.name().to_owned(),
+            command: launch.command_line(),
+            digest,
+            planted_bug: options.plant.clone(),
+        },
+        witness: scenario.subject.witness.kind.name().to_owned(),
+        payload_fingerprint: load.admission.as_ref().map(|(plan, _)| plan.fingerprint()),
+        faults: scenario.faults.iter().enumerate().map(|(index, fault)| planned(index, fault)).collect(),
+        admission_rate_per_second: scenario.admission.as_ref().map(|load| load.rate.as_per_second()),
+        churn_rate_per_second: scenario.churn.as_ref().map(|churn| churn.rate.as_per_second()),
+        repeat: options.repeat.clone(),
+        notes: Vec::new(),
+    }
+}
+
+fn planned(index: usize, fault: &mocks::faults::Fault) -> PlannedFault {
+    PlannedFault {
+        id: fault_id(index, fault),
+        name: fault.name.as_str().to_owned(),
+        at_ms: fault.at.as_millis(),
+        for_ms: fault.lasts.map(units::Span::as_millis),
+        detail: describe(fault),
+    }
+}
+
+/// A fault in words, as its settings say it.
+pub(crate) fn describe(fault: &mocks::faults::Fault) -> String {
+    let mut text = fault.name.as_str().to_owned();
+    if let Some(resource) = &fault.resource {
+        let _ = write!(text, " on {resource}");
+    }
+    if let Some(length) = fault.lasts {
+        let _ = write!(text, " for {length}");
+    }
+    if let Some(count) = fault.count {
+        let _ = write!(text, ", at most {count} times");
+    }
+    if let Some(probability) = fault.probability {
+        let _ = write!(text, ", with a chance of {probability}");
+    }
+    text
+}

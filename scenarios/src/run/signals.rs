@@ -1,0 +1,37 @@
+//! Ctrl-C and SIGTERM: the first ends a run in order, the second at once.
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// 128 + SIGINT: what a shell reports for a program that Ctrl-C ended.
+const EXIT_ABORTED: i32 = 130;
+
+/// The signals that end a run.
+pub(super) struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    /// From now on the signals come here instead of ending the process.
+    pub(super) fn listen() -> std::io::Result<Self> {
+        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+    }
+
+    /// The name of the next signal.
+    pub(super) async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.interrupt.recv() => "SIGINT",
+            _ = self.terminate.recv() => "SIGTERM",
+        }
+    }
+
+    /// The run is ending; who asks again does not want to wait for the order of it.
+    pub(super) fn abort_on_next(mut self) -> tokio::task::JoinHandle<()> {
+        tokio::spawn(async move {
+            self.next().await;
+            crate::subject::kill_all();
+            eprintln!("longhaul: stopped at once; judge what was recorded with `longhaul report DIR`");
+            std::process::exit(EXIT_ABORTED);
+        })
+    }
+}

@@ -1,0 +1,172 @@
+//! Before the run: the world, the plans, the subject's wiring and the manifest. Nothing of the subject has been started
+//! when this is done, so every error here is an error of the scenario or of the machine.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use reports::record::Manifest;
+
+use super::world::{World, free_port};
+use super::{Clock, Options, manifest};
+use crate::scenario::{Scenario, SubjectKind, WitnessKind};
+use crate::subject::{self, Launch};
+use crate::witness::log::Pattern;
+use crate::witness::{self, Ear, Witness};
+
+/// The variable that the planted service reads.
+const PLANT_VARIABLE: &str = "LONGHAUL_PLANTED_BUG";
+/// Where the subject posts what it saw.
+const WITNESS_VARIABLE: &str = "LONGHAUL_WITNESS_URL";
+
+/// Everything that is ready before the subject starts.
+pub(super) struct Prepared {
+    pub(super) directory: PathBuf,
+    pub(super) manifest: Manifest,
+    pub(super) world: World,
+    pub(super) subject: SubjectPlan,
+    pub(super) load: LoadPlan,
+}
+
+/// How the subject is started, known to be ready, and heard.
+pub(super) struct SubjectPlan {
+    pub(super) launch: Launch,
+    pub(super) ready: Ready,
+    pub(super) witness: Witness,
+    pub(super) ear: Ear,
+    pub(super) pattern: Option<Arc<Pattern>>,
+    /// Keeps the HTTP witness listening.
+    pub(super) receiver: Option<witness::http::Receiver>,
+    pub(super) clock: Clock,
+    /// The resource under churn, as commits name it.
+    pub(super) resource: Option<String>,
+}
+
+/// When a subject counts as ready.
+#[derive(Debug, Clone)]
+pub(super) enum Ready {
+    /// `GET` of this address answers 200.
+    Http(SocketAddr, &'static str),
+    /// It has sent its first request to the control plane and, where it has a webhook, accepts connections there.
+    FirstRequest { webhook: Option<SocketAddr> },
+}
+
+/// What load does.
+pub(super) struct LoadPlan {
+    pub(super) admission: Option<(loadgen::admission::Plan, loadgen::admission::Target)>,
+    pub(super) churn: Option<loadgen::churn::Plan>,
+}
+
+/// Prepares a run.
+pub(super) async fn prepare(options: &Options) -> Result<Prepared> {
+    let scenario = &options.source.scenario;
+    let world = World::start(scenario).await?;
+    let clock = Clock::default();
+    let (ear, witness) = witness::channel(clock.clone());
+    let receiver = match scenario.subject.witness.kind {
+        WitnessKind::Http => {
+            Some(witness::http::Receiver::start(ear.clone()).await.context("failed to start the witness")?)
+        }
+        WitnessKind::Log | WitnessKind::Status => None,
+    };
+    let pattern = scenario.subject.witness.pattern.as_deref().map(Pattern::new).transpose()?.map(Arc::new);
+    let webhook = webhook(scenario)?;
+    let (mut launch, ready) = match scenario.subject.kind {
+        SubjectKind::Service => service(options, &world, webhook)?,
+        SubjectKind::Command => command(options, &world, webhook)?,
+    };
+    launch.environment.push(("KUBECONFIG".to_owned(), world.kubeconfig()?.display().to_string()));
+    if let Some(receiver) = &receiver {
+        launch.environment.push((WITNESS_VARIABLE.to_owned(), receiver.url()));
+    }
+    if let Some(plant) = &options.plant {
+        launch.environment.push((PLANT_VARIABLE.to_owned(), plant.clone()));
+    }
+    let load = load_plan(scenario, &world, webhook)?;
+    let manifest = manifest::manifest(options, &launch, &load);
+    let directory = options.runs.join(&manifest.run_id);
+    let resource = load.churn.as_ref().map(loadgen::churn::Plan::resource_name);
+    let subject = SubjectPlan { launch, ready, witness, ear, pattern, receiver, clock, resource };
+    Ok(Prepared { directory, manifest, world, subject, load })
+}
+
+/// Where the subject serves admission reviews, if it does.
+fn webhook(scenario: &Scenario) -> Result<Option<SocketAddr>> {
+    let serves = scenario.subject.kind == SubjectKind::Service || scenario.subject.webhook.is_some();
+    if serves { Ok(Some(SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()?)))) } else { Ok(None) }
+}
+
+fn service(options: &Options, world: &World, webhook: Option<SocketAddr>) -> Result<(Launch, Ready)> {
+    let scenario = &options.source.scenario;
+    let Some(program) = &options.service else { bail!("no service binary was named") };
+    let admission = webhook.context("the service has no admission address")?;
+    let health = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()?));
+    let files = world.certificate()?;
+    let wiring = subject::service::Wiring {
+        admission,
+        health,
+        certificate: &files.certificate,
+        key: &files.key,
+        registry: world.registry.address().to_string(),
+    };
+    let config = subject::service::configuration(&scenario.subject, &options.source.directory, &wiring)?;
+    let config = world.write("service.yaml", &config)?;
+    let launch = Launch {
+        program: absolute(program)?,
+        arguments: ["run", "--role", "all", "--config"].map(str::to_owned).into_iter().chain([text(&config)]).collect(),
+        environment: Vec::new(),
+        directory: None,
+    };
+    Ok((launch, Ready::Http(health, "/readyz")))
+}
+
+fn command(options: &Options, world: &World, webhook: Option<SocketAddr>) -> Result<(Launch, Ready)> {
+    let subject = &options.source.scenario.subject;
+    let Some((program, arguments)) = subject.command.split_first() else { bail!("the scenario names no command") };
+    let mut environment: Vec<_> = subject.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+    if let Some(address) = webhook {
+        let files = world.certificate()?;
+        environment.push(("LONGHAUL_WEBHOOK_PORT".to_owned(), address.port().to_string()));
+        environment.push(("LONGHAUL_TLS_CERT".to_owned(), text(&files.certificate)));
+        environment.push(("LONGHAUL_TLS_KEY".to_owned(), text(&files.key)));
+    }
+    let directory = subject.cwd.as_ref().map(|cwd| options.source.directory.join(cwd));
+    let launch = Launch { program: find(program), arguments: arguments.to_vec(), environment, directory };
+    Ok((launch, Ready::FirstRequest { webhook }))
+}
+
+/// Programs that come with Longhaul lie beside it and need no path; every other is looked up as a shell would.
+fn find(program: &str) -> PathBuf {
+    let plain = !program.contains('/');
+    if plain && let Ok(path) = subject::sibling(program) { path } else { PathBuf::from(program) }
+}
+
+fn load_plan(scenario: &Scenario, world: &World, webhook: Option<SocketAddr>) -> Result<LoadPlan> {
+    let length = scenario.phases.loaded();
+    let admission = match (&scenario.admission, webhook) {
+        (Some(config), Some(address)) => {
+            let images = world.load_images();
+            let plan = loadgen::admission::Plan::build(config, scenario.seed, length, &images)
+                .context("failed to plan the admission load")?;
+            let path = scenario.subject.webhook.as_ref().map_or("/mutate", |webhook| webhook.path.as_str());
+            let target = loadgen::admission::Target {
+                url: format!("https://{address}{path}"),
+                server_name: "localhost".to_owned(),
+                ca_pem: world.authority.ca_pem().to_owned(),
+            };
+            Some((plan, target))
+        }
+        _ => None,
+    };
+    let churn = scenario.churn.as_ref().map(|config| loadgen::churn::Plan::build(config, scenario.seed, length));
+    Ok(LoadPlan { admission, churn: churn.transpose().context("failed to plan the churn")? })
+}
+
+fn absolute(path: &Path) -> Result<PathBuf> {
+    std::path::absolute(path).with_context(|| format!("failed to resolve {}", path.display()))
+}
+
+fn text(path: &Path) -> String {
+    path.display().to_string()
+}

@@ -1,0 +1,276 @@
+//! The scenario file: what a run consists of, as people write it.
+//!
+//! This module owns the YAML shape and its checks. It does not run anything. Each section that belongs to another
+//! crate (admission load, churn, faults, budgets) is that crate's own type: this module only puts them together.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use units::Span;
+
+pub mod library;
+mod parse;
+mod plan;
+mod validate;
+
+pub use parse::{Error, Source};
+pub use plan::describe;
+
+/// Runs with the same seed have the same plan; this is the seed when a file names none.
+const DEFAULT_SEED: u64 = 1;
+/// How long a subject may take until it is ready. Generous: a Node controller on a busy CI machine needs ten seconds.
+const DEFAULT_START_TIMEOUT: Span = Span::from_secs(60);
+/// How long a subject may take to exit after SIGTERM before it is killed. kubelet's default grace is 30 s.
+const DEFAULT_STOP_TIMEOUT: Span = Span::from_secs(30);
+/// Bookmarks every second: a real server sends one a minute, far too rarely for a run of a minute to show anything.
+const DEFAULT_BOOKMARKS_EVERY: Span = Span::from_secs(1);
+/// Enough images that a cache is neither useless nor all-knowing.
+const DEFAULT_IMAGES: usize = 40;
+
+/// One scenario: the question, the world, the subject, what happens to it, and what decides.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Scenario {
+    /// Always `longhaul/v1`.
+    pub api_version: ApiVersion,
+    /// Short name; part of the record's directory. Lower-case letters, digits and `-`.
+    pub name: String,
+    /// The question that this scenario answers, in a sentence or two.
+    pub description: String,
+    /// Load, churn and faults are planned from this number.
+    #[serde(default = "default_seed")]
+    pub seed: u64,
+    /// How long each part of the run takes.
+    pub phases: Phases,
+    /// What answers the Kubernetes API.
+    #[serde(default)]
+    pub control_plane: ControlPlane,
+    /// What answers for images.
+    #[serde(default)]
+    pub registry: Registry,
+    /// The system under test.
+    pub subject: Subject,
+    /// Admission load, or nothing.
+    #[serde(default)]
+    pub admission: Option<loadgen::admission::Config>,
+    /// Object churn, or nothing.
+    #[serde(default)]
+    pub churn: Option<loadgen::churn::Config>,
+    /// What goes wrong, and when. Times count from the start of the warm-up.
+    #[serde(default)]
+    pub faults: Vec<mocks::faults::Fault>,
+    /// What decides the verdict.
+    #[serde(default)]
+    pub budgets: reports::budgets::Budgets,
+}
+
+/// The version of the file format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ApiVersion {
+    /// The first and only one.
+    #[serde(rename = "longhaul/v1")]
+    V1,
+}
+
+/// How long each part of a run takes. Everything starts with the warm-up; load and churn stop with the steady phase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Phases {
+    /// Load runs, latency is not judged yet.
+    pub warm_up: Span,
+    /// Load runs and everything is judged.
+    pub steady: Span,
+    /// No load: the subject gets the time to catch up before anything counts as missed.
+    pub drain: Span,
+}
+
+impl Phases {
+    /// From the start of the warm-up to the end of the steady phase.
+    pub fn loaded(&self) -> Duration {
+        self.warm_up.0 + self.steady.0
+    }
+
+    /// All of it.
+    pub fn total(&self) -> Duration {
+        self.loaded() + self.drain.0
+    }
+}
+
+/// What answers the Kubernetes API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct ControlPlane {
+    /// Which one.
+    pub kind: ControlPlaneKind,
+    /// How often a watch that asked for bookmarks gets one.
+    #[serde(default = "default_bookmarks_every")]
+    pub bookmarks_every: Span,
+}
+
+impl Default for ControlPlane {
+    fn default() -> Self {
+        Self { kind: ControlPlaneKind::Mock, bookmarks_every: DEFAULT_BOOKMARKS_EVERY }
+    }
+}
+
+/// The control planes that exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum ControlPlaneKind {
+    /// The mock API server inside this process.
+    Mock,
+}
+
+/// What answers for images.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Registry {
+    /// Which one.
+    pub kind: RegistryKind,
+    /// How many images it is seeded with. Some of the references used under load do not exist on purpose.
+    #[serde(default = "default_images")]
+    pub images: usize,
+}
+
+impl Default for Registry {
+    fn default() -> Self {
+        Self { kind: RegistryKind::Mock, images: DEFAULT_IMAGES }
+    }
+}
+
+/// The registries that exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum RegistryKind {
+    /// The mock registry inside this process.
+    Mock,
+}
+
+/// The system under test.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Subject {
+    /// The built-in service or any command.
+    pub kind: SubjectKind,
+    /// `kind: service`: a service configuration beside the scenario file. Addresses, certificates and registries in
+    /// it are replaced by those of the run.
+    #[serde(default)]
+    pub config: Option<PathBuf>,
+    /// `kind: service`: settings written here instead of in a file; the service itself checks them.
+    #[serde(default)]
+    pub settings: Option<serde_json::Map<String, serde_json::Value>>,
+    /// `kind: command`: the program and its arguments.
+    #[serde(default)]
+    pub command: Vec<String>,
+    /// `kind: command`: variables for it, beside `KUBECONFIG` and `LONGHAUL_WITNESS_URL`.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// `kind: command`: its working directory, relative to the scenario file.
+    #[serde(default)]
+    pub cwd: Option<PathBuf>,
+    /// `kind: command`: where it serves admission reviews. It gets `LONGHAUL_WEBHOOK_PORT`, `LONGHAUL_TLS_CERT` and
+    /// `LONGHAUL_TLS_KEY`.
+    #[serde(default)]
+    pub webhook: Option<Webhook>,
+    /// How the subject proves what it saw.
+    pub witness: Witness,
+    /// How long it may take until it is ready.
+    #[serde(default = "default_start_timeout")]
+    pub start_timeout: Span,
+    /// How long it may take to exit after SIGTERM.
+    #[serde(default = "default_stop_timeout")]
+    pub stop_timeout: Span,
+}
+
+/// The kinds of subject that exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum SubjectKind {
+    /// The built-in `longhaul-service`.
+    Service,
+    /// Any command.
+    Command,
+}
+
+/// Where a command serves admission reviews.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Webhook {
+    /// The path of the mutating webhook, such as `/mutate`.
+    pub path: String,
+}
+
+/// How the subject proves what it saw.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Witness {
+    /// The channel.
+    pub kind: WitnessKind,
+    /// `kind: log`: a regular expression over stdout and stderr with the named groups `uid`, `rv` and `change`.
+    #[serde(default)]
+    pub pattern: Option<String>,
+    /// `kind: status`: the JSON pointer of the field that repeats `metadata.generation`.
+    #[serde(default)]
+    pub pointer: Option<String>,
+}
+
+/// The channels that exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum WitnessKind {
+    /// The subject posts JSON lines to `$LONGHAUL_WITNESS_URL`.
+    Http,
+    /// The subject's log lines are matched.
+    Log,
+    /// The subject writes the generation that it saw into the object's status.
+    Status,
+}
+
+impl WitnessKind {
+    /// As it is written in a scenario file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Log => "log",
+            Self::Status => "status",
+        }
+    }
+}
+
+impl ControlPlaneKind {
+    /// As it is written in a scenario file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Mock => "mock",
+        }
+    }
+}
+
+impl SubjectKind {
+    /// As it is written in a scenario file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Service => "service",
+            Self::Command => "command",
+        }
+    }
+}
+
+fn default_seed() -> u64 {
+    DEFAULT_SEED
+}
+fn default_start_timeout() -> Span {
+    DEFAULT_START_TIMEOUT
+}
+fn default_stop_timeout() -> Span {
+    DEFAULT_STOP_TIMEOUT
+}
+fn default_bookmarks_every() -> Span {
+    DEFAULT_BOOKMARKS_EVERY
+}
+fn default_images() -> usize {
+    DEFAULT_IMAGES
+}

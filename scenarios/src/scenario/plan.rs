@@ -1,0 +1,79 @@
+//! The plan of a scenario in words: what will happen, how long it takes, and what that length can decide.
+
+use std::fmt::Write as _;
+
+use units::Span;
+
+use super::Scenario;
+
+/// Shortest steady phase in which memory growth against time means anything: see the growth rule in `measuring.md`;
+/// with a noise of 2 MiB and a correlation time of 50 s, a budget of 1 MiB/h takes about two hours.
+const SIGMA_BYTES: f64 = 2.0 * 1024.0 * 1024.0;
+const TAU_SECONDS: f64 = 50.0;
+
+/// The plan, one fact a line.
+pub fn describe(scenario: &Scenario) -> String {
+    let mut text = String::new();
+    let phases = &scenario.phases;
+    let mut line = |value: String| {
+        let _ = writeln!(text, "{value}");
+    };
+    line(format!("{}: {}", scenario.name, scenario.description.trim()));
+    line(format!("seed            {}", scenario.seed));
+    line(format!(
+        "length          {} (warm-up {}, steady {}, drain {}) after start-up",
+        Span(phases.total()),
+        phases.warm_up,
+        phases.steady,
+        phases.drain
+    ));
+    line(format!("control plane   {}", scenario.control_plane.kind.name()));
+    line(format!("subject         {}, witness {}", scenario.subject.kind.name(), scenario.subject.witness.kind.name()));
+    if let Some(admission) = &scenario.admission {
+        let planned = admission.rate.as_per_second() * phases.loaded().as_secs_f64();
+        line(format!("admission       {}: about {planned:.0} reviews", admission.rate));
+    }
+    if let Some(churn) = &scenario.churn {
+        let planned = churn.rate.as_per_second() * phases.loaded().as_secs_f64();
+        line(format!(
+            "churn           {} at {} on a population of {}: about {planned:.0} writes",
+            churn.resource, churn.rate, churn.population
+        ));
+    }
+    for fault in &scenario.faults {
+        let length = fault.lasts.map(|length| format!(" for {length}")).unwrap_or_default();
+        line(format!("fault           {} at {}{length}", fault.name.as_str(), fault.at));
+    }
+    decides(scenario, &mut line);
+    text
+}
+
+/// Which budgets this length can decide, and which it cannot.
+fn decides(scenario: &Scenario, line: &mut dyn FnMut(String)) {
+    let budgets = &scenario.budgets;
+    let steady = scenario.phases.steady.0.as_secs_f64();
+    if budgets.events.is_some() {
+        line("decides         events: every commit is accounted for".to_owned());
+    }
+    if let (Some(budget), Some(load)) = (&budgets.admission, &scenario.admission) {
+        let requests = load.rate.as_per_second() * steady;
+        for (name, wanted, beyond) in
+            [("p50", budget.p50, 0.5), ("p99", budget.p99, 0.01), ("p999", budget.p999, 0.001)]
+        {
+            if wanted.is_some() {
+                let samples = requests * beyond;
+                let verdict = if samples >= 100.0 { "decides" } else { "CANNOT decide" };
+                line(format!("{verdict:15} admission {name}: about {samples:.0} samples beyond it, 100 are needed"));
+            }
+        }
+    }
+    if let Some(growth) = budgets.memory.as_ref().and_then(|memory| memory.growth) {
+        let budget = (growth.bytes_per_hour as f64 / 3600.0).max(f64::MIN_POSITIVE);
+        let needed = (2.5 * SIGMA_BYTES * (24.0 * TAU_SECONDS).sqrt() / budget).powf(2.0 / 3.0);
+        let verdict = if steady >= needed { "decides" } else { "CANNOT decide" };
+        line(format!(
+            "{verdict:15} memory growth {growth}: needs about {:.1}h of steady load with the usual noise",
+            needed / 3600.0
+        ));
+    }
+}

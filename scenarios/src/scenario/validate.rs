@@ -1,0 +1,147 @@
+//! Checks that no single field can make: do the parts of a scenario fit together?
+
+use super::{Scenario, SubjectKind, WitnessKind};
+
+/// What does not fit, and in which top-level section.
+pub(super) struct Problem {
+    pub section: Option<&'static str>,
+    pub text: String,
+}
+
+/// Refuses what could only fail later. The first problem is enough: the next run shows the next one.
+pub(super) fn validate(scenario: &Scenario) -> Result<(), Problem> {
+    name(scenario)?;
+    phases(scenario)?;
+    subject(scenario)?;
+    witness(scenario)?;
+    faults(scenario)?;
+    load(scenario)
+}
+
+fn problem<T>(section: &'static str, text: impl Into<String>) -> Result<T, Problem> {
+    Err(Problem { section: Some(section), text: text.into() })
+}
+
+fn name(scenario: &Scenario) -> Result<(), Problem> {
+    let name = &scenario.name;
+    let fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if name.is_empty() || name.len() > 63 || !name.chars().all(fine) {
+        return problem("name", format!("`{name}`: a name has 1 to 63 lower-case letters, digits and `-`"));
+    }
+    if scenario.description.trim().is_empty() {
+        return problem("description", "is empty: say which question the scenario answers");
+    }
+    Ok(())
+}
+
+fn phases(scenario: &Scenario) -> Result<(), Problem> {
+    if scenario.phases.steady.0.is_zero() {
+        return problem("phases", "`steady` is zero: nothing would be judged; write for example `steady: 40s`");
+    }
+    Ok(())
+}
+
+fn subject(scenario: &Scenario) -> Result<(), Problem> {
+    let subject = &scenario.subject;
+    match subject.kind {
+        SubjectKind::Command => {
+            if subject.command.is_empty() {
+                return problem("subject", "`kind: command` needs `command: [program, argument, …]`");
+            }
+            if subject.config.is_some() || subject.settings.is_some() {
+                return problem(
+                    "subject",
+                    "`config` and `settings` belong to `kind: service`: use `env` and `command`",
+                );
+            }
+        }
+        SubjectKind::Service => {
+            if !subject.command.is_empty() || subject.webhook.is_some() || subject.cwd.is_some() {
+                return problem("subject", "`command`, `cwd` and `webhook` belong to `kind: command`");
+            }
+            if subject.config.is_some() && subject.settings.is_some() {
+                return problem("subject", "has both `config` and `settings`: keep one");
+            }
+        }
+    }
+    Ok(())
+}
+
+fn witness(scenario: &Scenario) -> Result<(), Problem> {
+    let witness = &scenario.subject.witness;
+    if witness.kind == WitnessKind::Log {
+        let Some(pattern) = &witness.pattern else {
+            return problem(
+                "subject",
+                "`witness: {kind: log}` needs a `pattern` with the groups `uid`, `rv`, `change`",
+            );
+        };
+        let regex = match regex::Regex::new(pattern) {
+            Ok(regex) => regex,
+            Err(error) => return problem("subject", format!("witness `pattern` is not a regular expression: {error}")),
+        };
+        for group in ["uid", "rv"] {
+            if !regex.capture_names().flatten().any(|name| name == group) {
+                return problem("subject", format!("witness `pattern` lacks the named group `(?P<{group}>…)`"));
+            }
+        }
+    } else if witness.pattern.is_some() {
+        return problem("subject", "witness `pattern` belongs to `kind: log`");
+    }
+    match (witness.kind, &witness.pointer) {
+        (WitnessKind::Status, Some(pointer)) if !pointer.starts_with('/') => problem(
+            "subject",
+            format!("witness `pointer: {pointer}` is no JSON pointer: write `/status/observedGeneration`"),
+        ),
+        (WitnessKind::Status, _) | (_, None) => Ok(()),
+        (_, Some(_)) => problem("subject", "witness `pointer` belongs to `kind: status`"),
+    }
+}
+
+fn faults(scenario: &Scenario) -> Result<(), Problem> {
+    let end = scenario.phases.loaded();
+    for (index, fault) in scenario.faults.iter().enumerate() {
+        if let Err(error) = fault.check() {
+            return problem("faults", format!("fault {} (`{}`): {error}", index + 1, fault.name.as_str()));
+        }
+        if fault.at.0 >= end {
+            return problem(
+                "faults",
+                format!(
+                    "fault {} (`{}`) begins at {}, but load ends at {}: a fault without load proves nothing",
+                    index + 1,
+                    fault.name.as_str(),
+                    fault.at,
+                    units::Span(end)
+                ),
+            );
+        }
+    }
+    Ok(())
+}
+
+fn load(scenario: &Scenario) -> Result<(), Problem> {
+    if let Some(Err(error)) = scenario.admission.as_ref().map(loadgen::admission::Config::check) {
+        return problem("admission", error.to_string());
+    }
+    if let Some(Err(error)) = scenario.churn.as_ref().map(loadgen::churn::Config::check) {
+        return problem("churn", error.to_string());
+    }
+    let subject = &scenario.subject;
+    if scenario.admission.is_none() && scenario.churn.is_none() {
+        return problem("subject", "nothing happens in this scenario: add `admission` or `churn`");
+    }
+    if scenario.admission.is_some() && subject.kind == SubjectKind::Command && subject.webhook.is_none() {
+        return problem(
+            "admission",
+            "the subject says not where it serves reviews: add `webhook: {path: /mutate}` to it",
+        );
+    }
+    if scenario.budgets.events.is_some() && scenario.churn.is_none() {
+        return problem("budgets", "`events` is judged from object churn, and there is none: add `churn`");
+    }
+    if scenario.budgets.admission.is_some() && scenario.admission.is_none() {
+        return problem("budgets", "`admission` has a budget but there is no admission load: add `admission`");
+    }
+    Ok(())
+}

@@ -1,0 +1,196 @@
+//! The system under test as a process tree: started, watched, stopped whatever happens.
+//!
+//! This module owns the child process, its output and its end. It knows nothing of the ledger or of load.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use rustix::process::{Pid, Signal};
+use tokio::process::{Child, Command};
+
+mod log;
+pub(crate) mod service;
+
+pub(crate) use log::Log;
+
+/// Lines of the subject's output that an error message shows.
+const LAST_LINES: usize = 12;
+/// Between SIGKILL and the process being gone. The kernel needs milliseconds; more means that it cannot be killed.
+const KILL_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The process groups that run now. Only for [`kill_all`]: whoever started a group ends it.
+static GROUPS: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
+
+/// Kills every subject at once: for a process that is about to exit without unwinding.
+pub(crate) fn kill_all() {
+    for group in GROUPS.lock().drain(..) {
+        let _ = rustix::process::kill_process_group(group, Signal::KILL);
+    }
+}
+
+/// What is started, and with which environment.
+#[derive(Debug, Clone)]
+pub(crate) struct Launch {
+    pub(crate) program: PathBuf,
+    pub(crate) arguments: Vec<String>,
+    pub(crate) environment: Vec<(String, String)>,
+    pub(crate) directory: Option<PathBuf>,
+}
+
+/// Why a subject did not start.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("the subject's program `{program}` could not be started: {source}; {remedy}")]
+    Start { program: String, source: std::io::Error, remedy: &'static str },
+    #[error("the subject's log {path} could not be written: {source}")]
+    Log { path: PathBuf, source: std::io::Error },
+}
+
+/// A started subject. Dropping it kills what is left of its process group.
+pub(crate) struct Running {
+    child: Child,
+    pid: u32,
+    tail: Tail,
+    readers: tokio::task::JoinSet<()>,
+    exited: Option<ExitStatus>,
+}
+
+/// The last lines of output, for error messages.
+pub(crate) type Tail = Arc<Mutex<VecDeque<String>>>;
+
+impl Launch {
+    /// Program and arguments, as the manifest names them.
+    pub(crate) fn command_line(&self) -> Vec<String> {
+        std::iter::once(self.program.display().to_string()).chain(self.arguments.iter().cloned()).collect()
+    }
+
+    /// Starts the process in a group of its own, with its output going to `log`.
+    pub(crate) fn start(&self, log: Log) -> Result<Running, Error> {
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments).envs(self.environment.iter().map(|(name, value)| (name, value)));
+        if let Some(directory) = &self.directory {
+            command.current_dir(directory);
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // A group of its own: Ctrl-C on the terminal must reach the harness first, and the whole tree can be ended.
+        command.process_group(0).kill_on_drop(true);
+        let mut child = command.spawn().map_err(|source| self.not_started(source))?;
+        let pid = child.id().unwrap_or(0);
+        GROUPS.lock().extend(group(pid));
+        let tail: Tail = Arc::default();
+        let mut readers = tokio::task::JoinSet::new();
+        if let Some(stdout) = child.stdout.take() {
+            readers.spawn(log::read(stdout, log.clone(), Arc::clone(&tail), LAST_LINES));
+        }
+        if let Some(stderr) = child.stderr.take() {
+            readers.spawn(log::read(stderr, log, Arc::clone(&tail), LAST_LINES));
+        }
+        Ok(Running { child, pid, tail, readers, exited: None })
+    }
+
+    fn not_started(&self, source: std::io::Error) -> Error {
+        let remedy = match source.kind() {
+            std::io::ErrorKind::NotFound => "check its path, and that `cwd` exists",
+            std::io::ErrorKind::PermissionDenied => "make it executable",
+            _ => "check `command` in the scenario",
+        };
+        Error::Start { program: self.program.display().to_string(), source, remedy }
+    }
+}
+
+impl Running {
+    /// The process id of the tree's root.
+    pub(crate) fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Whether and how it has exited, without waiting.
+    pub(crate) fn exited(&mut self) -> Option<ExitStatus> {
+        if self.exited.is_none() {
+            self.exited = self.child.try_wait().ok().flatten();
+        }
+        self.exited
+    }
+
+    /// The last lines that it wrote.
+    pub(crate) fn last_lines(&self) -> String {
+        let tail = self.tail.lock();
+        if tail.is_empty() {
+            return "it wrote nothing".to_owned();
+        }
+        let lines = tail.iter().map(|line| format!("  | {line}")).collect::<Vec<_>>().join("\n");
+        format!("its last lines were\n{lines}")
+    }
+
+    /// SIGTERM to the group, then SIGKILL when it has not exited in time. `Ok` tells how it ended.
+    pub(crate) async fn stop(&mut self, timeout: Duration) -> Stopped {
+        let stopped = self.end(timeout).await;
+        // What the root left behind in its group goes too, then the pipes close and the readers end by themselves.
+        self.signal(Signal::KILL);
+        let drained = async { while self.readers.join_next().await.is_some() {} };
+        let _ = tokio::time::timeout(KILL_TIMEOUT, drained).await;
+        stopped
+    }
+
+    async fn end(&mut self, timeout: Duration) -> Stopped {
+        if let Some(status) = self.exited() {
+            return Stopped::Before(status);
+        }
+        self.signal(Signal::TERM);
+        if let Ok(Ok(status)) = tokio::time::timeout(timeout, self.child.wait()).await {
+            self.exited = Some(status);
+            return Stopped::Orderly(status);
+        }
+        self.signal(Signal::KILL);
+        if let Ok(Ok(status)) = tokio::time::timeout(KILL_TIMEOUT, self.child.wait()).await {
+            self.exited = Some(status);
+        }
+        Stopped::Killed
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(pid) = group(self.pid) {
+            // An empty group is what we want; there is nobody else to tell.
+            let _ = rustix::process::kill_process_group(pid, signal);
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.signal(Signal::KILL);
+        if let Some(mine) = group(self.pid) {
+            GROUPS.lock().retain(|group| *group != mine);
+        }
+    }
+}
+
+fn group(pid: u32) -> Option<Pid> {
+    i32::try_from(pid).ok().and_then(Pid::from_raw)
+}
+
+/// How a subject ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stopped {
+    /// It had exited before it was asked to.
+    Before(ExitStatus),
+    /// It exited after SIGTERM.
+    Orderly(ExitStatus),
+    /// It had to be killed.
+    Killed,
+}
+
+/// The program `name` beside the running one: `longhaul` and the service are built and shipped together.
+pub(crate) fn sibling(name: &str) -> std::io::Result<PathBuf> {
+    let here = std::env::current_exe()?;
+    let directory = here.parent().unwrap_or(Path::new("."));
+    // Test programs lie one folder deeper, in `deps/`.
+    let candidates = [directory.join(name), directory.join("..").join(name)];
+    candidates.into_iter().find(|path| path.is_file()).ok_or_else(|| {
+        std::io::Error::new(std::io::ErrorKind::NotFound, format!("no `{name}` beside {}", here.display()))
+    })
+}

@@ -1,0 +1,123 @@
+//! The subject's output: to `subject.log`, to the witness that reads it, and the last lines for error messages.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
+
+use super::{Error, Tail};
+use crate::witness::Ear;
+use crate::witness::log::{LINE_BYTES_MAX, Pattern};
+
+/// Two files of this size: enough to see the end of a story, and 100 hours of chatter stay bounded.
+const FILE_BYTES_MAX: u64 = 8 << 20;
+
+/// Where output goes. Clones write to the same file.
+#[derive(Clone)]
+pub(crate) struct Log {
+    file: Arc<Mutex<File>>,
+    witness: Option<(Arc<Pattern>, Ear)>,
+}
+
+struct File {
+    path: PathBuf,
+    out: std::fs::File,
+    bytes: u64,
+}
+
+impl Log {
+    /// Opens `subject.log` in `directory`.
+    pub(crate) fn create(directory: &Path, witness: Option<(Arc<Pattern>, Ear)>) -> Result<Self, Error> {
+        let path = directory.join("subject.log");
+        let out = std::fs::File::create(&path).map_err(|source| Error::Log { path: path.clone(), source })?;
+        Ok(Self { file: Arc::new(Mutex::new(File { path, out, bytes: 0 })), witness })
+    }
+
+    fn write(&self, line: &[u8]) {
+        let mut log = self.file.lock();
+        // A full disk must not end the run: the record itself reports it, and this file is only for people.
+        let _ = log.write(line);
+    }
+}
+
+impl File {
+    fn write(&mut self, line: &[u8]) -> std::io::Result<()> {
+        if self.bytes >= FILE_BYTES_MAX {
+            std::fs::rename(&self.path, self.path.with_extension("log.1"))?;
+            self.out = std::fs::File::create(&self.path)?;
+            self.bytes = 0;
+        }
+        self.bytes += line.len() as u64 + 1;
+        self.out.write_all(line)?;
+        self.out.write_all(b"\n")
+    }
+}
+
+/// Reads one of the subject's pipes to its end. Lines are cut at [`LINE_BYTES_MAX`].
+pub(super) async fn read(pipe: impl AsyncRead + Unpin + Send, log: Log, tail: Tail, keep: usize) {
+    let mut reader = BufReader::new(pipe);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        match read_line(&mut reader, &mut line).await {
+            Ok(true) => {}
+            // A pipe that fails is a pipe that ended.
+            Ok(false) | Err(_) => return,
+        }
+        log.write(&line);
+        let text = String::from_utf8_lossy(&line);
+        {
+            let mut tail = tail.lock();
+            if tail.len() == keep {
+                tail.pop_front();
+            }
+            tail.push_back(text.chars().take(300).collect());
+        }
+        if let Some((pattern, ear)) = &log.witness {
+            pattern.line(&text, ear).await;
+        }
+    }
+}
+
+/// One line without its end, keeping at most [`LINE_BYTES_MAX`] bytes. `false` at the end of the pipe.
+async fn read_line(reader: &mut (impl AsyncBufReadExt + Unpin), line: &mut Vec<u8>) -> std::io::Result<bool> {
+    let mut any = false;
+    loop {
+        let buffer = reader.fill_buf().await?;
+        if buffer.is_empty() {
+            return Ok(any);
+        }
+        any = true;
+        let end = buffer.iter().position(|byte| *byte == b'\n');
+        let part = &buffer[..end.unwrap_or(buffer.len())];
+        let room = LINE_BYTES_MAX.saturating_sub(line.len());
+        line.extend_from_slice(&part[..part.len().min(room)]);
+        let used = end.map_or(buffer.len(), |end| end + 1);
+        reader.consume(used);
+        if end.is_some() {
+            return Ok(true);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn lines_are_cut_and_the_last_are_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let log = Log::create(directory.path(), None).unwrap();
+        let mut input = b"first\n".to_vec();
+        input.extend(std::iter::repeat_n(b'x', LINE_BYTES_MAX + 100));
+        input.extend(b"\nlast without end");
+        let tail: Tail = Arc::default();
+        read(&input[..], log, Arc::clone(&tail), 2).await;
+        let tail: Vec<_> = tail.lock().iter().cloned().collect();
+        assert_eq!((tail[0].len(), tail[1].as_str()), (300, "last without end"));
+        let written = std::fs::read_to_string(directory.path().join("subject.log")).unwrap();
+        assert_eq!(written.lines().map(str::len).collect::<Vec<_>>(), [5, LINE_BYTES_MAX, 16]);
+    }
+}

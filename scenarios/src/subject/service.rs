@@ -1,0 +1,58 @@
+//! The built-in service as subject: its configuration for this run.
+//!
+//! The scenario's settings are kept as they are; addresses, certificates and the registry are replaced by those of the
+//! run. The service itself checks the result, strictly.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value, json};
+
+use crate::scenario::Subject;
+
+/// What of the world goes into the configuration.
+pub(crate) struct Wiring<'a> {
+    pub(crate) admission: SocketAddr,
+    pub(crate) health: SocketAddr,
+    pub(crate) certificate: &'a Path,
+    pub(crate) key: &'a Path,
+    pub(crate) registry: String,
+}
+
+/// Why a configuration could not be made.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("the service configuration {path} cannot be read: {source}")]
+    Read { path: PathBuf, source: std::io::Error },
+    #[error("the service configuration {path} is no YAML mapping: {detail}")]
+    Parse { path: PathBuf, detail: String },
+}
+
+/// The configuration, ready to be written to a file. JSON is YAML.
+pub(crate) fn configuration(subject: &Subject, directory: &Path, wiring: &Wiring<'_>) -> Result<String, Error> {
+    let mut config = settings(subject, directory)?;
+    let mut section = |name: &str, values: Value| {
+        let entry = config.entry(name).or_insert_with(|| json!({}));
+        // A section that is no mapping is replaced: the service would refuse it anyway.
+        if !entry.is_object() {
+            *entry = json!({});
+        }
+        if let (Some(entry), Value::Object(values)) = (entry.as_object_mut(), values) {
+            entry.extend(values);
+        }
+    };
+    section("admission", json!({"listen": wiring.admission, "certificate": wiring.certificate, "key": wiring.key}));
+    section("health", json!({"listen": wiring.health}));
+    section("resolve", json!({"registries": [{"host": wiring.registry, "plainHttp": true}]}));
+    Ok(serde_json::to_string_pretty(&Value::Object(config)).unwrap_or_default())
+}
+
+fn settings(subject: &Subject, directory: &Path) -> Result<Map<String, Value>, Error> {
+    if let Some(settings) = &subject.settings {
+        return Ok(settings.clone());
+    }
+    let Some(path) = &subject.config else { return Ok(Map::new()) };
+    let path = directory.join(path);
+    let text = std::fs::read_to_string(&path).map_err(|source| Error::Read { path: path.clone(), source })?;
+    serde_saphyr::from_str(&text).map_err(|error| Error::Parse { path, detail: error.to_string() })
+}

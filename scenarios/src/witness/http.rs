@@ -1,0 +1,185 @@
+//! Witness `http`: the subject posts JSON lines to `$LONGHAUL_WITNESS_URL`.
+//!
+//! One line an observation: `{"uid": "…", "resourceVersion": "…", "change": "added"}`. `type` instead of `change` is
+//! understood too, and so is a whole Kubernetes watch event (`{"type": "ADDED", "object": {…}}`), because that is what
+//! a user has in hand. Other keys are ignored. The answer is 204, or 400 with the reason.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Incoming;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use serde::Deserialize;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio_util::task::TaskTracker;
+
+use super::{Ear, Seen, change};
+
+/// A post may not be larger: at 150 bytes a line this is 28,000 observations.
+const BODY_BYTES_MAX: usize = 4 << 20;
+/// A subject that opens a connection for each line still fits; one that leaks connections is held at the door.
+const CONNECTIONS_MAX: usize = 512;
+/// A subject that never finishes its request must not hold a connection for the whole run.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A subject may keep its connection as long as kube-apiserver keeps its own (90 s), and some more.
+const HEADER_TIMEOUT: Duration = Duration::from_mins(2);
+
+/// The listening witness. Dropping it stops it.
+pub(crate) struct Receiver {
+    address: SocketAddr,
+    stop: tokio_util::sync::CancellationToken,
+}
+
+impl Receiver {
+    /// Listens on a free loopback port.
+    pub(crate) async fn start(ear: Ear) -> std::io::Result<Self> {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+        let address = listener.local_addr()?;
+        let stop = tokio_util::sync::CancellationToken::new();
+        tokio::spawn(accept(listener, ear, stop.clone()));
+        Ok(Self { address, stop })
+    }
+
+    /// What goes into `LONGHAUL_WITNESS_URL`.
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}/observe", self.address)
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+async fn accept(listener: TcpListener, ear: Ear, stop: tokio_util::sync::CancellationToken) {
+    let places = std::sync::Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let connections = TaskTracker::new();
+    loop {
+        let Ok(place) = places.clone().acquire_owned().await else { return };
+        let stream = tokio::select! {
+            accepted = listener.accept() => {
+                let Ok((stream, _)) = accepted else {
+                    // Out of descriptors: wait for one to be freed instead of spinning.
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                    continue;
+                };
+                stream
+            }
+            () = stop.cancelled() => return,
+        };
+        let (ear, stop) = (ear.clone(), stop.clone());
+        connections.spawn(async move {
+            let _place = place;
+            let service = hyper::service::service_fn(|request| answer(request, ear.clone()));
+            let mut http = hyper::server::conn::http1::Builder::new();
+            http.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
+            tokio::select! {
+                _ = http.serve_connection(TokioIo::new(stream), service) => {}
+                () = stop.cancelled() => {}
+            }
+        });
+    }
+}
+
+async fn answer(request: Request<Incoming>, ear: Ear) -> Result<Response<Full<Bytes>>, Infallible> {
+    let respond = |status: StatusCode, text: String| {
+        let mut response = Response::new(Full::new(Bytes::from(text)));
+        *response.status_mut() = status;
+        Ok(response)
+    };
+    if request.method() != Method::POST {
+        return respond(StatusCode::METHOD_NOT_ALLOWED, "the witness takes POST of JSON lines\n".to_owned());
+    }
+    let body = tokio::time::timeout(REQUEST_TIMEOUT, Limited::new(request.into_body(), BODY_BYTES_MAX).collect()).await;
+    let body = match body {
+        Ok(Ok(body)) => body.to_bytes(),
+        Ok(Err(error)) => return respond(StatusCode::BAD_REQUEST, format!("the body could not be read: {error}\n")),
+        Err(_) => return respond(StatusCode::REQUEST_TIMEOUT, "the body did not end within 30 s\n".to_owned()),
+    };
+    let t_ms = ear.now_ms();
+    let mut refused = None;
+    for line in body.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty()) {
+        match observation(line, t_ms) {
+            Ok(observation) => ear.heard(observation).await,
+            Err(why) => {
+                ear.malformed(&String::from_utf8_lossy(line), &why);
+                refused.get_or_insert(why);
+            }
+        }
+    }
+    match refused {
+        None => respond(StatusCode::NO_CONTENT, String::new()),
+        Some(why) => respond(StatusCode::BAD_REQUEST, format!("a line was refused: {why}\n")),
+    }
+}
+
+#[derive(Deserialize)]
+struct Line<'a> {
+    #[serde(borrow, default)]
+    uid: Option<std::borrow::Cow<'a, str>>,
+    #[serde(rename = "resourceVersion", borrow, default)]
+    resource_version: Option<std::borrow::Cow<'a, str>>,
+    #[serde(alias = "type", borrow)]
+    change: std::borrow::Cow<'a, str>,
+    #[serde(borrow, default)]
+    object: Option<Object<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Object<'a> {
+    #[serde(borrow)]
+    metadata: Metadata<'a>,
+}
+
+#[derive(Deserialize)]
+struct Metadata<'a> {
+    #[serde(borrow)]
+    uid: std::borrow::Cow<'a, str>,
+    #[serde(rename = "resourceVersion", borrow)]
+    resource_version: std::borrow::Cow<'a, str>,
+}
+
+fn observation(line: &[u8], t_ms: u64) -> Result<Seen, String> {
+    let line: Line<'_> = serde_json::from_slice(line).map_err(|error| format!("not an observation: {error}"))?;
+    let change = change(&line.change)
+        .ok_or_else(|| format!("`change` is `{}`: write added, modified or deleted", line.change))?;
+    let (uid, rv) = match (line.uid, line.resource_version, line.object) {
+        (Some(uid), Some(rv), _) => (uid, rv),
+        (_, _, Some(object)) => (object.metadata.uid, object.metadata.resource_version),
+        _ => return Err("`uid` or `resourceVersion` is missing".to_owned()),
+    };
+    Ok(Seen { t_ms, uid: (&*uid).into(), rv: (&*rv).into(), change })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use reports::ledger::Change;
+
+    #[test]
+    fn plain_lines_and_watch_events_are_understood() {
+        let plain = observation(br#"{"uid":"a","resourceVersion":"7","change":"deleted","name":"x"}"#, 1).unwrap();
+        assert_eq!((&*plain.uid, &*plain.rv, plain.change), ("a", "7", Change::Deleted));
+        let event = br#"{"type":"ADDED","object":{"kind":"Pod","metadata":{"uid":"b","resourceVersion":"9"}}}"#;
+        let event = observation(event, 1).unwrap();
+        assert_eq!((&*event.uid, &*event.rv, event.change), ("b", "9", Change::Added));
+    }
+
+    #[test]
+    fn errors_say_what_is_wrong() {
+        let error = |line: &str| observation(line.as_bytes(), 1).unwrap_err();
+        assert!(error("{").starts_with("not an observation"));
+        assert_eq!(error(r#"{"change":"added"}"#), "`uid` or `resourceVersion` is missing");
+        assert_eq!(
+            error(r#"{"change":"BOOKMARK","uid":"a","resourceVersion":"1"}"#),
+            "`change` is `BOOKMARK`: write added, modified or deleted"
+        );
+    }
+}

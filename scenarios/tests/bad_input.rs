@@ -1,0 +1,133 @@
+//! The user's first contact: what is wrong is said with its place and its remedy, the record is kept, nothing is left.
+
+mod support;
+
+use std::io::Write;
+
+use support::{longhaul, soak};
+
+fn file(text: &str) -> tempfile::NamedTempFile {
+    let mut file = tempfile::Builder::new().suffix(".yaml").tempfile().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    file
+}
+
+/// Runs `longhaul check` and returns exit code and message.
+fn check(text: &str) -> (Option<i32>, String) {
+    let file = file(text);
+    let output = longhaul(&["check", file.path().to_str().unwrap()]).output().unwrap();
+    let message = String::from_utf8_lossy(&output.stderr).replace(file.path().to_str().unwrap(), "FILE");
+    (output.status.code(), message)
+}
+
+const HEAD: &str =
+    "apiVersion: longhaul/v1\nname: x\ndescription: Is it refused?\nphases: {warmUp: 1s, steady: 2s, drain: 3s}\n";
+const CHURN: &str = "churn: {resource: packages.longhaul.dev/v1alpha1, population: 5, rate: 5/s, mix: {create: 1, update: 1, delete: 1}}\n";
+
+fn command(command: &str, budgets: &str) -> String {
+    format!(
+        "{HEAD}subject:\n  kind: command\n  command: {command}\n  witness: {{kind: http}}\n  startTimeout: 2s\n{CHURN}budgets: {budgets}\n"
+    )
+}
+
+#[test]
+fn an_unknown_key_is_named_with_its_place_and_the_nearest_known_one() {
+    let (code, message) = check(&format!("{HEAD}subject: {{kind: service, witness: {{kind: http}}}}\nchurns: {{}}\n"));
+    assert_eq!(code, Some(64));
+    assert!(message.starts_with("FILE:6:1: unknown key `churns`: did you mean `churn`?"), "{message}");
+}
+
+#[test]
+fn a_wrong_unit_is_named_with_the_units_that_exist() {
+    let (code, message) = check(&HEAD.replace("2s", "2sec"));
+    assert_eq!(code, Some(64));
+    assert!(message.starts_with("FILE:4:"), "{message}");
+    assert!(message.contains("`2sec` has the unknown unit `sec`: use one of us, ms, s, m, h"), "{message}");
+    let (_, message) = check(&HEAD.replace("2s", "2"));
+    assert!(message.contains("`2` has no unit: write for example `15s`"), "{message}");
+}
+
+#[test]
+fn a_missing_file_lists_the_library() {
+    let output = longhaul(&["soak", "smokee"]).output().unwrap();
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(64));
+    assert!(message.contains("no such file") && message.contains("did you mean `smoke`?"), "{message}");
+}
+
+#[test]
+fn parts_that_do_not_fit_are_refused_before_anything_starts() {
+    let text =
+        format!("{HEAD}subject: {{kind: command, command: [x], witness: {{kind: log, pattern: nothing}}}}\n{CHURN}");
+    let (code, message) = check(&text);
+    assert_eq!(code, Some(64));
+    assert_eq!(message.trim(), "FILE:5:1: witness `pattern` lacks the named group `(?P<uid>…)`");
+    let late = "faults: [{name: watch-reset, at: 9s}]\n";
+    let (_, message) = check(&format!("{HEAD}subject: {{kind: service, witness: {{kind: http}}}}\n{CHURN}{late}"));
+    assert!(message.starts_with("FILE:7:1: fault 1 (`watch-reset`) begins at 9s, but load ends at 3s"), "{message}");
+}
+
+#[test]
+fn a_program_that_does_not_exist_ends_in_a_record_that_says_so() {
+    let file = file(&command("[/no/such/program]", "{}"));
+    let soak = soak(&[file.path().to_str().unwrap()]);
+    assert_eq!(soak.code(), Some(2), "{}", soak.story());
+    assert!(soak.stdout().contains("/no/such/program"), "{}", soak.story());
+    assert_eq!(soak.verdict()["verdict"], "invalid");
+}
+
+#[test]
+fn a_subject_that_exits_before_it_is_ready_is_quoted() {
+    let file = file(&command("[sh, -c, 'echo no database here; exit 3']", "{}"));
+    let soak = soak(&[file.path().to_str().unwrap()]);
+    assert_eq!(soak.code(), Some(2), "{}", soak.story());
+    assert!(soak.stdout().contains("no database here"), "{}", soak.story());
+}
+
+#[test]
+fn a_subject_that_never_asks_is_not_ready() {
+    let file = file(&command("[sleep, '600']", "{}"));
+    let soak = soak(&[file.path().to_str().unwrap()]);
+    assert_eq!(soak.code(), Some(2), "{}", soak.story());
+    assert!(soak.stdout().contains("no request to the control plane"), "{}", soak.story());
+}
+
+/// Asks the control plane once, so that it counts as ready, and then does what `then` says.
+fn asks_once(then: &str) -> String {
+    let python = "import os,re,ssl,sys,time,urllib.request as u; t=open(os.environ['KUBECONFIG']).read(); \
+        s=re.search(r'server: (\\S+)',t).group(1).strip('\\\"'); k=re.search(r'token: (\\S+)',t).group(1).strip('\\\"'); \
+        u.urlopen(u.Request(s+'/version',headers={'Authorization':'Bearer '+k}),context=ssl._create_unverified_context()); ";
+    format!("[python3, -c, \"{}\"]", format!("{python}{then}").replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+fn has_python() -> bool {
+    let found = std::process::Command::new("python3").arg("--version").output().is_ok();
+    if !found {
+        println!("skipped: needs python3");
+    }
+    found
+}
+
+#[test]
+fn a_subject_that_crashes_in_the_middle_fails_with_its_last_words() {
+    if !has_python() {
+        return;
+    }
+    let file =
+        file(&command(&asks_once("time.sleep(1.5); print('out of cheese'); sys.exit(7)"), "{events: {missed: 0}}"));
+    let soak = soak(&[file.path().to_str().unwrap()]);
+    assert_eq!(soak.code(), Some(1), "{}", soak.story());
+    assert!(soak.broken().contains(&"subject.exited".to_owned()), "{}", soak.story());
+    assert!(soak.stdout().contains("out of cheese"), "{}", soak.story());
+}
+
+#[test]
+fn a_silent_witness_makes_the_run_invalid() {
+    if !has_python() {
+        return;
+    }
+    let file = file(&command(&asks_once("time.sleep(600)"), "{events: {missed: 0}}"));
+    let soak = soak(&[file.path().to_str().unwrap()]);
+    assert_eq!(soak.code(), Some(2), "{}", soak.story());
+    assert!(soak.stdout().contains("$LONGHAUL_WITNESS_URL"), "{}", soak.story());
+}

@@ -1,0 +1,105 @@
+//! Ctrl-C and SIGTERM end a run in order: the record is judged, the subject is gone.
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use support::{longhaul, program, verdict};
+
+const SMALL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/small.yaml");
+/// A busy machine may take long to start everything; a test that waits longer has found a hang.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Polls until `look` finds something.
+fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "waited in vain for {what}");
+        std::thread::park_timeout(Duration::from_millis(20));
+    }
+}
+
+fn record(runs: &Path) -> Option<PathBuf> {
+    Some(std::fs::read_dir(runs).ok()?.next()?.ok()?.path())
+}
+
+/// Children of a process, by `/proc`.
+fn children(pid: u32) -> Vec<String> {
+    let path = format!("/proc/{pid}/task/{pid}/children");
+    std::fs::read_to_string(path).unwrap_or_default().split_whitespace().map(str::to_owned).collect()
+}
+
+fn interrupted_by(signal: &str, name: &str) {
+    let Some(service) = program("longhaul-service") else { return };
+    let runs = tempfile::tempdir().unwrap();
+    let mut command = longhaul(&["soak", "--quiet", SMALL, "--service", service.to_str().unwrap(), "--runs"]);
+    let mut child = command.arg(runs.path()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_for("the first samples", || {
+        let samples = std::fs::read_to_string(record(runs.path())?.join("intervals.jsonl")).ok()?;
+        (samples.lines().count() >= 1).then_some(())
+    });
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", child.id())).unwrap();
+    let subjects: Vec<String> = tasks
+        .flatten()
+        .flat_map(|task| {
+            let children = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
+            children.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+        })
+        .collect();
+    assert!(!subjects.is_empty() || !children(child.id()).is_empty(), "the subject runs");
+    std::process::Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
+    let status = wait_for("the end of the run", || child.try_wait().unwrap());
+    let output = child.wait_with_output().unwrap();
+    let story = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(status.code(), Some(2), "{story}");
+    let verdict = verdict(&record(runs.path()).unwrap());
+    assert_eq!(verdict["verdict"], "invalid", "{story}");
+    assert!(story.contains("interrupted") && story.contains(name), "{story}");
+    for pid in subjects {
+        assert!(!Path::new(&format!("/proc/{pid}")).exists(), "the subject {pid} is left running");
+    }
+}
+
+#[test]
+fn ctrl_c_leaves_a_judged_record_and_no_process() {
+    interrupted_by("-INT", "SIGINT");
+}
+
+#[test]
+fn sigterm_leaves_a_judged_record_and_no_process() {
+    interrupted_by("-TERM", "SIGTERM");
+}
+
+/// A run that was killed has no end; `longhaul report` still judges what was written.
+#[test]
+fn a_killed_run_can_be_judged_afterwards() {
+    let Some(service) = program("longhaul-service") else { return };
+    let runs = tempfile::tempdir().unwrap();
+    let mut command = longhaul(&["soak", "--quiet", SMALL, "--service", service.to_str().unwrap(), "--runs"]);
+    let mut child = command.arg(runs.path()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let record = wait_for("the first interval", || {
+        let record = record(runs.path())?;
+        let rows = std::fs::read_to_string(record.join("intervals.jsonl")).ok()?;
+        (rows.lines().count() >= 1).then_some(record)
+    });
+    let group = wait_for("the subject", || {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", child.id())).ok()?;
+        tasks.flatten().find_map(|task| {
+            let children = std::fs::read_to_string(task.path().join("children")).ok()?;
+            children.split_whitespace().next().map(str::to_owned)
+        })
+    });
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // Nothing can clean up behind SIGKILL: the test does.
+    std::process::Command::new("kill").args(["-KILL", &format!("-{group}")]).status().unwrap();
+    let output = longhaul(&["report", record.to_str().unwrap()]).output().unwrap();
+    let story = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(2), "{story}");
+    assert_eq!(verdict(&record)["verdict"], "invalid", "{story}");
+}

@@ -1,0 +1,70 @@
+//! Every planted bug is caught by its own judge and by no other, and the clean twin passes.
+
+mod support;
+
+use support::{Soak, program, soak};
+
+const SMALL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/small.yaml");
+
+fn plant(name: &str) -> Option<Soak> {
+    let service = program("longhaul-service-planted")?;
+    Some(soak(&[SMALL, "--plant", name, "--service", service.to_str().unwrap()]))
+}
+
+fn clean() -> Option<Soak> {
+    let service = program("longhaul-service")?;
+    Some(soak(&[SMALL, "--service", service.to_str().unwrap()]))
+}
+
+#[test]
+fn the_clean_service_passes() {
+    let Some(soak) = clean() else { return };
+    assert_eq!(soak.code(), Some(0), "{}", soak.story());
+    let verdict = soak.verdict();
+    assert_eq!(verdict["verdict"], "pass");
+    for file in ["manifest.json", "intervals.jsonl", "samples.jsonl", "latency.hlog", "faults.jsonl", "end.json"] {
+        assert!(soak.record().join(file).is_file(), "the record lacks {file}");
+    }
+    for file in ["report.html", "report.md", "junit.xml", "subject.log"] {
+        assert!(soak.record().join(file).is_file(), "the record lacks {file}");
+    }
+}
+
+#[test]
+fn a_missed_delete_is_a_ghost_and_nothing_else() {
+    let Some(soak) = plant("missed-delete") else { return };
+    assert_eq!(soak.code(), Some(1), "{}", soak.story());
+    assert_eq!(soak.broken(), ["events.ghost"], "{}", soak.story());
+}
+
+#[test]
+fn a_leak_breaks_the_memory_ceiling_and_nothing_else() {
+    let Some(soak) = plant("leak-per-object") else { return };
+    assert_eq!(soak.code(), Some(1), "{}", soak.story());
+    assert_eq!(soak.broken(), ["memory.ceiling"], "{}", soak.story());
+}
+
+#[test]
+fn a_wrong_allow_is_a_wrong_verdict_and_nothing_else() {
+    let Some(soak) = plant("wrong-allow") else { return };
+    assert_eq!(soak.code(), Some(1), "{}", soak.story());
+    assert_eq!(soak.broken(), ["admission.wrongVerdicts"], "{}", soak.story());
+}
+
+#[test]
+fn ignoring_410_misses_events_and_nothing_else() {
+    let Some(soak) = plant("ignore-410") else { return };
+    assert_eq!(soak.code(), Some(1), "{}", soak.story());
+    let broken = soak.broken();
+    assert!(broken.contains(&"events.missed".to_owned()), "{}", soak.story());
+    assert!(broken.iter().all(|budget| budget.starts_with("events.")), "{}", soak.story());
+    assert!(soak.stdout().contains("410"), "the summary names the cause: {}", soak.story());
+}
+
+/// A plant that does not exist must not look like a clean pass.
+#[test]
+fn an_unknown_plant_is_refused() {
+    let Some(soak) = plant("no-such-bug") else { return };
+    assert_eq!(soak.code(), Some(2), "{}", soak.story());
+    assert!(soak.stdout().contains("no-such-bug"), "{}", soak.story());
+}

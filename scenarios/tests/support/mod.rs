@@ -1,0 +1,90 @@
+//! Running `longhaul` as a user does, and reading what it left behind.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+/// A run of `longhaul` with its own folder for records.
+pub struct Soak {
+    pub output: Output,
+    runs: tempfile::TempDir,
+}
+
+/// The service binaries lie where cargo puts all programs of this profile. `None` (and a message) when a test is run
+/// without `cargo xtask test`, which builds them.
+pub fn program(name: &str) -> Option<PathBuf> {
+    let longhaul = Path::new(env!("CARGO_BIN_EXE_longhaul"));
+    let path = longhaul.with_file_name(name);
+    if path.is_file() {
+        return Some(path);
+    }
+    println!("skipped: needs {name} (run `cargo xtask test`, or build it first)");
+    None
+}
+
+/// `longhaul` with these arguments, ready to start.
+pub fn longhaul(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_longhaul"));
+    command.args(arguments).stdin(Stdio::null()).env_remove("GITHUB_STEP_SUMMARY");
+    command
+}
+
+/// Runs `longhaul soak` to its end.
+pub fn soak(arguments: &[&str]) -> Soak {
+    let runs = tempfile::tempdir().unwrap();
+    let mut command = longhaul(&["soak", "--quiet", "--runs"]);
+    let output = command.arg(runs.path()).args(arguments).output().unwrap();
+    Soak { output, runs }
+}
+
+impl Soak {
+    pub fn code(&self) -> Option<i32> {
+        self.output.status.code()
+    }
+
+    pub fn stdout(&self) -> String {
+        String::from_utf8_lossy(&self.output.stdout).into_owned()
+    }
+
+    pub fn stderr(&self) -> String {
+        String::from_utf8_lossy(&self.output.stderr).into_owned()
+    }
+
+    /// The only record of the run.
+    pub fn record(&self) -> PathBuf {
+        let mut entries = std::fs::read_dir(self.runs.path()).unwrap();
+        entries.next().expect("the run left a record").unwrap().path()
+    }
+
+    pub fn verdict(&self) -> Value {
+        verdict(&self.record())
+    }
+
+    /// The budgets that are broken, sorted.
+    pub fn broken(&self) -> Vec<String> {
+        findings(&self.verdict(), "fail")
+    }
+
+    /// Everything there is to say when a test fails.
+    pub fn story(&self) -> String {
+        format!("exit {:?}\n--- stdout\n{}\n--- stderr\n{}", self.code(), self.stdout(), self.stderr())
+    }
+}
+
+pub fn verdict(record: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(record.join("verdict.json")).unwrap()).unwrap()
+}
+
+/// The budgets whose finding has this verdict, sorted and without repetition.
+pub fn findings(verdict: &Value, wanted: &str) -> Vec<String> {
+    let findings = verdict["findings"].as_array().unwrap();
+    let mut budgets: Vec<String> = findings
+        .iter()
+        .filter(|finding| finding["verdict"] == wanted)
+        .map(|finding| finding["budget"].as_str().unwrap().to_owned())
+        .collect();
+    budgets.sort();
+    budgets.dedup();
+    budgets
+}
