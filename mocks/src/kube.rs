@@ -37,7 +37,7 @@ use std::sync::Arc;
 
 pub use books::{Delivery, Gap, RequestRecord, Traffic};
 pub use config::{Config, Limits, User};
-pub use store::Change;
+pub use store::{Change, Progress};
 pub use tail::{Commit, Overrun, Tail};
 
 use crate::{faults::Faults, pki};
@@ -97,6 +97,7 @@ impl Server {
             },
             requests_max: config.limits.requests_max,
             bookmarks_every: config.bookmarks_every,
+            observed_generation: config.observed_generation,
         });
         for crd in &config.crds {
             cluster.seed(crd.clone()).map_err(|failure| Error::Definition {

@@ -19,7 +19,7 @@ pub struct Fault {
     /// How long it lasts; without it the fault is one moment.
     #[serde(default, rename = "for", skip_serializing_if = "Option::is_none")]
     pub lasts: Option<Span>,
-    /// Only watches of this resource: `pods` or `packages.longhaul.dev`. All of them without it.
+    /// Only watches of this resource: `pods`, `packages` or `packages.longhaul.dev`. All of them without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource: Option<String>,
     /// The most effects it may have.
@@ -188,7 +188,8 @@ impl Fault {
 
     /// Whether the fault is about such a stream.
     pub(super) fn matches(&self, resource: &str, user_agent: &str) -> bool {
-        self.resource.as_deref().is_none_or(|wanted| wanted == resource)
+        let plural = resource.split_once('.').map_or(resource, |(plural, _)| plural);
+        self.resource.as_deref().is_none_or(|wanted| wanted == resource || wanted == plural)
             && self.user_agent.as_deref().is_none_or(|part| user_agent.contains(part))
     }
 }

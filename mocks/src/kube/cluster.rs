@@ -18,7 +18,7 @@ use super::books::Books;
 use super::catalogue::{Catalogue, Resource, definition};
 use super::object::{self, Fresh};
 use super::status::Failure;
-use super::store::{Event, Expect, Limits, Refused, Store, Version};
+use super::store::{Event, Expect, Limits, Progress, Refused, Store, Version};
 use super::wakers::Wakers;
 use crate::faults::{Faults, Host};
 
@@ -42,16 +42,18 @@ pub(crate) struct Cluster {
     /// Somebody deleted something that has consequences.
     pub cleaning: Notify,
     pub bookmarks_every: Duration,
+    pub observed_generation: String,
 }
 
 /// What a cluster is made with.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Setup {
     pub epoch: Instant,
     pub seed: u64,
     pub limits: Limits,
     pub requests_max: usize,
     pub bookmarks_every: Duration,
+    pub observed_generation: String,
 }
 
 impl Cluster {
@@ -69,6 +71,7 @@ impl Cluster {
             faults: Arc::new(Faults::new(setup.seed ^ 0xFA17)),
             cleaning: Notify::new(),
             bookmarks_every: setup.bookmarks_every,
+            observed_generation: setup.observed_generation,
         });
         cluster.faults.attach(Box::new(FaultHost(Arc::downgrade(&cluster))));
         for name in NAMESPACES {
@@ -142,7 +145,8 @@ impl Cluster {
 
     /// Commits a new object or a new version.
     pub fn put(&self, resource: &Resource, expect: Expect, mut value: Value) -> Result<Arc<Event>, Refused> {
-        let facts = object::facts(&value, resource);
+        let mut facts = object::facts(&value, resource);
+        facts.progress = Progress::of(&value, &self.observed_generation);
         let event = {
             let mut store = self.store.write();
             let known = store.read(resource.id, object::meta(&value, "namespace"), object::meta(&value, "name"));
@@ -160,7 +164,8 @@ impl Cluster {
 
     /// Commits a deletion; `value` is the last state.
     pub fn remove(&self, current: &Version, resource: &Resource, mut value: Value) -> Result<Arc<Event>, Refused> {
-        let facts = object::facts(&value, resource);
+        let mut facts = object::facts(&value, resource);
+        facts.progress = Progress::of(&value, &self.observed_generation);
         let event = {
             let mut store = self.store.write();
             let now_us = self.now_us();

@@ -10,6 +10,9 @@ const BOOKMARKS_EVERY: Duration = Duration::from_secs(60);
 /// At 1 KiB an object 100 MiB at the most, and minutes of history at hundreds of writes a second.
 const HISTORY_MAX_EVENTS: usize = 100_000;
 
+/// Where controllers write it by convention.
+const OBSERVED_GENERATION: &str = "/status/observedGeneration";
+
 /// Everything a server needs to know before it starts.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -25,6 +28,8 @@ pub struct Config {
     pub bookmarks_every: Duration,
     /// How many events are kept for watches that resume.
     pub history_max_events: usize,
+    /// The JSON pointer of the status field that repeats `metadata.generation`: see [`super::Commit::progress`].
+    pub observed_generation: String,
     /// Decides uids, generated names and the faults' probabilities.
     pub seed: u64,
     /// The bounds of everything that could grow or hang.
@@ -79,6 +84,7 @@ impl Config {
             users: Vec::new(),
             bookmarks_every: BOOKMARKS_EVERY,
             history_max_events: HISTORY_MAX_EVENTS,
+            observed_generation: OBSERVED_GENERATION.to_owned(),
             seed: 0,
             limits: Limits::default(),
         }

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::catalogue::{Resource, Served};
 use super::status::{Cause, Failure};
-use super::store::{Facts, Identity};
+use super::store::{Facts, Identity, Progress};
 
 pub(crate) use immutable::check as check_immutable;
 pub(crate) use names::check_name;
@@ -193,6 +193,7 @@ pub(crate) fn facts(value: &Value, resource: &Resource) -> Facts {
         fields: resource.fields.iter().map(|f| field(&f.pointer)).collect(),
         owners: owners.filter_map(|owner| owner["uid"].as_str()).map(Arc::from).collect(),
         finalizing: is_deleting(value),
+        progress: Progress::default(),
     }
 }
 

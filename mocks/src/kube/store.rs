@@ -17,7 +17,7 @@ use serde_json::Value;
 pub(crate) use commits::{Commits, RawCommit};
 pub(crate) use log::{Cursor, Lost};
 pub(crate) use page::{After, Expired, Page};
-pub use version::Change;
+pub use version::{Change, Progress};
 pub(crate) use version::{Facts, Identity, Version};
 
 use log::Log;
@@ -274,7 +274,13 @@ impl Store {
     ) -> Arc<Event> {
         let resource = version.identity.resource;
         self.revision = version.revision;
-        self.commits.push(RawCommit { at_us, identity: version.identity.clone(), revision: version.revision, change });
+        self.commits.push(RawCommit {
+            at_us,
+            identity: version.identity.clone(),
+            revision: version.revision,
+            change,
+            progress: version.facts.progress,
+        });
         let bytes = version.frame_bytes();
         self.history_bytes += bytes;
         let kept_bytes = u32::try_from(bytes).unwrap_or(u32::MAX);

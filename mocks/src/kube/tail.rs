@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use super::cluster::Cluster;
-use super::store::{Change, RawCommit};
+use super::store::{Change, Progress, RawCommit};
 
 /// One object version that was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +26,8 @@ pub struct Commit {
     pub revision: u64,
     /// What kind of change it was.
     pub change: Change,
+    /// How far whoever writes the status has come: see [`super::Config::observed_generation`].
+    pub progress: Progress,
 }
 
 /// The reader was too slow: so many commits were dropped before it read them. Reading goes on after them.
@@ -92,6 +94,7 @@ impl From<RawCommit> for Commit {
             uid: identity.uid.clone(),
             revision: raw.revision,
             change: raw.change,
+            progress: raw.progress,
         }
     }
 }

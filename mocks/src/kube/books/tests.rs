@@ -1,1 +1,68 @@
+//! Gaps and deliveries, without sockets.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::*;
+
+fn scope() -> Scope {
+    Scope { resource: ResourceId(1), namespace: None, labels: None, fields: None }
+}
+
+fn opened(book: &Book, start: u64, initial: bool, flushes: &Arc<AtomicU64>) -> Arc<Delivered> {
+    book.watch_opened(&scope(), &"things".into(), start, initial, flushes.clone(), 0)
+}
+
+#[test]
+fn a_relist_closes_a_gap_and_a_resume_does_not() {
+    let (book, flushes) = (Book::default(), Arc::new(AtomicU64::new(0)));
+    book.listed(scope(), 10);
+    let delivered = opened(&book, 10, false, &flushes);
+    let gap = |after, through| Gap { resource: "things".into(), after, through };
+    assert_eq!(book.take_gaps(), [gap(0, 10)]);
+    delivered.handed(15, 1);
+    flushes.fetch_add(1, Ordering::Release);
+    let again = opened(&book, 15, false, &flushes);
+    assert_eq!(book.take_gaps(), []);
+    again.handed(18, 2);
+    book.listed(scope(), 30);
+    opened(&book, 30, false, &flushes);
+    assert_eq!(book.take_gaps(), [gap(15, 30)], "18 was handed over and never flushed");
+}
+
+#[test]
+fn a_snapshot_in_the_stream_counts_when_its_end_was_delivered() {
+    let (book, flushes) = (Book::default(), Arc::new(AtomicU64::new(0)));
+    opened(&book, 10, true, &flushes);
+    let second = opened(&book, 20, true, &flushes);
+    let gaps: Vec<_> = book.take_gaps().into_iter().map(|gap| (gap.after, gap.through)).collect();
+    assert_eq!(gaps, [(0, 10), (0, 20)]);
+    second.handed(20, 1);
+    flushes.fetch_add(1, Ordering::Release);
+    opened(&book, 25, true, &flushes);
+    let gaps: Vec<_> = book.take_gaps().into_iter().map(|gap| (gap.after, gap.through)).collect();
+    assert_eq!(gaps, [(20, 25)]);
+}
+
+#[test]
+fn sent_beats_withheld() {
+    let book = Book::default();
+    let resource = ResourceId(1);
+    assert_eq!(book.delivery(resource, 7), Delivery::NotSent);
+    book.withheld(1, resource, 7, 5, FaultId(3));
+    assert_eq!(book.delivery(resource, 7), Delivery::Withheld { fault: FaultId(3) });
+    let line = Bytes::from_static(b"{}\n");
+    book.sent(2, resource, 9, std::iter::once((7, &line)));
+    book.withheld(3, resource, 7, 11, FaultId(3));
+    assert_eq!(book.delivery(resource, 7), Delivery::Sent { watch: 2, at_us: 9 });
+    assert_eq!(book.wire(7, 2), ["9 us watch 2: {}"]);
+}
+
+#[test]
+fn asking_again_for_what_is_gone_is_noticed() {
+    let book = Book::default();
+    book.gone(ResourceId(1), 5, true);
+    book.gone(ResourceId(1), 5, false);
+    book.gone(ResourceId(2), 5, false);
+    let traffic = book.traffic(0);
+    assert_eq!((traffic.gone_http, traffic.gone_stream, traffic.gone_repeated), (1, 2, 1));
+}

@@ -167,6 +167,13 @@ impl Owners {
     }
 
     pub fn record(&mut self, by: &Manager<'_>, paths: Vec<Path>) {
+        let same = |entry: &Entry| {
+            entry.paths.len() == paths.len() && paths.iter().all(|path| entry.paths.contains(path))
+        };
+        // Applying the same again is no write, so the time of the entry stays.
+        if self.entries.iter().any(|entry| entry.is(by.name, by.subresource) && same(entry)) {
+            return;
+        }
         self.entries.retain(|entry| !entry.is(by.name, by.subresource));
         self.entries.push(Entry {
             manager: by.name.to_owned(),

@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::{Change, Identity};
+use super::{Change, Identity, Progress};
 
 #[derive(Debug, Clone)]
 pub(crate) struct RawCommit {
@@ -13,6 +13,7 @@ pub(crate) struct RawCommit {
     pub identity: Arc<Identity>,
     pub revision: u64,
     pub change: Change,
+    pub progress: Progress,
 }
 
 /// A reader fell so far behind that commits were dropped which it has not read.

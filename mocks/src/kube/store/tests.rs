@@ -1,1 +1,206 @@
+//! Properties of the store against a model that keeps every state it ever had.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+const RESOURCE: ResourceId = ResourceId(3);
+const LIMITS: Limits = Limits {
+    history_max_events: 10_000,
+    history_max_bytes: usize::MAX,
+    history_max_age_us: u64::MAX,
+    commits_max: 10_000,
+};
+
+/// The state of one resource at one revision: `namespace/name` to the revision of the object.
+type State = BTreeMap<(String, String), u64>;
+
+#[derive(Debug, Clone)]
+enum Step {
+    Put { namespace: u8, name: u8 },
+    Remove { namespace: u8, name: u8 },
+    /// A write to another resource: the revision moves on, this resource does not.
+    Elsewhere,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        4 => (0_u8..3, 0_u8..6).prop_map(|(namespace, name)| Step::Put { namespace, name }),
+        2 => (0_u8..3, 0_u8..6).prop_map(|(namespace, name)| Step::Remove { namespace, name }),
+        1 => Just(Step::Elsewhere),
+    ];
+    prop::collection::vec(step, 1..80)
+}
+
+fn write(store: &mut Store, resource: ResourceId, namespace: &str, name: &str) {
+    let identity = Arc::new(Identity {
+        resource,
+        resource_name: "things".into(),
+        namespace: namespace.into(),
+        name: name.into(),
+        uid: format!("{namespace}-{name}").into(),
+    });
+    let expect = store.read(resource, namespace, name).map_or(Expect::Absent, |v| Expect::Revision(v.revision));
+    let mut value = json!({"metadata": {"namespace": namespace, "name": name}});
+    store.put(&identity, expect, &mut value, Facts::default(), 0).unwrap();
+}
+
+/// Runs the steps; answers the store and the state after every revision.
+fn run(steps: &[Step]) -> (Store, BTreeMap<u64, State>) {
+    let mut store = Store::new(LIMITS);
+    let mut state = State::new();
+    let mut history = BTreeMap::from([(store.revision(), state.clone())]);
+    for step in steps {
+        match step {
+            Step::Put { namespace, name } => {
+                let key = (format!("ns{namespace}"), format!("o{name}"));
+                write(&mut store, RESOURCE, &key.0, &key.1);
+                state.insert(key, store.revision());
+            }
+            Step::Remove { namespace, name } => {
+                let key = (format!("ns{namespace}"), format!("o{name}"));
+                if let Some(version) = store.read(RESOURCE, &key.0, &key.1).cloned() {
+                    let mut value = version.value();
+                    store.remove(&version.identity, version.revision, &mut value, Facts::default(), 0).unwrap();
+                    state.remove(&key);
+                }
+            }
+            Step::Elsewhere => write(&mut store, ResourceId(0), "", "other"),
+        }
+        history.insert(store.revision(), state.clone());
+    }
+    (store, history)
+}
+
+fn seen(page: &Page) -> State {
+    let key = |v: &Version| (v.identity.namespace.to_string(), v.identity.name.to_string());
+    page.items.iter().map(|version| (key(version), version.revision)).collect()
+}
+
+proptest! {
+    /// A list at any revision is the state at that revision, whatever happened since.
+    #[test]
+    fn any_revision_can_be_listed(steps in steps()) {
+        let (store, history) = run(&steps);
+        for (revision, state) in &history {
+            let page = store.list(RESOURCE, None, *revision, None, usize::MAX, |_| true).unwrap();
+            prop_assert_eq!(&seen(&page), state);
+            let one: State = state.iter().filter(|((ns, _), _)| ns == "ns1").map(|(k, v)| (k.clone(), *v)).collect();
+            let page = store.list(RESOURCE, Some("ns1"), *revision, None, usize::MAX, |_| true).unwrap();
+            prop_assert_eq!(seen(&page), one);
+        }
+    }
+
+    /// A list at any revision plus the events after it is the present.
+    #[test]
+    fn list_then_watch_loses_nothing(steps in steps(), pull in 1_usize..7) {
+        let (store, history) = run(&steps);
+        let present = history.values().next_back().unwrap();
+        for revision in history.keys() {
+            let mut state = seen(&store.list(RESOURCE, None, *revision, None, usize::MAX, |_| true).unwrap());
+            let mut cursor = store.cursor(RESOURCE, *revision).unwrap();
+            let mut last = *revision;
+            loop {
+                let mut events = Vec::new();
+                store.pull(RESOURCE, &mut cursor, pull, &mut events).unwrap();
+                if events.is_empty() {
+                    break;
+                }
+                for event in &events {
+                    prop_assert!(event.version.revision > last, "events come in order");
+                    last = event.version.revision;
+                    let identity = &event.version.identity;
+                    let key = (identity.namespace.to_string(), identity.name.to_string());
+                    let known = match event.change {
+                        Change::Deleted => state.remove(&key),
+                        _ => state.insert(key, event.version.revision),
+                    };
+                    prop_assert_eq!(known.is_none(), event.change == Change::Added);
+                }
+            }
+            prop_assert_eq!(&state, present);
+        }
+    }
+
+    /// The pages of one list are one snapshot, although there are writes between them.
+    #[test]
+    fn pages_are_one_snapshot(before in steps(), between in steps(), limit in 1_usize..5) {
+        let (mut store, history) = run(&before);
+        let (at, state) = history.iter().next_back().unwrap();
+        let mut found = State::new();
+        let mut after = None;
+        let mut writes = between.iter();
+        loop {
+            let page = store.list(RESOURCE, None, *at, after.as_ref(), limit, |_| true).unwrap();
+            prop_assert!(page.items.len() <= limit);
+            found.extend(seen(&page));
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+            if let Some(Step::Put { namespace, name }) = writes.next() {
+                write(&mut store, RESOURCE, &format!("ns{namespace}"), &format!("o{name}"));
+            }
+        }
+        prop_assert_eq!(&found, state);
+    }
+
+    /// After a compaction every older revision is refused, and every later one still works.
+    #[test]
+    fn compaction_has_a_sharp_edge(steps in steps(), share in 0.0_f64..1.0) {
+        let (mut store, history) = run(&steps);
+        let revisions: Vec<u64> = history.keys().copied().collect();
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a short list")]
+        let floor = revisions[(share * (revisions.len() - 1) as f64) as usize];
+        store.compact(floor);
+        for revision in revisions {
+            prop_assert_eq!(store.cursor(RESOURCE, revision).is_ok(), revision >= floor);
+            let page = store.list(RESOURCE, None, revision, None, usize::MAX, |_| true);
+            prop_assert_eq!(page.is_ok(), revision >= floor);
+            if let Ok(page) = page {
+                prop_assert_eq!(&seen(&page), &history[&revision]);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_history_is_bounded_and_a_slow_cursor_is_told() {
+    let mut store = Store::new(Limits { history_max_events: 5, ..LIMITS });
+    write(&mut store, RESOURCE, "a", "x");
+    let mut cursor = store.cursor(RESOURCE, store.revision()).unwrap();
+    let mut current = cursor;
+    for _ in 0..20 {
+        write(&mut store, RESOURCE, "a", "x");
+        store.pull(RESOURCE, &mut current, 10, &mut Vec::new()).unwrap();
+    }
+    assert_eq!(store.history_len(), 5);
+    assert_eq!(store.pull(RESOURCE, &mut cursor, 10, &mut Vec::new()), Err(Lost));
+}
+
+#[test]
+fn a_late_reader_of_commits_is_told_how_many_it_lost() {
+    let mut store = Store::new(Limits { commits_max: 4, ..LIMITS });
+    for _ in 0..10 {
+        write(&mut store, RESOURCE, "a", "x");
+    }
+    let mut out = Vec::new();
+    assert_eq!(store.commits().read(1, 10, &mut out), Err(commits::Overrun { lost: 5 }));
+    assert!(store.commits().read(store.commits().oldest(), 10, &mut out).is_ok());
+    assert_eq!(out.len(), 4);
+}
+
+#[test]
+fn the_bytes_of_an_object_lie_in_its_line() {
+    let mut store = Store::new(LIMITS);
+    write(&mut store, RESOURCE, "a", "x");
+    let version = store.read(RESOURCE, "a", "x").unwrap();
+    let line = String::from_utf8(version.frame().to_vec()).unwrap();
+    let object = String::from_utf8(version.object().to_vec()).unwrap();
+    assert_eq!(line, format!("{{\"type\":\"ADDED\",\"object\":{object}}}\n"));
+    assert_eq!(version.value()["metadata"]["resourceVersion"], "2");
+}

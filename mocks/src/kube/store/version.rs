@@ -43,6 +43,26 @@ pub(crate) struct Facts {
     /// The uids of the owners.
     pub owners: Box<[Arc<str>]>,
     pub finalizing: bool,
+    pub progress: Progress,
+}
+
+/// How far whoever writes the status has come with the object.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// `metadata.generation`; 0 where the resource has none.
+    pub generation: i64,
+    /// The generation that the status repeats, if it does.
+    pub observed: Option<i64>,
+}
+
+impl Progress {
+    /// Reads both from an object; `pointer` is the JSON pointer of the field in the status.
+    pub(crate) fn of(object: &Value, pointer: &str) -> Self {
+        Self {
+            generation: object["metadata"]["generation"].as_i64().unwrap_or(0),
+            observed: object.pointer(pointer).and_then(Value::as_i64),
+        }
+    }
 }
 
 #[derive(Debug)]
