@@ -120,10 +120,9 @@ impl Running {
     pub(crate) fn last_lines(&self) -> String {
         let tail = self.tail.lock();
         if tail.is_empty() {
-            return "it wrote nothing".to_owned();
+            return "(it wrote nothing)".to_owned();
         }
-        let lines = tail.iter().map(|line| format!("  | {line}")).collect::<Vec<_>>().join("\n");
-        format!("its last lines were\n{lines}")
+        tail.iter().map(String::as_str).collect::<Vec<_>>().join("\n")
     }
 
     /// SIGTERM to the group, then SIGKILL when it has not exited in time. `Ok` tells how it ended.

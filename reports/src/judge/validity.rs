@@ -22,7 +22,7 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
     judge_rate(record, findings);
     judge_lateness(record, findings);
     judge_faults(record, exited, findings);
-    judge_witness(record, findings);
+    judge_witness(record, exited, findings);
     judge_samples(record, findings);
     note_pressure(record, findings);
 }
@@ -135,15 +135,15 @@ fn judge_fault(record: &Record, fault: &PlannedFault, rows: &[&FaultRow], findin
             "the fault {} at {at} was never hit, so the run does not show how the subject takes it.",
             fault.name
         );
-        findings.push(name, Verdict::Invalid, "0 hits", "at least 1", text);
+        // A subject that lost its watch for good leaves later faults nothing to hit. What it lost is a fact all the same.
+        let verdict = if lost(record) { Verdict::Inconclusive } else { Verdict::Invalid };
+        findings.push(name, verdict, "0 hits", "at least 1", text);
     } else if let Some(row) = unhealthy(FaultEvent::CanaryBefore) {
         let text = format!("the probe before the fault {} was not healthy{}.", fault.name, says(row));
         findings.push(name, Verdict::Invalid, "not healthy before", "healthy", text);
     } else if let Some(row) = unhealthy(FaultEvent::CanaryAfter) {
         // Either the subject lost the probe, then it also lost events and the judge of events says so, or it saw it later.
-        let counts = record.totals();
-        let lost = counts.missed + counts.ghost > 0;
-        let verdict = if lost { Verdict::Fail } else { Verdict::Pass };
+        let verdict = if lost(record) { Verdict::Fail } else { Verdict::Pass };
         let text = format!("{} was hit, and the probe after it was not seen in its time{}.", fault.name, says(row));
         findings.push(name, verdict, counted(hits, "hit"), "at least 1", text);
     } else {
@@ -152,7 +152,13 @@ fn judge_fault(record: &Record, fault: &PlannedFault, rows: &[&FaultRow], findin
     }
 }
 
-fn judge_witness(record: &Record, findings: &mut Findings) {
+/// Whether the subject lost events for good.
+fn lost(record: &Record) -> bool {
+    let counts = record.totals();
+    counts.missed + counts.ghost > 0
+}
+
+fn judge_witness(record: &Record, exited: bool, findings: &mut Findings) {
     if record.manifest.budgets.events.is_none() || record.manifest.witness == "none" {
         return;
     }
@@ -160,7 +166,8 @@ fn judge_witness(record: &Record, findings: &mut Findings) {
         record.intervals.iter().fold((0, 0), |sum, row| (sum.0 + row.witness.lines, sum.1 + row.witness.malformed));
     let counts = record.totals();
     let (verdict, text) = match () {
-        () if lines == 0 && counts.observations == 0 && counts.commits > 0 => {
+        // A subject that was gone before it proved anything has failed by itself.
+        () if lines == 0 && counts.observations == 0 && counts.commits > 0 && !exited => {
             let text = format!(
                 "the {} witness carried nothing: it cannot be told from a blind subject.",
                 record.manifest.witness

@@ -180,7 +180,7 @@ impl<'a> Conductor<'a> {
         }
         let deadline = Instant::now() + self.scenario.subject.start_timeout.0;
         let traffic = || self.world.kube.traffic(SUBJECT).requests;
-        self.beside(wait_until_ready(ready.clone(), deadline, &traffic)).await?;
+        self.beside(wait_until_ready(ready.clone(), deadline, &traffic)).await??;
         let api = self.world.api();
         let (load, begin) = self.beside(Load::start(load, api)).await??;
         self.clock.start(begin);
@@ -234,10 +234,10 @@ impl<'a> Conductor<'a> {
                 EndReason::SubjectExited { status: status.to_string(), detail: last_words }
             }
             Halt::SubjectExited(status) => {
-                EndReason::SubjectNotReady { detail: format!("it exited before it was ready ({status}); {last_words}") }
+                EndReason::SubjectNotReady { detail: format!("it exited before it was ready ({status}). Its last words: {last_words}") }
             }
             Halt::Broken(error) if error.is::<NotReady>() => {
-                EndReason::SubjectNotReady { detail: format!("{error}; {last_words}") }
+                EndReason::SubjectNotReady { detail: format!("{error}. Its last words: {last_words}") }
             }
             Halt::Broken(error) => harness_error(&error),
         }

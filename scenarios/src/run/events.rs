@@ -99,7 +99,9 @@ impl<'a> Events<'a> {
             let change = change(commit.change);
             let mut proves = None;
             if let Some(status) = &mut self.status {
-                let reading = status.read(&commit.uid, &revision, change, 0, None);
+                let progress = commit.progress;
+                let reading =
+                    status.read(&commit.uid, &revision, change, progress.generation, progress.observed);
                 proves = reading.proves;
                 if !reading.counts {
                     self.prove(t_ms, commit, proves);

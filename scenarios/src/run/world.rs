@@ -54,6 +54,9 @@ impl World {
         config.bookmarks_every = scenario.control_plane.bookmarks_every.0;
         config.history_max_events = HISTORY_EVENTS_MAX;
         config.seed = scenario.seed;
+        if let Some(pointer) = &scenario.subject.witness.pointer {
+            config.observed_generation.clone_from(pointer);
+        }
         config.crds = vec![kind::manifests::package_crd().context("failed to read the Package CRD")?];
         config.users = vec![kube::User::admin(SUBJECT, &subject_token), kube::User::admin(HARNESS, &harness_token)];
         let kube = kube::Server::start(config, &authority).await.context("failed to start the mock API server")?;

@@ -1,16 +1,14 @@
 //! Ctrl-C and SIGTERM end a run in order: the record is judged, the subject is gone.
 
-mod support;
-
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use support::{longhaul, program, verdict};
+use crate::support::{longhaul, program, verdict};
 
 const SMALL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/small.yaml");
 /// A busy machine may take long to start everything; a test that waits longer has found a hang.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Polls until `look` finds something.
 fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {

@@ -1,10 +1,8 @@
 //! The user's first contact: what is wrong is said with its place and its remedy, the record is kept, nothing is left.
 
-mod support;
-
 use std::io::Write;
 
-use support::{longhaul, soak};
+use crate::support::{longhaul, soak};
 
 fn file(text: &str) -> tempfile::NamedTempFile {
     let mut file = tempfile::Builder::new().suffix(".yaml").tempfile().unwrap();

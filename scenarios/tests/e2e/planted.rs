@@ -1,8 +1,6 @@
 //! Every planted bug is caught by its own judge and by no other, and the clean twin passes.
 
-mod support;
-
-use support::{Soak, program, soak};
+use crate::support::{Soak, program, soak};
 
 const SMALL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/small.yaml");
 

@@ -1,0 +1,175 @@
+//! The two connections of the example: to the API server and to the witness.
+//!
+//! Owns TLS, deadlines and retries of a report. Plain hyper, one connection a request to the API server: a watch that
+//! is given up takes its connection along, so the next one cannot end on the same dead path.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use base64::Engine as _;
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::Incoming;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use rustls_pki_types::pem::PemObject as _;
+use rustls_pki_types::{CertificateDer, ServerName};
+use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::task::AbortHandle;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsConnector;
+
+/// From connecting to the head of the answer, and for the body of a list.
+const ANSWER_DEADLINE: Duration = Duration::from_secs(10);
+const LIST_BYTES_MAX: usize = 64 << 20;
+/// A witness that is away for longer will not come back.
+const REPORT_TRIES: u32 = 10;
+const REPORT_PAUSE: Duration = Duration::from_millis(300);
+
+/// The API server.
+pub struct Api {
+    host: String,
+    port: u16,
+    token: String,
+    tls: TlsConnector,
+    retry_after: Duration,
+}
+
+/// An answer whose connection lives as long as it does.
+pub struct Stream {
+    /// What arrives.
+    pub body: Incoming,
+    connection: AbortHandle,
+}
+
+/// Where changes are reported.
+pub struct Witness {
+    authority: String,
+    path: String,
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.connection.abort();
+    }
+}
+
+impl Api {
+    /// Reads the current context: server, certificate authority and token.
+    pub fn from_kubeconfig(path: &str) -> anyhow::Result<Self> {
+        let text = std::fs::read_to_string(path).with_context(|| format!("failed to read {path}"))?;
+        let config: Value = serde_saphyr::from_str(&text).with_context(|| format!("{path} is not YAML"))?;
+        let named = |list: &str, name: &Value| {
+            config[list].as_array().into_iter().flatten().find(|entry| entry["name"] == *name).cloned()
+        };
+        let context = named("contexts", &config["current-context"]).context("no current context")?["context"].clone();
+        let cluster = named("clusters", &context["cluster"]).context("no such cluster")?["cluster"].clone();
+        let user = named("users", &context["user"]).context("no such user")?["user"].clone();
+        let server = cluster["server"].as_str().context("no server")?;
+        let authority: hyper::http::uri::Authority =
+            server.strip_prefix("https://").context("the server is not https")?.trim_end_matches('/').parse()?;
+        let ca = cluster["certificate-authority-data"].as_str().context("no certificate-authority-data")?;
+        let mut roots = rustls::RootCertStore::empty();
+        for certificate in CertificateDer::pem_slice_iter(&base64::engine::general_purpose::STANDARD.decode(ca)?) {
+            roots.add(certificate?)?;
+        }
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let tls = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+        let tls = tls.with_root_certificates(roots).with_no_client_auth();
+        Ok(Self {
+            host: authority.host().trim_matches(['[', ']']).to_owned(),
+            port: authority.port_u16().unwrap_or(443),
+            token: user["token"].as_str().context("no token")?.to_owned(),
+            tls: TlsConnector::from(Arc::new(tls)),
+            retry_after: Duration::ZERO,
+        })
+    }
+
+    /// How long the last answer asked us to stay away.
+    pub const fn retry_after(&self) -> Duration {
+        self.retry_after
+    }
+
+    /// A whole answer.
+    pub async fn get_json(&mut self, path: &str) -> anyhow::Result<Value> {
+        let mut stream = self.open(path).await?.context("the list is gone: its page token is too old")?;
+        let body = Limited::new(&mut stream.body, LIST_BYTES_MAX).collect();
+        let body = timeout(ANSWER_DEADLINE, body).await.context("the list does not end")?;
+        let body = body.map_err(anyhow::Error::from_boxed).context("the list broke")?;
+        serde_json::from_slice(&body.to_bytes()).context("the list is not JSON")
+    }
+
+    /// An open answer; none for 410.
+    pub async fn open(&mut self, path: &str) -> anyhow::Result<Option<Stream>> {
+        self.retry_after = Duration::ZERO;
+        let opening = async {
+            let stream = TcpStream::connect((self.host.as_str(), self.port)).await?;
+            let stream = self.tls.connect(ServerName::try_from(self.host.clone())?, stream).await?;
+            let request = Request::get(path)
+                .header("host", format!("{}:{}", self.host, self.port))
+                .header("user-agent", "example-watcher")
+                .header("authorization", format!("Bearer {}", self.token));
+            send(stream, request.body(Full::new(Bytes::new()))?).await
+        };
+        let (response, connection) = timeout(ANSWER_DEADLINE, opening).await.context("no answer in time")??;
+        let seconds = response.headers().get("retry-after").and_then(|value| value.to_str().ok()?.parse().ok());
+        self.retry_after = Duration::from_secs(seconds.unwrap_or(0));
+        let status = response.status();
+        let stream = Stream { body: response.into_body(), connection };
+        match status {
+            StatusCode::OK => Ok(Some(stream)),
+            StatusCode::GONE => Ok(None),
+            other => bail!("{path} answered {other}"),
+        }
+    }
+}
+
+impl Witness {
+    /// From `http://host:port/path`.
+    pub fn new(url: &str) -> anyhow::Result<Self> {
+        let uri: hyper::Uri = url.parse().with_context(|| format!("{url} is not a URL"))?;
+        let authority = uri.authority().filter(|_| uri.scheme_str() == Some("http"));
+        let authority = authority.with_context(|| format!("{url} is not an http URL"))?.to_string();
+        Ok(Self { authority, path: uri.path_and_query().map_or_else(|| "/".to_owned(), ToString::to_string) })
+    }
+
+    /// Reports all lines, in order, and empties the list; tries again while the witness cannot be reached.
+    pub async fn post(&self, lines: &mut Vec<String>) -> anyhow::Result<()> {
+        if lines.is_empty() {
+            return Ok(());
+        }
+        let body = Bytes::from(lines.join("\n") + "\n");
+        for _ in 0..REPORT_TRIES {
+            let sending = async {
+                let stream = TcpStream::connect(&self.authority).await?;
+                let request = Request::post(&self.path).header("host", &self.authority);
+                let request = request.header("content-type", "application/x-ndjson").body(Full::new(body.clone()))?;
+                let (response, connection) = send(stream, request).await?;
+                connection.abort();
+                anyhow::Ok(response.status())
+            };
+            match timeout(ANSWER_DEADLINE, sending).await {
+                Ok(Ok(status)) if status.is_success() => {
+                    lines.clear();
+                    return Ok(());
+                }
+                Ok(Ok(status)) if status.is_client_error() => bail!("the witness answered {status}"),
+                _ => sleep(REPORT_PAUSE).await,
+            }
+        }
+        bail!("the witness at {} cannot be reached", self.authority)
+    }
+}
+
+async fn send<S>(stream: S, request: Request<Full<Bytes>>) -> anyhow::Result<(Response<Incoming>, AbortHandle)>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+    // Ends with its connection; whoever holds the handle ends it earlier.
+    let connection = tokio::spawn(connection).abort_handle();
+    Ok((sender.send_request(request).await?, connection))
+}

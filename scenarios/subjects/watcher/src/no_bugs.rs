@@ -1,0 +1,30 @@
+//! No planted bug: the functions that a bug would change, without one. The compiler removes them.
+
+#![expect(clippy::unused_self, reason = "the same functions as `bugs`, which has something to ask")]
+
+/// What is planted: nothing.
+pub struct Bug;
+
+impl Bug {
+    /// Refuses a bug that is not compiled in, rather than run a clean program under its name.
+    pub fn from_environment() -> Self {
+        if std::env::var_os("LONGHAUL_PLANTED_BUG").is_some() {
+            eprintln!("LONGHAUL_PLANTED_BUG is set, and this program was built without the feature `planted-bugs`");
+            std::process::exit(64);
+        }
+        Self
+    }
+
+    /// Whether deletions go unnoticed.
+    pub const fn misses_deletes(&self) -> bool {
+        false
+    }
+
+    /// Whether 410 does not lead to a list.
+    pub const fn ignores_gone(&self) -> bool {
+        false
+    }
+
+    /// An object was seen.
+    pub const fn sees(&mut self, _uid: &str) {}
+}
