@@ -134,7 +134,7 @@ fn command(cli: Cli, build: Build) -> Result<(), Failure> {
 /// What the environment asks for. The clean build refuses a planted bug: ignoring it would make a harness believe that its
 /// judge had missed one.
 fn options(build: Build, planted: Option<OsString>, witness_url: Option<String>) -> anyhow::Result<Options> {
-    let mut options = Options { witness_url: witness_url.filter(|url| !url.is_empty()), ..Options::default() };
+    let mut options = Options::witnessed_at(witness_url.filter(|url| !url.is_empty()));
     if let Some(url) = &options.witness_url {
         crate::watch::witness_target(url).with_context(|| format!("{WITNESS_VARIABLE}={url}"))?;
     }

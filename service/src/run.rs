@@ -31,6 +31,15 @@ pub struct Options {
 }
 
 impl Options {
+    /// Options that post accepted events to `witness_url`, if there is one.
+    pub fn witnessed_at(witness_url: Option<String>) -> Self {
+        Self {
+            witness_url,
+            #[cfg(feature = "planted-bugs")]
+            planted: None,
+        }
+    }
+
     /// Switches the planted bug of that name on.
     #[cfg(feature = "planted-bugs")]
     pub fn plant(&mut self, name: &str) -> anyhow::Result<()> {
@@ -42,7 +51,6 @@ impl Options {
 
     /// Refuses: the bugs are not in this build.
     #[cfg(not(feature = "planted-bugs"))]
-    #[expect(clippy::unused_self, reason = "same shape as in the build with planted bugs")]
     pub fn plant(&mut self, _name: &str) -> anyhow::Result<()> {
         anyhow::bail!("this binary was built without the feature planted-bugs")
     }
@@ -94,7 +102,8 @@ impl App {
                 #[cfg(feature = "planted-bugs")]
                 planted: options.planted,
             };
-            let room = watch::Room::start(&config, watch_options, &mut metrics).context("failed to start the watch")?;
+            let room =
+                watch::Room::start(&config, &watch_options, &mut metrics).context("failed to start the watch")?;
             probes.push(Arc::clone(room.diagnostics()) as Arc<dyn Probe>);
             app.watch = Some(room);
         }

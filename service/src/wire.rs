@@ -14,7 +14,7 @@ use http::{Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use parking_lot::Mutex;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
 use connection::{Http1, Http2};
@@ -146,7 +146,6 @@ pub struct Client {
 pub struct Stream {
     body: Incoming,
     link: Link,
-    _permit: Option<OwnedSemaphorePermit>,
 }
 
 enum Link {
@@ -201,7 +200,7 @@ impl Client {
     pub async fn stream(&self, request: Request<Bytes>, head_deadline: Instant) -> Result<Response<Stream>, Error> {
         let send = timeout_at(head_deadline, self.send(request, false)).await;
         let (response, link) = send.unwrap_or(Err(Error::Deadline { doing: "waiting for the head of the stream" }))?;
-        Ok(response.map(|body| Stream { body, link, _permit: None }))
+        Ok(response.map(|body| Stream { body, link }))
     }
 
     /// Forgets every connection, so that the next request makes a fresh one.
@@ -225,15 +224,13 @@ impl Client {
     ) -> Result<(Response<Incoming>, Link), Error> {
         let host = self.origin.authority().parse().expect("host and port are a header value");
         request.headers_mut().insert(http::header::HOST, host);
-        while reuse {
-            let Some(mut connection) = self.idle() else { break };
+        // A stream takes a connection of its own; everything else prefers an idle one.
+        while let Some(mut connection) = reuse.then(|| self.idle()).flatten() {
             let again = request.clone();
             match connection.send(request).await {
                 Ok(response) => return Ok((response, Link::One(connection))),
                 // The server closed the idle connection. Only what cannot have been processed is sent again.
-                Err(error) if error.is_canceled() || (again.method().is_safe() && !error.is_timeout()) => {
-                    request = again
-                }
+                Err(error) if error.is_canceled() || again.method().is_safe() => request = again,
                 Err(error) => return Err(error.into()),
             }
         }

@@ -16,7 +16,7 @@ pub fn budget(query: Option<&str>) -> Duration {
     let pairs = query.unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
     let timeout = pairs.filter(|(name, _)| *name == "timeout").find_map(|(_, value)| go_duration(value));
     let timeout = timeout.filter(|timeout| !timeout.is_zero()).unwrap_or(DEFAULT).min(MOST);
-    timeout - (timeout / 10).min(MARGIN_MAX)
+    timeout.saturating_sub((timeout / 10).min(MARGIN_MAX))
 }
 
 /// A duration as Go prints it: `10s`, `1m30s`, `500ms`, `1.5s`.

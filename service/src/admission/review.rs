@@ -1,4 +1,4 @@
-//! AdmissionReview v1 and v1beta1: read without copying the objects, and written with what the API server checks.
+//! `AdmissionReview` v1 and v1beta1: read without copying the objects, and written with what the API server checks.
 //!
 //! Pure. The objects inside stay raw text; whoever needs a field walks it.
 

@@ -3,7 +3,7 @@
 //! Owns the list of field paths. It does not look at the kind: any object with the same paths is treated alike, so new
 //! kinds and fields of other versions need no code. Pure.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
@@ -36,7 +36,7 @@ enum Place {
     DeletionTimestamp,
     /// `spec` of the object: a pod's own, or one that holds a template.
     ObjectSpec,
-    /// `jobTemplate` of a CronJob.
+    /// `jobTemplate` of a `CronJob`.
     JobTemplate,
     JobSpec,
     Template,
@@ -135,7 +135,7 @@ impl<'de> Visitor<'de> for At<'_> {
         };
         let length = self.walker.pointer.len();
         for index in 0u32.. {
-            self.walker.pointer.push_str(&format!("/{index}"));
+            write!(self.walker.pointer, "/{index}").expect("a String takes all text");
             let more = items.next_element_seed(At { place, walker: &mut *self.walker })?.is_some();
             self.walker.pointer.truncate(length);
             if !more {

@@ -28,7 +28,7 @@ const CONNECTIONS_MAX: usize = 1024;
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 /// hyper closes a connection that is idle for longer than it waits for a head. kube-apiserver keeps idle ones for 90 s;
 /// closing earlier makes it write into a closed connection.
-const IDLE_MAX: Duration = Duration::from_secs(120);
+const IDLE_MAX: Duration = Duration::from_mins(2);
 /// After the signal new connections are still taken for so long: endpoints learn of the end with a delay.
 const LAME_DUCK_MIN: Duration = Duration::from_secs(3);
 /// Pause after a failed accept, which is almost always a lack of file descriptors.
@@ -147,7 +147,7 @@ where
         Err(_) => tracing::debug!("TLS handshake took too long"),
         Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
         Ok(Ok(stream)) if stream.get_ref().1.alpn_protocol() == Some(b"h2") => {
-            serve_http2(stream, handler, phase).await
+            serve_http2(stream, handler, phase).await;
         }
         Ok(Ok(stream)) => serve_http1(stream, handler, phase).await,
     }

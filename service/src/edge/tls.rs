@@ -48,8 +48,8 @@ pub enum CertificateError {
 /// The certificate in use.
 #[derive(Debug)]
 pub struct Certificate {
-    certificate: PathBuf,
-    key: PathBuf,
+    chain_file: PathBuf,
+    key_file: PathBuf,
     current: RwLock<Arc<CertifiedKey>>,
 }
 
@@ -57,7 +57,7 @@ impl Certificate {
     /// Reads the pair of files.
     pub fn load(certificate: &Path, key: &Path) -> Result<Arc<Self>, CertificateError> {
         let current = RwLock::new(Arc::new(read(certificate, key)?));
-        Ok(Arc::new(Self { certificate: certificate.into(), key: key.into(), current }))
+        Ok(Arc::new(Self { chain_file: certificate.into(), key_file: key.into(), current }))
     }
 
     /// Server settings for TLS 1.2 and 1.3 with HTTP/2 and HTTP/1.1.
@@ -76,12 +76,12 @@ impl Certificate {
         let mut refused = String::new();
         loop {
             tokio::time::sleep(RELOAD_INTERVAL).await;
-            match read(&self.certificate, &self.key) {
+            match read(&self.chain_file, &self.key_file) {
                 Ok(fresh) => {
                     refused.clear();
                     if fresh.cert != self.current.read().cert {
                         *self.current.write() = Arc::new(fresh);
-                        tracing::info!(file = %self.certificate.display(), "certificate replaced");
+                        tracing::info!(file = %self.chain_file.display(), "certificate replaced");
                     }
                 }
                 // Said once for each distinct reason: half-written pairs are normal for a moment.

@@ -66,7 +66,7 @@ impl Registry {
         if get.status() != StatusCode::OK {
             return Err(refusal(&get, reference, &self.hosts));
         }
-        let hashed = format!("sha256:{}", hex(&Sha256::digest(get.body())));
+        let hashed = format!("sha256:{}", hex::encode(Sha256::digest(get.body())));
         match stated_digest(get.headers()) {
             Some(stated) if stated != hashed => Err(Failure::new(
                 Class::Unavailable,
@@ -113,8 +113,8 @@ impl Registry {
         if response.status() != StatusCode::UNAUTHORIZED {
             return Ok(response);
         }
-        let challenges = response.headers().get_all(header::WWW_AUTHENTICATE).iter();
-        let Some(challenge) = challenges.filter_map(|value| Challenge::parse(value.to_str().ok()?)).next() else {
+        let mut challenges = response.headers().get_all(header::WWW_AUTHENTICATE).iter();
+        let Some(challenge) = challenges.find_map(|value| Challenge::parse(value.to_str().ok()?)) else {
             return Ok(response);
         };
         let (authorization, life) = match challenge {
@@ -179,9 +179,12 @@ impl Registry {
         let encode = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
         path.push(if path.contains('?') { '&' } else { '?' });
         if let Some(service) = service {
-            path.push_str(&format!("service={}&", encode(&service)));
+            path.push_str("service=");
+            path.push_str(&encode(&service));
+            path.push('&');
         }
-        path.push_str(&format!("scope={}", encode(&scope)));
+        path.push_str("scope=");
+        path.push_str(&encode(&scope));
         let login = self.hosts.login(&reference.host)?;
         // A password never travels in clear because a registry named a plain realm, unless the registry itself is plain.
         let secure = !plain || self.hosts.client(&reference.host, None)?.origin().tls.is_none();
@@ -292,12 +295,4 @@ fn jitter(most: Duration) -> Duration {
 
 fn basic(login: &(String, String)) -> String {
     format!("Basic {}", BASE64.encode(format!("{}:{}", login.0, login.1)))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(64), |mut text, byte| {
-        text.push(char::from_digit(u32::from(byte >> 4), 16).expect("a nibble is a digit"));
-        text.push(char::from_digit(u32::from(byte & 15), 16).expect("a nibble is a digit"));
-        text
-    })
 }

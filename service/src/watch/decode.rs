@@ -66,7 +66,7 @@ mod tests {
         /// Wherever the bytes are cut, the lines are the same, and a torn tail is told.
         #[test]
         fn cuts_do_not_matter(lines in prop::collection::vec("[a-zé]{0,12}", 0..20), tail in "[a-z]{0,5}", cuts in prop::collection::vec(1usize..9, 1..200)) {
-            let mut text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+            let mut text: String = lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
             text.push_str(&tail);
             let mut decoder = Lines::default();
             let (mut found, mut rest, mut cuts) = (Vec::new(), text.as_bytes(), cuts.into_iter().cycle());

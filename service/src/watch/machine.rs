@@ -133,7 +133,8 @@ pub struct Machine {
     ask_at_least: bool,
     fruitless: u32,
     empty_streams: u32,
-    touched: Option<BTreeSet<Key>>,
+    /// While a list beside the watch is under way: the position when it began, and the keys that changed since.
+    touched: Option<(Option<Box<str>>, BTreeSet<Key>)>,
     tombs: Tombs,
     /// Events that told nothing new: replays and deletions of what is already gone.
     pub repeats: u64,
@@ -252,7 +253,7 @@ impl Machine {
 
     /// A list beside the watch begins: changes are noted from now on, because they may be newer than its snapshot.
     pub fn begin_side(&mut self) {
-        self.touched = Some(BTreeSet::new());
+        self.touched = Some((self.position.clone(), BTreeSet::new()));
     }
 
     /// Forgets a list beside the watch.
@@ -267,13 +268,15 @@ impl Machine {
 
     /// Compares a list made beside the watch, and replays what the watch has lost. Answers how many events that were;
     /// with any, the stream has lied and must be opened anew.
+    ///
+    /// The position stays: keys that changed meanwhile were not compared, and their events may still be under way.
     pub fn settle_side(&mut self, listing: &Listing, out: &mut Vec<Event>) -> usize {
-        let Some(touched) = self.touched.take() else { return 0 };
+        let Some((begun_at, touched)) = self.touched.take() else { return 0 };
+        if begun_at.is_some_and(|begun_at| older(&listing.version, &begun_at)) {
+            return 0;
+        }
         let before = out.len();
         self.diff(listing, |key| !touched.contains(key), false, out);
-        if out.len() > before && self.position.as_deref().is_some_and(|position| older(position, &listing.version)) {
-            self.position = Some(listing.version.clone());
-        }
         out.len() - before
     }
 
@@ -353,7 +356,7 @@ impl Machine {
     }
 
     fn touch(&mut self, key: &Key) {
-        if let Some(touched) = &mut self.touched {
+        if let Some((_, touched)) = &mut self.touched {
             touched.insert(key.clone());
             if touched.len() > TOUCHED_MAX {
                 self.touched = None;

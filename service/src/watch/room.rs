@@ -57,7 +57,7 @@ pub struct Room {
 
 impl Room {
     /// Starts to list and watch.
-    pub fn start(config: &Config, options: Options, registry: &mut Registry) -> Result<Self, Error> {
+    pub fn start(config: &Config, options: &Options, registry: &mut Registry) -> Result<Self, Error> {
         let config::Resource::Packages = config.watch.resource;
         let cluster = Cluster::find(config.kubeconfig.as_deref())?;
         let client = Arc::new(Client::new(cluster, config.watch.transport));

@@ -47,7 +47,7 @@ impl Store {
         let mut lines: Vec<String> =
             self.objects.read().values().map(|object| format!("{} {}\n", object.uid, object.version)).collect();
         lines.sort_unstable();
-        let digest = lines.iter().fold(Sha256::new(), |hasher, line| hasher.chain_update(line)).finalize();
-        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+        let digest = lines.iter().fold(Sha256::new(), Sha256::chain_update).finalize();
+        hex::encode(digest)
     }
 }

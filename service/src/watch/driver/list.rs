@@ -65,19 +65,13 @@ pub async fn collect(
     let mut listing = Listing::default();
     let mut token: Option<String> = None;
     for _ in 0..PAGES_MAX {
-        let mut query = match page {
-            0 => String::from("limit=0"),
-            limit => format!("limit={limit}"),
-        };
-        match (&token, &at_least) {
+        let start = match (&token, &at_least) {
             // A token fixes the version by itself; sending one beside it is refused.
-            (Some(token), _) => query.push_str(&format!("&continue={}", encode(token))),
-            (None, Some(version)) => {
-                query.push_str(&format!("&resourceVersion={version}&resourceVersionMatch=NotOlderThan"));
-            }
-            (None, None) => {}
-        }
-        let body = client.page(&format!("{path}?{query}")).await.map_err(|error| match error.status() {
+            (Some(token), _) => format!("&continue={}", encode(token)),
+            (None, Some(version)) => format!("&resourceVersion={version}&resourceVersionMatch=NotOlderThan"),
+            (None, None) => String::new(),
+        };
+        let body = client.page(&format!("{path}?limit={page}{start}")).await.map_err(|error| match error.status() {
             Some(http::StatusCode::GONE) if token.is_some() => ListError::TokenExpired,
             _ => error.into(),
         })?;

@@ -15,7 +15,7 @@ use crate::wire::{self, Identity, Origin, TlsError, Trust};
 /// Where Kubernetes mounts the credentials of a pod.
 const POD_FILES: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 /// How long a token file is not read again: bound tokens are rotated long before they end.
-const TOKEN_REREAD: Duration = Duration::from_secs(60);
+const TOKEN_REREAD: Duration = Duration::from_mins(1);
 
 /// Why there is no way to the API server.
 #[derive(Debug, thiserror::Error)]

@@ -1,4 +1,4 @@
-//! From `spec.network.allow` to NetworkPolicies.
+//! From `spec.network.allow` to `NetworkPolicy` objects.
 //!
 //! Pure. A policy's name comes from its content, so that reordering or editing one entry leaves the others alone.
 
@@ -35,7 +35,7 @@ fn policy(object: &Object, entry: &Allow, names: &mut BTreeSet<String>) -> Polic
     let spec = spec(entry);
     let (direction, _) = words(entry.direction);
     let digest = Sha256::digest(spec.to_string());
-    let hash: String = digest.iter().take(5).map(|byte| format!("{byte:02x}")).collect();
+    let hash: String = hex::encode(&digest[..5]);
     let package: String = object.key.name.chars().take(NAME_PREFIX_BYTES).collect();
     let base = format!("{package}-{}-{hash}", direction.to_lowercase());
     // Equal entries make equal policies; they are counted so that each entry has its own.

@@ -1,1 +1,79 @@
-//! tests
+//! Tests of the skip rules and of the policies, without a cluster.
+
+use std::time::Duration;
+
+use super::policies::for_package;
+use super::*;
+use crate::watch::object::{RawObject, Status};
+
+fn package(generation: i64, extra: &str) -> Object {
+    let text = format!(
+        r#"{{"metadata":{{"namespace":"n","name":"app","uid":"u","resourceVersion":"7","generation":{generation}}},
+            "spec":{{"network":{{"allow":[{extra}]}}}}}}"#
+    );
+    serde_json::from_str::<RawObject<'_>>(&text).unwrap().into_object()
+}
+
+fn with_status(phase: &str, observed: Option<i64>) -> Object {
+    Object { status: Status { phase: phase.into(), observed_generation: observed }, ..package(2, "") }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_skipped_and_what_never_is() {
+    let now = Instant::now();
+    let memo = |done, retry_in: Option<Duration>| Memo {
+        uid: "u".into(),
+        generation: 2,
+        done,
+        retry_at: retry_in.map(|wait| now + wait),
+        ..Memo::default()
+    };
+    let (seen, done, old) = (memo(None, None), memo(Some(2), None), memo(Some(1), None));
+    let waits = memo(None, Some(Duration::from_secs(3)));
+    let due = memo(None, Some(Duration::ZERO));
+    for (case, object, memo, expected) in [
+        ("first sight, also when all is well", with_status("Ready", Some(2)), None, Work::Apply),
+        ("first sight of a pending one", with_status("Pending", None), None, Work::Apply),
+        ("finished, and the store still shows the past", with_status("Pending", None), Some(&done), Work::Skip),
+        ("a newer generation than the finished one", with_status("Ready", Some(1)), Some(&old), Work::Apply),
+        ("settled by somebody else", with_status("Ready", Some(2)), Some(&seen), Work::Skip),
+        ("our own Retrying write, before its time", with_status("Retrying", None), Some(&waits), Work::Skip),
+        ("a retry that is due", with_status("Retrying", None), Some(&due), Work::Apply),
+        ("a deletion without our finalizer", Object { deleting: true, ..package(2, "") }, None, Work::Skip),
+    ] {
+        assert_eq!(decide(&object, memo, now), expected, "{case}");
+    }
+    let deleting = Object { deleting: true, finalizers: [FINALIZER.into()].into(), ..package(2, "") };
+    assert_eq!(decide(&deleting, Some(&done), now), Work::Remove, "a deletion is work, whatever was done before");
+    assert_eq!(decide(&deleting, Some(&Memo { cleaned: true, ..done }), now), Work::Skip);
+}
+
+#[test]
+fn one_policy_for_each_entry_with_names_that_depend_on_content_alone() {
+    let entries = [
+        r#"{"direction":"Ingress","port":80,"remoteNamespace":"web","podLabels":{"app":"x"},"description":"from web"}"#,
+        r#"{"direction":"Egress","remoteLabels":{"app":"db"}}"#,
+        r#"{"direction":"Egress","remoteLabels":{"app":"db"}}"#,
+    ];
+    let build = |extra: &str| {
+        let object = package(3, extra);
+        for_package(&object, object.allow.as_ref().unwrap())
+    };
+    let policies = build(&entries.join(","));
+    let spec = &policies[0].body["spec"];
+    assert_eq!(spec["podSelector"]["matchLabels"]["app"], "x");
+    assert_eq!(spec["policyTypes"], serde_json::json!(["Ingress"]));
+    assert_eq!(spec["ingress"][0]["from"][0]["namespaceSelector"]["matchLabels"]["kubernetes.io/metadata.name"], "web");
+    assert_eq!(spec["ingress"][0]["ports"], serde_json::json!([{"protocol": "TCP", "port": 80}]));
+    assert_eq!(policies[1].body["spec"]["egress"][0]["to"][0]["podSelector"]["matchLabels"]["app"], "db");
+    assert_eq!(policies[2].name, format!("{}-2", policies[1].name), "equal entries have a policy each");
+    let alone = build(entries[1]);
+    assert_eq!(alone[0].name, policies[1].name, "position does not matter");
+    assert!(policies.iter().all(|policy| policy.generation == "3" && policy.namespace == "n"));
+}
+
+#[test]
+fn a_spec_of_the_wrong_shape_is_kept_as_its_error() {
+    let object = package(1, r#"{"direction":"Sideways"}"#);
+    assert!(object.allow.unwrap_err().contains("Sideways"));
+}

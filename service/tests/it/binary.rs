@@ -1,0 +1,79 @@
+//! The binaries as somebody would start them: exit codes, words, and the end by a signal.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::support::api::Api;
+use crate::support::{PATIENCE, kubeconfig};
+
+const CLEAN: &str = env!("CARGO_BIN_EXE_longhaul-service");
+
+fn run(binary: &str, config: &Path, planted: Option<&str>) -> Output {
+    let mut command = Command::new(binary);
+    command.args(["run", "--role", "watch", "--config"]).arg(config).env_remove("LONGHAUL_PLANTED_BUG");
+    if let Some(planted) = planted {
+        command.env("LONGHAUL_PLANTED_BUG", planted);
+    }
+    command.output().unwrap()
+}
+
+#[test]
+fn what_cannot_work_is_refused_with_64_and_the_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("service.yaml");
+    std::fs::write(&config, "watch:\n  silenceLimt: 5s\n").unwrap();
+    let output = run(CLEAN, &config, None);
+    assert_eq!(output.status.code(), Some(64));
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.contains("service.yaml:2:3: unknown key `silenceLimt`; did you mean `silenceLimit`?"), "{text}");
+
+    std::fs::write(&config, "").unwrap();
+    let output = run(CLEAN, &config, Some("missed-delete"));
+    assert_eq!(output.status.code(), Some(64));
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.contains("this binary has no planted bugs"), "{text}");
+
+    std::fs::write(&config, "kubernetes: {kubeconfig: absent.yaml}\n").unwrap();
+    let output = run(CLEAN, &config, None);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("absent.yaml"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_signal_ends_it_with_0() {
+    let api = Api::start(false).await;
+    api.create("a", &[80]);
+    let folder = tempfile::tempdir().unwrap();
+    kubeconfig(&folder.path().join("kube.yaml"), api.address());
+    let config = folder.path().join("service.yaml");
+    std::fs::write(&config, "kubernetes: {kubeconfig: kube.yaml}\nlog: {format: json}\n").unwrap();
+    let child = Command::new(CLEAN)
+        .args(["run", "--role", "watch", "--config"])
+        .arg(&config)
+        .env_remove("LONGHAUL_PLANTED_BUG")
+        .env("LONGHAUL_WITNESS_URL", api.witness_url())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    crate::support::until("the witness hears of it", || !api.world.lock().witnessed.is_empty()).await;
+    let begun = Instant::now();
+    let killed = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    let output = tokio::task::spawn_blocking(|| child.wait_with_output()).await.unwrap().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(begun.elapsed() < PATIENCE.min(Duration::from_secs(5)), "without a webhook there is nothing to drain");
+}
+
+#[cfg(feature = "planted-bugs")]
+#[test]
+fn an_unknown_bug_is_refused_with_64() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("service.yaml");
+    std::fs::write(&config, "").unwrap();
+    let output = run(env!("CARGO_BIN_EXE_longhaul-service-planted"), &config, Some("typo"));
+    assert_eq!(output.status.code(), Some(64));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("wrong-allow, ignore-410"));
+    let output = run(CLEAN, &config, Some("missed-delete"));
+    assert_eq!(output.status.code(), Some(64), "the clean binary refuses in this build as well");
+}

@@ -1,0 +1,11 @@
+//! The service in one process over real sockets: a small registry and a small API server, both in this folder.
+
+#![expect(clippy::unwrap_used, reason = "the helpers of tests fail as the tests do")]
+
+mod admission;
+mod binary;
+#[cfg(feature = "planted-bugs")]
+mod planted;
+mod reconcile;
+mod support;
+mod watch;

@@ -1,0 +1,102 @@
+//! Each planted bug does its damage, and only that.
+
+use serde_json::json;
+use service::cli::Role;
+use service::run::Options;
+
+use crate::support::api::{Api, Fault};
+use crate::support::registry::Registry;
+use crate::support::{Service, kubeconfig, until};
+
+async fn start(api: &Api, bug: &str) -> Service {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("kube.yaml");
+    kubeconfig(&path, api.address());
+    let config = format!(
+        "health: {{listen: \"127.0.0.1:0\"}}\nkubernetes: {{kubeconfig: \"{}\"}}\n\
+         watch: {{relistInterval: 1s, silenceLimit: 1s, backoff: {{initial: 20ms, max: 200ms}}}}\n",
+        path.display()
+    );
+    let mut options = Options::witnessed_at(Some(api.witness_url()));
+    options.plant(bug).unwrap();
+    Service::start(Role::Watch, &config, options).await
+}
+
+fn witnessed(api: &Api, name: &str, change: &str) -> bool {
+    api.world.lock().witnessed.iter().any(|line| line["name"] == name && line["change"] == change)
+}
+
+#[tokio::test]
+async fn missed_delete_tells_neither_store_nor_witness() {
+    let api = Api::start(false).await;
+    api.create("goes", &[]);
+    let service = start(&api, "missed-delete").await;
+    until("it is seen", || witnessed(&api, "goes", "added")).await;
+    api.world.lock().packages.get_mut("goes").unwrap()["metadata"]["finalizers"] = json!([]);
+    api.delete("goes");
+    api.create("comes", &[]);
+    until("a later one is seen", || witnessed(&api, "comes", "added")).await;
+    let lists = || api.world.lock().requests.iter().filter(|(_, request)| request.ends_with("/packages")).count();
+    let before = lists();
+    until("a safety list ran", || lists() > before + 1).await;
+    assert!(!witnessed(&api, "goes", "deleted"));
+    let page: serde_json::Value = serde_json::from_str(&service.health("/debug/watch").await.1).unwrap();
+    assert_eq!(page["objects"], 2, "the ghost is still there: {page:#}");
+    service.app.stop().await;
+}
+
+#[tokio::test]
+async fn ignore_410_never_lists_again() {
+    let api = Api::start(false).await;
+    let service = start(&api, "ignore-410").await;
+    until("the watch is open", || api.world.lock().count("?watch") == 1).await;
+    for _ in 0..3 {
+        api.fault(Fault::Status(410, None));
+    }
+    until("410 was answered three times", || api.world.lock().watch_faults.is_empty()).await;
+    let lists = api.world.lock().requests.iter().filter(|(_, request)| request.ends_with("/packages")).count();
+    assert_eq!(lists, 1, "only the first list");
+    service.app.stop().await;
+}
+
+#[tokio::test]
+async fn leak_per_object_grows_with_each_uid() {
+    let rss_kib = || -> u64 {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmRSS:"))
+            .unwrap()
+            .trim()
+            .trim_end_matches(" kB")
+            .parse()
+            .unwrap()
+    };
+    let api = Api::start(false).await;
+    let before = rss_kib();
+    for index in 0..100 {
+        api.create(&format!("p{index}"), &[]);
+    }
+    let service = start(&api, "leak-per-object").await;
+    until("all are seen", || (0..100).all(|index| witnessed(&api, &format!("p{index}"), "added"))).await;
+    let grown = rss_kib() - before;
+    assert!(grown > 100 * 512 * 9 / 10, "grew by {grown} KiB only");
+    service.app.stop().await;
+}
+
+#[tokio::test]
+async fn wrong_allow_admits_what_does_not_exist() {
+    let registry = Registry::start().await;
+    let config = format!(
+        "admission: {{listen: \"127.0.0.1:0\", certificate: tls.crt, key: tls.key}}\nshutdown: {{drain: 50ms}}\n\
+         resolve: {{registries: [{{host: \"{}\", plainHttp: true}}]}}\n",
+        registry.host()
+    );
+    let mut options = Options::default();
+    options.plant("wrong-allow").unwrap();
+    let service = Service::start(Role::Manager, &config, options).await;
+    let image = format!("{}/absent:1", registry.host());
+    let answer = crate::admission::ask_about(&service, &image).await;
+    assert_eq!(answer, json!({"uid": "the-uid", "allowed": true}));
+    service.app.stop().await;
+}

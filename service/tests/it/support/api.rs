@@ -1,0 +1,360 @@
+//! A small API server: packages with list, watch, merge patch and finalizers; network policies and events; and faults that
+//! are queued for the next watch or list.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use futures_util::{FutureExt as _, StreamExt as _, stream};
+use http::{Method, Request, Response};
+use http_body_util::{BodyExt, StreamBody};
+use hyper::body::{Frame, Incoming};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use super::{Body, Server, full, status};
+
+/// What happens to the next watch request.
+#[derive(Debug, Clone)]
+pub enum Fault {
+    /// An HTTP status, with Retry-After in seconds.
+    Status(u16, Option<u64>),
+    /// HTTP 200, then this line, then the stream stays open.
+    LineThenHold(String),
+    /// HTTP 200, then nothing for ever.
+    Silence,
+    /// The request is never answered.
+    Swallow,
+    /// HTTP 200 and a clean end at once.
+    Empty,
+    /// HTTP 200, so many events, then the connection breaks in the middle of a line.
+    Torn(usize),
+    /// HTTP 200; events are sent, but every deletion is left out.
+    WithoutDeletions,
+}
+
+#[derive(Default)]
+pub struct World {
+    pub version: u64,
+    uids: u64,
+    pub packages: BTreeMap<String, Value>,
+    log: Vec<(u64, String)>,
+    pub policies: BTreeMap<String, Value>,
+    pub events: Vec<Value>,
+    pub watch_faults: VecDeque<Fault>,
+    pub list_failures: VecDeque<u16>,
+    /// Statuses for the next writes to network policies.
+    pub policy_failures: VecDeque<u16>,
+    pub requests: Vec<(Instant, String)>,
+    pub witnessed: Vec<Value>,
+}
+
+pub struct Api {
+    pub world: Arc<Mutex<World>>,
+    moved: watch::Sender<u64>,
+    pub server: Server,
+    /// The receiver of observations speaks HTTP/1.1, whatever the API server speaks.
+    witness: Server,
+}
+
+impl World {
+    fn commit(&mut self, kind: &str, key: &str, mut object: Value) {
+        self.version += 1;
+        object["metadata"]["resourceVersion"] = self.version.to_string().into();
+        self.log.push((self.version, json!({"type": kind, "object": object}).to_string()));
+        if kind == "DELETED" {
+            self.packages.remove(key)
+        } else {
+            self.packages.insert(key.to_owned(), object)
+        };
+    }
+
+    fn list(&self, query: &BTreeMap<String, String>) -> Value {
+        let limit: usize =
+            query.get("limit").and_then(|limit| limit.parse().ok()).filter(|limit| *limit > 0).unwrap_or(usize::MAX);
+        // The token is the last name sent; tests do not write while they list in pages.
+        let after = query.get("continue").cloned().unwrap_or_default();
+        let mut rest = self.packages.iter().filter(|(key, _)| **key > after);
+        let page: Vec<_> = rest.by_ref().take(limit).collect();
+        let token = if rest.next().is_some() { page.last().unwrap().0.as_str() } else { "" };
+        let items: Vec<_> = page.iter().map(|(_, object)| (*object).clone()).collect();
+        json!({"kind": "PackageList", "metadata": {"resourceVersion": self.version.to_string(), "continue": token}, "items": items})
+    }
+
+    /// Requests whose method and path contain `part`.
+    pub fn count(&self, part: &str) -> usize {
+        self.requests.iter().filter(|(_, request)| request.contains(part)).count()
+    }
+}
+
+impl Api {
+    pub async fn start(http2: bool) -> Self {
+        let world = Arc::new(Mutex::new(World { version: 100, ..World::default() }));
+        let moved = watch::Sender::new(100);
+        let (shared, sender) = (Arc::clone(&world), moved.clone());
+        let (for_witness, witness_sender) = (Arc::clone(&world), moved.clone());
+        let witness = Server::start(
+            false,
+            Arc::new(move |request| answer(Arc::clone(&for_witness), witness_sender.clone(), request).boxed()),
+        )
+        .await;
+        let server =
+            Server::start(http2, Arc::new(move |request| answer(Arc::clone(&shared), sender.clone(), request).boxed()))
+                .await;
+        Self { world, moved, server, witness }
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.server.address
+    }
+
+    /// Where observations may be posted.
+    pub fn witness_url(&self) -> String {
+        format!("http://{}/witness", self.witness.address)
+    }
+
+    pub fn create(&self, name: &str, ports: &[u16]) {
+        let allow: Vec<_> = ports.iter().map(|port| json!({"direction": "Egress", "port": port})).collect();
+        let mut world = self.world.lock();
+        world.uids += 1;
+        let uid = format!("uid-{}", world.uids);
+        let object = json!({
+            "apiVersion": "longhaul.dev/v1alpha1", "kind": "Package",
+            "metadata": {"namespace": "n", "name": name, "uid": uid, "generation": 1, "managedFields": [{"manager": "x"}]},
+            "spec": {"network": {"allow": allow}},
+        });
+        world.commit("ADDED", name, object);
+        drop(world);
+        self.wake();
+    }
+
+    /// A change of the spec: new generation.
+    pub fn update(&self, name: &str, ports: &[u16]) {
+        let allow: Vec<_> = ports.iter().map(|port| json!({"direction": "Egress", "port": port})).collect();
+        let mut world = self.world.lock();
+        let mut object = world.packages[name].clone();
+        object["metadata"]["generation"] = (object["metadata"]["generation"].as_i64().unwrap() + 1).into();
+        object["spec"]["network"]["allow"] = allow.into();
+        world.commit("MODIFIED", name, object);
+        drop(world);
+        self.wake();
+    }
+
+    /// A change of the spec that no schema would allow.
+    pub fn break_spec(&self, name: &str) {
+        let mut world = self.world.lock();
+        let mut object = world.packages[name].clone();
+        object["metadata"]["generation"] = (object["metadata"]["generation"].as_i64().unwrap() + 1).into();
+        object["spec"]["network"]["allow"] = "everything".into();
+        world.commit("MODIFIED", name, object);
+        drop(world);
+        self.wake();
+    }
+
+    /// What `kubectl delete` does: with finalizers the object stays, marked.
+    pub fn delete(&self, name: &str) {
+        let mut world = self.world.lock();
+        let mut object = world.packages[name].clone();
+        let held = object["metadata"]["finalizers"].as_array().is_some_and(|finalizers| !finalizers.is_empty());
+        if held {
+            object["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+        }
+        world.commit(if held { "MODIFIED" } else { "DELETED" }, name, object);
+        drop(world);
+        self.wake();
+    }
+
+    pub fn fault(&self, fault: Fault) {
+        self.world.lock().watch_faults.push_back(fault);
+    }
+
+    /// The checksum that the service should show.
+    pub fn checksum(&self) -> String {
+        use sha2::Digest as _;
+        let world = self.world.lock();
+        let meta = |object: &Value, key: &str| object["metadata"][key].as_str().unwrap().to_owned();
+        let mut lines: Vec<_> = world
+            .packages
+            .values()
+            .map(|object| format!("{} {}\n", meta(object, "uid"), meta(object, "resourceVersion")))
+            .collect();
+        lines.sort();
+        hex::encode(sha2::Sha256::digest(lines.concat()))
+    }
+
+    fn wake(&self) {
+        self.moved.send_modify(|_| {});
+    }
+}
+
+async fn answer(world: Arc<Mutex<World>>, moved: watch::Sender<u64>, request: Request<Incoming>) -> Response<Body> {
+    let (head, body) = request.into_parts();
+    let body = body.collect().await.unwrap().to_bytes();
+    let path = head.uri.path().to_owned();
+    let query: BTreeMap<String, String> = head
+        .uri
+        .query()
+        .unwrap_or_default()
+        .split('&')
+        .filter_map(|pair| pair.split_once('='))
+        .map(|(k, v)| (k.to_owned(), v.to_owned()))
+        .collect();
+    world.lock().requests.push((
+        Instant::now(),
+        format!("{} {path}{}", head.method, if query.contains_key("watch") { "?watch" } else { "" }),
+    ));
+    if path == "/witness" {
+        let lines = body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        world.lock().witnessed.extend(lines.map(|line| serde_json::from_slice::<Value>(line).unwrap()));
+        return status(200, "");
+    }
+    assert_eq!(head.headers["authorization"], "Bearer secret");
+    if query.contains_key("watch") {
+        return open_watch(&world, &moved, &query).await;
+    }
+    let value: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let answer = write(&mut world.lock(), &head.method, &path, &query, &value);
+    moved.send_modify(|_| {});
+    answer
+}
+
+async fn open_watch(
+    world: &Arc<Mutex<World>>,
+    moved: &watch::Sender<u64>,
+    query: &BTreeMap<String, String>,
+) -> Response<Body> {
+    let from: u64 = query["resourceVersion"].parse().unwrap();
+    let fault = world.lock().watch_faults.pop_front();
+    let hold = |first: Vec<Bytes>| {
+        let chunks = stream::iter(first.into_iter().map(|chunk| Ok(Frame::data(chunk)))).chain(stream::pending());
+        Response::new(BodyExt::boxed(StreamBody::new(chunks)))
+    };
+    match fault {
+        Some(Fault::Status(code, retry_after)) => {
+            let mut answer = status(code, r#"{"kind":"Status","message":"scripted"}"#);
+            if let Some(seconds) = retry_after {
+                answer.headers_mut().insert("retry-after", seconds.into());
+            }
+            answer
+        }
+        Some(Fault::LineThenHold(line)) => hold(vec![(line + "\n").into()]),
+        Some(Fault::Silence) => hold(vec![]),
+        Some(Fault::Swallow) => std::future::pending().await,
+        Some(Fault::Empty) => Response::new(full("")),
+        Some(Fault::Torn(events)) => {
+            let mut text: String =
+                pending(&world.lock(), from).into_iter().take(events).map(|(_, line)| line + "\n").collect();
+            text.push_str(r#"{"type":"ADDED","obj"#);
+            Response::new(full(text))
+        }
+        Some(Fault::WithoutDeletions) => events(world, moved, from, true),
+        None => events(world, moved, from, false),
+    }
+}
+
+fn pending(world: &World, from: u64) -> Vec<(u64, String)> {
+    world.log.iter().filter(|(version, _)| *version > from).cloned().collect()
+}
+
+/// The honest stream; each event is cut in two chunks.
+fn events(world: &Arc<Mutex<World>>, moved: &watch::Sender<u64>, from: u64, lossy: bool) -> Response<Body> {
+    let state = (Arc::clone(world), moved.subscribe(), from, VecDeque::<Bytes>::new());
+    let chunks = stream::unfold(state, move |(world, mut moved, mut from, mut ready)| async move {
+        while ready.is_empty() {
+            moved.borrow_and_update();
+            for (version, line) in pending(&world.lock(), from) {
+                from = version;
+                if !(lossy && line.contains(r#""type":"DELETED""#)) {
+                    let line = Bytes::from(line + "\n");
+                    ready.push_back(line.slice(..line.len() / 2));
+                    ready.push_back(line.slice(line.len() / 2..));
+                }
+            }
+            if ready.is_empty() {
+                moved.changed().await.ok()?;
+            }
+        }
+        let chunk = ready.pop_front()?;
+        Some((Ok(Frame::data(chunk)), (world, moved, from, ready)))
+    });
+    Response::new(BodyExt::boxed(StreamBody::new(chunks)))
+}
+
+fn write(
+    world: &mut World,
+    method: &Method,
+    path: &str,
+    query: &BTreeMap<String, String>,
+    body: &Value,
+) -> Response<Body> {
+    let name = path.rsplit('/').next().unwrap();
+    let ok = |value: &Value| status(200, &value.to_string());
+    match (method.as_str(), path) {
+        ("GET", "/apis/longhaul.dev/v1alpha1/packages") => match world.list_failures.pop_front() {
+            Some(code) => status(code, ""),
+            None => ok(&world.list(query)),
+        },
+        ("POST", path) if path.ends_with("/events") => {
+            world.events.push(body.clone());
+            status(201, "{}")
+        }
+        (method, path) if path.contains("/networkpolicies") => policies(world, method, name, query, body),
+        (method, path) if path.contains("/packages/") => {
+            let is_status = path.ends_with("/status");
+            let name = if is_status { path.rsplit('/').nth(1).unwrap() } else { name };
+            let Some(mut object) = world.packages.get(name).cloned() else { return status(404, "{}") };
+            if method == "GET" {
+                return ok(&object);
+            }
+            let meta = &body["metadata"];
+            let conflict = |key: &str| meta.get(key).is_some_and(|value| *value != object["metadata"][key]);
+            if conflict("uid") || conflict("resourceVersion") {
+                return status(409, "{}");
+            }
+            if is_status {
+                json_patch::merge(&mut object["status"], &body["status"]);
+            } else {
+                json_patch::merge(&mut object, body);
+            }
+            let gone =
+                object["metadata"].get("deletionTimestamp").is_some() && object["metadata"]["finalizers"] == json!([]);
+            world.commit(if gone { "DELETED" } else { "MODIFIED" }, name, object.clone());
+            ok(&object)
+        }
+        _ => status(404, "{}"),
+    }
+}
+
+fn policies(
+    world: &mut World,
+    method: &str,
+    name: &str,
+    query: &BTreeMap<String, String>,
+    body: &Value,
+) -> Response<Body> {
+    let failure = if method == "GET" { None } else { world.policy_failures.pop_front() };
+    match (method, failure) {
+        (_, Some(code)) => status(code, "{}"),
+        ("GET", None) => {
+            let uid = query["labelSelector"].split("%3D").nth(1).unwrap();
+            let of = |policy: &&Value| policy["metadata"]["labels"]["longhaul.dev/package-uid"] == uid;
+            let items: Vec<_> = world.policies.values().filter(of).cloned().collect();
+            status(200, &json!({"items": items}).to_string())
+        }
+        ("DELETE", None) => status(if world.policies.remove(name).is_some() { 200 } else { 404 }, "{}"),
+        ("POST", None) => {
+            world.policies.insert(body["metadata"]["name"].as_str().unwrap().to_owned(), body.clone());
+            status(201, "{}")
+        }
+        (_, None) => {
+            json_patch::merge(world.policies.get_mut(name).unwrap(), body);
+            status(200, "{}")
+        }
+    }
+}
+
+/// Long enough for anything that should not happen to happen.
+pub const QUIET: Duration = Duration::from_millis(700);

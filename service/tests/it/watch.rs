@@ -1,0 +1,204 @@
+//! The watch against an API server that fails in every documented way.
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use service::cli::Role;
+use service::run::Options;
+
+use crate::support::api::{Api, Fault};
+use crate::support::{Service, kubeconfig, until};
+
+/// A watch of `api` with short limits.
+async fn start(api: &Api, transport: &str, more: &str) -> Service {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("kube.yaml");
+    kubeconfig(&path, api.address());
+    let config = format!(
+        "health: {{listen: \"127.0.0.1:0\"}}\nkubernetes: {{kubeconfig: \"{}\"}}\nshutdown: {{drain: 1s}}\n\
+         watch: {{transport: {transport}, silenceLimit: 1s, backoff: {{initial: 20ms, max: 200ms}}{more}}}\n",
+        path.display()
+    );
+    let options = Options::witnessed_at(Some(api.witness_url()));
+    // The kubeconfig is read at the start; its folder may go.
+    Service::start(Role::Watch, &config, options).await
+}
+
+async fn page(service: &Service) -> Value {
+    serde_json::from_str(&service.health("/debug/watch").await.1).unwrap()
+}
+
+/// The service's view equals the server's, and it told the witness of everything that exists.
+async fn agrees(api: &Api, service: &Service) {
+    let start = Instant::now();
+    loop {
+        // Both sides move until the reconciler has settled; equal at one moment is enough.
+        let before = api.checksum();
+        let page = page(service).await;
+        if page["checksum"] == before.as_str() && api.checksum() == before {
+            break;
+        }
+        assert!(start.elapsed() < crate::support::PATIENCE, "the views differ: {page:#}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    until("the witness learns of every object", || {
+        let world = api.world.lock();
+        world.packages.values().all(|object| {
+            let meta = &object["metadata"];
+            world
+                .witnessed
+                .iter()
+                .any(|line| line["uid"] == meta["uid"] && line["resourceVersion"] == meta["resourceVersion"])
+        })
+    })
+    .await;
+}
+
+fn deleted(api: &Api, name: &str) -> bool {
+    api.world.lock().witnessed.iter().any(|line| line["name"] == name && line["change"] == "deleted")
+}
+
+#[tokio::test]
+async fn a_list_in_pages_then_events_over_both_transports() {
+    for (transport, http2) in [("http1", false), ("http2", true)] {
+        let api = Api::start(http2).await;
+        for index in 0..1201 {
+            api.create(&format!("p{index:05}"), &[]);
+        }
+        let service = start(&api, transport, "").await;
+        until("all pages are listed", || api.world.lock().count("GET /apis/longhaul.dev/v1alpha1/packages") >= 3).await;
+        api.create("late", &[80]);
+        agrees(&api, &service).await;
+        assert_eq!(service.health("/readyz").await.0, 200);
+        assert_eq!(service.health("/livez").await.0, 200);
+        api.delete("late");
+        until("the deletion is witnessed", || deleted(&api, "late")).await;
+        agrees(&api, &service).await;
+        let page = page(&service).await;
+        assert_eq!((&page["relists"]["start"], &page["lost"]), (&1.into(), &0.into()), "{page:#}");
+        service.app.stop().await;
+    }
+}
+
+/// Runs one fault on a watch that has begun, changes things behind its back, and expects the truth.
+async fn survives(fault: Fault, expected: impl Fn(&Value) -> bool) {
+    let api = Api::start(false).await;
+    api.create("stays", &[]);
+    api.create("goes", &[]);
+    let service = start(&api, "http1", "").await;
+    agrees(&api, &service).await;
+    api.fault(fault.clone());
+    // Silence tears the first stream down, and the next request meets the fault.
+    until("the fault is hit", || api.world.lock().watch_faults.is_empty()).await;
+    api.delete("goes");
+    api.create("comes", &[]);
+    agrees(&api, &service).await;
+    until("the deletion is witnessed", || deleted(&api, "goes")).await;
+    let page = page(&service).await;
+    assert!(expected(&page), "after {fault:?}: {page:#}");
+    service.app.stop().await;
+}
+
+const GONE: &str = r#"{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired"}}"#;
+const ERROR: &str = r#"{"type":"ERROR","object":{"kind":"Status","code":500,"message":"etcd"}}"#;
+
+#[tokio::test]
+async fn gone_as_status_leads_to_a_relist() {
+    survives(Fault::Status(410, None), |page| page["relists"]["expired"].as_u64() >= Some(1)).await;
+}
+
+#[tokio::test]
+async fn gone_in_a_stream_that_stays_open_leads_to_a_relist() {
+    survives(Fault::LineThenHold(GONE.into()), |page| page["relists"]["expired"].as_u64() >= Some(1)).await;
+}
+
+#[tokio::test]
+async fn another_error_in_a_stream_that_stays_open_is_resumed() {
+    survives(Fault::LineThenHold(ERROR.into()), |page| page["relists"]["expired"] == 0).await;
+}
+
+#[tokio::test]
+async fn silence_is_noticed_and_resumed() {
+    survives(Fault::Silence, |page| page["lastError"]["text"].as_str().is_some_and(|text| text.contains("torn down")))
+        .await;
+}
+
+#[tokio::test]
+async fn a_torn_line_and_unavailability_are_resumed() {
+    survives(Fault::Torn(1), |page| page["lost"] == 0).await;
+    survives(Fault::Status(503, Some(1)), |page| page["lost"] == 0).await;
+}
+
+#[tokio::test]
+async fn streams_that_end_at_once_make_no_hot_loop() {
+    let api = Api::start(false).await;
+    for _ in 0..50 {
+        api.fault(Fault::Empty);
+    }
+    let service = start(&api, "http1", "").await;
+    let begun = Instant::now();
+    until("some watches are opened", || api.world.lock().count("?watch") >= 5).await;
+    let elapsed = begun.elapsed().as_secs_f64();
+    assert!(5.0 / elapsed < 2.0, "5 requests in {elapsed} s");
+    until("the empty streams are answered with a list", || {
+        api.world.lock().requests.iter().filter(|(_, request)| request.ends_with("/packages")).count() >= 2
+    })
+    .await;
+    service.app.stop().await;
+}
+
+#[tokio::test]
+async fn failing_lists_are_tried_for_ever_and_the_service_is_not_ready_meanwhile() {
+    let api = Api::start(false).await;
+    api.create("a", &[]);
+    api.world.lock().list_failures.extend([500, 429, 401, 403, 500, 500, 500, 500]);
+    let service = start(&api, "http1", "").await;
+    let (code, text) = service.health("/readyz").await;
+    assert_eq!(code, 503);
+    assert!(text.contains("the first list of packages.longhaul.dev is not done"), "{text}");
+    agrees(&api, &service).await;
+    assert_eq!(service.health("/readyz").await.0, 200);
+    service.app.stop().await;
+}
+
+#[tokio::test]
+async fn the_safety_list_finds_a_deletion_that_the_watch_lost() {
+    let api = Api::start(false).await;
+    api.create("stays", &[]);
+    api.create("goes", &[]);
+    for _ in 0..100 {
+        api.fault(Fault::WithoutDeletions);
+    }
+    let service = start(&api, "http1", ", relistInterval: 1s").await;
+    agrees(&api, &service).await;
+    api.world.lock().packages.get_mut("goes").unwrap()["metadata"]["finalizers"] = serde_json::json!([]);
+    api.delete("goes");
+    api.create("after", &[]);
+    until("the deletion is witnessed", || deleted(&api, "goes")).await;
+    let page = page(&service).await;
+    assert!(page["lost"].as_u64() >= Some(1), "{page:#}");
+    assert!(!deleted(&api, "stays") && !deleted(&api, "after"), "no phantom deletion");
+    service.app.stop().await;
+}
+
+#[tokio::test]
+async fn a_watch_without_any_progress_is_not_alive() {
+    let api = Api::start(false).await;
+    let service = start(&api, "http1", ", serverTimeout: 1s").await;
+    agrees(&api, &service).await;
+    for _ in 0..100 {
+        api.fault(Fault::Swallow);
+    }
+    api.world.lock().list_failures.extend([500; 1000]);
+    let start = Instant::now();
+    loop {
+        let (code, text) = service.health("/livez").await;
+        if code == 503 {
+            assert!(text.starts_with("watch: no progress for "), "{text}");
+            break;
+        }
+        assert!(start.elapsed() < crate::support::PATIENCE);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    service.app.stop().await;
+}
