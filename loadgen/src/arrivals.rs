@@ -85,6 +85,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(96))]
+
         /// Whatever the rate, arrivals are in order, inside the length, exactly as many as planned, and repeat for a seed.
         #[test]
         fn ordered_inside_and_exact(per_second in 0.1f64..2000.0, seconds in 1u64..20, seed: u64, even: bool) {

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use http::StatusCode;
 
 pub(crate) use endpoint::{Endpoint, EndpointError};
-pub(crate) use exchange::Body;
+pub(crate) use exchange::{Body, Progress};
 pub(crate) use http1::Http1;
 pub(crate) use http2::Http2;
 

@@ -20,7 +20,7 @@ use super::oracle::{self, Judgement};
 use super::plan::{self, Plan};
 use super::{Error, answer};
 use crate::pace::{Counts, Due, Pacer};
-use crate::wire::{Answer, Body, Class, Endpoint, EndpointError, Failure, Http1, Http2};
+use crate::wire::{Answer, Body, Endpoint, EndpointError, Failure, Http1, Http2, Progress};
 
 /// `MaxIdleConnsPerHost` of kube-apiserver's webhook clients.
 const IDLE_MAX: usize = 25;
@@ -263,16 +263,15 @@ impl Caller {
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self.uri.clone();
         *request.headers_mut() = self.headers.clone();
+        let progress = Progress::default();
         let exchange = async {
             match &self.transport {
-                Transport::Http1(client) => client.call(request).await,
-                Transport::Http2(client) => client.call(request).await,
+                Transport::Http1(client) => client.call(request, &progress).await,
+                Transport::Http2(client) => client.call(request, &progress).await,
             }
         };
-        tokio::time::timeout(self.timeout, exchange).await.unwrap_or_else(|_| {
-            let text = format!("no complete answer within {} s", self.timeout.as_secs());
-            Err(Failure { class: Class::Timeout, text })
-        })
+        let outcome = tokio::time::timeout(self.timeout, exchange).await;
+        outcome.unwrap_or_else(|_| Err(progress.timeout(self.timeout)))
     }
 
     fn judge(&self, call: &plan::Request, answer: &Answer) -> Result<Judgement, Failure> {

@@ -126,6 +126,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+
         /// Each action is drawn in proportion to its weight, and one without weight never.
         #[test]
         fn weights_are_kept(pod in 0u32..10, roll in 0u32..10, delete in 1u32..10, seed: u64) {

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::Error;
-use crate::wire::{Body, Class, Endpoint, Failure, Http1};
+use crate::wire::{Body, Class, Endpoint, Failure, Http1, Progress};
 
 /// kube-apiserver gives a write half a minute too (`--request-timeout` is a minute, admission takes half of it).
 const CALL_LIMIT: Duration = Duration::from_secs(30);
@@ -117,10 +117,9 @@ impl Client {
         }
         let label = format!("{method} {path}");
         *request.method_mut() = method;
-        let outcome = tokio::time::timeout(CALL_LIMIT, self.http.call(request)).await;
-        let timeout =
-            || Failure { class: Class::Timeout, text: format!("no complete answer within {} s", CALL_LIMIT.as_secs()) };
-        match outcome.unwrap_or_else(|_| Err(timeout())) {
+        let progress = Progress::default();
+        let outcome = tokio::time::timeout(CALL_LIMIT, self.http.call(request, &progress)).await;
+        match outcome.unwrap_or_else(|_| Err(progress.timeout(CALL_LIMIT))) {
             Ok(answer) => Ok(Reply { status: answer.status, body: answer.body }),
             Err(failure) => Err(Failure { text: format!("{label}: {}", failure.text), ..failure }),
         }

@@ -1,12 +1,15 @@
 //! One request and its answer on a connection that exists.
 
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::Response;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
 
-use super::{Answer, Failure, chain};
+use super::{Answer, Class, Failure, chain};
 
 /// What requests carry.
 pub(crate) type Body = Full<Bytes>;
@@ -14,8 +17,32 @@ pub(crate) type Body = Full<Bytes>;
 /// No answer that this crate asks for comes near it: an admission patch or one object of at most 1.5 MiB.
 const MOST_BODY_BYTES: usize = 4 << 20;
 
+/// How far a call has come, so that a timeout can say what it was waiting for.
+#[derive(Debug, Default)]
+pub(crate) struct Progress(AtomicU8);
+
+impl Progress {
+    const CONNECTED: u8 = 1;
+    const ANSWERING: u8 = 2;
+
+    pub(super) fn connected(&self) {
+        self.0.store(Self::CONNECTED, Ordering::Relaxed);
+    }
+
+    /// The failure of a call that was cut off at its deadline.
+    pub(crate) fn timeout(&self, limit: Duration) -> Failure {
+        let waiting = match self.0.load(Ordering::Relaxed) {
+            Self::CONNECTED => "the request was on its way, no status line came",
+            Self::ANSWERING => "the status line came, the body did not end",
+            _ => "no connection was ready",
+        };
+        Failure { class: Class::Timeout, text: format!("no complete answer within {} s: {waiting}", limit.as_secs()) }
+    }
+}
+
 /// Reads the answer's body, up to the cap.
-pub(super) async fn read(response: Response<Incoming>) -> Result<Answer, Failure> {
+pub(super) async fn read(response: Response<Incoming>, progress: &Progress) -> Result<Answer, Failure> {
+    progress.0.store(Progress::ANSWERING, Ordering::Relaxed);
     let (head, body) = response.into_parts();
     let text_of = |name| head.headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
     let too_large =

@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
-use super::exchange::{self, Body};
+use super::exchange::{self, Body, Progress};
 use super::{Answer, Endpoint, Failure};
 
 /// `IdleConnTimeout` of Go's default transport, which kube-apiserver keeps.
@@ -59,12 +59,17 @@ impl Http1 {
     }
 
     /// Sends and reads the whole answer. The caller sets the deadline by dropping the future.
-    pub(crate) async fn call(self: &Arc<Self>, mut request: Request<Body>) -> Result<Answer, Failure> {
+    pub(crate) async fn call(
+        self: &Arc<Self>,
+        mut request: Request<Body>,
+        progress: &Progress,
+    ) -> Result<Answer, Failure> {
         for _ in 0..TRIES {
             let mut connection = self.acquire().await?;
+            progress.connected();
             match connection.try_send_request(request).await {
                 Ok(response) => {
-                    let answer = exchange::read(response).await?;
+                    let answer = exchange::read(response, progress).await?;
                     self.give_back(connection);
                     return Ok(answer);
                 }

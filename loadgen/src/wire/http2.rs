@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
-use super::exchange::{self, Body};
+use super::exchange::{self, Body, Progress};
 use super::{Answer, Endpoint, Failure};
 
 /// Go's HTTP/2 client gives each stream 4 MiB; the default of 64 KiB would stall on large patches.
@@ -61,11 +61,16 @@ impl Http2 {
     }
 
     /// Sends and reads the whole answer. The caller sets the deadline by dropping the future.
-    pub(crate) async fn call(self: &Arc<Self>, mut request: Request<Body>) -> Result<Answer, Failure> {
+    pub(crate) async fn call(
+        self: &Arc<Self>,
+        mut request: Request<Body>,
+        progress: &Progress,
+    ) -> Result<Answer, Failure> {
         for _ in 0..TRIES {
             let mut connection = self.acquire().await?;
+            progress.connected();
             match connection.try_send_request(request).await {
-                Ok(response) => return exchange::read(response).await,
+                Ok(response) => return exchange::read(response, progress).await,
                 Err(mut error) => match error.take_message() {
                     Some(unsent) => request = unsent,
                     None => return Err(exchange::broken(error.error())),
