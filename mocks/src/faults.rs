@@ -166,10 +166,8 @@ impl Faults {
         let behaviour = fault.name.behaviour(fault);
         let compacts = behaviour.compacts();
         self.any.store(true, Ordering::Release);
-        if compacts {
-            if let Some(host) = self.host.get() {
-                host.compact_to_now();
-            }
+        if compacts && let Some(host) = self.host.get() {
+            host.compact_to_now();
         }
         let now_us = self.now_us();
         let mut inner = self.inner.lock();

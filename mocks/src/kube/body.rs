@@ -19,12 +19,6 @@ pub(crate) enum Body {
 #[error("the stream was reset by a fault")]
 pub(crate) struct Broken;
 
-impl Body {
-    pub fn empty() -> Self {
-        Self::Full(None)
-    }
-}
-
 impl From<Bytes> for Body {
     fn from(bytes: Bytes) -> Self {
         Self::Full(Some(bytes).filter(|bytes| !bytes.is_empty()))

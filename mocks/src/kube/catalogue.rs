@@ -43,7 +43,7 @@ pub(crate) struct Served {
     pub name: Arc<str>,
     /// `longhaul.dev/v1`, `v1`.
     pub api_version: Arc<str>,
-    pub served: bool,
+    pub active: bool,
     pub status: bool,
     pub scale: Option<Scale>,
     pub columns: Vec<Column>,
@@ -77,11 +77,14 @@ pub(crate) struct Field {
     pub pointer: String,
 }
 
+/// Group, version and plural: how a URL names a resource.
+type Path = (Arc<str>, Arc<str>, Arc<str>);
+
 /// All resources, by name.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Catalogue {
     resources: Vec<Option<Arc<Resource>>>,
-    by_path: HashMap<(Arc<str>, Arc<str>, Arc<str>), ResourceId>,
+    by_path: HashMap<Path, ResourceId>,
     /// Numbers are never given to another resource, also when the definition is gone.
     numbers: BTreeMap<Arc<str>, ResourceId>,
 }
@@ -130,7 +133,7 @@ impl Catalogue {
         if id.0 == next {
             self.resources.push(None);
         }
-        for version in resource.versions.iter().filter(|version| version.served) {
+        for version in resource.versions.iter().filter(|version| version.active) {
             let path = (resource.group.clone(), version.name.clone(), resource.plural.clone());
             self.by_path.insert(path, id);
         }

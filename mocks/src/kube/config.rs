@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 /// Real servers send about one bookmark a minute; tests of minutes need to see them.
-const BOOKMARKS_EVERY: Duration = Duration::from_secs(60);
+const BOOKMARKS_EVERY: Duration = Duration::from_mins(1);
 /// At 1 KiB an object 100 MiB at the most, and minutes of history at hundreds of writes a second.
 const HISTORY_MAX_EVENTS: usize = 100_000;
 
@@ -110,14 +110,14 @@ impl Default for Limits {
             body_max_bytes: 3 * 1024 * 1024,
             body_timeout: Duration::from_secs(30),
             handshake_timeout: Duration::from_secs(10),
-            header_timeout: Duration::from_secs(120),
-            write_timeout: Duration::from_secs(60),
+            header_timeout: Duration::from_mins(2),
+            write_timeout: Duration::from_mins(1),
             connections_max: 20_000,
             streams_max: 250,
             requests_max: 16_384,
             commits_max: 262_144,
             history_max_bytes: 256 * 1024 * 1024,
-            history_max_age: Duration::from_secs(300),
+            history_max_age: Duration::from_mins(5),
         }
     }
 }

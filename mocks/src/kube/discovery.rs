@@ -74,7 +74,7 @@ fn groups(catalogue: &Catalogue) -> Groups {
     let mut groups = Groups::new();
     for resource in catalogue.iter() {
         let versions = groups.entry(resource.group.clone()).or_default();
-        for version in resource.versions.iter().filter(|version| version.served) {
+        for version in resource.versions.iter().filter(|version| version.active) {
             if !versions.contains(&version.name) {
                 versions.push(version.name.clone());
             }
@@ -227,7 +227,7 @@ fn of_version<'a>(
     catalogue: &'a Catalogue,
 ) -> impl Iterator<Item = (&'a Resource, &'a Served)> {
     catalogue.iter().filter(move |resource| &*resource.group == group).filter_map(move |resource| {
-        let served = resource.version(version).filter(|version| version.served)?;
+        let served = resource.version(version).filter(|version| version.active)?;
         Some((&**resource, served))
     })
 }

@@ -155,10 +155,8 @@ fn finish_namespaces(cluster: &Cluster) {
             continue;
         }
         let mut value = version.value();
-        if let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut) {
-            if let Some(list) = spec.get_mut("finalizers").and_then(Value::as_array_mut) {
-                list.retain(|finalizer| finalizer.as_str() != Some("kubernetes"));
-            }
+        if let Some(list) = value.pointer_mut("/spec/finalizers").and_then(Value::as_array_mut) {
+            list.retain(|finalizer| finalizer.as_str() != Some("kubernetes"));
         }
         if finish::is_due(&value, namespaces) {
             let _ = cluster.remove(&version, namespaces, value);

@@ -34,7 +34,7 @@ pub(super) fn answer(path: &str, accept: &str, catalogue: &Catalogue, revision: 
 fn roots(catalogue: &Catalogue) -> Vec<(String, String, String)> {
     let mut roots = Vec::new();
     for resource in catalogue.iter() {
-        for version in resource.versions.iter().filter(|version| version.served) {
+        for version in resource.versions.iter().filter(|version| version.active) {
             let entry = (root(resource, version), resource.group.to_string(), version.name.to_string());
             if !roots.contains(&entry) {
                 roots.push(entry);
@@ -88,7 +88,7 @@ fn v2(accept: &str, catalogue: &Catalogue) -> Answer {
     }
     let mut definitions = Map::new();
     for resource in catalogue.iter() {
-        for served in resource.versions.iter().filter(|version| version.served) {
+        for served in resource.versions.iter().filter(|version| version.active) {
             definitions.insert(schema_name(resource, served), schema(resource, served));
         }
     }

@@ -160,10 +160,10 @@ mod tests {
 
     use super::*;
 
-    fn target(path: &str) -> (String, String, String, String, String, String) {
+    fn target(path: &str) -> [String; 6] {
         let t = Target::parse(path).unwrap();
         let or = |value: Option<String>| value.unwrap_or_default();
-        (t.group, t.version, or(t.namespace), t.plural, or(t.name), or(t.subresource))
+        [t.group, t.version, or(t.namespace), t.plural, or(t.name), or(t.subresource)]
     }
 
     #[test]
@@ -183,9 +183,7 @@ mod tests {
             ),
         ];
         for (path, [group, version, namespace, plural, name, sub]) in cases {
-            let expected = (group, version, namespace, plural, name, sub);
-            let (g, v, ns, p, n, s) = target(path);
-            assert_eq!((&*g, &*v, &*ns, &*p, &*n, &*s), expected, "{path}");
+            assert_eq!(target(path), [group, version, namespace, plural, name, sub], "{path}");
         }
         for not in ["/", "/api", "/api/v1", "/apis/apps", "/healthz", "/api/v1/namespaces/a/pods/b/c/d"] {
             assert_eq!(Target::parse(not), None, "{not}");

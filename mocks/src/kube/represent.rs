@@ -97,7 +97,7 @@ impl Renderer {
             Shape::Table => {
                 let row = self.row(value);
                 let meta = json!({"resourceVersion": value["metadata"]["resourceVersion"]});
-                self.table(vec![row], meta)
+                self.table(&[row], &meta)
             }
         };
         Bytes::from(shown.to_string())
@@ -113,8 +113,8 @@ impl Renderer {
         }
         let (api_version, kind) = match self.shape {
             Shape::Table => {
-                let rows = items.iter().map(|version| self.row(&version.value())).collect();
-                return Bytes::from(self.table(rows, metadata).to_string());
+                let rows: Vec<Value> = items.iter().map(|version| self.row(&version.value())).collect();
+                return Bytes::from(self.table(&rows, &metadata).to_string());
             }
             Shape::Metadata => ("meta.k8s.io/v1", "PartialObjectMetadataList"),
             Shape::Object => (&*self.api_version, &*self.resource.list_kind),
@@ -150,7 +150,7 @@ impl Renderer {
         json!({"cells": cells, "object": object})
     }
 
-    fn table(&self, rows: Vec<Value>, metadata: Value) -> Value {
+    fn table(&self, rows: &[Value], metadata: &Value) -> Value {
         json!({
             "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
             "columnDefinitions": table::columns(&self.resource, self.columns()), "rows": rows,

@@ -117,21 +117,13 @@ impl Store {
         self.revision
     }
 
-    /// The highest revision that was compacted away: a watch may start from here, not before.
-    pub fn floor(&self) -> u64 {
-        self.floor
-    }
-
     pub fn object_count(&self) -> usize {
         self.objects
     }
 
+    #[cfg(test)]
     pub fn history_len(&self) -> usize {
         self.order.len()
-    }
-
-    pub fn history_bytes(&self) -> usize {
-        self.history_bytes
     }
 
     pub fn commits(&self) -> &Commits {

@@ -129,7 +129,7 @@ fn resource(&(group, versions, plural, kind, short, flags): &Row) -> Resource {
     let served = |version: &str| Served {
         name: version.into(),
         api_version: if group.is_empty() { version.into() } else { format!("{group}/{version}").into() },
-        served: true,
+        active: true,
         status: has('s'),
         scale: scale.clone(),
         columns: Vec::new(),

@@ -80,7 +80,7 @@ fn served(group: &str, version: &Value) -> Served {
     Served {
         name: name.into(),
         api_version: format!("{group}/{name}").into(),
-        served: version["served"].as_bool().unwrap_or(false),
+        active: version["served"].as_bool().unwrap_or(false),
         status: version.pointer("/subresources/status").is_some(),
         scale,
         columns: columns.collect(),

@@ -115,7 +115,10 @@ impl Path {
                 }
             };
         }
-        *at = new;
+        // To own an empty object is to want it there, not to want it empty.
+        if !(at.is_object() && new.as_object().is_some_and(Map::is_empty)) {
+            *at = new;
+        }
     }
 
     /// Removes the value, and what it leaves empty: an item of which only the key is left, an object without fields.
@@ -167,9 +170,8 @@ impl Owners {
     }
 
     pub fn record(&mut self, by: &Manager<'_>, paths: Vec<Path>) {
-        let same = |entry: &Entry| {
-            entry.paths.len() == paths.len() && paths.iter().all(|path| entry.paths.contains(path))
-        };
+        let same =
+            |entry: &Entry| entry.paths.len() == paths.len() && paths.iter().all(|path| entry.paths.contains(path));
         // Applying the same again is no write, so the time of the entry stays.
         if self.entries.iter().any(|entry| entry.is(by.name, by.subresource) && same(entry)) {
             return;

@@ -56,11 +56,10 @@ pub(super) fn list_rule(resource: &Resource, path: &[&str]) -> ListRule {
     }
     match (&*resource.kind, path) {
         ("Service", ["spec", "ports"]) => ListRule::ByKey("port"),
-        ("ServiceAccount", ["secrets" | "imagePullSecrets"]) => ListRule::ByKey("name"),
-        ("MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration", ["webhooks"]) => ListRule::ByKey("name"),
+        ("ServiceAccount", ["secrets" | "imagePullSecrets"])
+        | ("MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration", ["webhooks"]) => ListRule::ByKey("name"),
         ("Node", ["spec", "taints"]) => ListRule::ByKey("key"),
         ("Node" | "Pod", ["status", "addresses"]) => ListRule::ByKey("type"),
-        ("Namespace", ["spec", "finalizers"]) => ListRule::Atomic,
         _ => ListRule::Atomic,
     }
 }

@@ -118,6 +118,11 @@ fn strip(intent: &mut Value) {
     {
         meta.remove(key);
     }
+    if meta.is_empty()
+        && let Some(object) = intent.as_object_mut()
+    {
+        object.remove("metadata");
+    }
 }
 
 fn conflict(conflicts: &[(String, Path)]) -> Failure {

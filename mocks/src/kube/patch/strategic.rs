@@ -189,33 +189,33 @@ mod tests {
         value
     }
 
-    fn deployment(containers: Value) -> Value {
+    fn deployment(containers: &Value) -> Value {
         json!({"spec": {"template": {"spec": {"containers": containers}}}})
     }
 
     #[test]
     fn containers_merge_by_name() {
         let before =
-            deployment(json!([{"name": "a", "image": "a:1", "env": [{"name": "X", "value": "1"}]}, {"name": "b"}]));
+            deployment(&json!([{"name": "a", "image": "a:1", "env": [{"name": "X", "value": "1"}]}, {"name": "b"}]));
         let patch =
-            deployment(json!([{"name": "a", "image": "a:2", "env": [{"name": "Y", "value": "2"}]}, {"name": "c"}]));
+            deployment(&json!([{"name": "a", "image": "a:2", "env": [{"name": "Y", "value": "2"}]}, {"name": "c"}]));
         let env = json!([{"name": "X", "value": "1"}, {"name": "Y", "value": "2"}]);
-        let after = deployment(json!([{"name": "a", "image": "a:2", "env": env}, {"name": "b"}, {"name": "c"}]));
+        let after = deployment(&json!([{"name": "a", "image": "a:2", "env": env}, {"name": "b"}, {"name": "c"}]));
         assert_eq!(patched("deployments.apps", before, &patch), after);
     }
 
     #[test]
     fn directives() {
-        let two = || deployment(json!([{"name": "a"}, {"name": "b"}]));
-        let gone = deployment(json!([{"name": "a", "$patch": "delete"}]));
-        assert_eq!(patched("deployments.apps", two(), &gone), deployment(json!([{"name": "b"}])));
-        let replaced = deployment(json!([{"name": "c"}, {"$patch": "replace"}]));
-        assert_eq!(patched("deployments.apps", two(), &replaced), deployment(json!([{"name": "c"}])));
+        let two = || deployment(&json!([{"name": "a"}, {"name": "b"}]));
+        let gone = deployment(&json!([{"name": "a", "$patch": "delete"}]));
+        assert_eq!(patched("deployments.apps", two(), &gone), deployment(&json!([{"name": "b"}])));
+        let replaced = deployment(&json!([{"name": "c"}, {"$patch": "replace"}]));
+        assert_eq!(patched("deployments.apps", two(), &replaced), deployment(&json!([{"name": "c"}])));
         let order = json!({"spec": {"template": {"spec": {
             "$setElementOrder/containers": [{"name": "c"}, {"name": "b"}, {"name": "a"}],
             "containers": [{"name": "c"}],
         }}}});
-        let ordered = deployment(json!([{"name": "c"}, {"name": "b"}, {"name": "a"}]));
+        let ordered = deployment(&json!([{"name": "c"}, {"name": "b"}, {"name": "a"}]));
         assert_eq!(patched("deployments.apps", two(), &order), ordered);
         let finalizers = json!({"metadata": {"finalizers": ["a", "b"]}});
         let fewer = json!({"metadata": {"$deleteFromPrimitiveList/finalizers": ["a"], "finalizers": ["c"]}});

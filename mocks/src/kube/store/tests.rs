@@ -21,8 +21,14 @@ type State = BTreeMap<(String, String), u64>;
 
 #[derive(Debug, Clone)]
 enum Step {
-    Put { namespace: u8, name: u8 },
-    Remove { namespace: u8, name: u8 },
+    Put {
+        namespace: u8,
+        name: u8,
+    },
+    Remove {
+        namespace: u8,
+        name: u8,
+    },
     /// A write to another resource: the revision moves on, this resource does not.
     Elsewhere,
 }

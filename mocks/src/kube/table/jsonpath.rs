@@ -1,4 +1,4 @@
-//! The small part of JSONPath that printer columns use: `.a.b`, `['a.b']`, `\.` in a name, `[0]`, and
+//! The small part of `JSONPath` that printer columns use: `.a.b`, `['a.b']`, `\.` in a name, `[0]`, and
 //! `[?(@.type=="Ready")]`.
 
 use serde_json::Value;

@@ -62,15 +62,13 @@ pub(super) fn list(call: &Call) -> Result<Answer, Failure> {
         let page = store.list(id, namespace, at, after.as_ref(), limit, |version| selector.matches(version));
         (page, store.count(id, namespace))
     });
-    let page = page.map_err(|expired| match &token {
-        Some(token) => Failure::continue_expired(encode_token(&Token { revision: 0, ..copy(token) })),
-        None => {
-            let message = format!(
-                "The resourceVersion for the provided list is too old: {} ({})",
-                expired.requested, expired.floor
-            );
-            Failure::new(StatusCode::GONE, "Expired", message)
+    let page = page.map_err(|expired| {
+        if let Some(token) = &token {
+            return Failure::continue_expired(encode_token(&Token { revision: 0, ..copy(token) }));
         }
+        let (requested, floor) = (expired.requested, expired.floor);
+        let message = format!("The resourceVersion for the provided list is too old: {requested} ({floor})");
+        Failure::new(StatusCode::GONE, "Expired", message)
     })?;
     call.book.listed(scope(call), page.revision);
     let served = already + page.items.len();

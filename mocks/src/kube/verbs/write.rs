@@ -237,7 +237,7 @@ fn fixed_revision(value: &Value, current: &Version, call: &Call) -> Result<bool,
     if revision.is_empty() || revision == "0" {
         return Ok(false);
     }
-    if revision != current.revision.to_string() { Err(Failure::stale(about)) } else { Ok(!is_patch(call)) }
+    if revision == current.revision.to_string() { Ok(!is_patch(call)) } else { Err(Failure::stale(about)) }
 }
 
 /// A patch that does not name a revision is tried again; the revision in its result is the one it was made from.

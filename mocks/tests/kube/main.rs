@@ -1,0 +1,45 @@
+//! The mock API server over real sockets.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
+
+mod client;
+mod faults;
+mod kubectl;
+mod objects;
+mod watches;
+
+use serde_json::{Value, json};
+
+/// The definition of `packages.longhaul.dev`.
+fn package_definition() -> Value {
+    let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "packages.longhaul.dev"},
+        "spec": {
+            "group": "longhaul.dev", "scope": "Namespaced",
+            "names": {"plural": "packages", "kind": "Package", "shortNames": ["pkg"]},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true, "schema": schema, "subresources": {"status": {}},
+                "selectableFields": [{"jsonPath": ".spec.image"}],
+                "additionalPrinterColumns": [{"name": "Image", "type": "string", "jsonPath": ".spec.image"}],
+            }],
+        },
+    })
+}
+
+const PACKAGES: &str = "/apis/longhaul.dev/v1/namespaces/default/packages";
+
+fn package(name: &str) -> Value {
+    json!({"apiVersion": "longhaul.dev/v1", "kind": "Package", "metadata": {"name": name}, "spec": {"image": "a:1"}})
+}
+
+fn config_map(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"a": "1"}})
+}
+
+const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+fn revision(object: &Value) -> u64 {
+    object["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap()
+}
