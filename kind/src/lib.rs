@@ -3,4 +3,5 @@
 //! Owns the manifests and bringing real control planes up and down. It must not know the mocks, the load or the reports:
 //! whoever runs a scenario chooses between this crate and the mocks.
 
+pub mod local;
 pub mod manifests;

@@ -1,0 +1,305 @@
+//! A real control plane without nodes: etcd and kube-apiserver as child processes on loopback ports.
+//!
+//! Owns both processes from start to end, their folder, and who may log in. The programs come from a folder in the
+//! envtest convention (`KUBEBUILDER_ASSETS`); this module downloads nothing. There is no controller manager, so nothing is garbage
+//! collected, no namespace empties itself, and pods stay pending: what a watch or a webhook sees is real, what a
+//! cluster does is not there.
+
+mod files;
+mod process;
+mod ready;
+
+use std::ffi::OsString;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use files::Files;
+use process::Process;
+
+pub use files::User;
+
+/// On two busy cores etcd needs about a second and kube-apiserver about eight until it is ready.
+const START_DEADLINE: Duration = Duration::from_mins(1);
+/// kube-apiserver lets open watches end; longer than that helps nobody.
+const STOP_DEADLINE: Duration = Duration::from_secs(10);
+/// A free port can be taken by somebody else before the program binds it. That is rare, and rarer still twice.
+const ATTEMPTS: u32 = 3;
+/// How much of a log an error shows.
+const LOG_LINES: usize = 12;
+
+/// How a control plane is to be.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The folder with the programs `etcd` and `kube-apiserver`.
+    pub assets: PathBuf,
+    /// A folder for keys, data and logs; made if it is not there. Keys and data go when the control plane stops, `logs/` stays.
+    pub directory: PathBuf,
+    /// Who may log in, each with a token made on the spot. Without an entry nobody can.
+    pub users: Vec<User>,
+    /// More arguments for kube-apiserver, for example `--goaway-chance=0.02`. They come last, so they win.
+    pub apiserver_arguments: Vec<String>,
+    /// How long both may take to be ready.
+    pub start_deadline: Duration,
+}
+
+/// A running control plane. Dropping it kills both processes; [`stop`](Self::stop) lets them end.
+#[derive(Debug)]
+pub struct Local {
+    // In this order: kube-apiserver goes before the etcd that it needs, the files after both.
+    apiserver: Process,
+    etcd: Process,
+    files: Files,
+    address: SocketAddr,
+    version: String,
+}
+
+/// A control plane that did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A program is not in the folder.
+    #[error("failed to find `{program}` in {}: point KUBEBUILDER_ASSETS to a folder with etcd and kube-apiserver", assets.display())]
+    NoProgram {
+        /// `etcd` or `kube-apiserver`.
+        program: &'static str,
+        /// Where it was looked for.
+        assets: PathBuf,
+    },
+    /// A file or folder could not be written or read.
+    #[error("failed to write {}", path.display())]
+    File {
+        /// Which one.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A user name or group that cannot stand in the token file, which is CSV.
+    #[error("failed to make the user `{name}`: a name or group holds a comma, a quote or a line break")]
+    UserName {
+        /// The user.
+        name: String,
+    },
+    /// A key or certificate could not be made.
+    #[error("failed to make a certificate")]
+    Certificate(#[from] rcgen::Error),
+    /// TLS to the new API server could not be set up.
+    #[error("failed to set up TLS")]
+    Tls(#[from] rustls::Error),
+    /// No free port.
+    #[error("failed to find a free loopback port")]
+    Port(#[source] std::io::Error),
+    /// A program could not be started.
+    #[error("failed to start {program}")]
+    Spawn {
+        /// Which one.
+        program: &'static str,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A program ended before it was ready.
+    #[error("{program} ended with {status} before it was ready; the end of {}:\n{tail}", log.display())]
+    Ended {
+        /// Which one.
+        program: &'static str,
+        /// Its exit status.
+        status: String,
+        /// Its log.
+        log: PathBuf,
+        /// The last lines of it.
+        tail: String,
+    },
+    /// A program was not ready in time.
+    #[error("{program} was not ready after {waited_s} s ({reason}); the end of {}:\n{tail}", log.display())]
+    NotReady {
+        /// Which one.
+        program: &'static str,
+        /// How long was waited, in seconds.
+        waited_s: u64,
+        /// What the last question was answered.
+        reason: String,
+        /// Its log.
+        log: PathBuf,
+        /// The last lines of it.
+        tail: String,
+    },
+}
+
+impl Config {
+    /// A control plane with the user `admin` in `system:masters`.
+    pub fn new(assets: impl Into<PathBuf>, directory: impl Into<PathBuf>) -> Self {
+        Self {
+            assets: assets.into(),
+            directory: directory.into(),
+            users: vec![User { name: "admin".to_owned(), groups: vec!["system:masters".to_owned()] }],
+            apiserver_arguments: Vec::new(),
+            start_deadline: START_DEADLINE,
+        }
+    }
+
+    fn program(&self, program: &'static str) -> Result<PathBuf, Error> {
+        let path = self.assets.join(program);
+        if path.is_file() { Ok(path) } else { Err(Error::NoProgram { program, assets: self.assets.clone() }) }
+    }
+}
+
+impl Local {
+    /// Starts both programs and waits until the API server says that it is ready.
+    pub async fn start(config: Config) -> Result<Self, Error> {
+        let programs = (config.program("etcd")?, config.program("kube-apiserver")?);
+        let deadline = Instant::now() + config.start_deadline;
+        let mut attempt = 1;
+        loop {
+            match Self::attempt(&config, &programs.0, &programs.1, deadline).await {
+                Err(Error::Ended { tail, .. }) if attempt < ATTEMPTS && tail.contains("address already in use") => {
+                    attempt += 1;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    async fn attempt(config: &Config, etcd: &Path, apiserver: &Path, deadline: Instant) -> Result<Self, Error> {
+        let files = Files::write(&config.directory, &config.users)?;
+        let [client_port, port] = free_ports()?;
+        let etcd_url = format!("http://127.0.0.1:{client_port}");
+        let etcd_log = files.log("etcd.log");
+        let etcd = Process::start("etcd", etcd, &etcd_arguments(&files, &etcd_url), &etcd_log)?;
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, client_port));
+        ready::etcd(&etcd, address, deadline, config.start_deadline).await?;
+
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let mut arguments = apiserver_arguments(&files, &etcd_url, port);
+        arguments.extend(config.apiserver_arguments.iter().map(OsString::from));
+        let apiserver = Process::start("kube-apiserver", apiserver, &arguments, &files.log("kube-apiserver.log"))?;
+        let client = ready::Client::new(address, files.ca_pem(), files.probe_token())?;
+        let version = ready::apiserver(&apiserver, &client, deadline, config.start_deadline).await?;
+        Ok(Self { apiserver, etcd, files, address, version })
+    }
+
+    /// `https://127.0.0.1:port`
+    pub fn url(&self) -> String {
+        format!("https://{}", self.address)
+    }
+
+    /// Where the API server listens.
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What the API server says it is, for example `v1.20.2`.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// The authority of the API server's certificate.
+    pub fn ca_pem(&self) -> &str {
+        self.files.ca_pem()
+    }
+
+    /// The bearer token of a user.
+    pub fn token(&self, user: &str) -> Option<&str> {
+        self.files.token(user)
+    }
+
+    /// A kubeconfig with everything in it; none for somebody who is not among [`Config::users`].
+    pub fn kubeconfig(&self, user: &str) -> Option<String> {
+        self.files.kubeconfig(user, &self.url())
+    }
+
+    /// The audit log: one JSON event a line, metadata only, rotated at 100 MiB.
+    pub fn audit_log(&self) -> PathBuf {
+        self.files.log("audit.log")
+    }
+
+    /// The folder of the logs of both programs.
+    pub fn logs(&self) -> PathBuf {
+        self.files.logs()
+    }
+
+    /// Both programs with their process ids, for whoever measures them.
+    pub fn processes(&self) -> [(&'static str, u32); 2] {
+        [(self.apiserver.program(), self.apiserver.pid()), (self.etcd.program(), self.etcd.pid())]
+    }
+
+    /// How a program ended, if one did although nobody stopped it.
+    pub fn ended(&self) -> Option<(&'static str, String)> {
+        [&self.apiserver, &self.etcd].into_iter().find_map(|process| Some((process.program(), process.ended()?)))
+    }
+
+    /// Asks both to end, kills what has not ended after ten seconds, and removes keys and data.
+    pub async fn stop(self) {
+        let Self { mut apiserver, mut etcd, files, .. } = self;
+        let ending = tokio::task::spawn_blocking(move || {
+            apiserver.stop(STOP_DEADLINE);
+            etcd.stop(STOP_DEADLINE);
+            drop(files);
+        });
+        let _ = ending.await;
+    }
+}
+
+fn etcd_arguments(files: &Files, url: &str) -> Vec<OsString> {
+    let mut data = OsString::from("--data-dir=");
+    data.push(files.etcd_data());
+    let mut arguments = vec![data];
+    arguments.extend(
+        [
+            format!("--listen-client-urls={url}"),
+            format!("--advertise-client-urls={url}"),
+            // Alone, so nobody has to find it: etcd takes a free port.
+            "--listen-peer-urls=http://127.0.0.1:0".to_owned(),
+            // The data is worth nothing after a crash, and waiting for the disk would be measured as the subject's time.
+            "--unsafe-no-fsync".to_owned(),
+            "--log-level=warn".to_owned(),
+        ]
+        .map(OsString::from),
+    );
+    arguments
+}
+
+fn apiserver_arguments(files: &Files, etcd_url: &str, port: u16) -> Vec<OsString> {
+    let with_path = |flag: &str, path: PathBuf| {
+        let mut argument = OsString::from(format!("--{flag}="));
+        argument.push(path);
+        argument
+    };
+    let mut arguments: Vec<OsString> = [
+        format!("--etcd-servers={etcd_url}"),
+        "--bind-address=127.0.0.1".to_owned(),
+        "--advertise-address=127.0.0.1".to_owned(),
+        format!("--secure-port={port}"),
+        format!("--service-account-issuer=https://127.0.0.1:{port}"),
+        "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
+        "--authorization-mode=RBAC".to_owned(),
+        "--allow-privileged=true".to_owned(),
+        // A loopback address may not stand in the endpoints of the `kubernetes` service.
+        "--endpoint-reconciler-type=none".to_owned(),
+        // Nobody makes default service accounts here, and without them this plugin refuses every pod.
+        "--disable-admission-plugins=ServiceAccount".to_owned(),
+        "--audit-log-maxsize=100".to_owned(),
+        "--audit-log-maxbackup=4".to_owned(),
+    ]
+    .map(OsString::from)
+    .into();
+    arguments.extend([
+        with_path("tls-cert-file", files.key("apiserver.crt")),
+        with_path("tls-private-key-file", files.key("apiserver.key")),
+        with_path("client-ca-file", files.key("ca.crt")),
+        with_path("service-account-key-file", files.key("service-account.pub")),
+        with_path("service-account-signing-key-file", files.key("service-account.key")),
+        with_path("token-auth-file", files.key("tokens.csv")),
+        with_path("audit-policy-file", files.key("audit-policy.yaml")),
+        with_path("audit-log-path", files.log("audit.log")),
+    ]);
+    arguments
+}
+
+/// Ports that were free a moment ago. Both are held at once, so that they differ.
+fn free_ports() -> Result<[u16; 2], Error> {
+    let bind = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(Error::Port);
+    let (one, two) = (bind()?, bind()?);
+    let port = |listener: &TcpListener| listener.local_addr().map(|address| address.port()).map_err(Error::Port);
+    Ok([port(&one)?, port(&two)?])
+}

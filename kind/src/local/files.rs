@@ -1,0 +1,254 @@
+//! The folder of a control plane: keys, certificates, tokens, audit policy, data, logs.
+//!
+//! Owns what is written before the programs start, and removing it after they ended. Nothing in it is readable for other
+//! users: the tokens are those of an administrator.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
+    KeyUsagePurpose, PKCS_ECDSA_P256_SHA256,
+};
+
+use super::Error;
+
+/// Clocks of containers and machines differ a little; a certificate must not be from the future.
+const BACKDATED_BY: Duration = Duration::from_hours(1);
+/// Longer than the longest run (100 hours) with room to look around after it.
+const VALID_FOR: Duration = Duration::from_hours(10 * 24);
+/// The user that asks whether the API server is ready; it may see no more than that.
+const PROBE: &str = "longhaul:probe";
+/// Metadata is enough to say who did what when; request bodies would be most of the disk traffic of a run.
+/// Kubernetes documentation, "Auditing".
+const AUDIT_POLICY: &str = "\
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+  - level: None
+    nonResourceURLs: [/readyz*, /livez*, /healthz*, /version, /openapi*]
+  - level: None
+    users: ['system:apiserver']
+  - level: Metadata
+";
+
+/// Somebody who may log in with a token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct User {
+    /// The user name that RBAC sees.
+    pub name: String,
+    /// The groups that RBAC sees; `system:masters` may do everything.
+    pub groups: Vec<String>,
+}
+
+/// The files of one control plane. Dropping them removes keys and data.
+pub(super) struct Files {
+    directory: PathBuf,
+    ca_pem: String,
+    /// Name and token.
+    tokens: Vec<(String, String)>,
+}
+
+impl Files {
+    /// Makes everything anew; what an earlier control plane left in the folder is replaced.
+    pub(super) fn write(directory: &Path, users: &[User]) -> Result<Self, Error> {
+        let directory = std::path::absolute(directory).map_err(failed(directory))?;
+        let mut files = Self { directory, ca_pem: String::new(), tokens: Vec::new() };
+        files.remove_secrets();
+        for folder in [files.directory.clone(), files.key(""), files.etcd_data(), files.logs()] {
+            let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
+            made.map_err(failed(&folder))?;
+        }
+        files.write_keys()?;
+        files.write_tokens(users)?;
+        files.save("audit-policy.yaml", AUDIT_POLICY)?;
+        Ok(files)
+    }
+
+    /// A file among the keys.
+    pub(super) fn key(&self, name: &str) -> PathBuf {
+        self.directory.join("pki").join(name)
+    }
+
+    /// A file among the logs.
+    pub(super) fn log(&self, name: &str) -> PathBuf {
+        self.logs().join(name)
+    }
+
+    pub(super) fn logs(&self) -> PathBuf {
+        self.directory.join("logs")
+    }
+
+    pub(super) fn etcd_data(&self) -> PathBuf {
+        self.directory.join("etcd")
+    }
+
+    pub(super) fn ca_pem(&self) -> &str {
+        &self.ca_pem
+    }
+
+    pub(super) fn token(&self, user: &str) -> Option<&str> {
+        self.tokens.iter().find(|(name, _)| name == user).map(|(_, token)| token.as_str())
+    }
+
+    pub(super) fn probe_token(&self) -> &str {
+        self.token(PROBE).unwrap_or_default()
+    }
+
+    /// JSON strings are YAML strings, so names need no quoting rules of their own.
+    pub(super) fn kubeconfig(&self, user: &str, url: &str) -> Option<String> {
+        let token = self.token(user)?;
+        let ca = STANDARD.encode(&self.ca_pem);
+        let quoted = serde_json::Value::from(user);
+        Some(format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: local\n\
+             clusters:\n- name: local\n  cluster:\n    server: {url}\n    certificate-authority-data: {ca}\n\
+             users:\n- name: {quoted}\n  user:\n    token: {token}\n\
+             contexts:\n- name: local\n  context:\n    cluster: local\n    user: {quoted}\n"
+        ))
+    }
+
+    fn write_keys(&mut self) -> Result<(), Error> {
+        let mut authority = params("longhaul local control plane");
+        authority.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?)?;
+        self.ca_pem = authority.pem();
+
+        let names =
+            ["127.0.0.1", "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "10.0.0.1"];
+        let mut server = params("kube-apiserver");
+        server.subject_alt_names = CertificateParams::new(names.map(String::from))?.subject_alt_names;
+        server.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        server.use_authority_key_identifier_extension = true;
+        let server_key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
+        let server = server.signed_by(&server_key, &authority)?;
+        let accounts = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
+
+        self.save("ca.crt", &self.ca_pem)?;
+        self.save("apiserver.crt", &server.pem())?;
+        self.save("apiserver.key", &server_key.serialize_pem())?;
+        self.save("service-account.key", &accounts.serialize_pem())?;
+        self.save("service-account.pub", &accounts.public_key_pem())
+    }
+
+    /// Kubernetes documentation, "Static token file": token, user name, user id, and the groups in one quoted column.
+    fn write_tokens(&mut self, users: &[User]) -> Result<(), Error> {
+        let probe = User { name: PROBE.to_owned(), groups: Vec::new() };
+        let mut text = String::new();
+        for user in users.iter().chain([&probe]) {
+            let mut words = user.groups.iter().chain([&user.name]);
+            if words.any(|word| word.contains([',', '"', '\n', '\r'])) || user.name.is_empty() {
+                return Err(Error::UserName { name: user.name.clone() });
+            }
+            let token = URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>());
+            // Writing to a string cannot fail.
+            let _ =
+                writeln!(text, "{token},{name},{name},\"{groups}\"", name = user.name, groups = user.groups.join(","));
+            self.tokens.push((user.name.clone(), token));
+        }
+        self.save("tokens.csv", &text)
+    }
+
+    fn save(&self, name: &str, text: &str) -> Result<(), Error> {
+        let path = self.key(name);
+        let mut options = fs::OpenOptions::new();
+        let opened = options.write(true).create(true).truncate(true).mode(0o600).open(&path);
+        opened.and_then(|mut file| file.write_all(text.as_bytes())).map_err(failed(&path))
+    }
+
+    fn remove_secrets(&self) {
+        for folder in [self.key(""), self.etcd_data()] {
+            // Not there is what is wanted; anything else shows when it is written anew.
+            let _ = fs::remove_dir_all(folder);
+        }
+    }
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        self.remove_secrets();
+    }
+}
+
+impl std::fmt::Debug for Files {
+    /// Shows no token.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Files").field("directory", &self.directory).finish_non_exhaustive()
+    }
+}
+
+fn params(common_name: &str) -> CertificateParams {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let epoch = rcgen::date_time_ymd(1970, 1, 1);
+    let mut params = CertificateParams::default();
+    params.distinguished_name = rcgen::DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, common_name);
+    params.not_before = epoch + now.saturating_sub(BACKDATED_BY);
+    params.not_after = epoch + now + VALID_FOR;
+    params
+}
+
+fn failed(path: &Path) -> impl Fn(std::io::Error) -> Error {
+    let path = path.to_owned();
+    move |source| Error::File { path: path.clone(), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn user(name: &str, groups: &[&str]) -> User {
+        User { name: name.to_owned(), groups: groups.iter().map(|&group| group.to_owned()).collect() }
+    }
+
+    #[test]
+    fn nobody_else_can_read_the_keys_and_they_go_with_the_control_plane() {
+        let directory = tempfile::tempdir().unwrap();
+        let files = Files::write(directory.path(), &[user("admin", &["system:masters", "more"])]).unwrap();
+        let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(files.key("")), 0o700);
+        for name in ["tokens.csv", "apiserver.key", "service-account.key"] {
+            assert_eq!(mode(files.key(name)), 0o600, "{name}");
+        }
+        let tokens = fs::read_to_string(files.key("tokens.csv")).unwrap();
+        let token = files.token("admin").unwrap();
+        assert_eq!(tokens.lines().next().unwrap(), format!("{token},admin,admin,\"system:masters,more\""));
+        assert!(token.len() >= 43, "256 bits");
+        assert!(!format!("{files:?}").contains(token));
+        drop(files);
+        let left: Vec<_> = fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["logs"]);
+    }
+
+    #[test]
+    fn a_kubeconfig_is_yaml_for_any_user_name() {
+        let directory = tempfile::tempdir().unwrap();
+        let files = Files::write(directory.path(), &[user("a: #b", &[])]).unwrap();
+        let config: serde_json::Value =
+            serde_saphyr::from_str(&files.kubeconfig("a: #b", "https://h:1").unwrap()).unwrap();
+        assert_eq!(config["users"][0]["name"], "a: #b");
+        assert_eq!(config["contexts"][0]["context"]["user"], "a: #b");
+        assert_eq!(config["clusters"][0]["cluster"]["server"], "https://h:1");
+        assert_eq!(config["users"][0]["user"]["token"], files.token("a: #b").unwrap());
+        assert!(files.kubeconfig("nobody", "https://h:1").is_none());
+    }
+
+    #[test]
+    fn names_that_would_break_the_token_file_are_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        for bad in [user("a,b", &[]), user("", &[]), user("a", &["x\ny"])] {
+            assert!(matches!(Files::write(directory.path(), &[bad]), Err(Error::UserName { .. })));
+        }
+    }
+}

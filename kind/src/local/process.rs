@@ -1,0 +1,254 @@
+//! One child process that never outlives its owner.
+//!
+//! Owns starting, watching and ending it. Each child has a keeper thread, for two reasons: the kernel's parent-death
+//! signal fires when the *thread* that forked ends, and threads of an async runtime come and go; and a thread can
+//! reap the child whatever the runtime does. The child leads its own process group, so that its children go too, and an
+//! interrupt typed at the terminal reaches only us.
+
+use std::ffi::OsString;
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use super::{Error, LOG_LINES};
+
+/// How often the keeper looks whether the child has ended.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// A running child.
+#[derive(Debug)]
+pub(super) struct Process {
+    program: &'static str,
+    pid: u32,
+    log: PathBuf,
+    /// How it ended, once it did.
+    ended: Arc<Mutex<Option<String>>>,
+    /// Carries how long a gentle end may take; closing it means at once.
+    orders: Option<SyncSender<Duration>>,
+    keeper: Option<JoinHandle<()>>,
+}
+
+impl Process {
+    /// Starts a program with its output in `log`.
+    pub(super) fn start(program: &'static str, path: &Path, arguments: &[OsString], log: &Path) -> Result<Self, Error> {
+        let command = command(path, arguments, log).map_err(|source| Error::Spawn { program, source })?;
+        let (orders, received) = sync_channel(1);
+        let (started, start) = sync_channel(1);
+        let ended = Arc::new(Mutex::new(None));
+        let noted = ended.clone();
+        let keeper = std::thread::Builder::new().name(format!("keeper {program}"));
+        let keeper = keeper.spawn(move || keep(command, &started, &received, &noted));
+        let keeper = keeper.map_err(|source| Error::Spawn { program, source })?;
+        let pid = match start.recv() {
+            Ok(Ok(pid)) => pid,
+            Ok(Err(source)) => return Err(Error::Spawn { program, source }),
+            Err(gone) => return Err(Error::Spawn { program, source: std::io::Error::other(gone) }),
+        };
+        Ok(Self { program, pid, log: log.to_owned(), ended, orders: Some(orders), keeper: Some(keeper) })
+    }
+
+    pub(super) const fn program(&self) -> &'static str {
+        self.program
+    }
+
+    pub(super) const fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    pub(super) fn log(&self) -> &Path {
+        &self.log
+    }
+
+    /// How it ended, if it did.
+    pub(super) fn ended(&self) -> Option<String> {
+        self.ended.lock().clone()
+    }
+
+    /// The last lines of its log, for an error.
+    pub(super) fn tail(&self) -> String {
+        let bytes = std::fs::read(&self.log).unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes);
+        let lines: Vec<&str> = text.lines().collect();
+        lines[lines.len().saturating_sub(LOG_LINES)..].join("\n")
+    }
+
+    /// Asks it to end, kills it when it has not after `patience`, and waits until it is gone.
+    pub(super) fn stop(&mut self, patience: Duration) {
+        if let Some(orders) = self.orders.take() {
+            // A keeper that is gone has reaped its child already.
+            let _ = orders.send(patience);
+        }
+        if let Some(keeper) = self.keeper.take() {
+            let _ = keeper.join();
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Closing the channel is the order to kill at once.
+        self.orders = None;
+        if let Some(keeper) = self.keeper.take() {
+            let _ = keeper.join();
+        }
+    }
+}
+
+fn command(path: &Path, arguments: &[OsString], log: &Path) -> std::io::Result<Command> {
+    let output = OpenOptions::new().create(true).append(true).mode(0o600).open(log)?;
+    let mut command = Command::new(path);
+    command.args(arguments).stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output).process_group(0);
+    // What a control plane does must depend on its arguments alone; etcd reads every flag from ETCD_* as well.
+    command
+        .env_clear()
+        .envs(std::env::vars_os().filter(|(name, _)| name == "PATH" || name == "HOME" || name == "TMPDIR"));
+    die_with_parent(&mut command);
+    Ok(command)
+}
+
+#[cfg(target_os = "linux")]
+#[expect(unsafe_code, reason = "the only way to run prctl(2) between fork and exec")]
+fn die_with_parent(command: &mut Command) {
+    let ask = || {
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+        Ok(())
+    };
+    // SAFETY: after fork only async-signal-safe calls are allowed; this is one system call and allocates nothing.
+    unsafe { command.pre_exec(ask) };
+}
+
+/// Elsewhere there is no such signal; a killed harness leaves its children there.
+#[cfg(not(target_os = "linux"))]
+fn die_with_parent(_command: &mut Command) {}
+
+/// The keeper's life: start, watch, end, reap.
+fn keep(
+    mut command: Command,
+    started: &SyncSender<std::io::Result<u32>>,
+    orders: &Receiver<Duration>,
+    ended: &Mutex<Option<String>>,
+) {
+    let mut child = match command.spawn() {
+        Ok(child) => child,
+        Err(error) => {
+            let _ = started.send(Err(error));
+            return;
+        }
+    };
+    let _ = started.send(Ok(child.id()));
+    loop {
+        if let Ok(Some(status)) = child.try_wait() {
+            *ended.lock() = Some(status.to_string());
+            return;
+        }
+        match orders.recv_timeout(LOOK_EVERY) {
+            Err(RecvTimeoutError::Timeout) => {}
+            Ok(patience) => {
+                signal(&child, Signal::TERM);
+                let deadline = Instant::now() + patience;
+                while Instant::now() < deadline && matches!(child.try_wait(), Ok(None)) {
+                    // The owner has closed the channel and waits for us, so this is a pause and nothing else.
+                    std::thread::park_timeout(LOOK_EVERY);
+                }
+                break;
+            }
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    if matches!(child.try_wait(), Ok(None)) {
+        signal(&child, Signal::KILL);
+    }
+    let status = child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
+    *ended.lock() = Some(status);
+}
+
+/// To the whole group of a child that has not been reaped, so the number cannot be somebody else's.
+fn signal(child: &Child, signal: Signal) {
+    if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+        let _ = kill_process_group(group, signal);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str, log: &Path) -> Process {
+        Process::start("sh", Path::new("/bin/sh"), &["-c".into(), script.into()], log).unwrap()
+    }
+
+    fn alive(pid: u32) -> bool {
+        Path::new(&format!("/proc/{pid}")).exists()
+    }
+
+    fn until(what: &str, mut met: impl FnMut() -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while !met() {
+            assert!(Instant::now() < deadline, "{what}");
+            std::thread::park_timeout(Duration::from_millis(5));
+        }
+    }
+
+    #[test]
+    fn a_dropped_process_is_gone_with_its_children() {
+        let directory = tempfile::tempdir().unwrap();
+        let log = directory.path().join("log");
+        // Deaf to gentle signals, with a child of its own.
+        let process = shell("trap '' TERM; sleep 600 & echo $!; wait", &log);
+        let pid = process.pid();
+        until("the child says its number", || std::fs::read_to_string(&log).unwrap_or_default().ends_with('\n'));
+        let grandchild: u32 = std::fs::read_to_string(&log).unwrap().trim().parse().unwrap();
+        assert!(alive(pid) && alive(grandchild));
+        drop(process);
+        assert!(!alive(pid), "reaped before drop returns");
+        until("the grandchild is gone", || {
+            let state = std::fs::read_to_string(format!("/proc/{grandchild}/stat")).unwrap_or_default();
+            state.is_empty() || state.contains(") Z ")
+        });
+    }
+
+    #[test]
+    fn stopping_is_gentle_first_and_bounded() {
+        let directory = tempfile::tempdir().unwrap();
+        let log = directory.path().join("gentle");
+        let mut gentle = shell("trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.05; done", &log);
+        until("it is up", || std::fs::read_to_string(&log).unwrap_or_default().contains("up"));
+        gentle.stop(Duration::from_secs(9));
+        assert_eq!(std::fs::read_to_string(&log).unwrap(), "up\nbye\n");
+        assert_eq!(gentle.ended().unwrap(), "exit status: 0");
+
+        let log = directory.path().join("deaf");
+        let mut deaf = shell("trap '' TERM; echo up; while :; do sleep 0.05; done", &log);
+        until("it is up", || std::fs::read_to_string(&log).unwrap_or_default().contains("up"));
+        let began = Instant::now();
+        deaf.stop(Duration::from_millis(200));
+        assert!(began.elapsed() < Duration::from_secs(5));
+        assert!(deaf.ended().unwrap().contains("signal: 9"), "{:?}", deaf.ended());
+    }
+
+    #[test]
+    fn an_early_end_is_noticed_with_its_last_words() {
+        let directory = tempfile::tempdir().unwrap();
+        let process = shell("for n in $(seq 30); do echo line $n; done; exit 3", &directory.path().join("log"));
+        until("it ended", || process.ended().is_some());
+        assert_eq!(process.ended().unwrap(), "exit status: 3");
+        assert_eq!(process.tail().lines().count(), LOG_LINES);
+        assert!(process.tail().ends_with("line 30"));
+    }
+
+    #[test]
+    fn what_cannot_be_started_is_an_error() {
+        let directory = tempfile::tempdir().unwrap();
+        let error = Process::start("nothing", Path::new("/nowhere/nothing"), &[], &directory.path().join("log"));
+        assert_eq!(error.unwrap_err().to_string(), "failed to start nothing");
+    }
+}

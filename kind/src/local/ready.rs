@@ -1,0 +1,151 @@
+//! Waiting until the programs answer.
+//!
+//! Owns the questions and their deadlines. A program that ended is noticed at once and named with its last words.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::{Request, StatusCode};
+use http_body_util::{BodyExt as _, Empty, Limited};
+use hyper_util::rt::TokioIo;
+use rustls::{ClientConfig, RootCertStore};
+use rustls_pki_types::pem::PemObject as _;
+use rustls_pki_types::{CertificateDer, ServerName};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use super::Error;
+use super::process::Process;
+
+/// Often enough to lose no time, seldom enough to cost none.
+const ASK_EVERY: Duration = Duration::from_millis(100);
+/// For one question, from connecting to the last byte.
+const QUESTION_DEADLINE: Duration = Duration::from_secs(5);
+/// `/readyz?verbose` is a few KiB.
+const ANSWER_BYTES_MAX: usize = 256 << 10;
+
+/// Asks one API server.
+pub(super) struct Client {
+    address: SocketAddr,
+    tls: TlsConnector,
+    token: String,
+}
+
+impl Client {
+    pub(super) fn new(address: SocketAddr, ca_pem: &str, token: &str) -> Result<Self, Error> {
+        let mut roots = RootCertStore::empty();
+        for certificate in CertificateDer::pem_slice_iter(ca_pem.as_bytes()).flatten() {
+            roots.add(certificate)?;
+        }
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        Ok(Self { address, tls: TlsConnector::from(Arc::new(config)), token: token.to_owned() })
+    }
+
+    /// Status and body, or why there was no answer.
+    async fn get(&self, path: &str) -> Result<(StatusCode, Bytes), String> {
+        let asking = async {
+            let stream = TcpStream::connect(self.address).await.map_err(|error| error.to_string())?;
+            let name = ServerName::IpAddress(self.address.ip().into());
+            let stream = self.tls.connect(name, stream).await.map_err(|error| error.to_string())?;
+            get(stream, &self.address.to_string(), path, Some(&self.token)).await
+        };
+        tokio::time::timeout(QUESTION_DEADLINE, asking).await.unwrap_or_else(|_| Err("no answer".to_owned()))
+    }
+}
+
+/// Waits until etcd serves.
+pub(super) async fn etcd(
+    process: &Process,
+    address: SocketAddr,
+    deadline: Instant,
+    patience: Duration,
+) -> Result<(), Error> {
+    let ask = async || {
+        let asking = async {
+            let stream = TcpStream::connect(address).await.map_err(|error| error.to_string())?;
+            get(stream, &address.to_string(), "/health", None).await
+        };
+        let answer =
+            tokio::time::timeout(QUESTION_DEADLINE, asking).await.unwrap_or_else(|_| Err("no answer".to_owned()));
+        healthy("/health", answer?)
+    };
+    until(process, deadline, patience, ask).await.map(drop)
+}
+
+/// Waits until the API server is ready; its version.
+pub(super) async fn apiserver(
+    process: &Process,
+    client: &Client,
+    deadline: Instant,
+    patience: Duration,
+) -> Result<String, Error> {
+    let ask = async || {
+        healthy("/readyz", client.get("/readyz").await?)?;
+        let version: serde_json::Value =
+            serde_json::from_slice(&healthy("/version", client.get("/version").await?)?).map_err(|e| e.to_string())?;
+        version["gitVersion"].as_str().map(str::to_owned).ok_or_else(|| "/version names none".to_owned())
+    };
+    until(process, deadline, patience, ask).await
+}
+
+/// Asks until there is a good answer, the program ended, or time is up.
+async fn until<T>(
+    process: &Process,
+    deadline: Instant,
+    patience: Duration,
+    ask: impl AsyncFn() -> Result<T, String>,
+) -> Result<T, Error> {
+    loop {
+        if let Some(status) = process.ended() {
+            let (log, tail) = (process.log().to_owned(), process.tail());
+            return Err(Error::Ended { program: process.program(), status, log, tail });
+        }
+        let reason = match ask().await {
+            Ok(answer) => return Ok(answer),
+            Err(reason) => reason,
+        };
+        if Instant::now() >= deadline {
+            let (log, tail) = (process.log().to_owned(), process.tail());
+            let (program, waited_s) = (process.program(), patience.as_secs());
+            return Err(Error::NotReady { program, waited_s, reason, log, tail });
+        }
+        tokio::time::sleep(ASK_EVERY).await;
+    }
+}
+
+fn healthy(path: &str, (status, body): (StatusCode, Bytes)) -> Result<Bytes, String> {
+    if status == StatusCode::OK { Ok(body) } else { Err(format!("{path} answered {status}")) }
+}
+
+async fn get<S>(stream: S, host: &str, path: &str, token: Option<&str>) -> Result<(StatusCode, Bytes), String>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let text = |error: hyper::Error| error.to_string();
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(text)?;
+    let mut request = Request::get(path).header("host", host);
+    if let Some(token) = token {
+        request = request.header("authorization", format!("Bearer {token}"));
+    }
+    let request = request.body(Empty::<Bytes>::new()).map_err(|error| error.to_string())?;
+    let exchange = async {
+        let response = sender.send_request(request).await.map_err(text)?;
+        let status = response.status();
+        let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
+        Ok((status, body.map_err(|error| error.to_string())?.to_bytes()))
+    };
+    // The connection is driven here and ends with the exchange; nothing is left running.
+    let mut exchange = std::pin::pin!(exchange);
+    tokio::select! {
+        answer = &mut exchange => return answer,
+        _ = connection => {}
+    }
+    exchange.await
+}
