@@ -19,7 +19,7 @@ use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
-use net::{Api, Witness};
+use net::{Api, Witness, text};
 
 const DEFAULT_RESOURCE: &str = "packages.longhaul.dev/v1alpha1";
 /// The server ends each watch after so long, so a stream that says nothing for longer is dead, however open it looks.
@@ -66,13 +66,9 @@ async fn main() -> anyhow::Result<()> {
     let api = Api::from_kubeconfig(&std::env::var("KUBECONFIG").context("KUBECONFIG is not set")?)?;
     let witness = Witness::new(&std::env::var("LONGHAUL_WITNESS_URL").context("LONGHAUL_WITNESS_URL is not set")?)?;
     let wanted = std::env::var("LONGHAUL_EXAMPLE_RESOURCE").unwrap_or_else(|_| DEFAULT_RESOURCE.to_owned());
-    let (resource, version) = wanted.split_once('/').context("write the resource as `pods/v1` or `plural.group/v1`")?;
-    let path = match resource.split_once('.') {
-        None => format!("/api/{version}/{resource}"),
-        Some((plural, group)) => format!("/apis/{group}/{version}/{plural}"),
-    };
-    let (resource, known, lines) = (resource.to_owned(), BTreeMap::new(), Vec::new());
-    Watcher { api, witness, bug, resource, path, known, version: String::new(), lines }.run().await
+    let (resource, path) = net::resource_and_path(&wanted)?;
+    let (known, version, lines) = (BTreeMap::new(), String::new(), Vec::new());
+    Watcher { api, witness, bug, resource, path, known, version, lines }.run().await
 }
 
 impl Watcher {
@@ -86,15 +82,15 @@ impl Watcher {
             self.witness.post(&mut self.lines).await?;
             let progressed = self.version != before || began.elapsed() > PAUSE_MIN * 5;
             pause = if progressed { PAUSE_MIN } else { (pause * 2).min(PAUSE_MAX) };
+            let failed = outcome.is_err();
             match outcome {
-                // A quiet watch that the server ended is no trouble; one that ends at once must not become a hot loop.
-                Ok(End::Resume) if progressed => must_list = false,
-                Ok(End::Resume) => sleep(pause).await,
+                Ok(End::Resume) => must_list = false,
                 Ok(End::Gone) => must_list = !self.bug.ignores_gone(),
-                Err(error) => {
-                    eprintln!("{error:#}");
-                    sleep(pause.max(self.api.retry_after())).await;
-                }
+                Err(error) => eprintln!("{error:#}"),
+            }
+            // A quiet watch that the server ended is no trouble; one that ends at once must not become a hot loop.
+            if failed || !progressed {
+                sleep(pause.max(self.api.retry_after())).await;
             }
         }
     }
@@ -200,8 +196,4 @@ impl Watcher {
         });
         self.lines.push(line.to_string());
     }
-}
-
-fn text(value: &Value, key: &str) -> Option<String> {
-    value[key].as_str().map(str::to_owned)
 }

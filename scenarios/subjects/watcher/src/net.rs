@@ -164,6 +164,21 @@ impl Witness {
     }
 }
 
+/// The resource's name and where its objects of all namespaces are.
+pub fn resource_and_path(wanted: &str) -> anyhow::Result<(String, String)> {
+    let (resource, version) = wanted.split_once('/').context("write the resource as `pods/v1` or `plural.group/v1`")?;
+    let path = match resource.split_once('.') {
+        None => format!("/api/{version}/{resource}"),
+        Some((plural, group)) => format!("/apis/{group}/{version}/{plural}"),
+    };
+    Ok((resource.to_owned(), path))
+}
+
+/// A field of an object that is a text.
+pub fn text(value: &Value, key: &str) -> Option<String> {
+    value[key].as_str().map(str::to_owned)
+}
+
 async fn send<S>(stream: S, request: Request<Full<Bytes>>) -> anyhow::Result<(Response<Incoming>, AbortHandle)>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
