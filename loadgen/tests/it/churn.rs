@@ -137,6 +137,41 @@ async fn a_slow_api_fails_operations_instead_of_delaying_them() {
     assert_eq!((kube.objects().len(), kube.namespaces().len()), (0, 0));
 }
 
+/// An object whose creation failed is created by its next update, so its updates fail to find it once at most.
+#[tokio::test]
+async fn a_failed_creation_is_made_up_for() {
+    let kube = Kube::start().await;
+    let config: Config = serde_json::from_str(&format!(
+        r#"{{"resource": "{PACKAGES}", "population": 20, "rate": "400/s", "mix": {{"create": 1, "update": 8, "delete": 1}}}}"#
+    ))
+    .unwrap();
+    let plan = Plan::build(&config, 7, Duration::from_secs(1)).unwrap();
+    let mut churn = Churn::start(plan, &kube.api(), Instant::now()).await.unwrap();
+    // The creations of a quarter of the run fail; what follows finds objects missing.
+    kube.state.lock().fault =
+        Some(|count, method, path| (method == "POST" && path.ends_with("/packages") && count < 140).then_some(503));
+    let total = run(&mut churn, 400).await;
+    assert!(total.failed > 0, "some creations failed");
+    let missing = kube.calls("PATCH").into_iter().filter(|(_, status)| *status == 404).map(|(call, _)| call);
+    let healed_by =
+        kube.state.lock().log.iter().filter(|(call, status)| call.starts_with("POST") && *status == 201).count();
+    let late: Vec<String> = missing.collect();
+    assert!(!late.is_empty(), "some updates found their object missing");
+    assert!(
+        healed_by as u64 >= 20 + total.created,
+        "{healed_by} objects and namespaces for {} creations",
+        total.created
+    );
+    let objects = kube.objects();
+    assert!((17..=23).contains(&objects.len()), "{} objects", objects.len());
+    let paths: BTreeSet<&String> = late.iter().collect();
+    assert!(
+        late.len() as u64 <= paths.len() as u64 + total.failed,
+        "the same object is missing again and again: {late:#?}"
+    );
+    churn.empty().await.unwrap();
+}
+
 /// What fails is counted with its reason, and the population heals: missing objects are created, doomed ones deleted.
 #[tokio::test]
 async fn failures_are_counted_and_healed() {
