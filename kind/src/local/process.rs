@@ -223,7 +223,8 @@ mod tests {
         let mut gentle = shell("trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.05; done", &log);
         until("it is up", || std::fs::read_to_string(&log).unwrap_or_default().contains("up"));
         gentle.stop(Duration::from_secs(9));
-        assert_eq!(std::fs::read_to_string(&log).unwrap(), "up\nbye\n");
+        // The shell may add a line about its own child, which is in the group and got the signal too.
+        assert!(std::fs::read_to_string(&log).unwrap().contains("bye\n"));
         assert_eq!(gentle.ended().unwrap(), "exit status: 0");
 
         let log = directory.path().join("deaf");
