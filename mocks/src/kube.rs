@@ -21,6 +21,7 @@ mod object;
 mod openapi;
 mod patch;
 mod path;
+mod protobuf;
 mod represent;
 mod selector;
 mod status;

@@ -3,11 +3,17 @@
 //! Owns `/openapi/v3` and `/openapi/v2`. They name every path with its kind and query parameters, which is what
 //! `kubectl` looks up before it writes, and leave the schemas of built-in types open; custom resources bring theirs.
 
+use bytes::Bytes;
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
 use super::catalogue::{Catalogue, Resource, Served};
 use super::handler::Answer;
+
+/// An OpenAPI v2 document in gnostic's protobuf form with a version (field 1), an info block (2: title, version), and
+/// empty paths (8) and definitions (9). A client that knows nothing of a type skips its own checks.
+const V2_PROTOBUF: &[u8] = b"\x0a\x032.0\x12\x15\x0a\x0aKubernetes\x12\x07v1.33.0\x42\x00\x4a\x00";
+const V2_MEDIA_TYPE: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
 /// Answers an OpenAPI path, `None` for any other.
 pub(super) fn answer(path: &str, accept: &str, catalogue: &Catalogue, revision: u64) -> Option<Answer> {
@@ -82,9 +88,11 @@ fn v3(group: &str, version: &str, catalogue: &Catalogue) -> Value {
 }
 
 fn v2(accept: &str, catalogue: &Catalogue) -> Answer {
-    // Old clients ask for protobuf only and do without when they are told that there is none.
+    // Old clients ask for protobuf only, and give up when there is none.
     if accept.contains("protobuf") && !accept.contains("json") && !accept.contains("*/*") {
-        return super::status::Failure::not_acceptable("application/json").into();
+        let mut answer = Answer::json(StatusCode::OK, Bytes::from_static(V2_PROTOBUF));
+        answer.content_type = V2_MEDIA_TYPE;
+        return answer;
     }
     let mut definitions = Map::new();
     for resource in catalogue.iter() {

@@ -18,6 +18,7 @@ use serde_json::Value;
 pub(crate) use delete::{Propagation, delete_place, finish};
 
 use super::handler::{Answer, Call};
+use super::protobuf;
 use super::status::Failure;
 
 /// Answers a request for a resource.
@@ -79,6 +80,11 @@ fn decode(content_type: &str, bytes: &Bytes) -> Result<Value, Failure> {
         "" | "application/json" | "*/*" => serde_json::from_slice(bytes)
             .map_err(|error| Failure::bad_request(format!("the object provided is unrecognized: {error}"))),
         "application/yaml" | "application/apply-patch+yaml" => yaml(bytes),
+        protobuf::MEDIA_TYPE => protobuf::decode(bytes).map_err(|error| {
+            let mut failure = Failure::unsupported_media_type("application/json, application/yaml");
+            failure.message = format!("the body of the request could not be read: {error}");
+            failure
+        }),
         _ => Err(Failure::unsupported_media_type("application/json, application/yaml")),
     }
 }
