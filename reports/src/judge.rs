@@ -186,6 +186,11 @@ impl Findings {
         self.findings.push(Finding { judge, budget, verdict, observed, limit, text });
     }
 
+    /// Whether a budget whose name begins so was broken.
+    fn broken(&self, prefix: &str) -> bool {
+        self.findings.iter().any(|finding| finding.verdict == Verdict::Fail && finding.budget.starts_with(prefix))
+    }
+
     fn note(&mut self, note: impl Into<String>) {
         self.notes.push(note.into());
     }

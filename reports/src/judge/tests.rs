@@ -21,7 +21,7 @@ fn fired(example: &Example) -> Vec<String> {
 /// A way to spoil a clean record, with everything that must fire.
 type Planted = (&'static str, fn(&mut Example), &'static [&'static str]);
 
-const PLANTED: [Planted; 32] = [
+const PLANTED: [Planted; 34] = [
     ("clean", |_| {}, &["pass"]),
     ("missed", |e| e.miss(2, 61_000), &["events.missed fail", "fail"]),
     ("ghost", |e| e.intervals[30].events.ghost = 1, &["events.ghost fail", "fail"]),
@@ -86,7 +86,23 @@ const PLANTED: [Planted; 32] = [
         |e| e.intervals[9].admission.as_mut().unwrap().sent -= 300,
         &["validity.admissionRate invalid", "invalid"],
     ),
-    ("generator late", |e| e.record(tag::LATENESS, 30_000, 11_000, 400), &["validity.lateness invalid", "invalid"]),
+    ("generator late, every budget met", |e| e.record(tag::LATENESS, 30_000, 11_000, 400), &["pass"]),
+    (
+        "generator late and a latency budget broken",
+        |e| {
+            e.record(tag::LATENESS, 30_000, 11_000, 400);
+            e.record(tag::RESPONSE_DENIED, 30_000, 30_000, 300);
+        },
+        &["validity.lateness invalid", "admission.p99 fail", "invalid"],
+    ),
+    (
+        "fault without a hit on a subject that was deaf before",
+        |e| {
+            e.miss(2, 61_000);
+            e.faults.iter_mut().for_each(|row| row.hits = 0);
+        },
+        &["events.missed fail", "validity.fault.1 inconclusive", "fail"],
+    ),
     (
         "samples missing",
         |e| e.samples[60..100].iter_mut().for_each(|s| s.subject = None),
