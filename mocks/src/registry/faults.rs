@@ -27,27 +27,13 @@ use super::body::Body;
 use super::refusal::Refusal;
 use super::route::{Kind, Route};
 
+pub use crate::faults::{FaultId, Hit};
 pub use settings::{Error, Fault, Name};
 
 /// How many hits are kept until somebody takes them; older ones are dropped, the counters go on.
 const HITS_MAX: usize = 8192;
 /// How many faults are remembered after their end.
 const ENDED_MAX: usize = 10_000;
-
-/// The caller's number for one scheduled fault.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FaultId(pub u32);
-
-/// Proof that a fault had an effect.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hit {
-    /// Which fault.
-    pub fault: FaultId,
-    /// When, in microseconds since the epoch.
-    pub at_us: u64,
-    /// What happened, for example `blob-get /v2/a/blobs/sha256:… cut in half`.
-    pub detail: String,
-}
 
 /// The faults of one registry.
 pub struct Faults {

@@ -1,6 +1,7 @@
 //! The distribution specification, endpoint by endpoint.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use http::{Method, StatusCode};
 use mocks::pki;
@@ -292,4 +293,51 @@ async fn shutdown_frees_the_address_and_a_taken_one_is_named() {
     let (again, _) = registry_with(Config { listen: address, ..Config::new() }).await;
     assert_eq!(client.get("/v2/").await.status, StatusCode::OK);
     again.shutdown().await;
+}
+
+#[tokio::test]
+async fn shutdown_does_not_wait_for_a_client_that_stopped_sending() {
+    use tokio::io::AsyncWriteExt as _;
+
+    let (server, client) = registry().await;
+    let started = client.send(Method::POST, "/v2/a/blobs/uploads/", &[], "").await;
+    let mut stream = tokio::net::TcpStream::connect(server.address()).await.unwrap();
+    let head = format!("PATCH {} HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\nonly this", started.location());
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(10);
+    while server.used_bytes() == 0 {
+        assert!(tokio::time::Instant::now() < deadline, "the first bytes never arrived");
+        tokio::task::yield_now().await;
+    }
+    tokio::time::timeout(Duration::from_secs(10), server.shutdown()).await.expect("shutdown is bounded");
+}
+
+#[tokio::test]
+async fn an_upload_goes_on_where_a_broken_connection_left_it() {
+    use tokio::io::AsyncWriteExt as _;
+
+    let (server, client) = registry().await;
+    let to = client.send(Method::POST, "/v2/a/blobs/uploads/", &[], "").await.location();
+    let mut stream = tokio::net::TcpStream::connect(server.address()).await.unwrap();
+    let head = format!("PATCH {to} HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\nfirst, ");
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(10);
+    while server.used_bytes() == 0 {
+        assert!(tokio::time::Instant::now() < deadline, "the first bytes never arrived");
+        tokio::task::yield_now().await;
+    }
+    let busy = client.send(Method::PATCH, &to, &[], "second").await;
+    assert_eq!(busy.status, StatusCode::RANGE_NOT_SATISFIABLE, "one writer at a time");
+    drop(stream);
+    let resumed = loop {
+        let reply = client.send(Method::PATCH, &to, &[("content-range", "7-12")], "second").await;
+        if reply.status == StatusCode::ACCEPTED {
+            break reply;
+        }
+        assert!(tokio::time::Instant::now() < deadline, "the broken connection still holds the upload");
+    };
+    assert_eq!(resumed.header("range"), "0-12");
+    let done = with_query(&to, &format!("digest={}", sha256(b"first, second")));
+    assert_eq!(client.send(Method::PUT, &done, &[], "").await.status, StatusCode::CREATED);
+    server.shutdown().await;
 }
