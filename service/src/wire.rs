@@ -155,7 +155,11 @@ enum Link {
 
 impl Client {
     /// A client without connections.
-    pub fn new(origin: Origin, protocol: Protocol, limits: Limits) -> Self {
+    pub fn new(mut origin: Origin, protocol: Protocol, limits: Limits) -> Self {
+        // Set here once, so that a connection only shares the settings and TLS sessions are resumed.
+        if let (Some(tls), Protocol::Http2) = (&mut origin.tls, protocol) {
+            Arc::make_mut(tls).alpn_protocols = vec![connection::ALPN_HTTP2.to_vec()];
+        }
         let open = Arc::new(Semaphore::new(limits.open_max));
         Self { origin, protocol, limits, open, idle: Mutex::new(Vec::new()), shared: Mutex::new(None) }
     }

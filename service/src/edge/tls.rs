@@ -121,3 +121,47 @@ fn read(certificate: &Path, key: &Path) -> Result<CertifiedKey, CertificateError
         Err(error) => Err(content(certificate)(TlsError::Rustls(error))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Writes a fresh pair and answers certificate and key.
+    fn write(folder: &Path, name: &str) -> (String, String) {
+        let certified = rcgen::generate_simple_self_signed([name.to_owned()]).unwrap();
+        let (chain, key) = (certified.cert.pem(), certified.signing_key.serialize_pem());
+        std::fs::write(folder.join("tls.crt"), &chain).unwrap();
+        std::fs::write(folder.join("tls.key"), &key).unwrap();
+        (chain, key)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_new_pair_is_taken_and_half_a_pair_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let (chain_file, key_file) = (folder.path().join("tls.crt"), folder.path().join("tls.key"));
+        let (first, _) = write(folder.path(), "first");
+        let certificate = Certificate::load(&chain_file, &key_file).unwrap();
+        let follower = tokio::spawn(Arc::clone(&certificate).follow_files());
+        let current = || certificate.current.read().cert.clone();
+        let of = |pem: &str| certificates_from_pem(pem.as_bytes()).unwrap();
+        assert_eq!(current(), of(&first));
+        let (second, key) = write(folder.path(), "second");
+        std::fs::write(&key_file, "half").unwrap();
+        tokio::time::sleep(RELOAD_INTERVAL * 2).await;
+        assert_eq!(current(), of(&first), "a certificate without its key is not used");
+        std::fs::write(&key_file, key).unwrap();
+        tokio::time::sleep(RELOAD_INTERVAL * 2).await;
+        assert_eq!(current(), of(&second));
+        follower.abort();
+    }
+
+    #[test]
+    fn a_key_of_another_certificate_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let (first, _) = write(folder.path(), "first");
+        write(folder.path(), "second");
+        std::fs::write(folder.path().join("tls.crt"), first).unwrap();
+        let error = Certificate::load(&folder.path().join("tls.crt"), &folder.path().join("tls.key")).unwrap_err();
+        assert!(matches!(error, CertificateError::Mismatch { .. }), "{error}");
+    }
+}

@@ -21,7 +21,7 @@ use super::kube::Client;
 use super::object::{Key, Object};
 use super::queue::Queue;
 use super::store::Store;
-use api::{Api, Error};
+use api::{Api, Error, Report};
 
 /// The finalizer that lets the clean-up run before a package is gone.
 const FINALIZER: &str = "longhaul.dev/cleanup";
@@ -163,7 +163,8 @@ impl Reconciler {
         self.count(if wait.is_some() { "retrying" } else { "failed" });
         self.api.warn(object, &error.to_string()).await;
         let observed = wait.is_none().then_some(object.generation);
-        let written = self.api.status(object, phase, observed, &error.to_string()).await;
+        let report = Report { phase, observed, message: &error.to_string(), policies: None, retries: failures };
+        let written = self.api.status(object, report).await;
         // A deletion is never given up: its finalizer would keep the object for ever.
         let wait = wait.or_else(|| self.retries.last().copied().filter(|_| object.deleting || written.is_err()));
         let retry_at = wait.map(|wait| Instant::now() + wait);

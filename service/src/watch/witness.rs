@@ -22,6 +22,8 @@ const BATCH_DELAY: Duration = Duration::from_millis(50);
 const QUEUE_LINES: usize = 4096;
 /// A post that takes longer is repeated.
 const POST_TIMEOUT: Duration = Duration::from_secs(5);
+/// Nothing in the answer is read.
+const ANSWER_BYTES_MAX: usize = 64 << 10;
 /// Pause after a failed post.
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
 /// How long the rest of the queue is delivered for after the end was ordered.
@@ -106,6 +108,7 @@ impl Delivery {
     pub async fn run(mut self) {
         let mut batch = Vec::with_capacity(BATCH_LINES);
         let mut last_try = None;
+        let mut down = false;
         while let Some(first) = self.queue.recv().await {
             batch.push(first);
             let full_at = Instant::now() + BATCH_DELAY;
@@ -119,7 +122,11 @@ impl Delivery {
             body.push('\n');
             batch.clear();
             let body = Bytes::from(body);
-            while !self.post(body.clone()).await {
+            while let Err(why) = self.post(body.clone()).await {
+                // Said once for each outage: it is tried five times a second.
+                if !std::mem::replace(&mut down, true) {
+                    tracing::warn!(why, "the witness does not take observations; the watch waits for it");
+                }
                 if self.queue.is_closed()
                     && *last_try.get_or_insert_with(|| Instant::now() + FLUSH_MAX) < Instant::now()
                 {
@@ -128,26 +135,21 @@ impl Delivery {
                 }
                 tokio::time::sleep(RETRY_PAUSE).await;
             }
+            down = false;
         }
     }
 
-    async fn post(&self, body: Bytes) -> bool {
+    async fn post(&self, body: Bytes) -> Result<(), String> {
         let request = Request::builder()
             .method(Method::POST)
             .uri(&self.path)
             .header(header::CONTENT_TYPE, "application/x-ndjson")
             .body(body)
             .expect("the path came out of a URI");
-        match self.client.fetch(request, 64 << 10, Instant::now() + POST_TIMEOUT).await {
-            Ok(response) if response.status().is_success() => true,
-            Ok(response) => {
-                tracing::warn!(status = %response.status(), "the witness refused a batch");
-                false
-            }
-            Err(error) => {
-                tracing::warn!(%error, "the witness did not answer");
-                false
-            }
+        match self.client.fetch(request, ANSWER_BYTES_MAX, Instant::now() + POST_TIMEOUT).await {
+            Ok(response) if response.status().is_success() => Ok(()),
+            Ok(response) => Err(format!("it answered {}", response.status())),
+            Err(error) => Err(error.to_string()),
         }
     }
 }

@@ -23,6 +23,9 @@ const HTTP2_PING: Duration = Duration::from_secs(10);
 const HTTP2_STREAM_WINDOW_BYTES: u32 = 1 << 20;
 const HTTP2_CONNECTION_WINDOW_BYTES: u32 = 4 << 20;
 
+/// The name of HTTP/2 in a TLS handshake (RFC 9113, section 3.2).
+pub(super) const ALPN_HTTP2: &[u8] = b"h2";
+
 trait Io: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Io for T {}
 
@@ -40,7 +43,7 @@ pub(super) struct Http2 {
 
 impl Http1 {
     pub async fn connect(origin: &Origin) -> Result<Self, Error> {
-        let (io, _) = dial(origin, &[]).await?;
+        let (io, _) = dial(origin).await?;
         let (sender, connection) = http1::Builder::new().handshake(TokioIo::new(io)).await?;
         let driver = tokio::spawn(async move {
             if let Err(error) = connection.await {
@@ -62,7 +65,7 @@ impl Http1 {
 
 impl Http2 {
     pub async fn connect(origin: &Origin) -> Result<Self, Error> {
-        let (io, agreed) = dial(origin, &[b"h2"]).await?;
+        let (io, agreed) = dial(origin).await?;
         if !agreed {
             return Err(Error::NoHttp2 { authority: origin.authority() });
         }
@@ -93,22 +96,20 @@ impl Http2 {
     }
 }
 
-/// Opens the byte stream; the flag says whether the wanted protocol was agreed (plain TCP: assumed).
-async fn dial(origin: &Origin, alpn: &[&[u8]]) -> Result<(Box<dyn Io>, bool), Error> {
+/// Opens the byte stream; the flag says whether HTTP/2 was agreed (plain TCP: assumed).
+async fn dial(origin: &Origin) -> Result<(Box<dyn Io>, bool), Error> {
     let authority = origin.authority();
     let tcp = TcpStream::connect((origin.host.as_str(), origin.port)).await;
     let tcp = tcp.map_err(|source| Error::Connect { authority: authority.clone(), source })?;
     // Requests are small and written whole; waiting for more would only add delay.
     let _ = tcp.set_nodelay(true);
     let Some(tls) = &origin.tls else { return Ok((Box::new(tcp), true)) };
-    let mut tls = rustls::ClientConfig::clone(tls);
-    tls.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
     let invalid = |text: String| std::io::Error::new(std::io::ErrorKind::InvalidInput, text);
     let name = origin.server_name.as_deref().unwrap_or(&origin.host);
     let name = ServerName::try_from(name.to_owned())
         .map_err(|error| Error::Tls { authority: authority.clone(), source: invalid(error.to_string()) })?;
-    let connector = tokio_rustls::TlsConnector::from(std::sync::Arc::new(tls));
+    let connector = tokio_rustls::TlsConnector::from(std::sync::Arc::clone(tls));
     let stream = connector.connect(name, tcp).await.map_err(|source| Error::Tls { authority, source })?;
-    let agreed = alpn.is_empty() || stream.get_ref().1.alpn_protocol() == alpn.first().copied();
+    let agreed = stream.get_ref().1.alpn_protocol() == Some(ALPN_HTTP2);
     Ok((Box::new(stream), agreed))
 }

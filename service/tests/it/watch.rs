@@ -202,3 +202,28 @@ async fn a_watch_without_any_progress_is_not_alive() {
     }
     service.app.stop().await;
 }
+
+#[tokio::test]
+async fn observations_arrive_once_and_in_order_also_when_the_receiver_stumbles() {
+    let api = Api::start(false).await;
+    api.world.lock().witness_failures = 3;
+    for index in 0..600 {
+        api.create(&format!("p{index:03}"), &[]);
+    }
+    let service = start(&api, "http1", "").await;
+    agrees(&api, &service).await;
+    assert_eq!(api.world.lock().witness_failures, 0);
+    let world = api.world.lock().witnessed.clone();
+    let added: Vec<_> =
+        world.iter().filter(|line| line["change"] == "added").map(|line| line["name"].as_str().unwrap()).collect();
+    let expected: Vec<_> = (0..600).map(|index| format!("p{index:03}")).collect();
+    assert_eq!(added, expected);
+    let mut last = std::collections::BTreeMap::new();
+    for line in &world {
+        let version: u64 = line["resourceVersion"].as_str().unwrap().parse().unwrap();
+        let before = last.insert(line["uid"].as_str().unwrap(), version);
+        assert!(before.is_none_or(|before| before < version), "{line} came after {before:?}");
+        assert_eq!(line["resource"], "packages.longhaul.dev");
+    }
+    service.app.stop().await;
+}

@@ -261,3 +261,6 @@ fn server(url: &str, tls: rustls::ClientConfig) -> Option<(Origin, String)> {
     let origin = Origin { host, port: uri.port_u16().unwrap_or(port), tls, server_name: None };
     Some((origin, uri.path().trim_end_matches('/').to_owned()))
 }
+
+#[cfg(test)]
+mod tests;

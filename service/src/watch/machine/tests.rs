@@ -152,6 +152,14 @@ fn a_list_beside_the_watch_finds_what_was_lost_and_spares_what_is_newer() {
 }
 
 #[test]
+fn a_list_never_deletes_what_is_newer_than_its_snapshot() {
+    let mut machine = listed("30", &[("young", "u1", "25"), ("old", "u2", "5")]);
+    let mut events = Vec::new();
+    machine.diff(&listing("20", &[]), |_| true, false, &mut events);
+    assert_eq!(told(&events), [(Change::Deleted, "u2", "5")]);
+}
+
+#[test]
 fn what_is_no_event_is_told_as_such() {
     let mut machine = listed("10", &[]);
     for text in [

@@ -45,6 +45,19 @@ pub(super) struct Existing {
     pub generation: String,
 }
 
+/// What a status says.
+#[derive(Debug, Default)]
+pub(super) struct Report<'a> {
+    pub phase: &'static str,
+    /// The generation, once it is done with.
+    pub observed: Option<i64>,
+    pub message: &'a str,
+    /// Network policies in place, when that is known.
+    pub policies: Option<usize>,
+    /// Failed attempts at this generation.
+    pub retries: usize,
+}
+
 /// The part of the API that the reconciler uses.
 pub(super) struct Api {
     client: Arc<Client>,
@@ -119,24 +132,21 @@ impl Api {
 
     /// Writes phase, condition and, when the generation is done with, `observedGeneration`. A merge of these keys cannot
     /// conflict with the keys of others; the uid keeps it from a namesake.
-    pub async fn status(
-        &self,
-        object: &Object,
-        phase: &str,
-        observed: Option<i64>,
-        message: &str,
-    ) -> Result<(), Error> {
+    pub async fn status(&self, object: &Object, report: Report<'_>) -> Result<(), Error> {
         let condition = json!({
             "type": "Ready",
-            "status": if phase == "Ready" { "True" } else { "False" },
-            "reason": phase,
-            "message": cut(message),
+            "status": if report.phase == "Ready" { "True" } else { "False" },
+            "reason": report.phase,
+            "message": cut(report.message),
             "observedGeneration": object.generation,
             "lastTransitionTime": now(),
         });
-        let mut status = json!({"phase": phase, "conditions": [condition]});
-        if let Some(generation) = observed {
+        let mut status = json!({"phase": report.phase, "retryAttempts": report.retries, "conditions": [condition]});
+        if let Some(generation) = report.observed {
             status["observedGeneration"] = generation.into();
+        }
+        if let Some(policies) = report.policies {
+            status["networkPolicyCount"] = policies.into();
         }
         let body = json!({"metadata": {"uid": &*object.uid}, "status": status});
         let path = format!("{}/status", package(object));

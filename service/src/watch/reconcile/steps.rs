@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::api::{Error, Existing};
+use super::api::{Error, Existing, Report};
 use super::policies::{self, Policy};
 use super::{FINALIZER, Reconciler};
 use crate::watch::object::Object;
@@ -18,13 +18,18 @@ impl Reconciler {
             self.api.add_finalizer(object, FINALIZER).await?;
         }
         if fresh && !matches!(&*object.status.phase, "Pending" | "Retrying") {
-            self.api.status(object, "Pending", None, "reconciliation has begun").await?;
+            let message = "reconciliation has begun";
+            self.api.status(object, Report { phase: "Pending", message, ..Report::default() }).await?;
         }
         let wanted = policies::for_package(object, allow);
         let changed = self.policies(object, wanted).await?;
         if fresh || changed || &*object.status.phase != "Ready" {
             let message = format!("{} network policies are in place", allow.len());
-            self.api.status(object, "Ready", Some(object.generation), &message).await?;
+            let observed = Some(object.generation);
+            let policies = Some(allow.len());
+            self.api
+                .status(object, Report { phase: "Ready", observed, message: &message, policies, retries: 0 })
+                .await?;
         }
         Ok(object.generation)
     }
@@ -32,7 +37,8 @@ impl Reconciler {
     /// Removes what belongs to a package that is being deleted, then lets it go.
     pub(super) async fn remove(&self, object: &Object) -> Result<(), Error> {
         if &*object.status.phase != "Removing" {
-            match self.api.status(object, "Removing", None, "the package is being removed").await {
+            let message = "the package is being removed";
+            match self.api.status(object, Report { phase: "Removing", message, ..Report::default() }).await {
                 Ok(()) | Err(Error::Gone) => {}
                 Err(error) => return Err(error),
             }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
 use futures_util::{FutureExt as _, StreamExt as _, stream};
@@ -50,6 +50,8 @@ pub struct World {
     pub policy_failures: VecDeque<u16>,
     pub requests: Vec<(Instant, String)>,
     pub witnessed: Vec<Value>,
+    /// Posts of observations that are refused with 500.
+    pub witness_failures: usize,
 }
 
 pub struct Api {
@@ -207,8 +209,13 @@ async fn answer(world: Arc<Mutex<World>>, moved: watch::Sender<u64>, request: Re
         format!("{} {path}{}", head.method, if query.contains_key("watch") { "?watch" } else { "" }),
     ));
     if path == "/witness" {
+        let mut world = world.lock();
+        if world.witness_failures > 0 {
+            world.witness_failures -= 1;
+            return status(500, "");
+        }
         let lines = body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-        world.lock().witnessed.extend(lines.map(|line| serde_json::from_slice::<Value>(line).unwrap()));
+        world.witnessed.extend(lines.map(|line| serde_json::from_slice::<Value>(line).unwrap()));
         return status(200, "");
     }
     assert_eq!(head.headers["authorization"], "Bearer secret");
@@ -355,6 +362,3 @@ fn policies(
         }
     }
 }
-
-/// Long enough for anything that should not happen to happen.
-pub const QUIET: Duration = Duration::from_millis(700);
