@@ -7,6 +7,7 @@
 //! A `kubectl` that is pointed at [`Server::kubeconfig`] works as with a cluster that has no nodes and no
 //! controllers besides the garbage collector and namespace deletion.
 
+mod admission;
 mod body;
 mod books;
 mod catalogue;

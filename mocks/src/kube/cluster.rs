@@ -14,6 +14,7 @@ use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, watch};
 
+use super::admission::Admission;
 use super::books::Books;
 use super::catalogue::{Catalogue, Resource, definition};
 use super::object::{self, Fresh};
@@ -39,6 +40,7 @@ pub(crate) struct Cluster {
     pub wakers: Wakers,
     pub books: Books,
     pub faults: Arc<Faults>,
+    pub admission: Admission,
     /// Somebody deleted something that has consequences.
     pub cleaning: Notify,
     pub bookmarks_every: Duration,
@@ -69,6 +71,7 @@ impl Cluster {
             wakers: Wakers::default(),
             books: Books::new(setup.requests_max),
             faults: Arc::new(Faults::new(setup.seed ^ 0xFA17)),
+            admission: Admission::default(),
             cleaning: Notify::new(),
             bookmarks_every: setup.bookmarks_every,
             observed_generation: setup.observed_generation,

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{decode, read_body};
+use crate::kube::admission::{self, Attempt, Operation};
 use crate::kube::catalogue::Resource;
 use crate::kube::cluster::Cluster;
 use crate::kube::handler::{Answer, Call};
@@ -53,7 +54,7 @@ pub(super) async fn one(call: &Call, body: Incoming) -> Result<Answer, Failure> 
     let bytes = read_body(call, body).await?;
     let options = options(call, &bytes)?;
     let name = call.target.name.as_deref().unwrap_or_default();
-    delete_named(call, &renderer, name, &options)
+    delete_named(call, &renderer, name, &options).await
 }
 
 pub(super) async fn evict(call: &Call, body: Incoming) -> Result<Answer, Failure> {
@@ -62,29 +63,38 @@ pub(super) async fn evict(call: &Call, body: Incoming) -> Result<Answer, Failure
     let renderer = Renderer::negotiate(call)?;
     let options = parse_options(&eviction["deleteOptions"])?;
     let name = call.target.name.as_deref().unwrap_or_default();
-    delete_named(call, &renderer, name, &options)?;
+    delete_named(call, &renderer, name, &options).await?;
     let done = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
     Ok(Answer::value(StatusCode::CREATED, &done))
 }
 
-fn delete_named(call: &Call, renderer: &Renderer, name: &str, options: &Options) -> Result<Answer, Failure> {
+async fn delete_named(call: &Call, renderer: &Renderer, name: &str, options: &Options) -> Result<Answer, Failure> {
     let about = call.resource.about(name);
     for _ in 0..TRIES {
         let current =
             call.cluster().get(&call.resource, call.namespace(), name).ok_or_else(|| Failure::not_found(about))?;
         check_preconditions(&current, options, about)?;
+        let warnings = admit(call, name, &current).await?;
+        let done = |answer: Answer| Answer { warnings: warnings.clone(), ..answer };
         let uid = current.identity.uid.clone();
         if options.dry_run {
-            return Ok(Answer::value(StatusCode::OK, &status::deleted(about, &uid)));
+            return Ok(done(Answer::value(StatusCode::OK, &status::deleted(about, &uid))));
         }
         match delete(call.cluster(), &call.resource, &current, options.propagation) {
-            Ok(Outcome::Gone) => return Ok(Answer::value(StatusCode::OK, &status::deleted(about, &uid))),
-            Ok(Outcome::Waiting(version)) => return Ok(Answer::json(StatusCode::OK, renderer.object(&version))),
+            Ok(Outcome::Gone) => return Ok(done(Answer::value(StatusCode::OK, &status::deleted(about, &uid)))),
+            Ok(Outcome::Waiting(version)) => return Ok(done(Answer::json(StatusCode::OK, renderer.object(&version)))),
             Err(Refused::Absent) => return Err(Failure::not_found(about)),
             Err(_) => {}
         }
     }
     Err(Failure::stale(about))
+}
+
+/// Asks the admission webhooks; they see the old object only.
+async fn admit(call: &Call, name: &str, current: &Version) -> Result<Vec<String>, Failure> {
+    let old = current.value();
+    let attempt = Attempt { call, operation: Operation::Delete, name, old: Some(&old) };
+    admission::admit(&attempt, &mut Value::Null).await
 }
 
 pub(super) async fn collection(call: &Call, body: Incoming) -> Result<Answer, Failure> {
@@ -102,6 +112,7 @@ pub(super) async fn collection(call: &Call, body: Incoming) -> Result<Answer, Fa
     if !options.dry_run {
         for version in &page.items {
             let identity = &version.identity;
+            admit(call, &identity.name, version).await?;
             delete_place(call.cluster(), &call.resource, &identity.namespace, &identity.name, options.propagation);
         }
     }

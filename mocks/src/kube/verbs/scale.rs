@@ -43,7 +43,8 @@ pub(super) async fn answer(call: &Call, body: Incoming) -> Result<Answer, Failur
         }
         set(&mut value, &scale.spec_replicas, json!(replicas));
         Ok(value)
-    })?;
+    })
+    .await?;
     let current = call.cluster().get(&call.resource, call.namespace(), name).ok_or_else(missing)?;
     Ok(Answer::value(answer.status, &view(&current.value(), &scale)))
 }

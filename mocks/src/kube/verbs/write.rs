@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{decode, read_body};
+use crate::kube::admission::{self, Attempt, Operation, check_configuration};
 use crate::kube::handler::{Answer, Call};
 use crate::kube::patch::{self, Patch};
 use crate::kube::represent::Renderer;
@@ -26,11 +27,11 @@ pub(super) async fn create(call: &Call, body: Incoming) -> Result<Answer, Failur
     let renderer = Renderer::negotiate(call)?;
     let bytes = read_body(call, body).await?;
     let value = decode(&call.content_type, &bytes)?;
-    create_object(call, &renderer, value)
+    create_object(call, &renderer, value).await
 }
 
 /// Creates `value`; the answer is 201.
-pub(super) fn create_object(call: &Call, renderer: &Renderer, mut value: Value) -> Result<Answer, Failure> {
+pub(super) async fn create_object(call: &Call, renderer: &Renderer, mut value: Value) -> Result<Answer, Failure> {
     let (resource, now) = (&call.resource, Timestamp::now());
     object::check_type(&mut value, resource, call.served())?;
     check_namespace_takes_content(call)?;
@@ -40,8 +41,11 @@ pub(super) fn create_object(call: &Call, renderer: &Renderer, mut value: Value) 
         let generated = object::meta(&value, "name").is_empty();
         let name = object::prepare_create(&mut candidate, resource, call.served(), call.namespace(), &fresh, now)?;
         defaults::apply(&mut candidate, resource, now);
+        let warnings = admit(call, Operation::Create, &name, &mut candidate, None).await?;
+        defaults::apply(&mut candidate, resource, now);
         to_storage(call, &mut candidate);
         validate(call, &candidate, None)?;
+        let made = |body: Bytes| Answer { warnings: warnings.clone(), ..Answer::json(StatusCode::CREATED, body) };
         if resource.is_definition() {
             crate::kube::catalogue::definition(&candidate)
                 .map_err(|causes| Failure::invalid(resource.about_kind(&name), &causes))?;
@@ -53,13 +57,13 @@ pub(super) fn create_object(call: &Call, renderer: &Renderer, mut value: Value) 
             return Err(Failure::already_exists(resource.about(&name)));
         }
         if call.query.dry_run {
-            return Ok(Answer::json(StatusCode::CREATED, renderer.value(&candidate)));
+            return Ok(made(renderer.value(&candidate)));
         }
         if resource.is_definition() {
             call.cluster().define(&candidate)?;
         }
         match call.cluster().put(resource, Expect::Absent, candidate) {
-            Ok(event) => return Ok(Answer::json(StatusCode::CREATED, renderer.object(&event.version))),
+            Ok(event) => return Ok(made(renderer.object(&event.version))),
             Err(_) if generated => {}
             Err(_) => return Err(Failure::already_exists(resource.about(&name))),
         }
@@ -84,7 +88,7 @@ pub(super) async fn update(call: &Call, body: Incoming, status_only: bool) -> Re
         let cause = Cause::invalid("metadata.resourceVersion", "0x0", "must be specified for an update");
         return Err(Failure::invalid(call.resource.about_kind(name), &[cause]));
     }
-    change(call, &renderer, status_only, |_| Ok(value.clone()))
+    change(call, &renderer, status_only, |_| Ok(value.clone())).await
 }
 
 pub(super) async fn patch(call: &Call, body: Incoming, status_only: bool) -> Result<Answer, Failure> {
@@ -92,7 +96,7 @@ pub(super) async fn patch(call: &Call, body: Incoming, status_only: bool) -> Res
     let bytes = read_body(call, body).await?;
     let patch = Patch::decode(&call.content_type, &bytes, !call.resource.custom)?;
     if let Patch::Apply(applied) = &patch {
-        return apply(call, &renderer, applied, status_only);
+        return apply(call, &renderer, applied, status_only).await;
     }
     change(call, &renderer, status_only, |current| {
         let mut patched = from_storage(call, current);
@@ -106,10 +110,11 @@ pub(super) async fn patch(call: &Call, body: Incoming, status_only: bool) -> Res
         }
         Ok(patched)
     })
+    .await
 }
 
 /// Server-side apply: creates the object when it is absent.
-fn apply(call: &Call, renderer: &Renderer, applied: &Value, status_only: bool) -> Result<Answer, Failure> {
+async fn apply(call: &Call, renderer: &Renderer, applied: &Value, status_only: bool) -> Result<Answer, Failure> {
     let manager = call.query.field_manager.as_deref().ok_or_else(|| {
         let cause = Cause::required("fieldManager", "is required for apply patch");
         Failure::invalid(crate::kube::status::About { group: "meta.k8s.io", kind: "PatchOptions", name: "" }, &[cause])
@@ -130,13 +135,14 @@ fn apply(call: &Call, renderer: &Renderer, applied: &Value, status_only: bool) -
         }
         let mut fresh = json!({"metadata": {"name": name}});
         patch::server_side(&mut fresh, &applied, &by, &call.resource)?;
-        return create_object(call, renderer, fresh);
+        return create_object(call, renderer, fresh).await;
     }
     change(call, renderer, status_only, |current| {
         let mut merged = from_storage(call, current);
         patch::server_side(&mut merged, &applied, &by, &call.resource)?;
         Ok(merged)
     })
+    .await
 }
 
 /// `PUT namespaces/NAME/finalize`: replaces `spec.finalizers`.
@@ -152,6 +158,7 @@ pub(super) async fn finalize(call: &Call, body: Incoming) -> Result<Answer, Fail
         }
         Ok(next)
     })
+    .await
 }
 
 /// `POST pods/NAME/binding`: what a scheduler does.
@@ -166,17 +173,18 @@ pub(super) async fn bind(call: &Call, body: Incoming) -> Result<Answer, Failure>
             spec.insert("nodeName".to_owned(), Value::from(node.clone()));
         }
         Ok(pod)
-    })?;
+    })
+    .await?;
     let done = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
     Ok(Answer::value(StatusCode::CREATED, &done))
 }
 
 /// Reads the object, lets `next` make its successor, and commits that.
-pub(super) fn change(
+pub(super) async fn change(
     call: &Call,
     renderer: &Renderer,
     status_only: bool,
-    mut next: impl FnMut(&Version) -> Result<Value, Failure>,
+    mut next: impl FnMut(&Version) -> Result<Value, Failure> + Send,
 ) -> Result<Answer, Failure> {
     let (resource, now) = (&call.resource, Timestamp::now());
     let name = call.target.name.as_deref().unwrap_or_default();
@@ -193,21 +201,35 @@ pub(super) fn change(
         if !status_only {
             defaults::on_update(&mut value, resource, now);
         }
+        let warnings = admit(call, Operation::Update, name, &mut value, Some(&old)).await?;
+        object::prepare_update(&mut value, &old, resource, resource.storage_version(), status_only);
         validate(call, &value, Some(&old))?;
+        let done = |body: Bytes| Answer { warnings: warnings.clone(), ..ok(body) };
         if call.query.dry_run {
-            return Ok(Answer::json(StatusCode::OK, renderer.value(&value)));
+            return Ok(done(renderer.value(&value)));
         }
         if value == old {
-            return Ok(Answer::json(StatusCode::OK, renderer.object(&current)));
+            return Ok(done(renderer.object(&current)));
         }
         match commit(call, &current, value) {
-            Ok(version) => return Ok(Answer::json(StatusCode::OK, renderer.object(&version))),
+            Ok(version) => return Ok(done(renderer.object(&version))),
             Err(_) if !fixed => {}
             Err(Refused::Absent) => return Err(Failure::not_found(resource.about(name))),
             Err(_) => return Err(Failure::stale(resource.about(name))),
         }
     }
     Err(Failure::stale(resource.about(name)))
+}
+
+/// Asks the admission webhooks.
+async fn admit(
+    call: &Call,
+    operation: Operation,
+    name: &str,
+    object: &mut Value,
+    old: Option<&Value>,
+) -> Result<Vec<String>, Failure> {
+    admission::admit(&Attempt { call, operation, name, old }, object).await
 }
 
 fn commit(call: &Call, current: &Version, value: Value) -> Result<Arc<Version>, Refused> {
@@ -249,6 +271,7 @@ fn validate(call: &Call, value: &Value, old: Option<&Value>) -> Result<(), Failu
     let resource = &call.resource;
     let name = object::meta(value, "name");
     let mut causes = object::check_name(value, resource);
+    causes.extend(check_configuration(value, resource));
     if let Some(old) = old {
         causes.extend(object::check_immutable(value, old, resource));
     }

@@ -1,0 +1,258 @@
+//! Admission webhooks, called as kube-apiserver calls them (Kubernetes documentation, "Dynamic Admission Control").
+//!
+//! Owns which hooks a request meets, their order, failure policies, reinvocation and the checks of their answers.
+//! Connections live in `client`, reading configurations in `hook`. It must not write objects.
+
+mod client;
+mod hook;
+mod review;
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use parking_lot::Mutex;
+use serde_json::Value;
+
+pub(crate) use client::Client;
+pub(crate) use hook::check_configuration;
+
+use super::handler::Call;
+use super::object;
+use super::status::Failure;
+use hook::{FailurePolicy, Hook, Hooks};
+use review::Verdict;
+
+/// What a request wants to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Operation {
+    Create,
+    Update,
+    Delete,
+}
+
+/// The state that outlives requests: parsed configurations and counters.
+#[derive(Debug, Default)]
+pub(crate) struct Admission {
+    /// Parsed hooks, and the revisions of the configurations they were parsed from.
+    parsed: Mutex<Option<(Vec<u64>, Arc<Hooks>)>>,
+    pub client: Client,
+    pub counters: Mutex<Counters>,
+}
+
+/// What the hooks did, by webhook name.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Counters {
+    pub by_hook: std::collections::BTreeMap<String, HookCounters>,
+}
+
+/// Counters of one webhook since the start.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct HookCounters {
+    pub calls: u64,
+    pub rejected: u64,
+    pub failed: u64,
+    pub failed_open: u64,
+    pub duration_us_sum: u64,
+    pub duration_us_max: u64,
+}
+
+/// One request as the hooks see it.
+pub(crate) struct Attempt<'a> {
+    pub call: &'a Call,
+    pub operation: Operation,
+    pub name: &'a str,
+    pub old: Option<&'a Value>,
+}
+
+impl Operation {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "CREATE",
+            Self::Update => "UPDATE",
+            Self::Delete => "DELETE",
+        }
+    }
+}
+
+/// Lets the mutating hooks change `object` and the validating ones refuse it; answers the warnings for the client.
+pub(crate) async fn admit(attempt: &Attempt<'_>, object: &mut Value) -> Result<Vec<String>, Failure> {
+    let hooks = hooks(attempt.call);
+    let mut warnings = Vec::new();
+    // Whoever configures webhooks must always be able to repair them.
+    if hooks.is_empty() || hook::is_configuration(&attempt.call.resource) {
+        return Ok(warnings);
+    }
+    mutate(attempt, &hooks.mutating, object, &mut warnings).await?;
+    let validating: Vec<&Hook> = matching(attempt, &hooks.validating, object)?;
+    let shown = &*object;
+    let calls = validating.iter().map(|hook| call_hook(attempt, hook, shown));
+    for answer in futures_util::future::join_all(calls).await {
+        if let Some(verdict) = answer? {
+            warnings.extend(verdict.warnings);
+        }
+    }
+    Ok(warnings)
+}
+
+async fn mutate(
+    attempt: &Attempt<'_>,
+    hooks: &[Hook],
+    object: &mut Value,
+    warnings: &mut Vec<String>,
+) -> Result<(), Failure> {
+    // Which hooks were called, and whether something changed after them.
+    let mut called: Vec<(usize, bool)> = Vec::new();
+    for round in 0..2 {
+        for (index, hook) in hooks.iter().enumerate() {
+            let again = called.iter().any(|(known, stale)| *known == index && *stale && hook.reinvoke);
+            if (round == 1 && !again) || !matches_checked(attempt, hook, object)? {
+                continue;
+            }
+            let Some(verdict) = call_hook(attempt, hook, object).await? else { continue };
+            warnings.extend(verdict.warnings);
+            let before = object.clone();
+            if let Some(patch) = &verdict.patch {
+                json_patch::patch(object, patch).map_err(|error| {
+                    Failure::internal(format!("failed to apply the patch of webhook \"{}\": {error}", hook.name))
+                })?;
+            }
+            if *object != before {
+                for (known, stale) in &mut called {
+                    *stale |= *known != index;
+                }
+            }
+            if round == 0 {
+                called.push((index, false));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn matching<'a>(attempt: &Attempt<'_>, hooks: &'a [Hook], object: &Value) -> Result<Vec<&'a Hook>, Failure> {
+    let mut found = Vec::new();
+    for hook in hooks {
+        if matches_checked(attempt, hook, object)? {
+            found.push(hook);
+        }
+    }
+    Ok(found)
+}
+
+/// Whether a hook is to be called; a dry run must not meet one with side effects.
+fn matches_checked(attempt: &Attempt<'_>, hook: &Hook, object: &Value) -> Result<bool, Failure> {
+    if !hook.matches(attempt, object) {
+        return Ok(false);
+    }
+    if attempt.call.query.dry_run && !hook.dry_run {
+        let message = format!("admission webhook \"{}\" does not support dry run", hook.name);
+        return Err(Failure::bad_request(message));
+    }
+    Ok(true)
+}
+
+/// Calls one hook. `None`: it failed and may be ignored.
+async fn call_hook(attempt: &Attempt<'_>, hook: &Hook, object: &Value) -> Result<Option<Verdict>, Failure> {
+    let admission = &attempt.call.cluster().admission;
+    let uid = attempt.call.cluster().fresh().uid;
+    let request = review::request(attempt, &uid, object);
+    let began = tokio::time::Instant::now();
+    let path_and_query = hook.path_and_query();
+    let target = hook.target(attempt.call.cluster());
+    let called = async {
+        let target = target?;
+        let body = admission.client.post(&target, &path_and_query, request).await?;
+        review::verdict(&body, &uid, hook.mutating)
+    };
+    let answer = match tokio::time::timeout(hook.timeout, called).await {
+        Ok(answer) => answer,
+        Err(_) => Err(format!("Post \"{}\": context deadline exceeded", hook.shown_url())),
+    };
+    let took_us = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+    admission.count(&hook.name, took_us, |counters| match &answer {
+        Ok(verdict) if !verdict.allowed => counters.rejected += 1,
+        Ok(_) => {}
+        Err(_) => {
+            counters.failed += 1;
+            counters.failed_open += u64::from(hook.failure_policy == FailurePolicy::Ignore);
+        }
+    });
+    match answer {
+        Ok(verdict) if verdict.allowed => Ok(Some(verdict)),
+        Ok(verdict) => Err(denied(hook, &verdict)),
+        Err(why) if hook.failure_policy == FailurePolicy::Ignore => {
+            tracing::debug!(webhook = hook.name, why, "failed open");
+            Ok(None)
+        }
+        Err(why) => {
+            Err(Failure::internal(format!("failed calling webhook \"{}\": failed to call webhook: {why}", hook.name)))
+        }
+    }
+}
+
+/// A refusal: a status below 400 becomes 400, and the webhook's name is put in front.
+fn denied(hook: &Hook, verdict: &Verdict) -> Failure {
+    let why = if verdict.message.is_empty() {
+        format!("admission webhook \"{}\" denied the request without explanation", hook.name)
+    } else {
+        format!("admission webhook \"{}\" denied the request: {}", hook.name, verdict.message)
+    };
+    let code = StatusCode::from_u16(verdict.code).ok().filter(|code| code.as_u16() >= 400);
+    let code = code.unwrap_or(StatusCode::BAD_REQUEST);
+    let reason = match verdict.reason.as_str() {
+        "Forbidden" => "Forbidden",
+        "Invalid" => "Invalid",
+        "Conflict" => "Conflict",
+        "InternalError" => "InternalError",
+        "BadRequest" => "BadRequest",
+        _ if code == StatusCode::FORBIDDEN => "Forbidden",
+        _ => "",
+    };
+    Failure::new(code, reason, why)
+}
+
+/// The hooks as they are configured now; parsed again only when a configuration has changed.
+fn hooks(call: &Call) -> Arc<Hooks> {
+    let cluster = call.cluster();
+    let catalogue = cluster.catalogue();
+    let configurations = hook::configurations(cluster, &catalogue);
+    let revisions: Vec<u64> = configurations.iter().map(|(_, version)| version.revision).collect();
+    let mut parsed = cluster.admission.parsed.lock();
+    if let Some((known, hooks)) = &*parsed
+        && *known == revisions
+    {
+        return hooks.clone();
+    }
+    let hooks = Arc::new(Hooks::read(&configurations));
+    *parsed = Some((revisions, hooks.clone()));
+    hooks
+}
+
+impl Admission {
+    fn count(&self, hook: &str, took_us: u64, more: impl FnOnce(&mut HookCounters)) {
+        let mut counters = self.counters.lock();
+        let counters = counters.by_hook.entry(hook.to_owned()).or_default();
+        counters.calls += 1;
+        counters.duration_us_sum += took_us;
+        counters.duration_us_max = counters.duration_us_max.max(took_us);
+        more(counters);
+    }
+}
+
+/// What stands for the object in rules and selectors when there is no new one.
+pub(crate) fn subject_of<'a>(attempt: &Attempt<'a>, object: &'a Value) -> &'a Value {
+    if object.is_null() { attempt.old.unwrap_or(object) } else { object }
+}
+
+/// The labels of an object.
+pub(crate) fn label<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
+    object["metadata"]["labels"].get(key).and_then(Value::as_str)
+}
+
+/// The namespace that a namespace selector looks at.
+pub(crate) fn namespace_of<'a>(attempt: &'a Attempt<'_>, object: &'a Value) -> Option<&'a str> {
+    if &*attempt.call.resource.full_name == "namespaces" {
+        return Some(object::meta(subject_of(attempt, object), "name"));
+    }
+    attempt.call.target.namespace.as_deref()
+}
