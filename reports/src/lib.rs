@@ -13,4 +13,5 @@ pub mod exit;
 pub mod judge;
 pub mod ledger;
 pub mod record;
+pub mod render;
 mod words;

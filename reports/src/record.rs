@@ -22,6 +22,7 @@ pub use rows::{
     AdmissionRow, AnomalyRow, ApiRow, ChurnRow, CommitEvent, End, EndReason, EventCounts, FaultEvent, FaultRow, Fds,
     Interval, MachineRow, Phase, Process, Quantiles, SAMPLES_BEYOND, Sample, WitnessRow, quantile_us, samples_needed,
 };
+pub(crate) use writer::write_whole;
 pub use writer::{ANOMALY_ROWS_PER_OUTCOME, Writer};
 
 /// The files of a record.

@@ -103,7 +103,8 @@ fn judge_count(
         _ if observed == 0 => {
             let (n, of) = base(outcome, counts);
             format!(
-                "none {outcome} among {}; with 95 % confidence the true share is below {}.",
+                "{} among {}; with 95 % confidence the true share is below {}.",
+                nothing_happened(outcome),
                 counted(n, of),
                 percent(share_when_none(n))
             )
@@ -145,6 +146,19 @@ fn what_happened(outcome: Outcome, observed: u64, counts: &EventCounts) -> Strin
         }
         Outcome::Late => format!("{} observed only after the deadline, saved by a relist or resync", n("version")),
         _ => format!("{} {outcome}", count(observed)),
+    }
+}
+
+fn nothing_happened(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Missed => "nothing was missed",
+        Outcome::Ghost => "no deletion went unnoticed",
+        Outcome::Regressed => "none went back to an older version",
+        Outcome::Phantom => "none was of something never committed",
+        Outcome::Resurrected => "none brought back a deleted object",
+        Outcome::IdentitySwap => "no object was replaced unnoticed",
+        Outcome::Late => "nothing was late",
+        _ => "no duplicates",
     }
 }
 

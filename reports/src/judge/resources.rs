@@ -65,8 +65,9 @@ fn judge_ceiling(
     words: fn(u64) -> String,
     read: impl Fn(&Process) -> u64,
 ) {
-    let Some((largest, t_ms)) = subject(record).map(|(t_ms, process)| (read(&process), t_ms)).max_by_key(|(v, _)| *v)
-    else {
+    // The first time that it was reached.
+    let values = subject(record).map(|(t_ms, process)| (read(&process), t_ms));
+    let Some((largest, t_ms)) = values.max_by_key(|(value, t_ms)| (*value, std::cmp::Reverse(*t_ms))) else {
         let text = format!("the {what} was never sampled.");
         findings.push(name, Verdict::Inconclusive, "no samples", words(ceiling), text);
         return;

@@ -1,0 +1,89 @@
+//! Renderers: a judged run for a terminal, a pull request, a CI system, a program and a person with a browser.
+//!
+//! Owns the files that come after the run. Each renderer is a pure function of record and judgement: the same record gives
+//! the same bytes, on any machine and at any time. None of them judges.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::Path;
+
+use crate::judge::{Judgement, judge};
+use crate::record::{self, Record, file};
+
+mod html;
+mod junit;
+mod markdown;
+mod terminal;
+#[cfg(test)]
+mod tests;
+
+pub use html::html;
+pub use junit::junit;
+pub use markdown::markdown;
+pub use terminal::{Colour, terminal};
+
+/// Why a report could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The record could not be read, or a file not be written.
+    #[error(transparent)]
+    Record(#[from] record::Error),
+    /// The HTML could not be made.
+    #[error("render {}", file::HTML)]
+    Html(#[from] askama::Error),
+    /// The JUnit file could not be made.
+    #[error("render {}", file::JUNIT)]
+    JUnit(#[from] quick_junit::SerializeError),
+    /// The judgement could not be turned into JSON.
+    #[error("render {}", file::VERDICT)]
+    Json(#[from] serde_json::Error),
+    /// The summary for the CI job could not be appended.
+    #[error("append the report to {path}")]
+    Summary {
+        /// The file.
+        path: String,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+/// Judges the record in a directory again and writes every report next to it.
+pub fn write_all(dir: &Path) -> Result<Judgement, Error> {
+    let record = Record::open(dir)?;
+    let judgement = judge(&record);
+    write_reports(dir, &record, &judgement)?;
+    Ok(judgement)
+}
+
+/// Writes every report of a judged record into its directory.
+pub fn write_reports(dir: &Path, record: &Record, judgement: &Judgement) -> Result<(), Error> {
+    let files = [
+        (file::VERDICT, json(judgement)?),
+        (file::HTML, html(record, judgement)?),
+        (file::MARKDOWN, markdown(record, judgement)),
+        (file::JUNIT, junit(record, judgement)?),
+    ];
+    for (name, text) in files {
+        record::write_whole(&dir.join(name), |out| {
+            out.extend_from_slice(text.as_bytes());
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+/// Appends the Markdown report to a file that others write too, such as the one that `$GITHUB_STEP_SUMMARY` names.
+pub fn append_summary(path: &Path, record: &Record, judgement: &Judgement) -> Result<(), Error> {
+    let text = markdown(record, judgement);
+    let open = OpenOptions::new().create(true).append(true).open(path);
+    open.and_then(|mut out| out.write_all(text.as_bytes()))
+        .map_err(|source| Error::Summary { path: path.display().to_string(), source })
+}
+
+/// `verdict.json`.
+pub fn json(judgement: &Judgement) -> Result<String, Error> {
+    let mut text = serde_json::to_string_pretty(judgement)?;
+    text.push('\n');
+    Ok(text)
+}

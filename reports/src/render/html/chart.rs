@@ -1,0 +1,138 @@
+//! One chart: curves in a plot, ticks, limits, marks, and the readings that the script shows.
+//!
+//! Owns the shape that the template draws. Positions are percent of the plot, so that labels stay text of the page's size
+//! on any screen and only the curves are stretched.
+
+use serde::Serialize;
+
+use super::scale::Scale;
+
+/// Decimals of a position: a thousandth of the plot is less than a pixel.
+const PLACES: usize = 2;
+
+/// One chart.
+#[derive(Debug)]
+pub(super) struct Chart {
+    pub id: &'static str,
+    pub title: &'static str,
+    /// What the axis means, in words.
+    pub caption: &'static str,
+    pub y_ticks: Vec<Tick>,
+    /// Only for charts that do not share the time axis.
+    pub x_ticks: Vec<Tick>,
+    pub curves: Vec<Curve>,
+    pub limits: Vec<Tick>,
+    pub marks: Vec<Mark>,
+    /// For who cannot see it.
+    pub summary: String,
+}
+
+/// A tick or a limit: a position and its label.
+#[derive(Debug, Clone)]
+pub(super) struct Tick {
+    pub at: String,
+    pub label: String,
+}
+
+/// One curve.
+#[derive(Debug)]
+pub(super) struct Curve {
+    pub name: String,
+    /// The class that gives its colour and stroke.
+    pub class: &'static str,
+    pub path: String,
+    points: Vec<(u64, String)>,
+}
+
+/// Something that happened.
+#[derive(Debug)]
+pub(super) struct Mark {
+    pub at: String,
+    pub class: &'static str,
+    pub label: String,
+}
+
+/// The values of a chart in words.
+#[derive(Serialize)]
+pub(super) struct Readings<'a> {
+    id: &'a str,
+    curves: Vec<CurveReadings<'a>>,
+}
+
+#[derive(Serialize)]
+struct CurveReadings<'a> {
+    name: &'a str,
+    class: &'a str,
+    t: Vec<u64>,
+    v: Vec<&'a str>,
+}
+
+impl Chart {
+    /// The values in words.
+    pub fn readings(&self) -> Readings<'_> {
+        let curves = self.curves.iter().map(|curve| CurveReadings {
+            name: &curve.name,
+            class: curve.class,
+            t: curve.points.iter().map(|(t_ms, _)| *t_ms).collect(),
+            v: curve.points.iter().map(|(_, words)| words.as_str()).collect(),
+        });
+        Readings { id: self.id, curves: curves.collect() }
+    }
+}
+
+/// A curve through points of (x percent, value); `gap` is the distance in x above which it is broken.
+pub(super) fn path(points: &[(f64, f64)], scale: Scale, gap: f64) -> String {
+    let mut path = String::new();
+    let mut before: Option<f64> = None;
+    for (x, value) in points {
+        let connected = before.is_some_and(|before| x - before <= gap);
+        path.push(if connected { 'L' } else { 'M' });
+        path.push_str(&position(*x));
+        path.push(' ');
+        path.push_str(&position(100.0 - scale.percent(*value)));
+        if !connected {
+            // A lonely point is still a dot, because the stroke has round ends.
+            path.push_str("h0");
+        }
+        before = Some(*x);
+    }
+    path
+}
+
+impl Curve {
+    /// A curve over time.
+    pub fn over_time(
+        name: impl Into<String>,
+        class: &'static str,
+        points: &[(u64, f64)],
+        (length_ms, gap_ms): (u64, u64),
+        scale: Scale,
+        words: &dyn Fn(f64) -> String,
+    ) -> Self {
+        let x = |t_ms: u64| t_ms as f64 / length_ms.max(1) as f64 * 100.0;
+        let places: Vec<(f64, f64)> = points.iter().map(|(t_ms, value)| (x(*t_ms), *value)).collect();
+        Self {
+            name: name.into(),
+            class,
+            path: path(&places, scale, x(gap_ms)),
+            points: points.iter().map(|(t_ms, value)| (*t_ms, words(*value))).collect(),
+        }
+    }
+
+    /// A curve that is not over time.
+    pub fn plain(name: impl Into<String>, class: &'static str, path: String) -> Self {
+        Self { name: name.into(), class, path, points: Vec::new() }
+    }
+}
+
+/// Ticks of a vertical axis: 0 % is at the top.
+pub(super) fn y_ticks(scale: Scale, words: &dyn Fn(f64) -> String) -> Vec<Tick> {
+    let tick = |value: f64| Tick { at: position(100.0 - scale.percent(value)), label: words(value) };
+    scale.ticks().into_iter().map(tick).collect()
+}
+
+/// A position in percent, the same text on every machine.
+pub(super) fn position(percent: f64) -> String {
+    let text = format!("{percent:.PLACES$}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}

@@ -1,0 +1,92 @@
+//! The distribution of latencies by percentile, with an axis on which every further nine takes the same room.
+//!
+//! Owns that chart. Beyond the point with fewer than 100 samples the curve is faint: single samples are shown, not claimed.
+
+use hdrhistogram::Histogram;
+
+use super::chart::{Chart, Curve, Tick, path, position, y_ticks};
+use super::scale::{Scale, whole};
+use crate::record::{Phase, Record, SAMPLES_BEYOND, tag};
+use crate::words::{counted, micros};
+
+/// Points of a curve for each nine.
+const POINTS_PER_NINE: f64 = 40.0;
+/// The most nines drawn: 99.9999 %.
+const NINES_MOST: f64 = 6.0;
+
+/// The chart, if there is anything to draw.
+pub(super) fn distribution(record: &Record) -> Option<Chart> {
+    let steady = |tag| record.latency.in_phase(tag, Phase::Steady).cloned();
+    let wanted = [
+        ("admission, from the planned start", "c1", "c1 faint", steady(tag::RESPONSE)),
+        ("admission, from the real start", "c3", "c3 faint", steady(tag::SERVICE)),
+        ("event lag", "c2", "c2 faint", record.latency.whole(tag::LAG)),
+        ("generator's own lateness", "c4 thin", "c4 faint", steady(tag::LATENESS)),
+    ];
+    let drawn: Vec<_> = wanted
+        .into_iter()
+        .filter_map(|(name, class, faint, histogram)| Some((name, class, faint, histogram.filter(|h| !h.is_empty())?)))
+        .collect();
+    let nines = drawn.iter().map(|(.., h)| (h.len() as f64).log10()).fold(0f64, f64::max).clamp(2.0, NINES_MOST);
+    let (least, most) = drawn.iter().fold((f64::MAX, 0f64), |(least, most), (.., h)| {
+        (least.min(h.value_at_quantile(0.1) as f64), most.max(h.max() as f64))
+    });
+    if drawn.is_empty() {
+        return None;
+    }
+    let scale = Scale::log(least, most);
+    let mut curves = Vec::new();
+    for (name, class, faint, histogram) in &drawn {
+        let sure = (histogram.len() as f64 / SAMPLES_BEYOND as f64).max(1.0).log10();
+        let end = (histogram.len() as f64).log10().min(nines);
+        let draw = |from: f64, to: f64| path(&points(histogram, from, to, nines), scale, 100.0);
+        curves.push(Curve::plain(*name, class, draw(0.0, sure.min(end))));
+        if sure < end {
+            curves.push(Curve::plain("", faint, draw(sure, end)));
+        }
+    }
+    Some(Chart {
+        id: "distribution",
+        title: "Latency by percentile",
+        caption: "steady phase; faint where fewer than 100 samples lie beyond",
+        y_ticks: y_ticks(scale, &|value| micros(whole(value))),
+        x_ticks: x_ticks(nines),
+        curves,
+        limits: Vec::new(),
+        marks: Vec::new(),
+        summary: drawn
+            .iter()
+            .map(|(name, _, _, h)| format!("{name}: {}", counted(h.len(), "sample")))
+            .collect::<Vec<_>>()
+            .join("; "),
+    })
+}
+
+/// Percentiles as multiples of a nine: 1 is 90 %, 2 is 99 %.
+fn points(histogram: &Histogram<u64>, from: f64, to: f64, nines: f64) -> Vec<(f64, f64)> {
+    let steps = u32::try_from(whole((to - from) * POINTS_PER_NINE)).unwrap_or(1).max(1);
+    (0..=steps)
+        .map(|step| {
+            let nine = from + (to - from) * f64::from(step) / f64::from(steps);
+            let value = histogram.value_at_quantile(1.0 - 10f64.powf(-nine));
+            (nine / nines * 100.0, value as f64)
+        })
+        .collect()
+}
+
+fn x_ticks(nines: f64) -> Vec<Tick> {
+    let named = [
+        (0.0, "min"),
+        (std::f64::consts::LOG10_2, "p50"),
+        (1.0, "p90"),
+        (2.0, "p99"),
+        (3.0, "p99.9"),
+        (4.0, "p99.99"),
+        (5.0, "p99.999"),
+    ];
+    named
+        .iter()
+        .filter(|(nine, _)| *nine <= nines)
+        .map(|(nine, label)| Tick { at: position(nine / nines * 100.0), label: (*label).to_owned() })
+        .collect()
+}

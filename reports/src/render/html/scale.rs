@@ -1,0 +1,97 @@
+//! From values to positions: linear and logarithmic scales with round ticks.
+//!
+//! Owns where a value is drawn, in percent of the plot, and where the ticks are. Pure arithmetic.
+
+/// How values are laid out along an axis.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Scale {
+    /// From zero.
+    Linear {
+        /// The value at the far end.
+        top: f64,
+        /// The distance of two ticks.
+        step: f64,
+    },
+    /// Whole decades.
+    Log {
+        /// The exponent of ten at the near end.
+        from: i32,
+        /// The exponent of ten at the far end.
+        to: i32,
+    },
+}
+
+impl Scale {
+    /// From zero to a round number at or above `most`, with ticks at round numbers of `unit`s.
+    pub fn linear(most: f64, unit: f64) -> Self {
+        let most = (most / unit).max(1.0);
+        let decade = 10f64.powf((most / 4.0).log10().floor());
+        let step = [1.0, 2.0, 2.5, 5.0, 10.0].map(|n| n * decade).into_iter().find(|step| step * 4.0 >= most);
+        let step = step.unwrap_or(decade * 10.0).max(if most >= 4.0 { 1.0 } else { 0.25 });
+        Self::Linear { top: (most / step).ceil() * step * unit, step: step * unit }
+    }
+
+    /// Whole decades that hold both values, which are positive.
+    pub fn log(least: f64, most: f64) -> Self {
+        #[expect(clippy::cast_possible_truncation, reason = "decades of microseconds: -1 to 12")]
+        let decade = |value: f64| value.max(1.0).log10().clamp(0.0, 12.0) as i32;
+        let from = decade(least);
+        let to = decade(most) + 1;
+        Self::Log { from, to: to.max(from + 1) }
+    }
+
+    /// Where a value is, 0 at the near end, 100 at the far end; never outside.
+    pub fn percent(self, value: f64) -> f64 {
+        let share = match self {
+            Self::Linear { top, .. } => value / top,
+            Self::Log { from, to } => (value.max(1e-9).log10() - f64::from(from)) / f64::from(to - from),
+        };
+        share.clamp(0.0, 1.0) * 100.0
+    }
+
+    /// The values with a tick.
+    pub fn ticks(self) -> Vec<f64> {
+        match self {
+            Self::Linear { top, step } => {
+                let mut ticks = vec![0.0];
+                // Counted, so that no sum of fractions decides whether the last tick is there.
+                for n in 1..=10 {
+                    let tick = f64::from(n) * step;
+                    if tick > top * 1.000_001 {
+                        break;
+                    }
+                    ticks.push(tick);
+                }
+                ticks
+            }
+            Self::Log { from, to } => (from..=to).map(|exponent| 10f64.powi(exponent)).collect(),
+        }
+    }
+}
+
+/// The nearest whole number; negative ones are zero.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates at both ends")]
+pub(super) fn whole(value: f64) -> u64 {
+    value.round() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_round() {
+        assert_eq!(Scale::linear(93.0, 1.0).ticks(), [0.0, 25.0, 50.0, 75.0, 100.0]);
+        assert_eq!(Scale::linear(26.0, 1.0).ticks(), [0.0, 10.0, 20.0, 30.0]);
+        assert_eq!(Scale::linear(3.0, 1.0).ticks(), [0.0, 1.0, 2.0, 3.0]);
+        assert_eq!(Scale::log(800.0, 45_000.0), Scale::Log { from: 2, to: 5 });
+        assert_eq!(Scale::log(800.0, 45_000.0).ticks(), [100.0, 1000.0, 10_000.0, 100_000.0]);
+    }
+
+    #[test]
+    fn positions_stay_inside() {
+        let log = Scale::log(100.0, 9999.0);
+        let places = [100.0, 1000.0, 0.0, 1e9].map(|value| whole(log.percent(value)));
+        assert_eq!(places, [0, 50, 0, 100]);
+    }
+}

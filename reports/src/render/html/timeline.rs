@@ -1,0 +1,320 @@
+//! The time line: one axis, one chart for each side of the run, faults as bands over all of them.
+//!
+//! Owns which facts are drawn over time. Cause and effect must line up, so every chart has the same width and axis.
+
+use super::chart::{Chart, Curve, Mark, Tick, position, y_ticks};
+use super::scale::{Scale, whole};
+use crate::ledger::Outcome;
+use crate::record::{FaultEvent, Process, Quantiles, Record, Slice, tag};
+use crate::words::{bytes, count, counted, micros, three_digits};
+
+/// Points of a curve over the whole run.
+const POINTS: u64 = 240;
+/// Marks in one chart.
+const MARKS: u64 = 60;
+/// Faults drawn with a name of their own.
+const BANDS: usize = 40;
+const MIB: f64 = 1_048_576.0;
+/// Distances of ticks on the time axis, in seconds.
+const TIME_STEPS_S: [u64; 16] = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14_400, 43_200, 86_400];
+
+/// The charts over time and what they share.
+pub(super) struct Timeline {
+    pub axis: Axis,
+    pub charts: Vec<Chart>,
+}
+
+/// What all charts over time share.
+pub(super) struct Axis {
+    pub length_ms: u64,
+    pub ticks: Vec<Tick>,
+    pub bands: Vec<Band>,
+    pub phases: Vec<Band>,
+}
+
+/// A stretch of time.
+pub(super) struct Band {
+    pub left: String,
+    pub width: String,
+    pub label: String,
+}
+
+pub(super) fn timeline(record: &Record) -> Timeline {
+    let length_ms = record.length_ms().max(1);
+    let charts = [admission, lag, events, memory, descriptors];
+    Timeline {
+        axis: axis(record, length_ms),
+        charts: charts.iter().filter_map(|chart| chart(record, length_ms)).collect(),
+    }
+}
+
+/// `m:ss`, or `h:mm:ss` from an hour on.
+pub(super) fn clock(ms: u64) -> String {
+    let s = ms / 1000;
+    if s < 3600 {
+        format!("{}:{:02}", s / 60, s % 60)
+    } else {
+        format!("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60)
+    }
+}
+
+fn axis(record: &Record, length_ms: u64) -> Axis {
+    let x = |t_ms: u64| t_ms.min(length_ms) as f64 / length_ms as f64 * 100.0;
+    let band = |from_ms: u64, to_ms: u64, label: String| Band {
+        left: position(x(from_ms)),
+        // Something that took no time is still seen.
+        width: position((x(to_ms) - x(from_ms)).max(0.3)),
+        label,
+    };
+    let step_s = TIME_STEPS_S.into_iter().find(|step| length_ms / 1000 / step <= 7).unwrap_or(604_800);
+    let ticks = (0..=length_ms / 1000 / step_s)
+        .map(|n| Tick { at: position(x(n * step_s * 1000)), label: clock(n * step_s * 1000) })
+        .collect();
+    let bands = record
+        .manifest
+        .faults
+        .iter()
+        .take(BANDS)
+        .filter_map(|fault| {
+            let when = |event: FaultEvent| {
+                record.faults.iter().find(|row| row.id == fault.id && row.event == event).map(|row| row.t_ms)
+            };
+            let hit = when(FaultEvent::Hit);
+            let from_ms = when(FaultEvent::Started).or(hit)?;
+            let planned_end = fault.for_ms.map(|for_ms| from_ms + for_ms);
+            let to_ms = when(FaultEvent::Ended).or(planned_end).or(hit).unwrap_or(from_ms);
+            Some(band(from_ms, to_ms, fault.name.clone()))
+        })
+        .collect();
+    let mut phases: Vec<(u64, u64, &str)> = Vec::new();
+    for row in &record.intervals {
+        let word = match row.phase {
+            crate::record::Phase::WarmUp => "warm-up",
+            crate::record::Phase::Steady => "steady",
+            crate::record::Phase::Drain => "drain",
+        };
+        match phases.last_mut() {
+            Some((_, end_ms, last)) if *last == word => *end_ms = row.end_ms,
+            _ => phases.push((row.start_ms, row.end_ms, word)),
+        }
+    }
+    let phases = phases.into_iter().map(|(from, to, word)| band(from, to, word.to_owned())).collect();
+    Axis { length_ms, ticks, bands, phases }
+}
+
+/// A point of a distribution, if there is one.
+type Read = fn(&Quantiles) -> Option<u64>;
+
+/// Name, class, tag of the log, and what is drawn of it.
+type LatencyCurve = (&'static str, &'static str, &'static str, Read);
+
+fn latency_chart(
+    record: &Record,
+    length_ms: u64,
+    (id, title, caption): (&'static str, &'static str, &'static str),
+    wanted: &[LatencyCurve],
+    limit: Option<units::Span>,
+) -> Option<Chart> {
+    let points = |slices: &[Slice], read: Read| -> Vec<(u64, f64)> {
+        let point = |slice: &Slice| Some((u64::midpoint(slice.start_ms, slice.end_ms), read(&slice.quantiles)? as f64));
+        slices.iter().filter_map(point).collect()
+    };
+    let drawn: Vec<_> = wanted
+        .iter()
+        .map(|(name, class, tag, read)| (*name, *class, points(record.latency.slices(tag), *read)))
+        .filter(|(_, _, points)| !points.is_empty())
+        .collect();
+    let values = drawn.iter().flat_map(|(_, _, points)| points).map(|(_, value)| *value);
+    let (least, most) = values.fold((f64::MAX, 0f64), |(least, most), value| (least.min(value), most.max(value)));
+    if drawn.is_empty() {
+        return None;
+    }
+    let limit_us = limit.map(|limit| limit.0.as_micros() as f64);
+    let scale = Scale::log(least, limit_us.map_or(most, |limit| limit.max(most)));
+    let words = |value: f64| micros(whole(value));
+    let gap_ms = gap_ms(record, length_ms);
+    let curve = |(name, class, points): &(&str, &'static str, Vec<(u64, f64)>)| {
+        Curve::over_time(*name, class, points, (length_ms, gap_ms), scale, &words)
+    };
+    let limits = limit_us
+        .zip(limit)
+        .map(|(us, limit)| Tick { at: position(100.0 - scale.percent(us)), label: format!("limit p99 {limit}") });
+    Some(Chart {
+        id,
+        title,
+        caption,
+        y_ticks: y_ticks(scale, &words),
+        x_ticks: Vec::new(),
+        curves: drawn.iter().map(curve).collect(),
+        limits: limits.into_iter().collect(),
+        marks: Vec::new(),
+        summary: format!("between {} and {}", words(least), words(most)),
+    })
+}
+
+fn admission(record: &Record, length_ms: u64) -> Option<Chart> {
+    let limit = record.manifest.budgets.admission.as_ref().and_then(|budget| budget.p99);
+    let names = ("admission", "Admission latency", "response time from the planned start, logarithmic");
+    let curves: [LatencyCurve; 4] = [
+        ("median", "c1", tag::RESPONSE, |q| q.p50_us),
+        ("p90", "c1 soft", tag::RESPONSE, |q| q.p90_us),
+        ("p99", "c2", tag::RESPONSE, |q| q.p99_us),
+        ("slowest", "c4 thin", tag::RESPONSE, |q| Some(q.max_us)),
+    ];
+    latency_chart(record, length_ms, names, &curves, limit)
+}
+
+fn lag(record: &Record, length_ms: u64) -> Option<Chart> {
+    let limit = record.manifest.budgets.events.as_ref().and_then(|budget| budget.lag_p99);
+    let names = ("lag", "Event lag", "from commit to observation, logarithmic");
+    let curves: [LatencyCurve; 5] = [
+        ("median", "c1", tag::LAG, |q| q.p50_us),
+        ("p90", "c1 soft", tag::LAG, |q| q.p90_us),
+        ("slowest", "c4 thin", tag::LAG, |q| Some(q.max_us)),
+        ("slowest, committed during a fault", "c2 thin", tag::LAG_FAULTED, |q| Some(q.max_us)),
+        ("slowest to heal", "c3 thin", tag::HEAL, |q| Some(q.max_us)),
+    ];
+    latency_chart(record, length_ms, names, &curves, limit)
+}
+
+fn events(record: &Record, length_ms: u64) -> Option<Chart> {
+    let rate = |read: &dyn Fn(&crate::record::EventCounts) -> u64| -> Vec<(u64, f64)> {
+        let each = record.intervals.iter().map(|row| {
+            let seconds = row.end_ms.saturating_sub(row.start_ms).max(1) as f64 / 1000.0;
+            (u64::midpoint(row.start_ms, row.end_ms), read(&row.events) as f64 / seconds)
+        });
+        thinned(each, length_ms)
+    };
+    let (commits, observations) = (rate(&|counts| counts.commits), rate(&|counts| counts.observations));
+    if record.totals().commits == 0 && record.totals().observations == 0 {
+        return None;
+    }
+    let most = commits.iter().chain(&observations).fold(0f64, |most, (_, value)| most.max(*value));
+    let scale = Scale::linear(most, 1.0);
+    let words = |value: f64| format!("{}/s", three_digits(value));
+    let shape = (length_ms, gap_ms(record, length_ms));
+    let totals = record.totals();
+    Some(Chart {
+        id: "events",
+        title: "Events",
+        caption: "object changes a second; marks show when lost and late versions were committed",
+        y_ticks: y_ticks(scale, &words),
+        x_ticks: Vec::new(),
+        curves: vec![
+            Curve::over_time("commits", "c1", &commits, shape, scale, &words),
+            Curve::over_time("observations", "c3", &observations, shape, scale, &words),
+        ],
+        limits: Vec::new(),
+        marks: marks(record, length_ms),
+        summary: format!("{}, {}", counted(totals.commits, "commit"), counted(totals.observations, "observation")),
+    })
+}
+
+/// Lost and late versions by the time of their commit, several in one place as one mark.
+fn marks(record: &Record, length_ms: u64) -> Vec<Mark> {
+    let kinds: [(&'static str, &str, &[Outcome]); 2] = [
+        ("late", "late", &[Outcome::Late, Outcome::LateGhost]),
+        ("lost", "missed or ghost", &[Outcome::Missed, Outcome::Ghost, Outcome::IdentitySwap]),
+    ];
+    let width_ms = (length_ms / MARKS).max(1);
+    let mut marks = Vec::new();
+    for (class, words, outcomes) in kinds {
+        let mut places = std::collections::BTreeMap::<u64, u64>::new();
+        for row in record.anomalies.iter().filter(|row| outcomes.contains(&row.outcome)) {
+            *places.entry(row.committed_ms.unwrap_or(row.t_ms).min(length_ms) / width_ms).or_default() += 1;
+        }
+        for (place, number) in places {
+            let at_ms = place * width_ms + width_ms / 2;
+            marks.push(Mark {
+                at: position(at_ms.min(length_ms) as f64 / length_ms as f64 * 100.0),
+                class,
+                label: format!("{} {words} at about {}", count(number), clock(at_ms)),
+            });
+        }
+    }
+    marks
+}
+
+fn memory(record: &Record, length_ms: u64) -> Option<Chart> {
+    let ceiling = record.manifest.budgets.memory.as_ref().and_then(|budget| budget.ceiling);
+    let limit = ceiling.map(|ceiling| (ceiling.0 as f64, format!("limit {ceiling}")));
+    let names = ("memory", "Memory", "resident set of the process tree");
+    let words = |value: f64| bytes(whole(value));
+    resource_chart(record, length_ms, names, MIB, &words, limit, |p| p.rss_bytes, Some(("harness", "c4 thin")))
+}
+
+fn descriptors(record: &Record, length_ms: u64) -> Option<Chart> {
+    let ceiling = record.manifest.budgets.descriptors.as_ref().and_then(|budget| budget.ceiling);
+    let limit = ceiling.map(|ceiling| (ceiling as f64, format!("limit {ceiling}")));
+    let names = ("descriptors", "Descriptors", "open file descriptors of the process tree");
+    let words = |value: f64| count(whole(value));
+    resource_chart(record, length_ms, names, 1.0, &words, limit, |p| p.fds.total(), None)
+}
+
+#[expect(clippy::too_many_arguments, reason = "one call for each resource, each argument a word of its own")]
+fn resource_chart(
+    record: &Record,
+    length_ms: u64,
+    (id, title, caption): (&'static str, &'static str, &'static str),
+    unit: f64,
+    words: &dyn Fn(f64) -> String,
+    limit: Option<(f64, String)>,
+    read: fn(&Process) -> u64,
+    harness: Option<(&'static str, &'static str)>,
+) -> Option<Chart> {
+    let of = |process: fn(&crate::record::Sample) -> Option<Process>| {
+        let values = record.samples.iter().filter_map(|sample| Some((sample.t_ms, read(&process(sample)?) as f64)));
+        thinned(values, length_ms)
+    };
+    let subject = of(|sample| sample.subject);
+    if subject.is_empty() {
+        return None;
+    }
+    let harness = harness.map(|(name, class)| (name, class, of(|sample| sample.harness)));
+    let largest = |points: &[(u64, f64)]| points.iter().fold(0f64, |most, (_, value)| most.max(*value));
+    let most = largest(&subject).max(harness.as_ref().map_or(0.0, |(_, _, points)| largest(points)));
+    // A limit far above the curves would flatten them to a line.
+    let limit = limit.filter(|(value, _)| *value <= most * 3.0);
+    let scale = Scale::linear(limit.as_ref().map_or(most, |(value, _)| most.max(*value)), unit);
+    let shape = (length_ms, gap_ms(record, length_ms));
+    let mut curves = vec![Curve::over_time("subject", "c1", &subject, shape, scale, words)];
+    if let Some((name, class, points)) = harness.filter(|(_, _, points)| !points.is_empty()) {
+        curves.push(Curve::over_time(name, class, &points, shape, scale, words));
+    }
+    let summary = format!("subject at most {}", words(largest(&subject)));
+    let limits = limit.map(|(value, label)| Tick { at: position(100.0 - scale.percent(value)), label });
+    Some(Chart {
+        id,
+        title,
+        caption,
+        y_ticks: y_ticks(scale, words),
+        x_ticks: Vec::new(),
+        curves,
+        limits: limits.into_iter().collect(),
+        marks: Vec::new(),
+        summary,
+    })
+}
+
+/// At most [`POINTS`] points: the largest of each stretch, because peaks are what limits are about.
+fn thinned(points: impl Iterator<Item = (u64, f64)>, length_ms: u64) -> Vec<(u64, f64)> {
+    let width_ms = (length_ms / POINTS).max(1);
+    let mut thin: Vec<(u64, f64)> = Vec::new();
+    for (t_ms, value) in points {
+        match thin.last_mut() {
+            Some(last) if last.0 / width_ms == t_ms / width_ms => {
+                if value > last.1 {
+                    *last = (t_ms, value);
+                }
+            }
+            _ => thin.push((t_ms, value)),
+        }
+    }
+    thin
+}
+
+/// The time without a point above which a curve is broken: a few intervals, or a few points where those are longer.
+fn gap_ms(record: &Record, length_ms: u64) -> u64 {
+    let interval_ms = record.intervals.first().map_or(5000, |row| row.end_ms.saturating_sub(row.start_ms));
+    (interval_ms * 3).max(length_ms / POINTS * 3)
+}

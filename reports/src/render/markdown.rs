@@ -1,0 +1,109 @@
+//! The report for a pull request: verdict first, then only what crossed a line, the rest folded.
+//!
+//! Owns the escaping of outside text for GitHub's Markdown: nothing in it may become a table cell, a link or HTML.
+
+use std::fmt::Write;
+
+use super::terminal::figures;
+use crate::judge::{Finding, Judgement, Verdict};
+use crate::record::Record;
+use crate::words::{counted, millis};
+
+/// The report, with a line end at its end.
+pub fn markdown(record: &Record, judgement: &Judgement) -> String {
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    let _ = write_report(&mut text, record, judgement);
+    text
+}
+
+fn write_report(out: &mut String, record: &Record, judgement: &Judgement) -> std::fmt::Result {
+    let (name, word) = (escaped(&judgement.name), judgement.verdict.word());
+    writeln!(out, "## {} {name}: {word}\n", sign(judgement.verdict))?;
+    writeln!(out, "{}\n", escaped(&judgement.reason))?;
+    let crossed = judgement.crossed();
+    if !crossed.is_empty() {
+        write_table(out, &crossed)?;
+    }
+    let met: Vec<&Finding> = judgement.findings.iter().filter(|finding| finding.verdict == Verdict::Pass).collect();
+    if !met.is_empty() {
+        writeln!(out, "<details><summary>{} met</summary>\n", counted(met.len() as u64, "limit"))?;
+        write_table(out, &met)?;
+        writeln!(out, "</details>\n")?;
+    }
+    writeln!(out, "<details><summary>The run</summary>\n")?;
+    writeln!(out, "- {}", escaped(&record.manifest.question))?;
+    writeln!(
+        out,
+        "- seed {}, {}, {} control plane, subject {}",
+        judgement.seed,
+        millis(record.length_ms()),
+        escaped(&record.manifest.control_plane),
+        escaped(&record.manifest.subject.kind)
+    )?;
+    for (title, line) in figures(record) {
+        writeln!(out, "- {title}: {}", escaped(&line))?;
+    }
+    for note in &judgement.notes {
+        writeln!(out, "- note: {}", escaped(note))?;
+    }
+    writeln!(out, "- repeat: {}\n", code(&record.manifest.repeat))?;
+    writeln!(out, "</details>")
+}
+
+fn write_table(out: &mut String, findings: &[&Finding]) -> std::fmt::Result {
+    writeln!(out, "| | budget | measured | limit | |")?;
+    writeln!(out, "|---|---|---|---|---|")?;
+    for finding in findings {
+        writeln!(
+            out,
+            "| {} {} | {} | {} | {} | {} |",
+            sign(finding.verdict),
+            finding.verdict.word(),
+            escaped(&finding.budget),
+            escaped(&finding.observed),
+            escaped(&finding.limit),
+            escaped(&finding.text)
+        )?;
+    }
+    writeln!(out)
+}
+
+fn sign(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Pass => "✅",
+        Verdict::Fail => "❌",
+        Verdict::Inconclusive => "❔",
+        Verdict::Invalid => "⚠️",
+    }
+}
+
+/// Outside text that stays text.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            // An entity keeps `@name` from mentioning somebody.
+            '@' => out.push_str("&#64;"),
+            '|' | '`' | '*' | '_' | '[' | ']' | '\\' | '~' | '#' => {
+                out.push('\\');
+                out.push(c);
+            }
+            c if c.is_control() => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Outside text as code, with a fence longer than any inside.
+fn code(text: &str) -> String {
+    let inside = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(inside + 1);
+    let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let pad = if line.starts_with('`') || line.ends_with('`') { " " } else { "" };
+    format!("{fence}{pad}{line}{pad}{fence}")
+}

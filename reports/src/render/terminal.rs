@@ -1,0 +1,149 @@
+//! The summary for a terminal. Its first line is the verdict.
+//!
+//! Owns what fits on a screen: the verdict, what crossed a line, the numbers, where the rest is. Control characters in
+//! outside text are dropped, so that a subject's last words cannot move the cursor.
+
+use std::fmt::Write;
+
+use crate::judge::{Judgement, Verdict};
+use crate::record::{Phase, Quantiles, Record, tag};
+use crate::words::{bytes, count, counted, micros, millis};
+
+/// Whether to use ANSI colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Colour {
+    /// For pipes, files and `NO_COLOR`.
+    Never,
+    /// For terminals.
+    Always,
+}
+
+/// The summary, with a line end at its end.
+pub fn terminal(record: &Record, judgement: &Judgement, colour: Colour) -> String {
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    let _ = write_summary(&mut text, record, judgement, colour);
+    text
+}
+
+fn write_summary(out: &mut String, record: &Record, judgement: &Judgement, colour: Colour) -> std::fmt::Result {
+    let name = plain(&judgement.name);
+    let length = millis(record.length_ms());
+    writeln!(out, "{} {name}: {}", badge(judgement.verdict, colour), plain(&because(judgement)))?;
+    writeln!(out, "     seed {}, {length}, run {}", judgement.seed, plain(&judgement.run_id))?;
+    let crossed = judgement.crossed();
+    if !crossed.is_empty() {
+        writeln!(out)?;
+    }
+    for finding in crossed {
+        let badge = badge(finding.verdict, colour);
+        let (observed, limit) = (plain(&finding.observed), plain(&finding.limit));
+        writeln!(out, "{badge} {}: {observed} (limit {limit})", plain(&finding.budget))?;
+        writeln!(out, "     {}", plain(&finding.text))?;
+    }
+    writeln!(out)?;
+    for (title, line) in figures(record) {
+        writeln!(out, "{title:<10} {line}")?;
+    }
+    for note in &judgement.notes {
+        writeln!(out, "{:<10} {}", "note", plain(note))?;
+    }
+    writeln!(out, "{:<10} {}", "repeat", plain(&record.manifest.repeat))
+}
+
+/// Why, on one line: the sentences follow below it, one for each limit that was crossed.
+fn because(judgement: &Judgement) -> String {
+    let names: Vec<&str> = judgement
+        .findings
+        .iter()
+        .filter(|finding| finding.verdict == judgement.verdict)
+        .map(|finding| finding.budget.as_str())
+        .collect();
+    match judgement.verdict {
+        Verdict::Pass => judgement.reason.clone(),
+        _ if names.is_empty() => judgement.reason.clone(),
+        _ => names.join(", "),
+    }
+}
+
+/// The numbers of the run, one line for each side of it.
+pub(super) fn figures(record: &Record) -> Vec<(&'static str, String)> {
+    let mut lines = Vec::new();
+    let counts = record.totals();
+    if counts.commits > 0 {
+        let mut line = format!(
+            "{}, {} observed, {} coalesced, {} late, {} missed",
+            counted(counts.commits, "commit"),
+            count(counts.observed),
+            count(counts.coalesced),
+            count(counts.late + counts.late_ghost),
+            count(counts.missed + counts.ghost)
+        );
+        if let Some(lag) = record.latency.whole(tag::LAG) {
+            line = format!("{line}; lag {}", quantiles(&Quantiles::of(&lag)));
+        }
+        lines.push(("events", line));
+    }
+    let reviews: u64 = record.intervals.iter().filter_map(|row| Some(row.admission.as_ref()?.sent)).sum();
+    if reviews > 0 {
+        let rows = record.intervals.iter().filter_map(|row| row.admission.as_ref());
+        let errors: u64 = rows.map(crate::record::AdmissionRow::errors).sum();
+        let mut line = format!("{}, {}", counted(reviews, "review"), counted(errors, "error"));
+        if let Some(response) = record.latency.in_phase(tag::RESPONSE, Phase::Steady) {
+            line = format!("{line}; steady {}", quantiles(&Quantiles::of(response)));
+        }
+        lines.push(("admission", line));
+    }
+    let largest = |read: fn(&crate::record::Process) -> u64| {
+        record.samples.iter().filter_map(|sample| sample.subject.as_ref()).map(read).max()
+    };
+    if let (Some(rss), Some(fds), Some(threads)) =
+        (largest(|p| p.rss_bytes), largest(|p| p.fds.total()), largest(|p| p.threads))
+    {
+        lines.push(("subject", format!("at most {} resident, {fds} descriptors, {threads} threads", bytes(rss))));
+    }
+    let hits = |id: &str| record.faults.iter().filter(|row| row.id == id).map(|row| row.hits).max().unwrap_or(0);
+    let faults: Vec<String> = record
+        .manifest
+        .faults
+        .iter()
+        .map(|fault| format!("{} at {} ({})", plain(&fault.name), millis(fault.at_ms), counted(hits(&fault.id), "hit")))
+        .collect();
+    if !faults.is_empty() {
+        lines.push(("faults", faults.join(", ")));
+    }
+    lines
+}
+
+/// Those percentiles that have enough samples, and the largest.
+pub(super) fn quantiles(quantiles: &Quantiles) -> String {
+    let points = [
+        ("p50", quantiles.p50_us),
+        ("p90", quantiles.p90_us),
+        ("p99", quantiles.p99_us),
+        ("p99.9", quantiles.p999_us),
+        ("max", Some(quantiles.max_us)),
+    ];
+    let points: Vec<String> =
+        points.iter().filter_map(|(name, value)| Some(format!("{name} {}", micros((*value)?)))).collect();
+    points.join(", ")
+}
+
+fn badge(verdict: Verdict, colour: Colour) -> String {
+    let (word, code) = match verdict {
+        Verdict::Pass => ("PASS", 32),
+        Verdict::Fail => ("FAIL", 31),
+        Verdict::Inconclusive => ("INCONCLUSIVE", 33),
+        Verdict::Invalid => ("INVALID", 35),
+    };
+    match colour {
+        Colour::Never => word.to_owned(),
+        Colour::Always => format!("\x1b[1;{code}m{word}\x1b[0m"),
+    }
+}
+
+/// Outside text on one line and without control characters.
+fn plain(text: &str) -> String {
+    let spaced = text.chars().map(|c| if c == '\n' || c == '\t' { ' ' } else { c });
+    spaced.filter(|c| !c.is_control()).collect()
+}

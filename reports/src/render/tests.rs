@@ -1,0 +1,183 @@
+//! What the renderers say, that outside text stays text, and that the same record gives the same bytes.
+
+use std::fs;
+use std::path::Path;
+
+use super::*;
+use crate::example::Example;
+
+/// Outside text that tries to be markup in every place where a run can bring it in.
+const HOSTILE: &str = "<script>alert(1)</script>\"'&|`</pre>\n\u{1b}[31m@all";
+
+fn texts(example: &Example) -> (tempfile::TempDir, Record, Judgement) {
+    let dir = tempfile::tempdir().unwrap();
+    let record = example.open(dir.path());
+    let judgement = judge(&record);
+    (dir, record, judgement)
+}
+
+fn snapshot(name: &str, example: &Example) {
+    let (_dir, record, judgement) = texts(example);
+    insta::assert_snapshot!(format!("{name}.terminal"), terminal(&record, &judgement, Colour::Never));
+    insta::assert_snapshot!(format!("{name}.markdown"), markdown(&record, &judgement));
+    insta::assert_snapshot!(format!("{name}.junit"), junit(&record, &judgement).unwrap());
+}
+
+#[test]
+fn clean() {
+    snapshot("clean", &Example::clean());
+}
+
+#[test]
+fn failing() {
+    snapshot("failing", &Example::failing());
+}
+
+#[test]
+fn killed() {
+    snapshot("killed", &Example::killed());
+}
+
+#[test]
+fn the_first_line_for_a_terminal_is_the_verdict() {
+    let (_dir, record, judgement) = texts(&Example::failing());
+    assert!(
+        terminal(&record, &judgement, Colour::Never).starts_with("FAIL silent-watch: events.missed, events.late, ")
+    );
+    assert!(terminal(&record, &judgement, Colour::Always).starts_with("\u{1b}[1;31mFAIL\u{1b}[0m "));
+}
+
+fn hostile() -> Example {
+    let mut example = Example::failing();
+    let text = || HOSTILE.to_owned();
+    example.manifest.name = text();
+    example.manifest.question = text();
+    example.manifest.repeat = text();
+    example.manifest.subject.command = vec![text()];
+    example.manifest.control_plane = text();
+    example.manifest.notes = vec![text()];
+    example.manifest.faults[0].name = text();
+    example.intervals[9].admission.as_mut().unwrap().timeout = 1;
+    example.intervals[9].admission.as_mut().unwrap().examples = vec![text()];
+    for row in &mut example.anomalies {
+        row.name = text();
+        row.namespace = text();
+        row.uid = text();
+        row.revision = text();
+        row.resource = text();
+        row.wire = vec![text()];
+        row.delivery = Some(text());
+        row.detail = Some(text());
+    }
+    example
+}
+
+#[test]
+fn outside_text_stays_text() {
+    let (_dir, record, judgement) = texts(&hostile());
+    let html = html(&record, &judgement).unwrap();
+    assert_eq!(html.matches("<script").count(), 2, "the data and our own script");
+    assert_eq!(html.matches("</script").count(), 2);
+    assert!(!html.contains("alert(1)</"), "an outside text ended an element");
+    assert!(html.contains("&#60;script&#62;alert(1)") || html.contains("&lt;script&gt;alert(1)"));
+
+    let markdown = markdown(&record, &judgement);
+    // The command to repeat the run is code, where neither HTML nor mentions work.
+    let (code, prose): (Vec<&str>, Vec<&str>) = markdown.lines().partition(|line| line.starts_with("- repeat: "));
+    assert!(code[0].starts_with("- repeat: ``<script>") && code[0].ends_with("``"), "{code:?}");
+    assert!(prose.iter().all(|line| !line.contains("<script") && !line.contains('@')), "{markdown}");
+    let tables = markdown.lines().filter(|line| line.starts_with('|'));
+    for row in tables {
+        let cells = row.replace("\\|", "").matches('|').count();
+        assert_eq!(cells, 6, "a cell was added: {row}");
+    }
+
+    let terminal = terminal(&record, &judgement, Colour::Never);
+    assert!(!terminal.contains('\u{1b}'), "an outside text moved the cursor");
+    assert!(junit(&record, &judgement).unwrap().contains("&lt;script&gt;"));
+}
+
+#[test]
+fn the_page_fetches_nothing() {
+    let (_dir, record, judgement) = texts(&Example::failing());
+    let html = html(&record, &judgement).unwrap();
+    for outside in ["http://", "https://", "src=", "@import", "url("] {
+        assert!(!html.contains(outside), "{outside}");
+    }
+    assert!(html.contains("default-src 'none'"));
+}
+
+#[test]
+fn the_page_shows_what_was_found() {
+    let (_dir, record, judgement) = texts(&Example::failing());
+    let html = html(&record, &judgement).unwrap();
+    for shown in
+        ["events.missed", "admission.wrongVerdicts", "memory.ceiling", "default/package-0", "silent-watch --seed 7"]
+    {
+        assert!(html.contains(shown), "{shown}");
+    }
+    for chart in ["admission", "lag", "events", "memory", "descriptors"] {
+        assert!(html.contains(&format!("data-chart=\"{chart}\"")), "{chart}");
+    }
+    assert!(html.contains("class=\"mark lost\"") && html.contains("class=\"band\""));
+    let data = html.split("id=\"data\">").nth(1).unwrap().split("</script>").next().unwrap();
+    let data: serde_json::Value = serde_json::from_str(data).unwrap();
+    assert_eq!(data["lengthMs"], 160_000);
+    assert!(data["charts"][0]["curves"][0]["t"].as_array().unwrap().len() > 20);
+}
+
+#[test]
+fn a_run_with_nothing_in_it_still_has_a_report() {
+    let mut example = Example::clean();
+    example.intervals.clear();
+    example.samples.clear();
+    example.faults.clear();
+    example.latencies.clear();
+    let (_dir, record, judgement) = texts(&example);
+    assert_eq!(judgement.verdict, crate::judge::Verdict::Invalid);
+    assert!(html(&record, &judgement).unwrap().contains("Nothing was recorded over time."));
+}
+
+/// Rendering a record again gives the same bytes, whatever else is in its directory.
+#[test]
+fn the_same_record_gives_the_same_bytes() {
+    let dir = tempfile::tempdir().unwrap();
+    Example::failing().write(dir.path());
+    let files = [file::VERDICT, file::HTML, file::MARKDOWN, file::JUNIT];
+    let read = |dir: &Path| files.map(|name| fs::read(dir.join(name)).unwrap());
+    let first = write_all(dir.path()).unwrap();
+    let bytes = read(dir.path());
+    assert_eq!(write_all(dir.path()).unwrap(), first);
+    assert_eq!(read(dir.path()), bytes);
+    let back: Judgement = serde_json::from_slice(&bytes[0]).unwrap();
+    assert_eq!(back, first);
+}
+
+#[test]
+fn the_summary_of_a_job_is_appended_to() {
+    let (dir, record, judgement) = texts(&Example::clean());
+    let path = dir.path().join("summary.md");
+    fs::write(&path, "before\n").unwrap();
+    append_summary(&path, &record, &judgement).unwrap();
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(text.starts_with("before\n## ✅ silent-watch: pass\n"), "{text}");
+}
+
+/// Writes example reports to `$LONGHAUL_EXAMPLE_REPORTS`, to look at them in a browser.
+#[test]
+fn example_reports_on_request() {
+    let Some(dir) = std::env::var_os("LONGHAUL_EXAMPLE_REPORTS") else {
+        println!("skipped: needs LONGHAUL_EXAMPLE_REPORTS");
+        return;
+    };
+    for (name, example) in [
+        ("clean", Example::clean()),
+        ("failing", Example::failing()),
+        ("killed", Example::killed()),
+        ("hostile", hostile()),
+    ] {
+        let dir = Path::new(&dir).join(name);
+        example.write(&dir);
+        write_all(&dir).unwrap();
+    }
+}
