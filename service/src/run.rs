@@ -18,7 +18,9 @@ use crate::edge::{Certificate, Drain, Health, Listener, Phase, Probe, Protocols}
 use crate::registry::{Hosts, Registry};
 use crate::watch;
 
-/// After the drain, answers under way get so long before their connections are cut.
+/// After the drain, connections that were just made get so long to bring their call.
+const CLOSE_GRACE: Duration = Duration::from_secs(1);
+/// After that, answers under way get so long before their connections are cut.
 const STOP_GRACE: Duration = Duration::from_millis(500);
 
 /// What the environment, not the configuration, decides.
@@ -185,14 +187,20 @@ impl App {
         if let Some(watch) = self.watch.take() {
             watch.stop().await;
         }
-        let ended = async { while self.listeners.join_next().await.is_some() {} };
-        if timeout(self.drain_max, ended).await.is_err() {
-            self.drain.enter(Phase::Stopping);
-            let ended = async { while self.listeners.join_next().await.is_some() {} };
-            if timeout(STOP_GRACE, ended).await.is_err() {
-                tracing::warn!("connections were cut after the drain time");
+        // Each step is only taken when the one before did not empty the connections.
+        for (max, next) in [(self.drain_max, Phase::Closing), (CLOSE_GRACE, Phase::Stopping)] {
+            if self.listeners_end_within(max).await {
+                break;
             }
+            self.drain.enter(next);
+        }
+        if !self.listeners_end_within(STOP_GRACE).await {
+            tracing::warn!("connections were cut after the drain time");
         }
         self.background.shutdown().await;
+    }
+
+    async fn listeners_end_within(&mut self, max: Duration) -> bool {
+        timeout(max, async { while self.listeners.join_next().await.is_some() {} }).await.is_ok()
     }
 }

@@ -11,6 +11,8 @@ pub enum Phase {
     Serving,
     /// Not ready any more, but every call is answered; HTTP/1.1 answers carry `Connection: close`.
     Draining,
+    /// No new connection is taken; those that are open get their answer, also for a call that is only on its way.
+    Closing,
     /// Answers under way are finished, nothing new is taken.
     Stopping,
 }

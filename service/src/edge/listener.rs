@@ -73,7 +73,7 @@ impl Listener {
         self.tcp.local_addr()
     }
 
-    /// Serves until the phase is `Stopping`, or `Draining` and nobody is connected any more.
+    /// Serves until the phase is `Stopping`, or an earlier one after `Serving` and nobody is connected any more.
     pub async fn serve<H, F>(self, handler: H, drain: Drain)
     where
         H: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
@@ -128,12 +128,12 @@ async fn accept(tcp: &TcpListener, slots: &Arc<Semaphore>) -> Option<(TcpStream,
 
 /// Ready when the listener has nothing more to do.
 async fn end(mut phase: watch::Receiver<Phase>, lame_duck_ends: Option<Instant>, empty: bool) {
-    let stopping = phase.wait_for(|phase| *phase >= Phase::Stopping);
+    let closing = phase.wait_for(|phase| *phase >= Phase::Closing);
     match lame_duck_ends {
         Some(ends) if empty => {
-            let _ = tokio::time::timeout_at(ends, stopping).await;
+            let _ = tokio::time::timeout_at(ends, closing).await;
         }
-        _ => drop(stopping.await),
+        _ => drop(closing.await),
     }
 }
 

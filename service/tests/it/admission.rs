@@ -10,7 +10,7 @@ use http::{Method, Request, Response};
 use serde_json::{Value, json};
 use service::cli::Role;
 use service::run::Options;
-use service::wire::{Client, Protocol};
+use service::wire::{self, Client, Protocol};
 
 use crate::support::registry::{Registry, digest};
 use crate::support::{Service, deadline};
@@ -283,4 +283,40 @@ async fn draining_answers_every_call_and_closes_by_the_answer() {
     stop.await.unwrap();
     let elapsed = started.elapsed();
     assert!(elapsed < Duration::from_secs(9), "nobody is connected any more, so the drain ends early: {elapsed:?}");
+}
+
+#[tokio::test]
+async fn a_restart_under_load_fails_no_call() {
+    let registry = Registry::start().await;
+    let service = start(&registry, "shutdown: {drain: 1s}\n").await;
+    let good = review("v1", &pod(&[&format!("{}/good:1", registry.host())])).to_string();
+    let mut callers = tokio::task::JoinSet::new();
+    for protocol in [Protocol::Http1, Protocol::Http1, Protocol::Http1, Protocol::Http2] {
+        let (client, good) = (service.webhook(protocol), good.clone());
+        callers.spawn(async move {
+            let mut answered = 0;
+            // Each caller goes on until nobody listens any more. A connection that the kernel had not handed over yet when
+            // the listener closed is reset before a call was sent; every call that was sent must be answered.
+            loop {
+                let request = Request::post("/mutate").header("content-type", "application/json");
+                let request = request.body(Bytes::from(good.clone())).unwrap();
+                match client.fetch(request, 1 << 20, deadline()).await {
+                    Ok(answer) => assert_eq!(answer.status(), 200),
+                    Err(wire::Error::Connect { .. } | wire::Error::Tls { .. }) => break,
+                    Err(error) => panic!("a call failed: {error}"),
+                }
+                answered += 1;
+                if answered % 50 == 0 {
+                    // Idle for a moment, as real callers are: an idle connection must not be pulled away under a call.
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+            }
+            answered
+        });
+    }
+    let Service { app, folder: _folder, .. } = service;
+    app.stop().await;
+    while let Some(answered) = callers.join_next().await {
+        assert!(answered.unwrap() > 0);
+    }
 }
