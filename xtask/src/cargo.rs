@@ -6,9 +6,17 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 /// The programs that a soak runs.
-const RELEASE: [&str; 5] = ["build", "--release", "--package=scenarios", "--package=service", "--bins"];
-/// The service with planted bugs. Its own program name keeps it from ever replacing the clean one.
-const PLANTED: [&str; 4] = ["build", "--package=service", "--features=planted-bugs", "--bin=longhaul-service-planted"];
+const RELEASE: [&str; 6] =
+    ["build", "--release", "--package=scenarios", "--package=service", "--package=example-watcher", "--bins"];
+/// The service and the example watcher with planted bugs. Names of their own keep them from ever replacing the clean ones.
+const PLANTED: [&str; 6] = [
+    "build",
+    "--package=service",
+    "--package=example-watcher",
+    "--features=service/planted-bugs,example-watcher/planted-bugs",
+    "--bin=longhaul-service-planted",
+    "--bin=example-watcher-planted",
+];
 
 /// The cargo that runs this program.
 pub(crate) fn cargo() -> Command {
@@ -54,7 +62,7 @@ pub(crate) fn build_release() -> Result<()> {
     run(cargo().args(RELEASE))
 }
 
-/// Builds the service with planted bugs.
+/// Builds the programs with planted bugs.
 pub(crate) fn build_planted(release: bool) -> Result<()> {
     run(cargo().args(PLANTED).args(release.then_some("--release")))
 }

@@ -31,8 +31,6 @@ use crate::witness::{Ear, Witness};
 const TICK: Duration = Duration::from_millis(20);
 /// Observations that are entered at a time.
 const OBSERVATIONS_MAX: usize = 1024;
-/// A witness that says nothing for so long, while commits are made and no fault is active, is broken.
-const WITNESS_PATIENCE: Duration = Duration::from_secs(30);
 /// Time to ask again whether the subject is ready.
 const READY_POLL: Duration = Duration::from_millis(50);
 
@@ -65,7 +63,6 @@ struct Stage<'a> {
     phase: Phase,
     warm_up_lag: WarmUpLag,
     rss_bytes: Option<u64>,
-    observations: u64,
     /// Keeps the HTTP witness listening, and the channel open for a witness that nothing else holds.
     _ear: (Ear, Option<crate::witness::http::Receiver>),
 }
@@ -166,7 +163,6 @@ impl<'a> Conductor<'a> {
             phase: Phase::WarmUp,
             warm_up_lag: WarmUpLag::default(),
             rss_bytes: None,
-            observations: 0,
             _ear: (plan.ear, plan.receiver),
         });
         Ok(plan.ready)
@@ -207,10 +203,9 @@ impl<'a> Conductor<'a> {
     }
 
     fn completed(&mut self) -> EndReason {
-        let patience = super::clock::millis(WITNESS_PATIENCE);
         let Ok(stage) = self.stage() else { return EndReason::Completed };
         let counts = stage.events.counts();
-        if counts.commits == 0 || stage.observations > 0 {
+        if counts.commits == 0 || counts.observations > 0 {
             return EndReason::Completed;
         }
         let malformed = stage.witness.tally.malformed();
@@ -218,7 +213,7 @@ impl<'a> Conductor<'a> {
         let detail = format!(
             "{} commits were made and the subject proved none of them in {} s ({malformed} unreadable lines{}). {}",
             counts.commits,
-            self.clock.now_ms().max(patience) / 1000,
+            self.clock.now_ms() / 1000,
             example.unwrap_or_default(),
             witness_remedy(self.scenario.subject.witness.kind)
         );
@@ -233,9 +228,9 @@ impl<'a> Conductor<'a> {
             Halt::SubjectExited(status) if started => {
                 EndReason::SubjectExited { status: status.to_string(), detail: last_words }
             }
-            Halt::SubjectExited(status) => {
-                EndReason::SubjectNotReady { detail: format!("it exited before it was ready ({status}). Its last words: {last_words}") }
-            }
+            Halt::SubjectExited(status) => EndReason::SubjectNotReady {
+                detail: format!("it exited before it was ready ({status}). Its last words: {last_words}"),
+            },
             Halt::Broken(error) if error.is::<NotReady>() => {
                 EndReason::SubjectNotReady { detail: format!("{error}. Its last words: {last_words}") }
             }
@@ -267,8 +262,7 @@ impl<'a> Conductor<'a> {
                 _ = tick.tick() => self.tick()?,
                 result = &mut work => return Ok(result),
                 result = stage.events.committed(&mut self.writer) => result?,
-                heard = stage.witness.observations.recv_many(&mut seen, OBSERVATIONS_MAX) => {
-                    stage.observations += heard as u64;
+                _ = stage.witness.observations.recv_many(&mut seen, OBSERVATIONS_MAX) => {
                     stage.events.observed(&seen, &mut self.writer)?;
                     seen.clear();
                 }

@@ -100,8 +100,7 @@ impl<'a> Events<'a> {
             let mut proves = None;
             if let Some(status) = &mut self.status {
                 let progress = commit.progress;
-                let reading =
-                    status.read(&commit.uid, &revision, change, progress.generation, progress.observed);
+                let reading = status.read(&commit.uid, &revision, change, progress.generation, progress.observed);
                 proves = reading.proves;
                 if !reading.counts {
                     self.prove(t_ms, commit, proves);

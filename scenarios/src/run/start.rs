@@ -15,6 +15,8 @@ use crate::subject::{self, Launch};
 use crate::witness::log::Pattern;
 use crate::witness::{self, Ear, Witness};
 
+/// Runs of one scenario and seed that may start in the same second in one folder.
+const SAME_SECOND_MAX: u32 = 100;
 /// The variable that the planted service reads.
 const PLANT_VARIABLE: &str = "LONGHAUL_PLANTED_BUG";
 /// Where the subject posts what it saw.
@@ -84,11 +86,31 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared> {
         launch.environment.push((PLANT_VARIABLE.to_owned(), plant.clone()));
     }
     let load = load_plan(scenario, &world, webhook)?;
-    let manifest = manifest::manifest(options, &launch, &load);
-    let directory = options.runs.join(&manifest.run_id);
+    let mut manifest = manifest::manifest(options, &launch, &load);
+    let directory = directory(&options.runs, &mut manifest)?;
     let resource = load.churn.as_ref().map(loadgen::churn::Plan::resource_name);
     let subject = SubjectPlan { launch, ready, witness, ear, pattern, receiver, clock, resource };
     Ok(Prepared { directory, manifest, world, subject, load })
+}
+
+/// Makes the run's directory. Two runs of one scenario that start in the same second get different names.
+fn directory(runs: &Path, manifest: &mut Manifest) -> Result<PathBuf> {
+    std::fs::create_dir_all(runs).with_context(|| format!("failed to make the folder {}", runs.display()))?;
+    let id = manifest.run_id.clone();
+    for number in 1..=SAME_SECOND_MAX {
+        if number > 1 {
+            manifest.run_id = format!("{id}-{number}");
+        }
+        let directory = runs.join(&manifest.run_id);
+        match std::fs::create_dir(&directory) {
+            Ok(()) => return Ok(directory),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => {
+                return Err(error).with_context(|| format!("failed to make the folder {}", directory.display()));
+            }
+        }
+    }
+    bail!("there are already {SAME_SECOND_MAX} records named {id} in {}", runs.display())
 }
 
 /// Where the subject serves admission reviews, if it does.
@@ -132,14 +154,24 @@ fn command(options: &Options, world: &World, webhook: Option<SocketAddr>) -> Res
         environment.push(("LONGHAUL_TLS_KEY".to_owned(), text(&files.key)));
     }
     let directory = subject.cwd.as_ref().map(|cwd| options.source.directory.join(cwd));
-    let launch = Launch { program: find(program), arguments: arguments.to_vec(), environment, directory };
+    let launch = Launch {
+        program: find(program, options.plant.is_some()),
+        arguments: arguments.to_vec(),
+        environment,
+        directory,
+    };
     Ok((launch, Ready::FirstRequest { webhook }))
 }
 
-/// Programs that come with Longhaul lie beside it and need no path; every other is looked up as a shell would.
-fn find(program: &str) -> PathBuf {
-    let plain = !program.contains('/');
-    if plain && let Ok(path) = subject::sibling(program) { path } else { PathBuf::from(program) }
+/// Programs that come with Longhaul lie beside it and need no path; every other is looked up as a shell would. Our own
+/// have their planted bugs in a program of its own; a foreign program may understand the variable by itself.
+fn find(program: &str, planted: bool) -> PathBuf {
+    if program.contains('/') {
+        return PathBuf::from(program);
+    }
+    let names = [planted.then(|| format!("{program}-planted")), Some(program.to_owned())];
+    let found = names.into_iter().flatten().find_map(|name| subject::sibling(&name).ok());
+    found.unwrap_or_else(|| PathBuf::from(program))
 }
 
 fn load_plan(scenario: &Scenario, world: &World, webhook: Option<SocketAddr>) -> Result<LoadPlan> {

@@ -60,3 +60,34 @@ impl Timeline {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mocks::faults::Name;
+    use units::Span;
+
+    fn drain(timeline: &mut Timeline, now_ms: u64) -> Vec<Action> {
+        std::iter::from_fn(|| timeline.due(now_ms)).collect()
+    }
+
+    #[test]
+    fn a_fault_is_framed_by_its_canaries() {
+        let fault = Fault { lasts: Some(Span::from_secs(3)), ..Fault::new(Name::SilentWatch, Span::from_secs(10)) };
+        let mut timeline = Timeline::new(&[fault], 60_000);
+        assert_eq!(drain(&mut timeline, 8999), []);
+        assert_eq!(drain(&mut timeline, 9000), [Action::CanaryBefore(0)]);
+        assert_eq!(drain(&mut timeline, 12_999), [Action::Begin(0)]);
+        assert_eq!(drain(&mut timeline, 13_000), [Action::End(0), Action::CanaryAfter(0)]);
+    }
+
+    #[test]
+    fn a_fault_that_outlives_the_load_ends_with_it() {
+        let fault = Fault { lasts: Some(Span::from_secs(100)), ..Fault::new(Name::SilentWatch, Span::from_secs(10)) };
+        let mut timeline = Timeline::new(&[fault.clone()], 20_000);
+        assert_eq!(drain(&mut timeline, 20_000).last(), Some(&Action::CanaryAfter(0)));
+        let mut interrupted = Timeline::new(&[fault], 20_000);
+        drain(&mut interrupted, 15_000);
+        assert_eq!(interrupted.ends().collect::<Vec<_>>(), [0], "what is left can be ended early");
+    }
+}

@@ -9,7 +9,7 @@ use super::{Scenario, library, validate};
 
 /// A scenario file may not be larger: every real one is below 10 KiB.
 const BYTES_MAX: u64 = 1 << 20;
-/// Suggestions further away than this are noise. Same measure as rustc's.
+/// Suggestions further away than this are noise.
 const SIMILARITY_MIN: f64 = 0.7;
 
 /// A scenario with the text it came from.

@@ -77,3 +77,22 @@ fn decides(scenario: &Scenario, line: &mut dyn FnMut(String)) {
         ));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::Source;
+
+    #[test]
+    fn the_plan_says_what_it_cannot_decide() {
+        let mut scenario = Source::read("smoke").unwrap().scenario;
+        let text = describe(&scenario);
+        assert!(text.contains("decides         admission p99: about 105 samples beyond it, 100 are needed"), "{text}");
+        assert!(!text.contains("CANNOT"), "{text}");
+        scenario.budgets.memory.as_mut().unwrap().growth = Some("1MiB/h".parse().unwrap());
+        scenario.phases.steady = Span::from_secs(20);
+        let text = describe(&scenario);
+        assert!(text.contains("CANNOT decide   admission p99"), "{text}");
+        assert!(text.contains("CANNOT decide   memory growth 1MiB/h: needs about 2.0h"), "{text}");
+    }
+}

@@ -1,7 +1,7 @@
 //! Witness `status`: the subject repeats the generation that it acted on in the object's own status.
 //!
 //! Pure: it is shown every commit in order and says what the commit proves. Only versions with a new generation can be
-//! proven this way, so status writes are no commits for the ledger; deletions cannot be proven and count as seen.
+//! proven this way, so status writes are no commits for the ledger; the ledger is told that deletions cannot be observed.
 
 use std::collections::HashMap;
 
@@ -45,7 +45,7 @@ impl Status {
     ) -> Reading {
         if change == Change::Deleted {
             self.live.remove(uid);
-            return Reading { counts: true, proves: Some(rv.into()) };
+            return Reading { counts: true, proves: None };
         }
         let known = self.live.get(uid).map(|known| known.generation);
         let counts = known != Some(generation);

@@ -5,3 +5,4 @@ mod bad_input;
 mod interrupt;
 mod planted;
 mod support;
+mod witnesses;

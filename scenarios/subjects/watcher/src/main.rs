@@ -61,7 +61,7 @@ struct Watcher {
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> anyhow::Result<()> {
+pub(crate) async fn main() -> anyhow::Result<()> {
     let bug = bugs::Bug::from_environment();
     let api = Api::from_kubeconfig(&std::env::var("KUBECONFIG").context("KUBECONFIG is not set")?)?;
     let witness = Witness::new(&std::env::var("LONGHAUL_WITNESS_URL").context("LONGHAUL_WITNESS_URL is not set")?)?;

@@ -1,0 +1,8 @@
+//! The example watcher with bugs to plant, under a name of its own so that it never replaces the clean one.
+
+#[path = "../main.rs"]
+mod watcher;
+
+fn main() -> anyhow::Result<()> {
+    watcher::main()
+}

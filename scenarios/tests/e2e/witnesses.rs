@@ -1,0 +1,107 @@
+//! Every kind of witness carries what a subject saw, and subjects that are not our service are judged by the same ledger.
+
+use std::io::Write;
+
+use crate::support::{Soak, program, soak};
+
+const WATCHER: &str = include_str!("../files/watcher.yaml");
+const SMALL: &str = include_str!("../files/small.yaml");
+const SUBJECTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/subjects");
+
+/// Runs a scenario from its text.
+fn run(text: &str, arguments: &[&str]) -> Soak {
+    let mut file = tempfile::Builder::new().suffix(".yaml").tempfile().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    let mut all = vec![file.path().to_str().unwrap()];
+    all.extend(arguments);
+    soak(&all)
+}
+
+fn watcher(command: &str, arguments: &[&str]) -> Soak {
+    run(&WATCHER.replace("[SUBJECT]", command), arguments)
+}
+
+fn python() -> Option<String> {
+    if std::process::Command::new("python3").arg("--version").output().is_err() {
+        println!("skipped: needs python3");
+        return None;
+    }
+    Some(format!("[python3, {SUBJECTS}/watcher.py]"))
+}
+
+#[test]
+fn the_example_watcher_passes() {
+    if program("example-watcher").is_none() {
+        return;
+    }
+    let soak = watcher("[example-watcher]", &[]);
+    assert_eq!(soak.code(), Some(0), "{}", soak.story());
+}
+
+#[test]
+fn the_python_watcher_passes() {
+    let Some(command) = python() else { return };
+    let soak = watcher(&command, &[]);
+    assert_eq!(soak.code(), Some(0), "{}", soak.story());
+}
+
+#[test]
+fn a_watcher_that_misses_deletes_leaves_ghosts() {
+    if program("example-watcher-planted").is_none() {
+        return;
+    }
+    let soak = watcher("[example-watcher]", &["--plant", "missed-delete"]);
+    assert_eq!(soak.code(), Some(1), "{}", soak.story());
+    assert_eq!(soak.broken(), ["events.ghost"], "{}", soak.story());
+}
+
+#[test]
+fn a_watcher_that_ignores_410_misses_events() {
+    if program("example-watcher-planted").is_none() {
+        return;
+    }
+    let soak = watcher("[example-watcher]", &["--plant", "ignore-410"]);
+    assert_eq!(soak.code(), Some(1), "{}", soak.story());
+    assert!(soak.broken().contains(&"events.missed".to_owned()), "{}", soak.story());
+}
+
+/// A clean program must not run under the name of a bug: a pass would be a lie.
+#[test]
+fn a_clean_program_refuses_a_plant() {
+    let Some(service) = program("longhaul-service") else { return };
+    let soak = run(SMALL, &["--plant", "missed-delete", "--service", service.to_str().unwrap()]);
+    assert_eq!(soak.code(), Some(2), "{}", soak.story());
+    assert!(soak.stdout().contains("LONGHAUL_PLANTED_BUG"), "{}", soak.story());
+}
+
+#[test]
+fn log_lines_prove_what_was_seen() {
+    let Some(command) = python() else { return };
+    // The watcher prints its lines instead of posting them: two of its methods replaced from outside.
+    let shim = "import os,runpy,sys; os.environ['LONGHAUL_WITNESS_URL']='http://127.0.0.1:9'; \
+                m=runpy.run_path(sys.argv[1]); w=m['Watcher']; \
+                w.post=lambda s: (print('\\\\n'.join(s.lines),flush=True) if s.lines else None, s.lines.clear()); w().run()";
+    let command = command.replace("[python3, ", &format!("[python3, -c, \"{shim}\", "));
+    let pattern = r#"'"uid": "(?P<uid>[^"]+)", "resourceVersion": "(?P<rv>\d+)", "change": "(?P<change>\w+)"'"#;
+    let text = WATCHER.replace("{kind: http}", &format!("{{kind: log, pattern: {pattern}}}"));
+    let soak = run(&text.replace("[SUBJECT]", &command), &[]);
+    assert_eq!(soak.code(), Some(0), "{}", soak.story());
+}
+
+#[test]
+fn status_writes_prove_what_was_seen() {
+    let Some(service) = program("longhaul-service") else { return };
+    let text = SMALL.replace("witness: {kind: http}", "witness: {kind: status}");
+    let soak = run(&text, &["--service", service.to_str().unwrap()]);
+    assert_eq!(soak.code(), Some(0), "{}", soak.story());
+}
+
+/// The status witness is no rubber stamp: a field that nobody writes proves nothing.
+#[test]
+fn a_status_that_nobody_writes_proves_nothing() {
+    let Some(service) = program("longhaul-service") else { return };
+    let text = SMALL.replace("witness: {kind: http}", "witness: {kind: status, pointer: /status/noSuchField}");
+    let soak = run(&text, &["--service", service.to_str().unwrap()]);
+    assert_eq!(soak.code(), Some(2), "{}", soak.story());
+    assert!(soak.stdout().contains("status"), "{}", soak.story());
+}
