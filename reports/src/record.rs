@@ -13,6 +13,8 @@ mod latency;
 mod manifest;
 mod reader;
 mod rows;
+#[cfg(test)]
+mod tests;
 mod writer;
 
 pub use latency::{Latency, RESPONSE_TAGS, Slice, tag};

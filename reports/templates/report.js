@@ -45,7 +45,7 @@
         if (!curve.t.length) continue;
         const index = nearest(curve.t, at);
         // Nothing is claimed where there is no reading nearby.
-        if (Math.abs(curve.t[index] - at) > Math.max(15000, data.lengthMs / 60)) continue;
+        if (Math.abs(curve.t[index] - at) > Math.max(7500, data.lengthMs / 120)) continue;
         const span = add("span", `${curve.name} `, readout);
         add("b", curve.v[index], span);
       }

@@ -1,0 +1,212 @@
+//! What is written is read back; what is torn or missing is noted; what is wrong is refused with file and line.
+
+use std::fs;
+use std::path::Path;
+
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
+
+use super::*;
+use crate::example::Example;
+use crate::ledger::Outcome;
+
+fn written(example: &Example) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    example.write(dir.path());
+    dir
+}
+
+/// Removes the last `bytes` bytes of a file.
+fn tear(dir: &Path, name: &str, bytes: usize) {
+    let path = dir.join(name);
+    let whole = fs::read(&path).unwrap();
+    fs::write(&path, &whole[..whole.len() - bytes]).unwrap();
+}
+
+#[test]
+fn a_record_is_read_back_as_it_was_written() {
+    let example = Example::failing();
+    let dir = written(&example);
+    let record = Record::open(dir.path()).unwrap();
+    assert_eq!(record.manifest, example.manifest);
+    assert_eq!(record.intervals, example.intervals);
+    assert_eq!(record.samples, example.samples);
+    assert_eq!(record.faults, example.faults);
+    assert_eq!(record.anomalies, example.anomalies);
+    assert_eq!(record.end, example.end);
+    assert_eq!(record.notes, Vec::<String>::new());
+    let steady = record.latency.in_phase(tag::RESPONSE, Phase::Steady).unwrap();
+    assert_eq!(steady.len(), 24_000);
+    assert_eq!(record.latency.whole(tag::RESPONSE_ALLOWED).unwrap().len(), 28_000);
+    assert_eq!(record.latency.slices(tag::LAG).len(), 25);
+}
+
+#[test]
+fn a_directory_with_a_record_is_not_overwritten() {
+    let example = Example::clean();
+    let dir = written(&example);
+    assert!(matches!(Writer::create(dir.path(), &example.manifest), Err(Error::Io { action: "create", .. })));
+}
+
+/// A killed run tears every file at its end: all of them are still read.
+#[test]
+fn torn_last_lines_are_noted_and_left_out() {
+    let mut example = Example::failing();
+    example.end = None;
+    let dir = written(&example);
+    for name in [file::INTERVALS, file::SAMPLES, file::FAULTS, file::ANOMALIES, file::LATENCY] {
+        tear(dir.path(), name, 20);
+    }
+    let record = Record::open(dir.path()).unwrap();
+    assert_eq!(record.intervals.len(), example.intervals.len() - 1);
+    assert_eq!(record.samples.len(), example.samples.len() - 1);
+    assert_eq!(record.notes.len(), 6, "{:?}", record.notes);
+    assert!(record.notes.contains(&"the last line of latency.hlog is torn and was left out".to_owned()));
+    assert!(record.notes.contains(&"end.json is missing: the harness was killed".to_owned()));
+}
+
+#[test]
+fn missing_files_are_noted() {
+    let dir = written(&Example::clean());
+    for name in [file::SAMPLES, file::LATENCY] {
+        fs::remove_file(dir.path().join(name)).unwrap();
+    }
+    let record = Record::open(dir.path()).unwrap();
+    assert_eq!(record.notes, ["samples.jsonl is missing", "latency.hlog is missing"]);
+}
+
+#[test]
+fn a_broken_line_in_the_middle_is_an_error_with_its_line() {
+    let dir = written(&Example::clean());
+    let path = dir.path().join(file::SAMPLES);
+    let text = fs::read_to_string(&path).unwrap();
+    let broken: Vec<&str> = text.lines().enumerate().map(|(n, line)| if n == 6 { "{\"tMs\":" } else { line }).collect();
+    fs::write(&path, broken.join("\n")).unwrap();
+    let error = Record::open(dir.path()).unwrap_err().to_string();
+    assert!(error.starts_with("read line 7 of ") && error.ends_with(file::SAMPLES), "{error}");
+}
+
+#[test]
+fn other_schemas_and_other_directories_are_refused_clearly() {
+    let dir = written(&Example::clean());
+    let path = dir.path().join(file::MANIFEST);
+    let text = fs::read_to_string(&path).unwrap().replace("longhaul.record/v1", "longhaul.record/v9");
+    fs::write(&path, text).unwrap();
+    let error = Record::open(dir.path()).unwrap_err().to_string();
+    assert!(error.contains("it has the schema `longhaul.record/v9`, this build reads `longhaul.record/v1`"), "{error}");
+    fs::write(&path, "{}").unwrap();
+    assert!(matches!(Record::open(dir.path()), Err(Error::Schema { found, .. }) if found == "none"));
+    let empty = tempfile::tempdir().unwrap();
+    assert!(matches!(Record::open(empty.path()), Err(Error::NotARecord { .. })));
+}
+
+#[test]
+fn unknown_fields_of_rows_are_tolerated() {
+    let dir = written(&Example::clean());
+    let path = dir.path().join(file::FAULTS);
+    let text = fs::read_to_string(&path).unwrap().replace("\"hits\"", "\"later\":{\"x\":1},\"hits\"");
+    fs::write(&path, text).unwrap();
+    assert_eq!(Record::open(dir.path()).unwrap().faults, Example::clean().faults);
+}
+
+/// The log is the standard format: a reader that knows nothing of Longhaul finds tags, times and encoded histograms.
+#[test]
+fn latencies_are_a_standard_interval_log() {
+    let dir = written(&Example::clean());
+    let bytes = fs::read(dir.path().join(file::LATENCY)).unwrap();
+    let text = String::from_utf8(bytes.clone()).unwrap();
+    assert!(text.starts_with("#[Histogram log format version 1.3]\n"));
+    assert!(
+        text.contains("\n\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n")
+    );
+    let entries: Vec<_> = IntervalLogIterator::new(&bytes).map(|entry| entry.unwrap()).collect();
+    let base = entries.iter().find_map(|entry| match entry {
+        LogEntry::BaseTime(time) => Some(time.as_secs()),
+        _ => None,
+    });
+    assert_eq!(base, Some(1_795_169_700), "2026-11-20T10:15:00Z");
+    let lag = entries.iter().filter_map(|entry| match entry {
+        LogEntry::Interval(row) if row.tag().is_some_and(|tag| tag.as_str() == tag::LAG) => Some(row),
+        _ => None,
+    });
+    let second = lag.clone().nth(1).unwrap();
+    assert_eq!((second.start_timestamp().as_millis(), second.duration().as_millis()), (5000, 5000));
+    // "HISTF": the cookie of a compressed V2 histogram in base64.
+    assert!(lag.clone().count() == 25 && lag.clone().all(|row| row.encoded_histogram().starts_with("HISTF")));
+}
+
+/// A flood of one outcome must not hide the one row of another, and rows have a bound.
+#[test]
+fn anomalies_are_capped_for_each_outcome() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut example = Example::failing();
+    let mut row = example.anomalies[0].clone();
+    row.wire = vec!["é".repeat(5000); 50];
+    example.anomalies = vec![AnomalyRow { outcome: Outcome::Duplicate, ..row.clone() }; 3000];
+    example.anomalies.push(row);
+    let record = example.open(dir.path());
+    assert_eq!(record.anomalies.len() as u64, ANOMALY_ROWS_PER_OUTCOME + 1);
+    let last = record.anomalies.last().unwrap();
+    assert_eq!((last.outcome, last.wire.len(), last.wire[0].chars().count()), (Outcome::Missed, 20, 601));
+}
+
+/// 100 hours of samples and latencies stay small, keep their peaks, and lose no count.
+#[test]
+fn long_runs_are_thinned_without_losing_peaks_or_counts() {
+    let dir = tempfile::tempdir().unwrap();
+    let example = Example::clean();
+    let hour_ms = 3_600_000;
+    let mut writer = Writer::create(dir.path(), &example.manifest).unwrap();
+    let mut histogram = Histogram::<u64>::new(3).unwrap();
+    histogram.record_n(1500, 10).unwrap();
+    // The third hour only: before it everything is kept.
+    for start_ms in (2 * hour_ms..3 * hour_ms).step_by(5000) {
+        for second in 0..5 {
+            let mut sample = example.samples[30].clone();
+            sample.t_ms = start_ms + second * 1000;
+            sample.subject.as_mut().unwrap().rss_bytes = if second == 2 { 50 << 20 } else { 40 << 20 };
+            writer.sample(&sample).unwrap();
+        }
+        writer.latency(tag::LAG, start_ms, start_ms + 5000, &histogram).unwrap();
+        let row = Interval { start_ms, end_ms: start_ms + 5000, ..example.intervals[10].clone() };
+        writer.interval(&row).unwrap();
+    }
+    writer.end(&End { ended_ms: 3 * hour_ms, reason: EndReason::Completed }).unwrap();
+    let record = Record::open(dir.path()).unwrap();
+    assert_eq!((record.intervals.len(), record.samples.len()), (720, 720));
+    assert!(record.samples.iter().all(|sample| sample.subject.unwrap().rss_bytes == 50 << 20));
+    assert_eq!(record.latency.whole(tag::LAG).unwrap().len(), 7200);
+    let lines = fs::read_to_string(dir.path().join(file::LATENCY)).unwrap().matches("Tag=").count();
+    assert!(lines <= 61, "{lines} slices");
+    let bytes: u64 = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len()).sum();
+    assert!(bytes * 100 < 200 << 20, "100 hours would be {} MiB", (bytes * 100) >> 20);
+}
+
+#[test]
+fn commits_are_kept_on_request_only() {
+    let event = CommitEvent {
+        t_ms: 5,
+        order: 1,
+        resource: "packages.longhaul.dev".into(),
+        namespace: "default".into(),
+        name: "a".into(),
+        uid: "u".into(),
+        revision: "7".into(),
+        change: crate::ledger::Change::Added,
+    };
+    let manifest = Example::clean().manifest;
+    let dir = tempfile::tempdir().unwrap();
+    for (name, keep) in [("without", false), ("with", true)] {
+        let path = dir.path().join(name);
+        let mut writer = Writer::create(&path, &manifest).unwrap();
+        if keep {
+            writer = writer.keep_events().unwrap();
+        }
+        writer.commit(&event).unwrap();
+        writer.end(&End { ended_ms: 10, reason: EndReason::Completed }).unwrap();
+        assert_eq!(path.join(file::COMMITS).exists(), keep);
+    }
+    let packed = fs::read(dir.path().join("with").join(file::COMMITS)).unwrap();
+    let back: CommitEvent = serde_json::from_slice(&zstd::decode_all(packed.as_slice()).unwrap()).unwrap();
+    assert_eq!(back, event);
+}

@@ -1,0 +1,35 @@
+//! The committed JSON schemas are those of the types. `LONGHAUL_UPDATE_SCHEMAS=1` writes them anew.
+
+use std::path::PathBuf;
+
+use reports::judge::Judgement;
+use reports::record::{AnomalyRow, CommitEvent, End, FaultRow, Interval, Manifest, Sample};
+use schemars::{JsonSchema, Schema, schema_for};
+
+fn schema<T: JsonSchema>() -> Schema {
+    schema_for!(T)
+}
+
+#[test]
+fn schemas_are_current() {
+    let schemas = [
+        ("manifest", schema::<Manifest>()),
+        ("interval", schema::<Interval>()),
+        ("sample", schema::<Sample>()),
+        ("fault", schema::<FaultRow>()),
+        ("anomaly", schema::<AnomalyRow>()),
+        ("commit", schema::<CommitEvent>()),
+        ("end", schema::<End>()),
+        ("verdict", schema::<Judgement>()),
+    ];
+    let update = std::env::var_os("LONGHAUL_UPDATE_SCHEMAS").is_some();
+    for (name, schema) in schemas {
+        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("schemas").join(format!("{name}.schema.json"));
+        let current = format!("{}\n", serde_json::to_string_pretty(&schema).unwrap());
+        if update {
+            std::fs::write(&path, &current).unwrap();
+        }
+        let committed = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(committed == current, "{name}.schema.json is stale: run the test with LONGHAUL_UPDATE_SCHEMAS=1");
+    }
+}
