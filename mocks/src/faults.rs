@@ -26,6 +26,9 @@ pub(crate) use stream::{Fate, Stream};
 /// How many hits are kept until somebody takes them; older ones are dropped, the counters go on.
 const HITS_MAX: usize = 8192;
 
+/// How many faults are remembered.
+const FAULTS_MAX: usize = 4096;
+
 /// The caller's number for one scheduled fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FaultId(pub u32);
@@ -163,16 +166,24 @@ impl Faults {
     /// Begins a fault. A fault whose settings contradict each other is refused.
     pub fn begin(&self, id: FaultId, fault: &Fault) -> Result<(), Error> {
         fault.check()?;
+        let running = |inner: &Inner| inner.faults.iter().any(|running| running.id == id && running.active);
+        if running(&self.inner.lock()) {
+            return Err(Error::AlreadyRunning { id: id.0 });
+        }
         let behaviour = fault.name.behaviour(fault);
-        let compacts = behaviour.compacts();
         self.any.store(true, Ordering::Release);
-        if compacts && let Some(host) = self.host.get() {
+        if behaviour.compacts()
+            && let Some(host) = self.host.get()
+        {
             host.compact_to_now();
         }
         let now_us = self.now_us();
         let mut inner = self.inner.lock();
-        if inner.faults.iter().any(|running| running.id == id && running.active) {
-            return Err(Error::AlreadyRunning { id: id.0 });
+        // An ended fault is kept for its hits; of very many the oldest go.
+        if inner.faults.len() >= FAULTS_MAX
+            && let Some(oldest) = inner.faults.iter().position(|running| !running.active)
+        {
+            inner.faults.remove(oldest);
         }
         inner.faults.push(Running { id, fault: fault.clone(), active: true, hits: 0, behaviour });
         let index = inner.faults.len() - 1;
@@ -197,6 +208,12 @@ impl Faults {
     /// The hits since the last call, oldest first; at most the newest 8192.
     pub fn take_hits(&self) -> Vec<Hit> {
         self.inner.lock().hits.drain(..).collect()
+    }
+
+    /// Every fault that was begun: whether it is active, and its hits.
+    pub fn all(&self) -> Vec<(FaultId, Fault, bool, u64)> {
+        let inner = self.inner.lock();
+        inner.faults.iter().map(|running| (running.id, running.fault.clone(), running.active, running.hits)).collect()
     }
 
     fn now_us(&self) -> u64 {

@@ -7,7 +7,9 @@
 //! A `kubectl` that is pointed at [`Server::kubeconfig`] works as with a cluster that has no nodes and no
 //! controllers besides the garbage collector and namespace deletion.
 
+mod admin;
 mod admission;
+mod authorization;
 mod body;
 mod books;
 mod catalogue;
@@ -37,6 +39,7 @@ mod watch;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+pub use authorization::{Authorization, Permission};
 pub use books::{Delivery, Gap, RequestRecord, Traffic};
 pub use config::{Config, Limits, User};
 pub use store::{Change, Progress};
@@ -100,6 +103,7 @@ impl Server {
             requests_max: config.limits.requests_max,
             bookmarks_every: config.bookmarks_every,
             observed_generation: config.observed_generation,
+            authorization: config.authorization,
         });
         for crd in &config.crds {
             cluster.seed(crd.clone()).map_err(|failure| Error::Definition {
@@ -153,6 +157,11 @@ impl Server {
     /// What a user did so far. All zeros for a user that was never seen.
     pub fn traffic(&self, user: &str) -> Traffic {
         self.cluster.books.find(user).map(|book| book.traffic(self.cluster.now_us())).unwrap_or_default()
+    }
+
+    /// Every kind of access that a user asked for, in order; the minimal Role of a subject. At most 4096.
+    pub fn permissions(&self, user: &str) -> Vec<Permission> {
+        self.cluster.permissions.of(user)
     }
 
     /// The newest requests of everybody, oldest first; at most [`Limits::requests_max`].

@@ -158,6 +158,11 @@ impl Books {
         book
     }
 
+    /// Every book, by user.
+    pub fn all(&self) -> Vec<(Arc<str>, Arc<Book>)> {
+        self.users.lock().iter().map(|(user, book)| (user.clone(), book.clone())).collect()
+    }
+
     pub fn find(&self, user: &str) -> Option<Arc<Book>> {
         self.users.lock().get(user).cloned()
     }

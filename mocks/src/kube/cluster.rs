@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use tokio::sync::{Notify, watch};
 
 use super::admission::Admission;
+use super::authorization::{Authorization, Record};
 use super::books::Books;
 use super::catalogue::{Catalogue, Resource, definition};
 use super::object::{self, Fresh};
@@ -45,6 +46,8 @@ pub(crate) struct Cluster {
     pub cleaning: Notify,
     pub bookmarks_every: Duration,
     pub observed_generation: String,
+    pub authorization: Authorization,
+    pub permissions: Record,
 }
 
 /// What a cluster is made with.
@@ -56,6 +59,7 @@ pub(crate) struct Setup {
     pub requests_max: usize,
     pub bookmarks_every: Duration,
     pub observed_generation: String,
+    pub authorization: Authorization,
 }
 
 impl Cluster {
@@ -75,6 +79,8 @@ impl Cluster {
             cleaning: Notify::new(),
             bookmarks_every: setup.bookmarks_every,
             observed_generation: setup.observed_generation,
+            authorization: setup.authorization,
+            permissions: Record::default(),
         });
         cluster.faults.attach(Box::new(FaultHost(Arc::downgrade(&cluster))));
         for name in NAMESPACES {

@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use super::authorization::Authorization;
+
 /// Real servers send about one bookmark a minute; tests of minutes need to see them.
 const BOOKMARKS_EVERY: Duration = Duration::from_mins(1);
 /// At 1 KiB an object 100 MiB at the most, and minutes of history at hundreds of writes a second.
@@ -30,6 +32,8 @@ pub struct Config {
     pub history_max_events: usize,
     /// The JSON pointer of the status field that repeats `metadata.generation`: see [`super::Commit::progress`].
     pub observed_generation: String,
+    /// Whether roles decide who may do what.
+    pub authorization: Authorization,
     /// Decides uids, generated names and the faults' probabilities.
     pub seed: u64,
     /// The bounds of everything that could grow or hang.
@@ -85,6 +89,7 @@ impl Config {
             bookmarks_every: BOOKMARKS_EVERY,
             history_max_events: HISTORY_MAX_EVENTS,
             observed_generation: OBSERVED_GENERATION.to_owned(),
+            authorization: Authorization::default(),
             seed: 0,
             limits: Limits::default(),
         }

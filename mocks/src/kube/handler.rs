@@ -19,7 +19,7 @@ use super::listen::Connection;
 use super::path::{Query, Target};
 use super::status::Failure;
 use super::users::{Users, Who};
-use super::{discovery, openapi, verbs};
+use super::{admin, discovery, openapi, verbs};
 
 /// What all requests share.
 pub(crate) struct App {
@@ -181,6 +181,11 @@ async fn route(
     let text = |name: header::HeaderName| -> String {
         request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
     };
+    if admin::is_admin(&path) {
+        let method = request.method().clone();
+        let bytes = verbs::read_body(&app.limits, request.into_body()).await?;
+        return admin::answer(&app.cluster, &who, &method, &path, &bytes);
+    }
     let (accept, content_type) = (text(header::ACCEPT), text(header::CONTENT_TYPE));
     let catalogue = app.cluster.catalogue();
     if request.method() == Method::GET {

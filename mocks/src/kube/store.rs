@@ -121,9 +121,12 @@ impl Store {
         self.objects
     }
 
-    #[cfg(test)]
     pub fn history_len(&self) -> usize {
         self.order.len()
+    }
+
+    pub fn history_bytes(&self) -> usize {
+        self.history_bytes
     }
 
     pub fn commits(&self) -> &Commits {

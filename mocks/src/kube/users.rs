@@ -5,14 +5,19 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::Instant;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use http::{HeaderMap, header};
+use parking_lot::Mutex;
 use serde_json::json;
 
 use super::config::User;
 use crate::pki;
+
+/// Living tokens that were asked for.
+const ISSUED_MAX: usize = 10_000;
 
 /// Somebody who was recognised.
 #[derive(Debug, PartialEq, Eq)]
@@ -25,12 +30,14 @@ pub(crate) struct Who {
 #[derive(Debug)]
 pub(crate) struct Users {
     by_token: HashMap<String, Arc<Who>>,
+    /// Tokens that were asked for, with their end.
+    issued: Mutex<HashMap<String, (Arc<Who>, Instant)>>,
     tokens: BTreeMap<String, String>,
 }
 
 impl Users {
     pub fn new(users: &[User]) -> Result<Self, String> {
-        let mut known = Self { by_token: HashMap::new(), tokens: BTreeMap::new() };
+        let mut known = Self { by_token: HashMap::new(), issued: Mutex::new(HashMap::new()), tokens: BTreeMap::new() };
         for user in users {
             if user.name.is_empty() || user.token.is_empty() {
                 return Err(format!("`{}` needs a name and a token", user.name));
@@ -54,12 +61,27 @@ impl Users {
         if !scheme.eq_ignore_ascii_case("bearer") {
             return Ok(None);
         }
-        self.by_token.get(token.trim()).cloned().map(Some).ok_or(())
+        self.by_token(token.trim()).map(Some).ok_or(())
     }
 
     /// The owner of a token, for token reviews.
-    pub fn by_token(&self, token: &str) -> Option<&Arc<Who>> {
-        self.by_token.get(token)
+    pub fn by_token(&self, token: &str) -> Option<Arc<Who>> {
+        if let Some(who) = self.by_token.get(token) {
+            return Some(who.clone());
+        }
+        let issued = self.issued.lock();
+        issued.get(token).filter(|(_, ends)| Instant::now() < *ends).map(|(who, _)| who.clone())
+    }
+
+    /// Makes a token valid until `ends`. Expired ones make room; past 10,000 living ones nothing is issued.
+    pub fn issue(&self, token: String, who: Who, ends: Instant) {
+        let mut issued = self.issued.lock();
+        if issued.len() >= ISSUED_MAX {
+            issued.retain(|_, (_, ends)| Instant::now() < *ends);
+        }
+        if issued.len() < ISSUED_MAX {
+            issued.insert(token, (Arc::new(who), ends));
+        }
     }
 
     pub fn kubeconfig(&self, user: &str, url: &str, ca_pem: &str) -> Option<String> {

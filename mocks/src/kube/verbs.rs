@@ -17,6 +17,8 @@ use serde_json::Value;
 
 pub(crate) use delete::{Propagation, delete_place, finish};
 
+use super::authorization::{self, Access, Authorization};
+use super::config::Limits;
 use super::handler::{Answer, Call};
 use super::protobuf;
 use super::status::Failure;
@@ -25,6 +27,7 @@ use super::status::Failure;
 pub(crate) async fn dispatch(call: Call, body: Incoming) -> Result<Answer, Failure> {
     let subresource = call.target.subresource.clone();
     let named = call.target.name.is_some();
+    authorize(&call)?;
     if call.resource.virtual_only {
         return review::answer(&call, body).await;
     }
@@ -59,9 +62,43 @@ pub(crate) async fn dispatch(call: Call, body: Incoming) -> Result<Answer, Failu
     }
 }
 
+/// Records what is asked for and, when roles decide, lets them.
+fn authorize(call: &Call) -> Result<(), Failure> {
+    let cluster = call.cluster();
+    let name = call.target.name.as_deref().unwrap_or_default();
+    let verb = match call.method {
+        Method::GET if call.query.watch => "watch",
+        Method::GET if name.is_empty() => "list",
+        Method::GET => "get",
+        Method::POST => "create",
+        Method::PUT => "update",
+        Method::PATCH => "patch",
+        Method::DELETE if name.is_empty() => "deletecollection",
+        Method::DELETE => "delete",
+        _ => return Err(Failure::method_not_allowed()),
+    };
+    let access = Access {
+        namespace: call.namespace(),
+        group: &call.resource.group,
+        resource: &call.resource.plural,
+        subresource: call.target.subresource.as_deref().unwrap_or_default(),
+        name,
+        verb,
+    };
+    cluster.permissions.add(&call.who.name, &access);
+    // Everybody may ask about themselves (the role system:basic-user).
+    let about_self = call.resource.virtual_only && call.resource.plural.starts_with("selfsubject");
+    if cluster.authorization == Authorization::AllowAndRecord || about_self {
+        return Ok(());
+    }
+    match authorization::rbac(cluster, &call.who, &access) {
+        Ok(_) => Ok(()),
+        Err(why) => Err(Failure::forbidden(call.resource.about(name), &why)),
+    }
+}
+
 /// Reads a body within the size and the time that are allowed.
-async fn read_body(call: &Call, body: Incoming) -> Result<Bytes, Failure> {
-    let limits = call.app.limits;
+pub(crate) async fn read_body(limits: &Limits, body: Incoming) -> Result<Bytes, Failure> {
     let collected = tokio::time::timeout(limits.body_timeout, Limited::new(body, limits.body_max_bytes).collect());
     match collected.await {
         Err(_) => Err(Failure::timeout("the body of the request did not arrive in time")),

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
 
+mod access;
 mod admission;
 mod client;
 mod faults;

@@ -51,14 +51,14 @@ enum Outcome {
 
 pub(super) async fn one(call: &Call, body: Incoming) -> Result<Answer, Failure> {
     let renderer = Renderer::negotiate(call)?;
-    let bytes = read_body(call, body).await?;
+    let bytes = read_body(&call.app.limits, body).await?;
     let options = options(call, &bytes)?;
     let name = call.target.name.as_deref().unwrap_or_default();
     delete_named(call, &renderer, name, &options).await
 }
 
 pub(super) async fn evict(call: &Call, body: Incoming) -> Result<Answer, Failure> {
-    let bytes = read_body(call, body).await?;
+    let bytes = read_body(&call.app.limits, body).await?;
     let eviction = decode(&call.content_type, &bytes)?;
     let renderer = Renderer::negotiate(call)?;
     let options = parse_options(&eviction["deleteOptions"])?;
@@ -100,7 +100,7 @@ async fn admit(call: &Call, name: &str, current: &Version) -> Result<Vec<String>
 pub(super) async fn collection(call: &Call, body: Incoming) -> Result<Answer, Failure> {
     let query = &call.query;
     let renderer = Renderer::negotiate(call)?;
-    let bytes = read_body(call, body).await?;
+    let bytes = read_body(&call.app.limits, body).await?;
     let options = options(call, &bytes)?;
     let selector = Selector::parse(query.label_selector.as_deref(), query.field_selector.as_deref(), &call.resource)?;
     let namespace = call.target.namespace.as_deref();

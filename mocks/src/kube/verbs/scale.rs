@@ -23,7 +23,7 @@ pub(super) async fn answer(call: &Call, body: Incoming) -> Result<Answer, Failur
         Method::PUT | Method::PATCH => {}
         _ => return Err(Failure::method_not_allowed()),
     }
-    let bytes = read_body(call, body).await?;
+    let bytes = read_body(&call.app.limits, body).await?;
     let renderer = Renderer::plain(call);
     let answer = super::write::change(call, &renderer, false, |current| {
         let asked = asked(call, current, &scale, &bytes)?;

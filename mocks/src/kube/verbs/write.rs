@@ -25,7 +25,7 @@ const TRIES: usize = 16;
 
 pub(super) async fn create(call: &Call, body: Incoming) -> Result<Answer, Failure> {
     let renderer = Renderer::negotiate(call)?;
-    let bytes = read_body(call, body).await?;
+    let bytes = read_body(&call.app.limits, body).await?;
     let value = decode(&call.content_type, &bytes)?;
     create_object(call, &renderer, value).await
 }
@@ -73,7 +73,7 @@ pub(super) async fn create_object(call: &Call, renderer: &Renderer, mut value: V
 
 pub(super) async fn update(call: &Call, body: Incoming, status_only: bool) -> Result<Answer, Failure> {
     let renderer = Renderer::negotiate(call)?;
-    let bytes = read_body(call, body).await?;
+    let bytes = read_body(&call.app.limits, body).await?;
     let mut value = decode(&call.content_type, &bytes)?;
     object::check_type(&mut value, &call.resource, call.served())?;
     let name = call.target.name.as_deref().unwrap_or_default();
@@ -93,7 +93,7 @@ pub(super) async fn update(call: &Call, body: Incoming, status_only: bool) -> Re
 
 pub(super) async fn patch(call: &Call, body: Incoming, status_only: bool) -> Result<Answer, Failure> {
     let renderer = Renderer::negotiate(call)?;
-    let bytes = read_body(call, body).await?;
+    let bytes = read_body(&call.app.limits, body).await?;
     let patch = Patch::decode(&call.content_type, &bytes, !call.resource.custom)?;
     if let Patch::Apply(applied) = &patch {
         return apply(call, &renderer, applied, status_only).await;
@@ -148,7 +148,7 @@ async fn apply(call: &Call, renderer: &Renderer, applied: &Value, status_only: b
 /// `PUT namespaces/NAME/finalize`: replaces `spec.finalizers`.
 pub(super) async fn finalize(call: &Call, body: Incoming) -> Result<Answer, Failure> {
     let renderer = Renderer::negotiate(call)?;
-    let bytes = read_body(call, body).await?;
+    let bytes = read_body(&call.app.limits, body).await?;
     let value = decode(&call.content_type, &bytes)?;
     let finalizers = value.pointer("/spec/finalizers").cloned().unwrap_or_else(|| json!([]));
     change(call, &renderer, false, |current| {
@@ -164,7 +164,7 @@ pub(super) async fn finalize(call: &Call, body: Incoming) -> Result<Answer, Fail
 /// `POST pods/NAME/binding`: what a scheduler does.
 pub(super) async fn bind(call: &Call, body: Incoming) -> Result<Answer, Failure> {
     let renderer = Renderer::negotiate(call)?;
-    let bytes = read_body(call, body).await?;
+    let bytes = read_body(&call.app.limits, body).await?;
     let binding = decode(&call.content_type, &bytes)?;
     let node = binding.pointer("/target/name").and_then(Value::as_str).unwrap_or_default().to_owned();
     change(call, &renderer, false, |current| {
