@@ -153,10 +153,11 @@ fn judge_fault(record: &Record, fault: &PlannedFault, rows: &[&FaultRow], findin
     } else if let Some(row) = unhealthy(FaultEvent::CanaryAfter) {
         // Either the subject lost the probe, then it also lost events and the judge of events says so, or it saw it later.
         let verdict = if lost(record) { Verdict::Fail } else { Verdict::Pass };
-        let text = format!("{} was hit, and the probe after it was not seen in its time{}.", fault.name, says(row));
+        let text =
+            format!("the fault {} was hit, and the probe after it was not seen in its time{}.", fault.name, says(row));
         findings.push(name, verdict, counted(hits, "hit"), "at least 1", text);
     } else {
-        let text = format!("{} was really hit ({}).", fault.name, counted(hits, "time"));
+        let text = format!("the fault {} was really hit ({}).", fault.name, counted(hits, "time"));
         findings.push(name, Verdict::Pass, counted(hits, "hit"), "at least 1", text);
     }
 }
