@@ -1,7 +1,8 @@
 //! The ledger against histories whose outcomes are planted.
 //!
 //! Each script below is a short life of one object together with the outcomes that the rules give it. A history is many
-//! scripts interleaved, with commits and observations arriving in any order that the grace time allows.
+//! scripts interleaved, with commits and observations arriving in any order that the grace time allows. Longer than 500 lines
+//! because the catalogue of scripts is one table.
 
 use proptest::prelude::*;
 

@@ -1,6 +1,7 @@
 //! The rows of the record's files: one interval, one sample, one fault, one anomaly, the end.
 //!
-//! Owns their fields and units. No row judges; counts are facts.
+//! Owns their fields and units. No row judges; counts are facts. Longer than 500 lines because every field carries its unit in a
+//! comment, and who reads a record wants all rows in one place.
 
 use std::ops::{Add, AddAssign, Sub};
 
