@@ -1,7 +1,7 @@
 //! Faults: named misbehaviour of the mock API server, with proof that each one was really hit.
 //!
 //! Owns the configuration of a fault, the engine that begins and ends faults, and the record of their hits. One fault
-//! is one file below `faults/` and one line in [`Name::behaviour`]. Faults touch only requests of the users they are aimed at
+//! is one file below `faults/` and one line in `Name::behaviour`. Faults touch only requests of the users they are aimed at
 //! ([`Faults::target_users`]), so the harness's own clients always see a healthy server, and they touch watches
 //! only: lists and writes stay right. This module must not know HTTP; it speaks of streams and revisions.
 

@@ -1,6 +1,6 @@
 //! Watches: what is sent, in which order, and how they end; and the harness's view of them.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 
@@ -229,4 +229,52 @@ async fn shutting_down_ends_watches_cleanly_and_frees_the_port() {
     tokio::time::timeout(PATIENCE, world.server.shutdown()).await.expect("a bounded shutdown");
     assert_eq!(lines.next().await.unwrap(), None, "a clean end");
     tokio::net::TcpListener::bind(address).await.expect("the port is free");
+}
+
+/// Asks until the subject has no watch open any more.
+async fn until_no_watch_is_open(world: &World) {
+    let deadline = Instant::now() + PATIENCE;
+    while world.server.traffic("subject").watches_open > 0 {
+        assert!(Instant::now() < deadline, "{:?}", world.server.traffic("subject"));
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_is_noticed() {
+    let world = World::start().await;
+    for protocol in [Protocol::Http1, Protocol::Http2] {
+        let mut client = world.client(protocol, "subject").await;
+        let lines = client.watch(&format!("{PACKAGES}?watch=1&resourceVersion={}", world.server.revision())).await;
+        assert_eq!(world.server.traffic("subject").watches_open, 1);
+        drop((lines, client));
+        until_no_watch_is_open(&world).await;
+        let traffic = world.server.traffic("subject");
+        assert_eq!(traffic.requests_open, 0);
+        assert!(traffic.idle_us.is_some(), "nobody is asking");
+    }
+}
+
+#[tokio::test]
+async fn a_watcher_that_does_not_read_is_cut_and_nobody_waits_for_it() {
+    let world = World::with(|config| config.limits.write_timeout = Duration::from_millis(300)).await;
+    let mut sleeper = world.client(Protocol::Http1, "subject").await;
+    let from = world.server.revision();
+    let _unread = sleeper.watch(&format!("{CONFIG_MAPS}?watch=1&resourceVersion={from}")).await;
+    let mut reader = world.client(Protocol::Http1, "harness").await;
+    let mut lines = reader.watch(&format!("{CONFIG_MAPS}?watch=1&resourceVersion={from}")).await;
+    let mut writer = world.client(Protocol::Http1, "harness").await;
+    let mut big = config_map("big");
+    big["data"]["a"] = json!("x".repeat(500_000));
+    writer.post(CONFIG_MAPS, &big).await;
+    assert_eq!(lines.event().await.0, "ADDED");
+    // More than the kernel's buffers on both sides of a loopback connection hold.
+    for round in 0..40 {
+        let change = json!({"data": {"round": round.to_string()}});
+        let big = format!("{CONFIG_MAPS}/big");
+        assert_eq!(writer.patch(&big, "application/merge-patch+json", &change).await.0, 200);
+        assert_eq!(lines.event().await.0, "MODIFIED");
+    }
+    until_no_watch_is_open(&world).await;
+    assert_eq!(world.server.traffic("harness").watches_open, 1);
 }
