@@ -58,6 +58,15 @@ fn an_empty_file_is_all_defaults() {
 }
 
 #[test]
+fn the_example_says_the_defaults() {
+    let path = Path::new("/etc/service.yaml");
+    let example = Config::parse(include_str!("../../example.yaml"), path).unwrap();
+    let needed = "admission: {listen: \"0.0.0.0:8443\", certificate: tls.crt, key: tls.key}\n\
+                  health: {listen: \"0.0.0.0:9090\"}\n";
+    assert_eq!(format!("{example:?}"), format!("{:?}", Config::parse(needed, path).unwrap()));
+}
+
+#[test]
 fn an_unknown_key_is_refused_with_place_and_nearest_key() {
     assert_eq!(
         refused("watch:\n  silenceLimit: 5s\n  serverTimeot: 45s\n"),

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use rustls::ClientConfig;
@@ -40,7 +40,8 @@ struct Host {
 /// Every registry that can be reached.
 pub struct Hosts {
     configured: BTreeMap<String, Host>,
-    system_tls: Arc<ClientConfig>,
+    /// Made at first need: the system's authorities cost more than a megabyte.
+    system_tls: OnceLock<Arc<ClientConfig>>,
     clients: Mutex<BTreeMap<String, Arc<Client>>>,
 }
 
@@ -61,8 +62,7 @@ impl Hosts {
             let host = Host { index, plain_http: registry.plain_http, tls, login: registry.login.clone() };
             configured.insert(registry.host.clone(), host);
         }
-        let system_tls = wire::client_config(Trust::System, None).expect("system trust without identity is valid");
-        Ok(Self { configured, system_tls: Arc::new(system_tls), clients: Mutex::new(BTreeMap::new()) })
+        Ok(Self { configured, system_tls: OnceLock::new(), clients: Mutex::new(BTreeMap::new()) })
     }
 
     /// The client for `host` as written in an image or a token realm.
@@ -74,8 +74,8 @@ impl Hosts {
         if let Some(client) = clients.get(&key) {
             return Ok(Arc::clone(client));
         }
-        let tls = known.and_then(|host| host.tls.as_ref()).unwrap_or(&self.system_tls);
-        let origin = origin(host, (!plain_http).then(|| Arc::clone(tls)))?;
+        let tls = (!plain_http).then(|| known.and_then(|host| host.tls.clone()).unwrap_or_else(|| self.system_tls()));
+        let origin = origin(host, tls)?;
         if clients.len() >= CLIENTS_MAX {
             // Any one will do: it is made again when needed, and users of it keep their own handle.
             clients.pop_first();
@@ -83,6 +83,12 @@ impl Hosts {
         let client = Arc::new(Client::new(origin, Protocol::Http1, LIMITS));
         clients.insert(key, Arc::clone(&client));
         Ok(client)
+    }
+
+    fn system_tls(&self) -> Arc<ClientConfig> {
+        let make =
+            || Arc::new(wire::client_config(Trust::System, None).expect("system trust without identity is valid"));
+        Arc::clone(self.system_tls.get_or_init(make))
     }
 
     /// User name and password for `host`, when the configuration has them.
