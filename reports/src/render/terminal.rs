@@ -53,11 +53,11 @@ fn write_summary(out: &mut String, record: &Record, judgement: &Judgement, colou
 
 /// Why, on one line: the sentences follow below it, one for each limit that was crossed.
 fn because(judgement: &Judgement) -> String {
-    let names: Vec<&str> = judgement
+    let names: Vec<String> = judgement
         .findings
         .iter()
         .filter(|finding| finding.verdict == judgement.verdict)
-        .map(|finding| finding.budget.as_str())
+        .map(|finding| format!("{} ({})", finding.budget, finding.observed))
         .collect();
     match judgement.verdict {
         Verdict::Pass => judgement.reason.clone(),

@@ -42,7 +42,8 @@ fn killed() {
 fn the_first_line_for_a_terminal_is_the_verdict() {
     let (_dir, record, judgement) = texts(&Example::failing());
     assert!(
-        terminal(&record, &judgement, Colour::Never).starts_with("FAIL silent-watch: events.missed, events.late, ")
+        terminal(&record, &judgement, Colour::Never)
+            .starts_with("FAIL silent-watch: events.missed (2), events.late (4), ")
     );
     assert!(terminal(&record, &judgement, Colour::Always).starts_with("\u{1b}[1;31mFAIL\u{1b}[0m "));
 }
