@@ -25,6 +25,7 @@ mod openapi;
 mod patch;
 mod path;
 mod protobuf;
+mod replica;
 mod represent;
 mod selector;
 mod status;
@@ -33,6 +34,7 @@ mod table;
 mod tail;
 mod users;
 mod verbs;
+mod view;
 mod wakers;
 mod watch;
 
@@ -42,13 +44,16 @@ use std::sync::Arc;
 pub use authorization::{Authorization, Permission};
 pub use books::{Delivery, Gap, RequestRecord, Traffic};
 pub use config::{Config, Limits, User};
+pub use replica::Replica;
 pub use store::{Change, Progress};
 pub use tail::{Commit, Overrun, Tail};
 
 use crate::{faults::Faults, pki};
 use cluster::{Cluster, Setup};
+use handler::App;
 use listen::Listening;
 use users::Users;
+use view::View;
 
 /// Why the server did not start.
 #[derive(Debug, thiserror::Error)]
@@ -85,6 +90,8 @@ pub struct Server {
     users: Arc<Users>,
     listening: Listening,
     ca_pem: String,
+    authority_tls: Arc<rustls::ServerConfig>,
+    limits: Limits,
 }
 
 impl Server {
@@ -119,19 +126,28 @@ impl Server {
         }
         let pair = authority.server(&names)?;
         let tls = pki::server_config(&pair, Some(authority.ca_pem()))?;
-        let listening = Listening::start(address, tls, cluster.clone(), users.clone(), config.limits)
+        let app = App::new(&cluster, &users, config.limits, View::live());
+        let listening = Listening::start(address, tls.clone(), app, true)
             .await
             .map_err(|source| Error::Listen { address, source })?;
-        Ok(Self { cluster, users, listening, ca_pem: authority.ca_pem().to_owned() })
+        let ca_pem = authority.ca_pem().to_owned();
+        Ok(Self { cluster, users, listening, ca_pem, authority_tls: tls, limits: config.limits })
     }
 
     /// `https://127.0.0.1:6443`.
     pub fn url(&self) -> String {
-        let address = self.address();
-        match address.ip() {
-            ip if ip.is_unspecified() => format!("https://127.0.0.1:{}", address.port()),
-            _ => format!("https://{address}"),
-        }
+        url(self.address())
+    }
+
+    /// Starts one more endpoint of the same cluster, which can lag: another API server of the same control plane.
+    pub async fn replica(&self, address: SocketAddr) -> Result<Replica, Error> {
+        let app = App::new(&self.cluster, &self.users, self.limits, View::live());
+        let view = app.view.clone();
+        let listening = Listening::start(address, self.authority_tls.clone(), app, false)
+            .await
+            .map_err(|source| Error::Listen { address, source })?;
+        let (cluster, users, ca_pem) = (self.cluster.clone(), self.users.clone(), self.ca_pem.clone());
+        Ok(Replica { cluster, users, view, listening, ca_pem })
     }
 
     /// Where it listens, with the real port when 0 was asked for.
@@ -206,5 +222,12 @@ impl Server {
     /// Stops: no new connections, open requests get two seconds, watches end cleanly, then everything is closed.
     pub async fn shutdown(self) {
         self.listening.shutdown().await;
+    }
+}
+
+fn url(address: SocketAddr) -> String {
+    match address.ip() {
+        ip if ip.is_unspecified() => format!("https://127.0.0.1:{}", address.port()),
+        _ => format!("https://{address}"),
     }
 }

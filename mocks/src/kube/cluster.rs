@@ -37,6 +37,7 @@ pub(crate) struct Cluster {
     catalogue: RwLock<Arc<Catalogue>>,
     random: Mutex<ChaCha8Rng>,
     next_watch: AtomicU64,
+    next_connection: AtomicU64,
     committed: watch::Sender<u64>,
     pub wakers: Wakers,
     pub books: Books,
@@ -71,6 +72,7 @@ impl Cluster {
             catalogue: RwLock::new(Arc::new(Catalogue::builtin())),
             random: Mutex::new(ChaCha8Rng::seed_from_u64(setup.seed)),
             next_watch: AtomicU64::new(1),
+            next_connection: AtomicU64::new(1),
             committed: watch::Sender::new(0),
             wakers: Wakers::default(),
             books: Books::new(setup.requests_max),
@@ -132,6 +134,11 @@ impl Cluster {
     /// The revision of the newest commit, to wait for it to change.
     pub fn committed(&self) -> watch::Receiver<u64> {
         self.committed.subscribe()
+    }
+
+    /// The number of a new connection, unique over all endpoints.
+    pub fn next_connection(&self) -> u64 {
+        self.next_connection.fetch_add(1, Ordering::Relaxed)
     }
 
     pub fn next_watch(&self) -> u64 {

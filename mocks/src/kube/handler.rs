@@ -19,6 +19,7 @@ use super::listen::Connection;
 use super::path::{Query, Target};
 use super::status::Failure;
 use super::users::{Users, Who};
+use super::view::View;
 use super::{admin, discovery, openapi, verbs};
 
 /// What all requests share.
@@ -28,6 +29,15 @@ pub(crate) struct App {
     pub limits: Limits,
     /// The server is shutting down: watches end.
     pub ending: CancellationToken,
+    /// What this endpoint sees.
+    pub view: Arc<View>,
+}
+
+impl App {
+    pub fn new(cluster: &Arc<Cluster>, users: &Arc<Users>, limits: Limits, view: View) -> Self {
+        let (cluster, users, view) = (cluster.clone(), users.clone(), Arc::new(view));
+        Self { cluster, users, limits, ending: CancellationToken::new(), view }
+    }
 }
 
 /// A request for a resource.
@@ -75,6 +85,11 @@ impl Call {
     /// The namespace of the path; empty for cluster-scoped objects.
     pub fn namespace(&self) -> &str {
         self.target.namespace.as_deref().unwrap_or_default()
+    }
+
+    /// What this endpoint has seen when the store is at `current`.
+    pub fn sees(&self, current: u64) -> u64 {
+        self.app.view.revision(current)
     }
 
     pub fn cluster(&self) -> &Arc<Cluster> {

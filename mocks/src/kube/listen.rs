@@ -9,7 +9,7 @@ use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
 use hyper::server::conn::{http1, http2};
@@ -27,7 +27,7 @@ use super::cluster::Cluster;
 use super::config::Limits;
 use super::handler::{self, App};
 use super::janitor;
-use super::users::{Users, Who};
+use super::users::Who;
 use socket::{Metered, Socket};
 
 /// How long open requests get at the end.
@@ -59,6 +59,7 @@ pub(crate) struct Listening {
     /// Now.
     stop: CancellationToken,
     tasks: TaskTracker,
+    helpers: usize,
 }
 
 struct Shared {
@@ -68,7 +69,6 @@ struct Shared {
     drain: CancellationToken,
     stop: CancellationToken,
     tasks: TaskTracker,
-    next_connection: AtomicU64,
 }
 
 /// Runs the HTTP/2 streams of a connection as tasks of the server.
@@ -86,32 +86,30 @@ where
 }
 
 impl Listening {
-    pub async fn start(
-        address: SocketAddr,
-        tls: Arc<ServerConfig>,
-        cluster: Arc<Cluster>,
-        users: Arc<Users>,
-        limits: Limits,
-    ) -> io::Result<Self> {
+    /// Listens. The `first` endpoint of a cluster also runs what exists once: waking watches, ageing the history,
+    /// and the janitor.
+    pub async fn start(address: SocketAddr, tls: Arc<ServerConfig>, app: App, first: bool) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
-        let (drain, stop, tasks) = (CancellationToken::new(), CancellationToken::new(), TaskTracker::new());
-        let app = Arc::new(App { cluster: cluster.clone(), users, limits, ending: drain.clone() });
+        let (drain, stop, tasks) = (app.ending.clone(), CancellationToken::new(), TaskTracker::new());
+        let app = Arc::new(app);
         let shared = Arc::new(Shared {
             app: app.clone(),
             tls: TlsAcceptor::from(tls),
-            limits,
+            limits: app.limits,
             drain: drain.clone(),
             stop: stop.clone(),
             tasks: tasks.clone(),
-            next_connection: AtomicU64::new(1),
         });
         tasks.spawn(accept(listener, shared));
-        let until = |token: &CancellationToken| token.clone().cancelled_owned();
-        tasks.spawn(bounded(wake(cluster.clone()), until(&stop)));
-        tasks.spawn(bounded(expire(cluster), until(&stop)));
-        tasks.spawn(bounded(janitor::run(app), until(&stop)));
-        Ok(Self { address, drain, stop, tasks })
+        if first {
+            let cluster = &app.cluster;
+            let until = |token: &CancellationToken| token.clone().cancelled_owned();
+            tasks.spawn(bounded(wake(cluster.clone()), until(&stop)));
+            tasks.spawn(bounded(expire(cluster.clone()), until(&stop)));
+            tasks.spawn(bounded(janitor::run(app.clone()), until(&stop)));
+        }
+        Ok(Self { address, drain, stop, tasks, helpers: if first { HELPERS } else { 0 } })
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -123,7 +121,7 @@ impl Listening {
         self.tasks.close();
         // The helpers never end by themselves, so the drain time is for connections; they say so by ending early.
         let connections_done = async {
-            while self.tasks.len() > HELPERS {
+            while self.tasks.len() > self.helpers {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
@@ -198,7 +196,7 @@ async fn connection(shared: Arc<Shared>, tcp: TcpStream, _permit: OwnedSemaphore
     let http_version = if session.alpn_protocol() == Some(b"h2") { 2 } else { 1 };
     let certificate = session.peer_certificates().and_then(<[_]>::first);
     let connection = Arc::new(Connection {
-        id: shared.next_connection.fetch_add(1, Ordering::Relaxed),
+        id: shared.app.cluster.next_connection(),
         http_version,
         peer: certificate.and_then(Who::from_certificate).map(Arc::new),
         flushes: Arc::new(AtomicU64::new(0)),

@@ -117,6 +117,11 @@ impl Store {
         self.revision
     }
 
+    /// The highest revision that was compacted away: a watch may start from here, not before.
+    pub fn floor(&self) -> u64 {
+        self.floor
+    }
+
     pub fn object_count(&self) -> usize {
         self.objects
     }
@@ -211,18 +216,20 @@ impl Store {
         Ok(self.shelf(resource).map_or_else(Cursor::start, |shelf| shelf.log.after(revision)))
     }
 
-    /// Appends up to `max` further events to `out` and answers the revision up to which the cursor has seen
+    /// Appends up to `max` further events, none after revision `through`, to `out` and answers the revision up to which the cursor has seen
     /// everything: the global one when it is drained, else that of the last event.
     pub fn pull(
         &self,
         resource: ResourceId,
         cursor: &mut Cursor,
         max: usize,
+        through: u64,
         out: &mut Vec<Arc<Event>>,
     ) -> Result<u64, Lost> {
-        let Some(shelf) = self.shelf(resource) else { return Ok(self.revision) };
-        if shelf.log.pull(cursor, max, out)? {
-            return Ok(self.revision);
+        let through = through.min(self.revision);
+        let Some(shelf) = self.shelf(resource) else { return Ok(through) };
+        if shelf.log.pull(cursor, max, through, out)? {
+            return Ok(through);
         }
         Ok(out.last().map_or(self.floor, |event| event.version.revision))
     }

@@ -38,6 +38,13 @@ impl Wakers {
         }
     }
 
+    /// Something happened to what everybody may see.
+    pub fn mark_all(&self) {
+        let all: Vec<ResourceId> = self.waiting.lock().keys().copied().collect();
+        self.marked.lock().extend(all);
+        self.changed.notify_one();
+    }
+
     /// Waits until a resource is marked.
     pub async fn changed(&self) {
         self.changed.notified().await;

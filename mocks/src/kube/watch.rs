@@ -23,7 +23,8 @@ use super::handler::OpenRequest;
 use super::listen::Connection;
 use super::represent::Renderer;
 use super::selector::Selector;
-use super::store::{Change, Cursor, Event, Lost, Version};
+use super::store::{Change, Cursor, Event, Lost, Store, Version};
+use super::view::View;
 use crate::faults::{Fate, FaultId, Stream};
 
 /// Events taken from the log at a time.
@@ -47,6 +48,7 @@ pub(crate) struct Opening {
     pub bookmarks: bool,
     pub lasts: Duration,
     pub ending: CancellationToken,
+    pub view: Arc<View>,
 }
 
 /// A snapshot that the stream begins with.
@@ -152,7 +154,9 @@ impl WatchBody {
         self.o.cluster.wakers.wait(self.o.resource.id, self.o.stream.id, cx.waker());
         let mut events = Vec::new();
         let cursor = &mut self.o.cursor;
-        let revision = self.o.cluster.read(|store| store.pull(self.o.resource.id, cursor, PULL_MAX, &mut events))?;
+        let (id, view) = (self.o.resource.id, &self.o.view);
+        let pull = |store: &Store| store.pull(id, cursor, PULL_MAX, view.revision(store.revision()), &mut events);
+        let revision = self.o.cluster.read(pull)?;
         let drained = events.len() < PULL_MAX;
         self.queue.extend(events);
         Ok(drained.then_some(revision))
@@ -290,7 +294,11 @@ impl WatchBody {
         let cluster = &self.o.cluster;
         loop {
             let before = events.len();
-            let pulled = cluster.read(|store| store.pull(self.o.resource.id, &mut cursor, PULL_MAX, &mut events));
+            let pull = |store: &Store| {
+                let through = self.o.view.revision(store.revision());
+                store.pull(self.o.resource.id, &mut cursor, PULL_MAX, through, &mut events)
+            };
+            let pulled = cluster.read(pull);
             if pulled.is_err() || events.len() == before {
                 break;
             }

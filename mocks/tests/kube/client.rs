@@ -1,5 +1,6 @@
 //! A plain HTTP client over TLS, HTTP/1.1 or HTTP/2, that shows what is on the wire.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -70,9 +71,18 @@ impl World {
     }
 
     pub async fn bare(&self, protocol: Protocol, pair: Option<&Pair>) -> Client {
+        self.connect(self.server.address(), protocol, pair).await
+    }
+
+    /// A client of another endpoint of the same cluster.
+    pub async fn client_of(&self, address: SocketAddr, user: &str) -> Client {
+        self.connect(address, Protocol::Http1, None).await.with_token(&format!("{user}-token"))
+    }
+
+    async fn connect(&self, address: SocketAddr, protocol: Protocol, pair: Option<&Pair>) -> Client {
         let alpn = if protocol == Protocol::Http2 { "h2" } else { "http/1.1" };
         let tls = client_config(self.authority.ca_pem(), pair, &[alpn]).unwrap();
-        let tcp = TcpStream::connect(self.server.address()).await.unwrap();
+        let tcp = TcpStream::connect(address).await.unwrap();
         tcp.set_nodelay(true).unwrap();
         let name = ServerName::try_from("localhost").unwrap();
         let tls = TlsConnector::from(tls).connect(name, tcp).await.unwrap();

@@ -8,6 +8,7 @@ mod client;
 mod faults;
 mod kubectl;
 mod objects;
+mod replicas;
 mod watches;
 
 use serde_json::{Value, json};

@@ -45,13 +45,14 @@ impl Log {
     }
 
     /// Reads on; answers whether the cursor is drained.
-    pub fn pull(&self, cursor: &mut Cursor, max: usize, out: &mut Vec<Arc<Event>>) -> Result<bool, Lost> {
+    pub fn pull(&self, cursor: &mut Cursor, max: usize, through: u64, out: &mut Vec<Arc<Event>>) -> Result<bool, Lost> {
         let Some(index) = cursor.0.checked_sub(self.dropped) else { return Err(Lost) };
         let index = usize::try_from(index).map_err(|_| Lost)?;
         let before = out.len();
-        out.extend(self.events.range(index.min(self.events.len())..).take(max).cloned());
+        let visible = |event: &&Arc<Event>| event.version.revision <= through;
+        out.extend(self.events.range(index.min(self.events.len())..).take_while(visible).take(max).cloned());
         cursor.0 += (out.len() - before) as u64;
-        Ok(cursor.0 == self.dropped + self.events.len() as u64)
+        Ok(out.len() - before < max || cursor.0 == self.dropped + self.events.len() as u64)
     }
 
     /// The events after `revision`, newest first.

@@ -112,7 +112,7 @@ proptest! {
             let mut last = *revision;
             loop {
                 let mut events = Vec::new();
-                store.pull(RESOURCE, &mut cursor, pull, &mut events).unwrap();
+                store.pull(RESOURCE, &mut cursor, pull, u64::MAX, &mut events).unwrap();
                 if events.is_empty() {
                     break;
                 }
@@ -182,10 +182,10 @@ fn the_history_is_bounded_and_a_slow_cursor_is_told() {
     let mut current = cursor;
     for _ in 0..20 {
         write(&mut store, RESOURCE, "a", "x");
-        store.pull(RESOURCE, &mut current, 10, &mut Vec::new()).unwrap();
+        store.pull(RESOURCE, &mut current, 10, u64::MAX, &mut Vec::new()).unwrap();
     }
     assert_eq!(store.history_len(), 5);
-    assert_eq!(store.pull(RESOURCE, &mut cursor, 10, &mut Vec::new()), Err(Lost));
+    assert_eq!(store.pull(RESOURCE, &mut cursor, 10, u64::MAX, &mut Vec::new()), Err(Lost));
 }
 
 #[test]

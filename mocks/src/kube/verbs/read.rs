@@ -16,7 +16,7 @@ use crate::kube::handler::{Answer, Call};
 use crate::kube::represent::{ListMeta, Renderer};
 use crate::kube::selector::Selector;
 use crate::kube::status::{Cause, Failure};
-use crate::kube::store::{After, Page};
+use crate::kube::store::{After, Page, Version};
 
 /// A page without `limit` is one page.
 const UNLIMITED: usize = usize::MAX;
@@ -35,14 +35,27 @@ struct Token {
 pub(super) fn one(call: &Call) -> Result<Answer, Failure> {
     let name = call.target.name.as_deref().unwrap_or_default();
     let renderer = Renderer::negotiate(call)?;
-    let version = call
-        .cluster()
-        .get(&call.resource, call.namespace(), name)
-        .ok_or_else(|| Failure::not_found(call.resource.about(name)))?;
-    if let Some(wanted) = number(call.query.resource_version.as_deref())? {
+    let wanted = number(call.query.resource_version.as_deref())?;
+    if let Some(wanted) = wanted {
         too_new(call, wanted)?;
     }
+    let current = call.cluster().get(&call.resource, call.namespace(), name);
+    let version = if wanted.is_some() { seen(call, name, current) } else { current };
+    let version = version.ok_or_else(|| Failure::not_found(call.resource.about(name)))?;
     Ok(Answer::json(StatusCode::OK, renderer.object(&version)))
+}
+
+/// The version of an object that this endpoint has seen; `current` unless it lags.
+fn seen(call: &Call, name: &str, current: Option<Arc<Version>>) -> Option<Arc<Version>> {
+    let (id, namespace) = (call.resource.id, call.namespace());
+    call.cluster().read(|store| {
+        let at = call.sees(store.revision()).max(store.floor());
+        if at == store.revision() {
+            return current;
+        }
+        let page = store.list(id, Some(namespace), at, None, 1, |version| &*version.identity.name == name);
+        page.ok().and_then(|page| page.items.into_iter().next())
+    })
 }
 
 pub(super) fn list(call: &Call) -> Result<Answer, Failure> {
@@ -51,14 +64,18 @@ pub(super) fn list(call: &Call) -> Result<Answer, Failure> {
     let selector = Selector::parse(query.label_selector.as_deref(), query.field_selector.as_deref(), &call.resource)?;
     let token = query.continue_token.as_deref().map(parse_token).transpose()?;
     let limit = query.limit.map_or(UNLIMITED, |limit| usize::try_from(limit).unwrap_or(UNLIMITED));
-    let exact = snapshot(call, token.as_ref())?;
+    let snapshot = snapshot(call, token.as_ref())?;
     let after: Option<After> = token.as_ref().map(|token| (Arc::from(&*token.namespace), Arc::from(&*token.name)));
     let already = token.as_ref().map_or(0, |token| token.served);
 
     let namespace = call.target.namespace.as_deref();
     let id = call.resource.id;
     let (page, total) = call.cluster().read(|store| {
-        let at = exact.unwrap_or_else(|| store.revision());
+        let at = match snapshot {
+            Snapshot::Present => store.revision(),
+            Snapshot::Seen => call.sees(store.revision()).max(store.floor()),
+            Snapshot::Exact(revision) => revision,
+        };
         let page = store.list(id, namespace, at, after.as_ref(), limit, |version| selector.matches(version));
         (page, store.count(id, namespace))
     });
@@ -101,7 +118,7 @@ pub(super) fn number(text: Option<&str>) -> Result<Option<u64>, Failure> {
 
 /// Refuses a revision that this server has not reached.
 pub(super) fn too_new(call: &Call, wanted: u64) -> Result<(), Failure> {
-    let current = call.cluster().revision();
+    let current = call.sees(call.cluster().revision());
     if wanted > current { Err(Failure::from_the_future(wanted, current)) } else { Ok(()) }
 }
 
@@ -109,8 +126,18 @@ fn render(renderer: &Renderer, page: &Page, meta: &ListMeta) -> Bytes {
     renderer.list(&page.items, meta)
 }
 
-/// The revision that must be shown exactly; `None` is the present.
-fn snapshot(call: &Call, token: Option<&Token>) -> Result<Option<u64>, Failure> {
+/// Which state a list shows.
+#[derive(Debug, Clone, Copy)]
+enum Snapshot {
+    /// The newest there is, as a quorum read.
+    Present,
+    /// What this endpoint has seen; the present unless it lags.
+    Seen,
+    Exact(u64),
+}
+
+/// Which state is asked for.
+fn snapshot(call: &Call, token: Option<&Token>) -> Result<Snapshot, Failure> {
     let query = &call.query;
     let wanted = number(query.resource_version.as_deref())?;
     let rule = query.resource_version_match.as_deref();
@@ -123,7 +150,7 @@ fn snapshot(call: &Call, token: Option<&Token>) -> Result<Option<u64>, Failure> 
         if wanted.is_some_and(|wanted| wanted != 0) {
             return Err(Failure::bad_request("specifying resource version is not allowed when using continue"));
         }
-        return Ok(Some(token.revision).filter(|revision| *revision != 0));
+        return Ok(if token.revision == 0 { Snapshot::Present } else { Snapshot::Exact(token.revision) });
     }
     match (wanted, rule) {
         (None, Some(_)) => {
@@ -132,15 +159,18 @@ fn snapshot(call: &Call, token: Option<&Token>) -> Result<Option<u64>, Failure> 
         (Some(0), Some("Exact")) => {
             invalid("resourceVersionMatch", "resourceVersionMatch \"Exact\" is forbidden for resourceVersion \"0\"")
         }
-        (None | Some(0), _) => Ok(None),
-        (Some(wanted), Some("NotOlderThan")) => too_new(call, wanted).map(|()| None),
-        (Some(wanted), Some("Exact")) => too_new(call, wanted).map(|()| Some(wanted)),
+        (None, _) => Ok(Snapshot::Present),
+        (Some(0), _) => Ok(Snapshot::Seen),
+        (Some(wanted), Some("NotOlderThan")) => too_new(call, wanted).map(|()| Snapshot::Seen),
+        (Some(wanted), Some("Exact")) => too_new(call, wanted).map(|()| Snapshot::Exact(wanted)),
         (Some(_), Some(other)) => {
             let why = format!("resourceVersionMatch: Unsupported value: \"{other}\"");
             invalid("resourceVersionMatch", &why)
         }
         // Without a rule a limit makes it exact, for the sake of old clients that page.
-        (Some(wanted), None) => too_new(call, wanted).map(|()| query.limit.map(|_| wanted)),
+        (Some(wanted), None) => {
+            too_new(call, wanted).map(|()| query.limit.map_or(Snapshot::Seen, |_| Snapshot::Exact(wanted)))
+        }
     }
 }
 

@@ -66,6 +66,7 @@ pub(super) fn open(call: &Call) -> Result<Answer, Failure> {
         bookmarks: query.allow_watch_bookmarks,
         lasts: Duration::from_secs(query.timeout_s.unwrap_or_else(|| lasts_s(id))),
         ending: call.app.ending.clone(),
+        view: call.app.view.clone(),
     });
     let mut answer = Answer::json(StatusCode::OK, Bytes::new());
     answer.body = Body::Watch(Box::new(body));
@@ -79,12 +80,12 @@ fn snapshot(call: &Call, selector: &Selector) -> Start {
     let id = call.resource.id;
     let namespace = call.target.namespace.as_deref();
     let (page, cursor) = call.cluster().read(|store| {
-        let revision = store.revision();
+        let revision = call.sees(store.revision()).max(store.floor());
         let page = store.list(id, namespace, revision, None, usize::MAX, |version| selector.matches(version));
         (page, store.cursor(id, revision))
     });
-    let page = page.expect("the present is never compacted");
-    let cursor = cursor.expect("the present is never compacted");
+    let page = page.expect("nothing from the floor on is compacted");
+    let cursor = cursor.expect("nothing from the floor on is compacted");
     let announce_end = call.query.send_initial_events == Some(true) && call.query.allow_watch_bookmarks;
     let initial = Initial { versions: VecDeque::from(page.items), revision: page.revision, announce_end };
     (cursor, Some(initial), page.revision)
@@ -94,7 +95,7 @@ fn snapshot(call: &Call, selector: &Selector) -> Start {
 fn resume(call: &Call, wanted: u64) -> Result<Start, Failure> {
     let id = call.resource.id;
     let (cursor, revision) = call.cluster().read(|store| {
-        let from = if wanted == 0 { store.revision() } else { wanted };
+        let from = if wanted == 0 { call.sees(store.revision()) } else { wanted };
         (store.cursor(id, from), from)
     });
     let cursor = cursor.map_err(|expired| Failure::too_old(expired.requested, expired.floor))?;

@@ -1,0 +1,58 @@
+//! A second endpoint of the same cluster, which can lag.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use super::cluster::Cluster;
+use super::listen::Listening;
+use super::users::Users;
+use super::view::View;
+
+/// One more API server in front of the same store, as in a control plane with several. Dropping it stops it at once.
+#[derive(Debug)]
+pub struct Replica {
+    pub(super) cluster: Arc<Cluster>,
+    pub(super) users: Arc<Users>,
+    pub(super) view: Arc<View>,
+    pub(super) listening: Listening,
+    pub(super) ca_pem: String,
+}
+
+impl Replica {
+    /// `https://127.0.0.1:6444`.
+    pub fn url(&self) -> String {
+        super::url(self.address())
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.listening.address()
+    }
+
+    /// A kubeconfig file (YAML) that points to this endpoint.
+    pub fn kubeconfig(&self, user: &str) -> Option<String> {
+        self.users.kubeconfig(user, &self.url(), &self.ca_pem)
+    }
+
+    /// Sees nothing new from now on: watches go quiet, `resourceVersion=0` answers the past, and newer revisions are
+    /// refused as too large. Writes and consistent reads go on.
+    pub fn freeze(&self) {
+        self.freeze_at(self.cluster.revision());
+    }
+
+    /// Sees the state of an older revision, until [`Replica::catch_up`].
+    pub fn freeze_at(&self, revision: u64) {
+        self.view.freeze(revision);
+    }
+
+    /// Sees everything again; held-back events are sent.
+    pub fn catch_up(&self) {
+        self.view.thaw();
+        self.cluster.wakers.mark_all();
+    }
+
+    /// Stops politely, as [`super::Server::shutdown`] does.
+    pub async fn shutdown(self) {
+        self.listening.shutdown().await;
+    }
+}
