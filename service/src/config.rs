@@ -72,6 +72,8 @@ pub struct Resolve {
 pub struct Registry {
     /// Host and port as images write it.
     pub host: String,
+    /// Host and port that requests for it really go to, such as a mirror inside the cluster. Images keep their spelling.
+    pub endpoint: Option<String>,
     /// Whether it speaks HTTP without TLS.
     pub plain_http: bool,
     /// PEM file of the authorities trusted for it, instead of the system's.
@@ -265,6 +267,9 @@ impl Checker<'_> {
         if raw.host.is_empty() || raw.host.contains('/') {
             return Err(self.value(key("host"), "write host or host:port, without scheme and path"));
         }
+        if raw.endpoint.as_ref().is_some_and(|endpoint| endpoint.is_empty() || endpoint.contains('/')) {
+            return Err(self.value(key("endpoint"), "write host or host:port, without scheme and path"));
+        }
         if raw.plain_http && raw.ca_file.is_some() {
             return Err(self.value(key("caFile"), "has no effect with plainHttp: remove one of them"));
         }
@@ -275,7 +280,7 @@ impl Checker<'_> {
             (None, Some(_)) => return Err(self.value(key("username"), "is needed beside passwordFile")),
         };
         let ca_file = raw.ca_file.map(|path| self.folder.join(path));
-        Ok(Registry { host: raw.host, plain_http: raw.plain_http, ca_file, login })
+        Ok(Registry { host: raw.host, endpoint: raw.endpoint, plain_http: raw.plain_http, ca_file, login })
     }
 
     fn watch(&self, raw: &raw::Watch) -> Result<Watch, Error> {

@@ -44,6 +44,8 @@ pub(super) struct Conductor<'a> {
     signals: Option<Signals>,
     clock: Clock,
     stage: Option<Stage<'a>>,
+    /// The drain phase went to its end: what the subject has not proven by now it will not prove.
+    drained: bool,
 }
 
 /// What exists while subject and load run.
@@ -104,7 +106,17 @@ impl<'a> Conductor<'a> {
         live: Live,
         signals: Signals,
     ) -> Self {
-        Self { scenario, world, record, writer, live, signals: Some(signals), clock: Clock::default(), stage: None }
+        Self {
+            scenario,
+            world,
+            record,
+            writer,
+            live,
+            signals: Some(signals),
+            clock: Clock::default(),
+            stage: None,
+            drained: false,
+        }
     }
 
     /// The run's time.
@@ -118,7 +130,10 @@ impl<'a> Conductor<'a> {
         let stop_timeout = self.scenario.subject.stop_timeout.0;
         let reason = match self.enter(subject) {
             Ok(ready) => match self.phases(&ready, load).await {
-                Ok(()) => self.completed(),
+                Ok(()) => {
+                    self.drained = true;
+                    self.completed()
+                }
                 Err(halt) => self.halted(halt),
             },
             Err(error) => EndReason::SubjectNotReady { detail: format!("{error:#}") },
@@ -465,8 +480,14 @@ impl<'a> Conductor<'a> {
 
     /// Writes what is left and closes the record. A record that cannot be written any more is judged as it is.
     pub(super) fn close(&mut self, end: &End) {
-        let result = self.last_rows().and_then(|()| Ok(self.writer.end(end)?));
-        if let Err(error) = result {
+        let rows = self.last_rows();
+        // Even where rows were lost, as on a full disk, the end itself may still fit.
+        let end = match &rows {
+            Ok(()) => end.clone(),
+            Err(error) => End { ended_ms: end.ended_ms, reason: harness_error(error) },
+        };
+        let closed = self.writer.end(&end).map_err(anyhow::Error::from);
+        if let Some(error) = rows.err().or(closed.err()) {
             eprintln!("longhaul: the record could not be closed: {error:#}; it is judged as far as it was written");
         }
         self.stage = None;
@@ -475,7 +496,8 @@ impl<'a> Conductor<'a> {
     fn last_rows(&mut self) -> Result<()> {
         let now_ms = self.clock.now_ms();
         if let Some(stage) = self.stage.as_mut() {
-            stage.events.settle(true, &mut self.writer)?;
+            // A run that ended early left the subject no time to catch up: what it still owed is undecided.
+            stage.events.settle(self.drained, &mut self.writer)?;
             for row in stage.canaries.close(now_ms) {
                 self.writer.fault(&row)?;
             }

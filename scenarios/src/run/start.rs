@@ -130,7 +130,8 @@ fn service(options: &Options, world: &World, webhook: Option<SocketAddr>) -> Res
         health,
         certificate: &files.certificate,
         key: &files.key,
-        registry: world.registry.address().to_string(),
+        registry: world.registry.host(),
+        endpoint: world.registry.address(),
     };
     let config = subject::service::configuration(&scenario.subject, &options.source.directory, &wiring)?;
     let config = world.write("service.yaml", &config)?;

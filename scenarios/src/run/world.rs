@@ -12,12 +12,14 @@ use anyhow::{Context, Result};
 use mocks::{kube, pki, registry};
 use tempfile::TempDir;
 
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, SubjectKind};
 
 /// The subject's user. Faults, gaps and traffic are kept by user: this one is the subject and nobody else.
 pub(super) const SUBJECT: &str = "subject";
 /// The user of load and churn.
 pub(super) const HARNESS: &str = "harness";
+/// The registry's host in images. Reserved for tests by RFC 6761.
+const REGISTRY: &str = "registry.test:5000";
 /// Versions that the control plane keeps. A hundred hours never need more than the newest few.
 const HISTORY_EVENTS_MAX: usize = 100_000;
 
@@ -64,6 +66,10 @@ impl World {
         let mut config = registry::Config::new();
         config.listen = loopback();
         config.epoch = epoch;
+        // The service can be told where a host really is. Its images then have one name in every run, and the payloads of
+        // a seed are the same bytes; a foreign subject needs the address itself.
+        let fixed = scenario.subject.kind == SubjectKind::Service;
+        config.advertise = fixed.then(|| REGISTRY.to_owned());
         let registry = registry::Server::start(config).await.context("failed to start the mock registry")?;
         let population = registry::Population { count: scenario.registry.images, seed: scenario.seed };
         let images = registry.seed(&population).context("failed to seed the mock registry")?;

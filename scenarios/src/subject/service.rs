@@ -16,7 +16,10 @@ pub(crate) struct Wiring<'a> {
     pub(crate) health: SocketAddr,
     pub(crate) certificate: &'a Path,
     pub(crate) key: &'a Path,
-    pub(crate) registry: String,
+    /// As images name the registry.
+    pub(crate) registry: &'a str,
+    /// Where it really is.
+    pub(crate) endpoint: SocketAddr,
 }
 
 /// Why a configuration could not be made.
@@ -43,7 +46,10 @@ pub(crate) fn configuration(subject: &Subject, directory: &Path, wiring: &Wiring
     };
     section("admission", json!({"listen": wiring.admission, "certificate": wiring.certificate, "key": wiring.key}));
     section("health", json!({"listen": wiring.health}));
-    section("resolve", json!({"registries": [{"host": wiring.registry, "plainHttp": true}]}));
+    section(
+        "resolve",
+        json!({"registries": [{"host": wiring.registry, "endpoint": wiring.endpoint, "plainHttp": true}]}),
+    );
     Ok(serde_json::to_string_pretty(&Value::Object(config)).unwrap_or_default())
 }
 

@@ -58,6 +58,7 @@ pub(super) struct Cache {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Registry {
     pub host: String,
+    pub endpoint: Option<String>,
     #[serde(default)]
     pub plain_http: bool,
     pub ca_file: Option<PathBuf>,

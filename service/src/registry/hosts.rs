@@ -32,6 +32,7 @@ pub struct HostsError {
 
 struct Host {
     index: usize,
+    endpoint: Option<String>,
     plain_http: bool,
     tls: Option<Arc<ClientConfig>>,
     login: Option<(String, PathBuf)>,
@@ -59,7 +60,13 @@ impl Hosts {
                     Some(Arc::new(tls))
                 }
             };
-            let host = Host { index, plain_http: registry.plain_http, tls, login: registry.login.clone() };
+            let host = Host {
+                index,
+                endpoint: registry.endpoint.clone(),
+                plain_http: registry.plain_http,
+                tls,
+                login: registry.login.clone(),
+            };
             configured.insert(registry.host.clone(), host);
         }
         Ok(Self { configured, system_tls: OnceLock::new(), clients: Mutex::new(BTreeMap::new()) })
@@ -75,7 +82,8 @@ impl Hosts {
             return Ok(Arc::clone(client));
         }
         let tls = (!plain_http).then(|| known.and_then(|host| host.tls.clone()).unwrap_or_else(|| self.system_tls()));
-        let origin = origin(host, tls)?;
+        let address = known.and_then(|host| host.endpoint.as_deref()).unwrap_or(host);
+        let origin = origin(address, tls)?;
         if clients.len() >= CLIENTS_MAX {
             // Any one will do: it is made again when needed, and users of it keep their own handle.
             clients.pop_first();

@@ -70,6 +70,24 @@ fn patched(answer: &Value, object: &Value) -> Value {
     object
 }
 
+/// A mirror inside the cluster answers for a name that need not exist in DNS, and images keep that name.
+#[tokio::test]
+async fn an_endpoint_stands_in_for_the_host_that_images_name() {
+    let registry = Registry::start().await;
+    let config = format!(
+        "admission: {{listen: \"127.0.0.1:0\", certificate: tls.crt, key: tls.key}}\n\
+         health: {{listen: \"127.0.0.1:0\"}}\nshutdown: {{drain: 50ms}}\n\
+         resolve: {{registries: [{{host: \"registry.test:5000\", endpoint: \"{}\", plainHttp: true}}]}}\n",
+        registry.host()
+    );
+    let service = Service::start(Role::Manager, &config, Options::default()).await;
+    let object = pod(&["registry.test:5000/good:1"]);
+    let answer = ask(&service.webhook(Protocol::Http1), &review("v1", &object)).await;
+    let image = &patched(&answer, &object)["spec"]["containers"][0]["image"];
+    assert_eq!(image, &format!("registry.test:5000/good:1@{}", digest()));
+    service.app.stop().await;
+}
+
 #[tokio::test]
 async fn tags_are_pinned_in_both_versions_and_protocols_and_a_second_round_changes_nothing() {
     let registry = Registry::start().await;
