@@ -24,7 +24,7 @@ use tokio_rustls::TlsConnector;
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
-/// USER_HZ, the unit of times in `/proc/PID/stat`: 100 on every Linux that Rust's standard library knows.
+/// `USER_HZ`, the unit of times in `/proc/PID/stat`: 100 on every Linux that Rust's standard library knows.
 const TICKS_PER_S: f64 = 100.0;
 const OBJECTS: usize = 5000;
 
@@ -73,7 +73,7 @@ async fn measure(pid: u32, address: &str, ca: &str, watchers: usize, writes: usi
     let write_us = (cpu_s(pid)? - cpu) * 1e6 / OBJECTS as f64;
     println!("write without watchers: {write_us:.1} us of CPU");
     let grown = rss_kib(pid)?.saturating_sub(memory);
-    println!("{OBJECTS} objects of 1 KiB: {} KiB more, history included", grown);
+    println!("{OBJECTS} objects of 1 KiB: {grown} KiB more, history included");
 
     let memory = rss_kib(pid)?;
     let seen = Arc::new(AtomicU64::new(0));
@@ -87,7 +87,7 @@ async fn measure(pid: u32, address: &str, ca: &str, watchers: usize, writes: usi
             let mut body: Incoming = response.into_body();
             while let Some(Ok(frame)) = body.frame().await {
                 let data = frame.into_data().unwrap_or_default();
-                let lines = data.iter().filter(|byte| **byte == b'\n').count();
+                let lines = data.split(|byte| *byte == b'\n').count() - 1;
                 seen.fetch_add(lines as u64, Ordering::Relaxed);
             }
             drop(client);

@@ -1,6 +1,6 @@
 //! Who may do what: RBAC when it is switched on, and always a record of what was used.
 //!
-//! Owns evaluating Roles and ClusterRoles with their bindings (Kubernetes documentation, "Using RBAC
+//! Owns evaluating roles and cluster roles with their bindings (Kubernetes documentation, "Using RBAC
 //! Authorization") and the record from which the minimal Role of a subject can be written. Rules are read from the
 //! store on each check: bindings are few, and nothing can be stale.
 

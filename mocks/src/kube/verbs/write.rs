@@ -36,9 +36,10 @@ pub(super) async fn create_object(call: &Call, renderer: &Renderer, mut value: V
     object::check_type(&mut value, resource, call.served())?;
     check_namespace_takes_content(call)?;
     for _ in 0..TRIES {
-        let mut candidate = value.clone();
         let fresh = call.cluster().fresh();
         let generated = object::meta(&value, "name").is_empty();
+        // Only a generated name may be tried again.
+        let mut candidate = if generated { value.clone() } else { std::mem::take(&mut value) };
         let name = object::prepare_create(&mut candidate, resource, call.served(), call.namespace(), &fresh, now)?;
         defaults::apply(&mut candidate, resource, now);
         let warnings = admit(call, Operation::Create, &name, &mut candidate, None).await?;
