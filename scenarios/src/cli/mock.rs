@@ -10,6 +10,9 @@ use mocks::{faults, kube, pki, registry};
 
 use crate::run::describe;
 
+/// What to do where a server cannot listen.
+const PORT_REMEDY: &str =
+    "the mock did not start; another program may use its port: stop that one or give another --port";
 /// The user of the kubeconfig that is written.
 const USER: &str = "admin";
 
@@ -35,6 +38,26 @@ pub(super) struct Kube {
     /// How often a watch that asked for bookmarks gets one.
     #[arg(long, default_value = "60s")]
     bookmarks_every: units::Span,
+    /// Versions older than this are forgotten: resuming a watch from before answers 410.
+    #[arg(long, default_value = "5m")]
+    compact_after: units::Span,
+    /// Who may come in: a CSV file `token,user,uid,"group1,group2"`, as kube-apiserver's --token-auth-file.
+    #[arg(long)]
+    tokens: Option<PathBuf>,
+    /// Whether RBAC rules decide, or everything is allowed (and recorded either way, for the minimal Role).
+    #[arg(long, value_enum, default_value_t = Authorization::Allow)]
+    authorization: Authorization,
+    /// Endpoints of the same cluster, as in a highly available control plane. The further ones take the next ports.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=9))]
+    endpoints: u16,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Authorization {
+    /// Everything is allowed.
+    Allow,
+    /// Roles and bindings decide.
+    Rbac,
 }
 
 #[derive(clap::Args)]
@@ -74,19 +97,37 @@ async fn kube(arguments: Kube) -> Result<()> {
     config.epoch = Instant::now();
     config.bookmarks_every = arguments.bookmarks_every.0;
     config.crds = vec![kind::manifests::package_crd()?];
+    config.limits.history_max_age = arguments.compact_after.0;
+    config.authorization = match arguments.authorization {
+        Authorization::Allow => kube::Authorization::AllowAndRecord,
+        Authorization::Rbac => kube::Authorization::Rbac,
+    };
     config.users = vec![kube::User::admin(USER, "admin")];
-    let server = kube::Server::start(config, &authority).await?;
+    config.users.extend(arguments.tokens.as_deref().map(read_tokens).transpose()?.unwrap_or_default());
+    let everybody: Vec<String> = config.users.iter().map(|user| user.name.clone()).collect();
+    let server = kube::Server::start(config, &authority).await.context(PORT_REMEDY)?;
+    let mut replicas = Vec::new();
+    for number in 1..arguments.endpoints {
+        let port = if arguments.port == 0 { 0 } else { arguments.port.saturating_add(number) };
+        replicas.push(server.replica(loopback(port)).await.context(PORT_REMEDY)?);
+    }
     let text = server.kubeconfig(USER).context("the server does not know its own user")?;
     std::fs::write(&arguments.kubeconfig, text)
         .with_context(|| format!("failed to write {}", arguments.kubeconfig.display()))?;
     println!("mock Kubernetes API server at {}", server.url());
+    for replica in &replicas {
+        println!("another endpoint of it at     {}", replica.url());
+    }
     println!("try: kubectl --kubeconfig {} get namespaces", arguments.kubeconfig.display());
-    server.faults().target_users([USER]);
+    server.faults().target_users(&everybody);
     let mut signals = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
     tokio::select! {
         () = play(server.faults(), &faults) => {}
         _ = signals.recv() => {}
         _ = tokio::signal::ctrl_c() => {}
+    }
+    for replica in replicas {
+        replica.shutdown().await;
     }
     server.shutdown().await;
     Ok(())
@@ -124,10 +165,33 @@ fn read_faults(path: &std::path::Path) -> Result<Vec<faults::Fault>> {
     serde_saphyr::from_str(&text).map_err(|error| anyhow::anyhow!("{}: {error}", path.display()))
 }
 
+/// Users from kube-apiserver's static token file. Blank lines and lines that begin with `#` are skipped.
+fn read_tokens(path: &std::path::Path) -> Result<Vec<kube::User>> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("failed to read {}", path.display()))?;
+    parse_tokens(&text).map_err(|(line, problem)| anyhow::anyhow!("{}:{line}: {problem}", path.display()))
+}
+
+fn parse_tokens(text: &str) -> Result<Vec<kube::User>, (usize, &'static str)> {
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
+    lines
+        .map(|(index, line)| {
+            let mut parts = line.splitn(4, ',').map(str::trim);
+            match (parts.next(), parts.next(), parts.next(), parts.next()) {
+                (Some(token), Some(name), Some(_uid), groups) if !token.is_empty() && !name.is_empty() => {
+                    let groups = groups.unwrap_or_default().trim_matches('"').split(',').map(str::trim);
+                    let groups = groups.filter(|group| !group.is_empty()).map(str::to_owned).collect();
+                    Ok(kube::User { name: name.to_owned(), groups, token: token.to_owned() })
+                }
+                _ => Err((index + 1, "write `token,user,uid` and optionally `,\"group1,group2\"`")),
+            }
+        })
+        .collect()
+}
+
 async fn serve_registry(arguments: Registry) -> Result<()> {
     let mut config = registry::Config::new();
     config.listen = loopback(arguments.port);
-    let server = registry::Server::start(config).await?;
+    let server = registry::Server::start(config).await.context(PORT_REMEDY)?;
     println!("mock OCI registry at http://{}", server.address());
     for image in server.seed(&registry::Population { count: arguments.images, seed: arguments.seed })? {
         println!("{} {}", image.reference, image.digest.as_deref().unwrap_or("(does not exist)"));
@@ -143,4 +207,17 @@ async fn serve_registry(arguments: Registry) -> Result<()> {
 
 fn loopback(port: u16) -> SocketAddr {
     SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn token_files_are_those_of_kube_apiserver() {
+        let users = parse_tokens("# comment\n\nt1,alice,1\nt2, bob, 2,\"devs, ops\"\n").unwrap();
+        assert_eq!((users[0].name.as_str(), users[0].groups.len()), ("alice", 0));
+        assert_eq!((users[1].token.as_str(), users[1].groups.join("+")), ("t2", "devs+ops".to_owned()));
+        assert_eq!(parse_tokens("t1,alice,1\nbroken\n").unwrap_err().0, 2);
+    }
 }

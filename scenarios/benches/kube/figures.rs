@@ -1,0 +1,124 @@
+//! What is measured, and what was.
+//!
+//! Owns the list of figures with their units and the limits that they are held to, and the samples of each. It must
+//! not know how they are measured or shown.
+
+use std::collections::BTreeMap;
+
+/// One figure of a server. The order is that of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Figure {
+    CreateCpu,
+    UpdateCpu,
+    /// By number of watchers, written to as fast as the server answers.
+    EventCpu(usize),
+    /// At a rate that leaves the server time, so that less can be sent together.
+    PacedEventCpu,
+    LagP50,
+    LagP99,
+    /// By number of objects.
+    ListTime(usize),
+    ListCpu(usize),
+    ObjectMemory,
+    /// By number of watchers.
+    WatcherMemory(usize),
+}
+
+/// The mock is to cost at most this part of what a real server costs.
+pub(crate) const PART_MAX: f64 = 0.1;
+
+impl Figure {
+    pub fn label(self) -> String {
+        match self {
+            Self::CreateCpu => "CPU of a create (1 KiB, 16 connections)".to_owned(),
+            Self::UpdateCpu => "CPU of an update (1 KiB, 16 connections)".to_owned(),
+            Self::EventCpu(1) => "CPU of an event to 1 watcher, flat out".to_owned(),
+            Self::EventCpu(watchers) => format!("CPU of an event to one of {} watchers, flat out", grouped(watchers)),
+            Self::PacedEventCpu => "CPU of an event to one of 100 watchers, 1,000 updates/s".to_owned(),
+            Self::LagP50 => "lag p50, 100 watchers, 1,000 updates/s".to_owned(),
+            Self::LagP99 => "lag p99, 100 watchers, 1,000 updates/s".to_owned(),
+            Self::ListTime(objects) => format!("list of {} objects", grouped(objects)),
+            Self::ListCpu(objects) => format!("CPU of a list of {} objects", grouped(objects)),
+            Self::ObjectMemory => "memory of an object of 1 KiB".to_owned(),
+            Self::WatcherMemory(watchers) => format!("memory of one of {} watchers", grouped(watchers)),
+        }
+    }
+
+    pub const fn unit(self) -> &'static str {
+        match self {
+            Self::CreateCpu | Self::UpdateCpu | Self::EventCpu(_) | Self::PacedEventCpu => "us",
+            Self::LagP50 | Self::LagP99 | Self::ListTime(_) | Self::ListCpu(_) => "ms",
+            Self::ObjectMemory | Self::WatcherMemory(_) => "KiB",
+        }
+    }
+
+    /// The name in JSON, with the unit last.
+    pub fn key(self) -> String {
+        match self {
+            Self::CreateCpu => "create_cpu_us".to_owned(),
+            Self::UpdateCpu => "update_cpu_us".to_owned(),
+            Self::EventCpu(watchers) => format!("event_{watchers}_watchers_cpu_us"),
+            Self::PacedEventCpu => "event_100_watchers_paced_cpu_us".to_owned(),
+            Self::LagP50 => "lag_p50_ms".to_owned(),
+            Self::LagP99 => "lag_p99_ms".to_owned(),
+            Self::ListTime(objects) => format!("list_{objects}_ms"),
+            Self::ListCpu(objects) => format!("list_{objects}_cpu_ms"),
+            Self::ObjectMemory => "object_kib".to_owned(),
+            Self::WatcherMemory(watchers) => format!("watcher_of_{watchers}_kib"),
+        }
+    }
+
+    /// What a kube-apiserver 1.36 was measured to need, on the machine that the requirement was written on.
+    const fn reference(self) -> Option<f64> {
+        match self {
+            Self::CreateCpu | Self::UpdateCpu => Some(396.0),
+            Self::EventCpu(_) => Some(12.6),
+            Self::ObjectMemory => Some(12.4),
+            Self::WatcherMemory(_) => Some(745.0),
+            Self::PacedEventCpu | Self::LagP50 | Self::LagP99 | Self::ListTime(_) | Self::ListCpu(_) => None,
+        }
+    }
+
+    /// The most that is allowed, whatever a real server needs here; none for what is only shown.
+    pub fn limit(self) -> Option<f64> {
+        self.reference().map(|reference| reference * PART_MAX)
+    }
+}
+
+/// Samples of each figure of one server.
+#[derive(Debug, Default)]
+pub(crate) struct Figures(BTreeMap<Figure, Vec<f64>>);
+
+impl Figures {
+    pub fn add(&mut self, figure: Figure, value: f64) {
+        self.0.entry(figure).or_default().push(value);
+    }
+
+    pub fn median(&self, figure: Figure) -> Option<f64> {
+        let mut samples = self.0.get(&figure)?.clone();
+        samples.sort_unstable_by(f64::total_cmp);
+        let middle = samples.len() / 2;
+        Some(if samples.len() % 2 == 1 { samples[middle] } else { f64::midpoint(samples[middle - 1], samples[middle]) })
+    }
+
+    pub fn samples(&self, figure: Figure) -> &[f64] {
+        self.0.get(&figure).map_or(&[], Vec::as_slice)
+    }
+
+    pub fn known(&self) -> impl Iterator<Item = Figure> {
+        self.0.keys().copied()
+    }
+}
+
+/// `10000` as `10,000`.
+fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}

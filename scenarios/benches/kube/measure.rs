@@ -1,0 +1,207 @@
+//! The measurements, one after the other, each on both servers in turn.
+//!
+//! Owns how much of what is sent, and what is subtracted from what: an event's cost is what the same writes cost
+//! with watchers more than without, and what a server burns when nobody asks is subtracted from everything.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use crate::figures::{Figure, Figures};
+use crate::load::{Write, Writers};
+use crate::server::Server;
+use crate::watchers::Watchers;
+
+/// Objects that updates go round.
+const OBJECTS: usize = 160;
+/// The namespaces: what is updated and watched, and what is listed.
+const BUSY: &str = "bench-busy";
+const LISTED: [&str; 2] = ["bench-listed-small", "bench-listed-large"];
+/// A real server needs so long after its start until it burns little by itself.
+const SETTLING: Duration = Duration::from_secs(3);
+const IDLE_FOR: Duration = Duration::from_secs(2);
+const PACE: Duration = Duration::from_millis(1);
+/// The number of watchers of the paced measurement.
+const PACED_WATCHERS: usize = 100;
+
+/// How much is done.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Effort {
+    /// Samples of each figure that is measured more than once.
+    pub rounds: usize,
+    /// Of the two lists.
+    pub list_objects: &'static [usize],
+    /// All writes are divided by this.
+    pub divisor: usize,
+    pub paced_for: Duration,
+    /// Watchers that the mock alone must bear.
+    pub crowd: usize,
+}
+
+/// One server with its connections and what was measured so far.
+pub(crate) struct Subject {
+    pub server: Server,
+    pub figures: Figures,
+    busy: Writers,
+    /// CPU that it burns when nobody asks, in microseconds a second.
+    idle_us_per_s: f64,
+    /// The mock is so much cheaper that it needs more work for the same precision.
+    work: usize,
+    epoch: Instant,
+}
+
+struct Meter {
+    cpu_us: f64,
+    at: Instant,
+}
+
+impl Subject {
+    /// Opens connections and warms the server up.
+    pub async fn new(server: Server, work: usize, epoch: Instant) -> Result<Self> {
+        let mut busy = Writers::open(&server.endpoint, BUSY, epoch).await?;
+        busy.flat_out(Write::Create, OBJECTS, OBJECTS).await?;
+        busy.flat_out(Write::Update, OBJECTS, 1000).await?;
+        tokio::time::sleep(SETTLING).await;
+        let (cpu_us, at) = (server.cpu_us()?, Instant::now());
+        tokio::time::sleep(IDLE_FOR).await;
+        let idle_us_per_s = (server.cpu_us()? - cpu_us) / at.elapsed().as_secs_f64();
+        Ok(Self { server, figures: Figures::default(), busy, idle_us_per_s, work, epoch })
+    }
+
+    pub fn idle_us_per_s(&self) -> f64 {
+        self.idle_us_per_s
+    }
+
+    fn meter(&self) -> Result<Meter> {
+        Ok(Meter { cpu_us: self.server.cpu_us()?, at: Instant::now() })
+    }
+
+    /// The CPU since then that was spent on requests, in microseconds.
+    fn spent_us(&self, since: &Meter) -> Result<f64> {
+        let idle = self.idle_us_per_s * since.at.elapsed().as_secs_f64();
+        Ok((self.server.cpu_us()? - since.cpu_us - idle).max(0.0))
+    }
+
+    /// Creates the objects of a list: the cost of a create and of an object. Answers the connections for listing.
+    async fn fill(&mut self, namespace: &'static str, objects: usize) -> Result<Writers> {
+        let mut writers = Writers::open(&self.server.endpoint, namespace, self.epoch).await?;
+        let (meter, rss) = (self.meter()?, self.server.rss_bytes()?);
+        writers.flat_out(Write::Create, objects, objects).await?;
+        self.figures.add(Figure::CreateCpu, self.spent_us(&meter)? / objects as f64);
+        let grown = (self.server.rss_bytes()? - rss) / objects as f64;
+        self.figures.add(Figure::ObjectMemory, grown / 1024.0);
+        Ok(writers)
+    }
+
+    async fn list(&mut self, writers: &mut Writers, objects: usize) -> Result<()> {
+        let meter = self.meter()?;
+        let (took, size) = writers.list().await?;
+        anyhow::ensure!(size > objects * 1024, "a list of {objects} objects has only {size} bytes");
+        self.figures.add(Figure::ListTime(objects), took.as_secs_f64() * 1e3);
+        self.figures.add(Figure::ListCpu(objects), self.spent_us(&meter)? / 1e3);
+        Ok(())
+    }
+
+    /// The cost of an update, and of its events with so many watchers.
+    async fn events(&mut self, watchers: usize, writes: usize) -> Result<()> {
+        // With few watchers an event is a small difference of large numbers: measure it on more writes.
+        let meter = self.meter()?;
+        self.busy.flat_out(Write::Update, OBJECTS, writes).await?;
+        let base = self.spent_us(&meter)?;
+        self.figures.add(Figure::UpdateCpu, base / writes as f64);
+
+        let mut crowd = self.watchers(watchers, false).await?;
+        let meter = self.meter()?;
+        self.busy.flat_out(Write::Update, OBJECTS, writes).await?;
+        let expected = (watchers * writes) as u64;
+        let delivered = crowd.delivered(expected).await?;
+        let spent = self.spent_us(&meter)?;
+        crowd.close().await;
+        anyhow::ensure!(delivered >= expected, "{delivered} of {expected} events came to {watchers} watchers");
+        self.figures.add(Figure::EventCpu(watchers), (spent - base) / delivered as f64);
+        Ok(())
+    }
+
+    async fn watchers(&mut self, count: usize, lag: bool) -> Result<Watchers> {
+        let rss = self.server.rss_bytes()?;
+        let crowd = Watchers::open(&self.server.endpoint, BUSY, count, lag, self.epoch).await?;
+        let known = !self.figures.samples(Figure::WatcherMemory(count)).is_empty();
+        // Memory that earlier watchers left behind is used again, so only the first of a size tells something.
+        if count >= 1000 && !known {
+            let grown = (self.server.rss_bytes()? - rss) / count as f64;
+            self.figures.add(Figure::WatcherMemory(count), grown / 1024.0);
+        }
+        Ok(crowd)
+    }
+
+    /// Lag and cost of an event at a rate that the machine can bear.
+    async fn paced(&mut self, length: Duration) -> Result<()> {
+        let writes = usize::try_from(length.as_micros() / PACE.as_micros())?;
+        let meter = self.meter()?;
+        self.busy.paced(OBJECTS, writes, PACE).await?;
+        let base = self.spent_us(&meter)?;
+        let mut crowd = self.watchers(PACED_WATCHERS, true).await?;
+        let meter = self.meter()?;
+        self.busy.paced(OBJECTS, writes, PACE).await?;
+        let expected = (PACED_WATCHERS * writes) as u64;
+        let delivered = crowd.delivered(expected).await?;
+        let spent = self.spent_us(&meter)?;
+        let [p50_us, p99_us] = crowd.lag_us([0.5, 0.99]);
+        crowd.close().await;
+        anyhow::ensure!(delivered >= expected, "{delivered} of {expected} events came at a rate");
+        self.figures.add(Figure::LagP50, p50_us as f64 / 1e3);
+        self.figures.add(Figure::LagP99, p99_us as f64 / 1e3);
+        self.figures.add(Figure::PacedEventCpu, (spent - base) / delivered as f64);
+        Ok(())
+    }
+}
+
+/// Everything, on all servers in turn. The first one alone gets the crowd.
+pub(crate) async fn all(subjects: &mut [Subject], effort: Effort) -> Result<()> {
+    lists(subjects, effort).await?;
+    for watchers in [1000, 100, 1] {
+        for round in 1..=effort.rounds {
+            for subject in &mut *subjects {
+                say(subject, &format!("{watchers} watchers, round {round} of {}", effort.rounds));
+                let writes = match watchers {
+                    1 => 4000,
+                    100 => 1000,
+                    _ => 200,
+                };
+                let writes = (writes * subject.work / effort.divisor).max(50);
+                subject.events(watchers, writes).await.with_context(|| format!("on the {}", subject.server.name))?;
+            }
+        }
+    }
+    for round in 1..=effort.rounds {
+        for subject in &mut *subjects {
+            say(subject, &format!("lag, round {round} of {}", effort.rounds));
+            subject.paced(effort.paced_for).await.with_context(|| format!("on the {}", subject.server.name))?;
+        }
+    }
+    if let Some(mock) = subjects.first_mut() {
+        say(mock, &format!("{} watchers", effort.crowd));
+        mock.events(effort.crowd, 100).await.context("the crowd on the mock")?;
+    }
+    Ok(())
+}
+
+async fn lists(subjects: &mut [Subject], effort: Effort) -> Result<()> {
+    for (namespace, &objects) in LISTED.into_iter().zip(effort.list_objects) {
+        let mut connections = Vec::new();
+        for subject in &mut *subjects {
+            say(subject, &format!("{objects} objects"));
+            connections.push(subject.fill(namespace, objects).await?);
+        }
+        for _ in 0..effort.rounds + 2 {
+            for (subject, writers) in subjects.iter_mut().zip(&mut connections) {
+                subject.list(writers, objects).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn say(subject: &Subject, what: &str) {
+    eprintln!("{:>4}: {what}", subject.server.name);
+}

@@ -1,0 +1,189 @@
+//! Makes answers of different servers comparable.
+//!
+//! Owns what is the server's own choice (uids, revisions, times, generated names, texts of messages) and what stands
+//! for it. The first uid of a sequence is `U1` on every server, the first revision `R1`: that a revision stays or
+//! changes is compared, its number is not.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use crate::driver::{LAST, Raw};
+use crate::sequence::Step;
+
+/// The state of one sequence's names.
+pub struct Normaliser {
+    namespace: String,
+    uids: BTreeMap<String, String>,
+    revisions: BTreeMap<String, String>,
+    generated: BTreeMap<String, String>,
+}
+
+/// Answers with everything replaced, and beside them the messages, which are only printed.
+pub struct Normal {
+    pub answers: Vec<Value>,
+    pub messages: Vec<String>,
+}
+
+/// Normalises all answers of a sequence.
+pub fn normalise(steps: &[Step], raws: &[Raw], namespace: &str) -> Normal {
+    let mut state = Normaliser {
+        namespace: namespace.to_owned(),
+        uids: BTreeMap::new(),
+        revisions: BTreeMap::new(),
+        generated: BTreeMap::new(),
+    };
+    let mut normal = Normal { answers: vec![Value::Null; raws.len()], messages: vec![String::new(); raws.len()] };
+    // Watches last: what they show is named by the answers to the writes.
+    let order = |watch: bool| (0..raws.len()).filter(move |index| steps[*index].is_watch() == watch);
+    for index in order(false).chain(order(true)) {
+        let (answer, message) = state.answer(&steps[index], &raws[index]);
+        normal.answers[index] = answer;
+        normal.messages[index] = message;
+    }
+    normal
+}
+
+impl Normaliser {
+    fn answer(&mut self, step: &Step, raw: &Raw) -> (Value, String) {
+        match raw {
+            Raw::Unsaid(word) => (json!({"unsaid": word}), String::new()),
+            Raw::Answer { status, media, body } => {
+                let value = serde_json::from_slice::<Value>(body);
+                let message = match &value {
+                    Ok(value) => value["message"].as_str().unwrap_or_default().to_owned(),
+                    Err(_) => String::from_utf8_lossy(body).trim().chars().take(300).collect(),
+                };
+                let body = value.map_or(Value::Null, |value| self.value(value));
+                (json!({"status": status, "media": media, "body": body}), message)
+            }
+            Raw::Events { media, lines } => {
+                let events: Vec<Value> = lines
+                    .iter()
+                    .map(|line| serde_json::from_slice(line).unwrap_or_else(|_| json!({"type": "not JSON"})))
+                    .collect();
+                let message = events.iter().filter_map(|event| event["object"]["message"].as_str());
+                let message = message.collect::<Vec<_>>().join("; ");
+                (json!({"status": 200, "media": media, "events": self.events(step, events)}), message)
+            }
+        }
+    }
+
+    fn events(&mut self, step: &Step, mut events: Vec<Value>) -> Vec<Value> {
+        // When bookmarks come is a matter of time; those that end other watches are the driver's own.
+        events.retain(|event| {
+            let name = event["object"]["metadata"]["name"].as_str().unwrap_or_default();
+            event["type"] != "BOOKMARK" && !name.starts_with(LAST)
+        });
+        let revision = |event: &Value| -> u64 {
+            let text = event["object"]["metadata"]["resourceVersion"].as_str();
+            text.and_then(|text| text.parse().ok()).unwrap_or(u64::MAX)
+        };
+        // A watch from now or from "any" begins with what exists, in no order ("Kubernetes API concepts").
+        if !step.path.contains("resourceVersion=") || step.path.contains("resourceVersion=0") {
+            events.sort_by_key(revision);
+        }
+        events.into_iter().map(|event| json!({"type": event["type"], "object": self.value(event["object"].clone())})).collect()
+    }
+
+    fn value(&mut self, mut value: Value) -> Value {
+        let kind = value["kind"].as_str().unwrap_or_default().to_owned();
+        if kind == "Status" {
+            return self.status(&value);
+        }
+        if kind.ends_with("List") && value["items"].is_array() || kind == "Table" {
+            return self.list(value);
+        }
+        self.metadata(&mut value);
+        self.text(value)
+    }
+
+    fn list(&mut self, mut value: Value) -> Value {
+        if let Some(meta) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+            for (key, word) in [("resourceVersion", "<revision>"), ("continue", "<token>")] {
+                if let Some(text) = meta.get_mut(key) {
+                    *text = Value::from(word);
+                }
+            }
+        }
+        for key in ["items", "rows"] {
+            for item in value.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten() {
+                let object = if key == "rows" { item.get_mut("object") } else { Some(item) };
+                if let Some(object) = object {
+                    self.metadata(object);
+                }
+            }
+        }
+        // Ages are times; descriptions are documentation.
+        for column in value.get_mut("columnDefinitions").and_then(Value::as_array_mut).into_iter().flatten() {
+            column["description"] = Value::Null;
+        }
+        self.text(value)
+    }
+
+    /// Messages are words for people; everything that programs read stays.
+    fn status(&mut self, value: &Value) -> Value {
+        let mut details = value["details"].clone();
+        if let Some(causes) = details.get_mut("causes").and_then(Value::as_array_mut) {
+            for cause in causes.iter_mut().filter_map(Value::as_object_mut) {
+                cause.remove("message");
+            }
+            causes.sort_by_key(Value::to_string);
+        }
+        if let Some(uid) = details.get_mut("uid") {
+            *uid = number(&mut self.uids, "U", uid);
+        }
+        let mut status = Map::new();
+        for key in ["status", "reason", "code"] {
+            status.extend(value.get(key).map(|value| (key.to_owned(), value.clone())));
+        }
+        status.insert("details".to_owned(), self.text(details));
+        if value["metadata"]["continue"].is_string() {
+            status.insert("continue".to_owned(), Value::from("<token>"));
+        }
+        Value::Object(status)
+    }
+
+    fn metadata(&mut self, value: &mut Value) {
+        let Some(meta) = value.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+        meta.remove("managedFields");
+        for key in ["creationTimestamp", "deletionTimestamp"] {
+            if let Some(time) = meta.get_mut(key).filter(|time| time.is_string()) {
+                *time = Value::from("<time>");
+            }
+        }
+        if let Some(uid) = meta.get_mut("uid") {
+            *uid = number(&mut self.uids, "U", uid);
+        }
+        if let Some(revision) = meta.get_mut("resourceVersion") {
+            *revision = number(&mut self.revisions, "R", revision);
+        }
+        let text = |key: &str| meta.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let (prefix, name) = (text("generateName"), text("name"));
+        // A name that was given keeps to nobody's choice.
+        if !prefix.is_empty() && name.len() == prefix.chars().take(58).count() + 5 {
+            let next = format!("<generated {}>", self.generated.len() + 1);
+            self.generated.entry(name).or_insert(next);
+        }
+    }
+
+    /// Replaces names inside texts.
+    fn text(&self, value: Value) -> Value {
+        match value {
+            Value::String(text) => Value::String(match self.generated.get(&text) {
+                Some(word) => word.clone(),
+                None => text.replace(&self.namespace, "NS"),
+            }),
+            Value::Array(list) => list.into_iter().map(|value| self.text(value)).collect(),
+            Value::Object(map) => Value::Object(map.into_iter().map(|(key, value)| (key, self.text(value))).collect()),
+            other => other,
+        }
+    }
+}
+
+/// The number of a value in the order of first appearance.
+fn number(known: &mut BTreeMap<String, String>, letter: &str, value: &Value) -> Value {
+    let text = value.as_str().unwrap_or_default().to_owned();
+    let next = format!("{letter}{}", known.len() + 1);
+    Value::from(known.entry(text).or_insert(next).clone())
+}

@@ -1,0 +1,164 @@
+//! What is sent: short lists of requests, written so that the same list means the same on any server.
+//!
+//! Owns the words that stand for what only a server can know, and putting the values in. It must not send anything.
+//!
+//! `{ns}` is the sequence's own namespace, `{rv:Kind/name}` and `{old:Kind/name}` the newest and the first revision
+//! seen of an object, `{uid:Kind/name}` its uid, `{name:Kind}` the last generated name, `{list}` the revision of the
+//! last list, `{continue}` its token.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A list of requests that is sent in its own namespace, in order, over one connection.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sequence {
+    /// What the sequence is about, for people.
+    pub name: String,
+    pub steps: Vec<Step>,
+}
+
+/// One request.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Step {
+    /// An HTTP method, or `WATCH`: a GET that stays open and is read when everything else was answered.
+    #[serde(rename = "do")]
+    pub method: String,
+    pub path: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accept: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body: Option<Value>,
+    /// A body that is not JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// The object whose creation ends a watch; without one the watch must end by itself (`timeoutSeconds`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<Value>,
+    /// Another bearer token than the good one; empty for none at all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
+}
+
+/// What the answers so far say about objects.
+#[derive(Debug, Default)]
+pub struct Learned {
+    values: BTreeMap<String, String>,
+}
+
+impl Step {
+    pub fn new(method: &str, path: impl Into<String>) -> Self {
+        Self { method: method.to_owned(), path: path.into(), ..Self::default() }
+    }
+
+    pub fn get(path: impl Into<String>) -> Self {
+        Self::new("GET", path)
+    }
+
+    pub fn post(path: impl Into<String>, body: Value) -> Self {
+        Self { body: Some(body), ..Self::new("POST", path) }
+    }
+
+    pub fn put(path: impl Into<String>, body: Value) -> Self {
+        Self { body: Some(body), ..Self::new("PUT", path) }
+    }
+
+    pub fn delete(path: impl Into<String>) -> Self {
+        Self::new("DELETE", path)
+    }
+
+    /// `form` is the word in the middle of the media type: `merge-patch`, `json-patch`, `strategic-merge-patch`.
+    pub fn patch(path: impl Into<String>, form: &str, body: Value) -> Self {
+        let content = Some(format!("application/{form}+json"));
+        Self { body: Some(body), content, ..Self::new("PATCH", path) }
+    }
+
+    pub fn apply(path: impl Into<String>, body: Value) -> Self {
+        let content = Some("application/apply-patch+yaml".to_owned());
+        Self { body: Some(body), content, ..Self::new("PATCH", path) }
+    }
+
+    pub fn with_body(mut self, body: Value) -> Self {
+        self.body = Some(body);
+        self
+    }
+
+    pub fn with_text(mut self, content: &str, text: &str) -> Self {
+        self.content = Some(content.to_owned());
+        self.text = Some(text.to_owned());
+        self
+    }
+
+    pub fn accepting(mut self, accept: &str) -> Self {
+        self.accept = Some(accept.to_owned());
+        self
+    }
+
+    pub fn is_watch(&self) -> bool {
+        self.method == "WATCH"
+    }
+
+    /// A step that was taken out while a shorter sequence was looked for.
+    pub fn is_nothing(&self) -> bool {
+        self.method.is_empty()
+    }
+}
+
+impl Learned {
+    pub fn new(namespace: &str) -> Self {
+        Self { values: BTreeMap::from([("ns".to_owned(), namespace.to_owned())]) }
+    }
+
+    /// Notes what an answer says about an object or a list.
+    pub fn learn(&mut self, answer: &Value) {
+        let text = |pointer: &str| answer.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let (kind, name, revision) = (text("/kind"), text("/metadata/name"), text("/metadata/resourceVersion"));
+        if kind.ends_with("List") {
+            self.values.insert("list".to_owned(), revision);
+            match text("/metadata/continue") {
+                token if token.is_empty() => self.values.remove("continue"),
+                token => self.values.insert("continue".to_owned(), token),
+            };
+            return;
+        }
+        if name.is_empty() || revision.is_empty() {
+            return;
+        }
+        // Namespaces are named after the sequence's own; the rest of their name is what steps know.
+        let short = name.strip_prefix(&self.values["ns"]).unwrap_or(&name);
+        let key = format!("{kind}/{short}");
+        self.values.entry(format!("old:{key}")).or_insert_with(|| revision.clone());
+        self.values.insert(format!("rv:{key}"), revision);
+        self.values.insert(format!("uid:{key}"), text("/metadata/uid"));
+        if !text("/metadata/generateName").is_empty() {
+            self.values.insert(format!("name:{kind}"), name);
+        }
+    }
+
+    /// Puts the values in; the error is a word that nothing is known of.
+    pub fn fill(&self, template: &str) -> Result<String, String> {
+        let mut filled = String::with_capacity(template.len());
+        let mut rest = template;
+        while let Some(at) = rest.find('{') {
+            let (before, from) = rest.split_at(at);
+            filled.push_str(before);
+            let word = from.find('}').map_or("", |end| &from[1..end]);
+            let known = ["ns", "list", "continue"].contains(&word)
+                || ["rv:", "old:", "uid:", "name:"].iter().any(|prefix| word.starts_with(prefix));
+            if known {
+                filled.push_str(self.values.get(word).ok_or_else(|| word.to_owned())?);
+                rest = &from[word.len() + 2..];
+            } else {
+                filled.push('{');
+                rest = &from[1..];
+            }
+        }
+        filled.push_str(rest);
+        Ok(filled)
+    }
+}
