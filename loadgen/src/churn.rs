@@ -14,8 +14,9 @@ mod namespaces;
 mod objects;
 mod operate;
 mod plan;
-mod resource;
+pub(crate) mod resource;
 mod worker;
+mod writes;
 
 pub use api::Api;
 pub use config::{Config, HIGHEST_POPULATION, HIGHEST_RATE, Mix};
@@ -23,6 +24,7 @@ pub use engine::{Canaries, CanaryWrite, Churn};
 pub use interval::Interval;
 pub use plan::Plan;
 pub use resource::SPELLINGS;
+pub use writes::{Write, Writes};
 
 /// Why churn cannot be planned, started, probed or cleaned up.
 #[derive(Debug, thiserror::Error)]

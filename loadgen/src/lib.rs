@@ -9,11 +9,15 @@
 //! - [`admission`] sends `AdmissionReview`s made before the clock starts, as kube-apiserver sends them, and knows the
 //!   right answer to each;
 //! - [`churn`] keeps a constant population of objects under ever-new names, uids and namespaces.
+//!
+//! Beside them, [`audit`] watches what a real control plane commits, where nobody can look inside.
 
 pub mod admission;
 mod arrivals;
+pub mod audit;
 #[doc(hidden)]
 pub mod bench;
+mod change;
 pub mod churn;
 mod examples;
 mod histogram;
@@ -23,5 +27,6 @@ mod size;
 mod wire;
 
 pub use arrivals::Arrivals;
+pub use change::Change;
 pub use histogram::{HIGHEST_US, LOWEST_US, SIGNIFICANT_DIGITS};
 pub use size::Size;

@@ -3,6 +3,8 @@
 
 #[path = "it/admission.rs"]
 mod admission;
+#[path = "it/audit.rs"]
+mod audit;
 #[path = "it/churn.rs"]
 mod churn;
 #[path = "it/clients.rs"]
@@ -11,5 +13,7 @@ mod clients;
 mod kube;
 #[path = "it/server.rs"]
 mod server;
+#[path = "it/watch.rs"]
+mod watch;
 #[path = "it/webhook.rs"]
 mod webhook;

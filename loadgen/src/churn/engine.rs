@@ -13,6 +13,7 @@ use super::interval::{Interval, Recorder};
 use super::operate::Operator;
 use super::plan::Plan;
 use super::worker::{Command, Worker};
+use super::writes::{Record, Writes};
 use crate::pace::{Counts, Pacer};
 
 /// Operations that the pacing thread may hand over before the worker takes one.
@@ -52,6 +53,8 @@ pub(super) struct Shared {
     pub counts: Arc<Counts>,
     pub recorder: Mutex<Recorder>,
     pub objects_total: AtomicU64,
+    /// Only when the plan records writes.
+    pub writes: Option<Mutex<Record>>,
 }
 
 impl Churn {
@@ -59,12 +62,14 @@ impl Churn {
     /// when the fill is done if that is later: see [`Churn::begin`].
     pub async fn start(plan: Plan, api: &Api, begin: Instant) -> Result<Self, Error> {
         let client = Arc::new(Client::new(api)?);
-        let shared = Arc::new(Shared::default());
+        let writes = plan.records_writes().then(Mutex::default);
+        let shared = Arc::new(Shared { writes, ..Shared::default() });
         let operations = plan.operations();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (out, due) = mpsc::channel(QUEUE);
         let (commands, queue) = mpsc::channel(COMMANDS);
-        let worker = Worker::new(Operator { client, plan }, Arc::clone(&shared));
+        let operator = Operator { client, plan, shared: Arc::clone(&shared) };
+        let worker = Worker::new(operator, Arc::clone(&shared));
         let (alive, dropped) = oneshot::channel::<()>();
         let thread = std::thread::Builder::new().name("churn-worker".to_owned()).spawn(move || {
             runtime.block_on(async {
@@ -96,6 +101,14 @@ impl Churn {
         let fresh = Recorder::default();
         let full = std::mem::replace(&mut *self.shared.recorder.lock(), fresh);
         full.finish(self.shared.counts.take(), self.shared.objects_total.load(Ordering::Relaxed))
+    }
+
+    /// The writes that succeeded since the last call, fill, canary and clean-up included; of the population's resource,
+    /// not the namespaces. None when the plan does not record them: see [`Plan::recording_writes`].
+    ///
+    /// Drain it every few seconds: the record is bounded, and what did not fit is counted.
+    pub fn take_writes(&self) -> Option<Writes> {
+        self.shared.writes.as_ref().map(|record| record.lock().take())
     }
 
     /// Writes one extra object, made at the first call, and says which version that gave. Works before, during and after

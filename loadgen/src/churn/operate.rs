@@ -5,10 +5,13 @@ use std::sync::Arc;
 use http::StatusCode;
 
 use super::api::{Client, Metadata};
+use super::engine::Shared;
 use super::interval::Effect;
 use super::namespaces::{self, Ready};
 use super::objects;
 use super::plan::{Kind, Operation, Plan};
+use super::writes::{self, Write};
+use crate::Change;
 use crate::wire::Failure;
 
 /// Everything that an operation needs.
@@ -16,6 +19,7 @@ use crate::wire::Failure;
 pub(super) struct Operator {
     pub client: Arc<Client>,
     pub plan: Plan,
+    pub shared: Arc<Shared>,
 }
 
 impl Operator {
@@ -39,19 +43,23 @@ impl Operator {
                 objects::update(self.plan.resource(), self.plan.config().size, self.plan.version(object, revision));
             let path = self.path(object);
             let reply = self.client.merge(&path, &patch).await?;
-            return if reply.status.is_success() {
-                Ok(Effect::Created)
-            } else {
-                Err(reply.failure(&format!("PATCH {path}")))
-            };
+            if !reply.status.is_success() {
+                return Err(reply.failure(&format!("PATCH {path}")));
+            }
+            self.note(|| writes::written(Change::Modified, self.plan.place(object), &reply));
+            return Ok(Effect::Created);
         }
-        if reply.status.is_success() { Ok(Effect::Created) } else { Err(reply.failure(&format!("POST {path}"))) }
+        if !reply.status.is_success() {
+            return Err(reply.failure(&format!("POST {path}")));
+        }
+        self.note(|| writes::written(Change::Added, self.plan.place(object), &reply));
+        Ok(Effect::Created)
     }
 
     async fn update(&self, object: u64, revision: u64, ready: &Ready) -> Result<Effect, Failure> {
         let path = self.path(object);
         let patch = objects::update(self.plan.resource(), self.plan.config().size, self.plan.version(object, revision));
-        match self.merge(&path, patch).await? {
+        match self.merge(&path, patch, self.plan.place(object)).await? {
             Some(_) => Ok(Effect::Updated),
             // Its creation failed: heal the population.
             None => self.create(object, revision, ready).await,
@@ -62,10 +70,19 @@ impl Operator {
         let path = self.path(object);
         // An object with finalizers answers with itself and goes when they are done; nobody waits here.
         let reply = self.client.delete(&path).await?;
-        if reply.is(StatusCode::NOT_FOUND) {
-            Ok(Effect::Deleted)
-        } else {
-            Err(reply.failure(&format!("DELETE {path}")))
+        if reply.status.is_success() {
+            self.note(|| writes::deleted(self.plan.place(object), &reply));
+        } else if reply.status != StatusCode::NOT_FOUND {
+            return Err(reply.failure(&format!("DELETE {path}")));
+        }
+        Ok(Effect::Deleted)
+    }
+
+    /// Adds to the record of writes, if there is one.
+    fn note(&self, write: impl FnOnce() -> Option<Write>) {
+        if let Some(record) = &self.shared.writes {
+            let write = write();
+            record.lock().note(write);
         }
     }
 
@@ -77,7 +94,7 @@ impl Operator {
         let version = self.plan.version(u64::MAX, revision);
         let size = self.plan.config().size;
         let patch = objects::update(self.plan.resource(), size, version);
-        if let Some(written) = self.merge(&path, patch).await? {
+        if let Some(written) = self.merge(&path, patch, self.plan.canary_place()).await? {
             return Ok((Effect::Updated, written));
         }
         namespaces::ensure(&self.client, &Ready::default(), &namespace, self.plan.seed()).await?;
@@ -87,6 +104,7 @@ impl Operator {
         if !reply.status.is_success() {
             return Err(reply.failure(&format!("POST {path}")));
         }
+        self.note(|| writes::written(Change::Added, self.plan.canary_place(), &reply));
         Ok((Effect::Created, reply.metadata()?))
     }
 
@@ -98,11 +116,19 @@ impl Operator {
         if !reply.is(StatusCode::NOT_FOUND) {
             return Err(reply.failure(&format!("DELETE {path}")));
         }
+        if reply.status.is_success() {
+            self.note(|| writes::deleted(self.plan.canary_place(), &reply));
+        }
         Ok(())
     }
 
     /// The patched object's metadata, or `None` when there is no such object. A conflict is read again, once.
-    async fn merge(&self, path: &str, mut patch: serde_json::Value) -> Result<Option<Metadata>, Failure> {
+    async fn merge(
+        &self,
+        path: &str,
+        mut patch: serde_json::Value,
+        place: (String, String),
+    ) -> Result<Option<Metadata>, Failure> {
         let mut reply = self.client.merge(path, &patch).await?;
         if reply.status == StatusCode::CONFLICT {
             let current = self.client.read(path).await?;
@@ -113,7 +139,10 @@ impl Operator {
         }
         match reply.status {
             StatusCode::NOT_FOUND => Ok(None),
-            status if status.is_success() => reply.metadata().map(Some),
+            status if status.is_success() => {
+                self.note(|| writes::written(Change::Modified, place, &reply));
+                reply.metadata().map(Some)
+            }
             _ => Err(reply.failure(&format!("PATCH {path}"))),
         }
     }

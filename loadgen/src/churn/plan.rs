@@ -29,13 +29,28 @@ pub struct Plan {
     resource: Resource,
     seed: u64,
     length: Duration,
+    records_writes: bool,
 }
 
 impl Plan {
     /// Checks the configuration and fixes the streams.
     pub fn build(config: &Config, seed: u64, length: Duration) -> Result<Self, Error> {
         config.check()?;
-        Ok(Self { config: config.clone(), resource: Resource::parse(&config.resource)?, seed, length })
+        let resource = Resource::parse(&config.resource)?;
+        Ok(Self { config: config.clone(), resource, seed, length, records_writes: false })
+    }
+
+    /// The same plan, with a record of every successful write for whoever drains it: see
+    /// [`Churn::take_writes`](super::Churn::take_writes).
+    #[must_use]
+    pub fn recording_writes(mut self) -> Self {
+        self.records_writes = true;
+        self
+    }
+
+    /// Whether successful writes are recorded.
+    pub(super) fn records_writes(&self) -> bool {
+        self.records_writes
     }
 
     /// How many operations the whole run plans, the fill not counted.

@@ -35,16 +35,7 @@ const KNOWN: [Resource; 4] = [
 impl Resource {
     /// Reads one of the [`SPELLINGS`].
     pub(super) fn parse(text: &str) -> Result<Self, Error> {
-        let parts: Vec<&str> = text.split('/').collect();
-        let (group, version, plural) = match parts[..] {
-            [group, version, plural] => (group, version, plural),
-            [version, plural] if is_version(version) => ("", version, plural),
-            [name, version] => {
-                let (plural, group) = name.split_once('.').unwrap_or((name, ""));
-                (group, version, plural)
-            }
-            _ => ("", "", text),
-        };
+        let (group, version, plural) = split(text).unwrap_or(("", "", text));
         let found = KNOWN.iter().find(|known| (known.group, known.version, known.plural) == (group, version, plural));
         found.copied().ok_or_else(|| Error::Config {
             key: "resource",
@@ -76,6 +67,35 @@ impl Resource {
     }
 }
 
+/// Group, version and plural of any resource in one of the [`SPELLINGS`].
+fn split(text: &str) -> Option<(&str, &str, &str)> {
+    let parts: Vec<&str> = text.split('/').collect();
+    match parts[..] {
+        [group, version, plural] => Some((group, version, plural)),
+        [version, plural] if is_version(version) => Some(("", version, plural)),
+        [name, version] => {
+            let (plural, group) = name.split_once('.').unwrap_or((name, ""));
+            Some((group, version, plural))
+        }
+        _ => None,
+    }
+}
+
+/// The path of all objects of any resource, in every namespace; none when the text is not in one of the [`SPELLINGS`].
+pub(crate) fn collection_path(text: &str) -> Option<String> {
+    let (group, version, plural) = split(text)?;
+    let word =
+        |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'.');
+    if !is_version(version) || !word(version) || !word(plural) {
+        return None;
+    }
+    match group {
+        "" => Some(format!("/api/{version}/{plural}")),
+        _ if word(group) => Some(format!("/apis/{group}/{version}/{plural}")),
+        _ => None,
+    }
+}
+
 fn is_version(text: &str) -> bool {
     text.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
@@ -94,6 +114,11 @@ mod tests {
             ("deployments.apps/v1", "/apis/apps/v1/namespaces/n/deployments"),
         ] {
             assert_eq!(Resource::parse(text).unwrap().path_in("n"), path, "{text}");
+        }
+        assert_eq!(collection_path("v1/pods").unwrap(), "/api/v1/pods");
+        assert_eq!(collection_path("jobs.batch/v1").unwrap(), "/apis/batch/v1/jobs");
+        for text in ["", "pods", "v1/", "/v1/pods/x", "a/b/c/d", "v1/po?ds"] {
+            assert_eq!(collection_path(text), None, "{text}");
         }
         for text in ["", "packages", "v1/pods", "apps/v2/deployments", "a/b/c/d"] {
             let error = Resource::parse(text).unwrap_err().to_string();

@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::server::{Body, Server, respond};
+use crate::watch::{self, Watches};
 
 /// A call as the fault function sees it.
 pub type Fault = fn(count: usize, method: &str, path: &str) -> Option<u16>;
@@ -32,6 +33,7 @@ pub struct State {
     busy: BTreeMap<String, usize>,
     /// The most calls that were ever under way for one path, lists and creates apart.
     pub most_at_once: usize,
+    pub watches: Watches,
 }
 
 pub struct Kube {
@@ -77,9 +79,14 @@ fn is_namespace(path: &str) -> bool {
     path.strip_prefix("/api/v1/namespaces/").is_some_and(|rest| !rest.contains('/'))
 }
 
-async fn handle(state: &Mutex<State>, request: Request<Incoming>) -> Response<Body> {
+fn is_collection(path: &str) -> bool {
+    path.ends_with("/packages") || path.ends_with("/configmaps")
+}
+
+async fn handle(state: &Arc<Mutex<State>>, request: Request<Incoming>) -> Response<Body> {
     let method = request.method().to_string();
     let path = request.uri().path().to_owned();
+    let query = watch::query(&request);
     let authorized = request.headers().get("authorization").is_some_and(|value| value == "Bearer secret");
     let body = request.into_body().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
@@ -94,6 +101,7 @@ async fn handle(state: &Mutex<State>, request: Request<Incoming>) -> Response<Bo
         state.delay
     };
     tokio::time::sleep(delay).await;
+    let shared = state;
     let mut state = state.lock();
     if let Some(busy) = state.busy.get_mut(&path) {
         *busy -= 1;
@@ -102,6 +110,12 @@ async fn handle(state: &Mutex<State>, request: Request<Incoming>) -> Response<Bo
         (401, json!({"message": "Unauthorized"}))
     } else if let Some(status) = state.fault.and_then(|fault| fault(state.log.len(), &method, &path)) {
         (status, json!({"kind": "Status", "message": "a fault of the test"}))
+    } else if is_collection(&path) && query.contains_key("watch") {
+        let version = query.get("resourceVersion").and_then(|text| text.parse().ok()).unwrap_or_default();
+        return watch::serve(shared, &mut state, version);
+    } else if method == "GET" && is_collection(&path) {
+        let (revision, items) = (state.revision, state.list());
+        state.watches.page(&query, revision, items)
     } else {
         state.apply(&method, &path, &body)
     };
@@ -119,18 +133,24 @@ impl State {
                 let Some(object) = self.objects.get_mut(path) else { return missing() };
                 json_patch::merge(object, body);
                 object["metadata"]["resourceVersion"] = json!(revision);
-                (200, object.clone())
+                let object = object.clone();
+                self.watches.push(self.revision, "MODIFIED", &object);
+                (200, object)
             }
             "DELETE" => {
+                let revision = self.bump();
                 let Some(object) = self.objects.get_mut(path) else { return missing() };
+                object["metadata"]["resourceVersion"] = json!(revision);
                 if object["metadata"]["finalizers"].is_array() {
                     object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
-                } else {
-                    self.objects.remove(path);
+                    let object = object.clone();
+                    self.watches.push(self.revision, "MODIFIED", &object);
+                    return (200, object);
                 }
-                (200, json!({"kind": "Status", "status": "Success"}))
+                let object = self.objects.remove(path).unwrap();
+                self.watches.push(self.revision, "DELETED", &object);
+                (200, json!({"kind": "Status", "status": "Success", "details": {"uid": object["metadata"]["uid"]}}))
             }
-            _ if path.ends_with("/packages") || path.ends_with("/configmaps") => (200, self.list()),
             _ => self.objects.get(path).map_or_else(missing, |object| (200, object.clone())),
         }
     }
@@ -153,19 +173,33 @@ impl State {
             object["metadata"]["finalizers"] = json!(["longhaul.dev/cleanup"]);
         }
         self.objects.insert(full, object.clone());
+        self.watches.push(self.revision, "ADDED", &object);
         (201, object)
     }
 
     /// Every object that is no namespace. Each list brings the controller a step further.
-    fn list(&mut self) -> Value {
+    fn list(&mut self) -> Vec<Value> {
         if let Some(steps) = &mut self.finalizer {
             *steps = steps.saturating_sub(1);
             if *steps == 0 {
-                self.objects.retain(|_, object| !object["metadata"]["deletionTimestamp"].is_string());
+                let going = |object: &Value| object["metadata"]["deletionTimestamp"].is_string();
+                let gone: Vec<String> =
+                    self.objects.iter().filter(|(_, object)| going(object)).map(|(path, _)| path.clone()).collect();
+                for path in gone {
+                    let revision = self.bump();
+                    let mut object = self.objects.remove(&path).unwrap();
+                    object["metadata"]["resourceVersion"] = json!(revision);
+                    self.watches.push(self.revision, "DELETED", &object);
+                }
             }
         }
-        let items: Vec<&Value> = self.objects.values().filter(|object| object["kind"] != "Namespace").collect();
-        json!({"items": items})
+        self.objects.values().filter(|object| object["kind"] != "Namespace").cloned().collect()
+    }
+
+    /// Does a call, as if somebody else had made it.
+    pub fn call(&mut self, method: &str, path: &str, body: &Value) {
+        let (status, answer) = self.apply(method, path, body);
+        assert!(status < 300, "{method} {path}: {answer}");
     }
 
     fn bump(&mut self) -> String {

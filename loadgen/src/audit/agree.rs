@@ -1,0 +1,208 @@
+//! Two witnesses compared: what churn's writes were answered, and what the audit's watch showed. Pure.
+//!
+//! Every successful write must be shown. The other way round it need not hold: the subject and others write too.
+//! Commits are remembered for a while, because the answer to a write may come before or after its event; a write that
+//! is still not shown then is a disagreement. It takes `now` as an argument and knows no clock.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use super::Commit;
+use super::history::NAMED_MAX;
+use crate::Change;
+use crate::churn::{Write, Writes};
+
+/// A write may be answered half a minute after its commit, and is read some time later.
+pub const GRACE: Duration = Duration::from_secs(90);
+/// Commits that are remembered at most, about 40 MiB: 90 s at 2,000 a second.
+const COMMITS_MAX: usize = 180_000;
+/// Writes that may wait for their commit. More means that the audit has seen nothing for a long time.
+const WAITING_MAX: usize = 180_000;
+
+/// Compares as both come in. Memory is bounded by [`GRACE`] and a fixed number of commits.
+#[derive(Debug, Default)]
+pub struct Agreement {
+    /// How often each key was shown; one name can be deleted more than once. Never iterated.
+    shown: HashMap<Key, u32>,
+    /// In the order of the commits.
+    order: VecDeque<(Instant, Key)>,
+    /// In the order of the writes.
+    waiting: VecDeque<Write>,
+    outcome: Outcome,
+}
+
+/// What the comparison came to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Writes that the audit showed.
+    pub confirmed: u64,
+    /// Writes that the audit never showed.
+    pub unseen_total: u64,
+    /// The first hundred of them.
+    pub unseen: Vec<Write>,
+    /// Writes that could not be compared: not recorded by churn, or more than may wait.
+    pub uncompared: u64,
+    /// Commits that were forgotten before their time, because there were too many. Their writes count as unseen.
+    pub forgotten: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Key {
+    Version { uid: String, resource_version: String },
+    Gone { namespace: String, name: String },
+}
+
+impl Outcome {
+    /// Whether both witnesses agree on everything.
+    pub fn agrees(&self) -> bool {
+        self.unseen_total == 0 && self.uncompared == 0 && self.forgotten == 0
+    }
+}
+
+impl fmt::Display for Outcome {
+    /// One line, then one for each of the first few writes that were not shown.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN: usize = 5;
+        write!(f, "{} writes were confirmed by the audit, {} were not", self.confirmed, self.unseen_total)?;
+        if self.uncompared > 0 {
+            write!(f, ", {} could not be compared", self.uncompared)?;
+        }
+        if self.forgotten > 0 {
+            write!(f, ", {} commits came too fast to be remembered", self.forgotten)?;
+        }
+        for write in self.unseen.iter().take(SHOWN) {
+            write!(f, "\n  {write}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Write {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}/{}", self.change.text(), self.namespace, self.name)?;
+        if let Some(uid) = &self.uid {
+            write!(f, " (uid {uid})")?;
+        }
+        self.resource_version.as_ref().map_or(Ok(()), |version| write!(f, " at version {version}"))
+    }
+}
+
+impl Agreement {
+    /// A commit that the audit showed.
+    pub fn commit(&mut self, commit: &Commit) {
+        let key = Key::shown(commit);
+        if self.order.len() == COMMITS_MAX {
+            self.outcome.forgotten += 1;
+            self.forget();
+        }
+        self.order.push_back((commit.at, key.clone()));
+        *self.shown.entry(key).or_default() += 1;
+    }
+
+    /// What churn wrote since the last time.
+    pub fn writes(&mut self, writes: Writes) {
+        self.outcome.uncompared += writes.lost;
+        for write in writes.writes {
+            if self.is_shown(&write) {
+                self.outcome.confirmed += 1;
+            } else if self.waiting.len() == WAITING_MAX {
+                self.outcome.uncompared += 1;
+            } else {
+                self.waiting.push_back(write);
+            }
+        }
+    }
+
+    /// Looks at what waits, names what waited longer than [`GRACE`], and forgets commits that are older than that. Call it
+    /// every few seconds, after the commits and writes so far were given.
+    pub fn advance(&mut self, now: Instant) {
+        for write in std::mem::take(&mut self.waiting) {
+            if self.is_shown(&write) {
+                self.outcome.confirmed += 1;
+            } else if now.saturating_duration_since(write.at) > GRACE {
+                self.unseen(write);
+            } else {
+                self.waiting.push_back(write);
+            }
+        }
+        while self.order.front().is_some_and(|(at, _)| now.saturating_duration_since(*at) > GRACE) {
+            self.forget();
+        }
+    }
+
+    /// The end: what still waits was never shown.
+    pub fn finish(mut self) -> Outcome {
+        for write in std::mem::take(&mut self.waiting) {
+            if self.is_shown(&write) {
+                self.outcome.confirmed += 1;
+            } else {
+                self.unseen(write);
+            }
+        }
+        self.outcome
+    }
+
+    /// So far; writes that wait are not in it.
+    pub const fn outcome(&self) -> &Outcome {
+        &self.outcome
+    }
+
+    fn is_shown(&self, write: &Write) -> bool {
+        Key::written(write).is_some_and(|key| self.shown.contains_key(&key))
+    }
+
+    fn unseen(&mut self, write: Write) {
+        self.outcome.unseen_total += 1;
+        if self.outcome.unseen.len() < NAMED_MAX {
+            self.outcome.unseen.push(write);
+        }
+    }
+
+    fn forget(&mut self) {
+        let Some((_, key)) = self.order.pop_front() else { return };
+        if let Some(count) = self.shown.get_mut(&key) {
+            *count -= 1;
+            if *count == 0 {
+                self.shown.remove(&key);
+            }
+        }
+    }
+}
+
+/// Compares what was seen with what was written, when both are complete.
+pub fn agree(commits: &[Commit], writes: &[Write]) -> Outcome {
+    let mut agreement = Agreement::default();
+    for commit in commits {
+        agreement.commit(commit);
+    }
+    agreement.writes(Writes { writes: writes.to_vec(), lost: 0 });
+    agreement.finish()
+}
+
+impl Key {
+    /// A version is the same whether it was shown as added or changed: a patch that changes nothing is answered with the
+    /// version that was there before.
+    fn shown(commit: &Commit) -> Self {
+        match commit.change {
+            Change::Deleted => Self::Gone { namespace: commit.namespace.clone(), name: commit.name.clone() },
+            Change::Added | Change::Modified => {
+                Self::Version { uid: commit.uid.clone(), resource_version: commit.resource_version.clone() }
+            }
+        }
+    }
+
+    /// A deletion is known by its name, because its answer has no version and not always a uid. Churn never uses a name
+    /// for a second object.
+    fn written(write: &Write) -> Option<Self> {
+        match write.change {
+            Change::Deleted => Some(Self::Gone { namespace: write.namespace.clone(), name: write.name.clone() }),
+            Change::Added | Change::Modified => {
+                Some(Self::Version { uid: write.uid.clone()?, resource_version: write.resource_version.clone()? })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

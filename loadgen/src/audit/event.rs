@@ -1,0 +1,219 @@
+//! Watch events and list pages as the audit reads them: whose version, which change, how far its controller is. Pure.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::Change;
+
+/// What the audit keeps of an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Object {
+    pub namespace: String,
+    pub name: String,
+    pub uid: String,
+    pub resource_version: String,
+    pub generation: i64,
+    pub observed_generation: Option<i64>,
+}
+
+/// A line of a watch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Event {
+    Object(Change, Object),
+    /// Everything up to this version was sent.
+    Bookmark(String),
+    /// The server ends the stream with a `Status`.
+    Failed {
+        code: i64,
+        message: String,
+    },
+}
+
+/// A page of a list.
+#[derive(Debug)]
+pub(super) struct Page {
+    /// The version of the whole list.
+    pub resource_version: String,
+    /// The token of the next page; none on the last one.
+    pub next: Option<String>,
+    pub objects: Vec<Object>,
+}
+
+/// A line or page that is not what Kubernetes sends.
+#[derive(Debug, thiserror::Error)]
+#[error("{what} is not what Kubernetes sends: {problem}")]
+pub(super) struct Malformed {
+    what: &'static str,
+    problem: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Metadata {
+    namespace: String,
+    name: String,
+    uid: String,
+    resource_version: String,
+    generation: i64,
+}
+
+#[derive(Deserialize)]
+struct Whole {
+    metadata: Metadata,
+}
+
+/// Reads a line. `pointer` is the JSON pointer of the observed generation.
+pub(super) fn event(line: &[u8], pointer: Option<&str>) -> Result<Event, Malformed> {
+    #[derive(Deserialize)]
+    struct Line<'a> {
+        #[serde(rename = "type")]
+        sort: String,
+        #[serde(borrow)]
+        object: &'a RawValue,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Status {
+        code: i64,
+        message: String,
+    }
+    let bad = |problem: String| Malformed { what: "a line of the watch", problem };
+    let line: Line = serde_json::from_slice(line).map_err(|error| bad(error.to_string()))?;
+    let change = match line.sort.as_str() {
+        "ADDED" => Change::Added,
+        "MODIFIED" => Change::Modified,
+        "DELETED" => Change::Deleted,
+        "BOOKMARK" => {
+            let whole: Whole = serde_json::from_str(line.object.get()).map_err(|error| bad(error.to_string()))?;
+            if whole.metadata.resource_version.is_empty() {
+                return Err(bad("a bookmark without resourceVersion".to_owned()));
+            }
+            return Ok(Event::Bookmark(whole.metadata.resource_version));
+        }
+        "ERROR" => {
+            let status: Status = serde_json::from_str(line.object.get()).map_err(|error| bad(error.to_string()))?;
+            return Ok(Event::Failed { code: status.code, message: status.message });
+        }
+        other => return Err(bad(format!("an event of type `{other}`"))),
+    };
+    object(line.object, pointer).map(|object| Event::Object(change, object)).map_err(bad)
+}
+
+/// Reads a page.
+pub(super) fn page(body: &[u8], pointer: Option<&str>) -> Result<Page, Malformed> {
+    #[derive(Deserialize)]
+    struct List<'a> {
+        metadata: Head,
+        #[serde(borrow)]
+        items: Option<Vec<&'a RawValue>>,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Head {
+        resource_version: String,
+        #[serde(rename = "continue")]
+        next: Option<String>,
+    }
+    let bad = |problem: String| Malformed { what: "a page of the list", problem };
+    let list: List = serde_json::from_slice(body).map_err(|error| bad(error.to_string()))?;
+    // Go writes an empty list as null when nobody made it.
+    let items = list.items.unwrap_or_default();
+    let objects = items.into_iter().map(|item| object(item, pointer)).collect::<Result<_, _>>().map_err(bad)?;
+    Ok(Page {
+        resource_version: list.metadata.resource_version,
+        next: list.metadata.next.filter(|token| !token.is_empty()),
+        objects,
+    })
+}
+
+fn object(raw: &RawValue, pointer: Option<&str>) -> Result<Object, String> {
+    let Whole { metadata } = serde_json::from_str(raw.get()).map_err(|error| error.to_string())?;
+    if metadata.name.is_empty() || metadata.uid.is_empty() || metadata.resource_version.is_empty() {
+        return Err(format!("the object `{}` lacks name, uid or resourceVersion", metadata.name));
+    }
+    Ok(Object {
+        namespace: metadata.namespace,
+        name: metadata.name,
+        uid: metadata.uid,
+        resource_version: metadata.resource_version,
+        generation: metadata.generation,
+        observed_generation: pointer.and_then(|pointer| at(raw, pointer)),
+    })
+}
+
+/// The number at a JSON pointer (RFC 6901), reading only the objects on the way; none when something else is there.
+fn at(raw: &RawValue, pointer: &str) -> Option<i64> {
+    let mut text = raw.get();
+    for word in pointer.split('/').skip(1) {
+        let word = word.replace("~1", "/").replace("~0", "~");
+        let next: &RawValue = if text.starts_with('[') {
+            let list: Vec<&RawValue> = serde_json::from_str(text).ok()?;
+            list.get(word.parse::<usize>().ok()?).copied()?
+        } else {
+            // Keys may hold escapes, so they cannot always be borrowed.
+            let map: BTreeMap<String, &RawValue> = serde_json::from_str(text).ok()?;
+            map.get(&word).copied()?
+        };
+        text = next.get();
+    }
+    serde_json::from_str(text).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const POINTER: Option<&str> = Some("/status/observedGeneration");
+
+    #[test]
+    fn lines_are_read() {
+        let line = br#"{"type":"MODIFIED","object":{"kind":"Package","metadata":{"namespace":"n","name":"a","uid":"u",
+            "resourceVersion":"12","generation":3,"labels":{"a\"b":"c"}},"status":{"observedGeneration":2}}}"#;
+        let object = Object {
+            namespace: "n".into(),
+            name: "a".into(),
+            uid: "u".into(),
+            resource_version: "12".into(),
+            generation: 3,
+            observed_generation: Some(2),
+        };
+        assert_eq!(event(line, POINTER).unwrap(), Event::Object(Change::Modified, object.clone()));
+        let without = Object { observed_generation: None, ..object };
+        assert_eq!(event(line, None).unwrap(), Event::Object(Change::Modified, without));
+        let bookmark = br#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9"}}}"#;
+        assert_eq!(event(bookmark, None).unwrap(), Event::Bookmark("9".into()));
+        let gone = br#"{"type":"ERROR","object":{"kind":"Status","code":410,"message":"too old"}}"#;
+        assert_eq!(event(gone, None).unwrap(), Event::Failed { code: 410, message: "too old".into() });
+        for bad in [
+            &b"{"[..],
+            br#"{"type":"PUT","object":{}}"#,
+            br#"{"type":"ADDED","object":{"metadata":{"name":"a"}}}"#,
+            br#"{"type":"BOOKMARK","object":{"metadata":{}}}"#,
+        ] {
+            assert!(event(bad, None).unwrap_err().to_string().starts_with("a line of the watch is not what"));
+        }
+    }
+
+    #[test]
+    fn pages_are_read() {
+        let first = page(br#"{"metadata":{"resourceVersion":"5","continue":"t"},"items":null}"#, None).unwrap();
+        assert_eq!((first.resource_version.as_str(), first.next.as_deref(), first.objects.len()), ("5", Some("t"), 0));
+        let last = br#"{"metadata":{"resourceVersion":"5","continue":""},
+            "items":[{"metadata":{"name":"a","uid":"u","resourceVersion":"1"}}]}"#;
+        let last = page(last, None).unwrap();
+        assert_eq!((last.next, last.objects[0].namespace.as_str()), (None, ""));
+        assert!(page(b"{}", None).is_err());
+    }
+
+    #[test]
+    fn pointers_follow_the_rfc() {
+        let raw: &RawValue = serde_json::from_str(r#"{"a/b":{"~":[1,{"x":7}]},"s":"7"}"#).unwrap();
+        assert_eq!(at(raw, "/a~1b/~0/1/x"), Some(7));
+        assert_eq!(at(raw, "/a~1b/~0/0"), Some(1));
+        for nothing in ["/s", "/a~1b/~0/2", "/a~1b", "/none/x", ""] {
+            assert_eq!(at(raw, nothing), None, "{nothing}");
+        }
+    }
+}

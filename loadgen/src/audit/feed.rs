@@ -1,0 +1,246 @@
+//! The watch under way: connects, reads, resumes, and relists when the server has forgotten the version.
+//!
+//! Owns the order of commits and when to give up. What events mean is [`History`]'s business.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::StatusCode;
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use parking_lot::Mutex;
+
+use super::event::{self, Event, Object};
+use super::history::History;
+use super::lines::Lines;
+use super::link::{Failed, Link, List};
+use super::queue::Queue;
+use super::{Commit, Config, Hole, Source};
+use crate::Change;
+use crate::wire::chain;
+
+/// Pauses between attempts grow from the first to the second.
+const PAUSE_SHORTEST: Duration = Duration::from_millis(50);
+const PAUSE_LONGEST: Duration = Duration::from_secs(2);
+/// Streams in a row that end with something other than a clean close and bring nothing, until a list has to help.
+const FRUITLESS_MAX: u32 = 5;
+/// Holes that are kept in full; the rest is counted.
+const HOLES_MAX: usize = 100;
+
+/// Shared between the watch and the handle.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub queue: Queue,
+    pub state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct State {
+    pub history: History,
+    pub order: u64,
+    pub bookmarks: u64,
+    pub resumes: u64,
+    pub holes: Vec<Hole>,
+    pub holes_total: u64,
+}
+
+/// The watch.
+pub(super) struct Feed {
+    pub link: Link,
+    pub config: Config,
+    pub shared: Arc<Shared>,
+    /// Where the next watch begins.
+    pub resource_version: String,
+    /// When the control plane was last heard.
+    pub heard: Instant,
+    fruitless: u32,
+    pause: Duration,
+}
+
+/// How a stream ended.
+enum Turn {
+    /// Begin the next where this one ended. The text says why, for a log.
+    Resume(String),
+    /// As [`Turn::Resume`], but something was wrong.
+    Broken(String),
+    /// The version is no longer known.
+    Expired(String),
+}
+
+impl Shared {
+    /// Numbers the changes and queues them.
+    fn publish(&self, state: &mut State, at: Instant, source: Source, changes: Vec<(Change, Object)>) {
+        let commits = changes.into_iter().map(|(change, object)| {
+            state.order += 1;
+            Commit {
+                at,
+                namespace: object.namespace,
+                name: object.name,
+                uid: object.uid,
+                resource_version: object.resource_version,
+                order: state.order,
+                change,
+                generation: object.generation,
+                observed_generation: object.observed_generation,
+                source,
+            }
+        });
+        self.queue.push(commits);
+    }
+
+    /// Takes a list: the first one, or one after a hole. How many objects it changed.
+    pub(super) fn relist(&self, at: Instant, source: Source, list: List) -> u64 {
+        let mut state = self.state.lock();
+        let changes = state.history.relist(list.objects, &list.resource_version);
+        let count = changes.len() as u64;
+        self.publish(&mut state, at, source, changes);
+        count
+    }
+}
+
+impl Feed {
+    pub(super) fn new(link: Link, config: Config, shared: Arc<Shared>, resource_version: String) -> Self {
+        let (heard, pause) = (Instant::now(), PAUSE_SHORTEST);
+        Self { link, config, shared, resource_version, heard, fruitless: 0, pause }
+    }
+
+    /// Runs until the control plane is lost for too long. Dropping it ends it.
+    pub(super) async fn run(mut self) {
+        loop {
+            let turn = self.stream().await;
+            self.shared.state.lock().resumes += 1;
+            let reason = match turn {
+                Turn::Resume(reason) => reason,
+                Turn::Broken(reason) => {
+                    self.fruitless += 1;
+                    if self.fruitless >= FRUITLESS_MAX && self.heard.elapsed() < self.config.outage_limit {
+                        self.relist(&format!("{FRUITLESS_MAX} streams in a row brought nothing: {reason}")).await;
+                    }
+                    reason
+                }
+                Turn::Expired(reason) => {
+                    self.relist(&reason).await;
+                    reason
+                }
+            };
+            tracing::debug!(reason, "the audit's watch is opened again");
+            if self.heard.elapsed() >= self.config.outage_limit {
+                let waited = self.config.outage_limit.as_secs();
+                self.shared.queue.lose(format!("nothing was heard for {waited} s: {reason}"));
+                return;
+            }
+            tokio::time::sleep(self.pause).await;
+            self.pause = (self.pause * 2).min(PAUSE_LONGEST);
+        }
+    }
+
+    /// One watch, from its request to its end.
+    async fn stream(&mut self) -> Turn {
+        let mut session = match self.link.open().await {
+            Ok(session) => session,
+            Err(failed) => return Turn::Resume(failed.to_string()),
+        };
+        let watch = self.link.watch(&mut session, &self.resource_version, self.config.stream_s);
+        let mut body = match watch.await {
+            Ok(body) => body,
+            Err(Failed::Status { status: StatusCode::GONE, message }) => return Turn::Expired(message),
+            Err(failed) => return Turn::Resume(failed.to_string()),
+        };
+        self.heard = Instant::now();
+        let mut lines = Lines::default();
+        loop {
+            let frame = match tokio::time::timeout(self.config.silence_limit, next(&mut body)).await {
+                Ok(Ok(Some(frame))) => frame,
+                // An unended line is sent again: the version has not moved past it.
+                Ok(Ok(None)) => return Turn::Resume("the stream ended".to_owned()),
+                Ok(Err(reason)) => return Turn::Resume(reason),
+                Err(_) => return Turn::Resume("the stream was silent".to_owned()),
+            };
+            let at = Instant::now();
+            if let Err(error) = lines.push(&frame) {
+                return Turn::Broken(error.to_string());
+            }
+            while let Some(line) = lines.next_line() {
+                if line.trim_ascii().is_empty() {
+                    continue;
+                }
+                match event::event(line, self.link.pointer()) {
+                    Ok(event) => {
+                        if let Some(turn) = self.take(at, event) {
+                            return turn;
+                        }
+                    }
+                    Err(error) => return Turn::Broken(error.to_string()),
+                }
+            }
+        }
+    }
+
+    /// Takes an event; an end of the stream when it is one.
+    fn take(&mut self, at: Instant, event: Event) -> Option<Turn> {
+        let mut state = self.shared.state.lock();
+        match event {
+            Event::Object(change, object) => {
+                self.resource_version.clone_from(&object.resource_version);
+                if state.history.event(change, &object) {
+                    self.shared.publish(&mut state, at, Source::Watched, vec![(change, object)]);
+                }
+            }
+            Event::Bookmark(resource_version) => {
+                self.resource_version = resource_version;
+                state.bookmarks += 1;
+            }
+            Event::Failed { code, message } if code == i64::from(StatusCode::GONE.as_u16()) => {
+                return Some(Turn::Expired(message));
+            }
+            Event::Failed { code, message } => return Some(Turn::Broken(format!("ERROR {code}: {message}"))),
+        }
+        drop(state);
+        self.heard = at;
+        self.fruitless = 0;
+        self.pause = PAUSE_SHORTEST;
+        None
+    }
+
+    /// Lists, takes what changed, and marks the hole. When the list fails, the next stream will bring us here again.
+    async fn relist(&mut self, reason: &str) {
+        let list = match self.link.list().await {
+            Ok(list) => list,
+            Err(failed) => {
+                tracing::debug!(%failed, "the audit's list failed");
+                return;
+            }
+        };
+        let at = Instant::now();
+        let relisted = list.resource_version.clone();
+        let changes = self.shared.relist(at, Source::Relisted, list);
+        let after = std::mem::replace(&mut self.resource_version, relisted.clone());
+        let hole = Hole { from: self.heard, until: at, after, relisted, changes, reason: reason.to_owned() };
+        tracing::warn!(%hole, "the audit has a hole");
+        let mut state = self.shared.state.lock();
+        state.holes_total += 1;
+        if state.holes.len() < HOLES_MAX {
+            state.holes.push(hole);
+        }
+        drop(state);
+        self.heard = at;
+        self.fruitless = 0;
+    }
+}
+
+/// The next data of a stream; none at its end.
+async fn next(body: &mut Incoming) -> Result<Option<Bytes>, String> {
+    loop {
+        match body.frame().await {
+            None => return Ok(None),
+            Some(Err(error)) => return Err(format!("the stream broke off: {}", chain(&error))),
+            Some(Ok(frame)) => {
+                // Trailers carry nothing here.
+                if let Ok(data) = frame.into_data() {
+                    return Ok(Some(data));
+                }
+            }
+        }
+    }
+}

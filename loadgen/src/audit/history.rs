@@ -1,0 +1,254 @@
+//! What the audit knows to exist, event by event, and whether a list agrees with it. Pure: no sockets, no clock.
+//!
+//! Memory is that of the live objects. It never orders resourceVersions: they are opaque, the order of events is enough.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use super::event::Object;
+use crate::Change;
+
+/// Changes during the last comparison that are remembered. A run that still changes so much has not been stopped.
+const MARKED_MAX: usize = 100_000;
+/// Disagreements that are kept in full; the rest is counted.
+pub(super) const NAMED_MAX: usize = 100;
+
+/// An object on which the audit's own sources disagree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Disagreement {
+    /// The object's namespace.
+    pub namespace: String,
+    /// The object's name.
+    pub name: String,
+    /// The object's uid.
+    pub uid: String,
+    /// What they disagree about.
+    pub problem: Problem,
+}
+
+/// What the watch and the lists disagree about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Problem {
+    /// The watch changed or deleted an object that it never added, or added one that was there.
+    OutOfTurn(Change),
+    /// The watch showed a new uid under a name that it never showed to be deleted.
+    Replaced {
+        /// The uid before.
+        earlier_uid: String,
+    },
+    /// The last list has it, the watch never showed it.
+    OnlyListed {
+        /// The version in the list.
+        resource_version: String,
+    },
+    /// The watch never showed its deletion, and the last list does not have it.
+    OnlyWatched {
+        /// The last version that the watch showed.
+        resource_version: String,
+    },
+    /// The watch stopped at another version than the last list has.
+    VersionDiffers {
+        /// The version in the list.
+        listed: String,
+        /// The last version that the watch showed.
+        watched: String,
+    },
+}
+
+impl fmt::Display for Disagreement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{} (uid {}): ", self.namespace, self.name, self.uid)?;
+        match &self.problem {
+            Problem::OutOfTurn(Change::Added) => write!(f, "the watch added it although it was there"),
+            Problem::OutOfTurn(change) => write!(f, "the watch sent {} without having added it", change.text()),
+            Problem::Replaced { earlier_uid } => {
+                write!(f, "the watch never showed that uid {earlier_uid} of the same name was deleted")
+            }
+            Problem::OnlyListed { resource_version } => {
+                write!(f, "the last list has version {resource_version}, the watch never showed the object")
+            }
+            Problem::OnlyWatched { resource_version } => {
+                write!(f, "gone from the last list, but the watch never showed its deletion after {resource_version}")
+            }
+            Problem::VersionDiffers { listed, watched } => {
+                write!(f, "the last list has version {listed}, the watch stopped at {watched}")
+            }
+        }
+    }
+}
+
+/// The state of a name: nothing, or one version of one object.
+type State = Option<Known>;
+type Place = (String, String);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Known {
+    uid: String,
+    resource_version: String,
+    generation: i64,
+    observed_generation: Option<i64>,
+}
+
+/// The live objects as the watch shows them.
+#[derive(Debug, Default)]
+pub(super) struct History {
+    objects: BTreeMap<Place, Known>,
+    /// For every name that changed since the mark: the state at the mark and each one after it.
+    marked: Option<BTreeMap<Place, Vec<State>>>,
+    marked_changes: usize,
+    /// Events that showed what was known already.
+    pub repeated: u64,
+    /// What the watch itself got wrong.
+    pub out_of_turn: Vec<Disagreement>,
+    pub out_of_turn_total: u64,
+}
+
+impl History {
+    pub(super) fn len(&self) -> usize {
+        self.objects.len()
+    }
+
+    /// Takes an event of the watch; `false` when it tells nothing new.
+    pub(super) fn event(&mut self, change: Change, object: &Object) -> bool {
+        let place = (object.namespace.clone(), object.name.clone());
+        let known = self.objects.get(&place);
+        let problem = match (change, known) {
+            (Change::Added | Change::Modified, Some(known)) if known.is(object) => {
+                self.repeated += 1;
+                return false;
+            }
+            (_, Some(known)) if known.uid != object.uid => Some(Problem::Replaced { earlier_uid: known.uid.clone() }),
+            (Change::Added, None) | (Change::Modified | Change::Deleted, Some(_)) => None,
+            (change, _) => Some(Problem::OutOfTurn(change)),
+        };
+        if let Some(problem) = problem {
+            self.out_of_turn_total += 1;
+            if self.out_of_turn.len() < NAMED_MAX {
+                self.out_of_turn.push(disagreement(&place, &object.uid, problem));
+            }
+        }
+        self.set(place, (change != Change::Deleted).then(|| Known::of(object)));
+        true
+    }
+
+    /// Takes a complete list and says what must have changed since the last event. Versions between are lost.
+    pub(super) fn relist(&mut self, list: Vec<Object>, resource_version: &str) -> Vec<(Change, Object)> {
+        let mut changes = Vec::new();
+        let mut listed = BTreeSet::new();
+        let mut news = Vec::new();
+        for object in list {
+            let place = (object.namespace.clone(), object.name.clone());
+            listed.insert(place.clone());
+            match self.objects.get(&place) {
+                Some(known) if known.is(&object) => {}
+                Some(known) if known.uid == object.uid => news.push((Change::Modified, place, object)),
+                Some(_) | None => news.push((Change::Added, place, object)),
+            }
+        }
+        let replaced = news.iter().filter(|(change, ..)| *change == Change::Added).map(|(_, place, _)| place);
+        let replaced: BTreeSet<Place> = replaced.filter(|place| self.objects.contains_key(*place)).cloned().collect();
+        let gone = self.objects.keys().filter(|place| !listed.contains(*place) || replaced.contains(*place));
+        for place in gone.cloned().collect::<Vec<_>>() {
+            if let Some(known) = self.set(place.clone(), None) {
+                changes.push((Change::Deleted, known.into_object(place, resource_version)));
+            }
+        }
+        for (change, place, object) in news {
+            self.set(place, Some(Known::of(&object)));
+            changes.push((change, object));
+        }
+        changes
+    }
+
+    /// From here on every state is remembered, for [`compare`](Self::compare).
+    pub(super) fn mark(&mut self) {
+        self.marked = Some(BTreeMap::new());
+        self.marked_changes = 0;
+    }
+
+    /// Compares a consistent list that was asked for after the mark. An object agrees when the list has one of the states
+    /// that the watch showed since the mark. What lags disagrees until its event has come: ask again.
+    ///
+    /// An error says that so many changes happened since the mark that nothing can be said.
+    pub(super) fn compare(&self, list: &[Object]) -> Result<Vec<Disagreement>, usize> {
+        let nothing = BTreeMap::new();
+        let marked = self.marked.as_ref().unwrap_or(&nothing);
+        if self.marked_changes > MARKED_MAX {
+            return Err(self.marked_changes);
+        }
+        let mut found = Vec::new();
+        let mut listed = BTreeSet::new();
+        for object in list {
+            let place = (object.namespace.clone(), object.name.clone());
+            let known = self.objects.get(&place);
+            let agrees = marked.get(&place).map_or_else(
+                || known.is_some_and(|known| known.is(object)),
+                |states| states.iter().flatten().any(|state| state.is(object)),
+            );
+            if !agrees {
+                let listed = object.resource_version.clone();
+                let problem = match known.filter(|known| known.uid == object.uid) {
+                    Some(known) => Problem::VersionDiffers { listed, watched: known.resource_version.clone() },
+                    None => Problem::OnlyListed { resource_version: listed },
+                };
+                found.push(disagreement(&place, &object.uid, problem));
+            }
+            listed.insert(place);
+        }
+        for (place, known) in self.objects.iter().filter(|(place, _)| !listed.contains(*place)) {
+            if !marked.get(place).is_some_and(|states| states.contains(&None)) {
+                let problem = Problem::OnlyWatched { resource_version: known.resource_version.clone() };
+                found.push(disagreement(place, &known.uid, problem));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Changes the state of a name; the state before.
+    fn set(&mut self, place: Place, state: State) -> State {
+        let before = match state.clone() {
+            Some(known) => self.objects.insert(place.clone(), known),
+            None => self.objects.remove(&place),
+        };
+        if let Some(marked) = &mut self.marked {
+            self.marked_changes += 1;
+            if self.marked_changes <= MARKED_MAX {
+                marked.entry(place).or_insert_with(|| vec![before.clone()]).push(state);
+            }
+        }
+        before
+    }
+}
+
+impl Known {
+    fn of(object: &Object) -> Self {
+        Self {
+            uid: object.uid.clone(),
+            resource_version: object.resource_version.clone(),
+            generation: object.generation,
+            observed_generation: object.observed_generation,
+        }
+    }
+
+    fn is(&self, object: &Object) -> bool {
+        self.uid == object.uid && self.resource_version == object.resource_version
+    }
+
+    fn into_object(self, (namespace, name): Place, resource_version: &str) -> Object {
+        Object {
+            namespace,
+            name,
+            uid: self.uid,
+            resource_version: resource_version.to_owned(),
+            generation: self.generation,
+            observed_generation: self.observed_generation,
+        }
+    }
+}
+
+fn disagreement((namespace, name): &Place, uid: &str, problem: Problem) -> Disagreement {
+    Disagreement { namespace: namespace.clone(), name: name.clone(), uid: uid.to_owned(), problem }
+}
+
+#[cfg(test)]
+mod tests;

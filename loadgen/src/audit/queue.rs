@@ -1,0 +1,151 @@
+//! The bounded queue between the watch and whoever reads the commits.
+//!
+//! Owns the overrun: when the reader is too slow the oldest commits go, and the reader is told how many before it reads on.
+
+use std::collections::VecDeque;
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use super::{Commit, Error};
+
+#[derive(Debug)]
+pub(super) struct Queue {
+    state: Mutex<State>,
+    filled: Notify,
+    most: usize,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    commits: VecDeque<Commit>,
+    lost: u64,
+    /// Why nothing more will come.
+    end: Option<End>,
+}
+
+#[derive(Debug, Clone)]
+enum End {
+    Finished,
+    Lost(String),
+}
+
+impl Queue {
+    pub(super) fn new(most: usize) -> Self {
+        Self { state: Mutex::default(), filled: Notify::new(), most: most.max(1) }
+    }
+
+    pub(super) fn push(&self, commits: impl IntoIterator<Item = Commit>) {
+        {
+            let mut state = self.state.lock();
+            for commit in commits {
+                if state.commits.len() == self.most {
+                    state.commits.pop_front();
+                    state.lost += 1;
+                }
+                state.commits.push_back(commit);
+            }
+        }
+        self.filled.notify_waiters();
+    }
+
+    /// Nothing more will come: the audit was finished.
+    pub(super) fn finish(&self) {
+        self.end(End::Finished);
+    }
+
+    /// Nothing more will come: the control plane is out of reach. The reason is for people.
+    pub(super) fn lose(&self, reason: String) {
+        self.end(End::Lost(reason));
+    }
+
+    fn end(&self, end: End) {
+        self.state.lock().end.get_or_insert(end);
+        self.filled.notify_waiters();
+    }
+
+    /// Why it ended early, if it did.
+    pub(super) fn failure(&self) -> Option<Error> {
+        match &self.state.lock().end {
+            Some(End::Lost(problem)) => Some(Error::Lost { problem: problem.clone() }),
+            _ => None,
+        }
+    }
+
+    /// What is there, oldest first; an error once for what was lost, and for good when nothing more will come.
+    pub(super) fn take(&self, max: usize) -> Result<Vec<Commit>, Error> {
+        let mut state = self.state.lock();
+        if state.lost > 0 {
+            return Err(Error::Overrun { lost: std::mem::take(&mut state.lost) });
+        }
+        let count = state.commits.len().min(max);
+        match (&state.end, state.commits.is_empty()) {
+            (Some(End::Finished), true) => Err(Error::Finished),
+            (Some(End::Lost(problem)), true) => Err(Error::Lost { problem: problem.clone() }),
+            _ => Ok(state.commits.drain(..count).collect()),
+        }
+    }
+
+    /// As [`take`](Self::take), but waits for the first commit. Cancel-safe.
+    pub(super) async fn next(&self, max: usize) -> Result<Vec<Commit>, Error> {
+        loop {
+            // Made before the look, so that nothing slips in between.
+            let filled = self.filled.notified();
+            let batch = self.take(max)?;
+            if !batch.is_empty() || max == 0 {
+                return Ok(batch);
+            }
+            filled.await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+    use crate::Change;
+    use crate::audit::Source;
+
+    fn commit(order: u64) -> Commit {
+        Commit {
+            at: Instant::now(),
+            namespace: "n".into(),
+            name: "a".into(),
+            uid: "u".into(),
+            resource_version: order.to_string(),
+            order,
+            change: Change::Modified,
+            generation: 1,
+            observed_generation: None,
+            source: Source::Watched,
+        }
+    }
+
+    #[tokio::test]
+    async fn an_overrun_is_told_before_reading_goes_on() {
+        let queue = Queue::new(3);
+        queue.push((0..5).map(commit));
+        assert!(matches!(queue.take(9), Err(Error::Overrun { lost: 2 })));
+        let orders = |commits: Vec<Commit>| commits.iter().map(|commit| commit.order).collect::<Vec<_>>();
+        assert_eq!(orders(queue.take(2).unwrap()), [2, 3]);
+        assert_eq!(orders(queue.next(9).await.unwrap()), [4]);
+        assert!(queue.take(9).unwrap().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_waiting_reader_gets_commits_and_the_end() {
+        let queue = Queue::new(3);
+        let ((), read) = tokio::join!(async { queue.push([commit(0)]) }, queue.next(9));
+        assert_eq!(read.unwrap().len(), 1);
+        queue.push([commit(1)]);
+        queue.lose("gone".to_owned());
+        queue.finish();
+        assert_eq!(queue.next(9).await.unwrap().len(), 1, "what is there is read first");
+        assert_eq!(queue.next(9).await.unwrap_err().to_string(), "the audit lost the control plane: gone");
+        let queue = Queue::new(3);
+        let ((), read) = tokio::join!(async { queue.finish() }, queue.next(9));
+        assert!(matches!(read, Err(Error::Finished)));
+    }
+}

@@ -1,0 +1,163 @@
+//! The record of churn's successful writes: a second witness beside the audit of a real control plane.
+//!
+//! Owns the bounded record between two drains and reading what an answer says was written. It does not compare: see
+//! [`crate::audit::Agreement`].
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use serde::Deserialize;
+
+use super::api::Reply;
+use crate::Change;
+
+/// Writes between two drains: half a minute at 2,000 writes a second, about 10 MiB. Whoever drains each second is far from it.
+const RECORD_MAX: usize = 1 << 16;
+
+/// A write that the API server said it did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Write {
+    /// When the answer was complete; the commit was before that.
+    pub at: Instant,
+    /// The object's namespace.
+    pub namespace: String,
+    /// The object's name.
+    pub name: String,
+    /// The object's uid; none when the answer to a delete did not say.
+    pub uid: Option<String>,
+    /// The version that was written. None for a deletion: the answer to one names no version.
+    pub resource_version: Option<String>,
+    /// What was done. The delete of an object with finalizers is a modification.
+    pub change: Change,
+}
+
+/// What was written since the last drain.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Writes {
+    /// In the order of the answers.
+    pub writes: Vec<Write>,
+    /// Successful writes that are not in the list: dropped because nobody drained in time, or answered with a body that
+    /// names no object.
+    pub lost: u64,
+}
+
+/// Collects between two drains.
+#[derive(Debug, Default)]
+pub(super) struct Record {
+    writes: VecDeque<Write>,
+    lost: u64,
+}
+
+impl Record {
+    /// The oldest goes when it is full, and is counted.
+    pub(super) fn note(&mut self, write: Option<Write>) {
+        let Some(write) = write else {
+            self.lost += 1;
+            return;
+        };
+        if self.writes.len() == RECORD_MAX {
+            self.writes.pop_front();
+            self.lost += 1;
+        }
+        self.writes.push_back(write);
+    }
+
+    pub(super) fn take(&mut self) -> Writes {
+        Writes { writes: std::mem::take(&mut self.writes).into(), lost: std::mem::take(&mut self.lost) }
+    }
+}
+
+/// What the answer to a create or patch says was written; none when it is no object.
+pub(super) fn written(change: Change, (namespace, name): (String, String), reply: &Reply) -> Option<Write> {
+    let metadata = reply.metadata().ok()?;
+    let (uid, resource_version) = (Some(metadata.uid), Some(metadata.resource_version));
+    Some(Write { at: Instant::now(), namespace, name, uid, resource_version, change })
+}
+
+/// What the answer to a delete says was done: a `Status` when the object is gone, otherwise the object, which waits for
+/// its finalizers (Kubernetes API reference, "Delete").
+pub(super) fn deleted((namespace, name): (String, String), reply: &Reply) -> Option<Write> {
+    #[derive(Deserialize)]
+    struct Answer {
+        #[serde(default)]
+        kind: String,
+        metadata: Option<Metadata>,
+        details: Option<Details>,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(rename_all = "camelCase", default)]
+    struct Metadata {
+        uid: Option<String>,
+        resource_version: Option<String>,
+        deletion_timestamp: Option<String>,
+    }
+    #[derive(Deserialize)]
+    struct Details {
+        uid: Option<String>,
+    }
+    let answer: Answer = serde_json::from_slice(&reply.body).ok()?;
+    let gone = |uid| Write {
+        at: Instant::now(),
+        namespace: namespace.clone(),
+        name: name.clone(),
+        uid,
+        resource_version: None,
+        change: Change::Deleted,
+    };
+    if answer.kind == "Status" {
+        return Some(gone(answer.details.and_then(|details| details.uid)));
+    }
+    let metadata = answer.metadata?;
+    if metadata.deletion_timestamp.is_none() {
+        return Some(gone(metadata.uid));
+    }
+    let (uid, resource_version) = (Some(metadata.uid?), Some(metadata.resource_version?));
+    Some(Write { uid, resource_version, change: Change::Modified, ..gone(None) })
+}
+
+#[cfg(test)]
+mod tests {
+    use http::StatusCode;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn reply(body: &Value) -> Reply {
+        Reply { status: StatusCode::OK, body: body.to_string().into() }
+    }
+
+    fn place() -> (String, String) {
+        ("n".to_owned(), "a".to_owned())
+    }
+
+    #[test]
+    fn a_delete_is_what_its_answer_says() {
+        let of = |body: Value| {
+            deleted(place(), &reply(&body)).map(|write| (write.uid, write.resource_version, write.change))
+        };
+        let uid = || Some("u".to_owned());
+        assert_eq!(of(json!({"kind": "Status", "details": {"uid": "u"}})), Some((uid(), None, Change::Deleted)));
+        assert_eq!(of(json!({"kind": "Status"})), Some((None, None, Change::Deleted)));
+        let waiting = json!({"uid": "u", "resourceVersion": "7", "deletionTimestamp": "2026-01-01T00:00:00Z"});
+        assert_eq!(
+            of(json!({"kind": "Package", "metadata": waiting})),
+            Some((uid(), Some("7".to_owned()), Change::Modified))
+        );
+        let gone = json!({"kind": "Package", "metadata": {"uid": "u", "resourceVersion": "7"}});
+        assert_eq!(of(gone), Some((uid(), None, Change::Deleted)));
+        assert_eq!(of(json!([])), None);
+    }
+
+    #[test]
+    fn what_is_not_drained_in_time_is_counted() {
+        let mut record = Record::default();
+        let object = reply(&json!({"metadata": {"uid": "u", "resourceVersion": "1"}}));
+        for _ in 0..RECORD_MAX + 3 {
+            record.note(written(Change::Added, place(), &object));
+        }
+        record.note(written(Change::Added, place(), &reply(&json!({"no": "object"}))));
+        let taken = record.take();
+        assert_eq!((taken.writes.len(), taken.lost), (RECORD_MAX, 4));
+        assert_eq!(record.take(), Writes::default());
+    }
+}
