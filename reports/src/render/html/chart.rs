@@ -34,6 +34,13 @@ pub(super) struct Tick {
     pub label: String,
 }
 
+impl Tick {
+    /// Whether there is no room for the label above the line: it would cover the legend.
+    pub fn is_high(&self) -> bool {
+        self.at.parse::<f64>().is_ok_and(|percent| percent < 12.0)
+    }
+}
+
 /// One curve.
 #[derive(Debug)]
 pub(super) struct Curve {

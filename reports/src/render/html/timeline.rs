@@ -14,6 +14,10 @@ const POINTS: u64 = 240;
 const MARKS: u64 = 60;
 /// Faults drawn with a name of their own.
 const BANDS: usize = 40;
+/// Lines of fault labels; more would push the charts off the screen.
+const LANES: usize = 3;
+/// Width that a label needs on a desktop, in percent of the axis.
+const LABEL_PERCENT: f64 = 14.0;
 const MIB: f64 = 1_048_576.0;
 /// Distances of ticks on the time axis, in seconds.
 const TIME_STEPS_S: [u64; 16] = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14_400, 43_200, 86_400];
@@ -30,6 +34,8 @@ pub(super) struct Axis {
     pub ticks: Vec<Tick>,
     pub bands: Vec<Band>,
     pub phases: Vec<Band>,
+    /// Lines of fault labels.
+    pub lanes: usize,
 }
 
 /// A stretch of time.
@@ -37,6 +43,8 @@ pub(super) struct Band {
     pub left: String,
     pub width: String,
     pub label: String,
+    /// The line of labels in which this one does not cover another, from 0.
+    pub lane: usize,
 }
 
 pub(super) fn timeline(record: &Record) -> Timeline {
@@ -65,12 +73,13 @@ fn axis(record: &Record, length_ms: u64) -> Axis {
         // Something that took no time is still seen.
         width: position((x(to_ms) - x(from_ms)).max(0.3)),
         label,
+        lane: 0,
     };
     let step_s = TIME_STEPS_S.into_iter().find(|step| length_ms / 1000 / step <= 7).unwrap_or(604_800);
     let ticks = (0..=length_ms / 1000 / step_s)
         .map(|n| Tick { at: position(x(n * step_s * 1000)), label: clock(n * step_s * 1000) })
         .collect();
-    let bands = record
+    let mut bands: Vec<Band> = record
         .manifest
         .faults
         .iter()
@@ -86,6 +95,7 @@ fn axis(record: &Record, length_ms: u64) -> Axis {
             Some(band(from_ms, to_ms, fault.name.clone()))
         })
         .collect();
+    let lanes = stack(&mut bands);
     let mut phases: Vec<(u64, u64, &str)> = Vec::new();
     for row in &record.intervals {
         let word = match row.phase {
@@ -99,7 +109,22 @@ fn axis(record: &Record, length_ms: u64) -> Axis {
         }
     }
     let phases = phases.into_iter().map(|(from, to, word)| band(from, to, word.to_owned())).collect();
-    Axis { length_ms, ticks, bands, phases }
+    Axis { length_ms, ticks, bands, phases, lanes }
+}
+
+/// Puts each label into the first lane that is free, and returns how many lanes that takes.
+fn stack(bands: &mut [Band]) -> usize {
+    let number = |text: &str| text.parse::<f64>().unwrap_or(0.0);
+    let mut ends = [0.0; LANES];
+    let mut used = 1;
+    for band in bands {
+        let left = number(&band.left);
+        let lane = ends.iter().position(|end| *end <= left).unwrap_or(LANES - 1);
+        ends[lane] = left + number(&band.width).max(LABEL_PERCENT);
+        band.lane = lane;
+        used = used.max(lane + 1);
+    }
+    used
 }
 
 /// A point of a distribution, if there is one.
