@@ -1,8 +1,10 @@
 //! Developer commands. Thin on purpose: each builds what it needs with cargo and then runs it, so that this program
 //! itself builds in seconds and knows nothing of the harness.
 
+mod bench;
 mod cargo;
 mod check;
+mod skipped;
 mod soak;
 mod test;
 
@@ -29,6 +31,8 @@ enum Command {
     Test(test::Arguments),
     /// Run the full gate: format, lints, tests, documentation, dependency policy, generated files.
     Check(check::Arguments),
+    /// Build in release mode and measure what a part costs, beside the real thing where that is at hand.
+    Bench(bench::Arguments),
     /// Build in release mode and run any `longhaul` command, for example `cargo xtask longhaul mock kube`.
     Longhaul {
         /// Arguments for `longhaul`.
@@ -42,6 +46,7 @@ fn main() -> ExitCode {
         Command::Soak(arguments) => soak::soak(arguments),
         Command::Test(arguments) => test::test(&arguments),
         Command::Check(arguments) => check::check(&arguments),
+        Command::Bench(arguments) => bench::bench(&arguments),
         Command::Longhaul { arguments } => soak::longhaul(&arguments),
     };
     match result {

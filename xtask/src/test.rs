@@ -4,7 +4,7 @@ use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::Result;
 
-use crate::cargo;
+use crate::{cargo, skipped};
 
 /// Arguments of `cargo xtask test`.
 #[derive(clap::Args, Default)]
@@ -17,12 +17,19 @@ pub(crate) struct Arguments {
 pub(crate) fn test(arguments: &Arguments) -> Result<ExitCode> {
     build_programs()?;
     if has_nextest() {
-        cargo::run(cargo::cargo().args(["nextest", "run", "--workspace", "--no-fail-fast"]).args(&arguments.filter))?;
+        let result = cargo::run(
+            cargo::cargo().args(["nextest", "run", "--workspace", "--no-fail-fast"]).args(&arguments.filter),
+        );
+        skipped::report(&cargo::target().join("nextest/default/junit.xml"));
+        result?;
         if arguments.filter.is_empty() {
             cargo::run(cargo::cargo().args(["test", "--workspace", "--doc", "--quiet"]))?;
         }
     } else {
-        cargo::run(cargo::cargo().args(["test", "--workspace", "--no-fail-fast"]).args(&arguments.filter))?;
+        // What passing tests print is shown, because some print that they were skipped.
+        let mut command = cargo::cargo();
+        command.args(["test", "--workspace", "--no-fail-fast"]).args(&arguments.filter).args(["--", "--show-output"]);
+        cargo::run(&mut command)?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,0 +1,35 @@
+//! `cargo xtask bench`: measurements that take a quiet machine and minutes, so that no test and no gate runs them.
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+
+use crate::cargo;
+
+/// Arguments of `cargo xtask bench`.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// What to measure.
+    what: What,
+    /// Passed on, for example `--quick` or `--json FILE`; `--help` lists them.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<String>,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum What {
+    /// The mock Kubernetes API server, beside kube-apiserver when `KUBEBUILDER_ASSETS` names a folder with it.
+    Kube,
+}
+
+/// Builds the benchmark with what it measures, and runs it in the caller's own folder.
+pub(crate) fn bench(arguments: &Arguments) -> Result<ExitCode> {
+    let name = match arguments.what {
+        What::Kube => "kube",
+    };
+    let mut command = cargo::cargo();
+    command.args(["bench", "--package=scenarios", "--bench", name, "--"]).args(&arguments.arguments);
+    let shown = cargo::shown(&command);
+    let status = command.status().with_context(|| format!("failed to start `{shown}`"))?;
+    Ok(ExitCode::from(u8::try_from(status.code().unwrap_or(1)).unwrap_or(1)))
+}
