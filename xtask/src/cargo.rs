@@ -6,17 +6,13 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 /// The programs that a soak runs.
-const RELEASE: [&str; 6] =
-    ["build", "--release", "--package=scenarios", "--package=service", "--package=example-watcher", "--bins"];
-/// The service and the example watcher with planted bugs. Names of their own keep them from ever replacing the clean ones.
-const PLANTED: [&str; 6] = [
-    "build",
-    "--package=service",
-    "--package=example-watcher",
-    "--features=service/planted-bugs,example-watcher/planted-bugs",
-    "--bin=longhaul-service-planted",
-    "--bin=example-watcher-planted",
-];
+const RELEASE: [&str; 5] =
+    ["build", "--release", "--package=scenarios", "--package=service", "--package=example-watcher"];
+/// The bugs that can be planted.
+pub(crate) const PLANTED_FEATURES: &str = "--features=service/planted-bugs,example-watcher/planted-bugs";
+/// The programs with planted bugs. Names of their own keep them from ever replacing the clean ones.
+pub(crate) const PLANTED_PROGRAMS: [&str; 3] =
+    [PLANTED_FEATURES, "--bin=longhaul-service-planted", "--bin=example-watcher-planted"];
 
 /// The cargo that runs this program.
 pub(crate) fn cargo() -> Command {
@@ -57,12 +53,13 @@ pub(crate) fn target() -> PathBuf {
     }
 }
 
-/// Builds `longhaul` and the service in release mode.
+/// Builds `longhaul` and its subjects in release mode.
 pub(crate) fn build_release() -> Result<()> {
-    run(cargo().args(RELEASE))
+    run(cargo().args(RELEASE).arg("--bins"))
 }
 
-/// Builds the programs with planted bugs.
-pub(crate) fn build_planted(release: bool) -> Result<()> {
-    run(cargo().args(PLANTED).args(release.then_some("--release")))
+/// Builds the programs with planted bugs in release mode. The same packages are named as for the clean ones, because
+/// another choice would give the dependencies other features and build all of them anew.
+pub(crate) fn build_planted() -> Result<()> {
+    run(cargo().args(RELEASE).args(PLANTED_PROGRAMS))
 }

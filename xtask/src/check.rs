@@ -4,7 +4,7 @@ use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::Result;
 
-use crate::cargo::{cargo, run, shown};
+use crate::cargo::{PLANTED_FEATURES, cargo, run, shown};
 use crate::test;
 
 /// Arguments of `cargo xtask check`.
@@ -21,7 +21,7 @@ pub(crate) fn check(arguments: &Arguments) -> Result<ExitCode> {
     optional("dependency policy", "deny", cargo().args(["deny", "check", "bans", "licenses", "sources"]))?;
     optional("unused dependencies", "machete", &mut cargo_args(&["machete"]))?;
     step("lints", cargo().args(["clippy", "--workspace", "--all-targets", "--", "--deny=warnings"]))?;
-    let planted = ["clippy", "--package=service", "--all-targets", "--features=planted-bugs", "--", "--deny=warnings"];
+    let planted = ["clippy", "--workspace", "--all-targets", PLANTED_FEATURES, "--", "--deny=warnings"];
     step("lints with planted bugs", cargo().args(planted))?;
     let docs = ["doc", "--workspace", "--no-deps", "--document-private-items", "--quiet"];
     step("documentation", cargo().args(docs).env("RUSTDOCFLAGS", "--deny=warnings"))?;

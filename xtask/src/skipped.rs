@@ -26,7 +26,7 @@ fn missing(junit: &str) -> BTreeMap<String, Vec<String>> {
     let mut test = String::new();
     for line in junit.lines() {
         if let Some((_, rest)) = line.split_once("<testcase name=\"") {
-            test = rest.split('"').next().unwrap_or_default().to_owned();
+            rest.split('"').next().unwrap_or_default().clone_into(&mut test);
         }
         if let Some((_, what)) = line.split_once(MARK) {
             let what = what.split(['<', '(']).next().unwrap_or_default().trim().to_owned();

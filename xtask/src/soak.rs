@@ -23,7 +23,7 @@ pub(crate) fn soak(arguments: Arguments) -> Result<ExitCode> {
     cargo::build_release()?;
     let mut all = vec!["soak".to_owned()];
     if let Some(plant) = arguments.plant {
-        cargo::build_planted(true)?;
+        cargo::build_planted()?;
         all.extend(["--plant".to_owned(), plant]);
     }
     all.extend(arguments.arguments);

@@ -6,6 +6,10 @@ use anyhow::Result;
 
 use crate::{cargo, skipped};
 
+/// The tests that need planted bugs compiled in, as a filter of nextest and as one of `cargo test`.
+const PLANTED_FILTER: &str = "(package(service) | package(example-watcher)) & test(planted)";
+const PLANTED_NAME: &str = "planted";
+
 /// Arguments of `cargo xtask test`.
 #[derive(clap::Args, Default)]
 pub(crate) struct Arguments {
@@ -13,35 +17,48 @@ pub(crate) struct Arguments {
     filter: Vec<String>,
 }
 
-/// Runs every test of the workspace. With cargo-nextest when it is there (faster, and a hanging test is ended), else with `cargo test`.
+/// Runs every test of the workspace. With cargo-nextest when it is there (faster, and a hanging test is ended), else with
+/// `cargo test`.
+///
+/// Everything is built as one workspace with its tests: any smaller choice gives the dependencies other features and
+/// builds them once more. The planted programs come first; the clean ones then replace the clean names.
 pub(crate) fn test(arguments: &Arguments) -> Result<ExitCode> {
-    build_programs()?;
+    cargo::run(cargo::cargo().args(["build", "--workspace", "--tests"]).args(cargo::PLANTED_PROGRAMS))?;
+    let all = arguments.filter.is_empty();
     if has_nextest() {
-        let result = cargo::run(
-            cargo::cargo().args(["nextest", "run", "--workspace", "--no-fail-fast"]).args(&arguments.filter),
-        );
+        if all {
+            cargo::run(nextest().arg(cargo::PLANTED_FEATURES).args(["--filterset", PLANTED_FILTER]))?;
+        }
+        let result = cargo::run(nextest().arg("--no-fail-fast").args(&arguments.filter));
         skipped::report(&cargo::target().join("nextest/default/junit.xml"));
         result?;
-        if arguments.filter.is_empty() {
+        if all {
             cargo::run(cargo::cargo().args(["test", "--workspace", "--doc", "--quiet"]))?;
         }
     } else {
+        if all {
+            cargo::run(plain().args([cargo::PLANTED_FEATURES, PLANTED_NAME]))?;
+        }
         // What passing tests print is shown, because some print that they were skipped.
-        let mut command = cargo::cargo();
-        command.args(["test", "--workspace", "--no-fail-fast"]).args(&arguments.filter).args(["--", "--show-output"]);
-        cargo::run(&mut command)?;
+        cargo::run(plain().arg("--no-fail-fast").args(&arguments.filter).args(["--", "--show-output"]))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Builds the programs that end-to-end tests start, in the same profile as the tests.
-fn build_programs() -> Result<()> {
-    cargo::run(cargo::cargo().args(["build", "--workspace", "--exclude=xtask", "--bins"]))?;
-    cargo::build_planted(false)
+fn nextest() -> Command {
+    let mut command = cargo::cargo();
+    command.args(["nextest", "run", "--workspace"]);
+    command
+}
+
+fn plain() -> Command {
+    let mut command = cargo::cargo();
+    command.args(["test", "--workspace"]);
+    command
 }
 
 fn has_nextest() -> bool {
-    let mut command: Command = cargo::cargo();
+    let mut command = cargo::cargo();
     command.args(["nextest", "--version"]).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
 }
