@@ -216,6 +216,11 @@ impl Faults {
         inner.faults.iter().map(|running| (running.id, running.fault.clone(), running.active, running.hits)).collect()
     }
 
+    /// The open watches, oldest first, at most `max`.
+    pub(crate) fn open_streams(&self, max: usize) -> Vec<Arc<Stream>> {
+        self.inner.lock().streams.values().take(max).cloned().collect()
+    }
+
     fn now_us(&self) -> u64 {
         self.host.get().map_or(0, |host| host.now_us())
     }

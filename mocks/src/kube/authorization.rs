@@ -12,9 +12,11 @@ use serde_json::Value;
 use super::cluster::Cluster;
 use super::users::Who;
 
-/// Different permissions that are remembered for one user.
+/// Different permissions that are remembered for one program of one user.
 const USED_MAX: usize = 4096;
 const USERS_MAX: usize = 1024;
+/// Different programs of one user that are remembered.
+const PROGRAMS_MAX: usize = 64;
 /// The group that may do everything, whatever the rules say.
 const MASTERS: &str = "system:masters";
 
@@ -52,30 +54,67 @@ pub(crate) struct Access<'a> {
     pub verb: &'a str,
 }
 
-/// What was used, by user.
+/// What was used, by user and by program.
 #[derive(Debug, Default)]
-pub(crate) struct Record(Mutex<BTreeMap<String, BTreeSet<Permission>>>);
+pub(crate) struct Record(Mutex<BTreeMap<String, BTreeMap<String, BTreeSet<Permission>>>>);
 
 impl Record {
-    pub fn add(&self, user: &str, access: &Access<'_>) {
+    /// Notes an access. `user_agent` is cut to the program's name: `kubectl/v1.33.0 (linux/amd64)` is `kubectl`.
+    pub fn add(&self, user: &str, user_agent: &str, access: &Access<'_>) {
         let permission = Permission {
             namespace: access.namespace.to_owned(),
             group: access.group.to_owned(),
             resource: access.full_resource(),
             verb: access.verb.to_owned(),
         };
+        let program = program(user_agent);
         let mut users = self.0.lock();
-        if users.len() >= USERS_MAX && !users.contains_key(user) {
-            return;
+        if !users.contains_key(user) {
+            if users.len() >= USERS_MAX {
+                return;
+            }
+            users.insert(user.to_owned(), BTreeMap::new());
         }
-        let used = users.entry(user.to_owned()).or_default();
+        let Some(programs) = users.get_mut(user) else { return };
+        if !programs.contains_key(program) {
+            if programs.len() >= PROGRAMS_MAX {
+                return;
+            }
+            programs.insert(program.to_owned(), BTreeSet::new());
+        }
+        let Some(used) = programs.get_mut(program) else { return };
         if used.len() < USED_MAX {
             used.insert(permission);
         }
     }
 
+    /// Everything that one user asked for, with whatever program.
     pub fn of(&self, user: &str) -> Vec<Permission> {
-        self.0.lock().get(user).map(|used| used.iter().cloned().collect()).unwrap_or_default()
+        let users = self.0.lock();
+        let used: BTreeSet<&Permission> = users.get(user).into_iter().flat_map(BTreeMap::values).flatten().collect();
+        used.into_iter().cloned().collect()
+    }
+
+    /// Everything that one program asked for, and the users that it came as.
+    pub fn of_program(&self, program: &str) -> (Vec<String>, Vec<Permission>) {
+        let users = self.0.lock();
+        let with = users.iter().filter_map(|(user, programs)| Some((user, programs.get(program)?)));
+        let (names, used): (Vec<String>, Vec<&BTreeSet<Permission>>) = with.map(|(u, set)| (u.clone(), set)).unzip();
+        let used: BTreeSet<&Permission> = used.into_iter().flatten().collect();
+        (names, used.into_iter().cloned().collect())
+    }
+
+    /// Every user that asked for something.
+    pub fn users(&self) -> Vec<String> {
+        self.0.lock().keys().cloned().collect()
+    }
+}
+
+/// The name of a program, from its `User-Agent`; `unknown` for none.
+pub(crate) fn program(user_agent: &str) -> &str {
+    match user_agent.split(['/', ' ']).next() {
+        Some(name) if !name.is_empty() => name,
+        _ => "unknown",
     }
 }
 

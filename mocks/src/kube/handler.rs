@@ -197,9 +197,9 @@ async fn route(
         request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
     };
     if admin::is_admin(&path) {
-        let method = request.method().clone();
+        let (method, query) = (request.method().clone(), request.uri().query().unwrap_or_default().to_owned());
         let bytes = verbs::read_body(&app.limits, request.into_body()).await?;
-        return admin::answer(&app.cluster, &who, &method, &path, &bytes);
+        return admin::answer(&app.cluster, &who, &method, (&path, &query), &bytes);
     }
     let (accept, content_type) = (text(header::ACCEPT), text(header::CONTENT_TYPE));
     let catalogue = app.cluster.catalogue();

@@ -96,10 +96,8 @@ impl Query {
     /// Parses a query string. Unknown keys are ignored, as the real server does; unusable values are refused.
     pub fn parse(raw: &str) -> Result<Self, Failure> {
         let mut query = Self::default();
-        for pair in raw.split('&').filter(|pair| !pair.is_empty()) {
-            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let value = decode(&value.replace('+', " "));
-            query.set(&decode(key), value)?;
+        for (key, value) in pairs(raw) {
+            query.set(&key, value)?;
         }
         Ok(query)
     }
@@ -131,6 +129,17 @@ impl Query {
         }
         Ok(())
     }
+}
+
+/// The keys and values of a query string, decoded.
+pub(crate) fn pairs(raw: &str) -> Vec<(String, String)> {
+    let pairs = raw.split('&').filter(|pair| !pair.is_empty());
+    pairs
+        .map(|pair| {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            (decode(key), decode(&value.replace('+', " ")))
+        })
+        .collect()
 }
 
 fn switch(value: &str) -> bool {

@@ -76,6 +76,7 @@ pub(crate) struct Store {
     order: VecDeque<Kept>,
     history_bytes: usize,
     objects: usize,
+    object_bytes: usize,
     dependents: HashMap<Arc<str>, BTreeSet<Place>>,
     commits: Commits,
     limits: Limits,
@@ -107,6 +108,7 @@ impl Store {
             order: VecDeque::new(),
             history_bytes: 0,
             objects: 0,
+            object_bytes: 0,
             dependents: HashMap::new(),
             commits: Commits::new(limits.commits_max),
             limits,
@@ -124,6 +126,11 @@ impl Store {
 
     pub fn object_count(&self) -> usize {
         self.objects
+    }
+
+    /// Bytes of the serialised present state.
+    pub fn object_bytes(&self) -> usize {
+        self.object_bytes
     }
 
     pub fn history_len(&self) -> usize {
@@ -182,6 +189,8 @@ impl Store {
         let names = shelf.objects.entry(identity.namespace.clone()).or_default();
         names.insert(identity.name.clone(), version.clone());
         self.objects += usize::from(previous.is_none());
+        self.object_bytes += version.frame_bytes();
+        self.object_bytes -= previous.as_ref().map_or(0, |previous| previous.frame_bytes());
         Ok(self.append(change, version, previous, at_us))
     }
 
@@ -205,6 +214,7 @@ impl Store {
             }
         }
         self.objects -= 1;
+        self.object_bytes -= previous.as_ref().map_or(0, |previous| previous.frame_bytes());
         Ok(self.append(Change::Deleted, version, previous, at_us))
     }
 

@@ -85,7 +85,7 @@ fn authorize(call: &Call) -> Result<(), Failure> {
         name,
         verb,
     };
-    cluster.permissions.add(&call.who.name, &access);
+    cluster.permissions.add(&call.who.name, &call.user_agent, &access);
     // Everybody may ask about themselves (the role system:basic-user).
     let about_self = call.resource.virtual_only && call.resource.plural.starts_with("selfsubject");
     if cluster.authorization == Authorization::AllowAndRecord || about_self {

@@ -1,5 +1,7 @@
 //! Roles, tokens, the record of permissions, and the server's own endpoints.
 
+use std::str::FromStr as _;
+
 use http::Method;
 use http_body_util::BodyExt;
 use mocks::kube::{Authorization, User};
@@ -164,4 +166,88 @@ async fn faults_and_history_can_be_driven_by_hand() {
     let text = String::from_utf8(text.to_vec()).unwrap();
     let revision = format!("longhaul_mock_revision {}", world.server.revision());
     assert!(text.contains(&revision) && text.contains("longhaul_mock_requests_total{user=\"guest\"} 1"), "{text}");
+}
+
+#[tokio::test]
+async fn the_minimal_roles_are_enough_and_no_more() {
+    let (world, mut admin, _) = guarded().await;
+    let mut guest = world.client(Protocol::Http2, "guest").await;
+    let wanted = [
+        (Method::GET, CONFIG_MAPS.to_owned()),
+        (Method::GET, format!("{CONFIG_MAPS}?watch=1&timeoutSeconds=1")),
+        (Method::GET, "/api/v1/nodes".to_owned()),
+        (Method::GET, format!("{PACKAGES}/p/status")),
+    ];
+    for (method, path) in &wanted {
+        assert_eq!(guest.send(method.clone(), path, "").await.status(), 403, "{path}");
+    }
+    for query in ["user=guest", "userAgent=test"] {
+        let response = admin.send(Method::GET, &format!("/longhaul/rbac?{query}"), "").await;
+        assert_eq!(response.headers()["content-type"], "application/yaml");
+        let text = response.into_body().collect().await.unwrap().to_bytes();
+        let documents: Vec<Value> = serde_saphyr::from_multiple(std::str::from_utf8(&text).unwrap()).unwrap();
+        let kinds: Vec<&str> = documents.iter().map(|document| document["kind"].as_str().unwrap()).collect();
+        assert_eq!(kinds, ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"], "{documents:?}");
+        if query.starts_with("userAgent") {
+            continue;
+        }
+        for document in &documents {
+            let namespace = document["metadata"]["namespace"].as_str();
+            let place = namespace.map_or_else(String::new, |namespace| format!("/namespaces/{namespace}"));
+            let plural = format!("{}s", document["kind"].as_str().unwrap().to_lowercase());
+            let (status, made) = admin.post(&format!("{RBAC}{place}/{plural}"), document).await;
+            assert_eq!(status, 201, "{made}");
+        }
+    }
+    admin.post(PACKAGES, &package("p")).await;
+    for (method, path) in &wanted {
+        assert_eq!(guest.send(method.clone(), path, "").await.status(), 200, "{path}");
+    }
+    for path in [PACKAGES, "/api/v1/configmaps", "/api/v1/nodes/x"] {
+        assert_eq!(guest.get(path).await.0, 403, "{path}");
+    }
+    let (status, refused) = admin.get("/longhaul/rbac?usr=guest").await;
+    assert_eq!((status, refused["message"].as_str().unwrap().contains("`usr`")), (400, true));
+}
+
+#[tokio::test]
+async fn history_requests_and_statistics_can_be_read() {
+    let world = World::start().await;
+    let mut admin = world.client(Protocol::Http2, "harness").await;
+    let mut lines = world.client(Protocol::Http1, "subject").await.watch(&format!("{PACKAGES}?watch=1")).await;
+    let (_, made) = admin.post(PACKAGES, &package("one")).await;
+    lines.event().await;
+    admin.delete(&format!("{PACKAGES}/one")).await;
+    let (status, history) = admin.get("/longhaul/history?limit=2&resource=packages.longhaul.dev").await;
+    assert_eq!((status, &history["revision"]), (200, &json!(world.server.revision())));
+    let rows = history["commits"].as_array().unwrap();
+    let row = |row: &Value| (row["change"].clone(), row["name"].clone(), row["namespace"].clone(), row["uid"].clone());
+    let uid = made["metadata"]["uid"].clone();
+    let expected = |change: &str| (json!(change), json!("one"), json!("default"), uid.clone());
+    assert_eq!(rows.iter().map(row).collect::<Vec<_>>(), [expected("DELETED"), expected("ADDED")]);
+    assert_eq!(rows[1]["revision"].to_string(), made["metadata"]["resourceVersion"].as_str().unwrap());
+    let at = jiff::Timestamp::from_str(rows[0]["at"].as_str().unwrap()).unwrap();
+    assert!(at.duration_until(jiff::Timestamp::now()).as_secs() < 10, "{at}");
+
+    let (_, requests) = admin.get("/longhaul/requests?user=harness&path=/apis/longhaul.dev").await;
+    let rows = requests["requests"].as_array().unwrap();
+    let methods: Vec<_> = rows.iter().map(|row| (row["method"].clone(), row["status"].clone())).collect();
+    assert_eq!(methods, [(json!("DELETE"), json!(200)), (json!("POST"), json!(201))]);
+    assert_eq!((&rows[0]["httpVersion"], &rows[0]["userAgent"]), (&json!(2), &json!("test/1")));
+    assert_eq!(rows[0]["connection"], rows[1]["connection"]);
+    let (_, requests) = admin.get("/longhaul/requests?user=subject").await;
+    assert_eq!(requests["requests"][0]["query"], json!("watch=1"));
+
+    let before = admin.get("/longhaul/stats").await.1;
+    assert_eq!(before["watches"][0]["resource"], json!("packages.longhaul.dev"));
+    assert_eq!(before["users"]["subject"]["watchesOpen"], json!(1));
+    admin.post(PACKAGES, &package("two")).await;
+    let after = admin.get("/longhaul/stats").await.1;
+    assert_eq!(after["objectsByResource"]["packages.longhaul.dev"], json!(1));
+    for grows in ["objectBytes", "historyBytes", "estimateBytesMax"] {
+        assert!(after["memory"][grows].as_u64() > before["memory"][grows].as_u64(), "{grows}: {before} {after}");
+    }
+    admin.delete(&format!("{PACKAGES}/two")).await;
+    let gone = admin.get("/longhaul/stats").await.1;
+    assert_eq!(gone["memory"]["objectBytes"], before["memory"]["objectBytes"], "what is deleted is not counted");
 }

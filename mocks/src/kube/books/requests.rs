@@ -48,6 +48,11 @@ impl RequestRing {
         ring.push_back(record);
     }
 
+    /// The newest `max` requests that `keep` accepts, newest first.
+    pub fn newest_first(&self, max: usize, keep: impl Fn(&RequestRecord) -> bool) -> Vec<RequestRecord> {
+        self.ring.lock().iter().rev().filter(|record| keep(record)).take(max).cloned().collect()
+    }
+
     pub fn snapshot(&self) -> Vec<RequestRecord> {
         self.ring.lock().iter().cloned().collect()
     }

@@ -52,6 +52,15 @@ impl Commits {
         self.dropped + self.ring.len() as u64
     }
 
+    /// The commits that are still here, newest first.
+    pub fn newest_first(&self) -> impl Iterator<Item = &RawCommit> {
+        self.ring.iter().rev()
+    }
+
+    pub fn len(&self) -> usize {
+        self.ring.len()
+    }
+
     /// Appends up to `max` commits from sequence number `from` on.
     pub fn read(&self, from: u64, max: usize, out: &mut Vec<RawCommit>) -> Result<(), Overrun> {
         let Some(index) = from.checked_sub(self.dropped) else {
