@@ -28,14 +28,13 @@ use super::config::Limits;
 use super::handler::{self, App};
 use super::janitor;
 use super::users::Who;
+use super::wakers;
 use socket::{Metered, Socket};
 
 /// How long open requests get at the end.
 const DRAIN: Duration = Duration::from_secs(2);
 /// The pause after a failed accept, for example when the process is out of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// Wake-ups of watches are at least this far apart, so that under load each finds many events at once.
-const WAKE_EVERY: Duration = Duration::from_millis(1);
 const EXPIRE_EVERY: Duration = Duration::from_secs(1);
 
 /// One connection, as requests and streams on it see it.
@@ -148,8 +147,8 @@ async fn bounded(task: impl Future<Output = ()>, end: impl Future<Output = ()>) 
 async fn wake(cluster: Arc<Cluster>) {
     loop {
         cluster.wakers.changed().await;
-        cluster.wakers.wake();
-        tokio::time::sleep(WAKE_EVERY).await;
+        let woken = cluster.wakers.wake();
+        tokio::time::sleep(wakers::rest(woken)).await;
     }
 }
 

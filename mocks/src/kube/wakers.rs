@@ -1,16 +1,21 @@
 //! Who waits for events of which resource.
 //!
 //! Owns the wakers of all watches. A write only marks its resource; one task wakes the watches of all marked
-//! resources, at most once a millisecond, so that under load each of them finds many events at once and a write
-//! never pays for ten thousand watchers.
+//! resources and then rests, longer after waking many ([`rest`]), so that under load each of them finds many events
+//! at once and a write never pays for ten thousand watchers.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::task::Waker;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::store::ResourceId;
+
+const REST_MIN: Duration = Duration::from_millis(1);
+const REST_MAX: Duration = Duration::from_millis(20);
+const REST_FOR_EACH: Duration = Duration::from_micros(40);
 
 #[derive(Debug, Default)]
 pub(crate) struct Wakers {
@@ -50,14 +55,41 @@ impl Wakers {
         self.changed.notified().await;
     }
 
-    /// Wakes everybody who waits for a marked resource.
-    pub fn wake(&self) {
+    /// Wakes everybody who waits for a marked resource; how many those were.
+    pub fn wake(&self) -> usize {
+        let mut count = 0;
         let marked = std::mem::take(&mut *self.marked.lock());
         for resource in marked {
             let woken = self.waiting.lock().get_mut(&resource).map(std::mem::take);
             for waker in woken.into_iter().flat_map(BTreeMap::into_values) {
                 waker.wake();
+                count += 1;
             }
         }
+        count
+    }
+}
+
+/// How long to rest after waking so many watches.
+///
+/// A write to a socket costs as much as a dozen events, so the fewer writes the cheaper an event. One watch is served
+/// every millisecond; a hundred wait up to 4 ms for each other's events, and nobody waits longer than 20 ms. The first
+/// event after a rest without events is sent at once.
+pub(crate) fn rest(woken: usize) -> Duration {
+    let woken = u32::try_from(woken).unwrap_or(u32::MAX);
+    REST_FOR_EACH.saturating_mul(woken).clamp(REST_MIN, REST_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_watches_wait_a_millisecond_and_many_not_long() {
+        assert_eq!(rest(0), REST_MIN);
+        assert_eq!(rest(25), REST_MIN);
+        assert_eq!(rest(100), Duration::from_millis(4));
+        assert_eq!(rest(10_000), REST_MAX);
+        assert_eq!(rest(usize::MAX), REST_MAX);
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Owns the layout of a watch line: `{"type":"ADDED","object":` + object + `}\n`. It must not know resources.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -10,6 +11,14 @@ use serde_json::Value;
 use super::{Place, ResourceId};
 
 const TAIL: usize = 2; // `}` and the newline
+/// After a large object no more of the scratch memory is kept.
+const SCRATCH_KEPT_BYTES: usize = 64 * 1024;
+
+thread_local! {
+    /// Frames are made here and copied once, to their exact size: growing each in its own allocation and giving the rest
+    /// back leaves holes between the objects that cost more memory than the copy costs time.
+    static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
 
 /// The kind of a change, as watch events spell it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -107,13 +116,18 @@ impl Version {
             metadata.insert("resourceVersion".to_owned(), Value::String(revision.to_string()));
         }
         let head = change.head();
-        let mut frame = Vec::with_capacity(1024);
-        frame.extend_from_slice(head);
-        serde_json::to_writer(&mut frame, value).expect("a JSON value with text keys always serialises into memory");
-        frame.extend_from_slice(b"}\n");
-        frame.shrink_to_fit();
+        let frame = SCRATCH.with_borrow_mut(|scratch| {
+            scratch.clear();
+            scratch.extend_from_slice(head);
+            serde_json::to_writer(&mut *scratch, value)
+                .expect("a JSON value with text keys always serialises into memory");
+            scratch.extend_from_slice(b"}\n");
+            let frame = Bytes::copy_from_slice(scratch);
+            scratch.shrink_to(SCRATCH_KEPT_BYTES);
+            frame
+        });
         let head = u8::try_from(head.len()).expect("the longest head has 28 bytes");
-        Self { identity, revision, facts, frame: Bytes::from(frame), head }
+        Self { identity, revision, facts, frame, head }
     }
 
     /// The object's JSON.
