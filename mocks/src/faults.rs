@@ -3,9 +3,11 @@
 //! Owns the configuration of a fault, the engine that begins and ends faults, and the record of their hits. One fault
 //! is one file below `faults/` and one line in `Name::behaviour`. Faults touch only requests of the users they are aimed at
 //! ([`Faults::target_users`]), so the harness's own clients always see a healthy server, and they touch watches
-//! only: lists and writes stay right. This module must not know HTTP; it speaks of streams and revisions.
+//! only: lists and writes stay right. The exceptions change the store itself: `watch-410` its history and `rewind`
+//! its present. This module must not know HTTP; it speaks of streams and revisions.
 
 mod event_dropped;
+mod rewind;
 mod settings;
 mod silent_watch;
 mod stream;
@@ -15,12 +17,13 @@ mod watch_reset;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-pub use settings::{Change, Error, Fault, Form, Name, NewStreams};
+pub use settings::{Change, Error, Fault, Form, Name, NewStreams, Newer, Watches};
 pub(crate) use stream::{Fate, Stream};
 
 /// How many hits are kept until somebody takes them; older ones are dropped, the counters go on.
@@ -58,6 +61,17 @@ pub(crate) trait Host: Send + Sync + std::fmt::Debug {
     fn now_us(&self) -> u64;
     /// Makes every revision handed out so far too old to resume from.
     fn compact_to_now(&self);
+    /// Goes back in time; answers what was undone, `None` when nothing was.
+    fn restore(&self, restore: Restore) -> Option<String>;
+}
+
+/// A backup that the store is restored from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Restore {
+    /// How old it is; at most as old as the history.
+    pub age: Duration,
+    pub newer: Newer,
+    pub watches: Watches,
 }
 
 #[derive(Debug)]
@@ -107,6 +121,14 @@ pub(crate) trait Behaviour: Send + Sync + std::fmt::Debug {
     fn compacts(&self) -> bool {
         false
     }
+    /// The same, for going back in time.
+    fn restores(&self) -> Option<Restore> {
+        None
+    }
+    /// The server has gone back, and something was undone.
+    fn restored(&mut self, _what: &str, _scene: &mut Scene<'_>) {}
+    /// A watch resumes from a revision that the store had and does not have any more. Also after the fault's end.
+    fn ahead(&mut self, _stream: &Stream, _requested: u64, _scene: &mut Scene<'_>) {}
 }
 
 /// What a behaviour may use.
@@ -177,6 +199,7 @@ impl Faults {
         {
             host.compact_to_now();
         }
+        let restored = behaviour.restores().and_then(|restore| self.host.get()?.restore(restore));
         let now_us = self.now_us();
         let mut inner = self.inner.lock();
         // An ended fault is kept for its hits; of very many the oldest go.
@@ -187,7 +210,12 @@ impl Faults {
         }
         inner.faults.push(Running { id, fault: fault.clone(), active: true, hits: 0, behaviour });
         let index = inner.faults.len() - 1;
-        inner.stage(index, now_us, |behaviour, open, scene| behaviour.begin(open, scene));
+        inner.stage(index, now_us, |behaviour, open, scene| {
+            behaviour.begin(open, scene);
+            if let Some(what) = &restored {
+                behaviour.restored(what, scene);
+            }
+        });
         Ok(())
     }
 
@@ -261,6 +289,26 @@ impl Faults {
                 behaviour.withheld(stream, revision, scene);
             }
         });
+    }
+
+    /// A watch resumes from a revision that the store had before it went back in time.
+    pub(crate) fn ahead(&self, stream: &Stream, requested: u64) {
+        let now_us = self.now_us();
+        let mut counted = false;
+        self.inner.lock().each_newest_first(stream, false, now_us, |behaviour, scene| {
+            if !counted && behaviour.restores().is_some() {
+                counted = true;
+                behaviour.ahead(stream, requested, scene);
+            }
+        });
+    }
+
+    /// Resets every open watch, whoever it belongs to: the server was restarted.
+    pub(crate) fn cut_all(&self) {
+        let open: Vec<Arc<Stream>> = self.inner.lock().streams.values().cloned().collect();
+        for stream in open {
+            stream.decide(Fate::Reset);
+        }
     }
 
     /// Which form of 410 a watch from before the floor gets; `None` leaves it to the server.

@@ -45,10 +45,11 @@ pub use authorization::{Authorization, Permission};
 pub use books::{Delivery, Gap, RequestRecord, Traffic};
 pub use config::{Config, Limits, User};
 pub use replica::Replica;
-pub use store::{Change, Progress};
+pub use store::{Change, Progress, RewindError, Rewound};
 pub use tail::{Commit, Overrun, Tail};
 
-use crate::{faults::Faults, pki};
+use crate::faults::{Faults, Newer, Watches};
+use crate::pki;
 use cluster::{Cluster, Setup};
 use handler::App;
 use listen::Listening;
@@ -207,6 +208,19 @@ impl Server {
     /// Drops the history up to and including `revision`: resuming a watch from before it answers 410.
     pub fn compact(&self, revision: u64) {
         self.cluster.compact(revision);
+    }
+
+    /// Restores the state of revision `to`, as from an older backup, and sets the revision counter back to it.
+    ///
+    /// Clients that know more meet what `newer` and `watches` say. Lists with a `resourceVersion` from beyond are refused
+    /// with 504. Everybody is concerned, also the harness's own clients.
+    pub fn rewind(&self, to: u64, newer: Newer, watches: Watches) -> Result<Rewound, RewindError> {
+        self.cluster.rewind(to, newer, watches)
+    }
+
+    /// The newest restores, oldest first, at most 256. Commits after the n-th one carry its timeline.
+    pub fn rewinds(&self) -> Vec<Rewound> {
+        self.cluster.rewinds()
     }
 
     /// The newest revision.

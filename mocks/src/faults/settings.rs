@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::Span;
 
-use super::{Behaviour, event_dropped, silent_watch, watch_410, watch_reset};
+use super::{Behaviour, event_dropped, rewind, silent_watch, watch_410, watch_reset};
 
 /// One scheduled fault.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -43,6 +43,15 @@ pub struct Fault {
     /// `event-dropped` only: drop only events of this kind. Default: any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<Change>,
+    /// `rewind` only: how old the backup is. Default: 10 seconds; at most as old as the history that is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub age: Option<Span>,
+    /// `rewind` only: what a watch gets that resumes from beyond the backup. Default: `silent`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub newer: Option<Newer>,
+    /// `rewind` only: what becomes of open watches. Default: `kept`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watches: Option<Watches>,
 }
 
 /// The catalogue of faults.
@@ -58,6 +67,8 @@ pub enum Name {
     SilentWatch,
     /// Committed events are never sent on a stream.
     EventDropped,
+    /// The store goes back to an older state and hands out its revisions again, as after a restore from a backup.
+    Rewind,
 }
 
 /// How a 410 is spelled.
@@ -80,6 +91,28 @@ pub enum NewStreams {
     Healthy,
     /// They are silent too.
     Silent,
+}
+
+/// What a watch gets that resumes from a revision which the restored store has not reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Newer {
+    /// It is accepted and hears nothing until the counter has passed that revision.
+    Silent,
+    /// 410.
+    Gone,
+    /// 504 with the cause `ResourceVersionTooLarge`.
+    TooLarge,
+}
+
+/// What becomes of the watches that are open during a restore.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Watches {
+    /// They stay open and hear nothing until the counter has passed what they know.
+    Kept,
+    /// They are reset, everybody's.
+    Cut,
 }
 
 /// Kinds of events.
@@ -132,6 +165,7 @@ impl Name {
             Self::Watch410 => "watch-410",
             Self::SilentWatch => "silent-watch",
             Self::EventDropped => "event-dropped",
+            Self::Rewind => "rewind",
         }
     }
 
@@ -142,6 +176,7 @@ impl Name {
             Self::Watch410 => Box::new(watch_410::Watch410::new(fault)),
             Self::SilentWatch => Box::new(silent_watch::SilentWatch::default()),
             Self::EventDropped => Box::new(event_dropped::EventDropped),
+            Self::Rewind => Box::new(rewind::Rewind::new(fault)),
         }
     }
 }
@@ -161,6 +196,9 @@ impl Fault {
             new_streams: None,
             heals: None,
             change: None,
+            age: None,
+            newer: None,
+            watches: None,
         }
     }
 
@@ -172,6 +210,9 @@ impl Fault {
             ("newStreams", self.new_streams.is_some(), Name::SilentWatch),
             ("heals", self.heals.is_some(), Name::SilentWatch),
             ("change", self.change.is_some(), Name::EventDropped),
+            ("age", self.age.is_some(), Name::Rewind),
+            ("newer", self.newer.is_some(), Name::Rewind),
+            ("watches", self.watches.is_some(), Name::Rewind),
         ] {
             if given && self.name != owner {
                 return Err(Error::NotItsKey { key, fault, owner: owner.as_str() });

@@ -18,7 +18,7 @@ use super::handler::Answer;
 use super::path;
 use super::status::Failure;
 use super::users::Who;
-use crate::faults::{Fault, FaultId};
+use crate::faults::{Fault, FaultId, Newer, Watches};
 
 /// Rows of an answer when the query does not say how many.
 const LIMIT: usize = 100;
@@ -41,6 +41,17 @@ struct Begin {
 #[serde(deny_unknown_fields)]
 struct Compact {
     revision: Option<u64>,
+}
+
+/// `POST /longhaul/rewind`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Back {
+    revision: u64,
+    #[serde(default)]
+    newer: Option<Newer>,
+    #[serde(default)]
+    watches: Option<Watches>,
 }
 
 /// What a query narrows an answer down to.
@@ -88,6 +99,15 @@ pub(super) fn answer(
                 if body.is_empty() { Compact::default() } else { serde_json::from_slice(body).map_err(wrong)? };
             cluster.compact(compact.revision.unwrap_or_else(|| cluster.revision()));
             Ok(Answer::value(StatusCode::OK, &report::state(cluster)))
+        }
+        ("POST", ["rewind"]) => {
+            let back: Back = serde_json::from_slice(body).map_err(wrong)?;
+            let (newer, watches) = (back.newer.unwrap_or(Newer::Silent), back.watches.unwrap_or(Watches::Kept));
+            let rewound = cluster.rewind(back.revision, newer, watches);
+            let rewound = rewound.map_err(|error| Failure::bad_request(error.to_string()))?;
+            let done = json!({"from": rewound.from, "to": rewound.to, "undone": rewound.undone,
+                              "timeline": rewound.timeline});
+            Ok(Answer::value(StatusCode::OK, &done))
         }
         ("GET", ["faults"]) => Ok(Answer::value(StatusCode::OK, &faults(cluster))),
         ("POST", ["faults"]) => {

@@ -163,6 +163,13 @@ impl Books {
         self.users.lock().iter().map(|(user, book)| (user.clone(), book.clone())).collect()
     }
 
+    /// The store went back to revision `to`: what was sent from after it was sent in another timeline.
+    pub fn rewound(&self, to: u64) {
+        for (_, book) in self.all() {
+            book.rewound(to);
+        }
+    }
+
     pub fn find(&self, user: &str) -> Option<Arc<Book>> {
         self.users.lock().get(user).cloned()
     }
@@ -230,6 +237,18 @@ impl Book {
             inner.gaps.push_back(Gap { resource: resource.clone(), after, through: start });
         }
         delivered
+    }
+
+    fn rewound(&self, to: u64) {
+        let mut inner = self.inner.lock();
+        inner.sent.retain(|sent| sent.revision <= to);
+        for scope in inner.scopes.values_mut() {
+            scope.through = scope.through.min(to);
+            scope.lists.retain(|revision| *revision <= to);
+            if let Some(watch) = &scope.watch {
+                watch.rewound(to);
+            }
+        }
     }
 
     pub fn watch_closed(&self) {

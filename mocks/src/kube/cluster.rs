@@ -3,6 +3,7 @@
 //! Owns the locks. None of them is held across an await, and each method here is one step that is right by itself.
 //! It must not know HTTP.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -20,14 +21,17 @@ use super::books::Books;
 use super::catalogue::{Catalogue, Resource, definition};
 use super::object::{self, Fresh};
 use super::status::Failure;
-use super::store::{Event, Expect, Limits, Progress, Refused, Store, Version};
+use super::store::{Event, Expect, Limits, Progress, Refused, RewindError, Rewound, Store, Version};
 use super::wakers::Wakers;
-use crate::faults::{Faults, Host};
+use crate::faults::{Faults, Host, Newer, Restore, Watches};
 
 /// Kubernetes' alphabet for generated names: no vowels and nothing that looks alike.
 const SUFFIX_ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 /// The namespaces that every cluster has.
 const NAMESPACES: &[&str] = &["default", "kube-node-lease", "kube-public", "kube-system"];
+
+/// Restores that are remembered.
+const REWINDS_MAX: usize = 256;
 
 /// Everything that requests share.
 #[derive(Debug)]
@@ -49,6 +53,16 @@ pub(crate) struct Cluster {
     pub observed_generation: String,
     pub authorization: Authorization,
     pub permissions: Record,
+    rewinds: Mutex<Rewinds>,
+}
+
+/// The restores so far, and what the last one tells clients from the future.
+#[derive(Debug, Default)]
+struct Rewinds {
+    made: VecDeque<Rewound>,
+    newer: Option<Newer>,
+    /// The highest revision that was ever handed out.
+    highest: u64,
 }
 
 /// What a cluster is made with.
@@ -83,6 +97,7 @@ impl Cluster {
             observed_generation: setup.observed_generation,
             authorization: setup.authorization,
             permissions: Record::default(),
+            rewinds: Mutex::default(),
         });
         cluster.faults.attach(Box::new(FaultHost(Arc::downgrade(&cluster))));
         for name in NAMESPACES {
@@ -124,6 +139,58 @@ impl Cluster {
         store.skip();
         let now = store.revision();
         store.compact(now);
+    }
+
+    /// Restores the state of an older revision: see [`super::Server::rewind`].
+    pub fn rewind(&self, to: u64, newer: Newer, watches: Watches) -> Result<Rewound, RewindError> {
+        let rewound = {
+            // The order of these locks is the same everywhere: what was restored and what is told about it agree.
+            let mut rewinds = self.rewinds.lock();
+            let rewound = self.store.write().rewind(to, self.now_us())?;
+            rewinds.newer = Some(newer);
+            rewinds.highest = rewinds.highest.max(rewound.from);
+            if rewinds.made.len() == REWINDS_MAX {
+                rewinds.made.pop_front();
+            }
+            rewinds.made.push_back(rewound);
+            rewound
+        };
+        self.redefine();
+        self.books.rewound(to);
+        if watches == Watches::Cut {
+            self.faults.cut_all();
+        }
+        self.wakers.mark_all();
+        self.committed.send_replace(to);
+        self.cleaning.notify_one();
+        Ok(rewound)
+    }
+
+    /// The newest restores, oldest first.
+    pub fn rewinds(&self) -> Vec<Rewound> {
+        self.rewinds.lock().made.iter().copied().collect()
+    }
+
+    /// What a watch gets that resumes from `revision`, which the store has not reached; `None` when no restore explains
+    /// that. The number is the revision that the client and the restored store have in common.
+    pub fn known_before(&self, revision: u64) -> Option<(Newer, u64)> {
+        let rewinds = self.rewinds.lock();
+        let common = rewinds.made.iter().map(|rewound| rewound.to).min()?;
+        rewinds.newer.filter(|_| revision <= rewinds.highest).map(|newer| (newer, common))
+    }
+
+    /// Makes the catalogue agree with the definitions that exist. Those that are gone are taken away with their objects by
+    /// the janitor.
+    fn redefine(&self) {
+        let catalogue = self.catalogue();
+        let Some(definitions) = catalogue.by_full_name("customresourcedefinitions.apiextensions.k8s.io") else {
+            return;
+        };
+        let page = self.read(|store| store.list(definitions.id, None, store.revision(), None, usize::MAX, |_| true));
+        for version in page.map(|page| page.items).unwrap_or_default() {
+            // It was accepted once, so it is valid.
+            let _ = self.define(&version.value());
+        }
     }
 
     pub fn expire_history(&self) {
@@ -253,5 +320,15 @@ impl Host for FaultHost {
         if let Some(cluster) = self.0.upgrade() {
             cluster.compact_to_now();
         }
+    }
+
+    fn restore(&self, restore: Restore) -> Option<String> {
+        let cluster = self.0.upgrade()?;
+        let age_us = u64::try_from(restore.age.as_micros()).unwrap_or(u64::MAX);
+        let then_us = cluster.now_us().saturating_sub(age_us);
+        let to = cluster.read(|store| store.revision_at(then_us));
+        // Only a compaction in between can refuse it; then nothing happened, and no hit says otherwise.
+        let rewound = cluster.rewind(to, restore.newer, restore.watches).ok().filter(|rewound| rewound.undone > 0)?;
+        Some(format!("revision {} restored at {}: {} commits undone", rewound.to, rewound.from, rewound.undone))
     }
 }

@@ -7,6 +7,7 @@
 mod commits;
 mod log;
 mod page;
+mod rewind;
 mod version;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -17,6 +18,7 @@ use serde_json::Value;
 pub(crate) use commits::{Commits, RawCommit};
 pub(crate) use log::{Cursor, Lost};
 pub(crate) use page::{After, Expired, Page};
+pub use rewind::{RewindError, Rewound};
 pub use version::{Change, Progress};
 pub(crate) use version::{Facts, Identity, Version};
 
@@ -71,6 +73,8 @@ pub(crate) struct Limits {
 pub(crate) struct Store {
     revision: u64,
     floor: u64,
+    /// How often the store went back in time.
+    timeline: u32,
     shelves: Vec<Shelf>,
     /// One entry per event in any log, oldest first: what to drop next.
     order: VecDeque<Kept>,
@@ -104,6 +108,7 @@ impl Store {
         Self {
             revision: 1,
             floor: 0,
+            timeline: 0,
             shelves: Vec::new(),
             order: VecDeque::new(),
             history_bytes: 0,
@@ -223,7 +228,7 @@ impl Store {
         if revision < self.floor {
             return Err(Expired { requested: revision, floor: self.floor });
         }
-        Ok(self.shelf(resource).map_or_else(Cursor::start, |shelf| shelf.log.after(revision)))
+        Ok(self.shelf(resource).map_or_else(|| Cursor::start(revision), |shelf| shelf.log.after(revision)))
     }
 
     /// Appends up to `max` further events, none after revision `through`, to `out` and answers the revision up to which the cursor has seen
@@ -290,6 +295,7 @@ impl Store {
             at_us,
             identity: version.identity.clone(),
             revision: version.revision,
+            timeline: self.timeline,
             change,
             progress: version.facts.progress,
         });

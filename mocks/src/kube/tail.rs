@@ -24,6 +24,9 @@ pub struct Commit {
     pub uid: Arc<str>,
     /// The `resourceVersion` of this version; for a deletion the revision of the deletion.
     pub revision: u64,
+    /// How often the store had gone back in time before this commit. A revision names a version only together with its
+    /// timeline: see [`super::Server::rewinds`].
+    pub timeline: u32,
     /// What kind of change it was.
     pub change: Change,
     /// How far whoever writes the status has come: see [`super::Config::observed_generation`].
@@ -93,6 +96,7 @@ impl From<RawCommit> for Commit {
             name: identity.name.clone(),
             uid: identity.uid.clone(),
             revision: raw.revision,
+            timeline: raw.timeline,
             change: raw.change,
             progress: raw.progress,
         }

@@ -269,7 +269,8 @@ impl WatchBody {
             }
             let next = if self.o.bookmarks { self.next_bookmark.min(self.ends) } else { self.ends };
             self.timer.as_mut().reset(next);
-            if due {
+            // After a restore a bookmark would take the client back; it must never do that.
+            if due && revision >= self.o.cursor.after() {
                 self.o.delivered.handed(revision, self.o.cluster.now_us());
                 return Poll::Ready(Some(Ok(self.bookmark(revision, false))));
             }

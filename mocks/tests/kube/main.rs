@@ -9,6 +9,7 @@ mod faults;
 mod kubectl;
 mod objects;
 mod replicas;
+mod rewind;
 mod watches;
 
 use serde_json::{Value, json};

@@ -61,6 +61,17 @@ impl Delivered {
         self.inner.lock().settle(self.flushes.load(Ordering::Acquire), now_us);
     }
 
+    /// The store went back to revision `to`: nothing newer was delivered of what exists now.
+    pub fn rewound(&self, to: u64) {
+        let mut inner = self.inner.lock();
+        for (revision, _) in &mut inner.pending {
+            *revision = (*revision).min(to);
+        }
+        for mark in &mut inner.left {
+            mark.revision = mark.revision.min(to);
+        }
+    }
+
     /// The stream is reset: what left within the last second may not have been read.
     pub fn was_reset(&self, now_us: u64) {
         self.inner.lock().reset_us = Some(now_us);

@@ -12,6 +12,7 @@ pub(crate) struct RawCommit {
     pub at_us: u64,
     pub identity: Arc<Identity>,
     pub revision: u64,
+    pub timeline: u32,
     pub change: Change,
     pub progress: Progress,
 }

@@ -30,7 +30,7 @@ pub(crate) struct Expired {
 type Undone = BTreeMap<After, Option<Arc<Version>>>;
 
 impl Store {
-    /// The objects of `resource` at revision `at` (which must not be newer than the store) that `keep` accepts,
+    /// The objects of `resource` at revision `at` that `keep` accepts,
     /// after `after`, at most `limit` of them.
     pub fn list(
         &self,
@@ -41,7 +41,8 @@ impl Store {
         limit: usize,
         mut keep: impl FnMut(&Version) -> bool,
     ) -> Result<Page, Expired> {
-        if at < self.floor {
+        // A snapshot may be from before the store went back in time.
+        if at < self.floor || at > self.revision {
             return Err(Expired { requested: at, floor: self.floor });
         }
         let mut page = Page { items: Vec::new(), next: None, revision: at };
@@ -66,7 +67,7 @@ impl Store {
 
 impl Shelf {
     /// What the objects that changed after `at` were at `at`: the oldest change wins.
-    fn undone(&self, namespace: Option<&str>, at: u64) -> Undone {
+    pub(super) fn undone(&self, namespace: Option<&str>, at: u64) -> Undone {
         let mut undone = Undone::new();
         for event in self.log.newest_first_until(at) {
             let identity = &event.version.identity;

@@ -61,25 +61,32 @@ fn run(steps: &[Step]) -> (Store, BTreeMap<u64, State>) {
     let mut state = State::new();
     let mut history = BTreeMap::from([(store.revision(), state.clone())]);
     for step in steps {
+        apply(&mut store, step);
         match step {
             Step::Put { namespace, name } => {
-                let key = (format!("ns{namespace}"), format!("o{name}"));
-                write(&mut store, RESOURCE, &key.0, &key.1);
-                state.insert(key, store.revision());
+                state.insert((format!("ns{namespace}"), format!("o{name}")), store.revision());
             }
             Step::Remove { namespace, name } => {
-                let key = (format!("ns{namespace}"), format!("o{name}"));
-                if let Some(version) = store.read(RESOURCE, &key.0, &key.1).cloned() {
-                    let mut value = version.value();
-                    store.remove(&version.identity, version.revision, &mut value, Facts::default(), 0).unwrap();
-                    state.remove(&key);
-                }
+                state.remove(&(format!("ns{namespace}"), format!("o{name}")));
             }
-            Step::Elsewhere => write(&mut store, ResourceId(0), "", "other"),
+            Step::Elsewhere => {}
         }
         history.insert(store.revision(), state.clone());
     }
     (store, history)
+}
+
+fn apply(store: &mut Store, step: &Step) {
+    match step {
+        Step::Put { namespace, name } => write(store, RESOURCE, &format!("ns{namespace}"), &format!("o{name}")),
+        Step::Remove { namespace, name } => {
+            if let Some(version) = store.read(RESOURCE, &format!("ns{namespace}"), &format!("o{name}")).cloned() {
+                let mut value = version.value();
+                store.remove(&version.identity, version.revision, &mut value, Facts::default(), 0).unwrap();
+            }
+        }
+        Step::Elsewhere => write(store, ResourceId(0), "", "other"),
+    }
 }
 
 fn seen(page: &Page) -> State {
@@ -209,4 +216,69 @@ fn the_bytes_of_an_object_lie_in_its_line() {
     let object = String::from_utf8(version.object().to_vec()).unwrap();
     assert_eq!(line, format!("{{\"type\":\"ADDED\",\"object\":{object}}}\n"));
     assert_eq!(version.value()["metadata"]["resourceVersion"], "2");
+}
+
+fn listed(store: &Store, at: u64) -> State {
+    seen(&store.list(RESOURCE, None, at, None, usize::MAX, |_| true).unwrap())
+}
+
+proptest! {
+    /// After going back the store is what it was, and goes on as if the rest had never been.
+    #[test]
+    fn going_back_restores_a_state_and_its_past(before in steps(), after in steps(), back in 0.0..1.0_f64) {
+        let (mut store, states) = run(&before);
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a fraction of a small index")]
+        let to = *states.keys().nth((states.len() as f64 * back) as usize).unwrap();
+        let bytes_by_hand = |store: &Store| -> usize {
+            let page = store.list(RESOURCE, None, store.revision(), None, usize::MAX, |_| true).unwrap();
+            let elsewhere = store.list(ResourceId(0), None, store.revision(), None, usize::MAX, |_| true).unwrap();
+            page.items.iter().chain(&elsewhere.items).map(|version| version.frame_bytes()).sum()
+        };
+        let rewound = store.rewind(to, 7).unwrap();
+        prop_assert_eq!((store.revision(), rewound.timeline), (to, 1));
+        for (revision, state) in states.range(..=to) {
+            prop_assert_eq!(&listed(&store, *revision), state);
+        }
+        prop_assert_eq!(store.object_bytes(), bytes_by_hand(&store));
+        prop_assert_eq!(store.history_len() as u64 + 1, to);
+        for step in &after {
+            apply(&mut store, step);
+        }
+        for (revision, state) in states.range(..=to) {
+            prop_assert_eq!(&listed(&store, *revision), state);
+        }
+        prop_assert_eq!(store.object_bytes(), bytes_by_hand(&store));
+    }
+
+    /// A cursor never yields an event twice or out of order, however often the store goes back under it, and after the
+    /// counter has passed all that was there it yields every event.
+    #[test]
+    fn a_cursor_only_ever_goes_forward(rounds in prop::collection::vec((steps(), 0_u64..40, any::<bool>()), 1..5)) {
+        let mut store = Store::new(LIMITS);
+        let mut cursor = store.cursor(RESOURCE, store.revision()).unwrap();
+        let (mut last, mut highest) = (0, 0);
+        for (steps, back, reads) in rounds {
+            for step in &steps {
+                apply(&mut store, step);
+            }
+            highest = store.revision().max(highest);
+            if reads {
+                let mut events = Vec::new();
+                store.pull(RESOURCE, &mut cursor, usize::MAX, u64::MAX, &mut events).unwrap();
+                for event in events {
+                    prop_assert!(event.version.revision > last);
+                    last = event.version.revision;
+                }
+            }
+            store.rewind(store.revision().saturating_sub(back).max(1), 0).unwrap();
+        }
+        while store.revision() <= highest {
+            apply(&mut store, &Step::Elsewhere);
+        }
+        apply(&mut store, &Step::Put { namespace: 0, name: 0 });
+        let mut events = Vec::new();
+        store.pull(RESOURCE, &mut cursor, usize::MAX, u64::MAX, &mut events).unwrap();
+        prop_assert_eq!(events.last().map(|event| event.version.revision), Some(store.revision()));
+        prop_assert!(events.iter().all(|event| event.version.revision > last));
+    }
 }

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use serde_json::json;
 
-use crate::faults::{Form, Stream};
+use crate::faults::{Form, Newer, Stream};
 use crate::kube::body::Body;
 use crate::kube::handler::{Answer, Call};
 use crate::kube::represent::Renderer;
@@ -30,18 +30,27 @@ pub(super) fn open(call: &Call) -> Result<Answer, Failure> {
     let selector = Selector::parse(query.label_selector.as_deref(), fields.as_deref(), &call.resource)?;
     check_initial_events(call)?;
     let wanted = number(query.resource_version.as_deref())?.unwrap_or(0);
-    too_new(call, wanted)?;
     let initial_events = query.send_initial_events.unwrap_or(wanted == 0);
+    let ahead = if initial_events { None } else { ahead(call, wanted) };
+    if ahead.is_none_or(|(newer, _)| newer == Newer::TooLarge) {
+        too_new(call, wanted).inspect_err(|_| note_ahead(call, wanted, ahead.is_some()))?;
+    }
     let id = call.cluster().next_watch();
-    let (user, resource) = (call.who.name.clone(), call.resource.full_name.clone());
-    let stream = Arc::new(Stream::new(id, user, resource, call.user_agent.clone()));
-
+    let stream = Arc::new(stream(call, id));
+    if let Some((newer, _)) = ahead {
+        call.cluster().faults.ahead(&stream, wanted);
+        if newer == Newer::Gone {
+            return Ok(gone(call, &stream, wanted, &Failure::too_old(wanted, call.cluster().revision())));
+        }
+    }
     let start = if initial_events { Ok(snapshot(call, &selector)) } else { resume(call, wanted) };
     let (cursor, initial, revision) = match start {
         Ok(start) => start,
         Err(failure) => return Ok(gone(call, &stream, wanted, &failure)),
     };
     let is_snapshot = initial.is_some();
+    // Of what exists now, a client from before a restore has seen no more than what survived it.
+    let revision = ahead.map_or(revision, |(_, common)| common);
     let delivered = call.book.watch_opened(
         &scope(call),
         &call.resource.full_name,
@@ -71,6 +80,25 @@ pub(super) fn open(call: &Call) -> Result<Answer, Failure> {
     let mut answer = Answer::json(StatusCode::OK, Bytes::new());
     answer.body = Body::Watch(Box::new(body));
     Ok(answer)
+}
+
+/// Whether a watch resumes from a revision that the store had before it was restored.
+fn ahead(call: &Call, wanted: u64) -> Option<(Newer, u64)> {
+    if wanted <= call.cluster().revision() {
+        return None;
+    }
+    call.cluster().known_before(wanted)
+}
+
+/// A refused watch that comes from before a restore is a hit of the fault that made it.
+fn note_ahead(call: &Call, wanted: u64, from_before: bool) {
+    if from_before {
+        call.cluster().faults.ahead(&stream(call, 0), wanted);
+    }
+}
+
+fn stream(call: &Call, id: u64) -> Stream {
+    Stream::new(id, call.who.name.clone(), call.resource.full_name.clone(), call.user_agent.clone())
 }
 
 type Start = (Cursor, Option<Initial>, u64);

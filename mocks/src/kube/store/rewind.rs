@@ -1,0 +1,110 @@
+//! Going back: the store as if it had been restored from an older backup.
+//!
+//! Owns undoing what was committed after a revision. Revisions are handed out a second time afterwards; a timeline number
+//! tells the two apart. It must not decide what clients are told.
+
+use std::sync::Arc;
+
+use super::{ResourceId, Store, Version};
+
+/// The revision of the empty store.
+const FIRST: u64 = 1;
+
+/// A restore that was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rewound {
+    /// When, in microseconds since the epoch.
+    pub at_us: u64,
+    /// The newest revision before.
+    pub from: u64,
+    /// The newest revision after; the next write gets the one that follows.
+    pub to: u64,
+    /// How many commits were undone.
+    pub undone: usize,
+    /// The timeline that began: see [`crate::kube::Commit::timeline`].
+    pub timeline: u32,
+}
+
+/// Why the store cannot go back so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum RewindError {
+    /// The history does not reach back.
+    #[error("failed to go back to revision {to}: the history begins after {floor}")]
+    Compacted {
+        /// What was asked for.
+        to: u64,
+        /// The oldest revision that can be restored.
+        floor: u64,
+    },
+    /// There was no such revision yet.
+    #[error("failed to go back to revision {to}: the newest one is {current}")]
+    NotYet {
+        /// What was asked for.
+        to: u64,
+        /// The newest revision.
+        current: u64,
+    },
+}
+
+impl Store {
+    /// Restores every object as of revision `to` and sets the counter back to it.
+    pub fn rewind(&mut self, to: u64, at_us: u64) -> Result<Rewound, RewindError> {
+        let from = self.revision;
+        if to > from {
+            return Err(RewindError::NotYet { to, current: from });
+        }
+        let oldest = self.floor.max(FIRST);
+        if to < oldest {
+            return Err(RewindError::Compacted { to, floor: oldest });
+        }
+        for index in 0..self.shelves.len() {
+            for ((namespace, name), before) in self.shelves[index].undone(None, to) {
+                self.restore(index, &namespace, &name, before);
+            }
+            self.shelves[index].log.rewind(to, from);
+        }
+        let mut undone = 0;
+        while let Some(kept) = self.order.back().filter(|kept| kept.revision > to).copied() {
+            self.order.pop_back();
+            self.history_bytes = self.history_bytes.saturating_sub(kept.bytes as usize);
+            undone += 1;
+        }
+        self.revision = to;
+        self.timeline += 1;
+        Ok(Rewound { at_us, from, to, undone, timeline: self.timeline })
+    }
+
+    /// The newest revision that existed at `at_us`, or the oldest that can be restored.
+    pub fn revision_at(&self, at_us: u64) -> u64 {
+        let known = self.order.partition_point(|kept| kept.at_us <= at_us);
+        match known.checked_sub(1).and_then(|index| self.order.get(index)) {
+            _ if known == self.order.len() => self.revision,
+            Some(kept) => kept.revision,
+            None => self.floor.max(FIRST),
+        }
+    }
+
+    /// Puts one object back to what it was; `None` when it did not exist.
+    fn restore(&mut self, shelf: usize, namespace: &Arc<str>, name: &Arc<str>, before: Option<Arc<Version>>) {
+        let id = ResourceId(u32::try_from(shelf).expect("fewer than four billion resources"));
+        let now = self.read(id, namespace, name).cloned();
+        self.index_owners(now.as_deref(), before.as_deref());
+        let bytes = |version: &Option<Arc<Version>>| version.as_ref().map_or(0, |version| version.frame_bytes());
+        self.object_bytes = self.object_bytes + bytes(&before) - bytes(&now);
+        self.objects = self.objects + usize::from(before.is_some()) - usize::from(now.is_some());
+        let objects = &mut self.shelves[shelf].objects;
+        match before {
+            Some(version) => {
+                objects.entry(namespace.clone()).or_default().insert(name.clone(), version);
+            }
+            None => {
+                if let Some(names) = objects.get_mut(namespace) {
+                    names.remove(name);
+                    if names.is_empty() {
+                        objects.remove(namespace);
+                    }
+                }
+            }
+        }
+    }
+}
