@@ -19,8 +19,9 @@ pub(crate) enum Figure {
     /// By number of objects.
     ListTime(usize),
     ListCpu(usize),
-    ObjectMemory,
-    /// By number of watchers.
+    /// By number of objects.
+    ObjectMemory(usize),
+    /// By number of watchers, after each was sent events.
     WatcherMemory(usize),
 }
 
@@ -39,7 +40,7 @@ impl Figure {
             Self::LagP99 => "lag p99, 100 watchers, 1,000 updates/s".to_owned(),
             Self::ListTime(objects) => format!("list of {} objects", grouped(objects)),
             Self::ListCpu(objects) => format!("CPU of a list of {} objects", grouped(objects)),
-            Self::ObjectMemory => "memory of an object of 1 KiB".to_owned(),
+            Self::ObjectMemory(objects) => format!("memory of one of {} objects of 1 KiB", grouped(objects)),
             Self::WatcherMemory(watchers) => format!("memory of one of {} watchers", grouped(watchers)),
         }
     }
@@ -48,7 +49,7 @@ impl Figure {
         match self {
             Self::CreateCpu | Self::UpdateCpu | Self::EventCpu(_) | Self::PacedEventCpu => "us",
             Self::LagP50 | Self::LagP99 | Self::ListTime(_) | Self::ListCpu(_) => "ms",
-            Self::ObjectMemory | Self::WatcherMemory(_) => "KiB",
+            Self::ObjectMemory(_) | Self::WatcherMemory(_) => "KiB",
         }
     }
 
@@ -63,7 +64,7 @@ impl Figure {
             Self::LagP99 => "lag_p99_ms".to_owned(),
             Self::ListTime(objects) => format!("list_{objects}_ms"),
             Self::ListCpu(objects) => format!("list_{objects}_cpu_ms"),
-            Self::ObjectMemory => "object_kib".to_owned(),
+            Self::ObjectMemory(objects) => format!("object_of_{objects}_kib"),
             Self::WatcherMemory(watchers) => format!("watcher_of_{watchers}_kib"),
         }
     }
@@ -73,7 +74,7 @@ impl Figure {
         match self {
             Self::CreateCpu | Self::UpdateCpu => Some(396.0),
             Self::EventCpu(_) => Some(12.6),
-            Self::ObjectMemory => Some(12.4),
+            Self::ObjectMemory(_) => Some(12.4),
             Self::WatcherMemory(_) => Some(745.0),
             Self::PacedEventCpu | Self::LagP50 | Self::LagP99 | Self::ListTime(_) | Self::ListCpu(_) => None,
         }
@@ -115,7 +116,7 @@ fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index) % 3 == 0 {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);

@@ -22,17 +22,20 @@ use measure::{Effort, Subject};
 use server::Server;
 
 /// Work of the mock for each unit of work of the real server.
-const WORK: usize = 5;
+const WORK: usize = 10;
 /// Descriptors besides those of the watchers: connections, pipes, the runtime.
 const DESCRIPTORS_SPARE: u64 = 200;
+
+/// Nothing can be said; 1 is a requirement that is not met.
+const EXIT_NOT_MEASURED: u8 = 2;
 
 const FULL: Effort =
     Effort { rounds: 3, list_objects: &[5_000, 50_000], divisor: 1, paced_for: Duration::from_secs(5), crowd: 10_000 };
 const QUICK: Effort =
     Effort { rounds: 1, list_objects: &[5_000], divisor: 2, paced_for: Duration::from_secs(2), crowd: 2_000 };
 
-/// Measures the mock API server and, when KUBEBUILDER_ASSETS names a folder with its programs, a real one beside it.
-/// Exit 0 when every requirement is met, 1 when not.
+/// Measures the mock API server and, when `KUBEBUILDER_ASSETS` names a folder with its programs, a real one beside it.
+/// Exit 0 when every requirement is met, 1 when not, 2 when it could not be measured.
 #[derive(Parser)]
 #[command(name = "cargo xtask bench kube")]
 struct Cli {
@@ -50,39 +53,60 @@ struct Cli {
     bench: bool,
 }
 
-fn main() -> Result<ExitCode> {
+fn main() -> ExitCode {
     let cli = Cli::parse();
     if !cli.bench {
         // `cargo test --all-targets` runs benchmarks without that flag.
         println!("skipped: needs `cargo xtask bench kube`");
-        return Ok(ExitCode::SUCCESS);
+        return ExitCode::SUCCESS;
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    runtime.block_on(run(&cli))
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    match runtime.context("failed to start the runtime").and_then(|runtime| runtime.block_on(run(&cli))) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("bench kube: {error:#}");
+            ExitCode::from(EXIT_NOT_MEASURED)
+        }
+    }
 }
 
 async fn run(cli: &Cli) -> Result<ExitCode> {
     let effort = if cli.quick { QUICK } else { FULL };
-    raise_descriptors(effort.crowd as u64 + DESCRIPTORS_SPARE)?;
+    scenarios::descriptors::raise(effort.crowd as u64 + DESCRIPTORS_SPARE)?;
     let epoch = Instant::now();
+    let work = async {
+        let mut fresh = start(cli, epoch).await?;
+        let measured = measure::fresh(&mut fresh, effort).await;
+        let mut figures = Vec::new();
+        for subject in fresh {
+            subject.server.stop().await;
+            figures.push(subject.figures);
+        }
+        measured?;
+        let mut subjects: Vec<Subject> =
+            start(cli, epoch).await?.into_iter().zip(figures).map(|(subject, known)| subject.with(known)).collect();
+        let outcome = measure::all(&mut subjects, effort).await.and_then(|()| report(cli, &subjects));
+        for subject in subjects {
+            subject.server.stop().await;
+        }
+        outcome
+    };
+    tokio::select! {
+        outcome = work => outcome,
+        // Dropping the servers kills them.
+        interrupted = tokio::signal::ctrl_c() => interrupted.map_err(Into::into).and_then(|()| bail!("interrupted")),
+    }
+}
+
+/// Starts the mock and, if it is there, the real server.
+async fn start(cli: &Cli, epoch: Instant) -> Result<Vec<Subject>> {
     let mut subjects = vec![Subject::new(Server::mock().await?, WORK, epoch).await.context("on the mock")?];
     let assets = std::env::var_os("KUBEBUILDER_ASSETS").filter(|assets| !cli.mock_only && !assets.is_empty());
     if let Some(assets) = assets {
         let real = Server::real(assets.into()).await.context("failed to start a real server")?;
         subjects.push(Subject::new(real, 1, epoch).await.context("on the real server")?);
     }
-    let measured = tokio::select! {
-        measured = measure::all(&mut subjects, effort) => measured,
-        interrupted = tokio::signal::ctrl_c() => interrupted.map_err(Into::into).and_then(|()| bail!("interrupted")),
-    };
-    let outcome = match measured {
-        Ok(()) => report(cli, &subjects),
-        Err(error) => Err(error),
-    };
-    for subject in subjects {
-        subject.server.stop().await;
-    }
-    outcome
+    Ok(subjects)
 }
 
 fn report(cli: &Cli, subjects: &[Subject]) -> Result<ExitCode> {
@@ -93,19 +117,4 @@ fn report(cli: &Cli, subjects: &[Subject]) -> Result<ExitCode> {
     }
     let met = table::print(mock, rest.first());
     Ok(if met { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// Lets this process open as many connections as it needs.
-fn raise_descriptors(needed: u64) -> Result<()> {
-    use rustix::process::{Resource, getrlimit, setrlimit};
-    let mut limit = getrlimit(Resource::Nofile);
-    if limit.current.is_none_or(|current| current >= needed) {
-        return Ok(());
-    }
-    if limit.maximum.is_some_and(|maximum| maximum < needed) {
-        let maximum = limit.maximum.unwrap_or_default();
-        bail!("this needs {needed} open files and the hard limit is {maximum}: raise it (`ulimit -Hn`) or use --quick");
-    }
-    limit.current = limit.maximum;
-    setrlimit(Resource::Nofile, limit).context("failed to raise the limit of open files")
 }

@@ -24,6 +24,9 @@ const PACE: Duration = Duration::from_millis(1);
 /// The number of watchers of the paced measurement.
 const PACED_WATCHERS: usize = 100;
 
+const WATCHERS_FOR_MEMORY: usize = 1000;
+const WRITES_FOR_MEMORY: usize = 200;
+
 /// How much is done.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Effort {
@@ -68,6 +71,12 @@ impl Subject {
         Ok(Self { server, figures: Figures::default(), busy, idle_us_per_s, work, epoch })
     }
 
+    /// Goes on with the figures of an earlier server of the same kind.
+    pub fn with(mut self, figures: Figures) -> Self {
+        self.figures = figures;
+        self
+    }
+
     pub fn idle_us_per_s(&self) -> f64 {
         self.idle_us_per_s
     }
@@ -89,7 +98,7 @@ impl Subject {
         writers.flat_out(Write::Create, objects, objects).await?;
         self.figures.add(Figure::CreateCpu, self.spent_us(&meter)? / objects as f64);
         let grown = (self.server.rss_bytes()? - rss) / objects as f64;
-        self.figures.add(Figure::ObjectMemory, grown / 1024.0);
+        self.figures.add(Figure::ObjectMemory(objects), grown / 1024.0);
         Ok(writers)
     }
 
@@ -104,12 +113,7 @@ impl Subject {
 
     /// The cost of an update, and of its events with so many watchers.
     async fn events(&mut self, watchers: usize, writes: usize) -> Result<()> {
-        // With few watchers an event is a small difference of large numbers: measure it on more writes.
-        let meter = self.meter()?;
-        self.busy.flat_out(Write::Update, OBJECTS, writes).await?;
-        let base = self.spent_us(&meter)?;
-        self.figures.add(Figure::UpdateCpu, base / writes as f64);
-
+        let before = self.updates(writes).await?;
         let mut crowd = self.watchers(watchers, false).await?;
         let meter = self.meter()?;
         self.busy.flat_out(Write::Update, OBJECTS, writes).await?;
@@ -118,20 +122,38 @@ impl Subject {
         let spent = self.spent_us(&meter)?;
         crowd.close().await;
         anyhow::ensure!(delivered >= expected, "{delivered} of {expected} events came to {watchers} watchers");
+        // Before and after, so that a drift of the machine does not count as events.
+        let base = f64::midpoint(before, self.updates(writes).await?);
         self.figures.add(Figure::EventCpu(watchers), (spent - base) / delivered as f64);
         Ok(())
     }
 
-    async fn watchers(&mut self, count: usize, lag: bool) -> Result<Watchers> {
+    /// The cost of so many updates that nobody watches.
+    async fn updates(&mut self, writes: usize) -> Result<f64> {
+        let meter = self.meter()?;
+        self.busy.flat_out(Write::Update, OBJECTS, writes).await?;
+        let spent = self.spent_us(&meter)?;
+        self.figures.add(Figure::UpdateCpu, spent / writes as f64);
+        Ok(spent)
+    }
+
+    /// What watchers need that are sent events. Only right on a server that has just started: memory that somebody left
+    /// behind is used again.
+    async fn watcher_memory(&mut self, count: usize) -> Result<()> {
         let rss = self.server.rss_bytes()?;
-        let crowd = Watchers::open(&self.server.endpoint, BUSY, count, lag, self.epoch).await?;
-        let known = !self.figures.samples(Figure::WatcherMemory(count)).is_empty();
-        // Memory that earlier watchers left behind is used again, so only the first of a size tells something.
-        if count >= 1000 && !known {
-            let grown = (self.server.rss_bytes()? - rss) / count as f64;
-            self.figures.add(Figure::WatcherMemory(count), grown / 1024.0);
-        }
-        Ok(crowd)
+        let mut crowd = self.watchers(count, false).await?;
+        self.busy.flat_out(Write::Update, OBJECTS, WRITES_FOR_MEMORY).await?;
+        let expected = (count * WRITES_FOR_MEMORY) as u64;
+        let delivered = crowd.delivered(expected).await?;
+        anyhow::ensure!(delivered >= expected, "{delivered} of {expected} events came to {count} watchers");
+        let grown = (self.server.rss_bytes()? - rss) / count as f64;
+        self.figures.add(Figure::WatcherMemory(count), grown / 1024.0);
+        crowd.close().await;
+        Ok(())
+    }
+
+    async fn watchers(&self, count: usize, lag: bool) -> Result<Watchers> {
+        Watchers::open(&self.server.endpoint, BUSY, count, lag, self.epoch).await
     }
 
     /// Lag and cost of an event at a rate that the machine can bear.
@@ -156,7 +178,21 @@ impl Subject {
     }
 }
 
-/// Everything, on all servers in turn. The first one alone gets the crowd.
+/// The memory of watchers, on servers that have done nothing before; the first one alone gets the crowd.
+pub(crate) async fn fresh(subjects: &mut [Subject], effort: Effort) -> Result<()> {
+    for subject in &mut *subjects {
+        say(subject, &format!("memory of {WATCHERS_FOR_MEMORY} watchers"));
+        let measured = subject.watcher_memory(WATCHERS_FOR_MEMORY).await;
+        measured.with_context(|| format!("on the {}", subject.server.name))?;
+    }
+    if let Some(mock) = subjects.first_mut() {
+        say(mock, &format!("{} watchers", effort.crowd));
+        mock.events(effort.crowd, 100).await.context("the crowd on the mock")?;
+    }
+    Ok(())
+}
+
+/// Everything else, on all servers in turn.
 pub(crate) async fn all(subjects: &mut [Subject], effort: Effort) -> Result<()> {
     lists(subjects, effort).await?;
     for watchers in [1000, 100, 1] {
@@ -178,10 +214,6 @@ pub(crate) async fn all(subjects: &mut [Subject], effort: Effort) -> Result<()> 
             say(subject, &format!("lag, round {round} of {}", effort.rounds));
             subject.paced(effort.paced_for).await.with_context(|| format!("on the {}", subject.server.name))?;
         }
-    }
-    if let Some(mock) = subjects.first_mut() {
-        say(mock, &format!("{} watchers", effort.crowd));
-        mock.events(effort.crowd, 100).await.context("the crowd on the mock")?;
     }
     Ok(())
 }

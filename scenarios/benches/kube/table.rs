@@ -14,7 +14,7 @@ pub(crate) fn print(mock: &Subject, real: Option<&Subject>) -> bool {
         Some(real) => println!("real: {}", real.server.about),
         None => println!("real: not measured (set KUBEBUILDER_ASSETS to a folder with etcd and kube-apiserver)"),
     }
-    println!("\n{:<58}{:>12}{:>12}{:>9}  {:<14}{}", "", "mock", "real", "mock/real", "limit", "requirement");
+    println!("\n{:<62}{:>10}{:>10}{:>11}  {:<12}requirement", "", "mock", "real", "mock/real", "limit");
     let mut all_met = true;
     for figure in mock.figures.known() {
         let Some(value) = mock.figures.median(figure) else { continue };
@@ -22,7 +22,7 @@ pub(crate) fn print(mock: &Subject, real: Option<&Subject>) -> bool {
         let met = met(figure, value, other);
         all_met &= met != Some(false);
         println!(
-            "{:<58}{:>12}{:>12}{:>9}  {:<14}{}",
+            "{:<62}{:>10}{:>10}{:>11}  {:<12}{}",
             figure.label(),
             shown(value, figure),
             other.map_or_else(|| "-".to_owned(), |other| shown(other, figure)),

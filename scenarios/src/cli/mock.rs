@@ -8,11 +8,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use mocks::{faults, kube, pki, registry};
 
+use crate::descriptors;
 use crate::run::describe;
 
 /// What to do where a server cannot listen.
 const PORT_REMEDY: &str =
     "the mock did not start; another program may use its port: stop that one or give another --port";
+/// Room for ten thousand watchers, those who write, and the files of the program itself.
+const DESCRIPTORS: u64 = 10_500;
 /// The user of the kubeconfig that is written.
 const USER: &str = "admin";
 
@@ -104,6 +107,9 @@ async fn kube(arguments: Kube) -> Result<()> {
     };
     config.users = vec![kube::User::admin(USER, "admin")];
     config.users.extend(arguments.tokens.as_deref().map(read_tokens).transpose()?.unwrap_or_default());
+    if let Err(error) = descriptors::raise(DESCRIPTORS) {
+        eprintln!("longhaul: {error}; connections beyond it will wait");
+    }
     let everybody: Vec<String> = config.users.iter().map(|user| user.name.clone()).collect();
     let server = kube::Server::start(config, &authority).await.context(PORT_REMEDY)?;
     let mut replicas = Vec::new();
