@@ -10,6 +10,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
 
 mod install;
+mod kube_rs;
 mod node;
 mod ordeal;
 mod program;

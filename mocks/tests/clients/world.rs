@@ -42,6 +42,11 @@ impl World {
         Self { server, harness, next_fault: 0 }
     }
 
+    /// A kube-rs client of the subject.
+    pub async fn subject(&self) -> kube::Client {
+        client(&self.server, "subject").await
+    }
+
     /// The packages of the namespace `default`, as the harness sees them.
     pub fn packages(&self) -> Api<DynamicObject> {
         Api::namespaced_with(self.harness.clone(), "default", &package_resource())
