@@ -9,6 +9,7 @@ mod owners;
 mod schema;
 mod server_side;
 mod strategic;
+mod tracking;
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -17,12 +18,16 @@ use super::catalogue::Resource;
 use super::status::{Cause, Failure};
 
 pub(crate) use server_side::{Manager, apply as server_side};
+pub(crate) use tracking::track;
 
 const ACCEPTED: &str = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
 const ACCEPTED_BUILTIN: &str = "application/json-patch+json, application/merge-patch+json, \
                                 application/strategic-merge-patch+json, application/apply-patch+yaml";
 /// kube-apiserver's limit on the operations of one JSON patch.
 const OPERATIONS_MAX: usize = 10_000;
+
+/// The media type of an intent.
+pub(crate) const APPLY: &str = "application/apply-patch+yaml";
 
 /// A decoded patch.
 #[derive(Debug, Clone)]
@@ -55,7 +60,7 @@ impl Patch {
             "application/strategic-merge-patch+json" if strategic => {
                 Ok(Self::Strategic(object(serde_json::from_slice(bytes).map_err(wrong)?)?))
             }
-            "application/apply-patch+yaml" => {
+            APPLY => {
                 let text = std::str::from_utf8(bytes).map_err(|error| Failure::bad_request(error.to_string()))?;
                 let value = serde_saphyr::from_str(text)
                     .map_err(|error| Failure::bad_request(format!("error decoding YAML: {error}")))?;

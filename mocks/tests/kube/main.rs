@@ -8,6 +8,7 @@ mod client;
 mod faults;
 mod kubectl;
 mod objects;
+mod ownership;
 mod replicas;
 mod rewind;
 mod watches;

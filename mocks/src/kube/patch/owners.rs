@@ -152,10 +152,10 @@ impl Owners {
         object::metadata(value).insert("managedFields".to_owned(), Value::Array(entries));
     }
 
-    /// The other managers of a place.
+    /// The other managers of a place, as conflicts name them.
     pub fn others_of(&self, path: &Path, manager: &str, subresource: &str) -> Vec<String> {
         let others = self.entries.iter().filter(|entry| !entry.is(manager, subresource));
-        others.filter(|entry| entry.paths.contains(path)).map(|entry| entry.manager.clone()).collect()
+        others.filter(|entry| entry.paths.contains(path)).map(Entry::describe).collect()
     }
 
     pub fn take_from_others(&mut self, path: &Path, manager: &str, subresource: &str) {
@@ -191,6 +191,16 @@ impl Owners {
 impl Entry {
     fn is(&self, manager: &str, subresource: &str) -> bool {
         self.operation == "Apply" && self.manager == manager && self.subresource == subresource
+    }
+
+    /// `"kubectl-edit" using apps/v1`; an applier goes by its name alone.
+    fn describe(&self) -> String {
+        let part = match self.subresource.as_str() {
+            "" => String::new(),
+            subresource => format!(" with subresource {subresource:?}"),
+        };
+        let using = if self.operation == "Update" { format!(" using {}", self.api_version) } else { String::new() };
+        format!("{:?}{part}{using}", self.manager)
     }
 
     fn read(raw: &Value) -> Self {

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::owners::{Owners, Path, Step};
 use super::schema::{ListRule, list_rule};
+use super::tracking::before_first_apply;
 use crate::kube::catalogue::Resource;
 use crate::kube::object;
 use crate::kube::status::Failure;
@@ -30,6 +31,10 @@ pub(crate) fn apply(value: &mut Value, intent: &Value, by: &Manager<'_>, resourc
     }
     let mut intent = intent.clone();
     strip(&mut intent);
+    let exists = !object::meta(value, "uid").is_empty();
+    if exists && value["metadata"]["managedFields"].as_array().is_none_or(Vec::is_empty) {
+        before_first_apply(value, by, resource);
+    }
     let mut owners = Owners::read(value);
     let mut wanted = Vec::new();
     leaves(&intent, resource, &mut Vec::new(), &mut wanted);
@@ -129,13 +134,13 @@ fn conflict(conflicts: &[(String, Path)]) -> Failure {
     let causes: Vec<Value> = conflicts
         .iter()
         .map(|(manager, path)| {
-            let message = format!("conflict with \"{manager}\"");
+            let message = format!("conflict with {manager}");
             json!({"reason": "FieldManagerConflict", "message": message, "field": path.to_string()})
         })
         .collect();
     let plural = if conflicts.len() == 1 { "conflict" } else { "conflicts" };
     let fields: Vec<String> =
-        conflicts.iter().map(|(manager, path)| format!("conflict with \"{manager}\": {path}")).collect();
+        conflicts.iter().map(|(manager, path)| format!("conflict with {manager}: {path}")).collect();
     let message = format!("Apply failed with {} {plural}: {}", conflicts.len(), fields.join(", "));
     Failure::new(http::StatusCode::CONFLICT, "Conflict", message).with(json!({"causes": causes}))
 }

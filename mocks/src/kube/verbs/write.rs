@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::{decode, read_body};
 use crate::kube::admission::{self, Attempt, Operation, check_configuration};
+use crate::kube::authorization::program;
 use crate::kube::handler::{Answer, Call};
 use crate::kube::patch::{self, Patch};
 use crate::kube::represent::Renderer;
@@ -45,6 +46,7 @@ pub(super) async fn create_object(call: &Call, renderer: &Renderer, mut value: V
         let warnings = admit(call, Operation::Create, &name, &mut candidate, None).await?;
         defaults::apply(&mut candidate, resource, now);
         to_storage(call, &mut candidate);
+        track(call, &mut candidate, None, false);
         validate(call, &candidate, None)?;
         let made = |body: Bytes| Answer { warnings: warnings.clone(), ..Answer::json(StatusCode::CREATED, body) };
         if resource.is_definition() {
@@ -116,20 +118,15 @@ pub(super) async fn patch(call: &Call, body: Incoming, status_only: bool) -> Res
 
 /// Server-side apply: creates the object when it is absent.
 async fn apply(call: &Call, renderer: &Renderer, applied: &Value, status_only: bool) -> Result<Answer, Failure> {
-    let manager = call.query.field_manager.as_deref().ok_or_else(|| {
+    if call.query.field_manager.is_none() {
         let cause = Cause::required("fieldManager", "is required for apply patch");
-        Failure::invalid(crate::kube::status::About { group: "meta.k8s.io", kind: "PatchOptions", name: "" }, &[cause])
-    })?;
+        let about = crate::kube::status::About { group: "meta.k8s.io", kind: "PatchOptions", name: "" };
+        return Err(Failure::invalid(about, &[cause]));
+    }
     let name = call.target.name.as_deref().unwrap_or_default();
     let mut applied = applied.clone();
     object::check_type(&mut applied, &call.resource, call.served())?;
-    let by = patch::Manager {
-        name: manager,
-        force: call.query.force,
-        api_version: &call.served().api_version,
-        subresource: if status_only { "status" } else { "" },
-        now: Timestamp::now(),
-    };
+    let by = manager(call, status_only);
     if call.cluster().get(&call.resource, call.namespace(), name).is_none() {
         if status_only {
             return Err(Failure::not_found(call.resource.about(name)));
@@ -204,6 +201,7 @@ pub(super) async fn change(
         }
         let warnings = admit(call, Operation::Update, name, &mut value, Some(&old)).await?;
         object::prepare_update(&mut value, &old, resource, resource.storage_version(), status_only);
+        track(call, &mut value, Some(&old), status_only);
         validate(call, &value, Some(&old))?;
         let done = |body: Bytes| Answer { warnings: warnings.clone(), ..ok(body) };
         if call.query.dry_run {
@@ -231,6 +229,25 @@ async fn admit(
     old: Option<&Value>,
 ) -> Result<Vec<String>, Failure> {
     admission::admit(&Attempt { call, operation, name, old }, object).await
+}
+
+/// Who writes, as `managedFields` names it: the field manager, else the program's name.
+fn manager(call: &Call, status_only: bool) -> patch::Manager<'_> {
+    patch::Manager {
+        name: call.query.field_manager.as_deref().unwrap_or_else(|| program(&call.user_agent)),
+        force: call.query.force,
+        api_version: &call.served().api_version,
+        subresource: if status_only { "status" } else { "" },
+        now: Timestamp::now(),
+    }
+}
+
+/// Notes who wrote what; an apply has done so itself.
+fn track(call: &Call, value: &mut Value, old: Option<&Value>, status_only: bool) {
+    let applies = is_patch(call) && call.content_type.starts_with(patch::APPLY);
+    if !applies {
+        patch::track(value, old, &manager(call, status_only), &call.resource);
+    }
 }
 
 fn commit(call: &Call, current: &Version, value: Value) -> Result<Arc<Version>, Refused> {

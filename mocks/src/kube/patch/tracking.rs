@@ -1,0 +1,290 @@
+//! Who wrote what, for writes that are not an apply: `metadata.managedFields` with the operation `Update`.
+//!
+//! Owns comparing an object with its predecessor and moving the ownership of what changed to whoever wrote it
+//! (Kubernetes documentation, "Server-Side Apply", field management; KEP-555). It works on the notation itself, one walk
+//! over both objects, because every write pays for it. It must not decide conflicts.
+
+use serde_json::{Map, Value, json};
+
+use super::schema::{ListRule, list_rule};
+use super::server_side::Manager;
+use crate::kube::catalogue::Resource;
+use crate::kube::object;
+
+/// What the server owns, which is nobody's.
+const SERVERS: &[&str] = &[
+    "name",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "managedFields",
+    "selfLink",
+];
+/// The name under which an object's fields stand that existed before anybody was tracked.
+const BEFORE_FIRST_APPLY: &str = "before-first-apply";
+
+/// A set of fields in the notation of `FieldsV1`.
+type Fields = Map<String, Value>;
+
+/// Writes down that `by` made `value` out of `old`. Objects without any entry stay without: tracking begins when an
+/// object is created, or with the first apply.
+pub(crate) fn track(value: &mut Value, old: Option<&Value>, by: &Manager<'_>, resource: &Resource) {
+    let given = object::metadata(value).remove("managedFields");
+    let given = given.as_ref().and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    // The documented way to strip an object: a list with one empty entry.
+    if matches!(given, [Value::Object(entry)] if entry.is_empty()) {
+        return;
+    }
+    let live = old.and_then(|old| old["metadata"]["managedFields"].as_array()).map_or(&[][..], Vec::as_slice);
+    let readable = !given.is_empty() && old.is_some() && given.iter().all(|entry| entry["fieldsV1"].is_object());
+    let entries = if readable { given } else { live };
+    if entries.is_empty() && old.is_some() {
+        return;
+    }
+    let mut changes = Changes { resource, set: Fields::new(), gone: Fields::new() };
+    changes.root(old.unwrap_or(&Value::Null), value, by.subresource);
+    let entries = if changes.set.is_empty() && changes.gone.is_empty() {
+        entries.to_vec()
+    } else {
+        moved(entries.to_vec(), changes, by)
+    };
+    if !entries.is_empty() {
+        object::metadata(value).insert("managedFields".to_owned(), Value::Array(entries));
+    }
+}
+
+/// Gives an object that was never tracked an entry for all that it holds, so that an apply can conflict with it.
+pub(super) fn before_first_apply(value: &mut Value, by: &Manager<'_>, resource: &Resource) {
+    let mut changes = Changes { resource, set: Fields::new(), gone: Fields::new() };
+    changes.root(&Value::Null, value, "");
+    let first = Manager { name: BEFORE_FIRST_APPLY, subresource: "", ..*by };
+    let entries = moved(Vec::new(), changes, &first);
+    object::metadata(value).insert("managedFields".to_owned(), Value::Array(entries));
+}
+
+/// Takes what changed from everybody, what is set anew goes to `by`.
+fn moved(entries: Vec<Value>, changes: Changes<'_>, by: &Manager<'_>) -> Vec<Value> {
+    let mut own = None;
+    let mut out = Vec::with_capacity(entries.len() + 1);
+    for mut entry in entries {
+        let is_own = is_own(&entry, by);
+        if let Some(fields) = entry.get_mut("fieldsV1").and_then(Value::as_object_mut) {
+            subtract(fields, &changes.gone);
+            if is_own && own.is_none() {
+                own = Some(out.len());
+            } else {
+                subtract(fields, &changes.set);
+                if fields.is_empty() {
+                    continue;
+                }
+            }
+        }
+        out.push(entry);
+    }
+    match own {
+        Some(index) => {
+            if let Some(fields) = out[index].get_mut("fieldsV1").and_then(Value::as_object_mut) {
+                unite(fields, changes.set);
+                if fields.is_empty() {
+                    out.remove(index);
+                    return out;
+                }
+            }
+            out[index]["time"] = Value::from(object::seconds(by.now));
+        }
+        None if !changes.set.is_empty() => {
+            let mut entry = json!({
+                "manager": by.name, "operation": "Update", "apiVersion": by.api_version,
+                "time": object::seconds(by.now), "fieldsType": "FieldsV1",
+            });
+            entry["fieldsV1"] = Value::Object(changes.set);
+            if !by.subresource.is_empty() {
+                entry["subresource"] = Value::from(by.subresource);
+            }
+            out.push(entry);
+        }
+        None => {}
+    }
+    out
+}
+
+fn is_own(entry: &Value, by: &Manager<'_>) -> bool {
+    let text = |key: &str| entry[key].as_str().unwrap_or_default();
+    text("operation") == "Update"
+        && text("manager") == by.name
+        && text("subresource") == by.subresource
+        && text("apiVersion") == by.api_version
+}
+
+/// Removes `taken` from `fields`; what becomes empty goes.
+fn subtract(fields: &mut Fields, taken: &Fields) {
+    for (step, below) in taken {
+        let Some(owned) = fields.get_mut(step) else { continue };
+        let (Some(owned), Some(below)) = (owned.as_object_mut(), below.as_object()) else { continue };
+        if below.keys().all(|key| key == ".") {
+            fields.remove(step);
+        } else if !owned.is_empty() {
+            subtract(owned, below);
+            if owned.keys().all(|key| key == ".") {
+                fields.remove(step);
+            }
+        }
+    }
+}
+
+fn unite(fields: &mut Fields, more: Fields) {
+    for (step, below) in more {
+        match fields.get_mut(&step).and_then(Value::as_object_mut) {
+            Some(owned) => {
+                if let Value::Object(below) = below {
+                    unite(owned, below);
+                }
+            }
+            None => {
+                fields.insert(step, below);
+            }
+        }
+    }
+}
+
+/// What is different between two objects.
+struct Changes<'a> {
+    resource: &'a Resource,
+    /// New or changed.
+    set: Fields,
+    /// Not there any more.
+    gone: Fields,
+}
+
+impl Changes<'_> {
+    fn root(&mut self, old: &Value, new: &Value, subresource: &str) {
+        let empty = Map::new();
+        let (old, new) = (old.as_object().unwrap_or(&empty), new.as_object().unwrap_or(&empty));
+        // A new object has no status of its own: what is there are defaults.
+        let fresh = old.is_empty() && subresource.is_empty();
+        let concerns = |key: &&String| match key.as_str() {
+            "apiVersion" | "kind" => false,
+            "status" => !fresh,
+            _ => true,
+        };
+        let mut names = Vec::new();
+        for key in new.keys().chain(old.keys().filter(|key| !new.contains_key(*key))).filter(concerns) {
+            let (before, after) = (old.get(key), new.get(key));
+            let (set, gone) = if key == "metadata" {
+                let strip = |value: Option<&Value>| value.map(without_servers).filter(|meta| !meta.is_empty());
+                let strip = |value: Option<&Value>| strip(value).map(Value::Object);
+                self.compare(strip(before).as_ref(), strip(after).as_ref(), &mut vec!["metadata"])
+            } else {
+                names.push(key.as_str());
+                let both = self.compare(before, after, &mut names);
+                names.pop();
+                both
+            };
+            keep(&mut self.set, format!("f:{key}"), set);
+            keep(&mut self.gone, format!("f:{key}"), gone);
+        }
+    }
+
+    /// `(set, gone)` of one place; `None` for nothing, an empty map for the place itself.
+    fn compare<'v>(
+        &self,
+        old: Option<&'v Value>,
+        new: Option<&'v Value>,
+        names: &mut Vec<&'v str>,
+    ) -> (Option<Fields>, Option<Fields>) {
+        if old == new {
+            return (None, None);
+        }
+        match (old, new) {
+            (None | Some(Value::Object(_)), Some(Value::Object(after))) if !after.is_empty() => {
+                self.compare_maps(old.and_then(Value::as_object), Some(after), names)
+            }
+            (Some(Value::Object(before)), None) if !before.is_empty() => self.compare_maps(Some(before), None, names),
+            (Some(Value::Object(before)), Some(Value::Object(after))) => {
+                let (_, gone) = self.compare_maps(Some(before), None, names);
+                (Some(Fields::new()).filter(|_| after.is_empty()), gone)
+            }
+            (None | Some(Value::Array(_)), Some(Value::Array(_))) | (Some(Value::Array(_)), None) => {
+                self.compare_lists(old, new, names)
+            }
+            (_, Some(_)) => (Some(Fields::new()), None),
+            (_, None) => (None, Some(Fields::new())),
+        }
+    }
+
+    fn compare_maps<'v>(
+        &self,
+        old: Option<&'v Map<String, Value>>,
+        new: Option<&'v Map<String, Value>>,
+        names: &mut Vec<&'v str>,
+    ) -> (Option<Fields>, Option<Fields>) {
+        let (mut set, mut gone) = (Fields::new(), Fields::new());
+        let only_old = old.into_iter().flatten().filter(|(key, _)| new.is_none_or(|new| !new.contains_key(*key)));
+        let of_new = new.into_iter().flatten().map(|(key, after)| (key, old.and_then(|old| old.get(key)), Some(after)));
+        for (key, before, after) in of_new.chain(only_old.map(|(key, before)| (key, Some(before), None))) {
+            names.push(key);
+            let (set_below, gone_below) = self.compare(before, after, names);
+            names.pop();
+            keep(&mut set, format!("f:{key}"), set_below);
+            keep(&mut gone, format!("f:{key}"), gone_below);
+        }
+        (Some(set).filter(|set| !set.is_empty()), Some(gone).filter(|gone| !gone.is_empty()))
+    }
+
+    fn compare_lists<'v>(
+        &self,
+        old: Option<&'v Value>,
+        new: Option<&'v Value>,
+        names: &mut Vec<&'v str>,
+    ) -> (Option<Fields>, Option<Fields>) {
+        let items = |value: Option<&'v Value>| value.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let (before, after) = (items(old), items(new));
+        let key = match list_rule(self.resource, names) {
+            ListRule::ByKey(key) if before.iter().chain(after).all(|item| item.get(key).is_some()) => Some(key),
+            ListRule::Set => None,
+            _ => return if new.is_some() { (Some(Fields::new()), None) } else { (None, Some(Fields::new())) },
+        };
+        if after.is_empty() && before.is_empty() {
+            return if new.is_some() { (Some(Fields::new()), None) } else { (None, Some(Fields::new())) };
+        }
+        let notation = |item: &Value| match key {
+            Some(key) => format!("k:{}", json!({ key: item[key] })),
+            None => format!("v:{item}"),
+        };
+        let partner = |item: &Value, list: &'v [Value]| match key {
+            Some(key) => list.iter().find(|other| other[key] == item[key]),
+            None => list.iter().find(|other| *other == item),
+        };
+        let (mut set, mut gone) = (Fields::new(), Fields::new());
+        for item in after {
+            let (mut set_below, gone_below) = self.compare(partner(item, before), Some(item), names);
+            // Whoever adds an item owns the item as well as what is in it.
+            if let Some(fields) = set_below.as_mut().filter(|fields| !fields.is_empty())
+                && partner(item, before).is_none()
+            {
+                fields.insert(".".to_owned(), json!({}));
+            }
+            keep(&mut set, notation(item), set_below);
+            keep(&mut gone, notation(item), gone_below);
+        }
+        for item in before.iter().filter(|item| partner(item, after).is_none()) {
+            gone.insert(notation(item), json!({}));
+        }
+        (Some(set).filter(|set| !set.is_empty()), Some(gone).filter(|gone| !gone.is_empty()))
+    }
+}
+
+fn keep(fields: &mut Fields, step: String, below: Option<Fields>) {
+    if let Some(below) = below {
+        fields.insert(step, Value::Object(below));
+    }
+}
+
+fn without_servers(metadata: &Value) -> Map<String, Value> {
+    let fields = metadata.as_object().into_iter().flatten().filter(|(key, _)| !SERVERS.contains(&key.as_str()));
+    fields.map(|(key, value)| (key.clone(), value.clone())).collect()
+}

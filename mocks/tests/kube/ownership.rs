@@ -1,0 +1,131 @@
+//! `managedFields`: who wrote what, and what an apply meets.
+
+use http::Method;
+use serde_json::{Value, json};
+
+use crate::client::{Protocol, World};
+use crate::{CONFIG_MAPS, PACKAGES, config_map, package, revision};
+
+const MERGE: &str = "application/merge-patch+json";
+const APPLY: &str = "application/apply-patch+yaml";
+
+/// `(manager, operation, subresource, fieldsV1)` of every entry.
+fn entries(object: &Value) -> Vec<(String, String, String, Value)> {
+    let list = object["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
+    let text = |entry: &Value, key: &str| entry[key].as_str().unwrap_or_default().to_owned();
+    let row = |entry: &Value| {
+        assert_eq!(entry["fieldsType"], json!("FieldsV1"), "{entry}");
+        let fields = entry["fieldsV1"].clone();
+        (text(entry, "manager"), text(entry, "operation"), text(entry, "subresource"), fields)
+    };
+    list.iter().map(row).collect()
+}
+
+fn entry(manager: &str, operation: &str, subresource: &str, fields: Value) -> (String, String, String, Value) {
+    (manager.to_owned(), operation.to_owned(), subresource.to_owned(), fields)
+}
+
+#[tokio::test]
+async fn fields_belong_to_who_wrote_them_last() {
+    let world = World::start().await;
+    let mut client = world.client(Protocol::Http1, "harness").await;
+    let (_, made) = client.post(CONFIG_MAPS, &config_map("a")).await;
+    assert_eq!(entries(&made), [entry("test", "Update", "", json!({"f:data": {"f:a": {}}}))], "the user agent's name");
+    assert_eq!(made["metadata"]["managedFields"][0]["apiVersion"], json!("v1"));
+    let one = format!("{CONFIG_MAPS}/a");
+    let change = json!({"data": {"b": "2"}, "metadata": {"labels": {"x": "y"}}});
+    let (_, changed) = client.patch(&format!("{one}?fieldManager=editor"), MERGE, &change).await;
+    let editor = json!({"f:data": {"f:b": {}}, "f:metadata": {"f:labels": {"f:x": {}}}});
+    let first = entry("test", "Update", "", json!({"f:data": {"f:a": {}}}));
+    assert_eq!(entries(&changed), [first, entry("editor", "Update", "", editor)]);
+
+    let (_, same) = client.patch(&format!("{one}?fieldManager=third"), MERGE, &change).await;
+    assert_eq!(revision(&same), revision(&changed), "nothing was written, so nobody owns it");
+    let take = json!({"data": {"a": "9", "b": null}});
+    let (_, taken) = client.patch(&format!("{one}?fieldManager=third"), MERGE, &take).await;
+    let editor = entry("editor", "Update", "", json!({"f:metadata": {"f:labels": {"f:x": {}}}}));
+    assert_eq!(entries(&taken), [editor, entry("third", "Update", "", json!({"f:data": {"f:a": {}}}))]);
+
+    let mut sent_back = taken.clone();
+    sent_back["metadata"]["managedFields"] = json!([]);
+    sent_back["data"]["c"] = json!("3");
+    let (_, kept) = client.put(&one, &sent_back).await;
+    assert_eq!(entries(&kept).len(), 3, "an empty list is a client that does not know the field");
+    let mut strip = kept;
+    strip["metadata"]["managedFields"] = json!([{}]);
+    let (_, stripped) = client.put(&one, &strip).await;
+    assert_eq!(stripped["metadata"].get("managedFields"), None);
+    let (_, later) = client.patch(&one, MERGE, &json!({"data": {"d": "4"}})).await;
+    assert_eq!(later["metadata"].get("managedFields"), None, "stripped stays stripped until somebody applies");
+    let intent = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"d": "5"}});
+    let (status, refused) = client.patch(&format!("{one}?fieldManager=tool"), APPLY, &intent).await;
+    assert_eq!(status, 409);
+    assert!(refused["message"].as_str().unwrap().contains("\"before-first-apply\" using v1: .data.d"), "{refused}");
+}
+
+#[tokio::test]
+async fn an_apply_conflicts_with_ordinary_writes_unless_forced() {
+    let world = World::start().await;
+    let mut client = world.client(Protocol::Http2, "harness").await;
+    let deployments = "/apis/apps/v1/namespaces/default/deployments";
+    let pod = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [
+        {"name": "main", "image": "i:1", "args": ["x"]}, {"name": "side", "image": "s:1"},
+    ]}});
+    let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": {
+        "replicas": 1, "selector": {"matchLabels": {"a": "b"}}, "template": pod,
+    }});
+    let (status, made) = client.post(deployments, &deployment).await;
+    assert_eq!(status, 201, "{made}");
+    let containers = "/f:spec/f:template/f:spec/f:containers";
+    let main = format!("{containers}/k:{{\"name\":\"main\"}}");
+    let fields = entries(&made)[0].3.clone();
+    let owned = fields.pointer(&main).unwrap();
+    assert_eq!((&owned["f:image"], &owned["f:args"], &owned["."]), (&json!({}), &json!({}), &json!({})));
+    assert_eq!(fields.get("f:status"), None, "the status of a new object is nobody's");
+
+    let one = format!("{deployments}/d");
+    client.patch(&format!("{one}?fieldManager=scaler"), MERGE, &json!({"spec": {"replicas": 3}})).await;
+    let image = json!({"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "i:2"}]}}}});
+    let strategic = "application/strategic-merge-patch+json";
+    let (_, patched) = client.patch(&format!("{one}?fieldManager=deployer"), strategic, &image).await;
+    assert_eq!(entries(&patched)[2].3.pointer(&main), Some(&json!({"f:image": {}})));
+    assert_eq!(entries(&patched)[0].3.pointer(&main).unwrap().get("f:image"), None);
+
+    let intent = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": {
+        "replicas": 2, "template": {"spec": {"containers": [{"name": "main", "image": "i:2"}]}},
+    }});
+    let (status, refused) = client.patch(&format!("{one}?fieldManager=tool"), APPLY, &intent).await;
+    assert_eq!((status, &refused["reason"]), (409, &json!("Conflict")));
+    let cause = json!({"reason": "FieldManagerConflict", "field": ".spec.replicas",
+                       "message": "conflict with \"scaler\" using apps/v1"});
+    assert_eq!(refused["details"]["causes"], json!([cause]), "the image agrees, so it is shared");
+    let (status, forced) = client.patch(&format!("{one}?fieldManager=tool&force=true"), APPLY, &intent).await;
+    assert_eq!((status, &forced["spec"]["replicas"]), (200, &json!(2)));
+    let managers: Vec<String> = entries(&forced).into_iter().map(|entry| entry.0).collect();
+    assert_eq!(managers, ["test", "deployer", "tool"], "nothing is left to the scaler");
+    assert_eq!(entries(&forced)[2].1, "Apply");
+    let (_, scaled) =
+        client.patch(&format!("{one}?fieldManager=scaler"), MERGE, &json!({"spec": {"replicas": 5}})).await;
+    let applied = &entries(&scaled).into_iter().find(|entry| entry.0 == "tool").unwrap().3;
+    assert_eq!(applied.pointer("/f:spec/f:replicas"), None, "an update takes fields from an applier");
+}
+
+#[tokio::test]
+async fn the_status_has_its_own_entry() {
+    let world = World::start().await;
+    let mut client = world.client(Protocol::Http1, "harness").await;
+    client.post(PACKAGES, &package("p")).await;
+    let status = json!({"status": {"phase": "Ready"}});
+    let (_, written) = client.patch(&format!("{PACKAGES}/p/status?fieldManager=robot"), MERGE, &status).await;
+    let robot = entry("robot", "Update", "status", json!({"f:status": {"f:phase": {}}}));
+    let all = entries(&written);
+    assert_eq!(all[1], robot);
+    assert_eq!(written["metadata"]["managedFields"][1]["apiVersion"], json!("longhaul.dev/v1"));
+    let intent = json!({"apiVersion": "longhaul.dev/v1", "kind": "Package", "metadata": {"name": "p"},
+                        "status": {"phase": "Lost"}});
+    let path = format!("{PACKAGES}/p/status?fieldManager=tool");
+    let (_, refused) = client.patch(&path, APPLY, &intent).await;
+    let message = "conflict with \"robot\" with subresource \"status\" using longhaul.dev/v1";
+    assert_eq!(refused["details"]["causes"][0]["message"], json!(message), "{refused}");
+    assert_eq!(client.send(Method::DELETE, &format!("{PACKAGES}/p"), "").await.status(), 200);
+}
