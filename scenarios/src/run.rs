@@ -17,10 +17,13 @@ mod canary;
 mod clock;
 mod conductor;
 mod events;
+mod feed;
+mod install;
 mod interval;
 mod live;
 mod load;
 mod manifest;
+mod plane;
 mod signals;
 mod start;
 mod timeline;
@@ -40,6 +43,8 @@ pub(crate) struct Options {
     pub(crate) service: Option<PathBuf>,
     pub(crate) keep_events: bool,
     pub(crate) quiet: bool,
+    /// What of the scenario this run leaves out, and why.
+    pub(crate) left_out: Option<String>,
     /// The command that repeats this run.
     pub(crate) repeat: String,
 }
@@ -65,6 +70,9 @@ pub(crate) async fn run(options: Options) -> Result<Judgement> {
     let reason = conductor.conduct(prepared.subject, prepared.load).await;
     conductor.close(&End { ended_ms: conductor.now_ms(), reason });
     drop(conductor);
+    if let Err(error) = world.keep_logs(&directory) {
+        eprintln!("longhaul: the control plane's logs could not be kept: {error:#}");
+    }
     world.stop().await;
     conclude(&directory)
 }

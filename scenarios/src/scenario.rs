@@ -117,11 +117,13 @@ impl Default for ControlPlane {
 }
 
 /// The control planes that exist.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::ValueEnum)]
 #[serde(rename_all = "camelCase")]
 pub enum ControlPlaneKind {
     /// The mock API server inside this process.
     Mock,
+    /// Real etcd and kube-apiserver from `KUBEBUILDER_ASSETS`, as child processes of the run.
+    Local,
 }
 
 /// What answers for images.
@@ -245,6 +247,7 @@ impl ControlPlaneKind {
     pub fn name(self) -> &'static str {
         match self {
             Self::Mock => "mock",
+            Self::Local => "local",
         }
     }
 }

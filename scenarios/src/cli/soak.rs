@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 
 use crate::run::{self, Options};
-use crate::scenario::{Source, SubjectKind};
+use crate::scenario::{ControlPlaneKind, Scenario, Source, SubjectKind};
 
 /// The planted service, beside `longhaul` when it was built.
 const PLANTED_SERVICE: &str = "longhaul-service-planted";
@@ -21,6 +21,9 @@ pub(super) struct Arguments {
     /// Another seed than the file's.
     #[arg(long)]
     seed: Option<u64>,
+    /// Another control plane than the file's. Faults that only the mock can play are left out, and the report says so.
+    #[arg(long, value_enum)]
+    control_plane: Option<ControlPlaneKind>,
     /// The folder for run records.
     #[arg(long, default_value = "runs")]
     runs: PathBuf,
@@ -50,6 +53,7 @@ pub(super) fn soak(arguments: Arguments) -> ExitCode {
     if let Some(seed) = arguments.seed {
         source.scenario.seed = seed;
     }
+    let left_out = arguments.control_plane.and_then(|kind| switch(&mut source.scenario, kind));
     let service = match service(&arguments, source.scenario.subject.kind) {
         Ok(service) => service,
         Err(error) => return super::fail(reports::exit::USAGE, &error),
@@ -62,6 +66,7 @@ pub(super) fn soak(arguments: Arguments) -> ExitCode {
         service,
         keep_events: arguments.keep_events,
         quiet: arguments.quiet,
+        left_out,
         repeat,
     };
     let result = super::runtime().and_then(|runtime| {
@@ -74,6 +79,16 @@ pub(super) fn soak(arguments: Arguments) -> ExitCode {
         Ok(judgement) => ExitCode::from(judgement.verdict.exit_code()),
         Err(error) => super::fail(reports::exit::USAGE, &error),
     }
+}
+
+/// Runs the scenario on another control plane. Returns what that leaves out.
+fn switch(scenario: &mut Scenario, kind: ControlPlaneKind) -> Option<String> {
+    scenario.control_plane.kind = kind;
+    if kind == ControlPlaneKind::Mock || scenario.faults.is_empty() {
+        return None;
+    }
+    let names: Vec<_> = scenario.faults.drain(..).map(|fault| fault.name.as_str()).collect();
+    Some(format!("left out, because only the mock API server can play them: {}", names.join(", ")))
 }
 
 /// Which service binary to test.
@@ -94,5 +109,6 @@ fn service(arguments: &Arguments, kind: SubjectKind) -> anyhow::Result<Option<Pa
 /// The command that repeats this run.
 fn repeat(arguments: &Arguments, seed: u64) -> String {
     let plant = arguments.plant.as_ref().map(|plant| format!(" --plant {plant}")).unwrap_or_default();
-    format!("cargo xtask soak{plant} {} --seed {seed}", arguments.scenario)
+    let plane = arguments.control_plane.map(|kind| format!(" --control-plane {}", kind.name())).unwrap_or_default();
+    format!("cargo xtask soak{plant} {} --seed {seed}{plane}", arguments.scenario)
 }

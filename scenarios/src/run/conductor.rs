@@ -151,13 +151,11 @@ impl<'a> Conductor<'a> {
         let observer = Observer::start(plan.clock.clone()).context("failed to start the observer")?;
         observer.watch(subject.pid());
         let status = (self.scenario.subject.witness.kind == WitnessKind::Status).then(Status::new);
-        let resource = plan.resource;
         let deadline = self.scenario.budgets.events.as_ref().and_then(|events| events.deadline);
         let events = Events::new(
-            &self.world.kube,
-            self.world.epoch,
+            &self.world.plane,
+            plan.feed,
             plan.clock,
-            resource,
             deadline.map(units::Span::as_millis),
             status,
             &self.scenario.faults,
@@ -190,8 +188,10 @@ impl<'a> Conductor<'a> {
             self.writer.fault(&row)?;
         }
         let deadline = Instant::now() + self.scenario.subject.start_timeout.0;
-        let traffic = || self.world.kube.traffic(SUBJECT).requests;
-        self.beside(wait_until_ready(ready.clone(), deadline, &traffic)).await??;
+        let plane = &self.world.plane;
+        // A real control plane does not tell who asks: there a subject without a webhook is ready when it runs.
+        let asked = move || plane.traffic(SUBJECT).is_none_or(|traffic| traffic.requests > 0);
+        self.beside(wait_until_ready(ready.clone(), deadline, &asked)).await??;
         let api = self.world.api();
         let (load, begin) = self.beside(Load::start(load, api)).await??;
         self.clock.start(begin);
@@ -210,7 +210,11 @@ impl<'a> Conductor<'a> {
             .await?;
         self.stage()?.load = load;
         self.enter_phase(Phase::Drain)?;
-        self.until(Instant::now() + phases.drain.0).await
+        self.until(Instant::now() + phases.drain.0).await?;
+        let Self { stage, writer, .. } = self;
+        let Some(stage) = stage.as_mut() else { return Ok(()) };
+        stage.events.wrote(stage.load.writes());
+        Ok(stage.events.confirm(writer).await.context("the harness cannot vouch for its own account of the commits")?)
     }
 
     fn stage(&mut self) -> Result<&mut Stage<'a>> {
@@ -295,6 +299,9 @@ impl<'a> Conductor<'a> {
         if let Some(status) = self.stage()?.subject.exited() {
             return Err(Halt::SubjectExited(status));
         }
+        if let Some(how) = self.world.plane.ended() {
+            return Err(Halt::Broken(anyhow::anyhow!("the control plane is gone: {how}")));
+        }
         let writer = &mut self.writer;
         let Some(stage) = self.stage.as_mut() else { return Ok(()) };
         stage.events.settle(false, writer)?;
@@ -318,7 +325,8 @@ impl<'a> Conductor<'a> {
             Action::CanaryAfter(index) => self.canary(index, FaultEvent::CanaryAfter),
             Action::Begin(index) => {
                 let fault = &self.scenario.faults[index];
-                self.world.kube.faults().begin(kube_id(index), fault).context("failed to begin a fault")?;
+                let faults = self.world.plane.faults().context("this control plane cannot play faults")?;
+                faults.begin(kube_id(index), fault).context("failed to begin a fault")?;
                 let stage = self.stage()?;
                 stage.active.push(index);
                 stage.faulted = true;
@@ -332,10 +340,11 @@ impl<'a> Conductor<'a> {
     }
 
     fn end_fault(&mut self, index: usize) -> Result<(), Halt> {
-        let faults = self.world.kube.faults();
-        faults.end(kube_id(index));
+        if let Some(faults) = self.world.plane.faults() {
+            faults.end(kube_id(index));
+        }
         self.hits()?;
-        let hits = self.world.kube.faults().hits(kube_id(index));
+        let hits = self.hit_count(index);
         self.stage()?.active.retain(|active| *active != index);
         let row = self.fault_row(index, FaultEvent::Ended, hits, None);
         Ok(self.writer.fault(&row)?)
@@ -351,12 +360,17 @@ impl<'a> Conductor<'a> {
         Ok(())
     }
 
+    fn hit_count(&self, index: usize) -> u64 {
+        self.world.plane.faults().map_or(0, |faults| faults.hits(kube_id(index)))
+    }
+
     fn hits(&mut self) -> Result<(), Halt> {
-        for hit in self.world.kube.faults().take_hits() {
+        let Some(mock) = self.world.plane.mock() else { return Ok(()) };
+        for hit in mock.server.faults().take_hits() {
             let index = hit.fault.0 as usize;
-            let hits = self.world.kube.faults().hits(hit.fault);
+            let hits = self.hit_count(index);
             let mut row = self.fault_row(index, FaultEvent::Hit, hits, Some(hit.detail));
-            row.t_ms = self.clock.at_ms(self.world.epoch + Duration::from_micros(hit.at_us));
+            row.t_ms = self.clock.at_ms(mock.epoch + Duration::from_micros(hit.at_us));
             self.writer.fault(&row)?;
         }
         Ok(())
@@ -364,7 +378,7 @@ impl<'a> Conductor<'a> {
 
     fn canary(&mut self, index: usize, event: FaultEvent) -> Result<(), Halt> {
         let fault = &self.scenario.faults[index];
-        let hits = self.world.kube.faults().hits(kube_id(index));
+        let hits = self.hit_count(index);
         let which = Which { id: fault_id(index, fault), name: fault.name.as_str().to_owned(), event, hits };
         let stage = self.stage()?;
         let canaries = stage.load.canaries();
@@ -419,7 +433,7 @@ impl<'a> Conductor<'a> {
             &mut stage.events,
             &mut stage.load,
             &tally,
-            &self.world.kube,
+            &self.world.plane,
             &mut self.writer,
         )?;
         stage.interval_due_ms = end_ms + super::clock::millis(interval::EVERY);
@@ -517,13 +531,13 @@ struct NotReady {
     missing: String,
 }
 
-/// Polls until the subject is ready. `requests` counts what it has asked of the control plane.
-async fn wait_until_ready(ready: Ready, deadline: Instant, requests: &dyn Fn() -> u64) -> Result<()> {
+/// Polls until the subject is ready. `asked` tells whether it has sent a request to the control plane.
+async fn wait_until_ready(ready: Ready, deadline: Instant, asked: &dyn Fn() -> bool) -> Result<()> {
     let began = Instant::now();
     loop {
         let missing = match &ready {
             Ready::Http(address, path) => http_ready(*address, path).await.err(),
-            Ready::FirstRequest { .. } if requests() == 0 => {
+            Ready::FirstRequest { .. } if !asked() => {
                 Some("it has sent no request to the control plane; does it read $KUBECONFIG?".to_owned())
             }
             Ready::FirstRequest { webhook: Some(address) } => match tokio::net::TcpStream::connect(address).await {

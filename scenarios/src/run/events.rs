@@ -1,14 +1,17 @@
 //! Commits and observations on their way into the ledger, and the ledger's findings on their way into the record.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
+use loadgen::churn::Writes;
 use mocks::faults::Fault;
 use mocks::kube;
-use reports::ledger::{self, Change, Ledger};
+use reports::ledger::{self, Ledger};
 use reports::record::{AnomalyRow, CommitEvent, EventCounts, Writer};
 
 use super::Clock;
+use super::feed::{Commit, Feed};
+use super::plane::Plane;
 use super::world::SUBJECT;
 use crate::witness::Seen;
 use crate::witness::status::Status;
@@ -24,13 +27,10 @@ const WIRE_LINES: usize = 3;
 
 /// The ledger with what feeds it.
 pub(super) struct Events<'a> {
-    kube: &'a kube::Server,
-    kube_epoch: Instant,
-    tail: kube::Tail,
+    plane: &'a Plane,
+    feed: Feed,
     ledger: Ledger,
     clock: Clock,
-    /// The resource under churn, as commits name it. Other resources are nobody's promise.
-    resource: Option<String>,
     status: Option<Status>,
     faults: &'a [Fault],
     deadline_fixed: bool,
@@ -39,10 +39,9 @@ pub(super) struct Events<'a> {
 
 impl<'a> Events<'a> {
     pub(super) fn new(
-        kube: &'a kube::Server,
-        kube_epoch: Instant,
+        plane: &'a Plane,
+        feed: Feed,
         clock: Clock,
-        resource: Option<String>,
         deadline_ms: Option<u64>,
         status: Option<Status>,
         faults: &'a [Fault],
@@ -50,18 +49,15 @@ impl<'a> Events<'a> {
         let first_ms = deadline_ms.unwrap_or(DEADLINE_MIN_MS);
         let ledger = Ledger::new(ledger::Config {
             deadline_ms: first_ms,
-            numeric_revisions: true,
+            numeric_revisions: feed.is_numeric(),
             deletions_observable: status.is_none(),
             ..ledger::Config::default()
         });
-        let tail = kube.tail();
         Self {
-            kube,
-            kube_epoch,
-            tail,
+            plane,
+            feed,
             ledger,
             clock,
-            resource,
             status,
             faults,
             deadline_fixed: deadline_ms.is_some(),
@@ -71,72 +67,66 @@ impl<'a> Events<'a> {
 
     /// Waits until there are commits, and enters them.
     pub(super) async fn committed(&mut self, writer: &mut Writer) -> Result<()> {
-        let batch = self.tail.next_batch(BATCH_MAX).await;
-        let batch = batch.context("the harness fell behind the control plane's commits")?;
+        let batch = self.feed.next(BATCH_MAX).await?;
         self.enter(&batch, writer)
     }
 
     /// Enters what is committed already, so that no observation is looked at before its commit.
     fn catch_up(&mut self, writer: &mut Writer) -> Result<()> {
-        loop {
-            let batch =
-                self.tail.try_batch(BATCH_MAX).context("the harness fell behind the control plane's commits")?;
-            if batch.is_empty() {
-                return Ok(());
-            }
+        while let Some(batch) = self.feed.ready(BATCH_MAX)? {
             self.enter(&batch, writer)?;
-        }
-    }
-
-    fn enter(&mut self, batch: &[kube::Commit], writer: &mut Writer) -> Result<()> {
-        for commit in batch {
-            if self.resource.as_deref() != Some(&*commit.resource) {
-                continue;
-            }
-            let at = self.kube_epoch + Duration::from_micros(commit.at_us);
-            let t_ms = self.clock.at_ms(at);
-            let revision = commit.revision.to_string();
-            let change = change(commit.change);
-            let mut proves = None;
-            if let Some(status) = &mut self.status {
-                let progress = commit.progress;
-                let reading = status.read(&commit.uid, &revision, change, progress.generation, progress.observed);
-                proves = reading.proves;
-                if !reading.counts {
-                    self.prove(t_ms, commit, proves);
-                    continue;
-                }
-            }
-            self.ledger.commit(&ledger::Commit {
-                t_ms,
-                resource: &commit.resource,
-                namespace: &commit.namespace,
-                name: &commit.name,
-                uid: &commit.uid,
-                rv: &revision,
-                order: commit.revision,
-                change,
-            });
-            writer.commit(&CommitEvent {
-                t_ms,
-                order: commit.revision,
-                resource: commit.resource.to_string(),
-                namespace: commit.namespace.to_string(),
-                name: commit.name.to_string(),
-                uid: commit.uid.to_string(),
-                revision,
-                change,
-            })?;
-            self.prove(t_ms, commit, proves);
         }
         Ok(())
     }
 
-    /// What a status write proves.
-    fn prove(&mut self, t_ms: u64, commit: &kube::Commit, revision: Option<Box<str>>) {
-        let Some(rv) = revision else { return };
-        let change = change(commit.change);
-        self.ledger.observe(&observation(&Seen { t_ms, uid: (&*commit.uid).into(), rv, change }));
+    fn enter(&mut self, batch: &[Commit], writer: &mut Writer) -> Result<()> {
+        for commit in batch {
+            let t_ms = self.clock.at_ms(commit.at);
+            let mut counts = true;
+            let mut proves = None;
+            if let Some(status) = &mut self.status {
+                let (generation, observed) = (commit.generation, commit.observed_generation);
+                let reading = status.read(&commit.uid, &commit.revision, commit.change, generation, observed);
+                (counts, proves) = (reading.counts, reading.proves);
+            }
+            if counts {
+                self.commit(t_ms, commit, writer)?;
+            }
+            if let Some(rv) = proves {
+                let seen = Seen { t_ms, uid: commit.uid.as_str().into(), rv, change: commit.change };
+                self.ledger.observe(&observation(&seen));
+            }
+        }
+        Ok(())
+    }
+
+    fn commit(&mut self, t_ms: u64, commit: &Commit, writer: &mut Writer) -> Result<()> {
+        let Commit { resource, namespace, name, uid, revision, order, change, .. } = commit;
+        let (order, change) = (*order, *change);
+        self.ledger.commit(&ledger::Commit { t_ms, resource, namespace, name, uid, rv: revision, order, change });
+        writer.commit(&CommitEvent {
+            t_ms,
+            order,
+            resource: resource.clone(),
+            namespace: namespace.clone(),
+            name: name.clone(),
+            uid: uid.clone(),
+            revision: revision.clone(),
+            change,
+        })?;
+        Ok(())
+    }
+
+    /// What churn wrote by its own account, for the audit of a real control plane.
+    pub(super) fn wrote(&mut self, writes: Option<Writes>) {
+        self.feed.wrote(writes);
+    }
+
+    /// Hears the audit's last word before the run is closed: an error means that the harness has gaps.
+    pub(super) async fn confirm(&mut self, writer: &mut Writer) -> Result<()> {
+        self.feed.confirm().await?;
+        self.catch_up(writer)?;
+        self.feed.agreed()
     }
 
     /// Enters what the subject proved, after everything that was committed before.
@@ -151,8 +141,10 @@ impl<'a> Events<'a> {
     /// Lets time pass and writes what the ledger decided. `end` when nothing more can come.
     pub(super) fn settle(&mut self, end: bool, writer: &mut Writer) -> Result<()> {
         self.catch_up(writer)?;
-        for gap in self.kube.gaps(SUBJECT) {
-            self.ledger.gap(&gap.resource, gap.after, gap.through);
+        if let Some(mock) = self.plane.mock() {
+            for gap in mock.server.gaps(SUBJECT) {
+                self.ledger.gap(&gap.resource, gap.after, gap.through);
+            }
         }
         let now_ms = self.clock.now_ms();
         let found: Vec<_> =
@@ -167,30 +159,25 @@ impl<'a> Events<'a> {
         Ok(())
     }
 
-    /// An anomaly with what happened on the wire.
+    /// An anomaly with what happened on the wire, where that is known.
     fn row(&self, anomaly: ledger::Anomaly) -> AnomalyRow {
         let order = anomaly.order;
         let mut row = AnomalyRow::from(anomaly);
-        if let Some(revision) = order {
-            row.delivery = Some(self.delivery(&row.resource, revision));
-            row.wire = self.kube.wire(SUBJECT, revision, WIRE_LINES);
+        if let (Some(revision), Some(mock)) = (order, self.plane.mock()) {
+            row.delivery = Some(match mock.server.delivery(SUBJECT, &row.resource, revision) {
+                kube::Delivery::Sent { watch, at_us } => {
+                    let at_ms = self.clock.at_ms(mock.epoch + Duration::from_micros(at_us));
+                    format!("sent on watch {watch} at {at_ms} ms")
+                }
+                kube::Delivery::Withheld { fault } => match self.faults.get(fault.0 as usize) {
+                    Some(fault) => format!("withheld by the fault {}", fault.name.as_str()),
+                    None => "withheld by a fault".to_owned(),
+                },
+                kube::Delivery::NotSent => "not sent on any watch".to_owned(),
+            });
+            row.wire = mock.server.wire(SUBJECT, revision, WIRE_LINES);
         }
         row
-    }
-
-    /// What happened to a version on the wire, in words.
-    fn delivery(&self, resource: &str, revision: u64) -> String {
-        match self.kube.delivery(SUBJECT, resource, revision) {
-            kube::Delivery::Sent { watch, at_us } => {
-                let at_ms = self.clock.at_ms(self.kube_epoch + Duration::from_micros(at_us));
-                format!("sent on watch {watch} at {at_ms} ms")
-            }
-            kube::Delivery::Withheld { fault } => match self.faults.get(fault.0 as usize) {
-                Some(fault) => format!("withheld by the fault {}", fault.name.as_str()),
-                None => "withheld by a fault".to_owned(),
-            },
-            kube::Delivery::NotSent => "not sent on any watch".to_owned(),
-        }
     }
 
     /// The warm-up is over: from its lag follows the deadline, unless the scenario names one.
@@ -234,12 +221,4 @@ impl<'a> Events<'a> {
 fn observation(seen: &Seen) -> ledger::Observation<'_> {
     let (uid, rv, change) = (&*seen.uid, &*seen.rv, seen.change);
     ledger::Observation { t_ms: seen.t_ms, uid, rv, change, resource: "", namespace: "", name: "" }
-}
-
-fn change(change: kube::Change) -> Change {
-    match change {
-        kube::Change::Added => Change::Added,
-        kube::Change::Modified => Change::Modified,
-        kube::Change::Deleted => Change::Deleted,
-    }
 }

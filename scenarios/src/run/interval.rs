@@ -8,6 +8,7 @@ use reports::record::{ApiRow, EventCounts, Interval, Phase, Quantiles, WitnessRo
 
 use super::events::Events;
 use super::load::Load;
+use super::plane::Plane;
 use super::world::{HARNESS, SUBJECT};
 use crate::witness::Tally;
 
@@ -45,11 +46,12 @@ impl Intervals {
         events: &mut Events<'_>,
         load: &mut Load,
         tally: &Tally,
-        server: &kube::Server,
+        plane: &Plane,
         writer: &mut Writer,
     ) -> Result<Interval> {
         let start_ms = self.start_ms;
         let reading = load.read(writer, start_ms, now.end_ms)?;
+        events.wrote(load.writes());
         let (counts, deadline_ms) = (events.counts(), events.deadline_ms());
         let ledger = events.ledger();
         let lag = ledger.take_lag();
@@ -58,8 +60,8 @@ impl Intervals {
         {
             writer.latency(tag, start_ms, now.end_ms, histogram)?;
         }
-        let traffic = server.traffic(SUBJECT);
-        let all = traffic.requests + server.traffic(HARNESS).requests;
+        let traffic = plane.traffic(SUBJECT).unwrap_or_default();
+        let all = traffic.requests + plane.traffic(HARNESS).map_or(0, |traffic| traffic.requests);
         let row = Interval {
             start_ms,
             end_ms: now.end_ms,

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use loadgen::admission;
-use loadgen::churn::{Api, Canaries, Churn};
+use loadgen::churn::{Api, Canaries, Churn, Writes};
 use reports::record::{AdmissionRow, ChurnRow, Quantiles, Writer};
 
 use super::start::LoadPlan;
@@ -51,6 +51,11 @@ impl Load {
     /// What writes canaries, if there is churn.
     pub(super) fn canaries(&self) -> Option<Canaries> {
         self.churn.as_ref().map(Churn::canaries)
+    }
+
+    /// The successful writes of the churn since the last call, where a real control plane needs a second account of them.
+    pub(super) fn writes(&self) -> Option<Writes> {
+        self.churn.as_ref().and_then(Churn::take_writes)
     }
 
     /// Stops sending and waits for what is under way.

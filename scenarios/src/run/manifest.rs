@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use reports::record::{Manifest, Phases, PlannedFault, SCHEMA, Subject, Versions};
 
 use super::Options;
+use super::plane::Plane;
 use super::start::LoadPlan;
 use crate::machine;
 use crate::subject::Launch;
@@ -15,7 +16,7 @@ pub(super) fn fault_id(index: usize, fault: &mocks::faults::Fault) -> String {
 }
 
 /// Describes the run.
-pub(super) fn manifest(options: &Options, launch: &Launch, load: &LoadPlan) -> Manifest {
+pub(super) fn manifest(options: &Options, launch: &Launch, load: &LoadPlan, plane: &Plane) -> Manifest {
     let scenario = &options.source.scenario;
     let now = jiff::Timestamp::now();
     let digest = machine::digest(&launch.program).ok();
@@ -35,7 +36,7 @@ pub(super) fn manifest(options: &Options, launch: &Launch, load: &LoadPlan) -> M
         budgets: scenario.budgets.clone(),
         versions: Versions { longhaul: env!("CARGO_PKG_VERSION").to_owned(), git_revision: machine::git_revision() },
         machine: machine::machine(),
-        control_plane: scenario.control_plane.kind.name().to_owned(),
+        control_plane: plane.describe(),
         subject: Subject {
             kind: scenario.subject.kind.name().to_owned(),
             command: launch.command_line(),
@@ -48,8 +49,22 @@ pub(super) fn manifest(options: &Options, launch: &Launch, load: &LoadPlan) -> M
         admission_rate_per_second: scenario.admission.as_ref().map(|load| load.rate.as_per_second()),
         churn_rate_per_second: scenario.churn.as_ref().map(|churn| churn.rate.as_per_second()),
         repeat: options.repeat.clone(),
-        notes: Vec::new(),
+        notes: notes(options, plane),
     }
+}
+
+/// What a reader of the report must know about this run.
+fn notes(options: &Options, plane: &Plane) -> Vec<String> {
+    let mut notes = Vec::new();
+    if plane.mock().is_none() {
+        notes.push(
+            "commits are dated by the harness's own watch of the control plane, not by the write itself".to_owned(),
+        );
+    }
+    if let Some(left_out) = &options.left_out {
+        notes.push(left_out.clone());
+    }
+    notes
 }
 
 fn planned(index: usize, fault: &mocks::faults::Fault) -> PlannedFault {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use reports::record::Manifest;
 
+use super::feed::Feed;
 use super::world::{World, free_port};
 use super::{Clock, Options, manifest};
 use crate::scenario::{Scenario, SubjectKind, WitnessKind};
@@ -41,8 +42,8 @@ pub(super) struct SubjectPlan {
     /// Keeps the HTTP witness listening.
     pub(super) receiver: Option<witness::http::Receiver>,
     pub(super) clock: Clock,
-    /// The resource under churn, as commits name it.
-    pub(super) resource: Option<String>,
+    /// Where commits come from.
+    pub(super) feed: Feed,
 }
 
 /// When a subject counts as ready.
@@ -86,10 +87,11 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared> {
         launch.environment.push((PLANT_VARIABLE.to_owned(), plant.clone()));
     }
     let load = load_plan(scenario, &world, webhook)?;
-    let mut manifest = manifest::manifest(options, &launch, &load);
+    let mut manifest = manifest::manifest(options, &launch, &load, &world.plane);
     let directory = directory(&options.runs, &mut manifest)?;
-    let resource = load.churn.as_ref().map(loadgen::churn::Plan::resource_name);
-    let subject = SubjectPlan { launch, ready, witness, ear, pattern, receiver, clock, resource };
+    let resource = load.churn.as_ref().map(|plan| (plan.config().resource.as_str(), plan.resource_name()));
+    let feed = Feed::follow(&world.plane, world.api(), resource, scenario.subject.witness.pointer.clone()).await?;
+    let subject = SubjectPlan { launch, ready, witness, ear, pattern, receiver, clock, feed };
     Ok(Prepared { directory, manifest, world, subject, load })
 }
 
@@ -193,7 +195,12 @@ fn load_plan(scenario: &Scenario, world: &World, webhook: Option<SocketAddr>) ->
         _ => None,
     };
     let churn = scenario.churn.as_ref().map(|config| loadgen::churn::Plan::build(config, scenario.seed, length));
-    Ok(LoadPlan { admission, churn: churn.transpose().context("failed to plan the churn")? })
+    let mut churn = churn.transpose().context("failed to plan the churn")?;
+    if world.plane.mock().is_none() {
+        // A real control plane has no inside view: what churn wrote is the second witness beside the audit.
+        churn = churn.map(loadgen::churn::Plan::recording_writes);
+    }
+    Ok(LoadPlan { admission, churn })
 }
 
 fn absolute(path: &Path) -> Result<PathBuf> {

@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn a_fault_that_outlives_the_load_ends_with_it() {
         let fault = Fault { lasts: Some(Span::from_secs(100)), ..Fault::new(Name::SilentWatch, Span::from_secs(10)) };
-        let mut timeline = Timeline::new(&[fault.clone()], 20_000);
+        let mut timeline = Timeline::new(std::slice::from_ref(&fault), 20_000);
         assert_eq!(drain(&mut timeline, 20_000).last(), Some(&Action::CanaryAfter(0)));
         let mut interrupted = Timeline::new(&[fault], 20_000);
         drain(&mut interrupted, 15_000);

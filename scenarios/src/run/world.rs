@@ -5,33 +5,30 @@
 
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
-use std::time::Instant;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use mocks::{kube, pki, registry};
+use mocks::{pki, registry};
 use tempfile::TempDir;
 
+use super::plane::Plane;
 use crate::scenario::{Scenario, SubjectKind};
 
 /// The subject's user. Faults, gaps and traffic are kept by user: this one is the subject and nobody else.
 pub(super) const SUBJECT: &str = "subject";
 /// The user of load and churn.
 pub(super) const HARNESS: &str = "harness";
+/// A log of a control plane that is larger is not kept: a run record of 100 hours stays below 200 MB.
+const LOG_BYTES_MAX: u64 = 32 << 20;
 /// The registry's host in images. Reserved for tests by RFC 6761.
 const REGISTRY: &str = "registry.test:5000";
-/// Versions that the control plane keeps. A hundred hours never need more than the newest few.
-const HISTORY_EVENTS_MAX: usize = 100_000;
 
 /// The control plane, the registry and the wiring.
 pub(super) struct World {
-    pub(super) kube: kube::Server,
+    pub(super) plane: Plane,
     pub(super) registry: registry::Server,
     pub(super) authority: pki::Authority,
     pub(super) images: Vec<registry::Image>,
-    /// Zero of the control plane's times.
-    pub(super) epoch: Instant,
-    harness_token: String,
     directory: TempDir,
 }
 
@@ -44,28 +41,13 @@ pub(super) struct Certificate {
 impl World {
     /// Brings the world up on free loopback ports.
     pub(super) async fn start(scenario: &Scenario) -> Result<Self> {
-        let epoch = Instant::now();
         let directory =
             tempfile::Builder::new().prefix("longhaul-").tempdir().context("failed to make a folder for keys")?;
         std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o700))?;
         let authority = pki::Authority::generate("longhaul")?;
-        let (subject_token, harness_token) = (token(scenario.seed, SUBJECT), token(scenario.seed, HARNESS));
-        let mut config = kube::Config::new();
-        config.listen = loopback();
-        config.epoch = epoch;
-        config.bookmarks_every = scenario.control_plane.bookmarks_every.0;
-        config.history_max_events = HISTORY_EVENTS_MAX;
-        config.seed = scenario.seed;
-        if let Some(pointer) = &scenario.subject.witness.pointer {
-            config.observed_generation.clone_from(pointer);
-        }
-        config.crds = vec![kind::manifests::package_crd().context("failed to read the Package CRD")?];
-        config.users = vec![kube::User::admin(SUBJECT, &subject_token), kube::User::admin(HARNESS, &harness_token)];
-        let kube = kube::Server::start(config, &authority).await.context("failed to start the mock API server")?;
-        kube.faults().target_users([SUBJECT]);
+        let plane = Plane::start(scenario, &authority, directory.path()).await?;
         let mut config = registry::Config::new();
         config.listen = loopback();
-        config.epoch = epoch;
         // The service can be told where a host really is. Its images then have one name in every run, and the payloads of
         // a seed are the same bytes; a foreign subject needs the address itself.
         let fixed = scenario.subject.kind == SubjectKind::Service;
@@ -73,12 +55,12 @@ impl World {
         let registry = registry::Server::start(config).await.context("failed to start the mock registry")?;
         let population = registry::Population { count: scenario.registry.images, seed: scenario.seed };
         let images = registry.seed(&population).context("failed to seed the mock registry")?;
-        Ok(Self { kube, registry, authority, images, epoch, harness_token, directory })
+        Ok(Self { plane, registry, authority, images, directory })
     }
 
     /// The subject's kubeconfig, written to a file.
     pub(super) fn kubeconfig(&self) -> Result<PathBuf> {
-        let text = self.kube.kubeconfig(SUBJECT).context("the control plane does not know the subject's user")?;
+        let text = self.plane.kubeconfig().context("the control plane does not know the subject's user")?;
         self.write("kubeconfig.yaml", &text)
     }
 
@@ -94,9 +76,9 @@ impl World {
     /// Where load and churn write objects.
     pub(super) fn api(&self) -> loadgen::churn::Api {
         loadgen::churn::Api {
-            url: self.kube.url(),
-            ca_pem: self.authority.ca_pem().to_owned(),
-            token: self.harness_token.clone(),
+            url: self.plane.url(),
+            ca_pem: self.plane.ca_pem().to_owned(),
+            token: self.plane.harness_token().to_owned(),
         }
     }
 
@@ -117,9 +99,24 @@ impl World {
         Ok(path)
     }
 
+    /// Copies the logs of a real control plane into the run record.
+    pub(super) fn keep_logs(&self, record: &Path) -> Result<()> {
+        let Some(logs) = self.plane.logs() else { return Ok(()) };
+        let kept = record.join("control-plane");
+        std::fs::create_dir_all(&kept).with_context(|| format!("failed to make {}", kept.display()))?;
+        for entry in std::fs::read_dir(&logs).with_context(|| format!("failed to read {}", logs.display()))? {
+            let entry = entry?;
+            let metadata = entry.metadata()?;
+            if metadata.is_file() && metadata.len() <= LOG_BYTES_MAX {
+                std::fs::copy(entry.path(), kept.join(entry.file_name()))?;
+            }
+        }
+        Ok(())
+    }
+
     /// Takes the world down.
     pub(super) async fn stop(self) {
-        self.kube.shutdown().await;
+        self.plane.stop().await;
         self.registry.shutdown().await;
     }
 }
@@ -133,12 +130,4 @@ pub(super) fn free_port() -> Result<u16> {
 
 fn loopback() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 0))
-}
-
-/// A token for this run. It guards nothing but loopback ports against mistakes: the process id keeps two runs on one
-/// machine apart.
-fn token(seed: u64, user: &str) -> String {
-    use sha2::Digest;
-    let digest = sha2::Sha256::digest(format!("{seed}/{user}/{}", std::process::id()));
-    hex::encode(&digest[..16])
 }

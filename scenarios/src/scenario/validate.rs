@@ -1,6 +1,6 @@
 //! Checks that no single field can make: do the parts of a scenario fit together?
 
-use super::{Scenario, SubjectKind, WitnessKind};
+use super::{ControlPlaneKind, Scenario, SubjectKind, WitnessKind};
 
 /// What does not fit, and in which top-level section.
 pub(super) struct Problem {
@@ -99,6 +99,12 @@ fn witness(scenario: &Scenario) -> Result<(), Problem> {
 }
 
 fn faults(scenario: &Scenario) -> Result<(), Problem> {
+    if scenario.control_plane.kind != ControlPlaneKind::Mock && !scenario.faults.is_empty() {
+        return problem(
+            "faults",
+            "these are played by the mock API server: use `controlPlane: {kind: mock}` or leave them out",
+        );
+    }
     let end = scenario.phases.loaded();
     for (index, fault) in scenario.faults.iter().enumerate() {
         if let Err(error) = fault.check() {

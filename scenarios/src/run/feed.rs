@@ -1,0 +1,188 @@
+//! Commits in order, whoever tells them: the mock's own log, or the harness's audit of a real control plane.
+//!
+//! The audit is a second opinion on what churn wrote. Where the two disagree, the harness must not blame the subject: the
+//! run is invalid.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use loadgen::audit::{self, Agreement, Audit};
+use loadgen::churn::{self, Writes};
+use mocks::kube;
+use reports::ledger::Change;
+
+use super::plane::Plane;
+
+/// One version that was written, whoever told it.
+pub(super) struct Commit {
+    pub(super) at: Instant,
+    pub(super) resource: String,
+    pub(super) namespace: String,
+    pub(super) name: String,
+    pub(super) uid: String,
+    pub(super) revision: String,
+    /// Rising with the order of commits.
+    pub(super) order: u64,
+    pub(super) change: Change,
+    pub(super) generation: i64,
+    pub(super) observed_generation: Option<i64>,
+}
+
+/// A cursor over the commits of the resource under churn.
+pub(super) enum Feed {
+    /// No churn: nothing is promised.
+    None,
+    /// The mock's own log.
+    Tail { tail: kube::Tail, epoch: Instant, resource: String },
+    /// A watch of our own.
+    Audit(Box<Audited>),
+}
+
+pub(super) struct Audited {
+    audit: Audit,
+    agreement: Agreement,
+    resource: String,
+}
+
+impl Feed {
+    /// Begins to follow a resource, before the subject is started.
+    pub(super) async fn follow(
+        plane: &Plane,
+        api: churn::Api,
+        resource: Option<(&str, String)>,
+        observed_generation: Option<String>,
+    ) -> Result<Self> {
+        let Some((spelled, resource)) = resource else { return Ok(Self::None) };
+        if let Some(mock) = plane.mock() {
+            return Ok(Self::Tail { tail: mock.server.tail(), epoch: mock.epoch, resource });
+        }
+        let mut config = audit::Config::new(api, spelled);
+        config.observed_generation = observed_generation;
+        let audit = Audit::start(config).await.context("failed to start the audit of the control plane")?;
+        Ok(Self::Audit(Box::new(Audited { audit, agreement: Agreement::default(), resource })))
+    }
+
+    /// Waits for commits. Cancel-safe.
+    pub(super) async fn next(&mut self, max: usize) -> Result<Vec<Commit>> {
+        match self {
+            Self::None => std::future::pending().await,
+            Self::Tail { tail, epoch, resource } => {
+                let batch =
+                    tail.next_batch(max).await.context("the harness fell behind the control plane's commits")?;
+                Ok(told(batch, *epoch, resource))
+            }
+            Self::Audit(audited) => {
+                let batch = audited.audit.next_batch(max).await?;
+                Ok(audited.seen(batch))
+            }
+        }
+    }
+
+    /// What is there already. `None` when nothing is left to read.
+    pub(super) fn ready(&mut self, max: usize) -> Result<Option<Vec<Commit>>> {
+        match self {
+            Self::None => Ok(None),
+            Self::Tail { tail, epoch, resource } => {
+                let batch = tail.try_batch(max).context("the harness fell behind the control plane's commits")?;
+                Ok((!batch.is_empty()).then(|| told(batch, *epoch, resource)))
+            }
+            Self::Audit(audited) => match audited.audit.try_batch(max) {
+                Ok(batch) => Ok((!batch.is_empty()).then(|| audited.seen(batch))),
+                // The run is being closed and everything was read.
+                Err(audit::Error::Finished) => Ok(None),
+                Err(error) => Err(error.into()),
+            },
+        }
+    }
+
+    /// What churn wrote by its own account.
+    pub(super) fn wrote(&mut self, writes: Option<Writes>) {
+        if let (Self::Audit(audited), Some(writes)) = (self, writes) {
+            audited.agreement.writes(writes);
+            audited.agreement.advance(Instant::now());
+        }
+    }
+
+    /// The last word of the audit: a final list, and churn's own account. An error means that the harness has gaps.
+    pub(super) async fn confirm(&mut self) -> Result<()> {
+        let Self::Audit(audited) = self else { return Ok(()) };
+        let report = audited.audit.finish().await.context("the audit of the control plane failed")?;
+        if let Some(first) = report.disagreements.first() {
+            bail!(
+                "the audit's watch and its last list disagree on {} objects, first: {first}",
+                report.disagreements_total
+            );
+        }
+        Ok(())
+    }
+
+    /// After everything was read: whether every write of churn was shown.
+    pub(super) fn agreed(&mut self) -> Result<()> {
+        let Self::Audit(audited) = self else { return Ok(()) };
+        let outcome = std::mem::take(&mut audited.agreement).finish();
+        if !outcome.agrees() {
+            bail!(
+                "the audit confirmed {} writes of the churn, never saw {}, and {} could not be compared",
+                outcome.confirmed,
+                outcome.unseen_total,
+                outcome.uncompared
+            );
+        }
+        Ok(())
+    }
+
+    /// Whether revisions are numbers in the order of commits, by our own knowledge.
+    pub(super) fn is_numeric(&self) -> bool {
+        matches!(self, Self::Tail { .. })
+    }
+}
+
+impl Audited {
+    fn seen(&mut self, batch: Vec<audit::Commit>) -> Vec<Commit> {
+        batch
+            .into_iter()
+            .map(|commit| {
+                self.agreement.commit(&commit);
+                Commit {
+                    at: commit.at,
+                    resource: self.resource.clone(),
+                    namespace: commit.namespace,
+                    name: commit.name,
+                    uid: commit.uid,
+                    revision: commit.resource_version,
+                    order: commit.order,
+                    change: match commit.change {
+                        loadgen::Change::Added => Change::Added,
+                        loadgen::Change::Modified => Change::Modified,
+                        loadgen::Change::Deleted => Change::Deleted,
+                    },
+                    generation: commit.generation,
+                    observed_generation: commit.observed_generation,
+                }
+            })
+            .collect()
+    }
+}
+
+fn told(batch: Vec<kube::Commit>, epoch: Instant, resource: &str) -> Vec<Commit> {
+    batch
+        .into_iter()
+        .filter(|commit| &*commit.resource == resource)
+        .map(|commit| Commit {
+            at: epoch + Duration::from_micros(commit.at_us),
+            resource: commit.resource.to_string(),
+            namespace: commit.namespace.to_string(),
+            name: commit.name.to_string(),
+            uid: commit.uid.to_string(),
+            revision: commit.revision.to_string(),
+            order: commit.revision,
+            change: match commit.change {
+                kube::Change::Added => Change::Added,
+                kube::Change::Modified => Change::Modified,
+                kube::Change::Deleted => Change::Deleted,
+            },
+            generation: commit.progress.generation,
+            observed_generation: commit.progress.observed,
+        })
+        .collect()
+}

@@ -1,0 +1,86 @@
+//! Installing a CRD into a real control plane, and waiting until it is served.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::{Method, Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use tokio_rustls::TlsConnector;
+
+/// kube-apiserver needs a second or two to serve a new resource.
+const DEADLINE: Duration = Duration::from_secs(30);
+const POLL: Duration = Duration::from_millis(100);
+const ANSWER_BYTES_MAX: usize = 1 << 20;
+
+/// Creates a `CustomResourceDefinition` and waits until its resource can be listed.
+pub(super) async fn crd(url: &str, ca_pem: &str, token: &str, crd: &Value) -> Result<()> {
+    let api = Api { url, ca_pem, token };
+    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let (status, answer) = api.ask(Method::POST, path, crd.to_string()).await?;
+    if !status.is_success() && status != StatusCode::CONFLICT {
+        bail!("the API server answered {status}: {}", String::from_utf8_lossy(&answer));
+    }
+    let text = |pointer: &str| crd.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let (group, version) = (text("/spec/group"), text("/spec/versions/0/name"));
+    let list = format!("/apis/{group}/{version}/{}?limit=1", text("/spec/names/plural"));
+    let deadline = Instant::now() + DEADLINE;
+    loop {
+        let (status, _) = api.ask(Method::GET, &list, String::new()).await?;
+        if status.is_success() {
+            return Ok(());
+        }
+        if Instant::now() >= deadline {
+            bail!("the resource is not served after {} s: GET {list} answers {status}", DEADLINE.as_secs());
+        }
+        tokio::time::sleep(POLL).await;
+    }
+}
+
+struct Api<'a> {
+    url: &'a str,
+    ca_pem: &'a str,
+    token: &'a str,
+}
+
+impl Api<'_> {
+    /// One request on a connection of its own: there are a handful in a run.
+    async fn ask(&self, method: Method, path: &str, body: String) -> Result<(StatusCode, Bytes)> {
+        tokio::time::timeout(DEADLINE, self.exchange(method, path, body))
+            .await
+            .with_context(|| format!("no answer from {} within {} s", self.url, DEADLINE.as_secs()))?
+    }
+
+    async fn exchange(&self, method: Method, path: &str, body: String) -> Result<(StatusCode, Bytes)> {
+        let address = self.url.trim_start_matches("https://");
+        let tls = mocks::pki::client_config(self.ca_pem, None, &["http/1.1"])?;
+        let stream =
+            tokio::net::TcpStream::connect(address).await.with_context(|| format!("failed to reach {address}"))?;
+        let host = address.rsplit_once(':').map_or(address, |(host, _)| host).to_owned();
+        let stream = TlsConnector::from(tls).connect(host.try_into()?, stream).await?;
+        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("host", address)
+            .header("authorization", format!("Bearer {}", self.token))
+            .header("content-type", "application/json")
+            .body(Full::new(Bytes::from(body)))?;
+        let exchange = async {
+            let answer = sender.send_request(request).await?;
+            let status = answer.status();
+            let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await;
+            let body = body.map_err(|error| anyhow::anyhow!("failed to read the answer: {error}"))?;
+            Ok((status, body.to_bytes()))
+        };
+        tokio::select! {
+            result = exchange => result,
+            ended = connection => match ended {
+                Ok(()) => bail!("the connection was closed"),
+                Err(error) => Err(error.into()),
+            },
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! The control plane of a run: the mock inside this process, or a real one as child processes.
+//!
+//! Everything that only the mock can tell (what was on the wire, who asked what) is absent for a real one, and judges and
+//! reports cope with that. Nothing else of the run knows which of the two it is.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use kind::local::{self, Local};
+use mocks::faults::Faults;
+use mocks::{kube, pki};
+
+use super::install;
+use super::world::{HARNESS, SUBJECT};
+use crate::scenario::{ControlPlaneKind, Scenario};
+
+/// The folder with `etcd` and `kube-apiserver`, by the convention of envtest.
+const ASSETS: &str = "KUBEBUILDER_ASSETS";
+/// Superusers, as in a real cluster.
+const MASTERS: &str = "system:masters";
+/// Versions that the mock keeps. A hundred hours never need more than the newest few.
+const HISTORY_EVENTS_MAX: usize = 100_000;
+
+/// What answers the Kubernetes API.
+pub(super) enum Plane {
+    /// Inside this process, with faults and an inside view.
+    Mock(Box<Mock>),
+    /// Real programs on this machine.
+    Local(Box<Local>),
+}
+
+/// The mock and what it was started with.
+pub(super) struct Mock {
+    pub(super) server: kube::Server,
+    /// Zero of its times.
+    pub(super) epoch: Instant,
+    ca_pem: String,
+    harness_token: String,
+}
+
+impl Plane {
+    /// Starts the control plane that the scenario names; a real one leaves its logs in `logs`.
+    pub(super) async fn start(scenario: &Scenario, authority: &pki::Authority, directory: &Path) -> Result<Self> {
+        match scenario.control_plane.kind {
+            ControlPlaneKind::Mock => Ok(Self::Mock(Box::new(mock(scenario, authority).await?))),
+            ControlPlaneKind::Local => Ok(Self::Local(Box::new(local(directory).await?))),
+        }
+    }
+
+    /// The address of the API.
+    pub(super) fn url(&self) -> String {
+        match self {
+            Self::Mock(mock) => mock.server.url(),
+            Self::Local(local) => local.url(),
+        }
+    }
+
+    /// The authority of its certificate.
+    pub(super) fn ca_pem(&self) -> &str {
+        match self {
+            Self::Mock(mock) => &mock.ca_pem,
+            Self::Local(local) => local.ca_pem(),
+        }
+    }
+
+    /// The token of the harness itself.
+    pub(super) fn harness_token(&self) -> &str {
+        match self {
+            Self::Mock(mock) => &mock.harness_token,
+            Self::Local(local) => local.token(HARNESS).unwrap_or_default(),
+        }
+    }
+
+    /// The subject's kubeconfig.
+    pub(super) fn kubeconfig(&self) -> Option<String> {
+        match self {
+            Self::Mock(mock) => mock.server.kubeconfig(SUBJECT),
+            Self::Local(local) => local.kubeconfig(SUBJECT),
+        }
+    }
+
+    /// The version of a real one.
+    pub(super) fn describe(&self) -> String {
+        match self {
+            Self::Mock(_) => "mock".to_owned(),
+            Self::Local(local) => format!("local, kube-apiserver {}", local.version()),
+        }
+    }
+
+    /// Faults, where they can be played.
+    pub(super) fn faults(&self) -> Option<&Faults> {
+        self.mock().map(|mock| mock.server.faults())
+    }
+
+    /// What a user asked, where that is known.
+    pub(super) fn traffic(&self, user: &str) -> Option<kube::Traffic> {
+        self.mock().map(|mock| mock.server.traffic(user))
+    }
+
+    /// The mock, for what only it can tell.
+    pub(super) fn mock(&self) -> Option<&Mock> {
+        match self {
+            Self::Mock(mock) => Some(mock),
+            Self::Local(_) => None,
+        }
+    }
+
+    /// Why a real control plane is gone, if it is.
+    pub(super) fn ended(&self) -> Option<String> {
+        match self {
+            Self::Mock(_) => None,
+            Self::Local(local) => local.ended().map(|(program, how)| format!("{program} ended: {how}")),
+        }
+    }
+
+    /// Where its logs are, if it writes any.
+    pub(super) fn logs(&self) -> Option<PathBuf> {
+        match self {
+            Self::Mock(_) => None,
+            Self::Local(local) => Some(local.logs()),
+        }
+    }
+
+    /// Stops it.
+    pub(super) async fn stop(self) {
+        match self {
+            Self::Mock(mock) => mock.server.shutdown().await,
+            Self::Local(local) => local.stop().await,
+        }
+    }
+}
+
+async fn mock(scenario: &Scenario, authority: &pki::Authority) -> Result<Mock> {
+    let epoch = Instant::now();
+    let (subject_token, harness_token) = (token(scenario.seed, SUBJECT), token(scenario.seed, HARNESS));
+    let mut config = kube::Config::new();
+    config.epoch = epoch;
+    config.bookmarks_every = scenario.control_plane.bookmarks_every.0;
+    config.history_max_events = HISTORY_EVENTS_MAX;
+    config.seed = scenario.seed;
+    if let Some(pointer) = &scenario.subject.witness.pointer {
+        config.observed_generation.clone_from(pointer);
+    }
+    config.crds = vec![kind::manifests::package_crd().context("failed to read the Package CRD")?];
+    config.users = vec![kube::User::admin(SUBJECT, &subject_token), kube::User::admin(HARNESS, &harness_token)];
+    let server = kube::Server::start(config, authority).await.context("failed to start the mock API server")?;
+    server.faults().target_users([SUBJECT]);
+    Ok(Mock { server, epoch, ca_pem: authority.ca_pem().to_owned(), harness_token })
+}
+
+async fn local(directory: &Path) -> Result<Local> {
+    let Some(assets) = std::env::var_os(ASSETS).filter(|assets| !assets.is_empty()) else {
+        bail!(
+            "`controlPlane: {{kind: local}}` needs etcd and kube-apiserver: set {ASSETS} to the folder that holds both \
+             (`longhaul cluster fetch` downloads them)"
+        );
+    };
+    let mut config = local::Config::new(assets, directory.join("control-plane"));
+    let user = |name: &str| local::User { name: name.to_owned(), groups: vec![MASTERS.to_owned()] };
+    config.users = vec![user(SUBJECT), user(HARNESS)];
+    let local = Local::start(config).await.context("failed to start the local control plane")?;
+    let crd = kind::manifests::package_crd().context("failed to read the Package CRD")?;
+    let token = local.token(HARNESS).unwrap_or_default();
+    install::crd(&local.url(), local.ca_pem(), token, &crd).await.context("failed to install the Package CRD")?;
+    Ok(local)
+}
+
+/// A token for this run. It guards nothing but loopback ports against mistakes: the process id keeps two runs on one
+/// machine apart.
+fn token(seed: u64, user: &str) -> String {
+    use sha2::Digest;
+    let digest = sha2::Sha256::digest(format!("{seed}/{user}/{}", std::process::id()));
+    hex::encode(&digest[..16])
+}

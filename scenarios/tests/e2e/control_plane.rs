@@ -1,0 +1,47 @@
+//! A soak against a real kube-apiserver, when its binaries are there.
+
+use crate::support::{program, soak};
+
+const SMALL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/small.yaml");
+
+fn assets() -> bool {
+    let there = std::env::var_os("KUBEBUILDER_ASSETS").is_some_and(|assets| !assets.is_empty());
+    if !there {
+        println!("skipped: needs KUBEBUILDER_ASSETS");
+    }
+    there
+}
+
+#[test]
+fn the_service_passes_on_a_real_control_plane() {
+    let Some(service) = program("longhaul-service") else { return };
+    if !assets() {
+        return;
+    }
+    let soak = soak(&[SMALL, "--control-plane", "local", "--service", service.to_str().unwrap()]);
+    assert_eq!(soak.code(), Some(0), "{}", soak.story());
+    let manifest = std::fs::read_to_string(soak.record().join("manifest.json")).unwrap();
+    assert!(manifest.contains("kube-apiserver v"), "the record names the real version: {manifest}");
+    assert!(soak.record().join("control-plane").read_dir().unwrap().count() > 0, "its logs are kept");
+}
+
+#[test]
+fn a_missed_delete_is_a_ghost_on_a_real_control_plane_too() {
+    let Some(service) = program("longhaul-service-planted") else { return };
+    if !assets() {
+        return;
+    }
+    let arguments = ["--control-plane", "local", "--plant", "missed-delete", "--service", service.to_str().unwrap()];
+    let soak = soak(&[&[SMALL][..], &arguments].concat());
+    assert_eq!(soak.broken(), ["events.ghost"], "{}", soak.story());
+}
+
+#[test]
+fn without_the_binaries_the_remedy_is_named() {
+    let Some(service) = program("longhaul-service") else { return };
+    let mut command = crate::support::longhaul(&["soak", "-q", SMALL, "--control-plane", "local"]);
+    let output = command.arg("--service").arg(service).env_remove("KUBEBUILDER_ASSETS").output().unwrap();
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(64), "{message}");
+    assert!(message.contains("KUBEBUILDER_ASSETS"), "{message}");
+}
