@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
+
 use crate::support::{longhaul, program, verdict};
 
 const SMALL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/small.yaml");
@@ -32,7 +34,7 @@ fn children(pid: u32) -> Vec<String> {
     std::fs::read_to_string(path).unwrap_or_default().split_whitespace().map(str::to_owned).collect()
 }
 
-fn interrupted_by(signal: &str, name: &str) {
+fn interrupted_by(signal: Signal, name: &str) {
     let Some(service) = program("longhaul-service") else { return };
     let runs = tempfile::tempdir().unwrap();
     let mut command = longhaul(&["soak", "--quiet", SMALL, "--service", service.to_str().unwrap(), "--runs"]);
@@ -50,7 +52,8 @@ fn interrupted_by(signal: &str, name: &str) {
         })
         .collect();
     assert!(!subjects.is_empty() || !children(child.id()).is_empty(), "the subject runs");
-    std::process::Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
+    let pid = rustix::process::Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    rustix::process::kill_process(pid, signal).unwrap();
     let status = wait_for("the end of the run", || child.try_wait().unwrap());
     let output = child.wait_with_output().unwrap();
     let story = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -65,12 +68,12 @@ fn interrupted_by(signal: &str, name: &str) {
 
 #[test]
 fn ctrl_c_leaves_a_judged_record_and_no_process() {
-    interrupted_by("-INT", "SIGINT");
+    interrupted_by(Signal::INT, "SIGINT");
 }
 
 #[test]
 fn sigterm_leaves_a_judged_record_and_no_process() {
-    interrupted_by("-TERM", "SIGTERM");
+    interrupted_by(Signal::TERM, "SIGTERM");
 }
 
 /// A run that was killed has no end; `longhaul report` still judges what was written.
@@ -94,8 +97,9 @@ fn a_killed_run_can_be_judged_afterwards() {
     });
     child.kill().unwrap();
     child.wait().unwrap();
-    // Nothing can clean up behind SIGKILL: the test does.
-    std::process::Command::new("kill").args(["-KILL", &format!("-{group}")]).status().unwrap();
+    // Nothing can clean up behind SIGKILL: the test does. Not with the program `kill`: some versions read `-1234` as -1.
+    let group = rustix::process::Pid::from_raw(group.parse().unwrap()).unwrap();
+    rustix::process::kill_process_group(group, Signal::KILL).unwrap();
     let output = longhaul(&["report", record.to_str().unwrap()]).output().unwrap();
     let story = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(2), "{story}");
