@@ -3,6 +3,7 @@
 //! Owns one task. It reads commits like everybody else and writes through the store, so its work shows in the log.
 //! The rules are those of the Kubernetes documentation, "Garbage Collection" and "Finalizers".
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,6 +27,8 @@ const AGAIN: Duration = Duration::from_millis(500);
 pub(crate) async fn run(app: Arc<App>) {
     let cluster = &app.cluster;
     let mut next = cluster.read(|store| store.commits().next());
+    // Owners in foreground deletion, until the last dependent that holds them back is gone.
+    let mut held = BTreeSet::new();
     loop {
         let _ = tokio::time::timeout(AGAIN, cluster.cleaning.notified()).await;
         loop {
@@ -40,17 +43,18 @@ pub(crate) async fn run(app: Arc<App>) {
                 Err(oldest) => next = oldest,
             }
             for commit in &commits {
-                collect(cluster, commit);
+                collect(cluster, commit, &mut held);
             }
             tokio::task::yield_now().await;
         }
+        held.retain(|place| is_held(cluster, place));
         finish_namespaces(cluster);
         finish_definitions(cluster);
     }
 }
 
 /// Follows one commit: dependents of what is gone, and new objects whose owners are gone already.
-fn collect(cluster: &Cluster, commit: &RawCommit) {
+fn collect(cluster: &Cluster, commit: &RawCommit, held: &mut BTreeSet<Place>) {
     let catalogue = cluster.catalogue();
     let Some(resource) = catalogue.by_id(commit.identity.resource) else { return };
     if commit.change == Change::Deleted {
@@ -62,7 +66,9 @@ fn collect(cluster: &Cluster, commit: &RawCommit) {
     let identity = &commit.identity;
     let Some(version) = cluster.get(resource, &identity.namespace, &identity.name) else { return };
     if version.facts.finalizing {
-        propagate(cluster, resource, &version);
+        if propagate(cluster, resource, &version) {
+            held.insert(identity.place());
+        }
     } else if commit.change == Change::Added && !version.facts.owners.is_empty() {
         drop_owner(cluster, &identity.place());
     }
@@ -98,42 +104,64 @@ fn owner_exists(cluster: &Cluster, owner: &Value, namespace: &str) -> bool {
     cluster.get(resource, namespace, text("name")).is_some_and(|found| &*found.identity.uid == text("uid"))
 }
 
-/// Foreground and orphan deletion: the dependents first, then the finalizer, then the object.
-fn propagate(cluster: &Cluster, resource: &Resource, version: &Version) {
+/// Looks again at an owner whose dependents were still there.
+fn is_held(cluster: &Cluster, place: &Place) -> bool {
+    let catalogue = cluster.catalogue();
+    let Some(resource) = catalogue.by_id(place.resource) else { return false };
+    let version = cluster.get(resource, &place.namespace, &place.name);
+    version.is_some_and(|version| version.facts.finalizing && propagate(cluster, resource, &version))
+}
+
+/// Foreground and orphan deletion: the dependents first, then the finalizer, then the object. True when dependents are
+/// still in the way.
+fn propagate(cluster: &Cluster, resource: &Resource, version: &Version) -> bool {
     let mut value = version.value();
     let has = |name: &str| object::finalizers(&value).contains(&name);
     let (foreground, orphan) = (has("foregroundDeletion"), has("orphan"));
     if !foreground && !orphan {
-        return;
+        return false;
     }
-    let dependents = cluster.read(|store| store.dependents(&version.identity.uid));
-    for place in &dependents {
+    let uid = &*version.identity.uid;
+    for place in &cluster.read(|store| store.dependents(uid)) {
         let catalogue = cluster.catalogue();
         let Some(of_dependent) = catalogue.by_id(place.resource) else { continue };
-        if orphan {
-            disown(cluster, of_dependent, place, &version.identity.uid);
-        } else {
+        let Some(dependent) = cluster.get(of_dependent, &place.namespace, &place.name) else { continue };
+        if orphan || has_other_owner(cluster, &dependent, uid) {
+            disown(cluster, of_dependent, &dependent, uid);
+        } else if !dependent.facts.finalizing {
             delete_place(cluster, of_dependent, &place.namespace, &place.name, Propagation::Foreground);
         }
     }
-    if !cluster.read(|store| store.dependents(&version.identity.uid)).is_empty() {
-        return;
+    if !cluster.read(|store| store.dependents(uid)).is_empty() {
+        return true;
     }
     if let Some(list) = object::metadata(&mut value).get_mut("finalizers").and_then(Value::as_array_mut) {
         list.retain(|name| !matches!(name.as_str(), Some("foregroundDeletion" | "orphan")));
     }
-    if finish::is_due(&value, resource) {
-        let _ = cluster.remove(version, resource, value);
+    let done = if finish::is_due(&value, resource) {
+        cluster.remove(version, resource, value).is_ok()
     } else {
-        let _ = cluster.put(resource, Expect::Revision(version.revision), value);
-    }
+        cluster.put(resource, Expect::Revision(version.revision), value).is_ok()
+    };
+    // Whoever won the race has committed something, but that need not be looked at as a deletion again.
+    !done
 }
 
-fn disown(cluster: &Cluster, resource: &Resource, place: &Place, uid: &str) {
-    let Some(version) = cluster.get(resource, &place.namespace, &place.name) else { return };
+/// Whether an owner besides `uid` keeps the object alive.
+fn has_other_owner(cluster: &Cluster, version: &Version, uid: &str) -> bool {
+    let value = version.value();
+    let mut owners = value["metadata"]["ownerReferences"].as_array().into_iter().flatten();
+    owners.any(|owner| owner["uid"].as_str() != Some(uid) && owner_exists(cluster, owner, &version.identity.namespace))
+}
+
+fn disown(cluster: &Cluster, resource: &Resource, version: &Version, uid: &str) {
     let mut value = version.value();
-    if let Some(owners) = object::metadata(&mut value).get_mut("ownerReferences").and_then(Value::as_array_mut) {
+    let meta = object::metadata(&mut value);
+    if let Some(owners) = meta.get_mut("ownerReferences").and_then(Value::as_array_mut) {
         owners.retain(|owner| owner["uid"].as_str() != Some(uid));
+        if owners.is_empty() {
+            meta.remove("ownerReferences");
+        }
     }
     let _ = cluster.put(resource, Expect::Revision(version.revision), value);
 }
