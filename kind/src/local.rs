@@ -11,11 +11,12 @@ mod ready;
 
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use crate::state::{self, Purpose, Ready, Registration};
 use files::Files;
-use process::Process;
+use process::{Lifetime, Process};
 
 pub use files::User;
 
@@ -41,15 +42,19 @@ pub struct Config {
     pub apiserver_arguments: Vec<String>,
     /// How long both may take to be ready.
     pub start_deadline: Duration,
+    /// A state directory in which the control plane is noted while it runs, so that `longhaul cluster status` finds what a
+    /// killed run leaves: see [`state::default_directory`].
+    pub state_directory: Option<PathBuf>,
 }
 
 /// A running control plane. Dropping it kills both processes; [`stop`](Self::stop) lets them end.
 #[derive(Debug)]
 pub struct Local {
-    // In this order: kube-apiserver goes before the etcd that it needs, the files after both.
+    // In this order: kube-apiserver goes before the etcd that it needs, the files after both, the note of it last.
     apiserver: Process,
     etcd: Process,
     files: Files,
+    registration: Option<Registration>,
     address: SocketAddr,
     version: String,
 }
@@ -65,6 +70,9 @@ pub enum Error {
         /// Where it was looked for.
         assets: PathBuf,
     },
+    /// The control plane could not be noted in the state directory.
+    #[error(transparent)]
+    State(#[from] state::Error),
     /// A file or folder could not be written or read.
     #[error("failed to write {}", path.display())]
     File {
@@ -135,6 +143,7 @@ impl Config {
             users: vec![User { name: "admin".to_owned(), groups: vec!["system:masters".to_owned()] }],
             apiserver_arguments: Vec::new(),
             start_deadline: START_DEADLINE,
+            state_directory: None,
         }
     }
 
@@ -147,11 +156,44 @@ impl Config {
 impl Local {
     /// Starts both programs and waits until the API server says that it is ready.
     pub async fn start(config: Config) -> Result<Self, Error> {
+        let begin = |root: &PathBuf| {
+            Registration::begin(root, &Registration::name_of_run(), Purpose::Run, Some(&config.directory))
+        };
+        let registration = config.state_directory.as_ref().map(begin).transpose()?;
+        Self::start_with(config, registration, Lifetime::Owned).await
+    }
+
+    /// As [`start`](Self::start), for a control plane that [`stays`](Self::stay) when this process ends. Until then it is
+    /// as one of a run, except that a killed process leaves it behind.
+    pub(crate) async fn start_to_stay(config: Config, registration: Registration) -> Result<Self, Error> {
+        Self::start_with(config, Some(registration), Lifetime::Releasable).await
+    }
+
+    /// Leaves both processes and all files, and notes that it is ready.
+    pub(crate) fn stay(mut self, ready: Ready) -> Result<(), Error> {
+        // Noted first: when that fails, everything is ended as before.
+        if let Some(registration) = &mut self.registration {
+            registration.ready(ready)?;
+        }
+        self.apiserver.release();
+        self.etcd.release();
+        self.files.keep();
+        if let Some(registration) = self.registration {
+            registration.keep();
+        }
+        Ok(())
+    }
+
+    async fn start_with(
+        config: Config,
+        mut registration: Option<Registration>,
+        lifetime: Lifetime,
+    ) -> Result<Self, Error> {
         let programs = (config.program("etcd")?, config.program("kube-apiserver")?);
         let deadline = Instant::now() + config.start_deadline;
         let mut attempt = 1;
         loop {
-            match Self::attempt(&config, &programs.0, &programs.1, deadline).await {
+            match Self::attempt(&config, &programs, deadline, &mut registration, lifetime).await {
                 Err(Error::Ended { tail, .. }) if attempt < ATTEMPTS && tail.contains("address already in use") => {
                     attempt += 1;
                 }
@@ -160,22 +202,41 @@ impl Local {
         }
     }
 
-    async fn attempt(config: &Config, etcd: &Path, apiserver: &Path, deadline: Instant) -> Result<Self, Error> {
+    async fn attempt(
+        config: &Config,
+        (etcd, apiserver): &(PathBuf, PathBuf),
+        deadline: Instant,
+        registration: &mut Option<Registration>,
+        lifetime: Lifetime,
+    ) -> Result<Self, Error> {
+        let mut note = |process: &Process| match registration.as_mut() {
+            Some(registration) => registration.started(process.program(), process.pid()),
+            None => Ok(()),
+        };
         let files = Files::write(&config.directory, &config.users)?;
         let [client_port, port] = free_ports()?;
         let etcd_url = format!("http://127.0.0.1:{client_port}");
         let etcd_log = files.log("etcd.log");
-        let etcd = Process::start("etcd", etcd, &etcd_arguments(&files, &etcd_url), &etcd_log)?;
+        let etcd = Process::start("etcd", etcd, &etcd_arguments(&files, &etcd_url), &etcd_log, lifetime)?;
+        note(&etcd)?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, client_port));
         ready::etcd(&etcd, address, deadline, config.start_deadline).await?;
 
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let mut arguments = apiserver_arguments(&files, &etcd_url, port);
         arguments.extend(config.apiserver_arguments.iter().map(OsString::from));
-        let apiserver = Process::start("kube-apiserver", apiserver, &arguments, &files.log("kube-apiserver.log"))?;
+        let log = files.log("kube-apiserver.log");
+        let apiserver = Process::start("kube-apiserver", apiserver, &arguments, &log, lifetime)?;
+        note(&apiserver)?;
         let client = ready::Client::new(address, files.ca_pem(), files.probe_token())?;
         let version = ready::apiserver(&apiserver, &client, deadline, config.start_deadline).await?;
-        Ok(Self { apiserver, etcd, files, address, version })
+        if let Some(registration) = registration
+            && lifetime == Lifetime::Owned
+        {
+            let url = format!("https://{address}");
+            registration.ready(Ready { version: version.clone(), url, kubeconfig: None })?;
+        }
+        Ok(Self { apiserver, etcd, files, registration: registration.take(), address, version })
     }
 
     /// `https://127.0.0.1:port`
@@ -230,11 +291,11 @@ impl Local {
 
     /// Asks both to end, kills what has not ended after ten seconds, and removes keys and data.
     pub async fn stop(self) {
-        let Self { mut apiserver, mut etcd, files, .. } = self;
+        let Self { mut apiserver, mut etcd, files, registration, .. } = self;
         let ending = tokio::task::spawn_blocking(move || {
             apiserver.stop(STOP_DEADLINE);
             etcd.stop(STOP_DEADLINE);
-            drop(files);
+            drop((files, registration));
         });
         let _ = ending.await;
     }

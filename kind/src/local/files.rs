@@ -54,13 +54,15 @@ pub(super) struct Files {
     ca_pem: String,
     /// Name and token.
     tokens: Vec<(String, String)>,
+    /// Not to be removed.
+    kept: bool,
 }
 
 impl Files {
     /// Makes everything anew; what an earlier control plane left in the folder is replaced.
     pub(super) fn write(directory: &Path, users: &[User]) -> Result<Self, Error> {
         let directory = std::path::absolute(directory).map_err(failed(directory))?;
-        let mut files = Self { directory, ca_pem: String::new(), tokens: Vec::new() };
+        let mut files = Self { directory, ca_pem: String::new(), tokens: Vec::new(), kept: false };
         files.remove_secrets();
         for folder in [files.directory.clone(), files.key(""), files.etcd_data(), files.logs()] {
             let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
@@ -70,6 +72,11 @@ impl Files {
         files.write_tokens(users)?;
         files.save("audit-policy.yaml", AUDIT_POLICY)?;
         Ok(files)
+    }
+
+    /// Leaves keys and data where they are.
+    pub(super) fn keep(mut self) {
+        self.kept = true;
     }
 
     /// A file among the keys.
@@ -175,7 +182,9 @@ impl Files {
 
 impl Drop for Files {
     fn drop(&mut self) {
-        self.remove_secrets();
+        if !self.kept {
+            self.remove_secrets();
+        }
     }
 }
 

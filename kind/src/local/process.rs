@@ -1,4 +1,4 @@
-//! One child process that never outlives its owner.
+//! One child process that never outlives its owner, unless the owner lets it go.
 //!
 //! Owns starting, watching and ending it. Each child has a keeper thread, for two reasons: the kernel's parent-death
 //! signal fires when the *thread* that forked ends, and threads of an async runtime come and go; and a thread can
@@ -24,6 +24,25 @@ use super::{Error, LOG_LINES};
 /// How often the keeper looks whether the child has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
+/// What becomes of a child.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lifetime {
+    /// It dies with its owner, however the owner dies.
+    Owned,
+    /// As long as it is not released it dies with the [`Process`]; a killed owner leaves it behind. It has a session of
+    /// its own, so that it does not hear when its owner's terminal is closed.
+    Releasable,
+}
+
+/// What a keeper is told.
+#[derive(Debug)]
+enum Order {
+    /// End it; a gentle end may take so long.
+    End(Duration),
+    /// Leave it running.
+    Release,
+}
+
 /// A running child.
 #[derive(Debug)]
 pub(super) struct Process {
@@ -32,15 +51,21 @@ pub(super) struct Process {
     log: PathBuf,
     /// How it ended, once it did.
     ended: Arc<Mutex<Option<String>>>,
-    /// Carries how long a gentle end may take; closing it means at once.
-    orders: Option<SyncSender<Duration>>,
+    /// Closing it means to end at once.
+    orders: Option<SyncSender<Order>>,
     keeper: Option<JoinHandle<()>>,
 }
 
 impl Process {
     /// Starts a program with its output in `log`.
-    pub(super) fn start(program: &'static str, path: &Path, arguments: &[OsString], log: &Path) -> Result<Self, Error> {
-        let command = command(path, arguments, log).map_err(|source| Error::Spawn { program, source })?;
+    pub(super) fn start(
+        program: &'static str,
+        path: &Path,
+        arguments: &[OsString],
+        log: &Path,
+        lifetime: Lifetime,
+    ) -> Result<Self, Error> {
+        let command = command(path, arguments, log, lifetime).map_err(|source| Error::Spawn { program, source })?;
         let (orders, received) = sync_channel(1);
         let (started, start) = sync_channel(1);
         let ended = Arc::new(Mutex::new(None));
@@ -85,10 +110,18 @@ impl Process {
     pub(super) fn stop(&mut self, patience: Duration) {
         if let Some(orders) = self.orders.take() {
             // A keeper that is gone has reaped its child already.
-            let _ = orders.send(patience);
+            let _ = orders.send(Order::End(patience));
         }
         if let Some(keeper) = self.keeper.take() {
             let _ = keeper.join();
+        }
+    }
+
+    /// Leaves it running, without an owner.
+    pub(super) fn release(mut self) {
+        if let Some(orders) = self.orders.take() {
+            // A keeper that is gone has reaped its child already.
+            let _ = orders.send(Order::Release);
         }
     }
 }
@@ -103,15 +136,21 @@ impl Drop for Process {
     }
 }
 
-fn command(path: &Path, arguments: &[OsString], log: &Path) -> std::io::Result<Command> {
+fn command(path: &Path, arguments: &[OsString], log: &Path, lifetime: Lifetime) -> std::io::Result<Command> {
     let output = OpenOptions::new().create(true).append(true).mode(0o600).open(log)?;
     let mut command = Command::new(path);
-    command.args(arguments).stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output).process_group(0);
+    command.args(arguments).stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
     // What a control plane does must depend on its arguments alone; etcd reads every flag from ETCD_* as well.
     command
         .env_clear()
         .envs(std::env::vars_os().filter(|(name, _)| name == "PATH" || name == "HOME" || name == "TMPDIR"));
-    die_with_parent(&mut command);
+    match lifetime {
+        Lifetime::Owned => {
+            command.process_group(0);
+            die_with_parent(&mut command);
+        }
+        Lifetime::Releasable => lead_a_session(&mut command),
+    }
     Ok(command)
 }
 
@@ -126,6 +165,17 @@ fn die_with_parent(command: &mut Command) {
     unsafe { command.pre_exec(ask) };
 }
 
+#[expect(unsafe_code, reason = "the only way to run setsid(2) between fork and exec")]
+fn lead_a_session(command: &mut Command) {
+    let ask = || {
+        // Leads a process group of its own from then on, too.
+        rustix::process::setsid()?;
+        Ok(())
+    };
+    // SAFETY: after fork only async-signal-safe calls are allowed; this is one system call and allocates nothing.
+    unsafe { command.pre_exec(ask) };
+}
+
 /// Elsewhere there is no such signal; a killed harness leaves its children there.
 #[cfg(not(target_os = "linux"))]
 fn die_with_parent(_command: &mut Command) {}
@@ -134,7 +184,7 @@ fn die_with_parent(_command: &mut Command) {}
 fn keep(
     mut command: Command,
     started: &SyncSender<std::io::Result<u32>>,
-    orders: &Receiver<Duration>,
+    orders: &Receiver<Order>,
     ended: &Mutex<Option<String>>,
 ) {
     let mut child = match command.spawn() {
@@ -152,7 +202,8 @@ fn keep(
         }
         match orders.recv_timeout(LOOK_EVERY) {
             Err(RecvTimeoutError::Timeout) => {}
-            Ok(patience) => {
+            Ok(Order::Release) => return,
+            Ok(Order::End(patience)) => {
                 signal(&child, Signal::TERM);
                 let deadline = Instant::now() + patience;
                 while Instant::now() < deadline && matches!(child.try_wait(), Ok(None)) {
@@ -182,8 +233,12 @@ fn signal(child: &Child, signal: Signal) {
 mod tests {
     use super::*;
 
+    fn start(script: &str, log: &Path, lifetime: Lifetime) -> Process {
+        Process::start("sh", Path::new("/bin/sh"), &["-c".into(), script.into()], log, lifetime).unwrap()
+    }
+
     fn shell(script: &str, log: &Path) -> Process {
-        Process::start("sh", Path::new("/bin/sh"), &["-c".into(), script.into()], log).unwrap()
+        start(script, log, Lifetime::Owned)
     }
 
     fn alive(pid: u32) -> bool {
@@ -214,6 +269,27 @@ mod tests {
             let state = std::fs::read_to_string(format!("/proc/{grandchild}/stat")).unwrap_or_default();
             state.is_empty() || state.contains(") Z ")
         });
+    }
+
+    #[test]
+    fn a_released_process_goes_on_and_one_that_is_not_released_does_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let log = directory.path().join("log");
+        let dropped = start("sleep 600", &log, Lifetime::Releasable);
+        let pid = dropped.pid();
+        drop(dropped);
+        assert!(!alive(pid));
+        let released = start("echo $(cut -d' ' -f5,6 /proc/$$/stat) $$; exec sleep 600", &log, Lifetime::Releasable);
+        let pid = released.pid();
+        released.release();
+        until("it says its group and session", || std::fs::read_to_string(&log).unwrap_or_default().ends_with('\n'));
+        assert!(alive(pid));
+        if cfg!(target_os = "linux") {
+            assert_eq!(std::fs::read_to_string(&log).unwrap().trim(), format!("{pid} {pid} {pid}"), "leads both");
+        }
+        let group = Pid::from_raw(pid.try_into().unwrap()).unwrap();
+        kill_process_group(group, Signal::KILL).unwrap();
+        rustix::process::waitpid(Some(group), rustix::process::WaitOptions::empty()).unwrap();
     }
 
     #[test]
@@ -249,7 +325,13 @@ mod tests {
     #[test]
     fn what_cannot_be_started_is_an_error() {
         let directory = tempfile::tempdir().unwrap();
-        let error = Process::start("nothing", Path::new("/nowhere/nothing"), &[], &directory.path().join("log"));
+        let error = Process::start(
+            "nothing",
+            Path::new("/nowhere/nothing"),
+            &[],
+            &directory.path().join("log"),
+            Lifetime::Owned,
+        );
         assert_eq!(error.unwrap_err().to_string(), "failed to start nothing");
     }
 }

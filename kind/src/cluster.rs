@@ -1,0 +1,171 @@
+//! `cluster up`, `status` and `down`: a local control plane that outlives the command that started it.
+//!
+//! Owns the three commands and their texts for people. What is on disk is [`crate::state`]'s, the processes are
+//! [`crate::local`]'s. `down` ends and removes what is provably ours and nothing else.
+
+mod down;
+mod status;
+
+use std::fmt;
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::local::{self, Local};
+use crate::state::{self, Purpose, Ready, Registration};
+
+pub use down::{Down, down};
+pub use status::{Cluster, Health, Status, status};
+
+/// The name of a control plane that nobody named.
+pub const DEFAULT_NAME: &str = "local";
+
+/// What to bring up.
+#[derive(Debug, Clone)]
+pub struct Up {
+    /// The folder with the programs `etcd` and `kube-apiserver`.
+    pub assets: PathBuf,
+    /// Where state is kept: see [`state::default_directory`].
+    pub state_directory: PathBuf,
+    /// Its name; there can be several side by side.
+    pub name: String,
+    /// More arguments for kube-apiserver.
+    pub apiserver_arguments: Vec<String>,
+    /// How long both programs may take to be ready; none: as long as for a run.
+    pub start_deadline: Option<Duration>,
+}
+
+/// A control plane that is up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IsUp {
+    /// Its name.
+    pub name: String,
+    /// What the API server says it is: `v1.20.2`.
+    pub version: String,
+    /// `https://127.0.0.1:port`
+    pub url: String,
+    /// The administrator's kubeconfig.
+    pub kubeconfig: PathBuf,
+    /// Where both programs write.
+    pub logs: PathBuf,
+}
+
+/// A command that did not do what it should.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// It is up already.
+    #[error("`{name}` is up already: use it with KUBECONFIG={}, or run `longhaul cluster down` first", kubeconfig.display())]
+    AlreadyUp {
+        /// Its name.
+        name: String,
+        /// Its kubeconfig.
+        kubeconfig: PathBuf,
+    },
+    /// Another command is bringing it up at this moment.
+    #[error("`{name}` is being brought up by process {pid}: wait for it, or end that process")]
+    Starting {
+        /// Its name.
+        name: String,
+        /// The other command.
+        pid: u32,
+    },
+    /// Something of an earlier one is left.
+    #[error("something is left of an earlier `{name}` ({reason}): run `longhaul cluster down` first")]
+    Leftover {
+        /// Its name.
+        name: String,
+        /// What is left.
+        reason: String,
+    },
+    /// There is none of that name.
+    #[error("there is no control plane `{name}`: `longhaul cluster status` says what there is")]
+    Unknown {
+        /// The name.
+        name: String,
+    },
+    /// The state directory.
+    #[error(transparent)]
+    State(#[from] state::Error),
+    /// The control plane did not start. Nothing of it is left but its logs.
+    #[error(transparent)]
+    Local(#[from] local::Error),
+    /// A file could not be written or removed.
+    #[error("failed to use {}", path.display())]
+    File {
+        /// Which one.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+impl Up {
+    /// The control plane `local`.
+    pub fn new(assets: impl Into<PathBuf>, state_directory: impl Into<PathBuf>) -> Self {
+        Self {
+            assets: assets.into(),
+            state_directory: state_directory.into(),
+            name: DEFAULT_NAME.to_owned(),
+            apiserver_arguments: Vec::new(),
+            start_deadline: None,
+        }
+    }
+}
+
+/// Brings a control plane up and leaves it running when this process ends. When it fails, or is dropped half-way, both
+/// processes are killed. When this process itself is killed half-way, [`status`] finds what is left.
+pub async fn up(up: Up) -> Result<IsUp, Error> {
+    let registration = match Registration::begin(&up.state_directory, &up.name, Purpose::Standing, None) {
+        Ok(registration) => registration,
+        Err(state::Error::Exists { name }) => return Err(refusal(&up.state_directory, name)?),
+        Err(error) => return Err(error.into()),
+    };
+    let directory = registration.entry().directory.clone();
+    let mut config = local::Config::new(up.assets, &directory);
+    config.apiserver_arguments = up.apiserver_arguments;
+    config.start_deadline = up.start_deadline.unwrap_or(config.start_deadline);
+    let local = Local::start_to_stay(config, registration).await?;
+    let kubeconfig = directory.join("kubeconfig");
+    // `Config::new` has this user.
+    write(&kubeconfig, &local.kubeconfig("admin").unwrap_or_default())?;
+    let (version, url, logs) = (local.version().to_owned(), local.url(), local.logs());
+    local.stay(Ready { version: version.clone(), url: url.clone(), kubeconfig: Some(kubeconfig.clone()) })?;
+    Ok(IsUp { name: up.name, version, url, kubeconfig, logs })
+}
+
+/// Why a name that is taken cannot be brought up.
+fn refusal(root: &Path, name: String) -> Result<Error, Error> {
+    let found = status(root)?.clusters.into_iter().find(|cluster| cluster.name == name);
+    Ok(match found {
+        Some(Cluster { health: Health::Running, kubeconfig: Some(kubeconfig), .. }) => {
+            Error::AlreadyUp { name, kubeconfig }
+        }
+        Some(Cluster { health: Health::Starting { pid } | Health::InUse { pid }, .. }) => Error::Starting { name, pid },
+        Some(Cluster { health, .. }) => Error::Leftover { name, reason: health.to_string() },
+        None => Error::Leftover { name, reason: "it was taken down at this moment".to_owned() },
+    })
+}
+
+impl fmt::Display for IsUp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, version, url, kubeconfig, logs } = self;
+        writeln!(f, "kube-apiserver {version} is up at {url} (`{name}`, without nodes or controllers)")?;
+        writeln!(f, "  use it:  KUBECONFIG={} kubectl get namespaces", kubeconfig.display())?;
+        writeln!(f, "  logs:    {}", logs.display())?;
+        let which = if name == DEFAULT_NAME { String::new() } else { format!(" --name {name}") };
+        write!(f, "  stop it: longhaul cluster down{which}")
+    }
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Error> {
+    let opened = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
+    opened
+        .and_then(|mut file| file.write_all(text.as_bytes()))
+        .map_err(|source| Error::File { path: path.to_owned(), source })
+}
+
+#[cfg(test)]
+mod tests;

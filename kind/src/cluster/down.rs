@@ -1,0 +1,141 @@
+//! Ending and removing what is provably ours: processes by their identity, folders by their mark.
+
+use std::fmt;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use crate::state::{self, Entry, Process};
+
+use super::status::{Cluster, Health, status};
+use super::{DEFAULT_NAME, Error};
+
+/// kube-apiserver lets open watches end; longer than that helps nobody.
+const TERM_LIMIT: Duration = Duration::from_secs(10);
+/// A killed process is gone at once, unless the kernel is busy writing for it.
+const KILL_LIMIT: Duration = Duration::from_secs(5);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// What was done.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Down {
+    /// Processes that were ended, with the names of their control planes.
+    pub ended: Vec<(String, Process)>,
+    /// Folders that were removed or emptied.
+    pub removed: Vec<PathBuf>,
+    /// What was left alone, and why.
+    pub left: Vec<(PathBuf, String)>,
+}
+
+impl Down {
+    /// Whether nothing had to be left that should have gone.
+    pub fn is_complete(&self) -> bool {
+        self.left.is_empty()
+    }
+}
+
+/// Takes control planes down: the one of that name, or without a name `local` and everything that killed commands and runs
+/// have left. What a run is using is never touched.
+pub async fn down(state_directory: &Path, name: Option<&str>) -> Result<Down, Error> {
+    let clusters = status(state_directory)?.clusters;
+    if let Some(name) = name.filter(|name| clusters.iter().all(|cluster| cluster.name != *name)) {
+        return Err(Error::Unknown { name: name.to_owned() });
+    }
+    let mut done = Down::default();
+    for cluster in clusters {
+        let named = name.map_or(cluster.name == DEFAULT_NAME, |name| cluster.name == name);
+        match (&cluster.health, &cluster.found.entry) {
+            (Health::Starting { pid } | Health::InUse { pid }, _) if named => {
+                return Err(Error::Starting { name: cluster.name, pid: *pid });
+            }
+            (Health::Running | Health::Ended { .. }, Ok(entry)) if named => take(&cluster, entry, &mut done).await?,
+            (Health::Leftover { .. }, Ok(entry)) if named || name.is_none() => {
+                take(&cluster, entry, &mut done).await?;
+            }
+            (Health::Unreadable { problem }, _) if named || name.is_none() => {
+                done.left.push((cluster.directory, format!("its entry cannot be read: {problem}")));
+            }
+            _ => {}
+        }
+    }
+    Ok(done)
+}
+
+async fn take(cluster: &Cluster, entry: &Entry, done: &mut Down) -> Result<(), Error> {
+    // kube-apiserver first: it needs etcd until it has ended.
+    let (apiserver, rest): (Vec<&Process>, Vec<&Process>) =
+        cluster.alive.iter().partition(|process| process.program == "kube-apiserver");
+    for process in apiserver.into_iter().chain(rest) {
+        if !end(process).await {
+            let reason = format!("process {} ({}) does not end", process.identity.pid, process.program);
+            done.left.push((entry.directory.clone(), reason));
+            return Ok(());
+        }
+        done.ended.push((cluster.name.clone(), process.clone()));
+    }
+    if !entry.directory.exists() {
+        // A run's folder that somebody has removed already.
+    } else if state::is_ours(entry) {
+        for name in state::contents(entry.purpose) {
+            remove(&entry.directory.join(name))?;
+        }
+        done.removed.push(entry.directory.clone());
+    } else {
+        let reason = "it does not have the mark of this control plane, so it is not provably ours".to_owned();
+        done.left.push((entry.directory.clone(), reason));
+    }
+    // Last, so that a `down` that was killed can be done again.
+    state::forget(&cluster.found.folder)?;
+    if entry.directory != cluster.found.folder {
+        // Only when it is empty; a run keeps its logs and records in there.
+        let _ = fs::remove_dir(&entry.directory);
+    } else if entry.directory.exists() {
+        done.left.push((entry.directory.clone(), "it holds files that no control plane made".to_owned()));
+    }
+    Ok(())
+}
+
+/// Asks a process to end, kills it when it does not; whether it is gone.
+async fn end(process: &Process) -> bool {
+    for (signal, limit) in [(Signal::TERM, TERM_LIMIT), (Signal::KILL, KILL_LIMIT)] {
+        let Some(handle) = process.identity.open() else { break };
+        handle.signal(signal);
+        let deadline = Instant::now() + limit;
+        while process.identity.is_alive() && Instant::now() < deadline {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+    !process.identity.is_alive()
+}
+
+/// Removes a file or folder; a link, not what it points to.
+fn remove(path: &Path) -> Result<(), Error> {
+    let failed = |source| Error::File { path: path.to_owned(), source };
+    let removed = match path.symlink_metadata() {
+        Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => fs::remove_file(path),
+        Err(error) => Err(error),
+    };
+    match removed {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(failed(error)),
+        _ => Ok(()),
+    }
+}
+
+impl fmt::Display for Down {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.ended.is_empty() && self.removed.is_empty() && self.left.is_empty() {
+            return write!(f, "there was nothing to take down");
+        }
+        let mut lines = Vec::new();
+        for (name, Process { program, identity }) in &self.ended {
+            lines.push(format!("{name}: ended {program} (process {})", identity.pid));
+        }
+        lines.extend(self.removed.iter().map(|path| format!("removed keys and data in {}", path.display())));
+        lines.extend(self.left.iter().map(|(path, reason)| format!("left {}: {reason}", path.display())));
+        write!(f, "{}", lines.join("\n"))
+    }
+}

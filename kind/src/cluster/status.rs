@@ -1,0 +1,204 @@
+//! What there is, and what is left of what was killed. Looks, and changes nothing.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use crate::state::{self, Entry, Found, Process, Purpose};
+
+use super::Error;
+
+/// Every control plane of a state directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Status {
+    /// By name.
+    pub clusters: Vec<Cluster>,
+}
+
+/// One of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cluster {
+    /// Its name.
+    pub name: String,
+    /// How it is.
+    pub health: Health,
+    /// What the API server said it is, once it was ready.
+    pub version: Option<String>,
+    /// `https://127.0.0.1:port`, once it was ready.
+    pub url: Option<String>,
+    /// The administrator's kubeconfig, once it was ready.
+    pub kubeconfig: Option<PathBuf>,
+    /// When it was started, as RFC 3339; none when the entry cannot be read.
+    pub started_at: Option<String>,
+    /// The folder of keys, data and logs; for an entry that cannot be read, its own.
+    pub directory: PathBuf,
+    /// Its processes that still run.
+    pub alive: Vec<Process>,
+    pub(super) found: Found,
+}
+
+/// How a control plane is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Health {
+    /// Both processes run.
+    Running,
+    /// It is being brought up by that process.
+    Starting {
+        /// The process.
+        pid: u32,
+    },
+    /// It belongs to a run that is under way, and goes with it.
+    InUse {
+        /// The process of the run.
+        pid: u32,
+    },
+    /// It was up, and one of its processes has ended since.
+    Ended {
+        /// Which ones.
+        programs: Vec<String>,
+    },
+    /// Left by a command or run that was killed.
+    Leftover {
+        /// The process that was killed.
+        pid: u32,
+        /// How many of its processes still run.
+        alive: usize,
+    },
+    /// Its entry cannot be read, so nothing is provably ours.
+    Unreadable {
+        /// Why.
+        problem: String,
+    },
+}
+
+/// Looks at every control plane of a state directory.
+pub fn status(state_directory: &Path) -> Result<Status, Error> {
+    let clusters = state::entries(state_directory)?.into_iter().map(look).collect();
+    Ok(Status { clusters })
+}
+
+fn look(found: Found) -> Cluster {
+    let entry = match &found.entry {
+        Ok(entry) => entry,
+        Err(problem) => {
+            return Cluster {
+                name: found.folder.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+                health: Health::Unreadable { problem: problem.clone() },
+                version: None,
+                url: None,
+                kubeconfig: None,
+                started_at: None,
+                directory: found.folder.clone(),
+                alive: Vec::new(),
+                found,
+            };
+        }
+    };
+    let alive = alive(entry);
+    let ready = entry.ready.clone();
+    Cluster {
+        name: entry.name.clone(),
+        health: health(entry, &alive),
+        version: ready.as_ref().map(|ready| ready.version.clone()),
+        url: ready.as_ref().map(|ready| ready.url.clone()),
+        kubeconfig: ready.and_then(|ready| ready.kubeconfig),
+        started_at: Some(entry.started_at.clone()),
+        directory: entry.directory.clone(),
+        alive,
+        found,
+    }
+}
+
+/// The processes that still run: those noted, and those that were started but not noted any more, which are known by
+/// arguments that name the control plane's own private files.
+fn alive(entry: &Entry) -> Vec<Process> {
+    let mut alive: Vec<Process> = entry.processes.iter().filter(|each| each.identity.is_alive()).cloned().collect();
+    if state::is_ours(entry) {
+        let path = |name: &str| entry.directory.join(name).to_string_lossy().into_owned();
+        let arguments =
+            [format!("--data-dir={}", path("etcd")), format!("--tls-private-key-file={}", path("pki/apiserver.key"))];
+        for (program, identity) in state::mentioning(&arguments) {
+            if alive.iter().all(|each| each.identity != identity) {
+                alive.push(Process { program, identity });
+            }
+        }
+    }
+    alive
+}
+
+fn health(entry: &Entry, alive: &[Process]) -> Health {
+    let (pid, owner) = (entry.owner.pid, entry.owner.is_alive());
+    match (entry.purpose, &entry.ready, owner) {
+        (Purpose::Run, _, true) => Health::InUse { pid },
+        (Purpose::Standing, None, true) => Health::Starting { pid },
+        (Purpose::Run, _, false) | (Purpose::Standing, None, false) => Health::Leftover { pid, alive: alive.len() },
+        (Purpose::Standing, Some(_), _) => {
+            let programs: Vec<String> = ["etcd", "kube-apiserver"]
+                .into_iter()
+                .filter(|program| alive.iter().all(|each| each.program != *program))
+                .map(str::to_owned)
+                .collect();
+            if programs.is_empty() { Health::Running } else { Health::Ended { programs } }
+        }
+    }
+}
+
+impl Status {
+    /// Whether something is left that `longhaul cluster down` should take away.
+    pub fn has_leftovers(&self) -> bool {
+        self.clusters.iter().any(|cluster| matches!(cluster.health, Health::Leftover { .. } | Health::Ended { .. }))
+    }
+}
+
+impl fmt::Display for Health {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Running => write!(f, "running"),
+            Self::Starting { pid } => write!(f, "starting (by process {pid})"),
+            Self::InUse { pid } => write!(f, "in use by the run of process {pid}, goes with it"),
+            Self::Ended { programs } => write!(f, "broken: {} ended", programs.join(" and ")),
+            Self::Leftover { pid, alive: 0 } => write!(f, "leftover of process {pid}, which was killed; files only"),
+            Self::Leftover { pid, alive } => {
+                write!(f, "leftover of process {pid}, which was killed; {alive} of its processes still run")
+            }
+            Self::Unreadable { problem } => write!(f, "unknown, its entry cannot be read ({problem})"),
+        }
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.clusters.is_empty() {
+            return write!(f, "no control plane is up (start one with `longhaul cluster up`)");
+        }
+        for (index, cluster) in self.clusters.iter().enumerate() {
+            if index > 0 {
+                writeln!(f)?;
+            }
+            write!(f, "{cluster}")?;
+        }
+        if self.has_leftovers() {
+            write!(f, "\nrun `longhaul cluster down` to end and remove what is left")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Cluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.name, self.health)?;
+        if let (Some(version), Some(url)) = (&self.version, &self.url) {
+            write!(f, "\n  kube-apiserver {version} at {url}")?;
+        }
+        if let Some(started_at) = &self.started_at {
+            write!(f, "\n  started {started_at}")?;
+        }
+        if let Some(kubeconfig) = &self.kubeconfig {
+            write!(f, "\n  kubeconfig {}", kubeconfig.display())?;
+        }
+        write!(f, "\n  folder {}", self.directory.display())?;
+        for Process { program, identity } in &self.alive {
+            write!(f, "\n  process {} {program}", identity.pid)?;
+        }
+        Ok(())
+    }
+}

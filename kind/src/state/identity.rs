@@ -1,0 +1,171 @@
+//! Which process is meant by a number: the same one as before, or somebody else's by now.
+//!
+//! Reads Linux's `/proc` (proc(5)); elsewhere no process can be told apart, and nothing is ever taken for ours.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use rustix::process::Signal;
+use serde::{Deserialize, Serialize};
+
+use super::Error;
+
+/// Field 22 of `/proc/<pid>/stat`, counted after the name in parentheses, which ends field 2.
+const START_FIELD: usize = 22 - 3;
+
+/// A process, for as long as the machine is not started anew.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Identity {
+    /// Its number, which is given to others after it ended.
+    pub pid: u32,
+    /// When it started, in clock ticks since the boot.
+    pub start_ticks: u64,
+    /// The boot that it belongs to.
+    pub boot: String,
+}
+
+/// A process that is surely the one that was meant, whatever happens to its number.
+#[cfg(target_os = "linux")]
+#[derive(Debug)]
+pub(crate) struct Handle(std::os::fd::OwnedFd);
+
+/// Never made here.
+#[cfg(not(target_os = "linux"))]
+#[derive(Debug)]
+pub(crate) enum Handle {}
+
+impl Identity {
+    /// The process that has this number now.
+    pub fn of(pid: u32) -> Result<Self, Error> {
+        let failed = |source| Error::Process { pid, source };
+        let (start_ticks, _) = stat(pid).map_err(failed)?;
+        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").map_err(failed)?;
+        Ok(Self { pid, start_ticks, boot: boot.trim().to_owned() })
+    }
+
+    /// This process.
+    pub fn of_self() -> Result<Self, Error> {
+        Self::of(std::process::id())
+    }
+
+    /// Whether it still runs. One that has ended and only waits to be noticed does not.
+    pub fn is_alive(&self) -> bool {
+        let same = Self::of(self.pid).is_ok_and(|now| now == *self);
+        same && stat(self.pid).is_ok_and(|(_, state)| state != 'Z' && state != 'X')
+    }
+
+    /// A handle on it, if it still runs.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn open(&self) -> Option<Handle> {
+        use rustix::process::{Pid, PidfdFlags, pidfd_open};
+        let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw)?;
+        let handle = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+        // Looked at after it was opened: the handle cannot change hands any more, so what is right now stays right.
+        self.is_alive().then_some(Handle(handle))
+    }
+
+    /// Nobody can be told apart here.
+    #[cfg(not(target_os = "linux"))]
+    pub(crate) fn open(&self) -> Option<Handle> {
+        None
+    }
+}
+
+impl Handle {
+    /// Sends a signal; to nobody when it has ended.
+    pub(crate) fn signal(&self, signal: Signal) {
+        #[cfg(target_os = "linux")]
+        let _ = rustix::process::pidfd_send_signal(&self.0, signal);
+        #[cfg(not(target_os = "linux"))]
+        let _ = (self, signal);
+    }
+}
+
+/// Processes of this user that were started with one of these arguments, by number.
+pub(crate) fn mentioning(arguments: &[String]) -> Vec<(String, Identity)> {
+    let uid = rustix::process::getuid().as_raw();
+    let Ok(listing) = fs::read_dir("/proc") else { return Vec::new() };
+    let numbers = listing.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let mut found: Vec<(String, Identity)> = numbers.filter_map(|pid| mentions(pid, uid, arguments)).collect();
+    found.sort_by_key(|(_, identity)| identity.pid);
+    found
+}
+
+fn mentions(pid: u32, uid: u32, arguments: &[String]) -> Option<(String, Identity)> {
+    let folder = format!("/proc/{pid}");
+    if fs::metadata(&folder).ok()?.uid() != uid {
+        return None;
+    }
+    let identity = Identity::of(pid).ok()?;
+    let line = fs::read(format!("{folder}/cmdline")).ok()?;
+    let mut words = line.split(|&byte| byte == 0).map(String::from_utf8_lossy);
+    let program = words.next()?;
+    let program = Path::new(&*program).file_name()?.to_string_lossy().into_owned();
+    words.any(|word| arguments.iter().any(|argument| **argument == *word)).then_some(())?;
+    identity.is_alive().then_some((program, identity))
+}
+
+/// Start in clock ticks, and the state.
+fn stat(pid: u32) -> io::Result<(u64, char)> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    parse(&text).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "it is not what proc(5) says"))
+}
+
+/// The name may hold anything, closing parentheses and spaces too, so fields are counted after the last one.
+fn parse(stat: &str) -> Option<(u64, char)> {
+    let (_, fields) = stat.rsplit_once(") ")?;
+    let mut fields = fields.split(' ');
+    let state = fields.clone().next()?.chars().next()?;
+    Some((fields.nth(START_FIELD)?.parse().ok()?, state))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_cannot_move_the_fields() {
+        let rest = "S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 20 21";
+        assert_eq!(parse(&format!("9 (a) b ) {rest}")), Some((4711, 'S')));
+        assert_eq!(parse("9 (a) S 1"), None);
+        assert_eq!(parse(""), None);
+    }
+
+    #[test]
+    fn a_number_alone_is_nobody() {
+        if !cfg!(target_os = "linux") {
+            println!("skipped: needs Linux");
+            return;
+        }
+        let this = Identity::of_self().unwrap();
+        assert!(this.is_alive() && this.open().is_some());
+        for other in [
+            Identity { start_ticks: this.start_ticks + 1, ..this.clone() },
+            Identity { boot: "another".to_owned(), ..this.clone() },
+            Identity { pid: u32::MAX, ..this },
+        ] {
+            assert!(!other.is_alive() && other.open().is_none(), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn a_process_that_ended_is_gone_before_anybody_noticed() {
+        if !cfg!(target_os = "linux") {
+            println!("skipped: needs Linux");
+            return;
+        }
+        let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+        let identity = Identity::of(child.id()).unwrap();
+        identity.open().unwrap().signal(Signal::KILL);
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        while identity.is_alive() {
+            assert!(std::time::Instant::now() < deadline);
+            std::thread::yield_now();
+        }
+        assert!(Path::new(&format!("/proc/{}", identity.pid)).exists(), "nobody has waited for it yet");
+        child.wait().unwrap();
+    }
+}
