@@ -11,6 +11,7 @@
 
 mod install;
 mod kube_rs;
+mod kubectl;
 mod node;
 mod ordeal;
 mod program;

@@ -1,0 +1,457 @@
+//! `kubectl`, the oldest and the newest of the machine, through what people do with it all day.
+//!
+//! Creating, reading and deleting in their plain forms are tested beside the server's other behaviour
+//! (`tests/kube/kubectl.rs`); here are the output formats, the patches, ownership and everything that asks the server
+//! for more than one object.
+
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::Command;
+
+use crate::install;
+use crate::world::{PATIENCE, World};
+
+const DEPLOYMENT: &str = "
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: demo, labels: {app: web}}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+      - {name: c, image: 'nginx:1', ports: [{containerPort: 80}]}
+";
+
+const PACKAGE: &str = "
+apiVersion: longhaul.dev/v1
+kind: Package
+metadata: {name: one, namespace: demo}
+spec: {image: 'nginx:1', replicas: 1}
+";
+
+struct Kubectl<'a> {
+    program: PathBuf,
+    home: tempfile::TempDir,
+    world: &'a World,
+}
+
+impl<'a> Kubectl<'a> {
+    async fn new(program: &Path, world: &'a World) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::write(home.path().join("config"), world.kubeconfig()).unwrap();
+        let kubectl = Self { program: program.to_owned(), home, world };
+        kubectl.ok("create namespace demo").await;
+        kubectl.ok("config set-context --current --namespace=demo").await;
+        kubectl.file("package.yaml", PACKAGE);
+        kubectl.file("deployment.yaml", DEPLOYMENT);
+        kubectl
+    }
+
+    fn file(&self, name: &str, text: &str) {
+        std::fs::write(self.home.path().join(name), text).unwrap();
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.program);
+        command.env_clear().env("HOME", self.home.path()).env("KUBECONFIG", self.home.path().join("config"));
+        command.args(arguments).current_dir(self.home.path()).kill_on_drop(true).stdin(Stdio::null());
+        command
+    }
+
+    async fn run(&self, arguments: &[&str]) -> Output {
+        let output = self.command(arguments).output();
+        tokio::time::timeout(PATIENCE, output).await.unwrap_or_else(|_| panic!("no end: {arguments:?}")).unwrap()
+    }
+
+    /// The output of a command, written as in a shell but without its quotes, that must succeed.
+    async fn ok(&self, line: &str) -> String {
+        self.words(&line.split_whitespace().collect::<Vec<_>>()).await
+    }
+
+    async fn words(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments).await;
+        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "{} {arguments:?}\n{out}\n{err}", self.program.display());
+        out.trim().to_owned()
+    }
+
+    /// What a command that must fail says.
+    async fn fails(&self, line: &str) -> String {
+        let output = self.run(&line.split_whitespace().collect::<Vec<_>>()).await;
+        assert!(!output.status.success(), "{} {line}", self.program.display());
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    }
+
+    async fn json(&self, line: &str) -> Value {
+        serde_json::from_str(&self.ok(&format!("{line} -o json")).await).unwrap()
+    }
+}
+
+/// The oldest and the newest: `kubectl` and `kubectl.1.*` of the folders of `PATH` and of the folders that links in
+/// them lead to, where packages keep older versions.
+fn programs() -> Vec<PathBuf> {
+    let mut folders = install::folders();
+    let links: Vec<PathBuf> = folders.iter().filter_map(|folder| folder.join("kubectl").canonicalize().ok()).collect();
+    folders.extend(links.iter().filter_map(|link| link.parent()).map(Path::to_owned));
+    let mut versions: Vec<(u32, PathBuf)> = folders
+        .iter()
+        .filter_map(|folder| std::fs::read_dir(folder).ok())
+        .flatten()
+        .flatten()
+        .filter_map(|entry| {
+            let minor = entry.file_name().to_str()?.strip_prefix("kubectl.1.")?.parse().ok()?;
+            Some((minor, entry.path()))
+        })
+        .collect();
+    versions.sort();
+    versions.dedup_by_key(|(minor, _)| *minor);
+    match (versions.first().cloned(), versions.last().cloned()) {
+        (Some(oldest), Some(newest)) if oldest.0 != newest.0 => vec![oldest.1, newest.1],
+        (Some(only), _) => vec![only.1],
+        _ => install::on_path("kubectl").into_iter().collect(),
+    }
+}
+
+/// Runs a test with each version, against a server of its own.
+async fn each(test: impl AsyncFn(&Kubectl<'_>)) {
+    let programs = programs();
+    if programs.is_empty() {
+        println!("skipped: needs kubectl");
+    }
+    for program in programs {
+        let world = World::start().await;
+        let kubectl = Kubectl::new(&program, &world).await;
+        test(&kubectl).await;
+        drop(kubectl);
+        world.server.shutdown().await;
+    }
+}
+
+#[tokio::test]
+async fn objects_are_shown_in_every_format() {
+    each(async |kubectl| {
+        kubectl.ok("apply -f deployment.yaml -f package.yaml").await;
+        let wide = kubectl.ok("get deployments -o wide").await;
+        let (head, row) = wide.split_once('\n').unwrap();
+        for column in ["NAME", "READY", "UP-TO-DATE", "AVAILABLE", "AGE", "CONTAINERS", "IMAGES", "SELECTOR"] {
+            assert!(head.contains(column), "{column} in {head}");
+        }
+        assert!(row.starts_with("web ") && row.contains("0/2") && row.contains("nginx:1"), "{row}");
+        let yaml = kubectl.ok("get package one -o yaml").await;
+        assert!(yaml.contains("kind: Package") && yaml.contains("image: nginx:1") && !yaml.contains("managedFields"));
+        assert!(
+            kubectl.ok("get package one -o yaml --show-managed-fields").await.contains("kubectl-client-side-apply")
+        );
+        let list = kubectl.json("get deployments,packages").await;
+        assert_eq!((&list["kind"], list["items"].as_array().unwrap().len()), (&json!("List"), 2));
+        assert_eq!(kubectl.ok("get pkg -o custom-columns=:spec.image --no-headers").await, "nginx:1");
+        assert_eq!(kubectl.ok("get deploy web -o go-template={{.spec.replicas}}").await, "2");
+        let labels = kubectl.ok("get deployments --show-labels -L app").await;
+        assert!(labels.contains("LABELS") && labels.contains("app=web"), "{labels}");
+        assert!(kubectl.ok("get all").await.contains("deployment.apps/web"));
+        let raw = kubectl.ok("get --raw /apis/longhaul.dev/v1/namespaces/demo/packages/one").await;
+        assert_eq!(serde_json::from_str::<Value>(&raw).unwrap()["spec"]["image"], "nginx:1");
+        assert!(kubectl.ok("get --raw /readyz").await.contains("ok"));
+        let described = kubectl.ok("describe deployment web").await;
+        for part in ["Selector:", "app=web", "StrategyType:", "RollingUpdate", "Image:", "nginx:1", "Events:"] {
+            assert!(described.contains(part), "{part} in {described}");
+        }
+        let described = kubectl.ok("describe package one").await;
+        assert!(described.contains("API Version:  longhaul.dev/v1") && described.contains("nginx:1"), "{described}");
+        assert!(kubectl.ok("describe namespace demo").await.contains("Active"));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn all_three_patches_and_the_scale_work() {
+    each(async |kubectl| {
+        kubectl.ok("apply -f deployment.yaml -f package.yaml").await;
+        let side = r#"{"spec":{"template":{"spec":{"containers":[{"name":"side","image":"b:1"}]}}}}"#;
+        kubectl.words(&["patch", "deployment", "web", "--type=strategic", "-p", side]).await;
+        let both = kubectl.json("get deployment web").await;
+        assert_eq!(both["spec"]["template"]["spec"]["containers"].as_array().unwrap().len(), 2, "merged by name");
+        kubectl.words(&["patch", "deployment", "web", "--type=merge", "-p", side]).await;
+        let replaced = kubectl.json("get deployment web").await;
+        assert_eq!(replaced["spec"]["template"]["spec"]["containers"].as_array().unwrap().len(), 1, "replaced");
+        let tested = r#"[{"op":"test","path":"/spec/image","value":"nginx:1"},{"op":"replace","path":"/spec/image","value":"nginx:2"}]"#;
+        kubectl.words(&["patch", "package", "one", "--type=json", "-p", tested]).await;
+        let refused = kubectl.run(&["patch", "package", "one", "--type=json", "-p", tested]).await;
+        assert!(!refused.status.success(), "the test does not hold any more");
+        let refused = kubectl.run(&["patch", "package", "one", "--type=strategic", "-p", "{}"]).await;
+        assert!(!refused.status.success(), "custom resources have no strategic merge");
+        let status = r#"{"status":{"phase":"Ready","replicas":1},"spec":{"image":"ignored"}}"#;
+        kubectl.words(&["patch", "package", "one", "--type=merge", "--subresource=status", "-p", status]).await;
+        let package = kubectl.json("get package one").await;
+        assert_eq!((&package["status"]["phase"], &package["spec"]["image"]), (&json!("Ready"), &json!("nginx:2")));
+        kubectl.ok("scale deployment web --replicas=5 --current-replicas=2").await;
+        assert!(kubectl.fails("scale deployment web --replicas=6 --current-replicas=2").await.contains("Expected replicas"));
+        kubectl.ok("scale package one --replicas=7").await;
+        assert_eq!(kubectl.ok("get package one -o jsonpath={.spec.replicas}").await, "7");
+        kubectl.ok("get deployment web --subresource=scale -o name").await;
+        kubectl.ok("set env deployment/web MODE=soak").await;
+        kubectl.ok("set resources deployment web --limits=cpu=200m,memory=64Mi").await;
+        let container = &kubectl.json("get deployment web").await["spec"]["template"]["spec"]["containers"][0];
+        assert_eq!(container["env"], json!([{"name": "MODE", "value": "soak"}]));
+        assert_eq!(container["resources"]["limits"]["cpu"], "200m");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn applying_on_the_server_tells_whose_field_it_is() {
+    each(async |kubectl| {
+        assert!(
+            kubectl.ok("apply --server-side -f deployment.yaml -f package.yaml").await.contains("serverside-applied")
+        );
+        kubectl.file("mine.yaml", &DEPLOYMENT.replace("replicas: 2", "replicas: 3"));
+        let conflict = kubectl.fails("apply --server-side --field-manager=other -f mine.yaml").await;
+        assert!(conflict.contains("conflict with \"kubectl\"") && conflict.contains(".spec.replicas"), "{conflict}");
+        kubectl.ok("apply --server-side --field-manager=other --force-conflicts -f mine.yaml").await;
+        let fields = kubectl.ok("get deployment web -o json --show-managed-fields").await;
+        let fields: Value = serde_json::from_str(&fields).unwrap();
+        let managers: Vec<&str> = fields["metadata"]["managedFields"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|m| m["manager"].as_str())
+            .collect();
+        assert_eq!(managers, ["kubectl", "other"]);
+        assert_eq!(fields["spec"]["replicas"], 3);
+        // A client-side apply of the same file after a server-side one is the usual way back.
+        kubectl.ok("apply -f mine.yaml").await;
+        let preview = kubectl.ok("apply --dry-run=server -o json -f deployment.yaml").await;
+        assert_eq!(serde_json::from_str::<Value>(&preview).unwrap()["spec"]["replicas"], 2);
+        assert_eq!(
+            kubectl.ok("get deployment web -o jsonpath={.spec.replicas}").await,
+            "3",
+            "a dry run changes nothing"
+        );
+        kubectl.ok("replace -f deployment.yaml").await;
+        assert_eq!(kubectl.ok("get deployment web -o jsonpath={.spec.replicas}").await, "2");
+        assert!(kubectl.fails("create -f deployment.yaml").await.contains("AlreadyExists"));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn deletion_cascades_as_asked() {
+    each(async |kubectl| {
+        for mode in ["background", "foreground", "orphan"] {
+            kubectl.ok("apply -f deployment.yaml").await;
+            let uid = kubectl.ok("get deployment web -o jsonpath={.metadata.uid}").await;
+            let owner = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": uid,
+                "blockOwnerDeletion": true});
+            let child = json!({"apiVersion": "v1", "kind": "ConfigMap",
+                "metadata": {"name": mode, "ownerReferences": [owner]}});
+            kubectl.file("child.json", &child.to_string());
+            kubectl.ok("create -f child.json").await;
+            kubectl.ok(&format!("delete deployment web --cascade={mode} --timeout=10s")).await;
+            assert!(kubectl.fails("get deployment web").await.contains("NotFound"));
+            if mode == "orphan" {
+                let owners = kubectl.ok("get configmap orphan -o jsonpath={.metadata.ownerReferences}").await;
+                assert_eq!(owners, "", "let go, not deleted");
+            } else {
+                kubectl.ok(&format!("wait configmap/{mode} --for=delete --timeout=10s")).await;
+            }
+        }
+        shared_dependents_stay(kubectl).await;
+        for name in ["a", "b"] {
+            kubectl.ok(&format!("create configmap {name}")).await;
+            kubectl.ok(&format!("label configmap {name} set=x")).await;
+        }
+        assert_eq!(kubectl.ok("delete configmaps -l set=x").await.lines().count(), 2);
+        kubectl.ok("apply -f package.yaml").await;
+        let hold = r#"{"metadata":{"finalizers":["longhaul.dev/hold"]}}"#;
+        kubectl.words(&["patch", "package", "one", "--type=merge", "-p", hold]).await;
+        kubectl.ok("delete package one --wait=false").await;
+        assert!(!kubectl.ok("get package one -o jsonpath={.metadata.deletionTimestamp}").await.is_empty());
+        kubectl
+            .words(&[
+                "patch",
+                "package",
+                "one",
+                "--type=json",
+                "-p",
+                r#"[{"op":"remove","path":"/metadata/finalizers"}]"#,
+            ])
+            .await;
+        kubectl.ok("wait package/one --for=delete --timeout=10s").await;
+    })
+    .await;
+}
+
+/// Foreground deletion of one of two owners takes the reference, not the object.
+async fn shared_dependents_stay(kubectl: &Kubectl<'_>) {
+    let mut owners = Vec::new();
+    for name in ["first", "second"] {
+        kubectl.ok(&format!("create configmap {name}")).await;
+        let uid = kubectl.ok(&format!("get configmap {name} -o jsonpath={{.metadata.uid}}")).await;
+        owners.push(json!({"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid,
+            "blockOwnerDeletion": true}));
+    }
+    let child = json!({"apiVersion": "v1", "kind": "Secret",
+        "metadata": {"name": "shared", "ownerReferences": owners}});
+    kubectl.file("child.json", &child.to_string());
+    kubectl.ok("create -f child.json").await;
+    kubectl.ok("delete configmap first --cascade=foreground --timeout=10s").await;
+    let left = kubectl.ok("get secret shared -o jsonpath={.metadata.ownerReferences[*].name}").await;
+    assert_eq!(left, "second");
+    kubectl.ok("delete configmap second --cascade=foreground --timeout=10s").await;
+    kubectl.ok("wait secret/shared --for=delete --timeout=10s").await;
+}
+
+#[tokio::test]
+async fn watching_and_waiting_end_when_it_is_so() {
+    each(async |kubectl| {
+        kubectl.ok("apply -f package.yaml -f deployment.yaml").await;
+        let mut watch = kubectl
+            .command(&["get", "packages", "-w", "--output-watch-events", "--no-headers"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines();
+        let mut words = async || {
+            let line = tokio::time::timeout(PATIENCE, lines.next_line()).await.unwrap().unwrap().unwrap();
+            line.split_whitespace().take(3).map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(words().await, ["ADDED", "one", "nginx:1"]);
+        let image = r#"{"spec":{"image":"nginx:2"}}"#;
+        kubectl.words(&["patch", "package", "one", "--type=merge", "-p", image]).await;
+        assert_eq!(words().await, ["MODIFIED", "one", "nginx:2"]);
+        kubectl.ok("delete package one").await;
+        assert_eq!(words().await, ["DELETED", "one", "nginx:2"]);
+        watch.kill().await.unwrap();
+        kubectl.ok("apply -f package.yaml").await;
+        let patient = ["wait", "package/one", "--for=jsonpath={.status.phase}=Ready", "--timeout=20s"];
+        let ready = async {
+            kubectl.world.watched().await;
+            let status = r#"{"status":{"phase":"Ready"}}"#;
+            kubectl.words(&["patch", "package", "one", "--type=merge", "--subresource=status", "-p", status]).await;
+        };
+        tokio::join!(kubectl.words(&patient), ready);
+        let conditions = r#"{"status":{"observedGeneration":1,"replicas":2,"updatedReplicas":2,"readyReplicas":2,
+            "availableReplicas":2,"conditions":[{"type":"Available","status":"True"}]}}"#;
+        let waiting = kubectl.ok("wait deployment/web --for=condition=Available --timeout=20s");
+        let available = async {
+            kubectl.world.watched().await;
+            kubectl
+                .words(&["patch", "deployment", "web", "--subresource=status", "--type=merge", "-p", conditions])
+                .await;
+        };
+        tokio::join!(waiting, available);
+        assert!(kubectl.ok("rollout status deployment/web --timeout=10s").await.contains("successfully rolled out"));
+        kubectl.ok("wait namespace/demo --for=jsonpath={.status.phase}=Active --timeout=5s").await;
+        assert!(
+            kubectl
+                .fails("wait package/one --for=jsonpath={.status.phase}=Never --timeout=1s")
+                .await
+                .contains("timed out")
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn rollouts_are_read_from_replica_sets() {
+    each(async |kubectl| {
+        kubectl.ok("apply -f deployment.yaml").await;
+        let uid = kubectl.ok("get deployment web -o jsonpath={.metadata.uid}").await;
+        for revision in ["1", "2"] {
+            // What the deployment controller would make.
+            let labels = json!({"app": "web", "pod-template-hash": revision});
+            let container = json!({"name": "c", "image": format!("nginx:{revision}")});
+            let owner =
+                json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": uid, "controller": true});
+            let set = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet",
+                "metadata": {"name": format!("web-{revision}"), "labels": labels, "ownerReferences": [owner],
+                    "annotations": {"deployment.kubernetes.io/revision": revision}},
+                "spec": {"replicas": 0, "selector": {"matchLabels": labels},
+                    "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}}}});
+            kubectl.file("set.json", &set.to_string());
+            kubectl.ok("create -f set.json").await;
+        }
+        let history = kubectl.ok("rollout history deployment/web").await;
+        let revisions: Vec<&str> = history.lines().filter_map(|line| line.split_whitespace().next()).collect();
+        assert!(revisions.contains(&"1") && revisions.contains(&"2"), "{history}");
+        assert!(kubectl.ok("rollout history deployment/web --revision=2").await.contains("nginx:2"));
+        kubectl.ok("rollout restart deployment/web").await;
+        let at = r"{.spec.template.metadata.annotations.kubectl\.kubernetes\.io/restartedAt}";
+        assert!(!kubectl.ok(&format!("get deployment web -o jsonpath={at}")).await.is_empty());
+        kubectl.ok("rollout pause deployment/web").await;
+        assert_eq!(kubectl.ok("get deployment web -o jsonpath={.spec.paused}").await, "true");
+        kubectl.ok("rollout resume deployment/web").await;
+        kubectl.ok("rollout undo deployment/web --to-revision=2").await;
+        let image = "{.spec.template.spec.containers[0].image}";
+        assert_eq!(kubectl.ok(&format!("get deployment web -o jsonpath={image}")).await, "nginx:2");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_server_tells_who_may_what_and_what_there_is() {
+    each(async |kubectl| {
+        assert_eq!(kubectl.ok("auth can-i create pods").await, "yes");
+        assert!(kubectl.ok("auth can-i --list").await.contains("Verbs"));
+        kubectl.ok("create serviceaccount robot").await;
+        let token = kubectl.ok("create token robot --duration=1h").await;
+        assert!(!token.is_empty());
+        let whoami = kubectl.words(&["--token", &token, "get", "--raw", "/version"]).await;
+        assert!(whoami.contains("gitVersion"), "the token opens the door");
+        let resources = kubectl.ok("api-resources -o wide --api-group=longhaul.dev").await;
+        assert!(
+            resources.contains("pkg") && resources.contains("Package") && resources.contains("watch"),
+            "{resources}"
+        );
+        assert!(kubectl.ok("api-resources --namespaced=false -o name").await.contains("namespaces"));
+        let versions = kubectl.ok("api-versions").await;
+        assert!(versions.lines().any(|line| line == "longhaul.dev/v1") && versions.contains("apps/v1"));
+        let explained = kubectl.ok("explain package.spec.image").await;
+        assert!(explained.contains("Where the image is."), "{explained}");
+        assert!(kubectl.ok("cluster-info").await.contains("is running at"));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn labels_annotations_and_selectors_pick_objects() {
+    each(async |kubectl| {
+        for name in ["a", "b", "c"] {
+            kubectl.file("p.yaml", &PACKAGE.replace("one", name).replace("nginx:1", &format!("nginx:{name}")));
+            kubectl.ok("apply -f p.yaml").await;
+        }
+        kubectl.ok("label packages a b tier=front").await;
+        assert!(kubectl.fails("label package a tier=back").await.contains("overwrite"));
+        kubectl.ok("label package a tier=back --overwrite").await;
+        kubectl.ok("annotate packages --all note=x").await;
+        let names = async |query: &str| {
+            kubectl.ok(&format!("get packages {query} -o jsonpath={{.items[*].metadata.name}}")).await
+        };
+        assert_eq!(names("-l tier").await, "a b");
+        assert_eq!(names("-l tier=front").await, "b");
+        assert_eq!(names("-l !tier").await, "c");
+        assert_eq!(names("-l tier!=front").await, "a c");
+        assert_eq!(
+            kubectl.words(&["get", "packages", "-l", "tier in (front,back)", "-o", "name"]).await.lines().count(),
+            2
+        );
+        assert_eq!(names("--field-selector=metadata.name=c").await, "c");
+        assert_eq!(names("--field-selector=spec.image=nginx:b").await, "b");
+        assert_eq!(names("--field-selector=metadata.name!=c,metadata.namespace=demo").await, "a b");
+        assert!(
+            kubectl.fails("get packages --field-selector=spec.unknown=1").await.contains("field label not supported")
+        );
+        kubectl.ok("label package a tier-").await;
+        assert_eq!(names("-l tier").await, "b");
+        kubectl.ok("annotate packages --all note-").await;
+        assert_eq!(names("--chunk-size=1").await, "a b c");
+        assert!(kubectl.ok("get packages --sort-by=.spec.image").await.contains("nginx:a"));
+    })
+    .await;
+}
