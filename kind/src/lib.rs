@@ -4,6 +4,7 @@
 //! whoever runs a scenario chooses between this crate and the mocks.
 
 pub mod cluster;
+pub mod fetch;
 pub mod local;
 pub mod manifests;
 pub mod state;

@@ -40,7 +40,7 @@ fn health(state: &Path) -> Vec<Health> {
 }
 
 async fn until(what: &str, mut met: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_mins(1);
     while !met() {
         assert!(Instant::now() < deadline, "{what}");
         tokio::time::sleep(Duration::from_millis(20)).await;

@@ -1,0 +1,256 @@
+//! Fetching the official programs of a control plane: kube-apiserver, kubectl and etcd.
+//!
+//! Owns the downloads, the check of their digests, and the folder that they end up in, which is then an envtest-style
+//! `KUBEBUILDER_ASSETS`. Nothing is resumed, and nothing appears under its name before its digest was right.
+//!
+//! Unless [`Fetch::sources`] says otherwise it contacts `dl.k8s.io`, which sends on to `cdn.dl.k8s.io`, and `github.com`,
+//! which sends on to `release-assets.githubusercontent.com`; only by HTTPS, trusting the platform's authorities. Plain
+//! HTTP is for servers on this machine. The digests come from the same servers: they guard against broken and mixed-up
+//! files, HTTPS guards against others.
+
+mod archive;
+mod client;
+mod error;
+
+use std::fmt::{self, Write as _};
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use client::Client;
+
+pub use error::Error;
+
+/// Kubernetes' own downloads: `<base>/v1.x.y/bin/linux/amd64/kube-apiserver`, with `.sha256` beside it.
+pub const KUBERNETES_SOURCE: &str = "https://dl.k8s.io";
+/// etcd's releases: `<base>/v3.x.y/etcd-v3.x.y-linux-amd64.tar.gz`, with `SHA256SUMS` beside it.
+pub const ETCD_SOURCE: &str = "https://github.com/etcd-io/etcd/releases/download";
+/// An etcd of the line that Kubernetes has used since 1.22 and that older versions work with as well.
+pub const ETCD_VERSION: &str = "3.5.21";
+/// kube-apiserver has about 100 MiB, with debug symbols twice that.
+const PROGRAM_BYTES_MAX: u64 = 512 << 20;
+/// A digest, or a list of a few dozen.
+const DIGEST_BYTES_MAX: u64 = 64 << 10;
+
+/// What to fetch, from where, to where.
+#[derive(Debug, Clone)]
+pub struct Fetch {
+    /// The version of Kubernetes: `1.33.0`, with or without a `v`.
+    pub version: String,
+    /// The version of etcd.
+    pub etcd_version: String,
+    /// The folder for the programs; made if it is not there.
+    pub destination: PathBuf,
+    /// From where.
+    pub sources: Sources,
+    /// Certificates to trust instead of the platform's, as PEM; for a mirror with an authority of its own.
+    pub ca_pem: Option<String>,
+}
+
+/// The addresses below which the programs are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sources {
+    /// As [`KUBERNETES_SOURCE`].
+    pub kubernetes: String,
+    /// As [`ETCD_SOURCE`].
+    pub etcd: String,
+}
+
+/// What was fetched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fetched {
+    /// The folder, for `KUBEBUILDER_ASSETS`.
+    pub destination: PathBuf,
+    /// The programs with their sizes in bytes.
+    pub programs: Vec<(&'static str, u64)>,
+}
+
+/// A file that is being written. Dropping it removes it.
+#[derive(Debug)]
+struct Partial {
+    path: PathBuf,
+    file: File,
+    bytes: u64,
+    renamed: bool,
+}
+
+impl Default for Sources {
+    fn default() -> Self {
+        Self { kubernetes: KUBERNETES_SOURCE.to_owned(), etcd: ETCD_SOURCE.to_owned() }
+    }
+}
+
+impl Fetch {
+    /// The official programs, with an etcd that fits.
+    pub fn new(version: &str, destination: impl Into<PathBuf>) -> Self {
+        Self {
+            version: version.to_owned(),
+            etcd_version: ETCD_VERSION.to_owned(),
+            destination: destination.into(),
+            sources: Sources::default(),
+            ca_pem: None,
+        }
+    }
+}
+
+/// Fetches kube-apiserver, kubectl and etcd for this machine. Each replaces an older one of its name at once, whole.
+pub async fn fetch(fetch: &Fetch) -> Result<Fetched, Error> {
+    let kubernetes = version(&fetch.version)?;
+    let etcd = version(&fetch.etcd_version)?;
+    let platform = platform(std::env::consts::OS, std::env::consts::ARCH)?;
+    let client = Client::new(fetch.ca_pem.as_deref());
+    let destination = std::path::absolute(&fetch.destination).map_err(failed(&fetch.destination))?;
+    fs::create_dir_all(&destination).map_err(failed(&destination))?;
+    let mut programs = Vec::new();
+    let base = fetch.sources.kubernetes.trim_end_matches('/');
+    for program in ["kube-apiserver", "kubectl"] {
+        let url = format!("{base}/v{kubernetes}/bin/{}/{program}", platform.replace('-', "/"));
+        let digests = format!("{url}.sha256");
+        let text = client.text(&digests, DIGEST_BYTES_MAX).await?;
+        let expected = text.split_whitespace().next().and_then(digest).ok_or_else(|| no_digest(program, &digests))?;
+        let partial = download(&client, &url, &expected, &destination, program).await?;
+        programs.push((program, partial.finish(&destination.join(program))?));
+    }
+    let base = format!("{}/v{etcd}", fetch.sources.etcd.trim_end_matches('/'));
+    let folder = format!("etcd-v{etcd}-{platform}");
+    programs.push(("etcd", fetch_etcd(&client, &base, &folder, &destination).await?));
+    Ok(Fetched { destination, programs })
+}
+
+async fn fetch_etcd(client: &Client, base: &str, folder: &str, destination: &Path) -> Result<u64, Error> {
+    let file = format!("{folder}.tar.gz");
+    let digests = format!("{base}/SHA256SUMS");
+    let text = client.text(&digests, DIGEST_BYTES_MAX).await?;
+    let expected = digest_of(&text, &file).ok_or_else(|| no_digest(&file, &digests))?;
+    let partial = download(client, &format!("{base}/{file}"), &expected, destination, "etcd.tar.gz").await?;
+    let mut program = Partial::create(destination, "etcd")?;
+    let path = format!("{folder}/etcd");
+    let unpacking = tokio::task::spawn_blocking(move || {
+        archive::unpack(&partial, &file, &path, &mut program, PROGRAM_BYTES_MAX)?;
+        Ok(program)
+    });
+    // A panic in there is a fault of ours and goes on here.
+    let program = unpacking.await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))?;
+    program.finish(&destination.join("etcd"))
+}
+
+/// A file with the right digest, not under its own name yet.
+async fn download(
+    client: &Client,
+    url: &str,
+    expected: &str,
+    destination: &Path,
+    name: &str,
+) -> Result<Partial, Error> {
+    let mut partial = Partial::create(destination, name)?;
+    let mut hash = Sha256::new();
+    let mut take = |bytes: &[u8]| {
+        hash.update(bytes);
+        partial.write(bytes)
+    };
+    client.get(url, PROGRAM_BYTES_MAX, &mut take).await?;
+    let found = hex(&hash.finalize());
+    if found != expected {
+        return Err(Error::Digest { url: url.to_owned(), expected: expected.to_owned(), found });
+    }
+    Ok(partial)
+}
+
+impl Partial {
+    /// In the same folder as the file that it becomes, so that renaming is atomic.
+    fn create(destination: &Path, name: &str) -> Result<Self, Error> {
+        let path = destination.join(format!(".{name}.{}-{:08x}.partial", std::process::id(), rand::random::<u32>()));
+        let file = File::create_new(&path).map_err(failed(&path))?;
+        Ok(Self { path, file, bytes: 0, renamed: false })
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.bytes += bytes.len() as u64;
+        self.file.write_all(bytes).map_err(failed(&self.path))
+    }
+
+    /// Makes it the program; its size in bytes.
+    fn finish(mut self, path: &Path) -> Result<u64, Error> {
+        self.file.set_permissions(fs::Permissions::from_mode(0o755)).map_err(failed(&self.path))?;
+        self.file.sync_all().map_err(failed(&self.path))?;
+        fs::rename(&self.path, path).map_err(failed(path))?;
+        self.renamed = true;
+        Ok(self.bytes)
+    }
+}
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        if !self.renamed {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// `1.33.0` of `1.33.0` or `v1.33.0`. It becomes part of addresses and paths, so it is checked.
+fn version(text: &str) -> Result<&str, Error> {
+    let version = text.strip_prefix('v').unwrap_or(text);
+    let number = |part: &str| !part.is_empty() && part.len() < 6 && part.bytes().all(|byte| byte.is_ascii_digit());
+    let (numbers, rest) = version.split_once('-').map_or((version, None), |(numbers, rest)| (numbers, Some(rest)));
+    let word = |rest: &str| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'.');
+    if numbers.split('.').count() == 3 && numbers.split('.').all(number) && rest.is_none_or(word) {
+        return Ok(version);
+    }
+    Err(Error::Version { version: text.to_owned() })
+}
+
+/// `linux-amd64`, in the words of Go.
+fn platform(os: &'static str, arch: &'static str) -> Result<&'static str, Error> {
+    match (os, arch) {
+        ("linux", "x86_64") => Ok("linux-amd64"),
+        ("linux", "aarch64") => Ok("linux-arm64"),
+        _ => Err(Error::Platform { os, arch }),
+    }
+}
+
+/// The digest of a file in the output of sha256sum(1).
+fn digest_of(text: &str, file: &str) -> Option<String> {
+    let mut lines = text.lines().filter_map(|line| line.split_once(char::is_whitespace));
+    // A star before the name means that it was read as binary.
+    let (found, _) = lines.find(|(_, name)| name.trim_start().trim_start_matches('*') == file)?;
+    digest(found)
+}
+
+fn digest(word: &str) -> Option<String> {
+    (word.len() == 64 && word.bytes().all(|byte| byte.is_ascii_hexdigit())).then(|| word.to_ascii_lowercase())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn no_digest(file: &str, url: &str) -> Error {
+    Error::NoDigest { file: file.to_owned(), url: url.to_owned() }
+}
+
+fn failed(path: &Path) -> impl Fn(std::io::Error) -> Error {
+    let path = path.to_owned();
+    move |source| match source.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Error::NoSpace { path: path.clone() },
+        _ => Error::File { path: path.clone(), source },
+    }
+}
+
+impl fmt::Display for Fetched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (program, bytes) in &self.programs {
+            writeln!(f, "fetched {program} ({:.1} MB), its digest is right", *bytes as f64 / 1e6)?;
+        }
+        write!(f, "use them: export KUBEBUILDER_ASSETS={}", self.destination.display())
+    }
+}
+
+#[cfg(test)]
+mod tests;
