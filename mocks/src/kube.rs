@@ -27,6 +27,7 @@ mod path;
 mod protobuf;
 mod replica;
 mod represent;
+mod schema;
 mod selector;
 mod status;
 mod store;

@@ -48,6 +48,8 @@ pub(crate) struct Served {
     pub scale: Option<Scale>,
     pub columns: Vec<Column>,
     pub schema: Option<Arc<serde_json::Value>>,
+    /// The same, ready to be applied.
+    pub structure: Option<Arc<super::schema::Schema>>,
 }
 
 /// Where the scale subresource finds its numbers, as JSON pointers.

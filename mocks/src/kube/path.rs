@@ -34,6 +34,7 @@ pub(crate) struct Query {
     pub field_selector: Option<String>,
     pub dry_run: bool,
     pub field_manager: Option<String>,
+    pub field_validation: Option<String>,
     pub force: bool,
     pub pretty: bool,
     pub propagation_policy: Option<String>,
@@ -120,6 +121,7 @@ impl Query {
                 return Err(Failure::bad_request(message));
             }
             "fieldManager" => self.field_manager = filled(value),
+            "fieldValidation" => self.field_validation = filled(value),
             "force" => self.force = switch(&value),
             "pretty" => self.pretty = switch(&value),
             "propagationPolicy" => self.propagation_policy = filled(value),

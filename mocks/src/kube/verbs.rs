@@ -6,6 +6,7 @@ mod delete;
 mod read;
 mod review;
 mod scale;
+mod shape;
 mod watch;
 mod write;
 

@@ -5,6 +5,7 @@
 mod access;
 mod admission;
 mod client;
+mod definitions;
 mod faults;
 mod kubectl;
 mod objects;

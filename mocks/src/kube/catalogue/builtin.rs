@@ -134,6 +134,7 @@ fn resource(&(group, versions, plural, kind, short, flags): &Row) -> Resource {
         scale: scale.clone(),
         columns: Vec::new(),
         schema: None,
+        structure: None,
     };
     let versions: Vec<Served> = versions.split(' ').map(served).collect();
     let mut categories: Vec<Arc<str>> = Vec::new();

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{Column, Field, Resource, Scale, Served};
+use crate::kube::schema;
 use crate::kube::status::Cause;
 use crate::kube::store::ResourceId;
 
@@ -42,6 +43,13 @@ pub(crate) fn definition(crd: &Value) -> Result<Resource, Vec<Cause>> {
     if versions.iter().any(|version| version.pointer("/schema/openAPIV3Schema").is_none()) {
         causes.push(Cause::required("spec.versions[0].schema.openAPIV3Schema", "schemas are required"));
     }
+    let mut read = Vec::new();
+    for (index, version) in versions.iter().enumerate() {
+        match served(group, version, index) {
+            Ok(served) => read.push(served),
+            Err(more) => causes.extend(more),
+        }
+    }
     if !causes.is_empty() {
         return Err(causes);
     }
@@ -54,7 +62,7 @@ pub(crate) fn definition(crd: &Value) -> Result<Resource, Vec<Cause>> {
         id: ResourceId(u32::MAX),
         group: group.into(),
         storage: stored[0].into(),
-        versions: versions.iter().map(|version| served(group, version)).collect(),
+        versions: read,
         plural: plural.into(),
         singular: or(text("/spec/names/singular"), kind.to_lowercase()).into(),
         kind: kind.into(),
@@ -69,23 +77,27 @@ pub(crate) fn definition(crd: &Value) -> Result<Resource, Vec<Cause>> {
     })
 }
 
-fn served(group: &str, version: &Value) -> Served {
+fn served(group: &str, version: &Value, index: usize) -> Result<Served, Vec<Cause>> {
     let name = version["name"].as_str().unwrap_or_default();
     let scale = version.pointer("/subresources/scale").map(|scale| Scale {
         spec_replicas: pointer(scale["specReplicasPath"].as_str().unwrap_or_default()),
         status_replicas: pointer(scale["statusReplicasPath"].as_str().unwrap_or_default()),
         selector: scale["labelSelectorPath"].as_str().map(pointer),
     });
+    let raw = version.pointer("/schema/openAPIV3Schema").cloned();
+    let at = format!("spec.versions[{index}].schema.openAPIV3Schema");
+    let structure = raw.as_ref().map(|raw| schema::read(raw, &at)).transpose()?;
     let columns = version["additionalPrinterColumns"].as_array().into_iter().flatten().map(column);
-    Served {
+    Ok(Served {
         name: name.into(),
         api_version: format!("{group}/{name}").into(),
         active: version["served"].as_bool().unwrap_or(false),
         status: version.pointer("/subresources/status").is_some(),
         scale,
         columns: columns.collect(),
-        schema: version.pointer("/schema/openAPIV3Schema").cloned().map(Arc::new),
-    }
+        schema: raw.map(Arc::new),
+        structure: structure.map(Arc::new),
+    })
 }
 
 fn column(raw: &Value) -> Column {

@@ -11,7 +11,7 @@ use hyper::body::Incoming;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{decode, read_body};
+use super::{decode, read_body, shape};
 use crate::kube::admission::{self, Attempt, Operation, check_configuration};
 use crate::kube::authorization::program;
 use crate::kube::handler::{Answer, Call};
@@ -35,6 +35,8 @@ pub(super) async fn create(call: &Call, body: Incoming) -> Result<Answer, Failur
 pub(super) async fn create_object(call: &Call, renderer: &Renderer, mut value: Value) -> Result<Answer, Failure> {
     let (resource, now) = (&call.resource, Timestamp::now());
     object::check_type(&mut value, resource, call.served())?;
+    let mut told = shape::prune(call, &mut value)?;
+    shape::fill(call, &mut value);
     check_namespace_takes_content(call)?;
     for _ in 0..TRIES {
         let fresh = call.cluster().fresh();
@@ -43,16 +45,19 @@ pub(super) async fn create_object(call: &Call, renderer: &Renderer, mut value: V
         let mut candidate = if generated { value.clone() } else { std::mem::take(&mut value) };
         let name = object::prepare_create(&mut candidate, resource, call.served(), call.namespace(), &fresh, now)?;
         defaults::apply(&mut candidate, resource, now);
-        let warnings = admit(call, Operation::Create, &name, &mut candidate, None).await?;
+        let mut warnings = admit(call, Operation::Create, &name, &mut candidate, None).await?;
         defaults::apply(&mut candidate, resource, now);
+        shape::fill(call, &mut candidate);
         to_storage(call, &mut candidate);
         track(call, &mut candidate, None, false);
         validate(call, &candidate, None)?;
-        let made = |body: Bytes| Answer { warnings: warnings.clone(), ..Answer::json(StatusCode::CREATED, body) };
         if resource.is_definition() {
-            crate::kube::catalogue::definition(&candidate)
+            let defined = crate::kube::catalogue::definition(&candidate)
                 .map_err(|causes| Failure::invalid(resource.about_kind(&name), &causes))?;
+            warnings.extend(shape::unevaluated(&defined));
         }
+        warnings.append(&mut told);
+        let made = |body: Bytes| Answer { warnings: warnings.clone(), ..Answer::json(StatusCode::CREATED, body) };
         if call.cluster().get(resource, call.namespace(), &name).is_some() {
             if generated {
                 continue;
@@ -79,6 +84,8 @@ pub(super) async fn update(call: &Call, body: Incoming, status_only: bool) -> Re
     let bytes = read_body(&call.app.limits, body).await?;
     let mut value = decode(&call.content_type, &bytes)?;
     object::check_type(&mut value, &call.resource, call.served())?;
+    let told = shape::prune(call, &mut value)?;
+    shape::fill(call, &mut value);
     let name = call.target.name.as_deref().unwrap_or_default();
     let given = object::meta(&value, "name").to_owned();
     if given != name {
@@ -91,7 +98,7 @@ pub(super) async fn update(call: &Call, body: Incoming, status_only: bool) -> Re
         let cause = Cause::invalid("metadata.resourceVersion", "0x0", "must be specified for an update");
         return Err(Failure::invalid(call.resource.about_kind(name), &[cause]));
     }
-    change(call, &renderer, status_only, |_| Ok(value.clone())).await
+    Ok(shape::tell(change(call, &renderer, status_only, |_| Ok(value.clone())).await?, told))
 }
 
 pub(super) async fn patch(call: &Call, body: Incoming, status_only: bool) -> Result<Answer, Failure> {
@@ -101,10 +108,13 @@ pub(super) async fn patch(call: &Call, body: Incoming, status_only: bool) -> Res
     if let Patch::Apply(applied) = &patch {
         return apply(call, &renderer, applied, status_only).await;
     }
-    change(call, &renderer, status_only, |current| {
+    let mut told = Vec::new();
+    let answer = change(call, &renderer, status_only, |current| {
         let mut patched = from_storage(call, current);
         patch.apply(&mut patched, &call.resource)?;
         object::check_type(&mut patched, &call.resource, call.served())?;
+        told = shape::prune(call, &mut patched)?;
+        shape::fill(call, &mut patched);
         let (name, given) = (call.target.name.as_deref().unwrap_or_default(), object::meta(&patched, "name"));
         if given != name {
             return Err(Failure::bad_request(format!(
@@ -113,7 +123,8 @@ pub(super) async fn patch(call: &Call, body: Incoming, status_only: bool) -> Res
         }
         Ok(patched)
     })
-    .await
+    .await?;
+    Ok(shape::tell(answer, told))
 }
 
 /// Server-side apply: creates the object when it is absent.
@@ -126,6 +137,7 @@ async fn apply(call: &Call, renderer: &Renderer, applied: &Value, status_only: b
     let name = call.target.name.as_deref().unwrap_or_default();
     let mut applied = applied.clone();
     object::check_type(&mut applied, &call.resource, call.served())?;
+    let told = shape::prune(call, &mut applied)?;
     let by = manager(call, status_only);
     if call.cluster().get(&call.resource, call.namespace(), name).is_none() {
         if status_only {
@@ -133,14 +145,16 @@ async fn apply(call: &Call, renderer: &Renderer, applied: &Value, status_only: b
         }
         let mut fresh = json!({"metadata": {"name": name}});
         patch::server_side(&mut fresh, &applied, &by, &call.resource)?;
-        return create_object(call, renderer, fresh).await;
+        return Ok(shape::tell(create_object(call, renderer, fresh).await?, told));
     }
-    change(call, renderer, status_only, |current| {
+    let answer = change(call, renderer, status_only, |current| {
         let mut merged = from_storage(call, current);
         patch::server_side(&mut merged, &applied, &by, &call.resource)?;
+        shape::fill(call, &mut merged);
         Ok(merged)
     })
-    .await
+    .await?;
+    Ok(shape::tell(answer, told))
 }
 
 /// `PUT namespaces/NAME/finalize`: replaces `spec.finalizers`.
@@ -289,6 +303,7 @@ fn validate(call: &Call, value: &Value, old: Option<&Value>) -> Result<(), Failu
     let resource = &call.resource;
     let name = object::meta(value, "name");
     let mut causes = object::check_name(value, resource);
+    causes.extend(shape::check(call, value, old));
     causes.extend(check_configuration(value, resource));
     if let Some(old) = old {
         causes.extend(object::check_immutable(value, old, resource));

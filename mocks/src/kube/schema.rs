@@ -1,0 +1,186 @@
+//! The structural schemas of custom resources.
+//!
+//! Owns the compiled form of `openAPIV3Schema` and what it does to an object: pruning unknown fields, filling in
+//! defaults, and checking (Kubernetes documentation, "Extend the Kubernetes API with `CustomResourceDefinitions`";
+//! OpenAPI 3.0, schema object). Rules in CEL (`x-kubernetes-validations`) are not evaluated; a definition that has some
+//! is answered with a warning. Reading lives in `read`, checking in `check`. It must not know the store.
+
+mod check;
+mod read;
+
+use regex::Regex;
+use serde_json::{Map, Number, Value};
+
+pub(crate) use read::read;
+
+/// One schema, ready to be applied.
+#[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "they are the schema's own independent keywords")]
+pub(crate) struct Schema {
+    kind: Kind,
+    nullable: bool,
+    default: Option<Value>,
+    properties: Vec<(String, Schema)>,
+    required: Vec<String>,
+    additional: Additional,
+    items: Option<Box<Schema>>,
+    allowed: Option<Vec<Value>>,
+    pattern: Option<Regex>,
+    format: Option<Format>,
+    bounds: Bounds,
+    list: ListType,
+    /// Unknown fields stay.
+    preserves: bool,
+    /// `apiVersion`, `kind` and `metadata` are those of an object.
+    embedded: bool,
+    all_of: Vec<Schema>,
+    any_of: Vec<Schema>,
+    one_of: Vec<Schema>,
+    not: Option<Box<Schema>>,
+    /// There are rules in CEL here or below.
+    has_rules: bool,
+}
+
+/// `type`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Kind {
+    #[default]
+    Any,
+    Object,
+    Array,
+    Text,
+    Integer,
+    Number,
+    Boolean,
+    IntOrString,
+}
+
+/// `additionalProperties`.
+#[derive(Debug, Default)]
+enum Additional {
+    /// Not said: unknown fields are pruned.
+    #[default]
+    Unsaid,
+    Anything,
+    Like(Box<Schema>),
+}
+
+/// `x-kubernetes-list-type`.
+#[derive(Debug, Default)]
+enum ListType {
+    #[default]
+    Atomic,
+    Set,
+    Map(Vec<String>),
+}
+
+/// The formats that are checked; others are notes for people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Format {
+    DateTime,
+    Date,
+    Int32,
+    Ipv4,
+    Ipv6,
+    Byte,
+    Uuid,
+}
+
+#[derive(Debug, Default)]
+struct Bounds {
+    min: Option<Number>,
+    min_excluded: bool,
+    max: Option<Number>,
+    max_excluded: bool,
+    multiple_of: Option<f64>,
+    length: (Option<u64>, Option<u64>),
+    items: (Option<u64>, Option<u64>),
+    properties: (Option<u64>, Option<u64>),
+}
+
+impl Schema {
+    /// Whether there are rules in CEL, which are not evaluated.
+    pub fn has_rules(&self) -> bool {
+        self.has_rules
+    }
+
+    /// Removes the fields that the schema does not know; answers their paths.
+    pub fn prune(&self, object: &mut Value) -> Vec<String> {
+        let mut unknown = Vec::new();
+        self.prune_at(object, "", true, &mut unknown);
+        unknown
+    }
+
+    /// Fills in the defaults of absent fields.
+    pub fn fill(&self, value: &mut Value) {
+        match value {
+            Value::Object(object) => self.fill_object(object),
+            Value::Array(items) => {
+                if let Some(schema) = &self.items {
+                    for item in items {
+                        schema.fill(item);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn fill_object(&self, object: &mut Map<String, Value>) {
+        for (name, schema) in &self.properties {
+            if !schema.nullable && schema.default.is_some() && object.get(name).is_some_and(Value::is_null) {
+                object.remove(name);
+            }
+            if let (None, Some(default)) = (object.get(name), &schema.default) {
+                object.insert(name.clone(), default.clone());
+            }
+            if let Some(value) = object.get_mut(name) {
+                schema.fill(value);
+            }
+        }
+        if let Additional::Like(schema) = &self.additional {
+            let known = |name: &String| self.properties.iter().any(|(property, _)| property == name);
+            for (_, value) in object.iter_mut().filter(|(name, _)| !known(name)) {
+                schema.fill(value);
+            }
+        }
+    }
+
+    fn property(&self, name: &str) -> Option<&Self> {
+        self.properties.iter().find(|(property, _)| property == name).map(|(_, schema)| schema)
+    }
+
+    fn prune_at(&self, value: &mut Value, path: &str, is_object: bool, unknown: &mut Vec<String>) {
+        match value {
+            Value::Object(object) => object.retain(|name, value| {
+                // The metadata has its own rules, which are the server's.
+                if is_object && matches!(name.as_str(), "apiVersion" | "kind" | "metadata") {
+                    return true;
+                }
+                let below = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                let schema = match (self.property(name), &self.additional) {
+                    (Some(schema), _) => schema,
+                    (None, Additional::Like(schema)) => schema,
+                    (None, Additional::Anything) => return true,
+                    (None, Additional::Unsaid) if self.preserves => return true,
+                    (None, Additional::Unsaid) => {
+                        unknown.push(below);
+                        return false;
+                    }
+                };
+                schema.prune_at(value, &below, schema.embedded, unknown);
+                true
+            }),
+            Value::Array(items) => {
+                let Some(schema) = &self.items else { return };
+                for (index, item) in items.iter_mut().enumerate() {
+                    schema.prune_at(item, &format!("{path}[{index}]"), schema.embedded, unknown);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,61 @@
+//! The schema's part of a write of a custom resource.
+//!
+//! Owns `fieldValidation` (Kubernetes API concepts, "Field validation"): whether an unknown field is refused, told or
+//! dropped in silence. Built-in resources have no schema here and pass untouched.
+
+use serde_json::Value;
+
+use crate::kube::catalogue::Resource;
+use crate::kube::handler::{Answer, Call};
+use crate::kube::status::{Cause, Failure};
+
+/// Said about a definition whose rules are written in CEL.
+const RULES: &str = "x-kubernetes-validations are not evaluated by this server: objects that break them are accepted";
+
+/// Removes unknown fields; answers the warnings.
+pub(super) fn prune(call: &Call, value: &mut Value) -> Result<Vec<String>, Failure> {
+    let mode = call.query.field_validation.as_deref().unwrap_or("Warn");
+    if !matches!(mode, "Strict" | "Warn" | "Ignore") {
+        let message = format!("Unsupported value: \"{mode}\": supported values: \"Ignore\", \"Strict\", \"Warn\"");
+        let about = crate::kube::status::About { group: "meta.k8s.io", kind: "CreateOptions", name: "" };
+        let cause = Cause { reason: "FieldValueNotSupported", field: "fieldValidation".to_owned(), message };
+        return Err(Failure::invalid(about, &[cause]));
+    }
+    let Some(schema) = &call.served().structure else { return Ok(Vec::new()) };
+    let unknown: Vec<String> = schema.prune(value).iter().map(|path| format!("unknown field \"{path}\"")).collect();
+    match mode {
+        "Strict" if !unknown.is_empty() => {
+            let (kind, version) = (&call.resource.kind, &call.served().name);
+            let why = unknown.join(", ");
+            Err(Failure::bad_request(format!(
+                "{kind} in version \"{version}\" cannot be handled as a {kind}: strict decoding error: {why}"
+            )))
+        }
+        "Ignore" => Ok(Vec::new()),
+        _ => Ok(unknown),
+    }
+}
+
+/// Fills in the schema's defaults.
+pub(super) fn fill(call: &Call, value: &mut Value) {
+    if let Some(schema) = &call.served().structure {
+        schema.fill(value);
+    }
+}
+
+/// What the schema has against an object.
+pub(super) fn check(call: &Call, value: &Value, old: Option<&Value>) -> Vec<Cause> {
+    call.served().structure.as_ref().map(|schema| schema.check(value, old)).unwrap_or_default()
+}
+
+/// The warning about a definition with rules that nobody evaluates.
+pub(super) fn unevaluated(defined: &Resource) -> Option<String> {
+    let has_rules = defined.versions.iter().filter_map(|version| version.structure.as_ref()).any(|s| s.has_rules());
+    has_rules.then(|| RULES.to_owned())
+}
+
+/// Adds warnings to an answer.
+pub(super) fn tell(mut answer: Answer, warnings: Vec<String>) -> Answer {
+    answer.warnings.extend(warnings);
+    answer
+}
