@@ -9,6 +9,7 @@
 
 mod admin;
 mod admission;
+mod aggregation;
 mod authorization;
 mod body;
 mod books;

@@ -13,6 +13,7 @@ use http::{Method, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::authorization::{self, Authorization};
 use super::cluster::Cluster;
 use super::handler::Answer;
 use super::path;
@@ -70,6 +71,10 @@ pub(super) fn answer(
     body: &Bytes,
 ) -> Result<Answer, Failure> {
     if path == "/metrics" {
+        if cluster.authorization == Authorization::Rbac {
+            authorization::rbac_path(cluster, who, path, "get")
+                .map_err(|why| Failure::new(StatusCode::FORBIDDEN, "Forbidden", format!("forbidden: {why}")))?;
+        }
         return Ok(Answer::text(StatusCode::OK, metrics::text(cluster)));
     }
     if !who.groups.iter().any(|group| group == "system:masters") {

@@ -239,7 +239,8 @@ impl Cluster {
             store.put(&identity, expect, &mut value, facts, now_us)?
         };
         self.announce(&event);
-        if !event.version.facts.owners.is_empty() || event.version.facts.finalizing {
+        let consequences = !event.version.facts.owners.is_empty() || event.version.facts.finalizing;
+        if consequences || super::aggregation::concerns(resource) {
             self.cleaning.notify_one();
         }
         Ok(event)

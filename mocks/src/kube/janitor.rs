@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::aggregation;
 use super::catalogue::Resource;
 use super::cluster::Cluster;
 use super::handler::App;
@@ -61,7 +62,13 @@ fn collect(cluster: &Cluster, commit: &RawCommit, held: &mut BTreeSet<Place>) {
         for place in cluster.read(|store| store.dependents(&commit.identity.uid)) {
             drop_owner(cluster, &place);
         }
+        if aggregation::concerns(resource) {
+            aggregation::refresh(cluster, resource);
+        }
         return;
+    }
+    if aggregation::concerns(resource) {
+        aggregation::refresh(cluster, resource);
     }
     let identity = &commit.identity;
     let Some(version) = cluster.get(resource, &identity.namespace, &identity.name) else { return };

@@ -110,6 +110,11 @@ impl Who {
         Self { name: name.into(), groups, uid: format!("uid-of-{name}") }
     }
 
+    /// Somebody who showed a token or a certificate.
+    pub fn is_known(&self) -> bool {
+        self.groups.iter().any(|group| group == "system:authenticated")
+    }
+
     pub fn anonymous() -> Self {
         Self { name: "system:anonymous".into(), groups: vec!["system:unauthenticated".to_owned()], uid: String::new() }
     }

@@ -164,6 +164,7 @@ async fn faults_and_history_can_be_driven_by_hand() {
     let response = admin.send(Method::GET, "/metrics", "").await;
     let text = response.into_body().collect().await.unwrap().to_bytes();
     let text = String::from_utf8(text.to_vec()).unwrap();
+    assert_eq!(guest.get("/metrics").await.0, 403);
     let revision = format!("longhaul_mock_revision {}", world.server.revision());
     assert!(text.contains(&revision) && text.contains("longhaul_mock_requests_total{user=\"guest\"} 1"), "{text}");
 }
@@ -250,4 +251,53 @@ async fn history_requests_and_statistics_can_be_read() {
     admin.delete(&format!("{PACKAGES}/two")).await;
     let gone = admin.get("/longhaul/stats").await.1;
     assert_eq!(gone["memory"]["objectBytes"], before["memory"]["objectBytes"], "what is deleted is not counted");
+}
+
+#[tokio::test]
+async fn roles_are_made_of_others_and_everybody_can_ask_for_theirs() {
+    let (_world, mut admin, mut guest) = guarded().await;
+    let roles = format!("{RBAC}/clusterroles");
+    let mut whole = role("ClusterRole", "whole", &json!([]));
+    whole["aggregationRule"] = json!({"clusterRoleSelectors": [
+        {"matchLabels": {"to": "whole"}}, {"matchExpressions": [{"key": "part", "operator": "Exists"}]},
+    ]});
+    admin.post(&roles, &whole).await;
+    let user = json!({"kind": "User", "name": "guest"});
+    let bound = binding("ClusterRoleBinding", "ClusterRole", "whole", &user);
+    admin.post(&format!("{RBAC}/clusterrolebindings"), &bound).await;
+    assert_eq!(guest.get(CONFIG_MAPS).await.0, 403);
+    let maps = json!({"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list"]});
+    let paths = json!({"nonResourceURLs": ["/metrics", "/logs/*"], "verbs": ["get"]});
+    for (name, label, rule) in [("a", "to", &maps), ("b", "part", &paths), ("c", "else", &maps)] {
+        let mut part = role("ClusterRole", name, &json!([rule]));
+        part["metadata"]["labels"] = json!({label: "whole"});
+        admin.post(&roles, &part).await;
+    }
+    let deadline = std::time::Instant::now() + crate::client::PATIENCE;
+    loop {
+        let (_, made) = admin.get(&format!("{roles}/whole")).await;
+        if made["rules"] == json!([maps, paths]) {
+            break;
+        }
+        assert!(std::time::Instant::now() < deadline, "{made}");
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    assert_eq!(guest.get(CONFIG_MAPS).await.0, 200);
+    assert_eq!(guest.send(Method::GET, "/metrics", "").await.status(), 200);
+
+    let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview",
+                        "spec": {"namespace": "default"}});
+    let reviews = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
+    let (status, answer) = guest.post(reviews, &review).await;
+    assert_eq!((status, &answer["status"]["resourceRules"]), (201, &json!([maps])));
+    assert_eq!(answer["status"]["nonResourceRules"][1], paths);
+    let (_, answer) = admin.post(reviews, &review).await;
+    assert_eq!(answer["status"]["resourceRules"][0]["verbs"], json!(["*"]));
+
+    for (path, allowed) in [("/metrics", true), ("/logs/a", true), ("/debug", false), ("/openapi/v3", true)] {
+        let ask = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+                         "spec": {"nonResourceAttributes": {"path": path, "verb": "get"}}});
+        let (_, answer) = guest.post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", &ask).await;
+        assert_eq!(answer["status"]["allowed"], json!(allowed), "{path}");
+    }
 }

@@ -33,11 +33,14 @@ pub(super) async fn answer(call: &Call, body: Incoming) -> Result<Answer, Failur
         "SelfSubjectReview" => json!({"userInfo": {
             "username": &*call.who.name, "uid": call.who.uid, "groups": call.who.groups,
         }}),
-        "SelfSubjectRulesReview" => json!({
-            "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
-            "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
-            "incomplete": false,
-        }),
+        "SelfSubjectRulesReview" => {
+            let namespace = review.pointer("/spec/namespace").and_then(Value::as_str).unwrap_or_default();
+            if namespace.is_empty() {
+                return Err(Failure::bad_request("no namespace on request"));
+            }
+            let (resources, paths) = authorization::rules_of(call.cluster(), &call.who, namespace);
+            json!({"resourceRules": resources, "nonResourceRules": paths, "incomplete": false})
+        }
         "SubjectAccessReview" | "SelfSubjectAccessReview" | "LocalSubjectAccessReview" => access_review(call, &review),
         _ => return Err(Failure::method_not_allowed()),
     };
@@ -82,6 +85,10 @@ fn access_review(call: &Call, review: &Value) -> Value {
         let groups: Vec<String> = groups.filter_map(Value::as_str).map(str::to_owned).collect();
         Arc::new(Who::new(text("/spec/user"), &groups))
     };
+    if review.pointer("/spec/nonResourceAttributes").is_some_and(Value::is_object) {
+        let (path, verb) = (text("/spec/nonResourceAttributes/path"), text("/spec/nonResourceAttributes/verb"));
+        return verdict(authorization::rbac_path(cluster, &who, path, verb));
+    }
     let access = Access {
         namespace: attribute("namespace"),
         group: attribute("group"),
@@ -90,7 +97,11 @@ fn access_review(call: &Call, review: &Value) -> Value {
         name: attribute("name"),
         verb: attribute("verb"),
     };
-    match authorization::rbac(cluster, &who, &access) {
+    verdict(authorization::rbac(cluster, &who, &access))
+}
+
+fn verdict(answer: Result<String, String>) -> Value {
+    match answer {
         Ok(reason) => json!({"allowed": true, "reason": reason}),
         Err(reason) => json!({"allowed": false, "reason": reason}),
     }
