@@ -212,7 +212,9 @@ async fn serve_http1(shared: &Shared, tls: TlsStream<Socket>, connection: &Arc<C
     let io = TokioIo::new(Metered::new(tls, connection.flushes.clone()));
     let service = service_fn(|request| {
         let (app, connection) = (shared.app.clone(), connection.clone());
-        async move { Ok::<_, Infallible>(handler::handle(app, connection, request).await) }
+        // Boxed, because hyper keeps room for it as long as the connection lives: 7 KiB for each watch that is only a body.
+        let answer = Box::pin(handler::handle(app, connection, request));
+        async move { Ok::<_, Infallible>(answer.await) }
     });
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(shared.limits.header_timeout).half_close(false);

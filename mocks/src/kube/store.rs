@@ -154,6 +154,11 @@ impl Store {
         self.shelf(resource)?.objects.get(namespace)?.get(name)
     }
 
+    /// The name of a namespace as the objects in it share it; none while there is no object.
+    pub fn namespace(&self, resource: ResourceId, name: &str) -> Option<Arc<str>> {
+        self.shelf(resource)?.objects.get_key_value(name).map(|(name, _)| name.clone())
+    }
+
     /// Every object that names `uid` as an owner.
     pub fn dependents(&self, uid: &str) -> Vec<Place> {
         self.dependents.get(uid).map(|places| places.iter().cloned().collect()).unwrap_or_default()
