@@ -62,7 +62,7 @@ pub struct Config {
     pub silence_limit: Duration,
     /// How long the server is asked to keep a stream, in seconds.
     pub stream_s: u64,
-    /// When nothing was heard for so long, the audit has failed.
+    /// When no watch could be opened, or none made sense, for so long, the audit has failed.
     pub outage_limit: Duration,
     /// How long [`Audit::finish`] waits for the watch to show what the last list has.
     pub catch_up_limit: Duration,

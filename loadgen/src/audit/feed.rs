@@ -54,15 +54,19 @@ pub(super) struct Feed {
     pub resource_version: String,
     /// When the control plane was last heard.
     pub heard: Instant,
+    /// Since when no stream opened or made sense.
+    trouble_since: Option<Instant>,
     fruitless: u32,
     pause: Duration,
 }
 
 /// How a stream ended.
 enum Turn {
-    /// Begin the next where this one ended. The text says why, for a log.
-    Resume(String),
-    /// As [`Turn::Resume`], but something was wrong.
+    /// It was open and ended, or fell silent. The text says why, for a log.
+    Ended(String),
+    /// It did not open.
+    Unopened(String),
+    /// What came makes no sense.
     Broken(String),
     /// The version is no longer known.
     Expired(String),
@@ -102,7 +106,7 @@ impl Shared {
 impl Feed {
     pub(super) fn new(link: Link, config: Config, shared: Arc<Shared>, resource_version: String) -> Self {
         let (heard, pause) = (Instant::now(), PAUSE_SHORTEST);
-        Self { link, config, shared, resource_version, heard, fruitless: 0, pause }
+        Self { link, config, shared, resource_version, heard, trouble_since: None, fruitless: 0, pause }
     }
 
     /// Runs until the control plane is lost for too long. Dropping it ends it.
@@ -110,24 +114,23 @@ impl Feed {
         loop {
             let turn = self.stream().await;
             self.shared.state.lock().resumes += 1;
-            let reason = match turn {
-                Turn::Resume(reason) => reason,
+            let (healthy, reason) = match turn {
+                Turn::Ended(reason) => (true, reason),
+                Turn::Unopened(reason) => (false, reason),
                 Turn::Broken(reason) => {
                     self.fruitless += 1;
-                    if self.fruitless >= FRUITLESS_MAX && self.heard.elapsed() < self.config.outage_limit {
-                        self.relist(&format!("{FRUITLESS_MAX} streams in a row brought nothing: {reason}")).await;
-                    }
-                    reason
+                    let why = format!("{FRUITLESS_MAX} streams in a row brought nothing: {reason}");
+                    (self.fruitless >= FRUITLESS_MAX && self.relist(&why).await, reason)
                 }
-                Turn::Expired(reason) => {
-                    self.relist(&reason).await;
-                    reason
-                }
+                Turn::Expired(reason) => (self.relist(&reason).await, reason),
             };
             tracing::debug!(reason, "the audit's watch is opened again");
-            if self.heard.elapsed() >= self.config.outage_limit {
+            let since = *self.trouble_since.get_or_insert_with(Instant::now);
+            if healthy {
+                self.trouble_since = None;
+            } else if since.elapsed() >= self.config.outage_limit {
                 let waited = self.config.outage_limit.as_secs();
-                self.shared.queue.lose(format!("nothing was heard for {waited} s: {reason}"));
+                self.shared.queue.lose(format!("no watch worked for {waited} s: {reason}"));
                 return;
             }
             tokio::time::sleep(self.pause).await;
@@ -139,13 +142,13 @@ impl Feed {
     async fn stream(&mut self) -> Turn {
         let mut session = match self.link.open().await {
             Ok(session) => session,
-            Err(failed) => return Turn::Resume(failed.to_string()),
+            Err(failed) => return Turn::Unopened(failed.to_string()),
         };
         let watch = self.link.watch(&mut session, &self.resource_version, self.config.stream_s);
         let mut body = match watch.await {
             Ok(body) => body,
             Err(Failed::Status { status: StatusCode::GONE, message }) => return Turn::Expired(message),
-            Err(failed) => return Turn::Resume(failed.to_string()),
+            Err(failed) => return Turn::Unopened(failed.to_string()),
         };
         self.heard = Instant::now();
         let mut lines = Lines::default();
@@ -153,9 +156,9 @@ impl Feed {
             let frame = match tokio::time::timeout(self.config.silence_limit, next(&mut body)).await {
                 Ok(Ok(Some(frame))) => frame,
                 // An unended line is sent again: the version has not moved past it.
-                Ok(Ok(None)) => return Turn::Resume("the stream ended".to_owned()),
-                Ok(Err(reason)) => return Turn::Resume(reason),
-                Err(_) => return Turn::Resume("the stream was silent".to_owned()),
+                Ok(Ok(None)) => return Turn::Ended("the stream ended".to_owned()),
+                Ok(Err(reason)) => return Turn::Ended(reason),
+                Err(_) => return Turn::Ended("the stream was silent".to_owned()),
             };
             let at = Instant::now();
             if let Err(error) = lines.push(&frame) {
@@ -198,18 +201,20 @@ impl Feed {
         }
         drop(state);
         self.heard = at;
+        self.trouble_since = None;
         self.fruitless = 0;
         self.pause = PAUSE_SHORTEST;
         None
     }
 
-    /// Lists, takes what changed, and marks the hole. When the list fails, the next stream will bring us here again.
-    async fn relist(&mut self, reason: &str) {
+    /// Lists, takes what changed, and marks the hole. When the list fails, which `false` says, the next stream will bring
+    /// us here again.
+    async fn relist(&mut self, reason: &str) -> bool {
         let list = match self.link.list().await {
             Ok(list) => list,
             Err(failed) => {
                 tracing::debug!(%failed, "the audit's list failed");
-                return;
+                return false;
             }
         };
         let at = Instant::now();
@@ -226,6 +231,7 @@ impl Feed {
         drop(state);
         self.heard = at;
         self.fruitless = 0;
+        true
     }
 }
 

@@ -216,7 +216,9 @@ async fn nonsense_in_the_stream_is_survived_and_marked() {
 #[tokio::test]
 async fn bookmarks_keep_the_version_fresh() {
     let kube = kube().await;
-    let config = Config { silence_limit: Duration::from_millis(200), ..config(&kube) };
+    // Silence is no outage, however short the patience with those is.
+    let outage_limit = Duration::from_millis(50);
+    let config = Config { silence_limit: Duration::from_millis(200), outage_limit, ..config(&kube) };
     let mut audit = Audit::start(config).await.unwrap();
     until("the watch", || kube.state.lock().watches.opened == 1).await;
     {
