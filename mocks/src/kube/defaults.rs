@@ -2,6 +2,8 @@
 //!
 //! Owns the defaults of new objects. It must not validate.
 
+mod pod;
+
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -17,31 +19,30 @@ pub(crate) fn apply(value: &mut Value, resource: &Resource, now: Timestamp) {
             if labels.is_object() {
                 labels["kubernetes.io/metadata.name"] = Value::from(name);
             }
-            set(value, &["spec"], "finalizers", json!(["kubernetes"]));
+            set(value, &["spec"], "finalizers", json!([]));
+            if let Some(finalizers) = value.pointer_mut("/spec/finalizers").and_then(Value::as_array_mut)
+                && !finalizers.iter().any(|finalizer| finalizer == "kubernetes")
+            {
+                finalizers.push(json!("kubernetes"));
+            }
             set(value, &["status"], "phase", json!("Active"));
         }
         "pods" => {
-            pod_spec(value.get_mut("spec"));
-            set(value, &["status"], "phase", json!("Pending"));
-            set(value, &["status"], "qosClass", json!("BestEffort"));
+            pod::spec(value.get_mut("spec"));
+            pod::alone(value);
+            value["status"] = json!({"phase": "Pending", "qosClass": pod::quality(value)});
         }
         "deployments.apps" => {
-            set(value, &["spec"], "replicas", json!(1));
-            set(value, &["spec"], "revisionHistoryLimit", json!(10));
-            set(value, &["spec"], "progressDeadlineSeconds", json!(600));
-            let strategy =
-                json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}});
-            set(value, &["spec"], "strategy", strategy);
-            pod_spec(value.pointer_mut("/spec/template/spec"));
+            deployment(value);
             value["status"] = json!({});
         }
         "statefulsets.apps" | "replicasets.apps" | "replicationcontrollers" => {
             set(value, &["spec"], "replicas", json!(1));
-            pod_spec(value.pointer_mut("/spec/template/spec"));
+            template(value);
             value["status"] = json!({"replicas": 0});
         }
         "daemonsets.apps" | "jobs.batch" => {
-            pod_spec(value.pointer_mut("/spec/template/spec"));
+            template(value);
             value["status"] = json!({});
         }
         "services" => {
@@ -60,6 +61,7 @@ pub(crate) fn apply(value: &mut Value, resource: &Resource, now: Timestamp) {
                 }
             }
         }
+        "networkpolicies.networking.k8s.io" => network_policy(value),
         "persistentvolumeclaims" => set(value, &["status"], "phase", json!("Pending")),
         "customresourcedefinitions.apiextensions.k8s.io" => definition(value, now),
         _ => {}
@@ -70,6 +72,12 @@ pub(crate) fn apply(value: &mut Value, resource: &Resource, now: Timestamp) {
 pub(crate) fn on_update(value: &mut Value, resource: &Resource, now: Timestamp) {
     match &*resource.full_name {
         "secrets" => apply(value, resource, now),
+        "pods" => {
+            pod::spec(value.get_mut("spec"));
+            pod::alone(value);
+        }
+        "deployments.apps" => deployment(value),
+        "networkpolicies.networking.k8s.io" => network_policy(value),
         "customresourcedefinitions.apiextensions.k8s.io" => definition(value, now),
         _ => {}
     }
@@ -92,28 +100,50 @@ fn set(value: &mut Value, path: &[&str], key: &str, default: Value) {
     }
 }
 
-fn pod_spec(spec: Option<&mut Value>) {
-    let Some(spec) = spec.filter(|spec| spec.is_object()) else { return };
-    for (key, default) in [
-        ("restartPolicy", json!("Always")),
-        ("dnsPolicy", json!("ClusterFirst")),
-        ("schedulerName", json!("default-scheduler")),
-        ("terminationGracePeriodSeconds", json!(30)),
-        ("securityContext", json!({})),
-    ] {
-        set(spec, &[], key, default);
+/// The times of conditions that nobody set are shown as null: the real server's types always have them.
+pub(crate) fn on_status(value: &mut Value, resource: &Resource) {
+    let times: &[&str] = match &*resource.full_name {
+        "pods" => &["lastProbeTime", "lastTransitionTime"],
+        "deployments.apps" => &["lastUpdateTime", "lastTransitionTime"],
+        _ => return,
+    };
+    if let Some(status) = value.get_mut("status") {
+        each(status, "conditions", |condition| times.iter().for_each(|time| set(condition, &[], time, Value::Null)));
     }
-    for list in ["containers", "initContainers"] {
-        for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
-            set(container, &[], "resources", json!({}));
-            set(container, &[], "terminationMessagePath", json!("/dev/termination-log"));
-            set(container, &[], "terminationMessagePolicy", json!("File"));
-            let latest = container["image"].as_str().is_some_and(|image| {
-                let name = image.rsplit('/').next().unwrap_or(image);
-                !name.contains('@') && (!name.contains(':') || name.ends_with(":latest"))
-            });
-            set(container, &[], "imagePullPolicy", json!(if latest { "Always" } else { "IfNotPresent" }));
+}
+
+/// Changes every item of a list.
+fn each(value: &mut Value, list: &str, mut change: impl FnMut(&mut Value)) {
+    for item in value.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
+        change(item);
+    }
+}
+
+fn template(value: &mut Value) {
+    pod::spec(value.pointer_mut("/spec/template/spec"));
+    // The real server's type has a creation time there that nobody sets, and shows it.
+    set(value, &["spec", "template", "metadata"], "creationTimestamp", Value::Null);
+}
+
+fn deployment(value: &mut Value) {
+    set(value, &["spec"], "replicas", json!(1));
+    set(value, &["spec"], "revisionHistoryLimit", json!(10));
+    set(value, &["spec"], "progressDeadlineSeconds", json!(600));
+    set(value, &["spec", "strategy"], "type", json!("RollingUpdate"));
+    if value.pointer("/spec/strategy/type").is_some_and(|kind| kind == "RollingUpdate") {
+        for key in ["maxSurge", "maxUnavailable"] {
+            set(value, &["spec", "strategy", "rollingUpdate"], key, json!("25%"));
         }
+    }
+    template(value);
+}
+
+fn network_policy(value: &mut Value) {
+    let Some(spec) = value.get_mut("spec").filter(|spec| spec.is_object()) else { return };
+    let egress = spec.get("egress").and_then(Value::as_array).is_some_and(|rules| !rules.is_empty());
+    set(spec, &[], "policyTypes", if egress { json!(["Ingress", "Egress"]) } else { json!(["Ingress"]) });
+    for list in ["ingress", "egress"] {
+        each(spec, list, |rule| each(rule, "ports", |port| set(port, &[], "protocol", json!("TCP"))));
     }
 }
 

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::body::Body;
 use super::books::{Book, RequestRecord, cut};
-use super::catalogue::{Resource, Served};
+use super::catalogue::{Catalogue, Resource, Served};
 use super::cluster::Cluster;
 use super::config::Limits;
 use super::listen::Connection;
@@ -113,6 +113,9 @@ impl Answer {
 
 impl From<Failure> for Answer {
     fn from(failure: Failure) -> Self {
+        if failure.is_plain_text() {
+            return Self::text(failure.code, failure.message);
+        }
         let mut answer = Self::value(failure.code, &failure.to_value());
         answer.retry_after_s = failure.retry_after_s;
         answer
@@ -210,10 +213,10 @@ async fn route(
             return Ok(answer);
         }
     }
-    let target = Target::parse(&path).ok_or_else(Failure::no_such_path)?;
+    let target = Target::parse(&path).ok_or_else(|| no_such(&path, &catalogue))?;
     let query = Query::parse(request.uri().query().unwrap_or_default())?;
-    let resource =
-        catalogue.by_path(&target.group, &target.version, &target.plural).cloned().ok_or_else(Failure::no_such_path)?;
+    let resource = catalogue.by_path(&target.group, &target.version, &target.plural).cloned();
+    let resource = resource.ok_or_else(|| no_such(&path, &catalogue))?;
     if resource.namespaced != target.namespace.is_some() && (target.name.is_some() || target.namespace.is_some()) {
         return Err(Failure::no_such_path());
     }
@@ -232,6 +235,20 @@ async fn route(
         resource,
     };
     verbs::dispatch(call, request.into_body()).await
+}
+
+/// The refusal of a path that is no resource's: built-in groups say it as a `Status`, everything else in plain text.
+fn no_such(path: &str, catalogue: &Catalogue) -> Failure {
+    let mut parts = path.trim_matches('/').split('/');
+    let group = match parts.next() {
+        Some("api") => "",
+        Some("apis") => parts.next().unwrap_or_default(),
+        _ => return Failure::no_such_group(),
+    };
+    let version = parts.next().unwrap_or_default();
+    let serves =
+        |resource: &Arc<Resource>| !resource.custom && *resource.group == *group && resource.version(version).is_some();
+    if catalogue.iter().any(serves) { Failure::no_such_path() } else { Failure::no_such_group() }
 }
 
 /// The paths that everybody may read.

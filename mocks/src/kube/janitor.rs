@@ -146,7 +146,8 @@ fn propagate(cluster: &Cluster, resource: &Resource, version: &Version) -> bool 
         list.retain(|name| !matches!(name.as_str(), Some("foregroundDeletion" | "orphan")));
     }
     let done = if finish::is_due(&value, resource) {
-        cluster.remove(version, resource, value).is_ok()
+        // As it was: nobody stores the state without the finalizer.
+        cluster.remove(version, resource, version.value()).is_ok()
     } else {
         cluster.put(resource, Expect::Revision(version.revision), value).is_ok()
     };

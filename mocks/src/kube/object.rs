@@ -2,6 +2,8 @@
 //!
 //! Owns what happens to a body between decoding and the store. It must not do I/O; time and randomness are passed in.
 
+mod conform;
+mod content;
 mod immutable;
 mod names;
 
@@ -14,8 +16,10 @@ use super::catalogue::{Resource, Served};
 use super::status::{Cause, Failure};
 use super::store::{Facts, Identity, Progress};
 
+pub(crate) use conform::conform;
+pub(crate) use content::check as check_content;
 pub(crate) use immutable::check as check_immutable;
-pub(crate) use names::check_name;
+pub(crate) use names::{check_finalizers_of_deleted, check_name};
 
 /// etcd's default limit of one request, which is the largest object a real cluster takes.
 pub(crate) const OBJECT_MAX_BYTES: usize = 1_572_864;
@@ -102,7 +106,7 @@ pub(crate) fn prepare_create(
         return Err(Failure::invalid(resource.about_kind(""), &[cause]));
     }
     if !text(meta, "resourceVersion").is_empty() {
-        return Err(Failure::bad_request("resourceVersion should not be set on objects to be created"));
+        return Err(Failure::plain("resourceVersion should not be set on objects to be created"));
     }
     let body_namespace = text(meta, "namespace");
     check_namespace(resource, &body_namespace, namespace)?;
@@ -118,8 +122,6 @@ pub(crate) fn prepare_create(
     meta.remove("selfLink");
     if has_generation(resource) {
         meta.insert("generation".to_owned(), Value::from(1));
-    } else {
-        meta.remove("generation");
     }
     if served.status {
         value.as_object_mut().expect("metadata() made it an object").remove("status");
@@ -139,8 +141,13 @@ pub(crate) fn prepare_update(value: &mut Value, old: &Value, resource: &Resource
             None => object.remove("status"),
         };
         if !resource.custom {
-            // Built-in types let labels, annotations and finalizers pass with a status update; custom ones do not.
-            for key in ["labels", "annotations", "finalizers"] {
+            // Built-in types let labels, annotations and finalizers pass with a status update; custom ones do not, and
+            // Deployments keep their labels.
+            let keys: &[&str] = match &*resource.full_name {
+                "deployments.apps" => &["annotations", "finalizers"],
+                _ => &["labels", "annotations", "finalizers"],
+            };
+            for key in keys {
                 carry(metadata(value), &given, key);
             }
         }
@@ -157,7 +164,6 @@ pub(crate) fn prepare_update(value: &mut Value, old: &Value, resource: &Resource
         "creationTimestamp",
         "deletionTimestamp",
         "deletionGracePeriodSeconds",
-        "generateName",
         "namespace",
         "generation",
         "name",
@@ -165,7 +171,10 @@ pub(crate) fn prepare_update(value: &mut Value, old: &Value, resource: &Resource
     ] {
         carry(meta, &old["metadata"], key);
     }
-    if has_generation(resource) && !status_only && differs_outside(value, old, served.status) {
+    // A Deployment's annotations are copied to its ReplicaSets, so they count as well.
+    let annotations = &*resource.full_name == "deployments.apps"
+        && value["metadata"]["annotations"] != old["metadata"]["annotations"];
+    if has_generation(resource) && !status_only && (annotations || differs_outside(value, old, served.status)) {
         let generation = old["metadata"]["generation"].as_i64().unwrap_or(0);
         metadata(value).insert("generation".to_owned(), Value::from(generation + 1));
     }

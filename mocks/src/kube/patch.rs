@@ -12,12 +12,12 @@ mod strategic;
 mod tracking;
 
 use bytes::Bytes;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::catalogue::Resource;
-use super::status::{Cause, Failure};
+use super::status::Failure;
 
-pub(crate) use server_side::{Manager, apply as server_side};
+pub(crate) use server_side::{Manager, apply as server_side, check_intent};
 pub(crate) use tracking::track;
 
 const ACCEPTED: &str = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
@@ -46,7 +46,13 @@ impl Patch {
         let media = content_type.split(';').next().unwrap_or_default().trim();
         match media {
             "application/json-patch+json" => {
-                let operations: json_patch::Operations = serde_json::from_slice(bytes).map_err(wrong)?;
+                let list: Value = serde_json::from_slice(bytes).map_err(wrong)?;
+                if !list.is_array() {
+                    return Err(Failure::bad_request("error decoding patch: a JSON patch is a list of operations"));
+                }
+                // An operation that nobody knows is found when it is its turn.
+                let operations: json_patch::Operations =
+                    serde_json::from_value(list).map_err(|error| rejected(&error.to_string()))?;
                 if operations.len() > OPERATIONS_MAX {
                     let message = format!(
                         "The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {}",
@@ -56,7 +62,9 @@ impl Patch {
                 }
                 Ok(Self::Json(operations))
             }
-            "application/merge-patch+json" => Ok(Self::Merge(object(serde_json::from_slice(bytes).map_err(wrong)?)?)),
+            "application/merge-patch+json" => {
+                Ok(Self::Merge(serde_json::from_slice(bytes).map_err(|_| Failure::plain("Invalid JSON Patch"))?))
+            }
             "application/strategic-merge-patch+json" if strategic => {
                 Ok(Self::Strategic(object(serde_json::from_slice(bytes).map_err(wrong)?)?))
             }
@@ -70,24 +78,40 @@ impl Patch {
         }
     }
 
+    /// The refusal of a patch that applied, but whose result is not an object of the type.
+    pub fn made_nonsense(&self, failure: Failure) -> Failure {
+        if !matches!(self, Self::Json(_) | Self::Merge(_)) {
+            return failure;
+        }
+        let cause = json!({"reason": "FieldValueInvalid", "message": failure.message, "field": "patch"});
+        let message = format!(" \"\" is invalid: patch: Invalid value: {}", failure.message);
+        Failure::new(http::StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message).with(json!({"causes": [cause]}))
+    }
+
     /// Changes `value`.
     pub fn apply(&self, value: &mut Value, resource: &Resource) -> Result<(), Failure> {
         match self {
-            Self::Json(operations) => json_patch::apply(value, operations).map_err(|why| {
-                let message = "the server rejected our request due to an error in our request";
-                let cause = Cause { reason: "FieldValueInvalid", field: "patch".to_owned(), message: why };
-                let mut failure = Failure::invalid(resource.about_kind(super::object::meta(value, "name")), &[cause]);
-                failure.message = format!("{message}: {}", failure.message);
-                failure
-            }),
+            Self::Json(operations) => json_patch::apply(value, operations).map_err(|why| rejected(&why)),
+            Self::Merge(patch) if !patch.is_object() => {
+                Err(self.made_nonsense(Failure::bad_request("a patch must be an object")))
+            }
             Self::Merge(patch) => {
                 merge::apply(value, patch);
                 Ok(())
             }
-            Self::Strategic(patch) => strategic::apply(value, patch, resource).map_err(Failure::bad_request),
+            Self::Strategic(patch) => strategic::apply(value, patch, resource).map_err(|why| {
+                // A directive that nobody knows is a plain error of the real server's library.
+                if why.starts_with("unknown patch type") { Failure::plain(why) } else { Failure::bad_request(why) }
+            }),
             Self::Apply(_) => Err(Failure::bad_request("an apply patch needs a field manager")),
         }
     }
+}
+
+/// The refusal of a patch that cannot be applied. The real server names no object here.
+fn rejected(why: &str) -> Failure {
+    let message = format!("the server rejected our request due to an error in our request: {why}");
+    Failure::new(http::StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message).with(json!({}))
 }
 
 fn object(value: Value) -> Result<Value, Failure> {

@@ -33,6 +33,8 @@ pub(crate) struct Query {
     pub label_selector: Option<String>,
     pub field_selector: Option<String>,
     pub dry_run: bool,
+    /// A value of `dryRun` that is not `All`.
+    pub dry_run_unknown: Option<String>,
     pub field_manager: Option<String>,
     pub field_validation: Option<String>,
     pub force: bool,
@@ -116,10 +118,7 @@ impl Query {
             "labelSelector" => self.label_selector = filled(value),
             "fieldSelector" => self.field_selector = filled(value),
             "dryRun" if value == "All" => self.dry_run = true,
-            "dryRun" if !value.is_empty() => {
-                let message = format!("dryRun: Unsupported value: \"{value}\": supported values: \"All\"");
-                return Err(Failure::bad_request(message));
-            }
+            "dryRun" => self.dry_run_unknown = filled(value),
             "fieldManager" => self.field_manager = filled(value),
             "fieldValidation" => self.field_validation = filled(value),
             "force" => self.force = switch(&value),
@@ -158,7 +157,8 @@ fn number(key: &str, value: &str) -> Result<Option<u64>, Failure> {
         return Ok(None);
     }
     let wrong = || Failure::bad_request(format!("strconv.ParseInt: parsing \"{value}\" of {key}: invalid syntax"));
-    value.parse().map(Some).map_err(|_| wrong())
+    // Less than nothing is nothing.
+    value.parse::<i64>().map(|number| Some(u64::try_from(number).unwrap_or(0))).map_err(|_| wrong())
 }
 
 fn decode(text: &str) -> String {
@@ -209,7 +209,8 @@ mod tests {
         assert_eq!(query.label_selector.as_deref(), Some("a=b,c"));
         assert_eq!((query.limit, query.continue_token, query.timeout_s), (Some(5), None, None));
         assert!(Query::parse("limit=many").is_err());
-        assert!(Query::parse("dryRun=Some").is_err());
+        assert_eq!(Query::parse("dryRun=Some").unwrap().dry_run_unknown.as_deref(), Some("Some"));
+        assert_eq!(Query::parse("limit=-1").unwrap().limit, None);
     }
 
     proptest! {

@@ -4,7 +4,7 @@
 //! accept. A field that the table does not know refuses the whole body, so that nothing is lost in silence.
 //! Nothing here panics on outside data.
 
-mod schema;
+pub(super) mod schema;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;

@@ -120,6 +120,11 @@ impl Renderer {
             Shape::Object => (&*self.api_version, &*self.resource.list_kind),
         };
         let head = json!({"kind": kind, "apiVersion": api_version, "metadata": metadata}).to_string();
+        if items.is_empty() && self.shape == Shape::Metadata {
+            // An empty list in Go that nobody made: the real server shows it so.
+            let list = json!({"kind": kind, "apiVersion": api_version, "metadata": metadata, "items": null});
+            return Bytes::from(list.to_string());
+        }
         let size: usize = items.iter().map(|version| version.frame_bytes()).sum();
         let mut out = BytesMut::with_capacity(size + head.len() + 16);
         out.extend_from_slice(&head.as_bytes()[..head.len() - 1]);
@@ -128,10 +133,33 @@ impl Renderer {
             if index > 0 {
                 out.extend_from_slice(b",");
             }
-            out.extend_from_slice(&self.object(version));
+            let object = self.object(version);
+            match self.without_type(&object) {
+                Some((before, after)) => {
+                    out.extend_from_slice(b"{");
+                    out.extend_from_slice(before);
+                    out.extend_from_slice(after);
+                }
+                None => out.extend_from_slice(&object),
+            }
         }
         out.extend_from_slice(b"]}\n");
         out.freeze()
+    }
+
+    /// Cuts `apiVersion` and `kind` out of an item of a list, without parsing it: built-in types do not repeat them
+    /// there, custom ones do, and clients that rely on them fail on a real server.
+    fn without_type<'a>(&self, object: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
+        if self.shape != Shape::Object || self.resource.custom {
+            return None;
+        }
+        // Keys are serialised in the order of the alphabet, and `metadata` of an object follows its kind at once;
+        // inside a text the quotes would be escaped.
+        let rest = object.strip_prefix(format!("{{\"apiVersion\":\"{}\",", self.api_version).as_bytes())?;
+        let kind = format!("\"kind\":\"{}\",", self.resource.kind);
+        let with_next = format!("{kind}\"metadata\":{{");
+        let at = rest.windows(with_next.len()).position(|window| window == with_next.as_bytes())?;
+        Some((&rest[..at], &rest[at + kind.len()..]))
     }
 
     fn converted(&self, value: &Value) -> Value {

@@ -79,10 +79,30 @@ impl Failure {
         Self::new(StatusCode::NOT_FOUND, "NotFound", message).with(details(about))
     }
 
-    /// The path names no resource at all.
+    /// Query options or `DeleteOptions` that cannot be.
+    pub fn invalid_options(kind: &str, cause: Cause) -> Self {
+        Self::invalid(About { group: "meta.k8s.io", kind, name: "" }, &[cause])
+    }
+
+    /// A path below a known group and version that names no resource or subresource.
     pub fn no_such_path() -> Self {
         let message = "the server could not find the requested resource";
         Self::new(StatusCode::NOT_FOUND, "NotFound", message).with(json!({}))
+    }
+
+    /// A path that no API group answers. The real server says so in plain text, see [`Failure::is_plain_text`].
+    pub fn no_such_group() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "", "404 page not found\n")
+    }
+
+    /// Whether the message is the whole body.
+    pub fn is_plain_text(&self) -> bool {
+        self.code == StatusCode::NOT_FOUND && self.reason.is_empty()
+    }
+
+    /// What the real server's storage refuses without saying whose fault it is: a plain error, so a 500 without a reason.
+    pub fn plain(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
     }
 
     pub fn already_exists(about: About<'_>) -> Self {
@@ -123,13 +143,13 @@ impl Failure {
 
     pub fn not_acceptable(accepted: &str) -> Self {
         let message = format!("only the following media types are accepted: {accepted}");
-        Self::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message)
+        Self::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message).with(json!({}))
     }
 
     pub fn unsupported_media_type(accepted: &str) -> Self {
         let message =
             format!("the body of the request was in an unknown format - accepted media types include: {accepted}");
-        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message)
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message).with(json!({}))
     }
 
     pub fn too_large(message: impl Into<String>) -> Self {
@@ -182,8 +202,11 @@ impl Failure {
     pub fn to_value(&self) -> Value {
         let mut status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-            "message": self.message, "reason": self.reason, "code": self.code.as_u16(),
+            "message": self.message, "code": self.code.as_u16(),
         });
+        if !self.reason.is_empty() {
+            status["reason"] = Value::from(self.reason);
+        }
         if let Some(details) = &self.details {
             status["details"] = details.clone();
         }

@@ -26,10 +26,11 @@ pub(crate) fn columns(resource: &Resource, custom: &[Column]) -> Vec<Value> {
         }
         return columns;
     }
-    for (name, priority) in builtin::columns(resource) {
-        columns.push(definition(name, "string", "", "", *priority));
-    }
+    // Wide columns come after the age.
+    let (wide, narrow): (Vec<_>, Vec<_>) = builtin::columns(resource).iter().partition(|(_, priority)| *priority > 0);
+    columns.extend(narrow.into_iter().map(|(name, priority)| definition(name, "string", "", "", priority)));
     columns.push(definition("Age", "string", "", "Time since creation.", 0));
+    columns.extend(wide.into_iter().map(|(name, priority)| definition(name, "string", "", "", priority)));
     columns
 }
 
@@ -46,8 +47,11 @@ pub(crate) fn cells(value: &Value, resource: &Resource, custom: &[Column]) -> Ve
         }
         return cells;
     }
-    cells.extend(builtin::cells(value, resource, now));
+    let narrow = builtin::columns(resource).iter().filter(|(_, priority)| *priority == 0).count();
+    let mut own = builtin::cells(value, resource, now).into_iter();
+    cells.extend(own.by_ref().take(narrow));
     cells.push(age());
+    cells.extend(own);
     cells
 }
 

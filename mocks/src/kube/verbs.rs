@@ -22,18 +22,22 @@ use super::authorization::{self, Access, Authorization};
 use super::config::Limits;
 use super::handler::{Answer, Call};
 use super::protobuf;
-use super::status::Failure;
+use super::status::{Cause, Failure};
+
+/// Longest name of a field manager ("Server-Side Apply").
+const FIELD_MANAGER_MAX_BYTES: usize = 128;
 
 /// Answers a request for a resource.
 pub(crate) async fn dispatch(call: Call, body: Incoming) -> Result<Answer, Failure> {
     let subresource = call.target.subresource.clone();
     let named = call.target.name.is_some();
     authorize(&call)?;
+    check_options(&call)?;
     if call.resource.virtual_only {
         return review::answer(&call, body).await;
     }
     match (call.method.clone(), named, subresource.as_deref()) {
-        (Method::GET, _, None) if call.query.watch => watch::open(&call),
+        (Method::GET, false, None) if call.query.watch => watch::open(&call),
         (Method::GET, false, None) => read::list(&call),
         (Method::GET, true, None) => read::one(&call),
         (Method::GET, true, Some("status")) if call.served().status => read::one(&call),
@@ -63,12 +67,35 @@ pub(crate) async fn dispatch(call: Call, body: Incoming) -> Result<Answer, Failu
     }
 }
 
+/// Refuses write options that mean nothing; reads ignore them.
+fn check_options(call: &Call) -> Result<(), Failure> {
+    let kind = match call.method {
+        Method::POST => "CreateOptions",
+        Method::PUT => "UpdateOptions",
+        Method::PATCH => "PatchOptions",
+        Method::DELETE => "DeleteOptions",
+        _ => return Ok(()),
+    };
+    if let Some(value) = &call.query.dry_run_unknown {
+        let message = format!("Unsupported value: [\"{value}\"]: supported values: \"All\"");
+        let cause = Cause { reason: "FieldValueNotSupported", field: "dryRun".to_owned(), message };
+        return Err(Failure::invalid_options(kind, cause));
+    }
+    let manager = call.query.field_manager.as_deref().unwrap_or_default();
+    if manager.len() > FIELD_MANAGER_MAX_BYTES {
+        let message = format!("Too long: may not be longer than {FIELD_MANAGER_MAX_BYTES}");
+        let cause = Cause { reason: "FieldValueTooLong", field: "fieldManager".to_owned(), message };
+        return Err(Failure::invalid_options(kind, cause));
+    }
+    Ok(())
+}
+
 /// Records what is asked for and, when roles decide, lets them.
 fn authorize(call: &Call) -> Result<(), Failure> {
     let cluster = call.cluster();
     let name = call.target.name.as_deref().unwrap_or_default();
     let verb = match call.method {
-        Method::GET if call.query.watch => "watch",
+        Method::GET if call.query.watch && name.is_empty() => "watch",
         Method::GET if name.is_empty() => "list",
         Method::GET => "get",
         Method::POST => "create",
@@ -123,7 +150,12 @@ fn decode(content_type: &str, bytes: &Bytes) -> Result<Value, Failure> {
             failure.message = format!("the body of the request could not be read: {error}");
             failure
         }),
-        _ => Err(Failure::unsupported_media_type("application/json, application/yaml")),
+        _ => {
+            let mut failure = Failure::unsupported_media_type("application/json, application/yaml");
+            // Only patches are refused with (empty) details.
+            failure.details = None;
+            Err(failure)
+        }
     }
 }
 

@@ -43,6 +43,15 @@ pub(crate) fn check(new: &Value, old: &Value, resource: &Resource) -> Vec<Cause>
             }
         }
     }
+    if &*resource.full_name == "pods" {
+        let count = |pod: &Value, list: &str| pod["spec"][list].as_array().map_or(0, Vec::len);
+        for list in ["containers", "initContainers"] {
+            if count(new, list) != count(old, list) {
+                let why = "pod updates may not add or remove containers";
+                return vec![Cause::forbidden(&format!("spec.{list}"), why)];
+            }
+        }
+    }
     if &*resource.full_name == "pods" && pod_spec_differs(new, old) {
         let why = "pod updates may not change fields other than `spec.containers[*].image`,\
                    `spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to \
@@ -59,10 +68,6 @@ fn pod_spec_differs(new: &Value, old: &Value) -> bool {
         if let Some(fields) = spec.as_object_mut() {
             for key in ["activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "schedulingGates"] {
                 fields.remove(key);
-            }
-            // Binding is a write to nodeName in this server.
-            if old.pointer("/spec/nodeName").is_none() {
-                fields.remove("nodeName");
             }
             for list in ["containers", "initContainers"] {
                 for container in fields.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {

@@ -11,7 +11,7 @@ use crate::kube::status::Cause;
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or \
                          '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used \
                          for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
-const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must \
+pub(super) const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must \
                      start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for \
                      validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 
@@ -35,6 +35,17 @@ pub(crate) fn check_name(value: &Value, resource: &Resource) -> Vec<Cause> {
     } else if !name.split('.').all(is_dns_label) {
         causes.push(Cause::invalid("metadata.name", &quoted, SUBDOMAIN));
     }
+    let prefix = meta(value, "generateName");
+    // A dash at the end is what a generated name goes on from.
+    let masked = prefix.strip_suffix('-').map_or_else(|| prefix.to_owned(), |start| format!("{start}a"));
+    let strict = matches!(&*resource.kind, "Namespace" | "Service");
+    let fits = if strict { is_dns_label(&masked) } else { masked.split('.').all(is_dns_label) };
+    if !prefix.is_empty() && &*resource.group != "rbac.authorization.k8s.io" && !fits {
+        let why = if strict { LABEL } else { SUBDOMAIN };
+        causes.push(Cause::invalid("metadata.generateName", &format!("\"{prefix}\""), why));
+    }
+    finalizers(value, resource, &mut causes);
+    owners(value, &mut causes);
     for map in ["labels", "annotations"] {
         for (key, text) in value["metadata"][map].as_object().into_iter().flatten() {
             let field = format!("metadata.{map}");
@@ -45,6 +56,8 @@ pub(crate) fn check_name(value: &Value, resource: &Resource) -> Vec<Cause> {
             }
             match text.as_str() {
                 None => causes.push(Cause::invalid(&field, &text.to_string(), "must be a string")),
+                // A copy of the name, which is checked itself.
+                Some(_) if key == "kubernetes.io/metadata.name" => {}
                 Some(text) if map == "labels" && !is_label_value(text) => {
                     let why = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' \
                                or '.', and must start and end with an alphanumeric character";
@@ -55,6 +68,46 @@ pub(crate) fn check_name(value: &Value, resource: &Resource) -> Vec<Cause> {
         }
     }
     causes
+}
+
+fn finalizers(value: &Value, resource: &Resource, causes: &mut Vec<Cause>) {
+    for (index, finalizer) in crate::kube::object::finalizers(value).into_iter().enumerate() {
+        let quoted = format!("\"{finalizer}\"");
+        if !check_label_key(finalizer) {
+            let why = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with \
+                       an alphanumeric character";
+            causes.push(Cause::invalid("metadata.finalizers", &quoted, why));
+        }
+        let standard = ["orphan", "foregroundDeletion", "kubernetes"].contains(&finalizer);
+        // Leases are checked like custom resources.
+        let stricter = !resource.custom && &*resource.group != "coordination.k8s.io";
+        if stricter && !standard && !finalizer.contains('/') {
+            let why = "name is neither a standard finalizer name nor is it fully qualified";
+            causes.push(Cause::invalid(&format!("metadata.finalizers[{index}]"), &quoted, why));
+        }
+    }
+}
+
+fn owners(value: &Value, causes: &mut Vec<Cause>) {
+    for owner in value["metadata"]["ownerReferences"].as_array().into_iter().flatten() {
+        for (field, what) in [("apiVersion", "version"), ("kind", "kind"), ("name", "name"), ("uid", "uid")] {
+            if owner[field].as_str().unwrap_or_default().is_empty() {
+                let why = format!("{what} must not be empty");
+                causes.push(Cause::invalid(&format!("metadata.ownerReferences.{field}"), "\"\"", &why));
+            }
+        }
+    }
+}
+
+/// Finalizers of an object that is being deleted may only go.
+pub(crate) fn check_finalizers_of_deleted(value: &Value, old: &Value) -> Vec<Cause> {
+    let (before, after) = (crate::kube::object::finalizers(old), crate::kube::object::finalizers(value));
+    let new: Vec<&&str> = after.iter().filter(|finalizer| !before.contains(finalizer)).collect();
+    if new.is_empty() || !crate::kube::object::is_deleting(old) {
+        return Vec::new();
+    }
+    let why = format!("no new finalizers can be added if the object is being deleted, found new finalizers {new:?}");
+    vec![Cause::forbidden("metadata.finalizers", &why)]
 }
 
 /// Whether `key` is a qualified name.
@@ -74,7 +127,7 @@ fn is_label_value(text: &str) -> bool {
         && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
 }
 
-fn is_dns_label(text: &str) -> bool {
+pub(super) fn is_dns_label(text: &str) -> bool {
     let plain = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let bytes = text.as_bytes();
     bytes.first().is_some_and(plain)

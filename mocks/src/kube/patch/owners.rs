@@ -121,9 +121,15 @@ impl Path {
         }
     }
 
-    /// Removes the value, and what it leaves empty: an item of which only the key is left, an object without fields.
-    pub fn remove(&self, value: &mut Value) {
-        remove(value, &self.0);
+    /// Removes what a manager owned here and wants no more: with the key of an item the whole item goes, also what
+    /// nobody owns of it, such as defaults.
+    pub fn disown(&self, value: &mut Value) {
+        match self.0.as_slice() {
+            [item @ .., Step::Field(name)] if matches!(item.last(), Some(Step::Key(key, _)) if key == name) => {
+                remove(value, item);
+            }
+            all => remove(value, all),
+        }
     }
 }
 
@@ -256,6 +262,7 @@ fn collect(fields: &Value, path: &mut Vec<Step>, out: &mut Vec<Path>) {
     }
 }
 
+/// Removes the value, and what it leaves empty: an item of which only the key is left, an object without fields.
 fn remove(value: &mut Value, steps: &[Step]) {
     let Some((step, rest)) = steps.split_first() else { return };
     match step {

@@ -56,7 +56,7 @@ pub(super) fn list_rule(resource: &Resource, path: &[&str]) -> ListRule {
     }
     match (&*resource.kind, path) {
         ("Service", ["spec", "ports"]) => ListRule::ByKey("port"),
-        ("ServiceAccount", ["secrets" | "imagePullSecrets"])
+        ("ServiceAccount", ["secrets"])
         | ("MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration", ["webhooks"]) => ListRule::ByKey("name"),
         ("Node", ["spec", "taints"]) => ListRule::ByKey("key"),
         ("Node" | "Pod", ["status", "addresses"]) => ListRule::ByKey("type"),

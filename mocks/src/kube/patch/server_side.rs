@@ -26,9 +26,6 @@ pub(crate) struct Manager<'a> {
 
 /// Applies `intent` to `value` and writes down who owns what.
 pub(crate) fn apply(value: &mut Value, intent: &Value, by: &Manager<'_>, resource: &Resource) -> Result<(), Failure> {
-    if intent["metadata"].get("managedFields").is_some_and(|fields| !fields.is_null()) {
-        return Err(Failure::bad_request("metadata.managedFields must be nil"));
-    }
     let mut intent = intent.clone();
     strip(&mut intent);
     let exists = !object::meta(value, "uid").is_empty();
@@ -60,7 +57,7 @@ pub(crate) fn apply(value: &mut Value, intent: &Value, by: &Manager<'_>, resourc
     let now: Vec<Path> = wanted.iter().map(|(path, _)| path.clone()).collect();
     for path in before.iter().filter(|path| !now.contains(path)) {
         if owners.others_of(path, by.name, by.subresource).is_empty() && !now.iter().any(|kept| kept.is_below(path)) {
-            path.remove(value);
+            path.disown(value);
         }
     }
     for (path, new) in wanted {
@@ -73,6 +70,14 @@ pub(crate) fn apply(value: &mut Value, intent: &Value, by: &Manager<'_>, resourc
     }
     owners.record(by, now);
     owners.write(value);
+    Ok(())
+}
+
+/// Refuses an intent that speaks of owners.
+pub(crate) fn check_intent(intent: &Value) -> Result<(), Failure> {
+    if intent["metadata"].get("managedFields").is_some_and(|fields| !fields.is_null()) {
+        return Err(Failure::bad_request("metadata.managedFields must be nil"));
+    }
     Ok(())
 }
 

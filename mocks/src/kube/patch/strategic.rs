@@ -118,8 +118,13 @@ fn merge_list<'p>(
         *list = items.iter().filter(|item| directive(item).is_none()).cloned().collect();
         return Ok(());
     }
-    match list_rule(resource, path) {
-        ListRule::Atomic => *list = items.to_vec(),
+    let rule = list_rule(resource, path);
+    let before = list.clone();
+    match rule {
+        ListRule::Atomic => {
+            *list = items.to_vec();
+            return Ok(());
+        }
         ListRule::Set => {
             for item in items {
                 if !list.contains(item) {
@@ -147,7 +152,31 @@ fn merge_list<'p>(
             }
         }
     }
+    arrange(list, items, &before, rule);
     Ok(())
+}
+
+/// The order of a merged list, as the real library makes it: items of the patch in its order, the others in the order
+/// they had, and where both meet the one that came first before; what only the patch has comes before what it leaves.
+fn arrange(list: &mut Vec<Value>, patch: &[Value], before: &[Value], rule: ListRule) {
+    let place = |among: &[Value], item: &Value| match rule {
+        ListRule::ByKey(key) => {
+            among.iter().position(|other| other.get(key).is_some() && other.get(key) == item.get(key))
+        }
+        _ => among.iter().position(|other| other == item),
+    };
+    let (mut changed, kept): (Vec<Value>, Vec<Value>) =
+        std::mem::take(list).into_iter().partition(|item| place(patch, item).is_some());
+    changed.sort_by_key(|item| place(patch, item));
+    let mut changed = changed.into_iter().peekable();
+    for item in kept {
+        // Not found before is `None`, which is less than any place.
+        while let Some(next) = changed.next_if(|next| place(before, next) < place(before, &item)) {
+            list.push(next);
+        }
+        list.push(item);
+    }
+    list.extend(changed);
 }
 
 /// Puts the items that `order` names into its order; the others keep their place after the one they followed.
@@ -199,8 +228,9 @@ mod tests {
             deployment(&json!([{"name": "a", "image": "a:1", "env": [{"name": "X", "value": "1"}]}, {"name": "b"}]));
         let patch =
             deployment(&json!([{"name": "a", "image": "a:2", "env": [{"name": "Y", "value": "2"}]}, {"name": "c"}]));
-        let env = json!([{"name": "X", "value": "1"}, {"name": "Y", "value": "2"}]);
-        let after = deployment(&json!([{"name": "a", "image": "a:2", "env": env}, {"name": "b"}, {"name": "c"}]));
+        let env = json!([{"name": "Y", "value": "2"}, {"name": "X", "value": "1"}]);
+        // As a real server answered: the new item comes before the one that the patch does not name.
+        let after = deployment(&json!([{"name": "a", "image": "a:2", "env": env}, {"name": "c"}, {"name": "b"}]));
         assert_eq!(patched("deployments.apps", before, &patch), after);
     }
 
@@ -219,7 +249,7 @@ mod tests {
         assert_eq!(patched("deployments.apps", two(), &order), ordered);
         let finalizers = json!({"metadata": {"finalizers": ["a", "b"]}});
         let fewer = json!({"metadata": {"$deleteFromPrimitiveList/finalizers": ["a"], "finalizers": ["c"]}});
-        assert_eq!(patched("pods", finalizers, &fewer), json!({"metadata": {"finalizers": ["b", "c"]}}));
+        assert_eq!(patched("pods", finalizers, &fewer), json!({"metadata": {"finalizers": ["c", "b"]}}));
         let strategy = json!({"spec": {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}}});
         let recreate = json!({"spec": {"strategy": {"$retainKeys": ["type"], "type": "Recreate"}}});
         assert_eq!(

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(in crate::kube) enum Kind {
     Text,
     Integer,
     Flag,
@@ -23,7 +23,7 @@ pub(super) enum Kind {
 }
 
 #[derive(Debug)]
-pub(super) struct Field {
+pub(in crate::kube) struct Field {
     pub number: u64,
     pub name: &'static str,
     pub kind: Kind,
@@ -213,6 +213,16 @@ const TABLE: &[(&str, &str)] = &[
     ("IngressBackend", "4:service:IngressService"),
     ("IngressService", "1:name:s 2:port:IngressPort"),
     ("IngressPort", "1:name:s 2:number:i"),
+    ("NetworkPolicy", "1:metadata:ObjectMeta 2:spec:NetworkPolicySpec"),
+    (
+        "NetworkPolicySpec",
+        "1:podSelector:LabelSelector 2:ingress:[NetworkPolicyIngress] 3:egress:[NetworkPolicyEgress] 4:policyTypes:[s]",
+    ),
+    ("NetworkPolicyIngress", "1:ports:[NetworkPolicyPort] 2:from:[NetworkPolicyPeer]"),
+    ("NetworkPolicyEgress", "1:ports:[NetworkPolicyPort] 2:to:[NetworkPolicyPeer]"),
+    ("NetworkPolicyPort", "1:protocol:s? 2:port:O 3:endPort:i?"),
+    ("NetworkPolicyPeer", "1:podSelector:LabelSelector 2:namespaceSelector:LabelSelector 3:ipBlock:IpBlock"),
+    ("IpBlock", "1:cidr:s 2:except:[s]"),
     // policy/v1, scheduling.k8s.io/v1, autoscaling/v1
     ("PodDisruptionBudget", "1:metadata:ObjectMeta 2:spec:BudgetSpec 3:status:BudgetStatus"),
     ("BudgetSpec", "1:minAvailable:O 2:selector:LabelSelector 3:maxUnavailable:O 4:unhealthyPodEvictionPolicy:s?"),
@@ -258,7 +268,7 @@ static MESSAGES: LazyLock<HashMap<&'static str, Vec<Field>>> = LazyLock::new(|| 
 });
 
 /// The fields of a message.
-pub(super) fn message(name: &str) -> Option<&'static [Field]> {
+pub(in crate::kube) fn message(name: &str) -> Option<&'static [Field]> {
     MESSAGES.get(name).map(Vec::as_slice)
 }
 
@@ -287,7 +297,7 @@ fn field(spec: &'static str) -> Field {
 
 /// That the table names no message that it does not have, and no number twice.
 #[cfg(test)]
-pub(super) fn check() {
+pub(in crate::kube) fn check() {
     for (name, fields) in MESSAGES.iter() {
         for field in fields {
             if let Kind::Message(inner) = &field.kind {

@@ -49,13 +49,15 @@ impl Store {
         let Some(shelf) = self.shelf(resource) else { return Ok(page) };
         let undone = shelf.undone(namespace, at);
         let mut visit = |version: &Arc<Version>| -> bool {
-            if !keep(version) {
-                return true;
-            }
+            // A full page goes on when anything follows, whether it matches or not: the real server does not look, so
+            // the last page of a selection can be empty.
             if page.items.len() == limit {
                 let last = page.items.last().map(|v| (v.identity.namespace.clone(), v.identity.name.clone()));
                 page.next = last;
                 return false;
+            }
+            if !keep(version) {
+                return true;
             }
             page.items.push(version.clone());
             true

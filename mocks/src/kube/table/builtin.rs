@@ -10,12 +10,23 @@ type Columns = &'static [(&'static str, i64)];
 
 pub(super) fn columns(resource: &Resource) -> Columns {
     match &*resource.full_name {
-        "pods" => &[("Ready", 0), ("Status", 0), ("Restarts", 0), ("IP", 1), ("Node", 1)],
+        "pods" => &[
+            ("Ready", 0),
+            ("Status", 0),
+            ("Restarts", 0),
+            ("IP", 1),
+            ("Node", 1),
+            ("Nominated Node", 1),
+            ("Readiness Gates", 1),
+        ],
         "namespaces" | "persistentvolumeclaims" | "nodes" => &[("Status", 0)],
         "configmaps" => &[("Data", 0)],
+        "serviceaccounts" => &[("Secrets", 0)],
         "secrets" => &[("Type", 0), ("Data", 0)],
         "services" => &[("Type", 0), ("Cluster-IP", 0), ("External-IP", 0), ("Port(s)", 0)],
-        "deployments.apps" => &[("Ready", 0), ("Up-to-date", 0), ("Available", 0)],
+        "deployments.apps" => {
+            &[("Ready", 0), ("Up-to-date", 0), ("Available", 0), ("Containers", 1), ("Images", 1), ("Selector", 1)]
+        }
         "replicasets.apps" => &[("Desired", 0), ("Current", 0), ("Ready", 0)],
         "statefulsets.apps" => &[("Ready", 0)],
         "events" => &[("Last Seen", 0), ("Type", 0), ("Reason", 0), ("Object", 0), ("Message", 0)],
@@ -41,6 +52,7 @@ pub(super) fn cells(value: &Value, resource: &Resource, now: Timestamp) -> Vec<V
         "namespaces" | "persistentvolumeclaims" => vec![text("/status/phase", "")],
         "nodes" => vec![Value::from(if condition(value, "Ready") { "Ready" } else { "NotReady" })],
         "configmaps" => vec![Value::from(entries("/data") + entries("/binaryData"))],
+        "serviceaccounts" => vec![Value::from(items("/secrets"))],
         "secrets" => vec![text("/type", ""), Value::from(entries("/data"))],
         "services" => {
             let ports = at("/spec/ports").and_then(Value::as_array).into_iter().flatten();
@@ -53,6 +65,9 @@ pub(super) fn cells(value: &Value, resource: &Resource, now: Timestamp) -> Vec<V
             of("/status/readyReplicas", "/spec/replicas"),
             Value::from(number("/status/updatedReplicas")),
             Value::from(number("/status/availableReplicas")),
+            Value::from(containers(value, "name")),
+            Value::from(containers(value, "image")),
+            Value::from(labels(at("/spec/selector/matchLabels"))),
         ],
         "replicasets.apps" => vec![
             Value::from(number("/spec/replicas")),
@@ -64,10 +79,7 @@ pub(super) fn cells(value: &Value, resource: &Resource, now: Timestamp) -> Vec<V
         "leases.coordination.k8s.io" => vec![text("/spec/holderIdentity", "")],
         "customresourcedefinitions.apiextensions.k8s.io" => vec![text("/metadata/creationTimestamp", "")],
         "networkpolicies.networking.k8s.io" => {
-            let labels = at("/spec/podSelector/matchLabels").and_then(Value::as_object).into_iter().flatten();
-            let labels: Vec<String> =
-                labels.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect();
-            vec![Value::from(if labels.is_empty() { "<none>".to_owned() } else { labels.join(",") })]
+            vec![Value::from(labels(at("/spec/podSelector/matchLabels")))]
         }
         "rolebindings.rbac.authorization.k8s.io" | "clusterrolebindings.rbac.authorization.k8s.io" => {
             let part = |key: &str| value["roleRef"][key].as_str().unwrap_or_default();
@@ -79,6 +91,19 @@ pub(super) fn cells(value: &Value, resource: &Resource, now: Timestamp) -> Vec<V
     }
 }
 
+/// One field of all containers of a template.
+fn containers(value: &Value, field: &str) -> String {
+    let list = value.pointer("/spec/template/spec/containers").and_then(Value::as_array).into_iter().flatten();
+    list.map(|container| container[field].as_str().unwrap_or_default()).collect::<Vec<_>>().join(",")
+}
+
+fn labels(labels: Option<&Value>) -> String {
+    let labels = labels.and_then(Value::as_object).into_iter().flatten();
+    let labels: Vec<String> =
+        labels.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect();
+    if labels.is_empty() { "<none>".to_owned() } else { labels.join(",") }
+}
+
 fn pod(value: &Value) -> Vec<Value> {
     let statuses = value.pointer("/status/containerStatuses").and_then(Value::as_array);
     let ready = statuses.into_iter().flatten().filter(|status| status["ready"] == Value::Bool(true)).count();
@@ -87,7 +112,15 @@ fn pod(value: &Value) -> Vec<Value> {
     let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).unwrap_or("<none>").to_owned();
     let phase = if crate::kube::object::is_deleting(value) { "Terminating".to_owned() } else { text("/status/phase") };
     let ip = text("/status/podIP");
-    vec![format!("{ready}/{wanted}").into(), phase.into(), restarts.into(), ip.into(), text("/spec/nodeName").into()]
+    vec![
+        format!("{ready}/{wanted}").into(),
+        phase.into(),
+        restarts.into(),
+        ip.into(),
+        text("/spec/nodeName").into(),
+        "<none>".into(),
+        "<none>".into(),
+    ]
 }
 
 fn event(value: &Value, now: Timestamp) -> Vec<Value> {

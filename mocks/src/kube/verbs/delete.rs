@@ -16,10 +16,15 @@ use crate::kube::handler::{Answer, Call};
 use crate::kube::object;
 use crate::kube::represent::{ListMeta, Renderer};
 use crate::kube::selector::Selector;
-use crate::kube::status::{self, Failure};
+use crate::kube::status::{self, Cause, Failure};
 use crate::kube::store::{Expect, Refused, Version};
 
 const TRIES: usize = 16;
+/// Resources of which a DELETE answers with the object instead of a `Status`, as their storage does in kube-apiserver.
+const SHOWN_WHEN_GONE: &[&str] =
+    &["persistentvolumeclaims", "persistentvolumes", "pods", "podtemplates", "resourcequotas", "serviceaccounts"];
+/// Namespaces that the plugin `NamespaceLifecycle` protects.
+const IMMORTAL: &[&str] = &["default", "kube-system", "kube-public"];
 const FOREGROUND: &str = "foregroundDeletion";
 const ORPHAN: &str = "orphan";
 
@@ -43,8 +48,8 @@ struct Options {
 
 /// What a deletion came to.
 enum Outcome {
-    /// The object is gone.
-    Gone,
+    /// The object is gone; what it was at last.
+    Gone(Value),
     /// It waits for its finalizers.
     Waiting(std::sync::Arc<Version>),
 }
@@ -54,6 +59,9 @@ pub(super) async fn one(call: &Call, body: Incoming) -> Result<Answer, Failure> 
     let bytes = read_body(&call.app.limits, body).await?;
     let options = options(call, &bytes)?;
     let name = call.target.name.as_deref().unwrap_or_default();
+    if &*call.resource.full_name == "namespaces" && IMMORTAL.contains(&name) {
+        return Err(Failure::forbidden(call.resource.about(name), "this namespace may not be deleted"));
+    }
     delete_named(call, &renderer, name, &options).await
 }
 
@@ -73,15 +81,19 @@ async fn delete_named(call: &Call, renderer: &Renderer, name: &str, options: &Op
     for _ in 0..TRIES {
         let current =
             call.cluster().get(&call.resource, call.namespace(), name).ok_or_else(|| Failure::not_found(about))?;
-        check_preconditions(&current, options, about)?;
+        // This refusal names the kind, all others the resource.
+        check_preconditions(&current, options, call.resource.about_kind(name))?;
         let warnings = admit(call, name, &current).await?;
         let done = |answer: Answer| Answer { warnings: warnings.clone(), ..answer };
         let uid = current.identity.uid.clone();
         if options.dry_run {
-            return Ok(done(Answer::value(StatusCode::OK, &status::deleted(about, &uid))));
+            return Ok(done(rehearsed(call, renderer, &current, options, about)));
         }
         match delete(call.cluster(), &call.resource, &current, options.propagation) {
-            Ok(Outcome::Gone) => return Ok(done(Answer::value(StatusCode::OK, &status::deleted(about, &uid)))),
+            Ok(Outcome::Gone(last)) if SHOWN_WHEN_GONE.contains(&&*call.resource.full_name) => {
+                return Ok(done(Answer::json(StatusCode::OK, renderer.value(&last))));
+            }
+            Ok(Outcome::Gone(_)) => return Ok(done(Answer::value(StatusCode::OK, &status::deleted(about, &uid)))),
             Ok(Outcome::Waiting(version)) => return Ok(done(Answer::json(StatusCode::OK, renderer.object(&version)))),
             Err(Refused::Absent) => return Err(Failure::not_found(about)),
             Err(_) => {}
@@ -98,6 +110,9 @@ async fn admit(call: &Call, name: &str, current: &Version) -> Result<Vec<String>
 }
 
 pub(super) async fn collection(call: &Call, body: Incoming) -> Result<Answer, Failure> {
+    if &*call.resource.full_name == "namespaces" {
+        return Err(Failure::method_not_allowed());
+    }
     let query = &call.query;
     let renderer = Renderer::negotiate(call)?;
     let bytes = read_body(&call.app.limits, body).await?;
@@ -116,7 +131,8 @@ pub(super) async fn collection(call: &Call, body: Incoming) -> Result<Answer, Fa
             delete_place(call.cluster(), &call.resource, &identity.namespace, &identity.name, options.propagation);
         }
     }
-    let meta = ListMeta { revision: call.cluster().revision(), continue_token: None, remaining: None };
+    // What was found, from before the first deletion.
+    let meta = ListMeta { revision: page.revision, continue_token: None, remaining: None };
     Ok(super::write::ok(renderer.list(&page.items, &meta)))
 }
 
@@ -149,12 +165,12 @@ fn delete(
         Propagation::Foreground => Some(FOREGROUND),
         Propagation::Orphan => Some(ORPHAN),
     };
-    let has_dependents = || cluster.read(|store| !store.dependents(&current.identity.uid).is_empty());
-    let extra = extra.filter(|extra| !object::finalizers(&value).contains(extra) && has_dependents());
+    // Whether there are dependents is for the garbage collector to find out, which then takes the finalizer away.
+    let extra = extra.filter(|extra| !object::finalizers(&value).contains(extra));
     if object::is_deleting(&value) && extra.is_none() {
         if finish::is_due(&value, resource) {
-            cluster.remove(current, resource, value)?;
-            return Ok(Outcome::Gone);
+            cluster.remove(current, resource, value.clone())?;
+            return Ok(Outcome::Gone(value));
         }
         // Deleting twice changes nothing.
         let again =
@@ -167,25 +183,58 @@ fn delete(
             list.push(Value::from(extra));
         }
     }
-    if finish::is_due(&value, resource) {
-        cluster.remove(current, resource, value)?;
-        return Ok(Outcome::Gone);
+    let due = finish::is_due(&value, resource);
+    let graceful = &*resource.full_name == "pods";
+    if due && !graceful {
+        cluster.remove(current, resource, value.clone())?;
+        return Ok(Outcome::Gone(value));
     }
+    mark(&mut value, resource);
+    let event = cluster.put(resource, Expect::Revision(current.revision), value)?;
+    if due {
+        // A pod is always marked first, so its watchers see MODIFIED and then DELETED, also without a kubelet.
+        let (marked, last) = (event.version.clone(), event.version.value());
+        cluster.remove(&marked, resource, last.clone())?;
+        return Ok(Outcome::Gone(last));
+    }
+    cluster.cleaning.notify_one();
+    Ok(Outcome::Waiting(event.version.clone()))
+}
+
+/// Writes into an object that it is being deleted.
+fn mark(value: &mut Value, resource: &Resource) {
     let now = object::seconds(Timestamp::now());
-    let meta = object::metadata(&mut value);
+    let is_namespace = &*resource.full_name == "namespaces";
+    let meta = object::metadata(value);
     meta.entry("deletionTimestamp").or_insert_with(|| Value::from(now));
-    meta.entry("deletionGracePeriodSeconds").or_insert_with(|| json!(0));
+    if !is_namespace {
+        meta.entry("deletionGracePeriodSeconds").or_insert_with(|| json!(0));
+    }
     if let Some(generation) = meta.get("generation").and_then(Value::as_i64) {
         meta.insert("generation".to_owned(), Value::from(generation + 1));
     }
-    if &*resource.full_name == "namespaces"
-        && let Some(status) = value.get_mut("status").and_then(Value::as_object_mut)
-    {
+    if is_namespace && let Some(status) = value.get_mut("status").and_then(Value::as_object_mut) {
         status.insert("phase".to_owned(), Value::from("Terminating"));
     }
-    let event = cluster.put(resource, Expect::Revision(current.revision), value)?;
-    cluster.cleaning.notify_one();
-    Ok(Outcome::Waiting(event.version.clone()))
+}
+
+/// What a deletion that is not done answers.
+fn rehearsed(
+    call: &Call,
+    renderer: &Renderer,
+    current: &Version,
+    options: &Options,
+    about: status::About<'_>,
+) -> Answer {
+    let mut value = current.value();
+    let waits = !finish::is_due(&value, &call.resource) || options.propagation != Propagation::Background;
+    if !waits && !SHOWN_WHEN_GONE.contains(&&*call.resource.full_name) {
+        return Answer::value(StatusCode::OK, &status::deleted(about, &current.identity.uid));
+    }
+    if waits || &*call.resource.full_name == "pods" {
+        mark(&mut value, &call.resource);
+    }
+    Answer::json(StatusCode::OK, renderer.value(&value))
 }
 
 /// When an object that is being deleted may go.
@@ -220,13 +269,23 @@ fn check_preconditions(current: &Version, options: &Options, about: status::Abou
 }
 
 fn options(call: &Call, bytes: &bytes::Bytes) -> Result<Options, Failure> {
-    let body = if bytes.is_empty() { Value::Null } else { decode(&call.content_type, bytes)? };
+    let body = if bytes.is_empty() { Value::Null } else { decode(&call.content_type, bytes).map_err(unreadable)? };
+    let kind = body["kind"].as_str().unwrap_or("DeleteOptions");
+    if kind != "DeleteOptions" {
+        let version = body["apiVersion"].as_str().unwrap_or_default();
+        return Err(Failure::plain(format!("no kind \"{kind}\" is registered for version \"{version}\"")));
+    }
     let mut options = parse_options(&body)?;
     if let Some(policy) = &call.query.propagation_policy {
         options.propagation = propagation(policy)?;
     }
     options.dry_run |= call.query.dry_run;
     Ok(options)
+}
+
+/// Options that are no JSON are a plain error of the real server, unlike objects.
+fn unreadable(failure: Failure) -> Failure {
+    if failure.code == StatusCode::BAD_REQUEST { Failure::plain(failure.message) } else { failure }
 }
 
 fn parse_options(body: &Value) -> Result<Options, Failure> {
@@ -238,6 +297,11 @@ fn parse_options(body: &Value) -> Result<Options, Failure> {
         ..Options::default()
     };
     if let Some(policy) = text("/propagationPolicy") {
+        if body["orphanDependents"].is_boolean() {
+            let why = "orphanDependents and deletionPropagation cannot be both set";
+            let cause = Cause::invalid("propagationPolicy", &format!("\"{policy}\""), why);
+            return Err(Failure::invalid_options("DeleteOptions", cause));
+        }
         options.propagation = propagation(&policy)?;
     } else if body["orphanDependents"] == Value::Bool(true) {
         options.propagation = Propagation::Orphan;
@@ -250,6 +314,13 @@ fn propagation(policy: &str) -> Result<Propagation, Failure> {
         "" | "Background" => Ok(Propagation::Background),
         "Foreground" => Ok(Propagation::Foreground),
         "Orphan" => Ok(Propagation::Orphan),
-        other => Err(Failure::bad_request(format!("propagationPolicy: Unsupported value: \"{other}\""))),
+        other => {
+            let message = format!(
+                "Unsupported value: \"{other}\": supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\""
+            );
+            let field = "propagationPolicy".to_owned();
+            let cause = Cause { reason: "FieldValueNotSupported", field, message };
+            Err(Failure::invalid_options("DeleteOptions", cause))
+        }
     }
 }

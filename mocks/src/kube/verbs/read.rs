@@ -63,7 +63,9 @@ pub(super) fn list(call: &Call) -> Result<Answer, Failure> {
     let renderer = Renderer::negotiate(call)?;
     let selector = Selector::parse(query.label_selector.as_deref(), query.field_selector.as_deref(), &call.resource)?;
     let token = query.continue_token.as_deref().map(parse_token).transpose()?;
-    let limit = query.limit.map_or(UNLIMITED, |limit| usize::try_from(limit).unwrap_or(UNLIMITED));
+    // "Any version" is answered from the watch cache as a whole (Kubernetes API concepts, the `limit` of such a list).
+    let limit = if query.resource_version.as_deref() == Some("0") && token.is_none() { None } else { query.limit };
+    let limit = limit.map_or(UNLIMITED, |limit| usize::try_from(limit).unwrap_or(UNLIMITED));
     let snapshot = snapshot(call, token.as_ref())?;
     let after: Option<After> = token.as_ref().map(|token| (Arc::from(&*token.namespace), Arc::from(&*token.name)));
     let already = token.as_ref().map_or(0, |token| token.served);
@@ -111,8 +113,10 @@ pub(super) fn scope(call: &Call) -> Scope {
 /// `resourceVersion` as a number; `None` when it is not set.
 pub(super) fn number(text: Option<&str>) -> Result<Option<u64>, Failure> {
     let Some(text) = text else { return Ok(None) };
-    let wrong =
-        || Failure::bad_request(format!("invalid resource version \"{text}\": strconv.ParseUint: invalid syntax"));
+    let wrong = || {
+        let why = format!("strconv.ParseUint: parsing \"{text}\": invalid syntax");
+        Failure::plain(format!("resourceVersion: Invalid value: \"{text}\": {why}"))
+    };
     text.parse().map(Some).map_err(|_| wrong())
 }
 
@@ -141,8 +145,7 @@ fn snapshot(call: &Call, token: Option<&Token>) -> Result<Snapshot, Failure> {
     let query = &call.query;
     let wanted = number(query.resource_version.as_deref())?;
     let rule = query.resource_version_match.as_deref();
-    let invalid =
-        |field: &str, why: &str| Err(Failure::invalid(call.resource.about_kind(""), &[Cause::forbidden(field, why)]));
+    let invalid = |field: &str, why: &str| Err(Failure::invalid_options("ListOptions", Cause::forbidden(field, why)));
     if let Some(token) = token {
         if rule.is_some() {
             return invalid("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided");
@@ -164,8 +167,11 @@ fn snapshot(call: &Call, token: Option<&Token>) -> Result<Snapshot, Failure> {
         (Some(wanted), Some("NotOlderThan")) => too_new(call, wanted).map(|()| Snapshot::Seen),
         (Some(wanted), Some("Exact")) => too_new(call, wanted).map(|()| Snapshot::Exact(wanted)),
         (Some(_), Some(other)) => {
-            let why = format!("resourceVersionMatch: Unsupported value: \"{other}\"");
-            invalid("resourceVersionMatch", &why)
+            let message =
+                format!("Unsupported value: \"{other}\": supported values: \"Exact\", \"NotOlderThan\", \"\"");
+            let field = "resourceVersionMatch".to_owned();
+            let cause = Cause { reason: "FieldValueNotSupported", field, message };
+            Err(Failure::invalid_options("ListOptions", cause))
         }
         // Without a rule a limit makes it exact, for the sake of old clients that page.
         (Some(wanted), None) => {

@@ -10,13 +10,20 @@ use crate::kube::catalogue::Scale;
 use crate::kube::handler::{Answer, Call};
 use crate::kube::patch::Patch;
 use crate::kube::represent::Renderer;
-use crate::kube::status::Failure;
+use crate::kube::status::{About, Failure};
 use crate::kube::store::Version;
 
 pub(super) async fn answer(call: &Call, body: Incoming) -> Result<Answer, Failure> {
     let name = call.target.name.as_deref().unwrap_or_default();
     let scale = call.served().scale.clone().ok_or_else(Failure::no_such_path)?;
-    let missing = || Failure::not_found(call.resource.about(name));
+    // Built-in scales name themselves, custom ones their resource.
+    let kind = format!("{}/scale", call.resource.plural);
+    let about = if call.resource.custom {
+        call.resource.about(name)
+    } else {
+        About { group: &call.resource.group, kind: &kind, name }
+    };
+    let missing = || Failure::not_found(about);
     let current = call.cluster().get(&call.resource, call.namespace(), name).ok_or_else(missing)?;
     match call.method {
         Method::GET => return Ok(Answer::value(StatusCode::OK, &view(&current.value(), &scale))),
@@ -39,7 +46,7 @@ pub(super) async fn answer(call: &Call, body: Incoming) -> Result<Answer, Failur
                 &replicas.to_string(),
                 "must be greater than or equal to 0",
             );
-            return Err(Failure::invalid(call.resource.about_kind(name), &[cause]));
+            return Err(Failure::invalid(About { group: "autoscaling", kind: "Scale", name }, &[cause]));
         }
         set(&mut value, &scale.spec_replicas, json!(replicas));
         Ok(value)

@@ -25,9 +25,7 @@ const LASTS_MIN_S: u64 = 1800;
 pub(super) fn open(call: &Call) -> Result<Answer, Failure> {
     let query = &call.query;
     let renderer = Renderer::negotiate(call)?;
-    let only_one = call.target.name.as_ref().map(|name| format!("metadata.name={name}"));
-    let fields = query.field_selector.clone().or(only_one);
-    let selector = Selector::parse(query.label_selector.as_deref(), fields.as_deref(), &call.resource)?;
+    let selector = Selector::parse(query.label_selector.as_deref(), query.field_selector.as_deref(), &call.resource)?;
     check_initial_events(call)?;
     let wanted = number(query.resource_version.as_deref())?.unwrap_or(0);
     let initial_events = query.send_initial_events.unwrap_or(wanted == 0);
@@ -139,7 +137,7 @@ fn check_initial_events(call: &Call) -> Result<(), Failure> {
         (Some(_), Some(_)) => "sendInitialEvents requires resourceVersionMatch NotOlderThan, not another rule",
         (None, Some(_)) => "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
     };
-    Err(Failure::invalid(call.resource.about_kind(""), &[Cause::forbidden("resourceVersionMatch", why)]))
+    Err(Failure::invalid_options("ListOptions", Cause::forbidden("resourceVersionMatch", why)))
 }
 
 /// Refuses a revision from before the floor, in one of the two forms that real servers use.

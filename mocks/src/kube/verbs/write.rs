@@ -23,6 +23,21 @@ use crate::kube::{defaults, object};
 
 /// How often a write without a `resourceVersion` is tried when others write the same object.
 const TRIES: usize = 16;
+/// Built-in resources whose updates must say which version they were made from, as those of custom ones must.
+const NEVER_UNCONDITIONAL: &[&str] = &["endpointslices.discovery.k8s.io", "leases.coordination.k8s.io"];
+/// Whose objects a PUT creates when they are absent; for all others it is a 404.
+const CREATED_BY_UPDATE: &[&str] = &[
+    "endpoints",
+    "events",
+    "events.events.k8s.io",
+    "leases.coordination.k8s.io",
+    "limitranges",
+    "services",
+    "clusterrolebindings.rbac.authorization.k8s.io",
+    "clusterroles.rbac.authorization.k8s.io",
+    "rolebindings.rbac.authorization.k8s.io",
+    "roles.rbac.authorization.k8s.io",
+];
 
 pub(super) async fn create(call: &Call, body: Incoming) -> Result<Answer, Failure> {
     let renderer = Renderer::negotiate(call)?;
@@ -37,7 +52,9 @@ pub(super) async fn create_object(call: &Call, renderer: &Renderer, mut value: V
     object::check_type(&mut value, resource, call.served())?;
     let mut told = shape::prune(call, &mut value)?;
     shape::fill(call, &mut value);
-    check_namespace_takes_content(call)?;
+    object::conform(&mut value, resource)?;
+    object::check_namespace(resource, object::meta(&value, "namespace"), call.namespace())?;
+    check_namespace_takes_content(call, object::meta(&value, "name"))?;
     for _ in 0..TRIES {
         let fresh = call.cluster().fresh();
         let generated = object::meta(&value, "name").is_empty();
@@ -86,6 +103,7 @@ pub(super) async fn update(call: &Call, body: Incoming, status_only: bool) -> Re
     object::check_type(&mut value, &call.resource, call.served())?;
     let told = shape::prune(call, &mut value)?;
     shape::fill(call, &mut value);
+    object::conform(&mut value, &call.resource)?;
     let name = call.target.name.as_deref().unwrap_or_default();
     let given = object::meta(&value, "name").to_owned();
     if given != name {
@@ -94,9 +112,22 @@ pub(super) async fn update(call: &Call, body: Incoming, status_only: bool) -> Re
         )));
     }
     object::check_namespace(&call.resource, object::meta(&value, "namespace"), call.namespace())?;
-    if call.resource.custom && object::meta(&value, "resourceVersion").is_empty() {
+    if call.cluster().get(&call.resource, call.namespace(), name).is_none() && !status_only {
+        let uid = object::meta(&value, "uid");
+        if !uid.is_empty() {
+            let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: ");
+            return Err(Failure::conflict(call.resource.about(name), &why));
+        }
+        if CREATED_BY_UPDATE.contains(&&*call.resource.full_name) {
+            return create_object(call, &renderer, value).await;
+        }
+    } else if (call.resource.custom || NEVER_UNCONDITIONAL.contains(&&*call.resource.full_name))
+        && matches!(object::meta(&value, "resourceVersion"), "" | "0")
+        && !names_another(call, name, object::meta(&value, "uid"))
+    {
         let cause = Cause::invalid("metadata.resourceVersion", "0x0", "must be specified for an update");
-        return Err(Failure::invalid(call.resource.about_kind(name), &[cause]));
+        // The one `Invalid` that names the resource instead of the kind.
+        return Err(Failure::invalid(call.resource.about(name), &[cause]));
     }
     Ok(shape::tell(change(call, &renderer, status_only, |_| Ok(value.clone())).await?, told))
 }
@@ -104,7 +135,15 @@ pub(super) async fn update(call: &Call, body: Incoming, status_only: bool) -> Re
 pub(super) async fn patch(call: &Call, body: Incoming, status_only: bool) -> Result<Answer, Failure> {
     let renderer = Renderer::negotiate(call)?;
     let bytes = read_body(&call.app.limits, body).await?;
-    let patch = Patch::decode(&call.content_type, &bytes, !call.resource.custom)?;
+    let patch = match Patch::decode(&call.content_type, &bytes, !call.resource.custom) {
+        // What is in a patch matters only when there is something to change.
+        Err(failure) if failure.code != StatusCode::UNSUPPORTED_MEDIA_TYPE => {
+            let name = call.target.name.as_deref().unwrap_or_default();
+            let exists = call.cluster().get(&call.resource, call.namespace(), name).is_some();
+            return Err(if exists { failure } else { Failure::not_found(call.resource.about(name)) });
+        }
+        decoded => decoded?,
+    };
     if let Patch::Apply(applied) = &patch {
         return apply(call, &renderer, applied, status_only).await;
     }
@@ -112,9 +151,14 @@ pub(super) async fn patch(call: &Call, body: Incoming, status_only: bool) -> Res
     let answer = change(call, &renderer, status_only, |current| {
         let mut patched = from_storage(call, current);
         patch.apply(&mut patched, &call.resource)?;
-        object::check_type(&mut patched, &call.resource, call.served())?;
+        if let Err(failure) = object::check_type(&mut patched, &call.resource, call.served()) {
+            return Err(patch.made_nonsense(failure));
+        }
         told = shape::prune(call, &mut patched)?;
         shape::fill(call, &mut patched);
+        if let Err(failure) = object::conform(&mut patched, &call.resource) {
+            return Err(patch.made_nonsense(failure));
+        }
         let (name, given) = (call.target.name.as_deref().unwrap_or_default(), object::meta(&patched, "name"));
         if given != name {
             return Err(Failure::bad_request(format!(
@@ -136,8 +180,16 @@ async fn apply(call: &Call, renderer: &Renderer, applied: &Value, status_only: b
     }
     let name = call.target.name.as_deref().unwrap_or_default();
     let mut applied = applied.clone();
+    patch::check_intent(&applied)?;
     object::check_type(&mut applied, &call.resource, call.served())?;
     let told = shape::prune(call, &mut applied)?;
+    object::conform(&mut applied, &call.resource)?;
+    let given = object::meta(&applied, "name");
+    if !given.is_empty() && given != name {
+        return Err(Failure::bad_request(format!(
+            "the name of the object ({given}) does not match the name on the URL ({name})"
+        )));
+    }
     let by = manager(call, status_only);
     if call.cluster().get(&call.resource, call.namespace(), name).is_none() {
         if status_only {
@@ -179,8 +231,21 @@ pub(super) async fn bind(call: &Call, body: Incoming) -> Result<Answer, Failure>
     let bytes = read_body(&call.app.limits, body).await?;
     let binding = decode(&call.content_type, &bytes)?;
     let node = binding.pointer("/target/name").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let name = call.target.name.as_deref().unwrap_or_default();
     change(call, &renderer, false, |current| {
         let mut pod = current.value();
+        let bound = pod.pointer("/spec/nodeName").and_then(Value::as_str).unwrap_or_default();
+        if !bound.is_empty() {
+            let about = crate::kube::status::About { group: "", kind: "pods/binding", name };
+            let why = format!("pod {name} is already assigned to node \"{bound}\"");
+            return Err(Failure::conflict(about, &why));
+        }
+        if pod["status"]["conditions"].is_null() {
+            let now = object::seconds(Timestamp::now());
+            pod["status"]["conditions"] = json!([
+                {"type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now}
+            ]);
+        }
         if let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) {
             spec.insert("nodeName".to_owned(), Value::from(node.clone()));
         }
@@ -209,12 +274,24 @@ pub(super) async fn change(
         let fixed = fixed_revision(&value, &current, call)?;
         let old = current.value();
         to_storage(call, &mut value);
+        let given_status = value["status"].clone();
         object::prepare_update(&mut value, &old, resource, resource.storage_version(), status_only);
-        if !status_only {
+        if is_binding(call) {
+            value["status"] = given_status;
+        }
+        if status_only {
+            defaults::on_status(&mut value, resource);
+        } else {
             defaults::on_update(&mut value, resource, now);
         }
+        // Only the subresource `finalize` writes the spec of a namespace.
+        if &*resource.full_name == "namespaces" && call.target.subresource.as_deref() != Some("finalize") {
+            value["spec"] = old["spec"].clone();
+        }
         let warnings = admit(call, Operation::Update, name, &mut value, Some(&old)).await?;
-        object::prepare_update(&mut value, &old, resource, resource.storage_version(), status_only);
+        if !is_binding(call) {
+            object::prepare_update(&mut value, &old, resource, resource.storage_version(), status_only);
+        }
         track(call, &mut value, Some(&old), status_only);
         validate(call, &value, Some(&old))?;
         let done = |body: Bytes| Answer { warnings: warnings.clone(), ..ok(body) };
@@ -224,6 +301,16 @@ pub(super) async fn change(
         if value == old {
             return Ok(done(renderer.object(&current)));
         }
+        if object::is_deleting(&value) && super::finish::is_due(&value, resource) {
+            // The last finalizer is gone. The object is deleted as it was: the event shows its stored state, the
+            // answer what was asked for, under the old revision.
+            match call.cluster().remove(&current, resource, old) {
+                Ok(_) => return Ok(done(renderer.value(&value))),
+                Err(_) if !fixed => continue,
+                Err(Refused::Absent) => return Err(Failure::not_found(resource.about(name))),
+                Err(_) => return Err(Failure::stale(resource.about(name))),
+            }
+        }
         match commit(call, &current, value) {
             Ok(version) => return Ok(done(renderer.object(&version))),
             Err(_) if !fixed => {}
@@ -232,6 +319,17 @@ pub(super) async fn change(
         }
     }
     Err(Failure::stale(resource.about(name)))
+}
+
+/// Whether a body is about an object of this name that is not the stored one; that is a conflict before all else.
+fn names_another(call: &Call, name: &str, uid: &str) -> bool {
+    let current = call.cluster().get(&call.resource, call.namespace(), name);
+    !uid.is_empty() && current.is_some_and(|current| *current.identity.uid != *uid)
+}
+
+/// Whether a scheduler writes where a pod runs, which nobody else may.
+fn is_binding(call: &Call) -> bool {
+    call.target.subresource.as_deref() == Some("binding")
 }
 
 /// Asks the admission webhooks.
@@ -266,10 +364,6 @@ fn track(call: &Call, value: &mut Value, old: Option<&Value>, status_only: bool)
 
 fn commit(call: &Call, current: &Version, value: Value) -> Result<Arc<Version>, Refused> {
     let resource = &call.resource;
-    // The last finalizer of an object that waits for its deletion is gone.
-    if object::is_deleting(&value) && super::finish::is_due(&value, resource) {
-        return call.cluster().remove(current, resource, value).map(|event| event.version.clone());
-    }
     if resource.is_definition() {
         // Validated before; a definition that became wrong keeps its old resources.
         let _ = call.cluster().define(&value);
@@ -283,6 +377,10 @@ fn fixed_revision(value: &Value, current: &Version, call: &Call) -> Result<bool,
     let about = call.resource.about(&current.identity.name);
     let uid = object::meta(value, "uid");
     if !uid.is_empty() && uid != &*current.identity.uid {
+        if is_patch(call) {
+            let cause = Cause::invalid("metadata.uid", &format!("\"{uid}\""), "field is immutable");
+            return Err(Failure::invalid(call.resource.about_kind(&current.identity.name), &[cause]));
+        }
         let why =
             format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", current.identity.uid);
         return Err(Failure::conflict(about, &why));
@@ -290,6 +388,9 @@ fn fixed_revision(value: &Value, current: &Version, call: &Call) -> Result<bool,
     let revision = object::meta(value, "resourceVersion");
     if revision.is_empty() || revision == "0" {
         return Ok(false);
+    }
+    if revision.parse::<u64>().is_err() {
+        return Err(Failure::plain(format!("strconv.ParseUint: parsing \"{revision}\": invalid syntax")));
     }
     if revision == current.revision.to_string() { Ok(!is_patch(call)) } else { Err(Failure::stale(about)) }
 }
@@ -303,10 +404,14 @@ fn validate(call: &Call, value: &Value, old: Option<&Value>) -> Result<(), Failu
     let resource = &call.resource;
     let name = object::meta(value, "name");
     let mut causes = object::check_name(value, resource);
+    causes.extend(object::check_content(value, resource));
     causes.extend(shape::check(call, value, old));
     causes.extend(check_configuration(value, resource));
     if let Some(old) = old {
-        causes.extend(object::check_immutable(value, old, resource));
+        if !is_binding(call) {
+            causes.extend(object::check_immutable(value, old, resource));
+        }
+        causes.extend(object::check_finalizers_of_deleted(value, old));
     }
     if !causes.is_empty() {
         return Err(Failure::invalid(resource.about_kind(name), &causes));
@@ -318,7 +423,7 @@ fn validate(call: &Call, value: &Value, old: Option<&Value>) -> Result<(), Failu
 }
 
 /// New content needs a namespace that exists and is not going away.
-fn check_namespace_takes_content(call: &Call) -> Result<(), Failure> {
+fn check_namespace_takes_content(call: &Call, new: &str) -> Result<(), Failure> {
     if !call.resource.namespaced {
         return Ok(());
     }
@@ -330,7 +435,7 @@ fn check_namespace_takes_content(call: &Call) -> Result<(), Failure> {
     };
     if namespace.facts.finalizing {
         let why = format!("unable to create new content in namespace {name} because it is being terminated");
-        let mut failure = Failure::forbidden(call.resource.about(""), &why);
+        let mut failure = Failure::forbidden(call.resource.about(new), &why);
         if let Some(details) = &mut failure.details {
             let message = format!("namespace {name} is being terminated");
             let cause = json!({"reason": "NamespaceTerminating", "message": message, "field": "metadata.namespace"});

@@ -1,0 +1,123 @@
+//! The types of the fields of built-in kinds.
+//!
+//! Owns refusing a body whose fields have the wrong JSON type, and leaving out what means "not set": the real server
+//! decodes into typed structures, so `null`, an empty text and an empty list never come back. Fields that the table
+//! of types does not know are kept as they are. It must not know which values are allowed.
+
+use serde_json::{Map, Value};
+
+use crate::kube::catalogue::Resource;
+use crate::kube::protobuf::schema::{Field, Kind, message};
+use crate::kube::status::Failure;
+
+/// Lists that are shown when they are empty.
+const SHOWN: &[&str] = &["verbs", "rules", "conditions", "subjects"];
+
+/// Checks the types of a built-in object's fields and leaves out what is not set.
+pub(crate) fn conform(value: &mut Value, resource: &Resource) -> Result<(), Failure> {
+    if resource.custom {
+        return Ok(());
+    }
+    let (Some(fields), Some(object)) = (message(&resource.kind), value.as_object_mut()) else { return Ok(()) };
+    // The table has all top-level fields of the kinds that it knows.
+    object.retain(|key, _| matches!(key.as_str(), "apiVersion" | "kind") || fields.iter().any(|f| f.name == key));
+    // It is part of the real type, not a pointer to one, so it is always there.
+    if fields.iter().any(|field| field.name == "spec") {
+        let spec = object.entry("spec").or_insert(Value::Null);
+        if spec.is_null() {
+            *spec = Value::Object(Map::new());
+        }
+    }
+    walk(object, fields, &resource.kind).map_err(|why| {
+        let version = resource.storage_version();
+        let kind = &resource.kind;
+        Failure::bad_request(format!("{kind} in version \"{}\" cannot be handled as a {kind}: {why}", version.name))
+    })
+}
+
+fn walk(object: &mut Map<String, Value>, fields: &[Field], at: &str) -> Result<(), String> {
+    for field in fields {
+        if field.name == "<inline>" {
+            if let Kind::Message(name) = field.kind {
+                walk(object, message(name).unwrap_or_default(), at)?;
+            }
+            continue;
+        }
+        let Some(value) = object.get_mut(field.name) else { continue };
+        if value.is_null() {
+            object.remove(field.name);
+            continue;
+        }
+        let wrong =
+            |value: &Value, expected: &str| Err(format!("{at}.{}: expected {expected}, got {value}", field.name));
+        if field.list {
+            let Some(items) = value.as_array_mut() else { return wrong(value, "a list") };
+            for item in items.iter_mut() {
+                one(item, field, at)?;
+            }
+        } else if field.map {
+            let Some(entries) = value.as_object_mut() else { return wrong(value, "an object") };
+            for (_, entry) in entries.iter_mut() {
+                one(entry, field, at)?;
+            }
+        } else {
+            one(value, field, at)?;
+        }
+        if is_unset(value, field) {
+            object.remove(field.name);
+        }
+    }
+    Ok(())
+}
+
+/// Whether a value is what its field has when nobody sets it.
+fn is_unset(value: &Value, field: &Field) -> bool {
+    match value {
+        Value::Array(items) => items.is_empty() && !SHOWN.contains(&field.name),
+        Value::Object(entries) => field.map && entries.is_empty(),
+        Value::String(text) => text.is_empty() && !field.optional && field.name != "name" && field.kind == Kind::Text,
+        Value::Bool(flag) => !*flag && !field.optional && field.name != "allowed",
+        _ => false,
+    }
+}
+
+fn one(value: &mut Value, field: &Field, at: &str) -> Result<(), String> {
+    let expected = match &field.kind {
+        Kind::Message(name) => {
+            let path = format!("{at}.{}", field.name);
+            return match value {
+                Value::Object(object) => walk(object, message(name).unwrap_or_default(), &path),
+                // A null among others is an object with nothing set.
+                Value::Null => Ok(()),
+                other => Err(format!("{path}: expected an object, got {other}")),
+            };
+        }
+        Kind::Json => return Ok(()),
+        Kind::Text if !matches!(value, Value::String(_) | Value::Null) => "a text",
+        Kind::Integer if !(value.is_i64() || value.is_u64() || value.is_null()) => "a number",
+        Kind::Flag if !(value.is_boolean() || value.is_null()) => "true or false",
+        Kind::Bytes if !value.is_null() && !value.as_str().is_some_and(is_base64) => "base64",
+        Kind::Time | Kind::MicroTime if !value.is_null() && !value.as_str().is_some_and(is_time) => "a time",
+        Kind::Quantity | Kind::IntOrText if !(value.is_string() || value.is_number() || value.is_null()) => {
+            "a text or a number"
+        }
+        _ => "",
+    };
+    if expected.is_empty() {
+        if value.is_null() && field.map {
+            // A missing text is an empty one.
+            *value = Value::from("");
+        }
+        return Ok(());
+    }
+    Err(format!("{at}.{}: expected {expected}, got {value}", field.name))
+}
+
+fn is_base64(text: &str) -> bool {
+    use base64::Engine as _;
+    base64::engine::general_purpose::STANDARD.decode(text).is_ok()
+}
+
+fn is_time(text: &str) -> bool {
+    text.parse::<jiff::Timestamp>().is_ok()
+}
