@@ -400,7 +400,12 @@ impl Ledger {
 
     /// Decides observations whose grace is over; without a time, the oldest one.
     fn expire_held(&mut self, now_ms: Option<u64>) {
-        let before = now_ms.map(|now_ms| now_ms.saturating_sub(self.config.grace_ms));
+        let before = match now_ms.map(|now_ms| now_ms.checked_sub(self.config.grace_ms)) {
+            // The run is younger than the grace: nothing can be over.
+            Some(None) => return,
+            Some(before) => before,
+            None => None,
+        };
         while let Some((uid, first)) = self.held.take_expired(before) {
             let observation = Held::as_observation(&first, &uid);
             self.look(&observation, true);

@@ -527,3 +527,24 @@ fn probes_see_when_everything_is_settled() {
     assert_eq!((ledger.resolved("uid", 7), ledger.settled_through(7), ledger.overdue()), (Some(1500), true, 0));
     assert_eq!(ledger.take_heal().max() / 1000, 1500);
 }
+
+/// Before the run's clock has started every time is zero; an observation must not run out of grace in no time.
+#[test]
+fn an_observation_at_time_zero_has_its_grace_too() {
+    let mut ledger = Ledger::new(config());
+    ledger.observe(&seen(0, "a", "7", Change::Added));
+    assert_eq!(ledger.advance(0).count(), 0);
+    let commit = Commit {
+        t_ms: 0,
+        resource: RESOURCE,
+        namespace: "n",
+        name: "a",
+        uid: "a",
+        rv: "7",
+        order: 7,
+        change: Change::Added,
+    };
+    ledger.commit(&commit);
+    assert_eq!(ledger.finish(10).count(), 0);
+    assert_eq!((ledger.counts().observed, ledger.counts().phantom), (1, 0));
+}
