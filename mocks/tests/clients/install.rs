@@ -8,6 +8,7 @@ use std::process::Output;
 use std::time::Duration;
 
 use tokio::process::Command;
+use tokio::sync::OnceCell;
 
 /// A registry that does not deliver by then counts as out of reach.
 const INSTALL_PATIENCE: Duration = Duration::from_mins(4);
@@ -19,6 +20,9 @@ const NODE_VERSION: &str = "22.23.3";
 
 /// What is missing, to say after `skipped: needs`.
 pub type Missing = String;
+
+/// Where something was installed, so that the tests of one run install it once and the others wait.
+pub type Once = OnceCell<Result<PathBuf, Missing>>;
 
 /// An npm package with its lock file: the folder that holds its `node_modules`.
 pub async fn npm(name: &str, version: &str, manifest: &str, lock: &str) -> Result<PathBuf, Missing> {
@@ -48,6 +52,11 @@ pub async fn pip(name: &str, version: &str, python: &Path, lock: &str) -> Result
 
 /// A node that is new enough: of the machine, or from npm.
 pub async fn node() -> Result<PathBuf, Missing> {
+    static NODE: Once = Once::const_new();
+    NODE.get_or_init(find_node).await.clone()
+}
+
+async fn find_node() -> Result<PathBuf, Missing> {
     let needs = format!("node {}.{} or newer", NODE_MIN.0, NODE_MIN.1);
     if on_path("npm").is_none() {
         return Err("npm".to_owned());

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use tokio::process::Command;
 
-use crate::install::{self, Missing};
+use crate::install::{self, Missing, Once};
 use crate::ordeal::{self, Habit};
 use crate::program::Program;
 use crate::world::World;
@@ -17,24 +17,27 @@ struct Client {
     manifest: &'static str,
     lock: &'static str,
     program: &'static str,
+    packages: Once,
 }
 
-const CLIENT_NODE: Client = Client {
+static CLIENT_NODE: Client = Client {
     package: "@kubernetes/client-node",
     version: "2.0.1",
     manifest: include_str!("client-node/package.json"),
     lock: include_str!("client-node/package-lock.json"),
     program: include_str!("client-node/program.mjs"),
+    packages: Once::const_new(),
 };
 
 /// Its generator depends on a version of `quicktype-core` that was taken back; the manifest overrides that one
 /// version. The watcher and the fluent API do not touch it.
-const FLUENT: Client = Client {
+static FLUENT: Client = Client {
     package: "kubernetes-fluent-client",
     version: "3.11.11",
     manifest: include_str!("fluent/package.json"),
     lock: include_str!("fluent/package-lock.json"),
     program: include_str!("fluent/program.mjs"),
+    packages: Once::const_new(),
 };
 
 /// An installed client: node, and a folder in which the program finds its packages.
@@ -47,7 +50,8 @@ struct Installed {
 impl Client {
     async fn install(&self) -> Result<Installed, Missing> {
         let node = install::node().await?;
-        let packages = install::npm(self.package, self.version, self.manifest, self.lock).await?;
+        let install = || install::npm(self.package, self.version, self.manifest, self.lock);
+        let packages = self.packages.get_or_init(install).await.clone()?;
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("program.mjs"), self.program).unwrap();
         link(&packages.join("node_modules"), &folder.path().join("node_modules"))?;

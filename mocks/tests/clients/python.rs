@@ -7,7 +7,7 @@ use mocks::faults::{Form, Name};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use crate::install::{self, Missing};
+use crate::install::{self, Missing, Once};
 use crate::ordeal::{self, Habit};
 use crate::program::Program;
 use crate::world::{PACKAGES, World, until};
@@ -21,20 +21,23 @@ struct Client {
     version: &'static str,
     lock: &'static str,
     program: &'static str,
+    packages: Once,
 }
 
-const OFFICIAL: Client = Client {
+static OFFICIAL: Client = Client {
     package: "kubernetes",
     version: "37.0.2",
     lock: include_str!("python/requirements.txt"),
     program: include_str!("python/program.py"),
+    packages: Once::const_new(),
 };
 
-const KOPF: Client = Client {
+static KOPF: Client = Client {
     package: "kopf",
     version: "1.45.2",
     lock: include_str!("kopf/requirements.txt"),
     program: include_str!("kopf/program.py"),
+    packages: Once::const_new(),
 };
 
 /// An installed client: Python, its packages, and the folder of the program.
@@ -48,7 +51,8 @@ struct Installed {
 impl Client {
     async fn install(&self) -> Result<Installed, Missing> {
         let python = python().await.ok_or_else(|| format!("python {PYTHON_MIN} or newer with pip"))?;
-        let packages = install::pip(self.package, self.version, &python, self.lock).await?;
+        let install = || install::pip(self.package, self.version, &python, self.lock);
+        let packages = self.packages.get_or_init(install).await.clone()?;
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("program.py"), self.program).unwrap();
         Ok(Installed { python, packages, folder, name: self.package })
