@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod cluster;
 mod files;
 mod mock;
 mod report;
@@ -44,6 +45,9 @@ enum Command {
     /// Run one part of the pretend outside world alone.
     #[command(subcommand)]
     Mock(mock::Command),
+    /// A real control plane that outlives the command.
+    #[command(subcommand)]
+    Cluster(cluster::Command),
     /// Print the JSON Schema of scenario files.
     Schema,
 }
@@ -67,6 +71,7 @@ pub fn main() -> ExitCode {
         Command::List => files::list(),
         Command::Report { directory } => report::report(&directory),
         Command::Mock(command) => mock::mock(command),
+        Command::Cluster(command) => cluster::cluster(command),
         Command::Schema => files::schema(),
     }
 }

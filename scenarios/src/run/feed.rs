@@ -107,6 +107,13 @@ impl Feed {
     pub(super) async fn confirm(&mut self) -> Result<()> {
         let Self::Audit(audited) = self else { return Ok(()) };
         let report = audited.audit.finish().await.context("the audit of the control plane failed")?;
+        if let Some(hole) = report.holes.first() {
+            bail!(
+                "the audit lost its stream {} times ({}), so versions may have been written that only the subject saw",
+                report.holes_total,
+                hole.reason
+            );
+        }
         if let Some(first) = report.disagreements.first() {
             bail!(
                 "the audit's watch and its last list disagree on {} objects, first: {first}",

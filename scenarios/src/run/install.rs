@@ -13,6 +13,8 @@ use tokio_rustls::TlsConnector;
 /// kube-apiserver needs a second or two to serve a new resource.
 const DEADLINE: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(100);
+/// Its controllers react within a second; on a busy machine within two.
+const QUIET: Duration = Duration::from_secs(3);
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 
 /// Creates a `CustomResourceDefinition` and waits until its resource can be listed.
@@ -26,16 +28,42 @@ pub(super) async fn crd(url: &str, ca_pem: &str, token: &str, crd: &Value) -> Re
     let text = |pointer: &str| crd.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let (group, version) = (text("/spec/group"), text("/spec/versions/0/name"));
     let list = format!("/apis/{group}/{version}/{}?limit=1", text("/spec/names/plural"));
+    let name = format!("{path}/{}", text("/metadata/name"));
     let deadline = Instant::now() + DEADLINE;
+    let mut quiet = Quiet::default();
     loop {
         let (status, _) = api.ask(Method::GET, &list, String::new()).await?;
-        if status.is_success() {
+        let (_, definition) = api.ask(Method::GET, &name, String::new()).await?;
+        if quiet.is_over(&definition, Instant::now()) && status.is_success() {
             return Ok(());
         }
         if Instant::now() >= deadline {
-            bail!("the resource is not served after {} s: GET {list} answers {status}", DEADLINE.as_secs());
+            bail!("the resource is not served steadily after {} s: GET {list} answers {status}", DEADLINE.as_secs());
         }
         tokio::time::sleep(POLL).await;
+    }
+}
+
+/// Whether a new definition has come to rest. kube-apiserver goes on writing conditions into it after it serves the first
+/// list, and each time it ends the watches of the resource and forgets its history.
+#[derive(Default)]
+struct Quiet {
+    version: String,
+    since: Option<Instant>,
+}
+
+impl Quiet {
+    fn is_over(&mut self, definition: &[u8], now: Instant) -> bool {
+        let definition: Value = serde_json::from_slice(definition).unwrap_or_default();
+        let version = definition["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+        let conditions = definition["status"]["conditions"].as_array().into_iter().flatten();
+        let established = conditions.into_iter().any(|one| one["type"] == "Established" && one["status"] == "True");
+        if !established || version != self.version {
+            version.clone_into(&mut self.version);
+            self.since = None;
+        }
+        let since = *self.since.get_or_insert(now);
+        established && now.duration_since(since) >= QUIET
     }
 }
 

@@ -41,8 +41,7 @@ pub fn describe(scenario: &Scenario) -> String {
         ));
     }
     for fault in &scenario.faults {
-        let length = fault.lasts.map(|length| format!(" for {length}")).unwrap_or_default();
-        line(format!("fault           {} at {}{length}", fault.name.as_str(), fault.at));
+        line(format!("fault           at {}: {}", fault.at, crate::run::describe(fault)));
     }
     decides(scenario, &mut line);
     text
