@@ -27,6 +27,10 @@ const PACED_WATCHERS: usize = 100;
 const WATCHERS_FOR_MEMORY: usize = 1000;
 const WRITES_FOR_MEMORY: usize = 200;
 
+/// Watchers, samples for each round, and writes of a sample. An event to one watcher is a small difference of large
+/// numbers, and only many short samples taken in turn find it.
+const EVENTS: [(usize, usize, usize); 3] = [(1000, 1, 200), (100, 1, 1000), (1, 5, 1000)];
+
 /// How much is done.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Effort {
@@ -195,15 +199,11 @@ pub(crate) async fn fresh(subjects: &mut [Subject], effort: Effort) -> Result<()
 /// Everything else, on all servers in turn.
 pub(crate) async fn all(subjects: &mut [Subject], effort: Effort) -> Result<()> {
     lists(subjects, effort).await?;
-    for watchers in [1000, 100, 1] {
-        for round in 1..=effort.rounds {
+    for (watchers, rounds, writes) in EVENTS {
+        let rounds = rounds * effort.rounds;
+        for round in 1..=rounds {
             for subject in &mut *subjects {
-                say(subject, &format!("{watchers} watchers, round {round} of {}", effort.rounds));
-                let writes = match watchers {
-                    1 => 4000,
-                    100 => 1000,
-                    _ => 200,
-                };
+                say(subject, &format!("{watchers} watchers, round {round} of {rounds}"));
                 let writes = (writes * subject.work / effort.divisor).max(50);
                 subject.events(watchers, writes).await.with_context(|| format!("on the {}", subject.server.name))?;
             }
