@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use kind::{cluster, fetch, state};
 
 /// The folder with `etcd` and `kube-apiserver`, by the convention of envtest.
@@ -67,7 +67,11 @@ async fn run(command: Command) -> Result<u8> {
             })?;
             let mut up = cluster::Up::new(assets, directory);
             up.name = name;
-            println!("{}", cluster::up(up).await?);
+            // Dropping the future half-way kills what it started.
+            tokio::select! {
+                up = cluster::up(up) => println!("{}", up?),
+                _ = tokio::signal::ctrl_c() => bail!("interrupted: nothing was left running"),
+            }
             Ok(reports::exit::PASS)
         }
         Command::Fetch { version, into } => {

@@ -159,6 +159,8 @@ async fn local(directory: &Path) -> Result<Local> {
     let mut config = local::Config::new(assets, directory.join("control-plane"));
     let user = |name: &str| local::User { name: name.to_owned(), groups: vec![MASTERS.to_owned()] };
     config.users = vec![user(SUBJECT), user(HARNESS)];
+    // What a killed run leaves behind is found by `longhaul cluster status`.
+    config.state_directory = kind::state::default_directory().ok();
     let local = Local::start(config).await.context("failed to start the local control plane")?;
     let crd = kind::manifests::package_crd().context("failed to read the Package CRD")?;
     let token = local.token(HARNESS).unwrap_or_default();

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::{Error, split, spelled};
+use crate::{Error, spelled, split};
 
 const EXAMPLE: &str = "64MiB";
 const GROWTH_EXAMPLE: &str = "1MiB/h";
@@ -91,10 +91,7 @@ mod tests {
     fn errors_say_what_to_write() {
         let error = |text: &str| text.parse::<Bytes>().unwrap_err().to_string();
         assert_eq!(error("64"), "`64` has no unit: write for example `64MiB`");
-        assert_eq!(
-            error("64MB"),
-            "`64MB` has the unknown unit `MB`: use one of B, KiB, MiB, GiB, for example `64MiB`"
-        );
+        assert_eq!(error("64MB"), "`64MB` has the unknown unit `MB`: use one of B, KiB, MiB, GiB, for example `64MiB`");
         assert_eq!("1MiB".parse::<Growth>().unwrap_err().to_string(), "`1MiB` has no unit: write for example `1MiB/h`");
         assert_eq!("1.5KiB/h".parse::<Growth>().unwrap().bytes_per_hour, 1536);
     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::{Error, split, spelled};
+use crate::{Error, spelled, split};
 
 const EXAMPLE: &str = "200/s";
 /// Above this a plan would need more than a thousand arrivals in each microsecond.
