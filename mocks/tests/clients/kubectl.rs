@@ -4,6 +4,7 @@
 //! (`tests/kube/kubectl.rs`); here are the output formats, the patches, ownership and everything that asks the server
 //! for more than one object.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 
@@ -99,23 +100,15 @@ fn programs() -> Vec<PathBuf> {
     let mut folders = install::folders();
     let links: Vec<PathBuf> = folders.iter().filter_map(|folder| folder.join("kubectl").canonicalize().ok()).collect();
     folders.extend(links.iter().filter_map(|link| link.parent()).map(Path::to_owned));
-    let mut versions: Vec<(u32, PathBuf)> = folders
-        .iter()
-        .filter_map(|folder| std::fs::read_dir(folder).ok())
-        .flatten()
-        .flatten()
-        .filter_map(|entry| {
-            let minor = entry.file_name().to_str()?.strip_prefix("kubectl.1.")?.parse().ok()?;
-            Some((minor, entry.path()))
-        })
-        .collect();
-    versions.sort();
-    versions.dedup_by_key(|(minor, _)| *minor);
-    match (versions.first().cloned(), versions.last().cloned()) {
-        (Some(oldest), Some(newest)) if oldest.0 != newest.0 => vec![oldest.1, newest.1],
-        (Some(only), _) => vec![only.1],
-        _ => install::on_path("kubectl").into_iter().collect(),
-    }
+    let entries = folders.iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
+    let numbered = entries.filter_map(|entry| {
+        let minor = entry.file_name().to_str()?.strip_prefix("kubectl.1.")?.parse().ok()?;
+        Some((minor, entry.path()))
+    });
+    let versions: BTreeMap<u32, PathBuf> = numbered.collect();
+    let ends = versions.first_key_value().into_iter().chain(versions.last_key_value().filter(|_| versions.len() > 1));
+    let found: Vec<PathBuf> = ends.map(|(_, path)| path.clone()).collect();
+    if found.is_empty() { install::on_path("kubectl").into_iter().collect() } else { found }
 }
 
 /// Runs a test with each version, against a server of its own.

@@ -8,8 +8,6 @@ use tokio::process::Command;
 
 use crate::client::World;
 
-/// Where several versions are kept beside each other, as the Google Cloud SDK does.
-const FOLDER: &str = "/usr/lib/google-cloud-sdk/bin";
 /// One command of `kubectl`, with its own discovery.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -74,25 +72,25 @@ spec:
     spec: {containers: [{name: c, image: 'nginx:1', ports: [{containerPort: 80}]}]}
 ";
 
-/// The oldest and the newest; empty when there is none.
+/// The oldest and the newest; empty when there is none. Several versions may be kept beside the program that a link in
+/// `PATH` leads to, as `kubectl.1.27` and so on.
 fn programs() -> Vec<PathBuf> {
-    let mut found: Vec<(u32, PathBuf)> = std::fs::read_dir(FOLDER)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|entry| {
-            let name = entry.file_name().into_string().ok()?;
-            Some((name.strip_prefix("kubectl.1.")?.parse().ok()?, entry.path()))
-        })
-        .collect();
-    found.sort();
-    let mut programs: Vec<PathBuf> = found.into_iter().map(|(_, path)| path).collect();
-    if programs.is_empty() {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        programs.extend(std::env::split_paths(&path).map(|folder| folder.join("kubectl")).find(|file| file.is_file()));
-    }
-    let last = programs.len().saturating_sub(1);
-    programs.into_iter().enumerate().filter(|(index, _)| *index == 0 || *index == last).map(|(_, path)| path).collect()
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    let Some(plain) = folders.iter().map(|folder| folder.join("kubectl")).find(|file| file.is_file()) else {
+        return Vec::new();
+    };
+    let target = plain.canonicalize().unwrap();
+    folders.extend(target.parent().map(Path::to_owned));
+    let entries = folders.iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
+    let numbered = entries.filter_map(|entry| {
+        let minor = entry.file_name().to_str()?.strip_prefix("kubectl.1.")?.parse().ok()?;
+        Some((minor, entry.path()))
+    });
+    let versions: std::collections::BTreeMap<u32, PathBuf> = numbered.collect();
+    let ends = versions.first_key_value().into_iter().chain(versions.last_key_value().filter(|_| versions.len() > 1));
+    let found: Vec<PathBuf> = ends.map(|(_, path)| path.clone()).collect();
+    if found.is_empty() { vec![plain] } else { found }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
