@@ -7,6 +7,7 @@ mod admission;
 mod client;
 mod definitions;
 mod faults;
+mod hostile;
 mod kubectl;
 mod objects;
 mod ownership;

@@ -4,18 +4,29 @@
 use ::json_patch::{PatchOperation, TestOperation};
 use serde_json::Value;
 
+/// kube-apiserver's limit on what all copies of one patch add.
+const COPIED_MAX_BYTES: usize = 3 * 1024 * 1024;
+/// A little less than what the JSON parser takes (128), because what is stored must be read again.
+const DEPTH_MAX: usize = 120;
+
 /// The operations of one patch.
 pub(crate) type Operations = ::json_patch::Patch;
 
 /// All operations or none.
 pub(super) fn apply(value: &mut Value, operations: &Operations) -> Result<(), String> {
-    let wants_null =
-        |operation: &PatchOperation| matches!(operation, PatchOperation::Test(test) if test.value.is_null());
-    if !operations.iter().any(wants_null) {
+    let is_special = |operation: &PatchOperation| match operation {
+        PatchOperation::Test(test) => test.value.is_null(),
+        PatchOperation::Copy(_) | PatchOperation::Move(_) => true,
+        // Deep paths make deep objects.
+        operation => operation.path().count() > DEPTH_MAX / 4,
+    };
+    if !operations.iter().any(is_special) {
         return ::json_patch::patch(value, operations).map_err(|error| error.to_string());
     }
     let mut candidate = value.clone();
+    let mut growth = Growth::new(&candidate);
     for (index, operation) in operations.iter().enumerate() {
+        growth.allow(operation, &candidate)?;
         match operation {
             PatchOperation::Test(test) if test.value.is_null() && is_absent(&candidate, test) => {}
             operation => ::json_patch::patch(&mut candidate, std::slice::from_ref(operation))
@@ -24,6 +35,55 @@ pub(super) fn apply(value: &mut Value, operations: &Operations) -> Result<(), St
     }
     *value = candidate;
     Ok(())
+}
+
+/// How much a patch may make of a small body: copies double what is there, moves nest it.
+struct Growth {
+    copied_bytes: usize,
+    /// Nothing is nested deeper than this.
+    depth: usize,
+}
+
+impl Growth {
+    fn new(value: &Value) -> Self {
+        Self { copied_bytes: 0, depth: depth(value) }
+    }
+
+    /// Refuses an operation that would make the object too large or too deep.
+    fn allow(&mut self, operation: &PatchOperation, value: &Value) -> Result<(), String> {
+        let below = match operation {
+            PatchOperation::Copy(copy) => {
+                let source = copy.from.resolve(value).ok();
+                self.copied_bytes += source.map_or(0, |source| source.to_string().len());
+                if self.copied_bytes > COPIED_MAX_BYTES {
+                    let (is, max) = (self.copied_bytes, COPIED_MAX_BYTES);
+                    return Err(format!(
+                        "Unable to complete the copy, the accumulated size increase of copy is {is}, exceeding the \
+                         limit {max}"
+                    ));
+                }
+                source.map_or(0, depth)
+            }
+            PatchOperation::Move(moved) => moved.from.resolve(value).map_or(0, depth),
+            PatchOperation::Add(add) => depth(&add.value),
+            PatchOperation::Replace(replace) => depth(&replace.value),
+            _ => return Ok(()),
+        };
+        self.depth = self.depth.max(operation.path().count() + below);
+        if self.depth > DEPTH_MAX {
+            return Err(format!("the object would be nested deeper than {DEPTH_MAX}"));
+        }
+        Ok(())
+    }
+}
+
+/// How deep a value is nested. The recursion is bounded by the depth that a body and this module allow.
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Object(map) => 1 + map.values().map(depth).max().unwrap_or(0),
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
 }
 
 /// Whether the parent is an object without that member. A missing parent is an error, as in a real server.
@@ -55,6 +115,27 @@ mod tests {
         assert!(patched(add("/list/0")).is_err());
         let full = json!([{"op": "test", "path": "/metadata/finalizers", "value": []}]);
         assert!(patched(full).is_err());
+    }
+
+    #[test]
+    fn a_small_patch_makes_no_large_or_deep_object() {
+        let repeated = |operations: &[Value], times: usize| -> Value {
+            operations.iter().cycle().take(operations.len() * times).cloned().collect()
+        };
+        let double = json!({"op": "copy", "from": "/list", "path": "/list/-"});
+        let why = patched(json!(vec![double; 60])).unwrap_err();
+        assert!(why.contains("exceeding the limit 3145728"), "{why}");
+        let nest = [
+            json!({"op": "add", "path": "/b", "value": {}}),
+            json!({"op": "move", "from": "/list", "path": "/b/x"}),
+            json!({"op": "move", "from": "/b", "path": "/list"}),
+        ];
+        assert!(patched(repeated(&nest, 30)).is_ok());
+        let why = patched(repeated(&nest, 3000)).unwrap_err();
+        assert!(why.contains("nested deeper than 120"), "{why}");
+        let add = |depth: usize| json!({"op": "add", "path": "/d".repeat(depth), "value": {}});
+        assert!(patched(json!((1..=100).map(add).collect::<Vec<_>>())).is_ok());
+        assert!(patched(json!((1..=1000).map(add).collect::<Vec<_>>())).is_err());
     }
 
     #[test]

@@ -1,7 +1,11 @@
 //! Values that the tests of all formats share.
 
+use bytes::Bytes;
 use proptest::prelude::*;
-use serde_json::Value;
+use serde_json::{Value, json};
+
+use super::{Manager, Patch, server_side, track};
+use crate::kube::catalogue::Catalogue;
 
 /// Any small JSON value.
 pub(crate) fn json() -> impl Strategy<Value = Value> {
@@ -17,5 +21,101 @@ pub(crate) fn json() -> impl Strategy<Value = Value> {
             prop::collection::btree_map("[a-c]|name|containers|spec|\\$patch", inner, 0..4)
                 .prop_map(|map| Value::Object(map.into_iter().collect())),
         ]
+    })
+}
+
+const MEDIA: [&str; 4] = [
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/strategic-merge-patch+json",
+    "application/apply-patch+yaml",
+];
+
+fn pointer() -> impl Strategy<Value = String> {
+    prop::collection::vec("[a-c]|0|-|spec|name", 0..4)
+        .prop_map(|parts| parts.iter().map(|part| format!("/{part}")).collect())
+}
+
+fn operation() -> impl Strategy<Value = Value> {
+    let kinds = prop::sample::select(vec!["add", "remove", "replace", "move", "copy", "test"]);
+    (kinds, pointer(), pointer(), json())
+        .prop_map(|(op, from, path, value)| json!({"op": op, "from": from, "path": path, "value": value}))
+}
+
+fn by(name: &str) -> Manager<'_> {
+    Manager { name, force: true, api_version: "v1", subresource: "", now: jiff::Timestamp::UNIX_EPOCH }
+}
+
+proptest! {
+    /// Whatever bytes come as whatever patch, the answer is a patch or an error.
+    #[test]
+    fn decoding_never_panics(media in prop::sample::select(MEDIA.to_vec()), raw in prop::collection::vec(any::<u8>(), 0..64)) {
+        let _ = Patch::decode(media, &Bytes::from(raw), true);
+    }
+
+    /// Text that looks like YAML or JSON gets further than bytes do.
+    #[test]
+    fn decoding_text_never_panics(media in prop::sample::select(MEDIA.to_vec()), raw in "[\\[\\]{}:,&*!|>\"'\\- \\na-c0-9]{0,64}") {
+        let _ = Patch::decode(media, &Bytes::from(raw), true);
+    }
+
+    /// A JSON patch changes an object or leaves it as it was.
+    #[test]
+    fn a_json_patch_is_all_or_nothing(before in json(), operations in prop::collection::vec(operation(), 0..8)) {
+        let catalogue = Catalogue::builtin();
+        let pods = catalogue.by_full_name("pods").unwrap();
+        let bytes = Bytes::from(serde_json::to_vec(&operations).unwrap());
+        if let Ok(patch) = Patch::decode(MEDIA[0], &bytes, true) {
+            let mut after = before.clone();
+            if patch.apply(&mut after, pods).is_err() {
+                prop_assert_eq!(after, before);
+            }
+        }
+    }
+
+    /// What an apply has set is there, and applying it again changes nothing, also among ordinary writes.
+    #[test]
+    fn applying_twice_is_applying_once(live in object(), other in object(), intent in object()) {
+        let catalogue = Catalogue::builtin();
+        let pods = catalogue.by_full_name("pods").unwrap();
+        let mut value = live;
+        track(&mut value, None, &by("creator"), pods);
+        let old = value.clone();
+        let fields = value["metadata"].take();
+        value = other;
+        value["metadata"] = fields;
+        track(&mut value, Some(&old), &by("updater"), pods);
+        if server_side(&mut value, &intent, &by("applier"), pods).is_ok() {
+            let once = value.clone();
+            prop_assert!(server_side(&mut value, &intent, &by("applier"), pods).is_ok());
+            prop_assert_eq!(&value, &once);
+        }
+    }
+
+    /// Tracking says the same about the same two objects, and never touches more than the list of managers.
+    #[test]
+    fn tracking_touches_nothing_else(old in object(), new in object()) {
+        let catalogue = Catalogue::builtin();
+        let pods = catalogue.by_full_name("pods").unwrap();
+        let mut before = old;
+        track(&mut before, None, &by("creator"), pods);
+        let mut after = new.clone();
+        track(&mut after, Some(&before), &by("updater"), pods);
+        let strip = |value: &Value| {
+            let mut value = value.clone();
+            crate::kube::object::metadata(&mut value).remove("managedFields");
+            value
+        };
+        prop_assert_eq!(strip(&after), strip(&new));
+        let mut unchanged = after.clone();
+        track(&mut unchanged, Some(&after), &by("third"), pods);
+        prop_assert_eq!(unchanged, after);
+    }
+}
+
+/// A small object with a spec.
+fn object() -> impl Strategy<Value = Value> {
+    (json(), json()).prop_map(|(spec, labels)| {
+        json!({"metadata": {"name": "a", "uid": "u", "labels": labels}, "spec": {"containers": spec, "b": {"c": 1}}})
     })
 }

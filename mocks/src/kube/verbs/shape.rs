@@ -9,6 +9,9 @@ use crate::kube::catalogue::Resource;
 use crate::kube::handler::{Answer, Call};
 use crate::kube::status::{Cause, Failure};
 
+/// A little less than what the JSON parser takes (128).
+const DEPTH_MAX: usize = 120;
+
 /// Said about a definition whose rules are written in CEL.
 const RULES: &str = "x-kubernetes-validations are not evaluated by this server: objects that break them are accepted";
 
@@ -33,6 +36,23 @@ pub(super) fn prune(call: &Call, value: &mut Value) -> Result<Vec<String>, Failu
         }
         "Ignore" => Ok(Vec::new()),
         _ => Ok(unknown),
+    }
+}
+
+/// Refuses an object that is nested so deep that it could not be read again.
+pub(super) fn check_depth(value: &Value) -> Result<(), Failure> {
+    if is_deeper(value, DEPTH_MAX) {
+        return Err(Failure::bad_request(format!("the object is nested deeper than {DEPTH_MAX}")));
+    }
+    Ok(())
+}
+
+fn is_deeper(value: &Value, than: usize) -> bool {
+    let below = |value: &Value| is_deeper(value, than - 1);
+    match value {
+        Value::Object(map) => than == 0 || map.values().any(below),
+        Value::Array(items) => than == 0 || items.iter().any(below),
+        _ => false,
     }
 }
 

@@ -405,6 +405,7 @@ fn validate(call: &Call, value: &Value, old: Option<&Value>) -> Result<(), Failu
     let name = object::meta(value, "name");
     let mut causes = object::check_name(value, resource);
     causes.extend(object::check_content(value, resource));
+    shape::check_depth(value)?;
     causes.extend(shape::check(call, value, old));
     causes.extend(check_configuration(value, resource));
     if let Some(old) = old {
