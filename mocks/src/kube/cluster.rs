@@ -233,15 +233,14 @@ impl Cluster {
         let event = {
             let mut store = self.store.write();
             let known = store.read(resource.id, object::meta(&value, "namespace"), object::meta(&value, "name"));
-            let identity = match known {
-                Some(known) => known.identity.clone(),
-                None => {
-                    let mut identity = object::identity(&value, resource);
-                    if let Some(shared) = store.namespace(resource.id, &identity.namespace) {
-                        identity.namespace = shared;
-                    }
-                    Arc::new(identity)
+            let identity = if let Some(known) = known {
+                known.identity.clone()
+            } else {
+                let mut identity = object::identity(&value, resource);
+                if let Some(shared) = store.namespace(resource.id, &identity.namespace) {
+                    identity.namespace = shared;
                 }
+                Arc::new(identity)
             };
             let now_us = self.now_us();
             store.put(&identity, expect, &mut value, facts, now_us)?

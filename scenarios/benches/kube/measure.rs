@@ -31,6 +31,8 @@ const WRITES_FOR_MEMORY: usize = 200;
 /// numbers, and only many short samples taken in turn find it.
 const EVENTS: [(usize, usize, usize); 3] = [(1000, 1, 200), (100, 1, 1000), (1, 5, 1000)];
 
+const CROWD_WRITES: usize = 100;
+
 /// How much is done.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Effort {
@@ -190,8 +192,10 @@ pub(crate) async fn fresh(subjects: &mut [Subject], effort: Effort) -> Result<()
         measured.with_context(|| format!("on the {}", subject.server.name))?;
     }
     if let Some(mock) = subjects.first_mut() {
-        say(mock, &format!("{} watchers", effort.crowd));
-        mock.events(effort.crowd, 100).await.context("the crowd on the mock")?;
+        for round in 1..=effort.rounds {
+            say(mock, &format!("{} watchers, round {round} of {}", effort.crowd, effort.rounds));
+            mock.events(effort.crowd, CROWD_WRITES).await.context("the crowd on the mock")?;
+        }
     }
     Ok(())
 }
