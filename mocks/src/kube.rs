@@ -18,6 +18,7 @@ mod cluster;
 mod config;
 mod defaults;
 mod discovery;
+mod furnish;
 mod handler;
 mod janitor;
 mod listen;
@@ -114,6 +115,7 @@ impl Server {
             bookmarks_every: config.bookmarks_every,
             observed_generation: config.observed_generation,
             authorization: config.authorization,
+            root_ca: config.furnished_namespaces.then(|| authority.ca_pem().to_owned()),
         });
         for crd in &config.crds {
             cluster.seed(crd.clone()).map_err(|failure| Error::Definition {

@@ -19,6 +19,7 @@ use super::admission::Admission;
 use super::authorization::{Authorization, Record};
 use super::books::Books;
 use super::catalogue::{Catalogue, Resource, definition};
+use super::furnish;
 use super::object::{self, Fresh};
 use super::status::Failure;
 use super::store::{Event, Expect, Limits, Progress, Refused, RewindError, Rewound, Store, Version};
@@ -52,6 +53,8 @@ pub(crate) struct Cluster {
     pub bookmarks_every: Duration,
     pub observed_generation: String,
     pub authorization: Authorization,
+    /// The authority that every namespace is told of; `None` leaves new namespaces empty.
+    pub root_ca: Option<String>,
     pub permissions: Record,
     rewinds: Mutex<Rewinds>,
 }
@@ -75,6 +78,7 @@ pub(crate) struct Setup {
     pub bookmarks_every: Duration,
     pub observed_generation: String,
     pub authorization: Authorization,
+    pub root_ca: Option<String>,
 }
 
 impl Cluster {
@@ -96,6 +100,7 @@ impl Cluster {
             bookmarks_every: setup.bookmarks_every,
             observed_generation: setup.observed_generation,
             authorization: setup.authorization,
+            root_ca: setup.root_ca,
             permissions: Record::default(),
             rewinds: Mutex::default(),
         });
@@ -103,6 +108,7 @@ impl Cluster {
         for name in NAMESPACES {
             let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
             cluster.seed(namespace).expect("the built-in namespaces are valid");
+            furnish::namespace(&cluster, name);
         }
         cluster
     }
@@ -247,7 +253,7 @@ impl Cluster {
         };
         self.announce(&event);
         let consequences = !event.version.facts.owners.is_empty() || event.version.facts.finalizing;
-        if consequences || super::aggregation::concerns(resource) {
+        if consequences || super::aggregation::concerns(resource) || furnish::concerns(self, resource) {
             self.cleaning.notify_one();
         }
         Ok(event)

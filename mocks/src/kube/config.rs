@@ -34,6 +34,9 @@ pub struct Config {
     pub observed_generation: String,
     /// Whether roles decide who may do what.
     pub authorization: Authorization,
+    /// Whether every namespace gets the service account `default` and the config map `kube-root-ca.crt`, as the
+    /// controllers of a real cluster see to. Off, so that what a test finds is what it made.
+    pub furnished_namespaces: bool,
     /// Decides uids, generated names and the faults' probabilities.
     pub seed: u64,
     /// The bounds of everything that could grow or hang.
@@ -90,6 +93,7 @@ impl Config {
             history_max_events: HISTORY_MAX_EVENTS,
             observed_generation: OBSERVED_GENERATION.to_owned(),
             authorization: Authorization::default(),
+            furnished_namespaces: false,
             seed: 0,
             limits: Limits::default(),
         }

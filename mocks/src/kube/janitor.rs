@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::aggregation;
 use super::catalogue::Resource;
 use super::cluster::Cluster;
+use super::furnish;
 use super::handler::App;
 use super::object;
 use super::store::{Change, Expect, Place, RawCommit, Version};
@@ -58,6 +59,7 @@ pub(crate) async fn run(app: Arc<App>) {
 fn collect(cluster: &Cluster, commit: &RawCommit, held: &mut BTreeSet<Place>) {
     let catalogue = cluster.catalogue();
     let Some(resource) = catalogue.by_id(commit.identity.resource) else { return };
+    furnish::follow(cluster, resource, commit);
     if commit.change == Change::Deleted {
         for place in cluster.read(|store| store.dependents(&commit.identity.uid)) {
             drop_owner(cluster, &place);

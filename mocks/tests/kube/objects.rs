@@ -387,3 +387,26 @@ async fn generated_names_and_selectors_of_a_collection() {
     assert_eq!(left["items"].as_array().unwrap().len(), 1);
     assert_eq!(left["items"][0]["metadata"]["labels"]["tier"], json!("back"));
 }
+
+#[tokio::test]
+async fn namespaces_are_furnished_when_that_is_wanted() {
+    let world = World::with(|config| config.furnished_namespaces = true).await;
+    let mut client = world.client(Protocol::Http1, "harness").await;
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "new"}});
+    client.post("/api/v1/namespaces", &namespace).await;
+    for name in ["default", "new"] {
+        let place = format!("/api/v1/namespaces/{name}");
+        until(&mut client, &format!("{place}/serviceaccounts/default"), 200).await;
+        let path = format!("{place}/configmaps/kube-root-ca.crt");
+        let map = until(&mut client, &path, 200).await;
+        assert_eq!(map["data"]["ca.crt"], json!(world.authority.ca_pem()));
+        assert_eq!(client.delete(&path).await.0, 200);
+        let again = until(&mut client, &path, 200).await;
+        assert_ne!(again["metadata"]["uid"], map["metadata"]["uid"], "it is made again");
+    }
+    assert_eq!(client.delete("/api/v1/namespaces/new").await.0, 200);
+    until(&mut client, "/api/v1/namespaces/new", 404).await;
+    let plain = World::start().await;
+    let mut client = plain.client(Protocol::Http1, "harness").await;
+    assert_eq!(client.get(CONFIG_MAPS).await.1["items"], json!([]));
+}

@@ -1,0 +1,52 @@
+//! What every namespace of a real cluster holds from its first moment: the service account `default` and the config map
+//! `kube-root-ca.crt` with the authority's certificate.
+//!
+//! Owns making them, and making them again when somebody deletes them, as two of kube-controller-manager's loops do. It
+//! runs in the janitor's task, and only when the configuration asks for it.
+
+use serde_json::json;
+
+use super::catalogue::Resource;
+use super::cluster::Cluster;
+use super::store::{Change, RawCommit};
+
+const ACCOUNT: &str = "default";
+const ROOT_CA: &str = "kube-root-ca.crt";
+
+/// Whether a commit to this resource may be followed by one of these.
+pub(crate) fn concerns(cluster: &Cluster, resource: &Resource) -> bool {
+    cluster.root_ca.is_some() && &*resource.full_name == "namespaces"
+}
+
+/// Looks at one commit.
+pub(crate) fn follow(cluster: &Cluster, resource: &Resource, commit: &RawCommit) {
+    if cluster.root_ca.is_none() {
+        return;
+    }
+    let identity = &commit.identity;
+    match (&*resource.full_name, commit.change) {
+        ("namespaces", Change::Added) => namespace(cluster, &identity.name),
+        ("serviceaccounts", Change::Deleted) if &*identity.name == ACCOUNT => namespace(cluster, &identity.namespace),
+        ("configmaps", Change::Deleted) if &*identity.name == ROOT_CA => namespace(cluster, &identity.namespace),
+        _ => {}
+    }
+}
+
+/// Makes what is missing in a namespace that is there to stay.
+pub(crate) fn namespace(cluster: &Cluster, name: &str) {
+    let Some(root_ca) = &cluster.root_ca else { return };
+    let catalogue = cluster.catalogue();
+    let namespace = catalogue.by_full_name("namespaces").and_then(|resource| cluster.get(resource, "", name));
+    if namespace.is_none_or(|namespace| namespace.facts.finalizing) {
+        return;
+    }
+    let metadata = |object: &str| json!({"name": object, "namespace": name});
+    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata(ACCOUNT)});
+    let map = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(ROOT_CA), "data": {"ca.crt": root_ca},
+    });
+    for object in [account, map] {
+        // What is there already stays as it is.
+        let _ = cluster.seed(object);
+    }
+}
