@@ -24,6 +24,7 @@ mod live;
 mod load;
 mod manifest;
 mod plane;
+mod ready;
 mod signals;
 mod start;
 mod timeline;

@@ -2,7 +2,8 @@
 //!
 //! Everything that happens comes in through one `select!`: commits, observations, samples, signals, a tick. So the
 //! record has one writer, the ledger sees one order, and there is no lock. Long work (filling the population, stopping
-//! load, stopping the subject) is awaited beside the same loop, because commits and observations go on meanwhile.
+//! load, stopping the subject) is awaited beside the same loop, because commits and observations go on meanwhile. Longer than
+//! 500 lines because every kind of thing that can happen ends here, and splitting the one owner would need locks.
 
 use std::future::Future;
 use std::time::{Duration, Instant};
@@ -16,8 +17,9 @@ use super::interval::{self, Intervals, Now};
 use super::live::{Facts, Live};
 use super::load::Load;
 use super::manifest::{describe, fault_id};
+use super::ready::{NotReady, Ready, wait_until_ready};
 use super::signals::Signals;
-use super::start::{LoadPlan, Ready, SubjectPlan};
+use super::start::{LoadPlan, SubjectPlan};
 use super::timeline::{Action, Timeline};
 use super::world::{SUBJECT, World};
 use super::{Clock, harness_error};
@@ -31,8 +33,6 @@ use crate::witness::{Ear, Witness};
 const TICK: Duration = Duration::from_millis(20);
 /// Observations that are entered at a time.
 const OBSERVATIONS_MAX: usize = 1024;
-/// Time to ask again whether the subject is ready.
-const READY_POLL: Duration = Duration::from_millis(50);
 
 /// The state of a run.
 pub(super) struct Conductor<'a> {
@@ -520,56 +520,6 @@ impl<'a> Conductor<'a> {
             Halt::Broken(error) => error,
             Halt::Signal(_) | Halt::SubjectExited(_) => anyhow::anyhow!("the run had ended"),
         })
-    }
-}
-
-/// The subject took too long.
-#[derive(Debug, thiserror::Error)]
-#[error("the subject was not ready after {waited:?}: {missing}")]
-struct NotReady {
-    waited: Duration,
-    missing: String,
-}
-
-/// Polls until the subject is ready. `asked` tells whether it has sent a request to the control plane.
-async fn wait_until_ready(ready: Ready, deadline: Instant, asked: &dyn Fn() -> bool) -> Result<()> {
-    let began = Instant::now();
-    loop {
-        let missing = match &ready {
-            Ready::Http(address, path) => http_ready(*address, path).await.err(),
-            Ready::FirstRequest { .. } if !asked() => {
-                Some("it has sent no request to the control plane; does it read $KUBECONFIG?".to_owned())
-            }
-            Ready::FirstRequest { webhook: Some(address) } => match tokio::net::TcpStream::connect(address).await {
-                Ok(_) => None,
-                Err(error) => Some(format!("its webhook port $LONGHAUL_WEBHOOK_PORT ({address}) is not open: {error}")),
-            },
-            Ready::FirstRequest { webhook: None } => None,
-        };
-        let Some(missing) = missing else { return Ok(()) };
-        if Instant::now() >= deadline {
-            return Err(NotReady { waited: began.elapsed(), missing }.into());
-        }
-        tokio::time::sleep(READY_POLL).await;
-    }
-}
-
-/// One `GET` over plain HTTP, without a client library: the answer's first line is all that matters.
-async fn http_ready(address: std::net::SocketAddr, path: &str) -> Result<(), String> {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    let ask = async {
-        let mut stream = tokio::net::TcpStream::connect(address).await?;
-        let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
-        stream.write_all(request.as_bytes()).await?;
-        let mut answer = Vec::new();
-        stream.take(4096).read_to_end(&mut answer).await?;
-        Ok::<_, std::io::Error>(String::from_utf8_lossy(&answer).into_owned())
-    };
-    match tokio::time::timeout(Duration::from_secs(2), ask).await {
-        Ok(Ok(answer)) if answer.starts_with("HTTP/1.1 200") => Ok(()),
-        Ok(Ok(answer)) => Err(format!("GET http://{address}{path} answers `{}`", answer.lines().next().unwrap_or(""))),
-        Ok(Err(error)) => Err(format!("GET http://{address}{path}: {error}")),
-        Err(_) => Err(format!("GET http://{address}{path} does not answer within 2 s")),
     }
 }
 

@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 use reports::record::Manifest;
 
 use super::feed::Feed;
+use super::ready::Ready;
 use super::world::{World, free_port};
 use super::{Clock, Options, manifest};
 use crate::scenario::{Scenario, SubjectKind, WitnessKind};
@@ -44,15 +45,6 @@ pub(super) struct SubjectPlan {
     pub(super) clock: Clock,
     /// Where commits come from.
     pub(super) feed: Feed,
-}
-
-/// When a subject counts as ready.
-#[derive(Debug, Clone)]
-pub(super) enum Ready {
-    /// `GET` of this address answers 200.
-    Http(SocketAddr, &'static str),
-    /// It has sent its first request to the control plane and, where it has a webhook, accepts connections there.
-    FirstRequest { webhook: Option<SocketAddr> },
 }
 
 /// What load does.

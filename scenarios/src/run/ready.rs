@@ -1,0 +1,68 @@
+//! Whether a subject is ready: the service says so itself, a foreign command is known by what it does.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+
+/// Time to ask again.
+const READY_POLL: Duration = Duration::from_millis(50);
+
+/// When a subject counts as ready.
+#[derive(Debug, Clone)]
+pub(super) enum Ready {
+    /// `GET` of this address answers 200.
+    Http(SocketAddr, &'static str),
+    /// It has sent its first request to the control plane and, where it has a webhook, accepts connections there.
+    FirstRequest { webhook: Option<SocketAddr> },
+}
+
+/// The subject took too long.
+#[derive(Debug, thiserror::Error)]
+#[error("the subject was not ready after {waited:?}: {missing}")]
+pub(super) struct NotReady {
+    waited: Duration,
+    missing: String,
+}
+
+/// Polls until the subject is ready. `asked` tells whether it has sent a request to the control plane.
+pub(super) async fn wait_until_ready(ready: Ready, deadline: Instant, asked: &dyn Fn() -> bool) -> Result<()> {
+    let began = Instant::now();
+    loop {
+        let missing = match &ready {
+            Ready::Http(address, path) => http_ready(*address, path).await.err(),
+            Ready::FirstRequest { .. } if !asked() => {
+                Some("it has sent no request to the control plane; does it read $KUBECONFIG?".to_owned())
+            }
+            Ready::FirstRequest { webhook: Some(address) } => match tokio::net::TcpStream::connect(address).await {
+                Ok(_) => None,
+                Err(error) => Some(format!("its webhook port $LONGHAUL_WEBHOOK_PORT ({address}) is not open: {error}")),
+            },
+            Ready::FirstRequest { webhook: None } => None,
+        };
+        let Some(missing) = missing else { return Ok(()) };
+        if Instant::now() >= deadline {
+            return Err(NotReady { waited: began.elapsed(), missing }.into());
+        }
+        tokio::time::sleep(READY_POLL).await;
+    }
+}
+
+/// One `GET` over plain HTTP, without a client library: the answer's first line is all that matters.
+async fn http_ready(address: SocketAddr, path: &str) -> Result<(), String> {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let ask = async {
+        let mut stream = tokio::net::TcpStream::connect(address).await?;
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await?;
+        let mut answer = Vec::new();
+        stream.take(4096).read_to_end(&mut answer).await?;
+        Ok::<_, std::io::Error>(String::from_utf8_lossy(&answer).into_owned())
+    };
+    match tokio::time::timeout(Duration::from_secs(2), ask).await {
+        Ok(Ok(answer)) if answer.starts_with("HTTP/1.1 200") => Ok(()),
+        Ok(Ok(answer)) => Err(format!("GET http://{address}{path} answers `{}`", answer.lines().next().unwrap_or(""))),
+        Ok(Err(error)) => Err(format!("GET http://{address}{path}: {error}")),
+        Err(_) => Err(format!("GET http://{address}{path} does not answer within 2 s")),
+    }
+}
