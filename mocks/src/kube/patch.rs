@@ -80,7 +80,7 @@ impl Patch {
 
     /// The refusal of a patch that applied, but whose result is not an object of the type.
     pub fn made_nonsense(&self, failure: Failure) -> Failure {
-        if !matches!(self, Self::Json(_) | Self::Merge(_)) {
+        if matches!(self, Self::Apply(_)) {
             return failure;
         }
         let cause = json!({"reason": "FieldValueInvalid", "message": failure.message, "field": "patch"});

@@ -33,6 +33,12 @@ const POD_SPEC: &[(&str, ListRule)] = &[
     ("resourceClaims", ListRule::ByKey("name")),
 ];
 
+/// Whether the object in this field of a built-in type is one value: selectors are (`structType: atomic` of the type
+/// `LabelSelector`), because half of one would mean something else.
+pub(super) fn is_one_value(resource: &Resource, field: &str) -> bool {
+    !resource.custom && matches!(field, "selector" | "podSelector" | "namespaceSelector" | "labelSelector")
+}
+
 /// The rule of the list at `path` (field names only, without indices) of a resource.
 pub(super) fn list_rule(resource: &Resource, path: &[&str]) -> ListRule {
     if resource.custom {

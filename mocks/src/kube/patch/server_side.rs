@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::owners::{Owners, Path, Step};
-use super::schema::{ListRule, list_rule};
+use super::schema::{ListRule, is_one_value, list_rule};
 use super::tracking::before_first_apply;
 use crate::kube::catalogue::Resource;
 use crate::kube::object;
@@ -61,6 +61,9 @@ pub(crate) fn apply(value: &mut Value, intent: &Value, by: &Manager<'_>, resourc
         }
     }
     for (path, new) in wanted {
+        if new.is_object() && is_atomic(&path.0, resource) {
+            path.disown(value);
+        }
         path.set(value, new);
     }
     for key in ["apiVersion", "kind"] {
@@ -84,7 +87,7 @@ pub(crate) fn check_intent(intent: &Value) -> Result<(), Failure> {
 /// The leaves of an intent: scalars, lists that are one value, and empty objects.
 fn leaves(value: &Value, resource: &Resource, path: &mut Vec<Step>, out: &mut Vec<(Path, Value)>) {
     match value {
-        Value::Object(map) if !map.is_empty() => {
+        Value::Object(map) if !map.is_empty() && !is_atomic(path, resource) => {
             for (key, inner) in map {
                 if path.is_empty() && matches!(key.as_str(), "apiVersion" | "kind") {
                     continue;
@@ -118,6 +121,10 @@ fn leaves(value: &Value, resource: &Resource, path: &mut Vec<Step>, out: &mut Ve
         }
         other => out.push((Path(path.clone()), other.clone())),
     }
+}
+
+fn is_atomic(path: &[Step], resource: &Resource) -> bool {
+    path.last().and_then(Step::field).is_some_and(|field| is_one_value(resource, field))
 }
 
 /// What an intent may carry but does not own.

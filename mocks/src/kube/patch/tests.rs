@@ -33,7 +33,7 @@ const MEDIA: [&str; 4] = [
 
 fn pointer() -> impl Strategy<Value = String> {
     prop::collection::vec("[a-c]|0|-|spec|name", 0..4)
-        .prop_map(|parts| parts.iter().map(|part| format!("/{part}")).collect())
+        .prop_map(|parts| parts.iter().flat_map(|part| ["/", part]).collect())
 }
 
 fn operation() -> impl Strategy<Value = Value> {

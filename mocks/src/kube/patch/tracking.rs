@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::schema::{ListRule, list_rule};
+use super::schema::{ListRule, is_one_value, list_rule};
 use super::server_side::Manager;
 use crate::kube::catalogue::Resource;
 use crate::kube::object;
@@ -198,6 +198,14 @@ impl Changes<'_> {
     ) -> (Option<Fields>, Option<Fields>) {
         if old == new {
             return (None, None);
+        }
+        if names.last().is_some_and(|field| is_one_value(self.resource, field)) {
+            return match new {
+                // Nothing was there and nothing is said: nobody's.
+                Some(Value::Object(after)) if after.is_empty() && old.is_none() => (None, None),
+                Some(_) => (Some(Fields::new()), None),
+                None => (None, Some(Fields::new())),
+            };
         }
         match (old, new) {
             (None | Some(Value::Object(_)), Some(Value::Object(after))) if !after.is_empty() => {

@@ -119,6 +119,9 @@ pub(super) async fn update(call: &Call, body: Incoming, status_only: bool) -> Re
             return Err(Failure::conflict(call.resource.about(name), &why));
         }
         if CREATED_BY_UPDATE.contains(&&*call.resource.full_name) {
+            check_number(object::meta(&value, "resourceVersion"))?;
+            // Nothing was read that this could be the revision of, and the real server does not mind.
+            object::metadata(&mut value).remove("resourceVersion");
             return create_object(call, &renderer, value).await;
         }
     } else if (call.resource.custom || NEVER_UNCONDITIONAL.contains(&&*call.resource.full_name))
@@ -184,14 +187,17 @@ async fn apply(call: &Call, renderer: &Renderer, applied: &Value, status_only: b
     object::check_type(&mut applied, &call.resource, call.served())?;
     let told = shape::prune(call, &mut applied)?;
     object::conform(&mut applied, &call.resource)?;
-    let given = object::meta(&applied, "name");
-    if !given.is_empty() && given != name {
-        return Err(Failure::bad_request(format!(
-            "the name of the object ({given}) does not match the name on the URL ({name})"
-        )));
-    }
     let by = manager(call, status_only);
+    let given = object::meta(&applied, "name").to_owned();
+    let check_name = || match given.as_str() {
+        "" => Ok(()),
+        same if same == name => Ok(()),
+        other => Err(Failure::bad_request(format!(
+            "the name of the object ({other}) does not match the name on the URL ({name})"
+        ))),
+    };
     if call.cluster().get(&call.resource, call.namespace(), name).is_none() {
+        check_name()?;
         if status_only {
             return Err(Failure::not_found(call.resource.about(name)));
         }
@@ -202,6 +208,8 @@ async fn apply(call: &Call, renderer: &Renderer, applied: &Value, status_only: b
     let answer = change(call, renderer, status_only, |current| {
         let mut merged = from_storage(call, current);
         patch::server_side(&mut merged, &applied, &by, &call.resource)?;
+        // A conflict comes first.
+        check_name()?;
         shape::fill(call, &mut merged);
         Ok(merged)
     })
@@ -372,6 +380,13 @@ fn commit(call: &Call, current: &Version, value: Value) -> Result<Arc<Version>, 
     Ok(event.version.clone())
 }
 
+fn check_number(revision: &str) -> Result<(), Failure> {
+    if revision.is_empty() || revision.parse::<u64>().is_ok() {
+        return Ok(());
+    }
+    Err(Failure::plain(format!("strconv.ParseUint: parsing \"{revision}\": invalid syntax")))
+}
+
 /// Checks the `resourceVersion` and `uid` of a body against the stored object; answers whether the revision is fixed.
 fn fixed_revision(value: &Value, current: &Version, call: &Call) -> Result<bool, Failure> {
     let about = call.resource.about(&current.identity.name);
@@ -389,9 +404,7 @@ fn fixed_revision(value: &Value, current: &Version, call: &Call) -> Result<bool,
     if revision.is_empty() || revision == "0" {
         return Ok(false);
     }
-    if revision.parse::<u64>().is_err() {
-        return Err(Failure::plain(format!("strconv.ParseUint: parsing \"{revision}\": invalid syntax")));
-    }
+    check_number(revision)?;
     if revision == current.revision.to_string() { Ok(!is_patch(call)) } else { Err(Failure::stale(about)) }
 }
 
