@@ -21,31 +21,146 @@ pub struct Difference {
 pub struct Meant {
     /// The heading in `mocks/DIFFERENCES.md`.
     pub name: &'static str,
+    /// The servers are in different states from there on: later steps of the sequence say nothing.
+    pub diverges: bool,
     applies: fn(&Step, &Difference) -> bool,
 }
 
 /// All meant differences.
-pub const MEANT: &[Meant] = &[];
+pub const MEANT: &[Meant] = &[
+    Meant {
+        name: "The generation of pods",
+        diverges: false,
+        applies: |step, found| step.path.contains("/pods") && found.at.ends_with("/metadata/generation"),
+    },
+    Meant {
+        name: "The name label of namespaces",
+        diverges: false,
+        applies: |_, found| {
+            let label = "kubernetes.io/metadata.name";
+            found.at.ends_with("/metadata/labels/kubernetes.io~1metadata.name")
+                || found.at.ends_with("/metadata/labels")
+                    && found.real.is_none()
+                    && found.mock.as_ref().is_some_and(|labels| labels.get(label).is_some())
+        },
+    },
+    Meant {
+        name: "Writes that change nothing but owners",
+        diverges: true,
+        applies: |step, found| {
+            let writes = matches!(step.method.as_str(), "PATCH" | "PUT");
+            writes && step.path.contains("/deployments/") && found.at == "/body/metadata/resourceVersion"
+        },
+    },
+    Meant {
+        name: "A name beside generateName that is taken",
+        diverges: false,
+        applies: |step, found| {
+            let both = step.body.as_ref().is_some_and(|body| body.pointer("/metadata/generateName").is_some());
+            both && found.at == "/status" && is(found.real.as_ref(), 500) && is(found.mock.as_ref(), 409)
+        },
+    },
+    Meant {
+        name: "Pods on nodes end at once",
+        diverges: true,
+        applies: |step, found| {
+            step.method == "DELETE"
+                && step.path.contains("/pods/")
+                && found.at.ends_with("/deletionGracePeriodSeconds")
+                && is(found.real.as_ref(), 30)
+        },
+    },
+    Meant {
+        name: "The remaining count of metadata lists",
+        diverges: false,
+        applies: |step, found| {
+            let metadata = step.accept.as_deref().is_some_and(|accept| accept.contains("PartialObjectMetadataList"));
+            metadata && found.at == "/body/metadata/remainingItemCount" && found.real.is_none()
+        },
+    },
+    Meant {
+        name: "Copying what is absent",
+        diverges: true,
+        applies: |step, found| {
+            let copies = step.body.as_ref().is_some_and(|body| body.to_string().contains("\"op\":\"copy\""));
+            copies && found.at == "/status" && is(found.real.as_ref(), 200) && is(found.mock.as_ref(), 422)
+        },
+    },
+    Meant {
+        name: "Requests without a token",
+        diverges: false,
+        applies: |step, found| {
+            step.token.as_deref() == Some("") && is(found.real.as_ref(), 403) && is(found.mock.as_ref(), 401)
+        },
+    },
+    Meant {
+        name: "Types of table columns",
+        diverges: false,
+        applies: |_, found| {
+            let type_of_column = found.at.contains("/columnDefinitions/") && found.at.ends_with("/type");
+            type_of_column && found.mock == Some(Value::from("string"))
+        },
+    },
+    Meant { name: "Paths outside the API", diverges: false, applies: |step, _| step.path == "/nothing/here" },
+    Meant {
+        name: "The group in errors about network policies",
+        diverges: false,
+        applies: |_, found| found.at == "/body/details/group" && found.real == Some(Value::from("extensions")),
+    },
+    Meant {
+        name: "Deleting from a list that is absent",
+        diverges: true,
+        applies: |step, found| {
+            let patch = step.body.as_ref().map(Value::to_string).unwrap_or_default();
+            patch.contains("$deleteFromPrimitiveList")
+                && found.at == "/body/metadata/finalizers"
+                && found.mock.is_none()
+        },
+    },
+];
+
+fn is(value: Option<&Value>, number: u64) -> bool {
+    value.and_then(Value::as_u64) == Some(number)
+}
+
+/// The differences that are not meant, up to the first step that has any: later ones may only follow from it.
+pub fn unmeant(sequence: &Sequence, real: &[Value], mock: &[Value]) -> Vec<Difference> {
+    let mut kept: Vec<Difference> = Vec::new();
+    let mut diverged = None;
+    for difference in differences(real, mock) {
+        let step = &sequence.steps[difference.step];
+        let after = |at: Option<usize>| at.is_some_and(|at| difference.step > at);
+        let is_first = kept.iter().all(|kept| kept.step == difference.step || sequence.steps[kept.step].is_watch());
+        if after(diverged) || !is_first {
+            break;
+        }
+        match MEANT.iter().find(|meant| (meant.applies)(step, &difference)) {
+            Some(meant) if meant.diverges => diverged = Some(difference.step),
+            Some(_) => {}
+            None => kept.push(difference),
+        }
+    }
+    // What diverges explains everything else of its step, and what watches show of it.
+    kept.retain(|difference| {
+        diverged.is_none_or(|at| difference.step < at && !sequence.steps[difference.step].is_watch())
+    });
+    kept
+}
 
 /// All differences, meant or not, in order of steps.
-pub fn differences(real: &[Value], mock: &[Value]) -> Vec<Difference> {
+fn differences(real: &[Value], mock: &[Value]) -> Vec<Difference> {
     let mut found = Vec::new();
     for (step, (real, mock)) in real.iter().zip(mock).enumerate() {
         // Below a different status everything differs; that would say nothing.
         if real.get("status") != mock.get("status") || real.get("unsaid") != mock.get("unsaid") {
-            let status = |answer: &Value| Some(answer.get("status").or(answer.get("unsaid")).cloned().unwrap_or_default());
+            let status =
+                |answer: &Value| Some(answer.get("status").or(answer.get("unsaid")).cloned().unwrap_or_default());
             found.push(Difference { step, at: "/status".to_owned(), real: status(real), mock: status(mock) });
         } else {
             walk(step, String::new(), Some(real), Some(mock), &mut found);
         }
     }
     found
-}
-
-/// The name of the meant difference that this is.
-pub fn meant(sequence: &Sequence, difference: &Difference) -> Option<&'static str> {
-    let step = &sequence.steps[difference.step];
-    MEANT.iter().find(|meant| (meant.applies)(step, difference)).map(|meant| meant.name)
 }
 
 fn walk(step: usize, at: String, real: Option<&Value>, mock: Option<&Value>, found: &mut Vec<Difference>) {

@@ -5,7 +5,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use bytes::Bytes;
@@ -25,6 +25,9 @@ use crate::sequence::{Learned, Sequence, Step};
 /// A real server waits three seconds for a revision from the future.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(30);
 const WATCH_DEADLINE: Duration = Duration::from_secs(20);
+/// How long a real server may take to compact, which it does every second when it is told to.
+const GONE_DEADLINE: Duration = Duration::from_secs(20);
+const POLL: Duration = Duration::from_millis(100);
 const BODY_MAX_BYTES: usize = 8 << 20;
 const EVENTS_MAX: usize = 500;
 /// Names of the objects that end watches begin so.
@@ -43,8 +46,15 @@ pub struct Endpoint {
 pub enum Raw {
     /// The step names something that no answer told.
     Unsaid(String),
-    Answer { status: u16, media: String, body: Bytes },
-    Events { media: String, lines: Vec<Bytes> },
+    Answer {
+        status: u16,
+        media: String,
+        body: Bytes,
+    },
+    Events {
+        media: String,
+        lines: Vec<Bytes>,
+    },
 }
 
 struct Session<'a> {
@@ -72,7 +82,7 @@ pub async fn play(endpoint: &Endpoint, sequence: &Sequence, namespace: &str) -> 
             answers.push(session.call(step).await.with_context(|| format!("step {index}: {step:?}"))?);
             continue;
         }
-        let until = step.last.as_ref().map(|_| format!("\"{LAST}-{index}\""));
+        let until = step.last.as_ref().map(|_| format!("\"{LAST}-{index}-{namespace}\""));
         match session.watch(step).await.with_context(|| format!("step {index}: {step:?}"))? {
             Ok(response) => {
                 watches.spawn(async move { (index, events(response, until).await) });
@@ -83,7 +93,7 @@ pub async fn play(endpoint: &Endpoint, sequence: &Sequence, namespace: &str) -> 
         }
     }
     for (index, path, mut object) in last {
-        object["metadata"]["name"] = Value::from(format!("{LAST}-{index}"));
+        object["metadata"]["name"] = Value::from(format!("{LAST}-{index}-{namespace}"));
         let path = path.split('?').next().unwrap_or_default();
         match session.call(&Step::post(path, object)).await? {
             Raw::Answer { status: 201, .. } => {}
@@ -102,6 +112,18 @@ impl Session<'_> {
         if step.is_nothing() {
             return Ok(Raw::Unsaid("nothing".to_owned()));
         }
+        let asking = Instant::now();
+        loop {
+            let answer = self.ask(step).await?;
+            let gone = matches!(answer, Raw::Answer { status: 410, .. });
+            if !step.is_until_gone() || gone || asking.elapsed() > GONE_DEADLINE {
+                return Ok(answer);
+            }
+            tokio::time::sleep(POLL).await;
+        }
+    }
+
+    async fn ask(&mut self, step: &Step) -> anyhow::Result<Raw> {
         let request = match self.request(step)? {
             Ok(request) => request,
             Err(word) => return Ok(Raw::Unsaid(word)),
@@ -111,7 +133,9 @@ impl Session<'_> {
         }
         let response = tokio::time::timeout(ANSWER_DEADLINE, self.sender.send_request(request));
         let answer = whole(response.await.context("no answer in time")??).await?;
-        if let Raw::Answer { body, .. } = &answer
+        // What is polled until it is gone says nothing new.
+        if !step.is_until_gone()
+            && let Raw::Answer { body, .. } = &answer
             && let Ok(value) = serde_json::from_slice(body)
         {
             self.learned.learn(&value);
@@ -141,7 +165,7 @@ impl Session<'_> {
             (Ok(path), Ok(body)) => (path, body),
             (Err(word), _) | (_, Err(word)) => return Ok(Err(word)),
         };
-        let method = if step.is_watch() { "GET" } else { &step.method };
+        let method = if step.is_watch() || step.is_until_gone() { "GET" } else { &step.method };
         let mut request = Request::builder().method(method).uri(path).header(header::HOST, "localhost");
         request = request.header(header::ACCEPT, step.accept.as_deref().unwrap_or("application/json"));
         match step.token.as_deref() {
@@ -203,14 +227,18 @@ async fn events(response: Response<Incoming>, until: Option<String>) -> anyhow::
                     continue;
                 }
                 let line = Bytes::from(std::mem::take(&mut rest));
-                let ends = until.as_ref().is_some_and(|until| {
-                    line.windows(until.len()).any(|window| window == until.as_bytes())
-                });
+                let ends = until
+                    .as_ref()
+                    .is_some_and(|until| line.windows(until.len()).any(|window| window == until.as_bytes()));
                 lines.push(line);
                 if ends || lines.len() >= EVENTS_MAX {
                     return anyhow::Ok(());
                 }
             }
+        }
+        // What is not a stream of lines ends without one.
+        if !rest.is_empty() {
+            lines.push(Bytes::from(std::mem::take(&mut rest)));
         }
         Ok(())
     };

@@ -54,7 +54,7 @@ impl Normaliser {
                     Ok(value) => value["message"].as_str().unwrap_or_default().to_owned(),
                     Err(_) => String::from_utf8_lossy(body).trim().chars().take(300).collect(),
                 };
-                let body = value.map_or(Value::Null, |value| self.value(value));
+                let body = value.map_or(Value::Null, |value| self.value(in_order(step, value)));
                 (json!({"status": status, "media": media, "body": body}), message)
             }
             Raw::Events { media, lines } => {
@@ -83,7 +83,10 @@ impl Normaliser {
         if !step.path.contains("resourceVersion=") || step.path.contains("resourceVersion=0") {
             events.sort_by_key(revision);
         }
-        events.into_iter().map(|event| json!({"type": event["type"], "object": self.value(event["object"].clone())})).collect()
+        events
+            .into_iter()
+            .map(|event| json!({"type": event["type"], "object": self.value(event["object"].clone())}))
+            .collect()
     }
 
     fn value(&mut self, mut value: Value) -> Value {
@@ -91,7 +94,9 @@ impl Normaliser {
         if kind == "Status" {
             return self.status(&value);
         }
-        if kind.ends_with("List") && value["items"].is_array() || kind == "Table" {
+        let is_list =
+            kind.ends_with("List") && value.get("items").is_some_and(|items| items.is_array() || items.is_null());
+        if is_list || kind == "Table" {
             return self.list(value);
         }
         self.metadata(&mut value);
@@ -129,6 +134,8 @@ impl Normaliser {
                 cause.remove("message");
             }
             causes.sort_by_key(Value::to_string);
+            // How often the same field is named is not for programs.
+            causes.dedup();
         }
         if let Some(uid) = details.get_mut("uid") {
             *uid = number(&mut self.uids, "U", uid);
@@ -145,6 +152,12 @@ impl Normaliser {
     }
 
     fn metadata(&mut self, value: &mut Value) {
+        let conditions = value.pointer_mut("/status/conditions").and_then(Value::as_array_mut);
+        for condition in conditions.into_iter().flatten() {
+            if let Some(time) = condition.get_mut("lastTransitionTime").filter(|time| time.is_string()) {
+                *time = Value::from("<time>");
+            }
+        }
         let Some(meta) = value.get_mut("metadata").and_then(Value::as_object_mut) else { return };
         meta.remove("managedFields");
         for key in ["creationTimestamp", "deletionTimestamp"] {
@@ -179,6 +192,23 @@ impl Normaliser {
             other => other,
         }
     }
+}
+
+/// Sorts a list that comes from a watch cache, which has no order before Kubernetes 1.31.
+fn in_order(step: &Step, mut value: Value) -> Value {
+    let cached = step.path.contains("resourceVersion=") && !step.path.contains("resourceVersionMatch=Exact");
+    if cached {
+        let name = |item: &Value| {
+            let object = if item["object"].is_object() { &item["object"] } else { item };
+            object["metadata"]["name"].as_str().unwrap_or_default().to_owned()
+        };
+        for key in ["items", "rows"] {
+            if let Some(items) = value.get_mut(key).and_then(Value::as_array_mut) {
+                items.sort_by_key(name);
+            }
+        }
+    }
+    value
 }
 
 /// The number of a value in the order of first appearance.

@@ -24,7 +24,8 @@ pub struct Sequence {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
-    /// An HTTP method, or `WATCH`: a GET that stays open and is read when everything else was answered.
+    /// An HTTP method; or `WATCH`: a GET that stays open and is read when everything else was answered; or `UNTIL 410`:
+    /// a GET that is sent again until it is answered so.
     #[serde(rename = "do")]
     pub method: String,
     pub path: String,
@@ -99,6 +100,10 @@ impl Step {
         self
     }
 
+    pub fn is_until_gone(&self) -> bool {
+        self.method == "UNTIL 410"
+    }
+
     pub fn is_watch(&self) -> bool {
         self.method == "WATCH"
     }
@@ -117,6 +122,10 @@ impl Learned {
     /// Notes what an answer says about an object or a list.
     pub fn learn(&mut self, answer: &Value) {
         let text = |pointer: &str| answer.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        // An expired list tells how to go on without its snapshot.
+        if text("/kind") == "Status" && !text("/metadata/continue").is_empty() {
+            self.values.insert("continue".to_owned(), text("/metadata/continue"));
+        }
         let (kind, name, revision) = (text("/kind"), text("/metadata/name"), text("/metadata/resourceVersion"));
         if kind.ends_with("List") {
             self.values.insert("list".to_owned(), revision);

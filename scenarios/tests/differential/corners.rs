@@ -1,0 +1,216 @@
+//! Sequences written by hand: what random ones meet too seldom.
+
+use serde_json::json;
+
+use crate::generator::Kind;
+use crate::sequence::{Sequence, Step};
+
+/// All of them. They come first in every comparison.
+pub fn all() -> Vec<Sequence> {
+    let one = |name: &str, steps: Vec<Step>| Sequence { name: name.to_owned(), steps };
+    vec![
+        one("a namespace's life", namespaces()),
+        one("a namespace's end", deleted_namespace()),
+        one("no content in a namespace that goes", terminating()),
+        one("foreground deletion", propagation("Foreground")),
+        one("orphaning deletion", propagation("Orphan")),
+        one("a revision from the future", future()),
+        one("pages", pages()),
+        one("a pod that has a node", bound_pod()),
+        one("scale", scale()),
+        one("finalizers", finalizers()),
+        one("conflicts of server-side apply", conflicts()),
+    ]
+}
+
+/// What history that is gone looks like. Both servers must be compacting all the time.
+pub fn compacted() -> Sequence {
+    let path = Kind::ConfigMap.path();
+    let create = |name: &str| Step::post(Kind::ConfigMap.path(), Kind::ConfigMap.object(name, 0));
+    let steps = vec![
+        create("a"),
+        create("b"),
+        create("c"),
+        Step::get(format!("{path}?limit=1")),
+        create("d"),
+        Step::new("UNTIL 410", format!("{path}?resourceVersion={{list}}&resourceVersionMatch=Exact")),
+        Step::new("WATCH", format!("{path}?watch=true&resourceVersion={{old:ConfigMap/a}}&timeoutSeconds=5")),
+        Step::get(format!("{path}?limit=1&continue={{continue}}")),
+        Step::get(format!("{path}?limit=1&continue={{continue}}")),
+        Step::get(format!("{path}?continue={{continue}}")),
+    ];
+    Sequence { name: "compacted history".to_owned(), steps }
+}
+
+fn namespaces() -> Vec<Step> {
+    let namespace = |name: &str| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {"seq": "{ns}"}}});
+    let path = "/api/v1/namespaces/{ns}-x";
+    let all = "/api/v1/namespaces?labelSelector=seq%3D{ns}";
+    vec![
+        Step::get(all),
+        Step {
+            last: Some(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"labels": {"seq": "{ns}"}}})),
+            ..Step::new("WATCH", format!("{all}&watch=true&resourceVersion={{list}}"))
+        },
+        Step::post("/api/v1/namespaces", namespace("{ns}-x")),
+        Step::post("/api/v1/namespaces", namespace("{ns}-x")),
+        Step::post("/api/v1/namespaces", namespace("Not.A.Label")),
+        Step::post("/api/v1/namespaces", namespace(&"n".repeat(64))),
+        Step::get(path),
+        Step::patch(path, "merge-patch", json!({"metadata": {"labels": {"k": "v"}}})),
+        Step::patch(path, "merge-patch", json!({"spec": {"finalizers": []}})),
+        Step::patch(&format!("{path}/status")[..], "merge-patch", json!({"status": {"phase": "Terminating"}})),
+        Step::put(path, namespace("{ns}-x")),
+        Step::get(all),
+        Step::post("/api/v1/namespaces?dryRun=All", namespace("{ns}-y")),
+        Step::delete("/api/v1/namespaces"),
+        Step::delete("/api/v1/namespaces/{ns}-absent"),
+        Step::delete("/api/v1/namespaces/default"),
+        Step::delete(format!("{path}?dryRun=All")),
+    ]
+}
+
+/// Apart from the rest: where a namespace controller runs it is gone soon.
+fn deleted_namespace() -> Vec<Step> {
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "{ns}-x"}});
+    vec![Step::post("/api/v1/namespaces", namespace), Step::delete("/api/v1/namespaces/{ns}-x")]
+}
+
+fn terminating() -> Vec<Step> {
+    let inside = Kind::ConfigMap.path_in("{ns}-x");
+    vec![
+        Step::post(
+            "/api/v1/namespaces",
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "{ns}-x"}}),
+        ),
+        // Holds the namespace where a controller would empty it.
+        Step::post(&inside[..], Kind::ConfigMap.object("held", 2)),
+        Step::delete("/api/v1/namespaces/{ns}-x"),
+        Step::post(&inside[..], Kind::ConfigMap.object("late", 0)),
+        Step::get("/api/v1/namespaces/{ns}-x"),
+        Step::post(&inside[..], Kind::ConfigMap.object("held", 0)),
+    ]
+}
+
+fn propagation(policy: &str) -> Vec<Step> {
+    let path = Kind::Deployment.path();
+    vec![
+        Step::post(&path[..], Kind::Deployment.object("a", 0)),
+        Step::delete(format!("{path}/a?propagationPolicy={policy}")),
+    ]
+}
+
+fn future() -> Vec<Step> {
+    let path = Kind::ConfigMap.path();
+    vec![
+        Step::get(format!("{path}?resourceVersion=99999999")),
+        Step::get(format!("{path}?resourceVersion=99999999&resourceVersionMatch=NotOlderThan")),
+        Step::get(format!("{path}/a?resourceVersion=99999999")),
+    ]
+}
+
+fn pages() -> Vec<Step> {
+    let path = Kind::ConfigMap.path();
+    let create = |name: &str, variant| Step::post(Kind::ConfigMap.path(), Kind::ConfigMap.object(name, variant));
+    vec![
+        create("d", 0),
+        create("b", 3),
+        create("a", 3),
+        create("c", 3),
+        Step::get(format!("{path}?limit=2")),
+        create("e", 0),
+        Step::delete(format!("{path}/c")),
+        Step::get(format!("{path}?limit=1&continue={{continue}}")),
+        Step::get(format!("{path}?continue={{continue}}")),
+        Step::get(format!("{path}?limit=2&labelSelector=tier%3Dfront")),
+        Step::get(format!("{path}?limit=2&labelSelector=tier%3Dfront&continue={{continue}}")),
+        Step::get(format!("{path}?limit=4")),
+        Step::get(format!("{path}?limit=1&resourceVersion=0")),
+    ]
+}
+
+fn bound_pod() -> Vec<Step> {
+    let path = Kind::Pod.path();
+    let binding = json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "a"}, "target": {"kind": "Node", "name": "n1"}});
+    vec![
+        Step::post(&path[..], Kind::Pod.object("a", 0)),
+        Step::post(format!("{path}/a/binding"), binding.clone()),
+        Step::post(format!("{path}/a/binding"), binding),
+        Step::get(format!("{path}/a")),
+        Step::get(format!("{path}?fieldSelector=spec.nodeName%3Dn1")),
+        // Graceful: a kubelet would have to agree.
+        Step::delete(format!("{path}/a")),
+        Step::get(format!("{path}/a")),
+        Step::delete(format!("{path}/a?gracePeriodSeconds=0")),
+        Step::get(format!("{path}/a")),
+        Step::post(&path[..], Kind::Pod.object("b", 0)),
+        Step::post(
+            format!("{path}/b/eviction"),
+            json!({"apiVersion": "policy/v1beta1", "kind": "Eviction", "metadata": {"name": "b"}}),
+        ),
+        Step::get(format!("{path}/b")),
+    ]
+}
+
+fn scale() -> Vec<Step> {
+    let path = format!("{}/a/scale", Kind::Deployment.path());
+    let scale = |replicas: i64| json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "a", "namespace": "{ns}"}, "spec": {"replicas": replicas}});
+    vec![
+        Step::get(&path[..]),
+        Step::post(Kind::Deployment.path(), Kind::Deployment.object("a", 0)),
+        Step::get(&path[..]),
+        Step::put(&path[..], scale(4)),
+        Step::patch(&path[..], "merge-patch", json!({"spec": {"replicas": 2}})),
+        Step::put(&path[..], scale(-1)),
+        Step::get(format!("{}/a", Kind::Deployment.path())),
+        Step::get(format!("{}/a/scale", Kind::ConfigMap.path())),
+    ]
+}
+
+fn finalizers() -> Vec<Step> {
+    let path = Kind::ConfigMap.path();
+    let remove = json!({"metadata": {"finalizers": null}});
+    vec![
+        Step::get(&path[..]),
+        Step {
+            last: Some(Kind::ConfigMap.object("", 0)),
+            ..Step::new("WATCH", format!("{path}?watch=true&resourceVersion={{list}}"))
+        },
+        Step::post(&path[..], Kind::ConfigMap.object("a", 2)),
+        Step::delete(format!("{path}/a")),
+        Step::delete(format!("{path}/a")),
+        Step::post(&path[..], Kind::ConfigMap.object("a", 0)),
+        Step::patch(format!("{path}/a"), "merge-patch", json!({"data": {"late": "1"}})),
+        Step::patch(
+            format!("{path}/a"),
+            "merge-patch",
+            json!({"metadata": {"finalizers": ["example.com/hold", "example.com/new"]}}),
+        ),
+        Step::patch(format!("{path}/a?dryRun=All"), "merge-patch", remove.clone()),
+        Step::get(format!("{path}/a")),
+        Step::patch(format!("{path}/a"), "merge-patch", remove),
+        Step::get(format!("{path}/a")),
+    ]
+}
+
+fn conflicts() -> Vec<Step> {
+    let path = format!("{}/a", Kind::ConfigMap.path());
+    let data =
+        |value: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": value}});
+    vec![
+        Step::apply(format!("{path}?fieldManager=one"), data("1")),
+        Step::apply(format!("{path}?fieldManager=two"), data("1")),
+        Step::apply(format!("{path}?fieldManager=two"), data("2")),
+        Step::apply(format!("{path}?fieldManager=two&force=true"), data("2")),
+        Step::apply(
+            format!("{path}?fieldManager=one"),
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}),
+        ),
+        Step::apply(
+            format!("{path}?fieldManager=two"),
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}),
+        ),
+        Step::apply(format!("{path}?fieldManager=two&dryRun=All"), data("3")),
+        Step::get(path),
+    ]
+}

@@ -1,0 +1,48 @@
+//! The two servers.
+//!
+//! Owns bringing them up in a comparable state: administrators only, no history before the first sequence.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use kind::local::{self, Local};
+use mocks::kube::{Config, Server, User};
+use mocks::pki::{self, Authority};
+
+use crate::driver::Endpoint;
+
+const TOKEN: &str = "a-token-for-the-comparison";
+
+/// The folder with a real server's programs, when there is one.
+pub fn assets() -> Option<PathBuf> {
+    let assets = std::env::var_os("KUBEBUILDER_ASSETS");
+    if assets.is_none() {
+        println!("skipped: needs KUBEBUILDER_ASSETS");
+    }
+    assets.map(PathBuf::from)
+}
+
+pub async fn mock() -> anyhow::Result<(Server, Endpoint)> {
+    let authority = Authority::generate("differential")?;
+    let mut config = Config::new();
+    config.users = vec![User::admin("admin", TOKEN)];
+    // A real server keeps five minutes; a slow machine must not make a comparison depend on that.
+    config.limits.history_max_age = Duration::from_hours(1);
+    let server = Server::start(config, &authority).await?;
+    // What a real server's watch cache does not reach back to either.
+    server.compact(server.revision());
+    let tls = pki::client_config(authority.ca_pem(), None, &[])?;
+    let endpoint = Endpoint { address: server.address(), tls, token: TOKEN.to_owned() };
+    Ok((server, endpoint))
+}
+
+/// A real server; `arguments` are added to those that it needs.
+pub async fn real(assets: PathBuf, directory: &Path, arguments: &[&str]) -> anyhow::Result<(Local, Endpoint)> {
+    let mut config = local::Config::new(assets, directory.join("plane"));
+    config.apiserver_arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+    let server = Local::start(config).await?;
+    let tls = pki::client_config(server.ca_pem(), None, &[])?;
+    let token = server.token("admin").unwrap_or_default().to_owned();
+    let endpoint = Endpoint { address: server.address(), tls, token };
+    Ok((server, endpoint))
+}
