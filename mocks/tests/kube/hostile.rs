@@ -111,7 +111,7 @@ async fn a_small_patch_cannot_make_a_large_or_deep_object() {
     let mut laughs = String::from("[&a0 [x, x, x, x, x, x, x, x]");
     for level in 1..12 {
         let before = format!("*a{}, ", level - 1).repeat(8);
-        laughs.push_str(&format!(", &a{level} [{before}]"));
+        laughs = format!("{laughs}, &a{level} [{before}]");
     }
     laughs.push(']');
     client.content_type = "application/apply-patch+yaml";
