@@ -9,6 +9,7 @@ pub mod cli;
 pub mod descriptors;
 mod machine;
 mod observer;
+mod out;
 mod run;
 pub mod scenario;
 mod subject;

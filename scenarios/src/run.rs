@@ -11,6 +11,7 @@ use reports::judge::{self, Judgement};
 use reports::record::{End, EndReason, Record, Writer};
 use reports::render::{self, Colour};
 
+use crate::out::out;
 use crate::scenario::Source;
 
 mod canary;
@@ -86,9 +87,9 @@ pub(crate) fn conclude(directory: &Path) -> Result<Judgement> {
     let judgement = judge::judge(&record);
     let plain = !std::io::stdout().is_terminal() || std::env::var_os("NO_COLOR").is_some();
     let colour = if plain { Colour::Never } else { Colour::Always };
-    print!("{}", render::terminal(&record, &judgement, colour));
+    out!("{}", render::terminal(&record, &judgement, colour).trim_end());
     match render::write_reports(directory, &record, &judgement) {
-        Ok(()) => println!("report: {}", directory.join("report.html").display()),
+        Ok(()) => out!("report: {}", directory.join("report.html").display()),
         Err(error) => eprintln!("longhaul: the reports could not be written: {:#}", anyhow::Error::from(error)),
     }
     if let Some(path) = std::env::var_os("GITHUB_STEP_SUMMARY") {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use crate::out::out;
 use anyhow::{Context, Result, bail};
 use kind::{cluster, fetch, state};
 
@@ -69,7 +70,7 @@ async fn run(command: Command) -> Result<u8> {
             up.name = name;
             // Dropping the future half-way kills what it started.
             tokio::select! {
-                up = cluster::up(up) => println!("{}", up?),
+                up = cluster::up(up) => out!("{}", up?),
                 _ = tokio::signal::ctrl_c() => bail!("interrupted: nothing was left running"),
             }
             Ok(reports::exit::PASS)
@@ -79,17 +80,17 @@ async fn run(command: Command) -> Result<u8> {
                 Some(into) => into,
                 None => cache()?.join(version.trim_start_matches('v')),
             };
-            println!("{}", fetch::fetch(&fetch::Fetch::new(&version, into)).await?);
+            out!("{}", fetch::fetch(&fetch::Fetch::new(&version, into)).await?);
             Ok(reports::exit::PASS)
         }
         Command::Status => {
             let status = cluster::status(&directory)?;
-            println!("{status}");
+            out!("{status}");
             Ok(if status.has_leftovers() { reports::exit::FAIL } else { reports::exit::PASS })
         }
         Command::Down { name } => {
             let down = cluster::down(&directory, name.as_deref()).await?;
-            println!("{down}");
+            out!("{down}");
             Ok(if down.is_complete() { reports::exit::PASS } else { reports::exit::FAIL })
         }
     }

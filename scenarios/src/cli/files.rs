@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use crate::out::out;
 use crate::scenario::{Scenario, Source, describe, library};
 
 /// Checks every file and reports all that are wrong.
@@ -9,7 +10,7 @@ pub(super) fn check(names: &[String]) -> ExitCode {
     let mut code = reports::exit::PASS;
     for name in names {
         match Source::read(name) {
-            Ok(source) => println!("{}: ok", source.origin),
+            Ok(source) => out!("{}: ok", source.origin),
             Err(error) => {
                 eprintln!("{error}");
                 code = reports::exit::USAGE;
@@ -23,7 +24,7 @@ pub(super) fn check(names: &[String]) -> ExitCode {
 pub(super) fn plan(name: &str) -> ExitCode {
     match Source::read(name) {
         Ok(source) => {
-            print!("{}", describe(&source.scenario));
+            out!("{}", describe(&source.scenario).trim_end());
             ExitCode::from(reports::exit::PASS)
         }
         Err(error) => {
@@ -37,8 +38,8 @@ pub(super) fn plan(name: &str) -> ExitCode {
 pub(super) fn list() -> ExitCode {
     for name in library::names() {
         match Source::read(name) {
-            Ok(source) => println!("{name:24} {}", source.scenario.description),
-            Err(error) => println!("{name:24} {error}"),
+            Ok(source) => out!("{name:24} {}", source.scenario.description),
+            Err(error) => out!("{name:24} {error}"),
         }
     }
     ExitCode::from(reports::exit::PASS)
@@ -46,7 +47,7 @@ pub(super) fn list() -> ExitCode {
 
 /// Prints the schema that is also checked in as `scenarios/scenario.schema.json`.
 pub(super) fn schema() -> ExitCode {
-    println!("{}", scenario_schema());
+    out!("{}", scenario_schema());
     ExitCode::from(reports::exit::PASS)
 }
 

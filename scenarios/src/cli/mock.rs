@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use mocks::{faults, kube, pki, registry};
 
 use crate::descriptors;
+use crate::out::out;
 use crate::run::describe;
 
 /// What to do where a server cannot listen.
@@ -120,11 +121,11 @@ async fn kube(arguments: Kube) -> Result<()> {
     let text = server.kubeconfig(USER).context("the server does not know its own user")?;
     std::fs::write(&arguments.kubeconfig, text)
         .with_context(|| format!("failed to write {}", arguments.kubeconfig.display()))?;
-    println!("mock Kubernetes API server at {}", server.url());
+    out!("mock Kubernetes API server at {}", server.url());
     for replica in &replicas {
-        println!("another endpoint of it at     {}", replica.url());
+        out!("another endpoint of it at     {}", replica.url());
     }
-    println!("try: kubectl --kubeconfig {} get namespaces", arguments.kubeconfig.display());
+    out!("try: kubectl --kubeconfig {} get namespaces", arguments.kubeconfig.display());
     server.faults().target_users(&everybody);
     let mut signals = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
     tokio::select! {
@@ -154,13 +155,13 @@ async fn play(engine: &faults::Faults, faults: &[faults::Fault]) {
         tokio::time::sleep_until((start + at).into()).await;
         let (id, fault) = (faults::FaultId(index), &faults[index as usize]);
         if begins {
-            println!("{:>6.1}s begins: {}", at.as_secs_f64(), describe(fault));
+            out!("{:>6.1}s begins: {}", at.as_secs_f64(), describe(fault));
             if let Err(error) = engine.begin(id, fault) {
                 eprintln!("longhaul: fault {} was refused: {error}", index + 1);
             }
         } else {
             engine.end(id);
-            println!("{:>6.1}s ended: {} ({} hits)", at.as_secs_f64(), fault.name.as_str(), engine.hits(id));
+            out!("{:>6.1}s ended: {} ({} hits)", at.as_secs_f64(), fault.name.as_str(), engine.hits(id));
         }
     }
     std::future::pending::<()>().await;
@@ -198,9 +199,9 @@ async fn serve_registry(arguments: Registry) -> Result<()> {
     let mut config = registry::Config::new();
     config.listen = loopback(arguments.port);
     let server = registry::Server::start(config).await.context(PORT_REMEDY)?;
-    println!("mock OCI registry at http://{}", server.address());
+    out!("mock OCI registry at http://{}", server.address());
     for image in server.seed(&registry::Population { count: arguments.images, seed: arguments.seed })? {
-        println!("{} {}", image.reference, image.digest.as_deref().unwrap_or("(does not exist)"));
+        out!("{} {}", image.reference, image.digest.as_deref().unwrap_or("(does not exist)"));
     }
     let mut signals = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
     tokio::select! {

@@ -129,3 +129,12 @@ fn a_silent_witness_makes_the_run_invalid() {
     assert_eq!(soak.code(), Some(2), "{}", soak.story());
     assert!(soak.stdout().contains("$LONGHAUL_WITNESS_URL"), "{}", soak.story());
 }
+
+/// `longhaul … | head -1` must not end in a panic.
+#[test]
+fn a_reader_that_is_gone_is_no_error() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let status = longhaul(&["list"]).stdout(writer).status().unwrap();
+    assert_eq!(status.code(), Some(0));
+}
