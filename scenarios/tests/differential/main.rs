@@ -297,3 +297,21 @@ fn every_meant_difference_is_documented() {
         assert!(text.lines().any(|line| line == format!("## {}", meant.name)), "no section `## {}`", meant.name);
     }
 }
+
+/// A comparison that finds nothing must be able to: every recorded sequence is noticed when one of its answers changes.
+#[test]
+fn a_changed_answer_is_noticed() {
+    let (_, recorded) = fixture::read().unwrap();
+    assert!(recorded.len() > 300, "{} sequences", recorded.len());
+    for one in recorded {
+        for index in 0..one.answers.len() {
+            let mut changed = one.answers.clone();
+            if changed[index]["status"].is_null() {
+                continue;
+            }
+            changed[index]["status"] = serde_json::json!(299);
+            let found = compare::unmeant(&one.sequence, &one.answers, &changed);
+            assert_eq!(found.iter().map(|found| found.step).collect::<Vec<_>>(), [index], "{}", one.sequence.name);
+        }
+    }
+}

@@ -127,6 +127,13 @@ fn pod_spec(spec: &Value, at: &str, causes: &mut Vec<Cause>) {
                 causes.push(Cause::required(&format!("{at}.image"), ""));
             }
             mounts(container, spec, &at, causes);
+            for (index, variable) in container["env"].as_array().into_iter().flatten().enumerate() {
+                let given = variable["value"].as_str().is_some_and(|text| !text.is_empty());
+                if given && variable["valueFrom"].is_object() {
+                    let why = "may not be specified when `value` is not empty";
+                    causes.push(Cause::invalid(&format!("{at}.env[{index}].valueFrom"), "\"\"", why));
+                }
+            }
             for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
                 let Some(get) = container.pointer(&format!("/{probe}/httpGet")) else { continue };
                 let fits = get["port"].as_i64().map_or(get["port"].is_string(), |port| (1..=65535).contains(&port));
