@@ -49,7 +49,8 @@ pub const MEANT: &[Meant] = &[
         diverges: true,
         applies: |step, found| {
             let writes = matches!(step.method.as_str(), "PATCH" | "PUT");
-            writes && step.path.contains("/deployments/") && found.at == "/body/metadata/resourceVersion"
+            let kinds = step.path.contains("/deployments/") || step.path.contains("/secrets/");
+            writes && kinds && found.at == "/body/metadata/resourceVersion"
         },
     },
     Meant {
