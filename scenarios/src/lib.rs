@@ -3,7 +3,7 @@
 //! `scenarios` reads scenario files, brings up the outside world and the subject, drives load, churn and faults, and
 //! writes the facts into a run record that [`reports`] judges. It is the only crate that knows all the others.
 //!
-//! Entry points: [`scenario::Scenario`] (the file), [`run`] (the run), [`cli`] (the binary `longhaul`).
+//! Entry points: [`scenario::Scenario`] (the file), `run` (the run), [`cli`] (the binary `longhaul`).
 
 pub mod cli;
 pub mod descriptors;

@@ -101,6 +101,7 @@ async fn kube(arguments: Kube) -> Result<()> {
     config.epoch = Instant::now();
     config.bookmarks_every = arguments.bookmarks_every.0;
     config.crds = vec![kind::manifests::package_crd()?];
+    config.furnished_namespaces = true;
     config.limits.history_max_age = arguments.compact_after.0;
     config.authorization = match arguments.authorization {
         Authorization::Allow => kube::Authorization::AllowAndRecord,
