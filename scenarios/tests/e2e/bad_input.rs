@@ -138,3 +138,16 @@ fn a_reader_that_is_gone_is_no_error() {
     let status = longhaul(&["list"]).stdout(writer).status().unwrap();
     assert_eq!(status.code(), Some(0));
 }
+
+#[test]
+fn a_port_in_use_is_named_with_the_remedy() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let folder = tempfile::tempdir().unwrap();
+    let kubeconfig = folder.path().join("kubeconfig.yaml");
+    let output = longhaul(&["mock", "kube", "--port", &port, "--kubeconfig"]).arg(&kubeconfig).output().unwrap();
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(64), "{message}");
+    assert!(message.contains(&port) && message.contains("--port"), "{message}");
+    assert!(!kubeconfig.exists(), "a kubeconfig of a server that does not run would only mislead");
+}

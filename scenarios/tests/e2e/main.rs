@@ -4,6 +4,7 @@
 mod bad_input;
 mod control_plane;
 mod interrupt;
+mod kubectl_run;
 mod planted;
 mod support;
 mod witnesses;
