@@ -9,6 +9,8 @@ use crate::{cargo, skipped};
 /// The tests that need planted bugs compiled in, as a filter of nextest and as one of `cargo test`.
 const PLANTED_FILTER: &str = "(package(service) | package(example-watcher)) & test(planted)";
 const PLANTED_NAME: &str = "planted";
+/// Where nextest writes what `.config/nextest.toml` asks for: below the workspace, whatever cargo's target directory is.
+const JUNIT: &str = "target/nextest/default/junit.xml";
 
 /// Arguments of `cargo xtask test`.
 #[derive(clap::Args, Default)]
@@ -30,7 +32,7 @@ pub(crate) fn test(arguments: &Arguments) -> Result<ExitCode> {
             cargo::run(nextest().arg(cargo::PLANTED_FEATURES).args(["--filterset", PLANTED_FILTER]))?;
         }
         let result = cargo::run(nextest().arg("--no-fail-fast").args(&arguments.filter));
-        skipped::report(&cargo::target().join("nextest/default/junit.xml"));
+        skipped::report(&cargo::root().join(JUNIT));
         result?;
         if all {
             cargo::run(cargo::cargo().args(["test", "--workspace", "--doc", "--quiet"]))?;
