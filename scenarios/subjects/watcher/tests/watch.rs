@@ -170,6 +170,14 @@ impl World {
         FaultId(id)
     }
 
+    async fn until_watching(&self) {
+        let deadline = Instant::now() + PATIENCE;
+        while self.server.traffic(SUBJECT).watches_open == 0 {
+            assert!(Instant::now() < deadline, "no watch is open");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
     async fn until_hit(&self, id: FaultId) {
         let deadline = Instant::now() + PATIENCE;
         while self.server.faults().hits(id) == 0 {
@@ -245,6 +253,8 @@ async fn sees_everything(watcher: Command) {
         world.server.faults().end(gone);
     }
 
+    // The silence falls on open watches; the watcher may just have listed and not have opened its next one.
+    world.until_watching().await;
     let silent = world.fault(4, "{name: silent-watch, at: 0s}");
     world.churn("silent").await;
     world.until_hit(silent).await;
