@@ -6,17 +6,17 @@
 //!
 //! Namespaces are `lh-<seed>-<k>`; each is made before its first object and deleted after its last.
 
-mod api;
+pub(crate) mod api;
 mod config;
 mod engine;
 mod interval;
-mod namespaces;
+pub(crate) mod namespaces;
 mod objects;
 mod operate;
 mod plan;
 pub(crate) mod resource;
 mod worker;
-mod writes;
+pub(crate) mod writes;
 
 pub use api::Api;
 pub use config::{Config, HIGHEST_POPULATION, HIGHEST_RATE, Mix};

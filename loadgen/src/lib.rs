@@ -4,11 +4,12 @@
 //! the histograms. Arrivals never wait for answers, so a slow subject cannot slow its own test down; latency counts from
 //! the planned time. It knows nothing of scenarios, run records or verdicts, and never judges its numbers: it counts.
 //!
-//! Two generators share the machinery:
+//! Three generators share the machinery:
 //!
 //! - [`admission`] sends `AdmissionReview`s made before the clock starts, as kube-apiserver sends them, and knows the
 //!   right answer to each;
-//! - [`churn`] keeps a constant population of objects under ever-new names, uids and namespaces.
+//! - [`churn`] keeps a constant population of objects under ever-new names, uids and namespaces;
+//! - [`script`] writes exactly what a scenario says, when it says so.
 //!
 //! Beside them, [`audit`] watches what a real control plane commits, where nobody can look inside.
 
@@ -22,6 +23,7 @@ pub mod churn;
 mod examples;
 mod histogram;
 mod pace;
+pub mod script;
 mod seed;
 mod size;
 mod wire;

@@ -11,6 +11,8 @@ mod churn;
 mod clients;
 #[path = "it/kube.rs"]
 mod kube;
+#[path = "it/script.rs"]
+mod script;
 #[path = "it/server.rs"]
 mod server;
 #[path = "it/watch.rs"]

@@ -38,7 +38,7 @@ impl fmt::Debug for Api {
 
 /// A client of the control plane.
 #[derive(Debug)]
-pub(super) struct Client {
+pub(crate) struct Client {
     http: Arc<Http1>,
     headers: HeaderMap,
     base: String,
@@ -46,7 +46,7 @@ pub(super) struct Client {
 
 /// What the API server said, whatever the status.
 #[derive(Debug)]
-pub(super) struct Reply {
+pub(crate) struct Reply {
     pub status: StatusCode,
     pub body: Bytes,
 }
@@ -54,13 +54,13 @@ pub(super) struct Reply {
 /// The part of an object that is read back.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Metadata {
+pub(crate) struct Metadata {
     pub uid: String,
     pub resource_version: String,
 }
 
 impl Client {
-    pub(super) fn new(api: &Api) -> Result<Self, Error> {
+    pub(crate) fn new(api: &Api) -> Result<Self, Error> {
         let endpoint = Endpoint::new(&api.url, "", &api.ca_pem, b"http/1.1")?;
         let bad =
             |what: &str| Error::Api { problem: format!("the {what} has characters that no HTTP header may have") };
@@ -75,24 +75,24 @@ impl Client {
         Ok(Self { http: Http1::new(endpoint, IDLE_MAX, IDLE_MAX), headers, base })
     }
 
-    pub(super) async fn read(&self, path: &str) -> Result<Reply, Failure> {
+    pub(crate) async fn read(&self, path: &str) -> Result<Reply, Failure> {
         self.send(Method::GET, path, None).await
     }
 
-    pub(super) async fn create(&self, path: &str, object: &Value) -> Result<Reply, Failure> {
+    pub(crate) async fn create(&self, path: &str, object: &Value) -> Result<Reply, Failure> {
         self.send(Method::POST, path, Some(("application/json", object))).await
     }
 
-    pub(super) async fn merge(&self, path: &str, patch: &Value) -> Result<Reply, Failure> {
+    pub(crate) async fn merge(&self, path: &str, patch: &Value) -> Result<Reply, Failure> {
         self.send(Method::PATCH, path, Some(("application/merge-patch+json", patch))).await
     }
 
-    pub(super) async fn delete(&self, path: &str) -> Result<Reply, Failure> {
+    pub(crate) async fn delete(&self, path: &str) -> Result<Reply, Failure> {
         self.send(Method::DELETE, path, None).await
     }
 
     /// The first object of a list, if there is one.
-    pub(super) async fn first_of(&self, path: &str) -> Result<Option<Value>, Failure> {
+    pub(crate) async fn first_of(&self, path: &str) -> Result<Option<Value>, Failure> {
         let reply = self.read(path).await?;
         if !reply.status.is_success() {
             return Err(reply.failure(&format!("GET {path}")));
@@ -128,11 +128,11 @@ impl Client {
 
 impl Reply {
     /// Whether the call did what it was asked, or the status is the one given.
-    pub(super) fn is(&self, also: StatusCode) -> bool {
+    pub(crate) fn is(&self, also: StatusCode) -> bool {
         self.status.is_success() || self.status == also
     }
 
-    pub(super) fn metadata(&self) -> Result<Metadata, Failure> {
+    pub(crate) fn metadata(&self) -> Result<Metadata, Failure> {
         #[derive(Deserialize)]
         struct Object {
             metadata: Metadata,
@@ -143,7 +143,7 @@ impl Reply {
     }
 
     /// The error that this reply is, for the call that got it.
-    pub(super) fn failure(&self, call: &str) -> Failure {
+    pub(crate) fn failure(&self, call: &str) -> Failure {
         #[derive(Deserialize)]
         struct Status {
             message: String,

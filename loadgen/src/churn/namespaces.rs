@@ -17,7 +17,7 @@ const TERMINATING_LIMIT: Duration = Duration::from_mins(1);
 const TERMINATING_POLL: Duration = Duration::from_millis(250);
 
 /// Set once the namespace exists. Whoever needs it first makes it, the others wait; a failure is tried again by the next.
-pub(super) type Ready = Arc<OnceCell<()>>;
+pub(crate) type Ready = Arc<OnceCell<()>>;
 
 /// Which namespaces there may be. Bounded by the live objects: a namespace without objects is forgotten.
 #[derive(Debug, Default)]
@@ -40,7 +40,7 @@ impl Namespaces {
 }
 
 /// Makes the namespace unless that was done.
-pub(super) async fn ensure(client: &Client, ready: &Ready, name: &str, seed: u64) -> Result<(), Failure> {
+pub(crate) async fn ensure(client: &Client, ready: &Ready, name: &str, seed: u64) -> Result<(), Failure> {
     ready.get_or_try_init(|| make(client, name, seed)).await.copied()
 }
 

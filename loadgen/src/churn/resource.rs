@@ -8,7 +8,7 @@ pub const SPELLINGS: &str = "`packages.longhaul.dev/v1alpha1` (plural.group/vers
 
 /// A namespaced resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Resource {
+pub(crate) struct Resource {
     pub group: &'static str,
     pub version: &'static str,
     pub plural: &'static str,
@@ -18,7 +18,7 @@ pub(super) struct Resource {
 
 /// What its objects look like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(crate) enum Shape {
     Package,
     ConfigMap,
     Secret,
@@ -34,7 +34,7 @@ const KNOWN: [Resource; 4] = [
 
 impl Resource {
     /// Reads one of the [`SPELLINGS`].
-    pub(super) fn parse(text: &str) -> Result<Self, Error> {
+    pub(crate) fn parse(text: &str) -> Result<Self, Error> {
         let (group, version, plural) = split(text).unwrap_or(("", "", text));
         let found = KNOWN.iter().find(|known| (known.group, known.version, known.plural) == (group, version, plural));
         found.copied().ok_or_else(|| Error::Config {
@@ -44,21 +44,21 @@ impl Resource {
     }
 
     /// `packages.longhaul.dev`, or `configmaps` in the core group.
-    pub(super) fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         if self.group.is_empty() { self.plural.to_owned() } else { format!("{}.{}", self.plural, self.group) }
     }
 
-    pub(super) fn api_version(&self) -> String {
+    pub(crate) fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) }
     }
 
     /// The path of all its objects, in every namespace.
-    pub(super) fn path(&self) -> String {
+    pub(crate) fn path(&self) -> String {
         format!("{}/{}", self.root(), self.plural)
     }
 
     /// The path of its objects in a namespace.
-    pub(super) fn path_in(&self, namespace: &str) -> String {
+    pub(crate) fn path_in(&self, namespace: &str) -> String {
         format!("{}/namespaces/{namespace}/{}", self.root(), self.plural)
     }
 

@@ -43,14 +43,14 @@ pub struct Writes {
 
 /// Collects between two drains.
 #[derive(Debug, Default)]
-pub(super) struct Record {
+pub(crate) struct Record {
     writes: VecDeque<Write>,
     lost: u64,
 }
 
 impl Record {
     /// The oldest goes when it is full, and is counted.
-    pub(super) fn note(&mut self, write: Option<Write>) {
+    pub(crate) fn note(&mut self, write: Option<Write>) {
         let Some(write) = write else {
             self.lost += 1;
             return;
@@ -62,13 +62,13 @@ impl Record {
         self.writes.push_back(write);
     }
 
-    pub(super) fn take(&mut self) -> Writes {
+    pub(crate) fn take(&mut self) -> Writes {
         Writes { writes: std::mem::take(&mut self.writes).into(), lost: std::mem::take(&mut self.lost) }
     }
 }
 
 /// What the answer to a create or patch says was written; none when it is no object.
-pub(super) fn written(change: Change, (namespace, name): (String, String), reply: &Reply) -> Option<Write> {
+pub(crate) fn written(change: Change, (namespace, name): (String, String), reply: &Reply) -> Option<Write> {
     let metadata = reply.metadata().ok()?;
     let (uid, resource_version) = (Some(metadata.uid), Some(metadata.resource_version));
     Some(Write { at: Instant::now(), namespace, name, uid, resource_version, change })
@@ -76,7 +76,7 @@ pub(super) fn written(change: Change, (namespace, name): (String, String), reply
 
 /// What the answer to a delete says was done: a `Status` when the object is gone, otherwise the object, which waits for
 /// its finalizers (Kubernetes API reference, "Delete").
-pub(super) fn deleted((namespace, name): (String, String), reply: &Reply) -> Option<Write> {
+pub(crate) fn deleted((namespace, name): (String, String), reply: &Reply) -> Option<Write> {
     #[derive(Deserialize)]
     struct Answer {
         #[serde(default)]

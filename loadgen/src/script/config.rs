@@ -1,0 +1,349 @@
+//! What a scenario says about a script, and the checks that refuse nonsense before anything starts.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use units::{Bytes, Span};
+
+use super::Error;
+use crate::churn::resource::Resource;
+
+/// Objects that exist before the subject starts, and writes of one step. Making more takes longer than a short run lasts.
+pub const OBJECTS_MAX: u32 = 100_000;
+/// The most an object may be: `ConfigMap`s above 1 MiB are refused by validation.
+const SIZE_MAX: u64 = 1 << 20;
+/// Where objects are written unless the script says otherwise: it exists in every cluster.
+const NAMESPACE: &str = "default";
+
+/// Scripted writes of a scenario.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Config {
+    /// What is written: `packages.longhaul.dev/v1alpha1`, `configmaps/v1`, `secrets/v1` or `deployments.apps/v1`.
+    pub resource: String,
+    /// The namespace of all objects; it is made when it does not exist. Default: `default`.
+    #[serde(default = "default_namespace")]
+    pub namespace: String,
+    /// Objects that exist before the subject starts.
+    #[serde(default)]
+    pub objects: Vec<String>,
+    /// So many more, small ones, named `p00000`, `p00001` and so on.
+    #[serde(default)]
+    pub objects_many: u32,
+    /// What is written, and when. Steps that are due at the same time run in the order of the file.
+    #[serde(default)]
+    pub steps: Vec<Step>,
+}
+
+/// One step of a script: when, and exactly one of `create`, `update`, `delete`, `recreate`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Step {
+    /// Time since the start of the warm-up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<Span>,
+    /// Instead of `at`: after the first hit of a fault.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub when: Option<When>,
+    /// Makes these objects. With `times` each name is made so often with a number behind it: `noise-1`, `noise-2`, …
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub create: Option<Names>,
+    /// Changes the content of these objects.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub update: Option<Names>,
+    /// Deletes these objects.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delete: Option<Names>,
+    /// Deletes these objects and makes them again at once: same name, new uid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recreate: Option<Names>,
+    /// How often. Default: once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub times: Option<u32>,
+    /// The time from one to the next. Default: one right after the other.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub every: Option<Span>,
+    /// A text that the objects carry, any Unicode.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// How large the content is, at most `1MiB`. Default: a few bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size: Option<Bytes>,
+    /// Another resource than the script's. Only what the subject watches is judged; others move the revision.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resource: Option<String>,
+}
+
+/// After the first hit of a fault.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct When {
+    /// The fault's `id`.
+    pub hit: String,
+    /// So long after it. Default: at once.
+    #[serde(default)]
+    pub plus: Span,
+}
+
+/// One name or a list of names.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Names(pub Vec<String>);
+
+/// What a step does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verb {
+    /// Makes objects.
+    Create,
+    /// Changes them.
+    Update,
+    /// Deletes them.
+    Delete,
+    /// Deletes and makes them again.
+    Recreate,
+}
+
+impl Verb {
+    /// As it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Delete => "delete",
+            Self::Recreate => "recreate",
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Names {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct OneOrMore;
+        impl<'de> Visitor<'de> for OneOrMore {
+            type Value = Names;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a name or a list of names, such as `a` or `[a, b]`")
+            }
+            fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<Names, E> {
+                Ok(Names(vec![name.to_owned()]))
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut names: A) -> Result<Names, A::Error> {
+                let mut all = Vec::new();
+                while let Some(name) = names.next_element()? {
+                    all.push(name);
+                }
+                Ok(Names(all))
+            }
+        }
+        deserializer.deserialize_any(OneOrMore)
+    }
+}
+
+impl JsonSchema for Names {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Names".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "One name or a list of names.",
+            "oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]
+        })
+    }
+}
+
+impl Step {
+    /// The one verb of the step with its objects; none when there is not exactly one.
+    pub fn verb(&self) -> Option<(Verb, &[String])> {
+        let mut given = self.verbs();
+        let only = given.pop()?;
+        given.is_empty().then_some(only)
+    }
+
+    /// How often it writes each object.
+    pub fn times(&self) -> u32 {
+        self.times.unwrap_or(1)
+    }
+
+    fn check(&self, key: &dyn Fn(&str) -> String, known: &BTreeSet<String>) -> Result<(), Error> {
+        let Some((verb, names)) = self.verb() else {
+            let given: Vec<_> = self.verbs().iter().map(|(verb, _)| format!("`{}`", verb.as_str())).collect();
+            if given.is_empty() {
+                return refuse(key(""), "does nothing: write one of `create`, `update`, `delete`, `recreate`");
+            }
+            return refuse(key(""), format!("has {}: write a step of its own for each", given.join(" and ")));
+        };
+        match (&self.at, &self.when) {
+            (Some(_), Some(_)) => return refuse(key(""), "has both `at` and `when`: keep one"),
+            (None, None) => return refuse(key(""), "has no time: write `at: 3s` or `when: {hit: ID}`"),
+            _ => {}
+        }
+        if names.is_empty() {
+            return refuse(key(&format!(".{}", verb.as_str())), "names no object");
+        }
+        for object in names {
+            name(&key(&format!(".{}", verb.as_str())), object)?;
+            if verb != Verb::Create && !known.contains(object) {
+                return refuse(key(&format!(".{}", verb.as_str())), unknown(object, known));
+            }
+        }
+        let writes = u64::from(self.times()) * names.len() as u64;
+        if writes == 0 || writes > u64::from(OBJECTS_MAX) {
+            return refuse(key(".times"), format!("makes {writes} writes: write 1 to {OBJECTS_MAX}"));
+        }
+        if verb == Verb::Delete && self.times() > 1 {
+            return refuse(key(".times"), "an object can be deleted once: leave it out");
+        }
+        if verb == Verb::Delete && (self.text.is_some() || self.size.is_some()) {
+            return refuse(key(""), "`text` and `size` have no meaning for `delete`");
+        }
+        if self.size.is_some_and(|size| size.0 > SIZE_MAX) {
+            return refuse(key(".size"), "Kubernetes refuses such objects: write at most `1MiB`");
+        }
+        self.resource.as_deref().map_or(Ok(()), |text| resource(&key(".resource"), text))
+    }
+
+    fn verbs(&self) -> Vec<(Verb, &[String])> {
+        [
+            (Verb::Create, &self.create),
+            (Verb::Update, &self.update),
+            (Verb::Delete, &self.delete),
+            (Verb::Recreate, &self.recreate),
+        ]
+        .into_iter()
+        .filter_map(|(verb, names)| names.as_ref().map(|names| (verb, names.0.as_slice())))
+        .collect()
+    }
+}
+
+impl Config {
+    /// Refuses what makes no sense, naming the key and what to write.
+    pub fn check(&self) -> Result<(), Error> {
+        resource("resource", &self.resource)?;
+        name("namespace", &self.namespace)?;
+        if self.objects_many > OBJECTS_MAX {
+            return refuse("objectsMany", format!("is {}: write at most {OBJECTS_MAX}", self.objects_many));
+        }
+        for object in &self.objects {
+            name("objects", object)?;
+        }
+        let known = self.names();
+        for (index, step) in self.steps.iter().enumerate() {
+            let key = |key: &str| format!("steps[{}]{key}", index + 1);
+            step.check(&key, &known)?;
+        }
+        Ok(())
+    }
+
+    /// Every name that exists at some time.
+    fn names(&self) -> BTreeSet<String> {
+        let mut names: BTreeSet<String> = self.objects.iter().cloned().collect();
+        names.extend((0..self.objects_many).map(many));
+        for step in &self.steps {
+            let Some((Verb::Create, made)) = step.verb() else { continue };
+            for name in made {
+                match step.times() {
+                    1 => _ = names.insert(name.clone()),
+                    times => names.extend((0..times.min(OBJECTS_MAX)).map(|index| numbered(name, index))),
+                }
+            }
+        }
+        names
+    }
+}
+
+/// The name of object number `index` of `objectsMany`.
+pub(super) fn many(index: u32) -> String {
+    format!("p{index:05}")
+}
+
+/// The name of repetition number `index` of a create.
+pub(super) fn numbered(name: &str, index: u32) -> String {
+    format!("{name}-{}", index + 1)
+}
+
+fn resource(key: &str, text: &str) -> Result<(), Error> {
+    match Resource::parse(text) {
+        Ok(_) => Ok(()),
+        Err(crate::churn::Error::Config { problem, .. }) => refuse(key, problem.replace("churned", "written")),
+        Err(other) => Err(other.into()),
+    }
+}
+
+/// A DNS label, which every kind accepts as a name (Kubernetes documentation, "Object Names and IDs").
+fn name(key: &str, text: &str) -> Result<(), Error> {
+    let fine = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let edges = !text.starts_with('-') && !text.ends_with('-');
+    if text.is_empty() || text.len() > 63 || !edges || !text.bytes().all(fine) {
+        return refuse(key, format!("`{text}`: a name has 1 to 63 lower-case letters, digits and `-`"));
+    }
+    Ok(())
+}
+
+fn unknown(object: &str, known: &BTreeSet<String>) -> String {
+    let some: Vec<&str> = known.iter().take(10).map(String::as_str).collect();
+    let more = if known.len() > some.len() { ", …" } else { "" };
+    if some.is_empty() {
+        return format!("there is no object `{object}`: name it under `objects` or create it in a step");
+    }
+    format!("there is no object `{object}`: known are {}{more}", some.join(", "))
+}
+
+fn refuse(key: impl Into<String>, problem: impl Into<String>) -> Result<(), Error> {
+    Err(Error::Config { key: key.into(), problem: problem.into() })
+}
+
+fn default_namespace() -> String {
+    NAMESPACE.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(steps: &str) -> Config {
+        let text =
+            format!(r#"{{"resource": "configmaps/v1", "objects": ["a", "b"], "objectsMany": 3, "steps": [{steps}]}}"#);
+        serde_json::from_str(&text).unwrap()
+    }
+
+    fn problem(steps: &str) -> String {
+        config(steps).check().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_step_may_name_one_object_or_several() {
+        let config = config(r#"{"at": "1s", "update": "a"}, {"when": {"hit": "x"}, "delete": ["a", "p00002"]}"#);
+        config.check().unwrap();
+        assert_eq!(config.steps[0].verb().unwrap().1, ["a"]);
+        assert_eq!(config.steps[1].verb().unwrap().1, ["a", "p00002"]);
+    }
+
+    #[test]
+    fn every_refusal_names_the_step_and_what_to_write() {
+        assert_eq!(
+            problem(r#"{"at": "1s", "create": "c", "delete": "a"}"#),
+            "script.steps[1]: has `create` and `delete`: write a step of its own for each"
+        );
+        assert!(problem(r#"{"at": "1s"}"#).contains("does nothing: write one of `create`"));
+        assert!(problem(r#"{"update": "a"}"#).contains("has no time: write `at: 3s` or `when: {hit: ID}`"));
+        assert!(problem(r#"{"at": "1s", "when": {"hit": "x"}, "update": "a"}"#).contains("keep one"));
+        assert_eq!(
+            problem(r#"{"at": "1s", "update": "a"}, {"at": "2s", "update": "c"}"#),
+            "script.steps[2].update: there is no object `c`: known are a, b, p00000, p00001, p00002"
+        );
+        assert!(problem(r#"{"at": "1s", "update": "A_"}"#).contains("lower-case letters"));
+        assert!(problem(r#"{"at": "1s", "update": "a", "times": 0}"#).contains("makes 0 writes"));
+        assert!(problem(r#"{"at": "1s", "update": "a", "size": "2MiB"}"#).contains("at most `1MiB`"));
+        assert!(problem(r#"{"at": "1s", "update": "a", "resource": "pods/v1"}"#).contains("cannot be written"));
+        let error = serde_json::from_str::<Step>(r#"{"at": "1s", "upsert": "a"}"#).unwrap_err().to_string();
+        assert!(error.contains("unknown field `upsert`"), "{error}");
+    }
+
+    #[test]
+    fn names_that_a_step_makes_are_known_to_the_others() {
+        config(r#"{"at": "1s", "create": "n", "times": 2}, {"at": "2s", "delete": ["n-1", "n-2"]}"#).check().unwrap();
+        config(r#"{"at": "1s", "create": ["c"]}, {"at": "2s", "recreate": "c"}"#).check().unwrap();
+    }
+}

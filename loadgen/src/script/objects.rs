@@ -1,0 +1,92 @@
+//! What a script writes: whole objects on create, merge patches on update. Pure.
+
+use base64::Engine as _;
+use serde_json::{Value, json};
+
+use crate::churn::resource::{Resource, Shape};
+use crate::seed;
+
+/// The content of one version. Every write of a script has another number, so every write changes something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Content<'a> {
+    pub seed: u64,
+    pub number: u64,
+    pub text: &'a str,
+    pub bytes: u64,
+}
+
+/// The whole object.
+pub(super) fn create(resource: &Resource, namespace: &str, name: &str, content: Content<'_>) -> Value {
+    let mut object = json!({
+        "apiVersion": resource.api_version(),
+        "kind": resource.kind,
+        "metadata": {"name": name, "namespace": namespace},
+    });
+    match resource.shape {
+        Shape::Package => object["spec"] = json!({"network": {"allow": []}}),
+        Shape::ConfigMap => {}
+        Shape::Secret => object["type"] = json!("Opaque"),
+        Shape::Deployment => {
+            // No replicas: nothing has to run it.
+            let labels = json!({"app": name});
+            object["spec"] = json!({
+                "replicas": 0,
+                "selector": {"matchLabels": labels},
+                "template": {
+                    "metadata": {"labels": labels},
+                    "spec": {"containers": [{"name": "app", "image": "registry.k8s.io/pause:3.10"}]}
+                }
+            });
+        }
+    }
+    json_patch::merge(&mut object, &update(resource, content));
+    object
+}
+
+/// A JSON merge patch (RFC 7386) that changes the content and nothing else.
+pub(super) fn update(resource: &Resource, content: Content<'_>) -> Value {
+    let payload = content.payload();
+    match resource.shape {
+        Shape::Package => json!({"spec": {"payload": payload}}),
+        Shape::ConfigMap => json!({"data": {"payload": payload}}),
+        Shape::Secret => {
+            json!({"data": {"payload": base64::engine::general_purpose::STANDARD.encode(payload)}})
+        }
+        Shape::Deployment => {
+            json!({"spec": {"template": {"metadata": {"annotations": {"longhaul.dev/payload": payload}}}}})
+        }
+    }
+}
+
+impl Content<'_> {
+    fn payload(self) -> String {
+        let mut payload = format!("{} {}", self.number, self.text);
+        let missing = usize::try_from(self.bytes).unwrap_or(usize::MAX).saturating_sub(payload.len());
+        if missing > 0 {
+            payload.push_str(&seed::suffix(&mut seed::stream(self.seed, &format!("script {}", self.number)), missing));
+        }
+        payload
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_write_changes_something_and_keeps_text_and_size() {
+        for spelled in ["packages.longhaul.dev/v1alpha1", "configmaps/v1", "secrets/v1", "deployments.apps/v1"] {
+            let resource = Resource::parse(spelled).unwrap();
+            let content = |number| Content { seed: 1, number, text: "žluťoučký 漢字 🚀", bytes: 4096 };
+            let object = create(&resource, "n", "a", content(1));
+            let mut changed = object.clone();
+            json_patch::merge(&mut changed, &update(&resource, content(2)));
+            assert_ne!(object, changed, "{spelled}");
+            assert_eq!(object["metadata"], changed["metadata"], "{spelled}");
+            assert!(changed.to_string().len() > 4096, "{spelled}");
+            if resource.shape != Shape::Secret {
+                assert!(changed.to_string().contains("žluťoučký 漢字 🚀"), "{spelled}");
+            }
+        }
+    }
+}
