@@ -1,0 +1,178 @@
+//! The command line and the environment: which mistakes, which clocks, what to watch and where to report.
+//!
+//! Owns their names, defaults and checks. It must not act on them.
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::{Parser, ValueEnum};
+use units::Span;
+
+use crate::mistakes::Mistake;
+
+/// What the harness writes about when nobody says otherwise.
+const DEFAULT_WATCH: &str = "packages.longhaul.dev/v1alpha1";
+
+/// A correct watch client whose mistakes are switches.
+#[derive(Debug, Clone, Parser)]
+#[command(name = "planted-client")]
+#[expect(clippy::struct_excessive_bools, reason = "one switch of the command line each")]
+pub struct Args {
+    /// A mistake to make; may be given more than once.
+    #[arg(long = "mistake", value_enum)]
+    pub mistakes: Vec<Mistake>,
+    /// Prints name, rows of the corpus and one sentence for each mistake.
+    #[arg(long)]
+    pub list_mistakes: bool,
+    /// Which HTTP to offer.
+    #[arg(long, value_enum, default_value = "auto")]
+    pub http: Http,
+    /// What is done with each version before it is reported.
+    #[arg(long, value_enum, default_value = "none")]
+    pub handler: Handling,
+    /// How long the handler takes with each version.
+    #[arg(long, default_value = "0s")]
+    pub handler_delay: Span,
+    /// Asks for the initial events on the watch instead of listing.
+    #[arg(long)]
+    pub streaming_lists: bool,
+    /// How many watches of each kind; only the last one reports.
+    #[arg(long, default_value_t = 1)]
+    pub copies: usize,
+    /// How often everything is listed again.
+    #[arg(long, default_value = "15s")]
+    pub relist: Span,
+    /// How long a watch may be silent. Bookmarks must come more often.
+    #[arg(long, default_value = "4s")]
+    pub silence: Span,
+    /// How long consistent lists must be older than what was seen before they are believed.
+    #[arg(long, default_value = "6s")]
+    pub rewind_patience: Span,
+    /// Says on stderr what is asked and why.
+    #[arg(long)]
+    pub verbose: bool,
+}
+
+/// Which HTTP to offer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Http {
+    /// HTTP/1.1 only.
+    #[value(name = "1")]
+    One,
+    /// HTTP/2 only.
+    #[value(name = "2")]
+    Two,
+    /// Both; the server chooses.
+    Auto,
+}
+
+/// What is done with each version before it is reported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Handling {
+    /// Nothing.
+    None,
+    /// `status.observedGeneration` is written.
+    Status,
+    /// An annotation is written, once an object.
+    Annotation,
+}
+
+/// What the environment says.
+#[derive(Debug, Clone)]
+pub struct Environment {
+    /// The path of the kubeconfig file.
+    pub kubeconfig: String,
+    /// Where to report.
+    pub witness: String,
+    /// What to watch.
+    pub scopes: Vec<Scope>,
+}
+
+/// One kind of objects, in one namespace or in all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scope {
+    /// `packages.longhaul.dev`, as the witness wants it.
+    pub resource: String,
+    /// `/apis/longhaul.dev/v1alpha1`.
+    base: String,
+    plural: String,
+    namespace: String,
+}
+
+/// The clocks. They are short, so that a run of half a minute shows what a client does about its own.
+#[derive(Debug, Clone, Copy)]
+pub struct Clocks {
+    /// How long a watch may be silent.
+    pub silence: Duration,
+    /// How often everything is listed again.
+    pub relist: Duration,
+    /// See [`Args::rewind_patience`].
+    pub rewind_patience: Duration,
+}
+
+impl Environment {
+    /// Reads `KUBECONFIG`, `LONGHAUL_WITNESS_URL`, `LONGHAUL_WATCH` and `LONGHAUL_NAMESPACE`.
+    pub fn read() -> anyhow::Result<Self> {
+        let variable = |name: &str| std::env::var(name).with_context(|| format!("{name} is not set"));
+        let watch = std::env::var("LONGHAUL_WATCH").unwrap_or_else(|_| DEFAULT_WATCH.to_owned());
+        let namespace = std::env::var("LONGHAUL_NAMESPACE").unwrap_or_default();
+        let scopes = watch.split(',').map(str::trim).filter(|wanted| !wanted.is_empty());
+        let scopes: Vec<Scope> = scopes.map(|wanted| Scope::parse(wanted, &namespace)).collect::<Result<_, _>>()?;
+        anyhow::ensure!(!scopes.is_empty(), "LONGHAUL_WATCH names nothing: write for example {DEFAULT_WATCH}");
+        Ok(Self { kubeconfig: variable("KUBECONFIG")?, witness: variable("LONGHAUL_WITNESS_URL")?, scopes })
+    }
+}
+
+impl Scope {
+    /// From `plural.group/version` or `plural/version`.
+    pub fn parse(wanted: &str, namespace: &str) -> anyhow::Result<Self> {
+        let malformed = || format!("`{wanted}` in LONGHAUL_WATCH: write `configmaps/v1` or `plural.group/version`");
+        let (resource, version) = wanted.split_once('/').with_context(malformed)?;
+        anyhow::ensure!(!resource.is_empty() && !version.is_empty(), malformed());
+        let (plural, base) = match resource.split_once('.') {
+            None => (resource, format!("/api/{version}")),
+            Some((plural, group)) => (plural, format!("/apis/{group}/{version}")),
+        };
+        let (plural, namespace) = (plural.to_owned(), namespace.to_owned());
+        Ok(Self { resource: resource.to_owned(), base, plural, namespace })
+    }
+
+    /// Where the objects of the scope are listed and watched.
+    pub fn path(&self) -> String {
+        match self.namespace.as_str() {
+            "" => format!("{}/{}", self.base, self.plural),
+            namespace => format!("{}/namespaces/{namespace}/{}", self.base, self.plural),
+        }
+    }
+
+    /// Where one object is.
+    pub fn object_path(&self, namespace: &str, name: &str) -> String {
+        match namespace {
+            "" => format!("{}/{}/{name}", self.base, self.plural),
+            namespace => format!("{}/namespaces/{namespace}/{}/{name}", self.base, self.plural),
+        }
+    }
+}
+
+impl Args {
+    /// The clocks.
+    pub fn clocks(&self) -> Clocks {
+        let (silence, relist) = (self.silence.0, self.relist.0);
+        Clocks { silence, relist, rewind_patience: self.rewind_patience.0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scopes_become_paths() {
+        let path = |wanted, namespace| Scope::parse(wanted, namespace).unwrap().path();
+        assert_eq!(path("configmaps/v1", ""), "/api/v1/configmaps");
+        assert_eq!(path("packages.longhaul.dev/v1alpha1", "a"), "/apis/longhaul.dev/v1alpha1/namespaces/a/packages");
+        let scope = Scope::parse("packages.longhaul.dev/v1alpha1", "").unwrap();
+        assert_eq!(scope.object_path("n", "x"), "/apis/longhaul.dev/v1alpha1/namespaces/n/packages/x");
+        assert!(Scope::parse("configmaps", "").unwrap_err().to_string().contains("configmaps/v1"));
+    }
+}
