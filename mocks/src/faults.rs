@@ -266,9 +266,14 @@ impl Faults {
         self.inner.lock().streams.remove(&id);
     }
 
+    /// Whether no fault was ever begun, so that nobody needs to be asked about any event.
+    pub(crate) fn never_any(&self) -> bool {
+        !self.any.load(Ordering::Acquire)
+    }
+
     /// Whether an event must not be sent on this stream, and because of which fault.
     pub(crate) fn swallows(&self, stream: &Stream, change: crate::kube::Change, revision: u64) -> Option<FaultId> {
-        if !self.any.load(Ordering::Acquire) {
+        if self.never_any() {
             return None;
         }
         let now_us = self.now_us();
@@ -313,7 +318,7 @@ impl Faults {
 
     /// Which form of 410 a watch from before the floor gets; `None` leaves it to the server.
     pub(crate) fn gone(&self, stream: &Stream, requested: u64) -> Option<Form> {
-        if !self.any.load(Ordering::Acquire) {
+        if self.never_any() {
             return None;
         }
         let now_us = self.now_us();

@@ -11,6 +11,7 @@ mod admin;
 mod admission;
 mod aggregation;
 mod authorization;
+mod batch;
 mod body;
 mod books;
 mod catalogue;

@@ -5,6 +5,7 @@
 
 mod delivered;
 mod requests;
+mod wire;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -17,19 +18,16 @@ pub(crate) use delivered::Delivered;
 pub use requests::RequestRecord;
 pub(crate) use requests::{RequestRing, cut};
 
+use wire::Wire;
+
+use super::batch::Batch;
 use super::store::ResourceId;
 use crate::faults::FaultId;
 
-/// Versions whose fate on the wire is remembered, per user: 4 MiB at most.
-const SENT_MAX: usize = 131_072;
-/// Stream lines that are kept for reports, per user. They share the store's bytes.
-const LINES_MAX: usize = 1024;
 const GAPS_MAX: usize = 4096;
 const SCOPES_MAX: usize = 4096;
 const LISTS_MAX: usize = 16;
 const USERS_MAX: usize = 1024;
-/// Longest stream line in a report, in characters.
-const LINE_MAX: usize = 300;
 
 /// What one user did, as counters since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -110,8 +108,7 @@ struct Inner {
     idle_since_us: u64,
     scopes: BTreeMap<Scope, ScopeBook>,
     gaps: VecDeque<Gap>,
-    sent: VecDeque<Sent>,
-    lines: VecDeque<Line>,
+    wire: Wire,
     last_gone: VecDeque<(ResourceId, u64)>,
 }
 
@@ -121,23 +118,6 @@ struct ScopeBook {
     lists: VecDeque<u64>,
     watch: Option<Arc<Delivered>>,
     through: u64,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Sent {
-    revision: u64,
-    resource: ResourceId,
-    watch: u64,
-    at_us: u64,
-    withheld: Option<FaultId>,
-}
-
-#[derive(Debug)]
-struct Line {
-    watch: u64,
-    revision: u64,
-    at_us: u64,
-    bytes: Bytes,
 }
 
 impl Books {
@@ -241,7 +221,7 @@ impl Book {
 
     fn rewound(&self, to: u64) {
         let mut inner = self.inner.lock();
-        inner.sent.retain(|sent| sent.revision <= to);
+        inner.wire.rewound(to);
         for scope in inner.scopes.values_mut() {
             scope.through = scope.through.min(to);
             scope.lists.retain(|revision| *revision <= to);
@@ -284,16 +264,17 @@ impl Book {
     ) {
         let mut inner = self.inner.lock();
         for (revision, bytes) in events {
-            inner.note(Sent { revision, resource, watch, at_us, withheld: None });
-            if inner.lines.len() == LINES_MAX {
-                inner.lines.pop_front();
-            }
-            inner.lines.push_back(Line { watch, revision, at_us, bytes: bytes.clone() });
+            inner.wire.sent(watch, resource, at_us, revision, bytes.clone());
         }
     }
 
+    /// One write to a watch that others are sent as well.
+    pub fn sent_batch(&self, watch: u64, resource: ResourceId, at_us: u64, batch: &Arc<Batch>) {
+        self.inner.lock().wire.sent_batch(watch, resource, at_us, batch);
+    }
+
     pub fn withheld(&self, watch: u64, resource: ResourceId, revision: u64, at_us: u64, fault: FaultId) {
-        self.inner.lock().note(Sent { revision, resource, watch, at_us, withheld: Some(fault) });
+        self.inner.lock().wire.withheld(watch, resource, at_us, revision, fault);
     }
 
     pub fn take_gaps(&self) -> Vec<Gap> {
@@ -302,29 +283,12 @@ impl Book {
 
     /// The last thing that happened to a version; being sent beats being withheld.
     pub fn delivery(&self, resource: ResourceId, revision: u64) -> Delivery {
-        let inner = self.inner.lock();
-        let mut found = Delivery::NotSent;
-        for sent in inner.sent.iter().rev().filter(|sent| sent.revision == revision && sent.resource == resource) {
-            match sent.withheld {
-                None => return Delivery::Sent { watch: sent.watch, at_us: sent.at_us },
-                Some(fault) if found == Delivery::NotSent => found = Delivery::Withheld { fault },
-                Some(_) => {}
-            }
-        }
-        found
+        self.inner.lock().wire.delivery(resource, revision)
     }
 
     /// The stream lines round a version, `around` before and after, of the watch that came nearest to it.
     pub fn wire(&self, revision: u64, around: usize) -> Vec<String> {
-        let inner = self.inner.lock();
-        let Some(nearest) = inner.lines.iter().min_by_key(|line| line.revision.abs_diff(revision)) else {
-            return Vec::new();
-        };
-        let lines: Vec<&Line> = inner.lines.iter().filter(|line| line.watch == nearest.watch).collect();
-        let middle = lines.partition_point(|line| line.revision < revision);
-        let from = middle.saturating_sub(around);
-        let to = (middle + around + 1).min(lines.len());
-        lines[from..to].iter().map(|line| line.show()).collect()
+        self.inner.lock().wire.lines_round(revision, around)
     }
 }
 
@@ -334,21 +298,6 @@ impl Inner {
             self.scopes.pop_first();
         }
         self.scopes.entry(scope).or_default()
-    }
-
-    fn note(&mut self, sent: Sent) {
-        if self.sent.len() == SENT_MAX {
-            self.sent.pop_front();
-        }
-        self.sent.push_back(sent);
-    }
-}
-
-impl Line {
-    fn show(&self) -> String {
-        let text = String::from_utf8_lossy(&self.bytes[..self.bytes.len().min(LINE_MAX * 4)]);
-        let cut: String = text.trim_end().chars().take(LINE_MAX).collect();
-        format!("{} us watch {}: {cut}", self.at_us, self.watch)
     }
 }
 

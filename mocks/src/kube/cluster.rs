@@ -17,12 +17,15 @@ use tokio::sync::{Notify, watch};
 
 use super::admission::Admission;
 use super::authorization::{Authorization, Record};
+use super::batch::{Batches, Next};
 use super::books::Books;
 use super::catalogue::{Catalogue, Resource, definition};
 use super::furnish;
 use super::object::{self, Fresh};
 use super::status::Failure;
-use super::store::{Event, Expect, Limits, Progress, Refused, RewindError, Rewound, Store, Version};
+use super::store::{
+    Cursor, Event, Expect, Limits, Lost, Progress, Refused, ResourceId, RewindError, Rewound, Store, Version,
+};
 use super::wakers::Wakers;
 use crate::faults::{Faults, Host, Newer, Restore, Watches};
 
@@ -45,6 +48,7 @@ pub(crate) struct Cluster {
     next_connection: AtomicU64,
     committed: watch::Sender<u64>,
     pub wakers: Wakers,
+    pub batches: Batches,
     pub books: Books,
     pub faults: Arc<Faults>,
     pub admission: Admission,
@@ -93,6 +97,7 @@ impl Cluster {
             next_connection: AtomicU64::new(1),
             committed: watch::Sender::new(0),
             wakers: Wakers::default(),
+            batches: Batches::default(),
             books: Books::new(setup.requests_max),
             faults: Arc::new(Faults::new(setup.seed ^ 0xFA17)),
             admission: Admission::default(),
@@ -126,6 +131,20 @@ impl Cluster {
         look(&self.store.read())
     }
 
+    /// What a watch that stands at `cursor` is sent next, up to revision `through`; moves the cursor behind it.
+    pub fn next_batch(
+        &self,
+        resource: ResourceId,
+        namespace: Option<&str>,
+        cursor: &mut Cursor,
+        through: u64,
+    ) -> Result<Next, Lost> {
+        let pull = |cursor: &mut Cursor, most, events: &mut Vec<Arc<Event>>| {
+            self.read(|store| store.pull_within(resource, cursor, most, through, events))
+        };
+        self.batches.next(pull, resource, namespace, cursor, through)
+    }
+
     pub fn get(&self, resource: &Resource, namespace: &str, name: &str) -> Option<Arc<Version>> {
         self.store.read().read(resource.id, namespace, name).cloned()
     }
@@ -145,6 +164,8 @@ impl Cluster {
         store.skip();
         let now = store.revision();
         store.compact(now);
+        // There is no event to wait for, and a bookmark from before would be too old to resume from.
+        self.wakers.reach(now);
     }
 
     /// Restores the state of an older revision: see [`super::Server::rewind`].
@@ -161,6 +182,7 @@ impl Cluster {
             rewinds.made.push_back(rewound);
             rewound
         };
+        self.batches.forget();
         self.redefine();
         self.books.rewound(to);
         if watches == Watches::Cut {

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 pub(crate) use commits::{Commits, RawCommit};
-pub(crate) use log::{Cursor, Lost};
+pub(crate) use log::{Cursor, Lost, Most};
 pub(crate) use page::{After, Expired, Page};
 pub use rewind::{RewindError, Rewound};
 pub use version::{Change, Progress};
@@ -247,11 +247,25 @@ impl Store {
         out: &mut Vec<Arc<Event>>,
     ) -> Result<u64, Lost> {
         let through = through.min(self.revision);
-        let Some(shelf) = self.shelf(resource) else { return Ok(through) };
-        if shelf.log.pull(cursor, max, through, out)? {
-            return Ok(through);
-        }
-        Ok(out.last().map_or(self.floor, |event| event.version.revision))
+        Ok(if self.pull_within(resource, cursor, Most { events: max, bytes: usize::MAX }, through, out)? {
+            through
+        } else {
+            out.last().map_or(self.floor, |event| event.version.revision)
+        })
+    }
+
+    /// Appends further events, none after revision `through`, to `out` until one of the two limits is reached; at least
+    /// one if there is any. Answers whether the cursor is drained.
+    pub fn pull_within(
+        &self,
+        resource: ResourceId,
+        cursor: &mut Cursor,
+        most: Most,
+        through: u64,
+        out: &mut Vec<Arc<Event>>,
+    ) -> Result<bool, Lost> {
+        let through = through.min(self.revision);
+        self.shelf(resource).map_or(Ok(true), |shelf| shelf.log.pull(cursor, most, through, out))
     }
 
     /// Drops the history up to and including `revision`: older watches and lists answer 410 from now on.

@@ -2,9 +2,12 @@
 //!
 //! Owns the wakers of all watches. A write only marks its resource; one task wakes the watches of all marked
 //! resources and then rests, longer after waking many ([`rest`]), so that under load each of them finds many events
-//! at once and a write never pays for ten thousand watchers.
+//! at once and a write never pays for ten thousand watchers. One such round has one end ([`Wakers::reached`]): all
+//! watches are given the events up to the same revision, so that they share one serialised batch and none of them makes a
+//! second, smaller write for what was committed while the others were served.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -22,6 +25,7 @@ pub(crate) struct Wakers {
     waiting: Mutex<HashMap<ResourceId, BTreeMap<u64, Waker>>>,
     marked: Mutex<BTreeSet<ResourceId>>,
     changed: Notify,
+    reached: AtomicU64,
 }
 
 impl Wakers {
@@ -55,10 +59,22 @@ impl Wakers {
         self.changed.notified().await;
     }
 
-    /// Wakes everybody who waits for a marked resource; how many those were.
-    pub fn wake(&self) -> usize {
+    /// The revision up to which watches are served now.
+    pub fn reached(&self) -> u64 {
+        self.reached.load(Ordering::Acquire)
+    }
+
+    /// Watches may be served up to `revision`.
+    pub fn reach(&self, revision: u64) {
+        self.reached.store(revision, Ordering::Release);
+    }
+
+    /// Wakes everybody who waits for a marked resource; how many those were. `current` reads the store's revision.
+    pub fn wake(&self, current: impl FnOnce() -> u64) -> usize {
         let mut count = 0;
         let marked = std::mem::take(&mut *self.marked.lock());
+        // After taking the marks, so that it covers what they stand for; before waking, so that nobody wakes in vain.
+        self.reach(current());
         for resource in marked {
             let woken = self.waiting.lock().get_mut(&resource).map(std::mem::take);
             for waker in woken.into_iter().flat_map(BTreeMap::into_values) {

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, Sleep};
 use tokio_util::sync::CancellationToken;
 
+use super::batch::{Batch, Next};
 use super::body::Broken;
 use super::books::{Book, Delivered};
 use super::catalogue::Resource;
@@ -115,6 +116,15 @@ impl WatchBody {
         if let Some(bytes) = self.initial() {
             return Poll::Ready(Some(Ok(bytes)));
         }
+        if self.shares() {
+            let through = self.through(cx);
+            let namespace = self.o.namespace.as_deref();
+            return match self.o.cluster.next_batch(self.o.resource.id, namespace, &mut self.o.cursor, through) {
+                Ok(Next::Batch(batch)) => Poll::Ready(Some(Ok(self.hand_over(&batch)))),
+                Ok(Next::Nothing) => self.rest(through, cx),
+                Err(Lost) => self.end(),
+            };
+        }
         loop {
             let drained_at = match self.pull(cx) {
                 Ok(drained_at) => drained_at,
@@ -145,17 +155,38 @@ impl WatchBody {
         Poll::Ready(Some(Err(Broken)))
     }
 
+    /// Whether this stream is the bytes of the store, as those of many others: no selector, no other form, no fault.
+    fn shares(&self) -> bool {
+        self.queue.is_empty()
+            && self.o.selector.is_empty()
+            && self.o.renderer.is_plain()
+            && self.o.cluster.faults.never_any()
+    }
+
+    /// The revision up to which events are sent now; `cx` is woken when it moves on. Asked for before looking, so that
+    /// what happens in between wakes again.
+    fn through(&self, cx: &Context<'_>) -> u64 {
+        self.o.cluster.wakers.wait(self.o.resource.id, self.o.stream.id, cx.waker());
+        self.o.view.revision(self.o.cluster.wakers.reached())
+    }
+
+    /// Notes that a batch is sent on this stream.
+    fn hand_over(&self, batch: &Arc<Batch>) -> Bytes {
+        let now_us = self.o.cluster.now_us();
+        self.o.delivered.handed(batch.last(), now_us);
+        self.o.book.sent_batch(self.o.stream.id, self.o.resource.id, now_us, batch);
+        batch.bytes().clone()
+    }
+
     /// Takes events from the log into the queue; the answer is the revision that the log is drained up to.
     fn pull(&mut self, cx: &mut Context<'_>) -> Result<Option<u64>, Lost> {
         if !self.queue.is_empty() {
             return Ok(None);
         }
-        // Asked before looking, so that what happens in between wakes again.
-        self.o.cluster.wakers.wait(self.o.resource.id, self.o.stream.id, cx.waker());
+        let through = self.through(cx);
         let mut events = Vec::new();
-        let cursor = &mut self.o.cursor;
-        let (id, view) = (self.o.resource.id, &self.o.view);
-        let pull = |store: &Store| store.pull(id, cursor, PULL_MAX, view.revision(store.revision()), &mut events);
+        let (id, cursor) = (self.o.resource.id, &mut self.o.cursor);
+        let pull = |store: &Store| store.pull(id, cursor, PULL_MAX, through, &mut events);
         let revision = self.o.cluster.read(pull)?;
         let drained = events.len() < PULL_MAX;
         self.queue.extend(events);

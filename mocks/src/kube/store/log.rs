@@ -24,6 +24,14 @@ pub(crate) struct Cursor {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Lost;
 
+/// How much is read at a time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Most {
+    pub events: usize,
+    /// The event that goes past it is still read.
+    pub bytes: usize,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Log {
     events: VecDeque<Arc<Event>>,
@@ -74,7 +82,7 @@ impl Log {
     }
 
     /// Reads on; answers whether the cursor is drained.
-    pub fn pull(&self, cursor: &mut Cursor, max: usize, through: u64, out: &mut Vec<Arc<Event>>) -> Result<bool, Lost> {
+    pub fn pull(&self, cursor: &mut Cursor, most: Most, through: u64, out: &mut Vec<Arc<Event>>) -> Result<bool, Lost> {
         if cursor.rewinds != self.rewinds {
             self.follow(cursor)?;
         }
@@ -84,15 +92,25 @@ impl Log {
         while self.events.get(index).is_some_and(|event| event.version.revision <= cursor.after) {
             index += 1;
         }
-        let before = out.len();
-        let visible = |event: &&Arc<Event>| event.version.revision <= through;
-        out.extend(self.events.range(index..).take_while(visible).take(max).cloned());
+        let (before, mut bytes) = (out.len(), 0);
+        let mut full = false;
+        for event in self.events.range(index..) {
+            if event.version.revision > through {
+                break;
+            }
+            full = out.len() - before == most.events || bytes >= most.bytes;
+            if full {
+                break;
+            }
+            bytes += event.version.frame_bytes();
+            out.push(event.clone());
+        }
         let taken = out.len() - before;
         cursor.next = self.dropped + (index + taken) as u64;
         if let Some(last) = out.last().filter(|_| taken > 0) {
             cursor.after = last.version.revision;
         }
-        Ok(taken < max || cursor.next == self.end())
+        Ok(!full)
     }
 
     /// The events after `revision`, newest first.

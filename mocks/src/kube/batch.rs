@@ -1,0 +1,143 @@
+//! Events as one write, made once for all watches that are to be sent the same ones.
+//!
+//! Owns the newest such batches. A thousand watches of one resource that are woken together stand at the same place, so
+//! the first of them looks into the log and the others take what it made: no look at the store, no copy and no counting
+//! for each of them. It must not know what becomes of a batch on a stream.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use parking_lot::Mutex;
+
+use super::store::{Cursor, Event, Lost, Most, ResourceId};
+
+/// Batches that are kept: those of a few resources and of watches that are a round behind.
+const KEPT_MAX: usize = 8;
+/// Events of one batch, and bytes; large enough that the cost of a write is spread over many events.
+const MOST: Most = Most { events: 256, bytes: 256 * 1024 };
+
+/// Events of one resource, and of one namespace if only that is watched, as they go on the wire.
+#[derive(Debug)]
+pub(crate) struct Batch {
+    bytes: Bytes,
+    /// Ascending.
+    revisions: Arc<[u64]>,
+    /// Where the line of each event ends.
+    ends: Box<[usize]>,
+}
+
+/// What comes after a cursor.
+#[derive(Debug)]
+pub(crate) enum Next {
+    Batch(Arc<Batch>),
+    /// There is nothing up to the revision that was asked for.
+    Nothing,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Batches {
+    kept: Mutex<VecDeque<Kept>>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    resource: ResourceId,
+    namespace: Option<Arc<str>>,
+    from: Cursor,
+    through: u64,
+    to: Cursor,
+    batch: Arc<Batch>,
+}
+
+impl Batches {
+    /// What a watch is sent next that stands at `cursor`, and moves the cursor behind it. `pull` reads the log, and
+    /// answers whether the cursor is drained.
+    pub fn next(
+        &self,
+        mut pull: impl FnMut(&mut Cursor, Most, &mut Vec<Arc<Event>>) -> Result<bool, Lost>,
+        resource: ResourceId,
+        namespace: Option<&str>,
+        cursor: &mut Cursor,
+        through: u64,
+    ) -> Result<Next, Lost> {
+        // Held while a batch is made, so that whoever comes at the same time waits for it instead of making it again.
+        let mut kept = self.kept.lock();
+        let same = |known: &&Kept| {
+            known.from == *cursor
+                && known.through == through
+                && known.resource == resource
+                && known.namespace.as_deref() == namespace
+        };
+        if let Some(known) = kept.iter().find(same) {
+            *cursor = known.to;
+            return Ok(Next::Batch(known.batch.clone()));
+        }
+        let from = *cursor;
+        let mut events = Vec::new();
+        loop {
+            let drained = pull(cursor, MOST, &mut events)?;
+            events.retain(|event| namespace.is_none_or(|wanted| wanted == &*event.version.identity.namespace));
+            if !events.is_empty() {
+                break;
+            }
+            if drained {
+                return Ok(Next::Nothing);
+            }
+        }
+        let batch = Arc::new(Batch::of(&events));
+        if kept.len() == KEPT_MAX {
+            kept.pop_front();
+        }
+        let namespace = namespace.map(|_| events[0].version.identity.namespace.clone());
+        kept.push_back(Kept { resource, namespace, from, through, to: *cursor, batch: batch.clone() });
+        Ok(Next::Batch(batch))
+    }
+
+    /// The store went back in time: what is kept never happened.
+    pub fn forget(&self) {
+        self.kept.lock().clear();
+    }
+}
+
+impl Batch {
+    fn of(events: &[Arc<Event>]) -> Self {
+        let revisions = events.iter().map(|event| event.version.revision).collect();
+        if let [only] = events {
+            let bytes = only.version.frame().clone();
+            return Self { revisions, ends: Box::new([bytes.len()]), bytes };
+        }
+        let mut bytes = BytesMut::with_capacity(events.iter().map(|event| event.version.frame_bytes()).sum());
+        let mut ends = Vec::with_capacity(events.len());
+        for event in events {
+            bytes.extend_from_slice(event.version.frame());
+            ends.push(bytes.len());
+        }
+        Self { revisions, ends: ends.into(), bytes: bytes.freeze() }
+    }
+
+    /// All lines.
+    pub fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    /// The revisions of the events, ascending.
+    pub fn revisions(&self) -> &Arc<[u64]> {
+        &self.revisions
+    }
+
+    /// The revision of the last event.
+    pub fn last(&self) -> u64 {
+        self.revisions.last().copied().expect("a batch has an event")
+    }
+
+    /// Each event's revision and line.
+    pub fn lines(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        let ranges = starts.zip(self.ends.iter().copied());
+        self.revisions.iter().copied().zip(ranges.map(|(start, end)| &self.bytes[start..end]))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,190 @@
+//! What was put on the wire for one user: the fate of the newest versions, and the newest stream lines.
+//!
+//! Owns both rings. A batch that a hundred watches are sent is one entry for each of them, not one for each event.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::Delivery;
+use crate::faults::FaultId;
+use crate::kube::batch::Batch;
+use crate::kube::store::ResourceId;
+
+/// Versions whose fate is remembered, per user: 7 MiB at most.
+const SENT_MAX: usize = 131_072;
+/// Stream lines that are kept for reports, per user. They share the bytes that were sent.
+const LINES_MAX: usize = 1024;
+/// Longest stream line in a report, in characters.
+const LINE_MAX: usize = 300;
+
+#[derive(Debug, Default)]
+pub(super) struct Wire {
+    /// Oldest first, as are the lines.
+    writes: VecDeque<Write>,
+    versions: usize,
+    lines: VecDeque<Lines>,
+    line_count: usize,
+}
+
+#[derive(Debug)]
+struct Write {
+    resource: ResourceId,
+    watch: u64,
+    at_us: u64,
+    what: What,
+}
+
+#[derive(Debug)]
+enum What {
+    Sent(u64),
+    /// Ascending.
+    SentAll(Arc<[u64]>),
+    Withheld(u64, FaultId),
+}
+
+#[derive(Debug)]
+struct Lines {
+    watch: u64,
+    at_us: u64,
+    of: Of,
+}
+
+#[derive(Debug)]
+enum Of {
+    One(u64, Bytes),
+    Batch(Arc<Batch>),
+}
+
+/// One stream line, borrowed.
+#[derive(Debug, Clone, Copy)]
+struct Line<'a> {
+    watch: u64,
+    at_us: u64,
+    revision: u64,
+    bytes: &'a [u8],
+}
+
+impl Wire {
+    pub fn sent(&mut self, watch: u64, resource: ResourceId, at_us: u64, revision: u64, line: Bytes) {
+        self.note(Write { resource, watch, at_us, what: What::Sent(revision) });
+        self.keep(Lines { watch, at_us, of: Of::One(revision, line) });
+    }
+
+    pub fn sent_batch(&mut self, watch: u64, resource: ResourceId, at_us: u64, batch: &Arc<Batch>) {
+        self.note(Write { resource, watch, at_us, what: What::SentAll(batch.revisions().clone()) });
+        self.keep(Lines { watch, at_us, of: Of::Batch(batch.clone()) });
+    }
+
+    pub fn withheld(&mut self, watch: u64, resource: ResourceId, at_us: u64, revision: u64, fault: FaultId) {
+        self.note(Write { resource, watch, at_us, what: What::Withheld(revision, fault) });
+    }
+
+    /// Nothing after revision `to` was sent in the timeline that began.
+    pub fn rewound(&mut self, to: u64) {
+        for write in &mut self.writes {
+            if let What::SentAll(revisions) = &mut write.what {
+                let kept = revisions.partition_point(|revision| *revision <= to);
+                if kept < revisions.len() {
+                    *revisions = revisions[..kept].into();
+                }
+            }
+        }
+        self.writes.retain(|write| match &write.what {
+            What::Sent(revision) | What::Withheld(revision, _) => *revision <= to,
+            What::SentAll(revisions) => !revisions.is_empty(),
+        });
+        self.versions = self.writes.iter().map(|write| write.what.count()).sum();
+    }
+
+    /// The last thing that happened to a version; being sent beats being withheld.
+    pub fn delivery(&self, resource: ResourceId, revision: u64) -> Delivery {
+        let mut found = Delivery::NotSent;
+        for write in self.writes.iter().rev().filter(|write| write.resource == resource) {
+            let sent = match &write.what {
+                What::Sent(one) => *one == revision,
+                What::SentAll(revisions) => revisions.binary_search(&revision).is_ok(),
+                What::Withheld(one, fault) => {
+                    if *one == revision && found == Delivery::NotSent {
+                        found = Delivery::Withheld { fault: *fault };
+                    }
+                    false
+                }
+            };
+            if sent {
+                return Delivery::Sent { watch: write.watch, at_us: write.at_us };
+            }
+        }
+        found
+    }
+
+    /// The lines round a version, `around` before and after, of the watch that came nearest to it.
+    pub fn lines_round(&self, revision: u64, around: usize) -> Vec<String> {
+        let Some(nearest) = self.each_line().min_by_key(|line| line.revision.abs_diff(revision)) else {
+            return Vec::new();
+        };
+        let lines: Vec<Line<'_>> = self.each_line().filter(|line| line.watch == nearest.watch).collect();
+        let middle = lines.partition_point(|line| line.revision < revision);
+        let from = middle.saturating_sub(around);
+        let to = (middle + around + 1).min(lines.len());
+        lines[from..to].iter().map(Line::show).collect()
+    }
+
+    fn each_line(&self) -> impl Iterator<Item = Line<'_>> {
+        self.lines.iter().flat_map(|lines| {
+            let (watch, at_us) = (lines.watch, lines.at_us);
+            let (one, batch) = match &lines.of {
+                Of::One(revision, bytes) => (Some((*revision, &bytes[..])), None),
+                Of::Batch(batch) => (None, Some(batch.lines())),
+            };
+            let all = one.into_iter().chain(batch.into_iter().flatten());
+            all.map(move |(revision, bytes)| Line { watch, at_us, revision, bytes })
+        })
+    }
+
+    fn note(&mut self, write: Write) {
+        self.versions += write.what.count();
+        self.writes.push_back(write);
+        while self.versions > SENT_MAX {
+            let Some(oldest) = self.writes.pop_front() else { break };
+            self.versions -= oldest.what.count();
+        }
+    }
+
+    fn keep(&mut self, lines: Lines) {
+        self.line_count += lines.of.count();
+        self.lines.push_back(lines);
+        // The newest write stays, however many lines it has.
+        while self.line_count > LINES_MAX && self.lines.len() > 1 {
+            let Some(oldest) = self.lines.pop_front() else { break };
+            self.line_count -= oldest.of.count();
+        }
+    }
+}
+
+impl What {
+    fn count(&self) -> usize {
+        match self {
+            Self::Sent(_) | Self::Withheld(..) => 1,
+            Self::SentAll(revisions) => revisions.len(),
+        }
+    }
+}
+
+impl Of {
+    fn count(&self) -> usize {
+        match self {
+            Self::One(..) => 1,
+            Self::Batch(batch) => batch.revisions().len(),
+        }
+    }
+}
+
+impl Line<'_> {
+    fn show(&self) -> String {
+        let text = String::from_utf8_lossy(&self.bytes[..self.bytes.len().min(LINE_MAX * 4)]);
+        let cut: String = text.trim_end().chars().take(LINE_MAX).collect();
+        format!("{} us watch {}: {cut}", self.at_us, self.watch)
+    }
+}
