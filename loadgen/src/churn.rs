@@ -23,7 +23,7 @@ pub use config::{Config, HIGHEST_POPULATION, HIGHEST_RATE, Mix};
 pub use engine::{Canaries, CanaryWrite, Churn};
 pub use interval::Interval;
 pub use plan::Plan;
-pub use resource::SPELLINGS;
+pub use resource::{SPELLINGS, names};
 pub use writes::{Write, Writes};
 
 /// Why churn cannot be planned, started, probed or cleaned up.

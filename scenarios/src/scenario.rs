@@ -11,13 +11,17 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::Span;
 
+mod http;
 pub mod library;
 mod parse;
 mod plan;
+mod repro;
 mod validate;
 
+pub use http::Http;
 pub use parse::{Error, Source};
 pub use plan::describe;
+pub use repro::{Repro, Row};
 
 /// Runs with the same seed have the same plan; this is the seed when a file names none.
 const DEFAULT_SEED: u64 = 1;
@@ -59,12 +63,37 @@ pub struct Scenario {
     /// Object churn, or nothing.
     #[serde(default)]
     pub churn: Option<loadgen::churn::Config>,
-    /// What goes wrong, and when. Times count from the start of the warm-up.
+    /// Writes at exact times, or after the hit of a fault; beside churn or instead of it.
+    #[serde(default)]
+    pub script: Option<loadgen::script::Config>,
+    /// What goes wrong, and when. Times count from the start of the warm-up; a fault without a time is armed before the subject
+    /// starts.
     #[serde(default)]
     pub faults: Vec<mocks::faults::Fault>,
     /// What decides the verdict.
     #[serde(default)]
     pub budgets: reports::budgets::Budgets,
+    /// The documented bug that the scenario shows.
+    #[serde(default)]
+    pub repro: Option<Repro>,
+}
+
+impl Scenario {
+    /// What is judged, as names and spellings: `packages.longhaul.dev` and `packages.longhaul.dev/v1alpha1`. That is what the
+    /// subject is told to watch, or else what script and churn write.
+    pub fn judged(&self) -> Vec<(String, String)> {
+        let written =
+            self.script.iter().map(|script| &script.resource).chain(self.churn.iter().map(|churn| &churn.resource));
+        let told: Vec<&String> =
+            if self.subject.watches.is_empty() { written.collect() } else { self.subject.watches.iter().collect() };
+        let mut judged: Vec<(String, String)> = Vec::new();
+        for names in told.into_iter().filter_map(|text| loadgen::churn::names(text)) {
+            if !judged.contains(&names) {
+                judged.push(names);
+            }
+        }
+        judged
+    }
 }
 
 /// The version of the file format.
@@ -108,11 +137,14 @@ pub struct ControlPlane {
     /// How often a watch that asked for bookmarks gets one.
     #[serde(default = "default_bookmarks_every")]
     pub bookmarks_every: Span,
+    /// Which versions of HTTP the subject is offered. Default: both, HTTP/2 first.
+    #[serde(default)]
+    pub http: Http,
 }
 
 impl Default for ControlPlane {
     fn default() -> Self {
-        Self { kind: ControlPlaneKind::Mock, bookmarks_every: DEFAULT_BOOKMARKS_EVERY }
+        Self { kind: ControlPlaneKind::Mock, bookmarks_every: DEFAULT_BOOKMARKS_EVERY, http: Http::Both }
     }
 }
 
@@ -177,6 +209,10 @@ pub struct Subject {
     /// `LONGHAUL_TLS_KEY`.
     #[serde(default)]
     pub webhook: Option<Webhook>,
+    /// What it is told to watch, and what is judged, as `plural.group/version` (`configmaps/v1` in the core group). Default: what
+    /// the script and the churn write. It gets them as `LONGHAUL_WATCH`, the first one first.
+    #[serde(default)]
+    pub watches: Vec<String>,
     /// How the subject proves what it saw.
     pub witness: Witness,
     /// How long it may take until it is ready.

@@ -2,7 +2,8 @@
 """An example subject: watches one resource and tells the witness every change it saw. Made to be copied.
 
 List, then watch from the list's version; after 410 list again and report the difference; never wait for ever.
-KUBECONFIG says where the API server is, LONGHAUL_WITNESS_URL where to report, LONGHAUL_EXAMPLE_RESOURCE what to watch.
+KUBECONFIG says where the API server is, LONGHAUL_WITNESS_URL where to report, LONGHAUL_WATCH what to
+watch (of several resources the first).
 Needs Python 3.9 or newer and nothing else.
 """
 
@@ -34,19 +35,27 @@ class Api:
         with open(path, encoding="utf-8") as file:
             config = file.read()
 
-        def field(name):
+        def field(name, default=None):
             # A plain or quoted value, or one that a YAML writer folded onto the next line.
             found = re.search(rf'"?\b{name}"?\s*:\s*(?:[>|]-?\s+)?"?([^"\s,}}]+)', config)
+            if not found and default is not None:
+                return default
             if not found:
                 raise SystemExit(f"{path} has no {name}")
             return found.group(1)
 
         self.server = field("server").rstrip("/")
-        self.token = field("token")
+        # A token in a file may be replaced at any time, so the file is read for every request.
+        self.token_file = os.path.join(os.path.dirname(path), field("tokenFile", ""))
+        self.token = field("token", "") if not field("tokenFile", "") else ""
         self.tls = ssl.create_default_context(cadata=base64.b64decode(field("certificate-authority-data")).decode())
 
     def open(self, path, timeout_s):
-        headers = {"Authorization": f"Bearer {self.token}", "User-Agent": "example-watcher-python"}
+        token = self.token
+        if not token:
+            with open(self.token_file, encoding="utf-8") as file:
+                token = file.read().strip()
+        headers = {"Authorization": f"Bearer {token}", "User-Agent": "example-watcher-python"}
         request = urllib.request.Request(self.server + path, headers=headers)
         try:
             return urllib.request.urlopen(request, timeout=timeout_s, context=self.tls)
@@ -61,7 +70,7 @@ class Watcher:
     def __init__(self):
         self.api = Api(os.environ["KUBECONFIG"])
         self.witness = os.environ["LONGHAUL_WITNESS_URL"]
-        wanted = os.environ.get("LONGHAUL_EXAMPLE_RESOURCE", "packages.longhaul.dev/v1alpha1")
+        wanted = (os.environ.get("LONGHAUL_WATCH") or "packages.longhaul.dev/v1alpha1").split(",")[0]
         self.resource, version = wanted.split("/")
         plural, _, group = self.resource.partition(".")
         self.path = f"/apis/{group}/{version}/{plural}" if group else f"/api/{version}/{plural}"

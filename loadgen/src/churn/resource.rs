@@ -96,6 +96,16 @@ pub(crate) fn collection_path(text: &str) -> Option<String> {
     }
 }
 
+/// `packages.longhaul.dev` and `packages.longhaul.dev/v1alpha1` (`configmaps` and `configmaps/v1` in the core group) of any
+/// resource; none when the text is not in one of the [`SPELLINGS`].
+pub fn names(text: &str) -> Option<(String, String)> {
+    collection_path(text)?;
+    let (group, version, plural) = split(text)?;
+    let name = if group.is_empty() { plural.to_owned() } else { format!("{plural}.{group}") };
+    let watch = format!("{name}/{version}");
+    Some((name, watch))
+}
+
 fn is_version(text: &str) -> bool {
     text.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
@@ -117,6 +127,9 @@ mod tests {
         }
         assert_eq!(collection_path("v1/pods").unwrap(), "/api/v1/pods");
         assert_eq!(collection_path("jobs.batch/v1").unwrap(), "/apis/batch/v1/jobs");
+        assert_eq!(names("v1/pods").unwrap(), ("pods".to_owned(), "pods/v1".to_owned()));
+        let packages = ("packages.longhaul.dev".to_owned(), "packages.longhaul.dev/v1alpha1".to_owned());
+        assert_eq!(names("longhaul.dev/v1alpha1/packages").unwrap(), packages);
         for text in ["", "pods", "v1/", "/v1/pods/x", "a/b/c/d", "v1/po?ds"] {
             assert_eq!(collection_path(text), None, "{text}");
         }

@@ -125,10 +125,10 @@ impl<'a> Conductor<'a> {
     }
 
     /// Starts the subject, runs all phases, stops everything, and says how it ended.
-    pub(super) async fn conduct(&mut self, subject: SubjectPlan, load: LoadPlan) -> EndReason {
+    pub(super) async fn conduct(&mut self, subject: SubjectPlan, mut load: LoadPlan) -> EndReason {
         self.clock = subject.clock.clone();
         let stop_timeout = self.scenario.subject.stop_timeout.0;
-        let reason = match self.enter(subject) {
+        let reason = match self.enter(subject, Load::scripted(load.script.take())) {
             Ok(ready) => match self.phases(&ready, load).await {
                 Ok(()) => {
                     self.drained = true;
@@ -144,7 +144,7 @@ impl<'a> Conductor<'a> {
     }
 
     /// Starts the subject and everything that watches it.
-    fn enter(&mut self, plan: SubjectPlan) -> Result<Ready> {
+    fn enter(&mut self, plan: SubjectPlan, load: Load) -> Result<Ready> {
         let heard = plan.pattern.map(|pattern| (pattern, plan.ear.clone()));
         let log = Log::create(&self.record, heard)?;
         let subject = plan.launch.start(log)?;
@@ -166,7 +166,7 @@ impl<'a> Conductor<'a> {
             witness: plan.witness,
             observer,
             subject,
-            load: Load::default(),
+            load,
             timeline: Timeline::new(&self.scenario.faults, end_ms),
             canaries: Canaries::default(),
             active: Vec::new(),
@@ -195,7 +195,8 @@ impl<'a> Conductor<'a> {
         let api = self.world.api();
         let (load, begin) = self.beside(Load::start(load, api)).await??;
         self.clock.start(begin);
-        self.stage()?.load = load;
+        let before = std::mem::replace(&mut self.stage()?.load, load);
+        self.stage()?.load.go_on(before, begin);
         let phases = self.scenario.phases;
         self.until(begin + phases.warm_up.0).await?;
         self.enter_phase(Phase::Steady)?;
@@ -301,6 +302,9 @@ impl<'a> Conductor<'a> {
         }
         if let Some(how) = self.world.plane.ended() {
             return Err(Halt::Broken(anyhow::anyhow!("the control plane is gone: {how}")));
+        }
+        if let Some(error) = self.stage()?.load.refused() {
+            return Err(Halt::Broken(error.into()));
         }
         let writer = &mut self.writer;
         let Some(stage) = self.stage.as_mut() else { return Ok(()) };

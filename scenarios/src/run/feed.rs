@@ -3,6 +3,7 @@
 //! The audit is a second opinion on what churn wrote. Where the two disagree, the harness must not blame the subject: the
 //! run is invalid.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -28,12 +29,12 @@ pub(super) struct Commit {
     pub(super) observed_generation: Option<i64>,
 }
 
-/// A cursor over the commits of the resource under churn.
+/// A cursor over the commits of the resources that are judged.
 pub(super) enum Feed {
-    /// No churn: nothing is promised.
+    /// Nothing is written: nothing is promised.
     None,
     /// The mock's own log.
-    Tail { tail: kube::Tail, epoch: Instant, resource: String },
+    Tail { tail: kube::Tail, epoch: Instant, resources: BTreeSet<String> },
     /// A watch of our own.
     Audit(Box<Audited>),
 }
@@ -45,18 +46,20 @@ pub(super) struct Audited {
 }
 
 impl Feed {
-    /// Begins to follow a resource, before the subject is started.
+    /// Begins to follow what is judged (names and spellings), before anything of it is written. Of a real control plane only
+    /// the first resource is followed.
     pub(super) async fn follow(
         plane: &Plane,
         api: churn::Api,
-        resource: Option<(&str, String)>,
+        judged: &[(String, String)],
         observed_generation: Option<String>,
     ) -> Result<Self> {
-        let Some((spelled, resource)) = resource else { return Ok(Self::None) };
+        let Some((resource, spelled)) = judged.first().cloned() else { return Ok(Self::None) };
         if let Some(mock) = plane.mock() {
-            return Ok(Self::Tail { tail: mock.server.tail(), epoch: mock.epoch, resource });
+            let resources = judged.iter().map(|(name, _)| name.clone()).collect();
+            return Ok(Self::Tail { tail: mock.server.tail(), epoch: mock.epoch, resources });
         }
-        let mut config = audit::Config::new(api, spelled);
+        let mut config = audit::Config::new(api, &spelled);
         config.observed_generation = observed_generation;
         let audit = Audit::start(config).await.context("failed to start the audit of the control plane")?;
         Ok(Self::Audit(Box::new(Audited { audit, agreement: Agreement::default(), resource })))
@@ -66,10 +69,10 @@ impl Feed {
     pub(super) async fn next(&mut self, max: usize) -> Result<Vec<Commit>> {
         match self {
             Self::None => std::future::pending().await,
-            Self::Tail { tail, epoch, resource } => {
+            Self::Tail { tail, epoch, resources } => {
                 let batch =
                     tail.next_batch(max).await.context("the harness fell behind the control plane's commits")?;
-                Ok(told(batch, *epoch, resource))
+                Ok(told(batch, *epoch, resources))
             }
             Self::Audit(audited) => {
                 let batch = audited.audit.next_batch(max).await?;
@@ -82,9 +85,9 @@ impl Feed {
     pub(super) fn ready(&mut self, max: usize) -> Result<Option<Vec<Commit>>> {
         match self {
             Self::None => Ok(None),
-            Self::Tail { tail, epoch, resource } => {
+            Self::Tail { tail, epoch, resources } => {
                 let batch = tail.try_batch(max).context("the harness fell behind the control plane's commits")?;
-                Ok((!batch.is_empty()).then(|| told(batch, *epoch, resource)))
+                Ok((!batch.is_empty()).then(|| told(batch, *epoch, resources)))
             }
             Self::Audit(audited) => match audited.audit.try_batch(max) {
                 Ok(batch) => Ok((!batch.is_empty()).then(|| audited.seen(batch))),
@@ -171,10 +174,10 @@ impl Audited {
     }
 }
 
-fn told(batch: Vec<kube::Commit>, epoch: Instant, resource: &str) -> Vec<Commit> {
+fn told(batch: Vec<kube::Commit>, epoch: Instant, resources: &BTreeSet<String>) -> Vec<Commit> {
     batch
         .into_iter()
-        .filter(|commit| &*commit.resource == resource)
+        .filter(|commit| resources.contains(&*commit.resource))
         .map(|commit| Commit {
             at: epoch + Duration::from_micros(commit.at_us),
             resource: commit.resource.to_string(),

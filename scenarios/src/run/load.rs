@@ -1,10 +1,11 @@
-//! Load and churn of one run: started together, read together, stopped together.
+//! Load, churn and script of one run: started together, read together, stopped together.
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use loadgen::admission;
 use loadgen::churn::{Api, Canaries, Churn, Writes};
+use loadgen::script::{self, Script};
 use reports::record::{AdmissionRow, ChurnRow, Quantiles, Writer};
 
 use super::start::LoadPlan;
@@ -21,6 +22,9 @@ pub(super) struct Load {
     /// What the stopped load still had to say.
     rest: Option<admission::Interval>,
     churn: Option<Churn>,
+    script: Option<Script>,
+    /// What of the script was told in rows already.
+    script_told: script::Counts,
 }
 
 /// What load and churn did since the last reading.
@@ -45,7 +49,34 @@ impl Load {
             }
             None => None,
         };
-        Ok((Self { admission, rest: None, churn }, begin))
+        Ok((Self { admission, churn, ..Self::default() }, begin))
+    }
+
+    /// Load that is a script alone, whose objects exist already.
+    pub(super) fn scripted(script: Option<Script>) -> Self {
+        Self { script, ..Self::default() }
+    }
+
+    /// Goes on with the script that was there before load began, whose times count from `begin`.
+    pub(super) fn go_on(&mut self, before: Self, begin: Instant) {
+        self.script = before.script;
+        self.script_told = before.script_told;
+        if let Some(script) = &self.script {
+            script.begin(begin);
+        }
+    }
+
+    /// A fault was hit: the script may wait for it.
+    #[expect(dead_code, reason = "faults get ids with the next change")]
+    pub(super) fn hit(&mut self, id: &str, at: Instant) {
+        if let Some(script) = &mut self.script {
+            script.hit(id, at);
+        }
+    }
+
+    /// Why the script could not go on, if it could not.
+    pub(super) fn refused(&self) -> Option<script::Error> {
+        self.script.as_ref().and_then(Script::refused)
     }
 
     /// What writes canaries, if there is churn.
@@ -55,7 +86,16 @@ impl Load {
 
     /// The successful writes of the churn since the last call, where a real control plane needs a second account of them.
     pub(super) fn writes(&self) -> Option<Writes> {
-        self.churn.as_ref().and_then(Churn::take_writes)
+        let churn = self.churn.as_ref().and_then(Churn::take_writes);
+        let script = self.script.as_ref().and_then(Script::take_writes);
+        match (churn, script) {
+            (Some(mut all), Some(more)) => {
+                all.writes.extend(more.writes);
+                all.lost += more.lost;
+                Some(all)
+            }
+            (one, other) => one.or(other),
+        }
     }
 
     /// Stops sending and waits for what is under way.
@@ -66,6 +106,9 @@ impl Load {
         if let Some(churn) = &mut self.churn {
             // A worker that is gone has stopped too; what it could not do is counted as failed.
             let _ = churn.stop(IN_FLIGHT_DRAIN).await;
+        }
+        if let Some(script) = &mut self.script {
+            script.stop(IN_FLIGHT_DRAIN).await;
         }
     }
 
@@ -102,7 +145,22 @@ impl Load {
                 objects_total: interval.objects_total,
             });
         }
+        self.read_script(&mut reading);
         Ok(reading)
+    }
+
+    /// Scripted writes are told with those of the churn: both are changes of objects that were asked for.
+    fn read_script(&mut self, reading: &mut Reading) {
+        let Some(script) = &self.script else { return };
+        let now = script.counts();
+        let before = std::mem::replace(&mut self.script_told, now);
+        let row = reading.churn.get_or_insert_default();
+        row.planned += now.planned - before.planned;
+        row.created += now.created - before.created;
+        row.updated += now.updated - before.updated;
+        row.deleted += now.deleted - before.deleted;
+        row.failed += now.failed - before.failed;
+        row.objects_total += now.objects_total;
     }
 }
 

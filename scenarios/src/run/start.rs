@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
+use loadgen::script::{self, Script};
 use reports::record::Manifest;
 
 use super::feed::Feed;
@@ -23,6 +24,10 @@ const SAME_SECOND_MAX: u32 = 100;
 const PLANT_VARIABLE: &str = "LONGHAUL_PLANTED_BUG";
 /// Where the subject posts what it saw.
 const WITNESS_VARIABLE: &str = "LONGHAUL_WITNESS_URL";
+/// What the subject is to watch: `plural.group/version`, the judged ones first, with commas between them.
+const WATCH_VARIABLE: &str = "LONGHAUL_WATCH";
+/// In which namespace; empty for all of them.
+const NAMESPACE_VARIABLE: &str = "LONGHAUL_NAMESPACE";
 
 /// Everything that is ready before the subject starts.
 pub(super) struct Prepared {
@@ -51,6 +56,8 @@ pub(super) struct SubjectPlan {
 pub(super) struct LoadPlan {
     pub(super) admission: Option<(loadgen::admission::Plan, loadgen::admission::Target)>,
     pub(super) churn: Option<loadgen::churn::Plan>,
+    /// Its objects exist already.
+    pub(super) script: Option<Script>,
 }
 
 /// Prepares a run.
@@ -78,11 +85,16 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared> {
     if let Some(plant) = &options.plant {
         launch.environment.push((PLANT_VARIABLE.to_owned(), plant.clone()));
     }
-    let load = load_plan(scenario, &world, webhook)?;
+    let judged = scenario.judged();
+    let watches: Vec<&str> = judged.iter().map(|(_, watch)| watch.as_str()).collect();
+    launch.environment.push((WATCH_VARIABLE.to_owned(), watches.join(",")));
+    launch.environment.push((NAMESPACE_VARIABLE.to_owned(), String::new()));
+    let mut load = load_plan(scenario, &world, webhook)?;
     let mut manifest = manifest::manifest(options, &launch, &load, &world.plane);
     let directory = directory(&options.runs, &mut manifest)?;
-    let resource = load.churn.as_ref().map(|plan| (plan.config().resource.as_str(), plan.resource_name()));
-    let feed = Feed::follow(&world.plane, world.api(), resource, scenario.subject.witness.pointer.clone()).await?;
+    let feed = Feed::follow(&world.plane, world.api(), &judged, scenario.subject.witness.pointer.clone()).await?;
+    // After the feed, so that the first objects are commits as well; before the subject, which has to find them.
+    load.script = script(scenario, &world).await?;
     let subject = SubjectPlan { launch, ready, witness, ear, pattern, receiver, clock, feed };
     Ok(Prepared { directory, manifest, world, subject, load })
 }
@@ -192,7 +204,17 @@ fn load_plan(scenario: &Scenario, world: &World, webhook: Option<SocketAddr>) ->
         // A real control plane has no inside view: what churn wrote is the second witness beside the audit.
         churn = churn.map(loadgen::churn::Plan::recording_writes);
     }
-    Ok(LoadPlan { admission, churn })
+    Ok(LoadPlan { admission, churn, script: None })
+}
+
+/// Makes the objects of the script.
+async fn script(scenario: &Scenario, world: &World) -> Result<Option<Script>> {
+    let Some(config) = &scenario.script else { return Ok(None) };
+    let mut plan = script::Plan::build(config, scenario.seed).context("failed to plan the script")?;
+    if world.plane.mock().is_none() {
+        plan = plan.recording_writes();
+    }
+    Ok(Some(Script::start(plan, &world.api()).await.context("failed to begin the script")?))
 }
 
 fn absolute(path: &Path) -> Result<PathBuf> {

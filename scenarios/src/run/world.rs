@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use mocks::{pki, registry};
+use serde_json::Value;
 use tempfile::TempDir;
 
 use super::plane::Plane;
@@ -18,6 +19,8 @@ use crate::scenario::{Scenario, SubjectKind};
 pub(super) const SUBJECT: &str = "subject";
 /// The user of load and churn.
 pub(super) const HARNESS: &str = "harness";
+/// The subject's token.
+const TOKEN_FILE: &str = "token";
 /// A log of a control plane that is larger is not kept: a run record of 100 hours stays below 200 MB.
 const LOG_BYTES_MAX: u64 = 32 << 20;
 /// The registry's host in images. Reserved for tests by RFC 6761.
@@ -58,10 +61,18 @@ impl World {
         Ok(Self { plane, registry, authority, images, directory })
     }
 
-    /// The subject's kubeconfig, written to a file.
+    /// The subject's kubeconfig, written to a file; the token lies in a file of its own beside it, because it may be replaced
+    /// while the subject runs.
     pub(super) fn kubeconfig(&self) -> Result<PathBuf> {
         let text = self.plane.kubeconfig().context("the control plane does not know the subject's user")?;
-        self.write("kubeconfig.yaml", &text)
+        let mut config: Value = serde_saphyr::from_str(&text).context("the kubeconfig is not YAML")?;
+        if let Some(user) = config.pointer_mut("/users/0/user").and_then(Value::as_object_mut)
+            && let Some(token) = user.remove("token")
+        {
+            let file = self.write(TOKEN_FILE, token.as_str().unwrap_or_default())?;
+            user.insert("tokenFile".to_owned(), file.display().to_string().into());
+        }
+        self.write("kubeconfig.yaml", &serde_saphyr::to_string(&config).context("failed to write the kubeconfig")?)
     }
 
     /// A serving certificate for the subject's webhook.

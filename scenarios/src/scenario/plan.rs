@@ -40,6 +40,10 @@ pub fn describe(scenario: &Scenario) -> String {
             churn.resource, churn.rate, churn.population
         ));
     }
+    if let Some(script) = &scenario.script {
+        let objects = script.objects.len() as u64 + u64::from(script.objects_many);
+        line(format!("script          {}: {objects} objects and {} steps", script.resource, script.steps.len()));
+    }
     for fault in &scenario.faults {
         line(format!("fault           at {}: {}", fault.at, crate::run::describe(fault)));
     }

@@ -64,6 +64,16 @@ fn subject(scenario: &Scenario) -> Result<(), Problem> {
             }
         }
     }
+    for watch in &subject.watches {
+        if loadgen::churn::names(watch).is_none() {
+            return problem(
+                "subject",
+                format!(
+                    "`watches`: `{watch}` is no resource: write for example `packages.longhaul.dev/v1alpha1` or `configmaps/v1`"
+                ),
+            );
+        }
+    }
     Ok(())
 }
 
@@ -139,8 +149,11 @@ fn load(scenario: &Scenario) -> Result<(), Problem> {
         return problem("churn", error.to_string());
     }
     let subject = &scenario.subject;
-    if scenario.admission.is_none() && scenario.churn.is_none() {
-        return problem("subject", "nothing happens in this scenario: add `admission` or `churn`");
+    if let Some(config) = &scenario.script {
+        script(scenario, config)?;
+    }
+    if scenario.admission.is_none() && scenario.churn.is_none() && scenario.script.is_none() {
+        return problem("subject", "nothing happens in this scenario: add `admission`, `churn` or `script`");
     }
     if scenario.admission.is_some() && subject.kind == SubjectKind::Command && subject.webhook.is_none() {
         return problem(
@@ -148,11 +161,34 @@ fn load(scenario: &Scenario) -> Result<(), Problem> {
             "the subject says not where it serves reviews: add `webhook: {path: /mutate}` to it",
         );
     }
-    if scenario.budgets.events.is_some() && scenario.churn.is_none() {
-        return problem("budgets", "`events` is judged from object churn, and there is none: add `churn`");
+    if scenario.budgets.events.is_some() && scenario.churn.is_none() && scenario.script.is_none() {
+        return problem(
+            "budgets",
+            "`events` is judged from changes of objects, and there are none: add `churn` or `script`",
+        );
     }
     if scenario.budgets.admission.is_some() && scenario.admission.is_none() {
         return problem("budgets", "`admission` has a budget but there is no admission load: add `admission`");
+    }
+    Ok(())
+}
+
+fn script(scenario: &Scenario, config: &loadgen::script::Config) -> Result<(), Problem> {
+    if let Err(error) = config.check() {
+        return problem("script", error.to_string());
+    }
+    let end = scenario.phases.loaded();
+    for (index, step) in config.steps.iter().enumerate() {
+        let last = step.at.map(|at| at.0 + step.every.unwrap_or_default().0 * (step.times() - 1));
+        if last.is_some_and(|last| last >= end) {
+            let text = format!(
+                "step {} of the script makes its last write at {}, but load ends at {}: make `steady` longer",
+                index + 1,
+                units::Span(last.unwrap_or_default()),
+                units::Span(end)
+            );
+            return problem("script", text);
+        }
     }
     Ok(())
 }

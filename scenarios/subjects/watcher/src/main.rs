@@ -1,8 +1,8 @@
 //! An example subject: watches one resource and tells the witness every change it saw. Made to be copied.
 //!
 //! List, then watch from the list's version; after 410 list again and report the difference; never wait for ever.
-//! `KUBECONFIG` says where the API server is, `LONGHAUL_WITNESS_URL` where to report, `LONGHAUL_EXAMPLE_RESOURCE` what to
-//! watch. It must not know more of the harness than those three.
+//! `KUBECONFIG` says where the API server is, `LONGHAUL_WITNESS_URL` where to report, `LONGHAUL_WATCH` what to watch (of
+//! several resources the first). It must not know more of the harness than those three.
 
 #[cfg(feature = "planted-bugs")]
 mod bugs;
@@ -65,8 +65,9 @@ pub(crate) async fn main() -> anyhow::Result<()> {
     let bug = bugs::Bug::from_environment();
     let api = Api::from_kubeconfig(&std::env::var("KUBECONFIG").context("KUBECONFIG is not set")?)?;
     let witness = Witness::new(&std::env::var("LONGHAUL_WITNESS_URL").context("LONGHAUL_WITNESS_URL is not set")?)?;
-    let wanted = std::env::var("LONGHAUL_EXAMPLE_RESOURCE").unwrap_or_else(|_| DEFAULT_RESOURCE.to_owned());
-    let (resource, path) = net::resource_and_path(&wanted)?;
+    let wanted = std::env::var("LONGHAUL_WATCH").unwrap_or_default();
+    let wanted = wanted.split(',').next().filter(|first| !first.is_empty()).unwrap_or(DEFAULT_RESOURCE);
+    let (resource, path) = net::resource_and_path(wanted)?;
     let (known, version, lines) = (BTreeMap::new(), String::new(), Vec::new());
     Watcher { api, witness, bug, resource, path, known, version, lines }.run().await
 }

@@ -3,6 +3,7 @@
 //! Owns TLS, deadlines and retries of a report. Plain hyper, one connection a request to the API server: a watch that
 //! is given up takes its connection along, so the next one cannot end on the same dead path.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,9 +34,15 @@ const REPORT_PAUSE: Duration = Duration::from_millis(300);
 pub struct Api {
     host: String,
     port: u16,
-    token: String,
+    token: Token,
     tls: TlsConnector,
     retry_after: Duration,
+}
+
+/// The bearer token. One in a file may be replaced at any time, so the file is read for every request.
+enum Token {
+    Fixed(String),
+    File(PathBuf),
 }
 
 /// An answer whose connection lives as long as it does.
@@ -82,7 +89,10 @@ impl Api {
         Ok(Self {
             host: authority.host().trim_matches(['[', ']']).to_owned(),
             port: authority.port_u16().unwrap_or(443),
-            token: user["token"].as_str().context("no token")?.to_owned(),
+            token: match user["tokenFile"].as_str() {
+                Some(file) => Token::File(Path::new(path).with_file_name(file)),
+                None => Token::Fixed(user["token"].as_str().context("no token and no tokenFile")?.to_owned()),
+            },
             tls: TlsConnector::from(Arc::new(tls)),
             retry_after: Duration::ZERO,
         })
@@ -105,13 +115,14 @@ impl Api {
     /// An open answer; none for 410.
     pub async fn open(&mut self, path: &str) -> anyhow::Result<Option<Stream>> {
         self.retry_after = Duration::ZERO;
+        let token = self.token.value()?;
         let opening = async {
             let stream = TcpStream::connect((self.host.as_str(), self.port)).await?;
             let stream = self.tls.connect(ServerName::try_from(self.host.clone())?, stream).await?;
             let request = Request::get(path)
                 .header("host", format!("{}:{}", self.host, self.port))
                 .header("user-agent", "example-watcher")
-                .header("authorization", format!("Bearer {}", self.token));
+                .header("authorization", format!("Bearer {token}"));
             send(stream, request.body(Full::new(Bytes::new()))?).await
         };
         let (response, connection) = timeout(ANSWER_DEADLINE, opening).await.context("no answer in time")??;
@@ -123,6 +134,18 @@ impl Api {
             StatusCode::OK => Ok(Some(stream)),
             StatusCode::GONE => Ok(None),
             other => bail!("{path} answered {other}"),
+        }
+    }
+}
+
+impl Token {
+    fn value(&self) -> anyhow::Result<String> {
+        match self {
+            Self::Fixed(token) => Ok(token.clone()),
+            Self::File(path) => {
+                let text = std::fs::read_to_string(path).with_context(|| format!("failed to read {}", path.display()));
+                Ok(text?.trim().to_owned())
+            }
         }
     }
 }

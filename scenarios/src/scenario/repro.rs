@@ -1,0 +1,96 @@
+//! `repro`: which documented bug a scenario shows, for `longhaul repro` and the catalogue.
+//!
+//! Owns the keys. Nothing here changes what a run does: it is what people, and tests of the library, know about it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{Error, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// A documented bug.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Repro {
+    /// Its row in the catalogue: `4`, or `M2` for growth.
+    pub row: Row,
+    /// Where it is documented.
+    pub reference: Vec<String>,
+    /// What goes wrong, on the wire and in the client.
+    pub mechanism: String,
+    /// What a good client does.
+    pub good_client: String,
+    /// Mistakes of the planted client that must show here, with the words of the verdict that each must get.
+    #[serde(default)]
+    pub mistakes: BTreeMap<String, Vec<String>>,
+    /// The versions of HTTP in which it exists. Default: both.
+    #[serde(default)]
+    pub http_versions: Vec<u8>,
+}
+
+/// A row of the catalogue, written `4` or `M2`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+pub struct Row(pub String);
+
+impl Row {
+    /// In the order of the catalogue: numbers first.
+    pub fn order(&self) -> (bool, u32) {
+        let digits: String = self.0.chars().filter(char::is_ascii_digit).collect();
+        (self.0.starts_with('M'), digits.parse().unwrap_or(u32::MAX))
+    }
+}
+
+impl<'de> Deserialize<'de> for Row {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct NumberOrText;
+        impl Visitor<'_> for NumberOrText {
+            type Value = Row;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a row of the catalogue, such as `4` or `M2`")
+            }
+            fn visit_str<E: Error>(self, text: &str) -> Result<Row, E> {
+                let digits = text.strip_prefix('M').unwrap_or(text);
+                let fine = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+                fine.then(|| Row(text.to_owned()))
+                    .ok_or_else(|| E::custom(format!("`{text}` is no row: write `4` or `M2`")))
+            }
+            fn visit_u64<E: Error>(self, number: u64) -> Result<Row, E> {
+                Ok(Row(number.to_string()))
+            }
+            fn visit_i64<E: Error>(self, number: i64) -> Result<Row, E> {
+                self.visit_str(&number.to_string())
+            }
+        }
+        deserializer.deserialize_any(NumberOrText)
+    }
+}
+
+impl JsonSchema for Row {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Row".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A row of the catalogue.",
+            "oneOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": "^M?[0-9]+$"}]
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_numbers_or_growth() {
+        let row = |text: &str| serde_saphyr::from_str::<Row>(text);
+        assert_eq!(row("4").unwrap(), Row("4".to_owned()));
+        assert_eq!(row("M2").unwrap(), Row("M2".to_owned()));
+        assert!(row("x4").unwrap_err().to_string().contains("`x4` is no row"));
+        let mut rows = [row("M2").unwrap(), row("10").unwrap(), row("9").unwrap()];
+        rows.sort_by_key(Row::order);
+        assert_eq!(rows.map(|row| row.0), ["9", "10", "M2"]);
+    }
+}
