@@ -9,6 +9,7 @@
 use std::io;
 use std::path::PathBuf;
 
+mod events;
 mod latency;
 mod manifest;
 mod reader;
@@ -17,6 +18,7 @@ mod rows;
 mod tests;
 mod writer;
 
+pub use events::{EVENTS_MAX, Events, ObservationEvent};
 pub use latency::{Latency, RESPONSE_TAGS, Slice, tag};
 pub use manifest::{Machine, Manifest, Phases, PlannedFault, SCHEMA, Subject, Versions};
 pub use reader::Record;
@@ -43,6 +45,8 @@ pub mod file {
     pub const ANOMALIES: &str = "anomalies.jsonl";
     /// See [`super::CommitEvent`].
     pub const COMMITS: &str = "commits.jsonl.zst";
+    /// See [`super::ObservationEvent`].
+    pub const OBSERVATIONS: &str = "observations.jsonl.zst";
     /// See [`super::End`].
     pub const END: &str = "end.json";
     /// The verdict for programs, see [`crate::render`].

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use reports::judge::Judgement;
-use reports::record::{AnomalyRow, CommitEvent, End, FaultRow, Interval, Manifest, Sample};
+use reports::record::{AnomalyRow, CommitEvent, End, FaultRow, Interval, Manifest, ObservationEvent, Sample};
 use schemars::{JsonSchema, Schema, schema_for};
 
 fn schema<T: JsonSchema>() -> Schema {
@@ -19,6 +19,7 @@ fn schemas_are_current() {
         ("fault", schema::<FaultRow>()),
         ("anomaly", schema::<AnomalyRow>()),
         ("commit", schema::<CommitEvent>()),
+        ("observation", schema::<ObservationEvent>()),
         ("end", schema::<End>()),
         ("verdict", schema::<Judgement>()),
     ];

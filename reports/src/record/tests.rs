@@ -183,7 +183,7 @@ fn long_runs_are_thinned_without_losing_peaks_or_counts() {
 }
 
 #[test]
-fn commits_are_kept_on_request_only() {
+fn commits_and_observations_are_kept_on_request_only() {
     let event = CommitEvent {
         t_ms: 5,
         order: 1,
@@ -194,6 +194,7 @@ fn commits_are_kept_on_request_only() {
         revision: "7".into(),
         change: crate::ledger::Change::Added,
     };
+    let seen = ObservationEvent { t_ms: 6, uid: "u".into(), revision: "7".into(), change: event.change };
     let manifest = Example::clean().manifest;
     let dir = tempfile::tempdir().unwrap();
     for (name, keep) in [("without", false), ("with", true)] {
@@ -203,10 +204,28 @@ fn commits_are_kept_on_request_only() {
             writer = writer.keep_events().unwrap();
         }
         writer.commit(&event).unwrap();
+        writer.observation(&seen).unwrap();
         writer.end(&End { ended_ms: 10, reason: EndReason::Completed }).unwrap();
         assert_eq!(path.join(file::COMMITS).exists(), keep);
+        let (commits, observations) =
+            if keep { (vec![event.clone()], vec![seen.clone()]) } else { (Vec::new(), Vec::new()) };
+        assert_eq!(Events::open(&path).unwrap(), Events { commits, observations });
     }
-    let packed = fs::read(dir.path().join("with").join(file::COMMITS)).unwrap();
-    let back: CommitEvent = serde_json::from_slice(&zstd::decode_all(packed.as_slice()).unwrap()).unwrap();
-    assert_eq!(back, event);
+}
+
+/// A run that was killed leaves a frame without its end: what can be read is read.
+#[test]
+fn a_torn_file_of_events_is_read_up_to_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let seen =
+        ObservationEvent { t_ms: 6, uid: "u".into(), revision: "7".into(), change: crate::ledger::Change::Added };
+    let mut writer = Writer::create(dir.path(), &Example::clean().manifest).unwrap().keep_events().unwrap();
+    writer.observation(&seen).unwrap();
+    writer.end(&End { ended_ms: 10, reason: EndReason::Completed }).unwrap();
+    let path = dir.path().join(file::OBSERVATIONS);
+    let whole = fs::read(&path).unwrap();
+    fs::write(&path, &whole[..whole.len() - 3]).unwrap();
+    assert!(Events::open(dir.path()).unwrap().observations.len() <= 1);
+    fs::write(&path, [&whole[..], b"rubbish"].concat()).unwrap();
+    assert_eq!(Events::open(dir.path()).unwrap().observations, [seen]);
 }

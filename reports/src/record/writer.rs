@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
+use super::events::ObservationEvent;
 use super::latency::HistogramLog;
 use super::{AnomalyRow, CommitEvent, End, Error, FaultRow, Interval, Manifest, Phase, Sample, file};
 use crate::ledger::Outcome;
@@ -36,7 +37,8 @@ pub struct Writer {
     faults: Rows,
     anomalies: Rows,
     latency: HistogramLog,
-    commits: Option<Commits>,
+    /// Commits and observations.
+    events: Option<[Packed; 2]>,
     anomaly_rows: BTreeMap<Outcome, u64>,
     anomalies_dropped: u64,
     phase: Option<Phase>,
@@ -52,7 +54,8 @@ struct Rows {
     out: BufWriter<File>,
 }
 
-struct Commits {
+/// A file of JSON lines, compressed.
+struct Packed {
     path: PathBuf,
     out: zstd::stream::write::Encoder<'static, BufWriter<File>>,
 }
@@ -80,7 +83,7 @@ impl Writer {
             faults: Rows::create(dir.join(file::FAULTS))?,
             anomalies: Rows::create(dir.join(file::ANOMALIES))?,
             latency: HistogramLog::create(dir.join(file::LATENCY), &manifest.started_at)?,
-            commits: None,
+            events: None,
             anomaly_rows: BTreeMap::new(),
             anomalies_dropped: 0,
             phase: None,
@@ -89,12 +92,11 @@ impl Writer {
         })
     }
 
-    /// Also writes every commit that is handed to [`Self::commit`]. The file has no bound but the length of the run.
+    /// Also writes every commit and observation that is handed to [`Self::commit`] and [`Self::observation`]. The files have no
+    /// bound but the length of the run.
     pub fn keep_events(mut self) -> Result<Self, Error> {
-        let path = self.dir.join(file::COMMITS);
-        let file = File::create(&path).map_err(io_error("create", &path))?;
-        let out = zstd::stream::write::Encoder::new(BufWriter::new(file), 0).map_err(io_error("write", &path))?;
-        self.commits = Some(Commits { path, out });
+        let create = |name| Packed::create(self.dir.join(name));
+        self.events = Some([create(file::COMMITS)?, create(file::OBSERVATIONS)?]);
         Ok(self)
     }
 
@@ -180,18 +182,26 @@ impl Writer {
         Ok(())
     }
 
+    /// Whether commits and observations are kept.
+    pub fn keeps_events(&self) -> bool {
+        self.events.is_some()
+    }
+
     /// Appends a commit, if [`Self::keep_events`] was asked for.
     pub fn commit(&mut self, event: &CommitEvent) -> Result<(), Error> {
-        let Some(Commits { path, out }) = &mut self.commits else { return Ok(()) };
-        serde_json::to_writer(&mut *out, event).map_err(|source| Error::Encode { path: path.clone(), source })?;
-        out.write_all(b"\n").map_err(io_error("write", path))
+        self.events.as_mut().map_or(Ok(()), |[commits, _]| commits.append(event))
+    }
+
+    /// Appends an observation, if [`Self::keep_events`] was asked for.
+    pub fn observation(&mut self, event: &ObservationEvent) -> Result<(), Error> {
+        self.events.as_mut().map_or(Ok(()), |[_, observations]| observations.append(event))
     }
 
     /// Writes how the run ended, after everything else. The file appears at once or not at all.
     pub fn end(&mut self, end: &End) -> Result<(), Error> {
         self.close_slices()?;
         self.flush()?;
-        if let Some(Commits { path, out }) = self.commits.take() {
+        for Packed { path, out } in self.events.take().into_iter().flatten() {
             out.finish().and_then(|mut file| file.flush()).map_err(io_error("write", &path))?;
         }
         write_whole(&self.dir.join(file::END), |out| {
@@ -210,7 +220,7 @@ impl Writer {
             rows.out.flush().map_err(io_error("write", &rows.path))?;
         }
         self.latency.flush()?;
-        if let Some(Commits { path, out }) = &mut self.commits {
+        for Packed { path, out } in self.events.iter_mut().flatten() {
             out.flush().map_err(io_error("write", path))?;
         }
         Ok(())
@@ -229,9 +239,23 @@ impl Drop for Writer {
     fn drop(&mut self) {
         let _ = self.close_slices();
         let _ = self.flush();
-        if let Some(commits) = self.commits.take() {
-            let _ = commits.out.finish();
+        for packed in self.events.take().into_iter().flatten() {
+            let _ = packed.out.finish();
         }
+    }
+}
+
+impl Packed {
+    fn create(path: PathBuf) -> Result<Self, Error> {
+        let file = File::create(&path).map_err(io_error("create", &path))?;
+        let out = zstd::stream::write::Encoder::new(BufWriter::new(file), 0).map_err(io_error("write", &path))?;
+        Ok(Self { path, out })
+    }
+
+    fn append(&mut self, row: &impl Serialize) -> Result<(), Error> {
+        let Self { path, out } = self;
+        serde_json::to_writer(&mut *out, row).map_err(|source| Error::Encode { path: path.clone(), source })?;
+        out.write_all(b"\n").map_err(io_error("write", path))
     }
 }
 

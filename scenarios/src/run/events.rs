@@ -7,7 +7,7 @@ use loadgen::churn::Writes;
 use mocks::faults::Fault;
 use mocks::kube;
 use reports::ledger::{self, Ledger};
-use reports::record::{AnomalyRow, CommitEvent, EventCounts, Writer};
+use reports::record::{AnomalyRow, CommitEvent, EventCounts, ObservationEvent, Writer};
 
 use super::Clock;
 use super::feed::{Commit, Feed};
@@ -134,6 +134,10 @@ impl<'a> Events<'a> {
         self.catch_up(writer)?;
         for seen in seen {
             self.ledger.observe(&observation(seen));
+            if writer.keeps_events() {
+                let (uid, revision) = (seen.uid.to_string(), seen.rv.to_string());
+                writer.observation(&ObservationEvent { t_ms: seen.t_ms, uid, revision, change: seen.change })?;
+            }
         }
         Ok(())
     }
