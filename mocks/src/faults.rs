@@ -8,6 +8,7 @@
 
 mod event_dropped;
 mod rewind;
+mod schedule;
 mod settings;
 mod silent_watch;
 mod stream;
@@ -23,7 +24,11 @@ use parking_lot::Mutex;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-pub use settings::{Change, Error, Fault, Form, Name, NewStreams, Newer, Watches};
+pub use schedule::{Schedule, Step};
+pub use settings::{
+    Change, Code, Connections, Direction, Error, ErrorBody, Family, Fault, Form, How, Http2Code, Kind, Lasting, Name,
+    NewConnections, NewStreams, Newer, Nth, On, Then, Watches, When, check_all,
+};
 pub(crate) use stream::{Fate, Stream};
 
 /// How many hits are kept until somebody takes them; older ones are dropped, the counters go on.
@@ -162,6 +167,22 @@ impl Scene<'_> {
     }
 }
 
+/// The list of faults: one line each.
+fn behaviour(fault: &Fault) -> Result<Box<dyn Behaviour>, Error> {
+    Ok(match fault.name {
+        Name::WatchReset => Box::new(watch_reset::WatchReset),
+        Name::Watch410 => Box::new(watch_410::Watch410::new(fault)),
+        Name::SilentWatch => Box::new(silent_watch::SilentWatch::default()),
+        Name::EventDropped => Box::new(event_dropped::EventDropped),
+        Name::Rewind => Box::new(rewind::Rewind::new(fault)),
+        name if name.family() == Family::Network => {
+            let why = "it is about the network in front of it";
+            return Err(Error::NotPlayed { fault: name.as_str(), why });
+        }
+        name => return Err(Error::NotPlayed { fault: name.as_str(), why: "this version does not know how" }),
+    })
+}
+
 impl Faults {
     /// An engine without faults; `seed` decides every probability.
     pub(crate) fn new(seed: u64) -> Self {
@@ -192,7 +213,7 @@ impl Faults {
         if running(&self.inner.lock()) {
             return Err(Error::AlreadyRunning { id: id.0 });
         }
-        let behaviour = fault.name.behaviour(fault);
+        let behaviour = behaviour(fault)?;
         self.any.store(true, Ordering::Release);
         if behaviour.compacts()
             && let Some(host) = self.host.get()
@@ -335,7 +356,7 @@ impl Faults {
 
 impl Inner {
     fn applies(&self, running: &Running, stream: &Stream) -> bool {
-        self.targets.contains(&stream.user) && running.fault.matches(&stream.resource, &stream.user_agent)
+        self.targets.contains(&stream.user) && running.fault.matches(&stream.resource, &stream.user_agent, "", 0)
     }
 
     /// Runs `act` on one fault with all the streams that it applies to.

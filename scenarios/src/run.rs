@@ -32,7 +32,7 @@ mod timeline;
 mod world;
 
 pub(crate) use clock::Clock;
-pub(crate) use manifest::describe;
+pub(crate) use manifest::{begins, describe};
 
 /// What to run, and how.
 pub(crate) struct Options {

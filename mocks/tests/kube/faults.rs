@@ -169,7 +169,7 @@ async fn faults_touch_nobody_without_a_target_and_only_what_they_name() {
 fn a_fault_says_which_key_is_wrong() {
     let form = Fault { form: Some(Form::Http), ..fault(Name::WatchReset) };
     let message = form.check().unwrap_err().to_string();
-    assert_eq!(message, "`form` has no meaning for `watch-reset`: it belongs to `watch-410`");
+    assert_eq!(message, "`form` has no meaning for `watch-reset`: it belongs to `watch-410` and `too-large`");
     assert!(Fault { probability: Some(1.5), ..fault(Name::EventDropped) }.check().is_err());
     assert!(Fault { count: Some(0), ..fault(Name::EventDropped) }.check().is_err());
     let parsed: Fault = serde_json::from_value(json!({

@@ -95,6 +95,9 @@ pub(super) fn mock(command: Command) -> ExitCode {
 
 async fn kube(arguments: Kube) -> Result<()> {
     let faults = arguments.faults.as_deref().map(read_faults).transpose()?.unwrap_or_default();
+    let schedule = faults::Schedule::new(&faults).map_err(|(index, error)| {
+        anyhow::anyhow!("fault {} (`{}`): {error}", index + 1, faults[index].name.as_str())
+    })?;
     let authority = pki::Authority::generate("longhaul")?;
     let mut config = kube::Config::new();
     config.listen = loopback(arguments.port);
@@ -130,7 +133,7 @@ async fn kube(arguments: Kube) -> Result<()> {
     server.faults().target_users(&everybody);
     let mut signals = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
     tokio::select! {
-        () = play(server.faults(), &faults) => {}
+        () = play(server.faults(), &faults, schedule) => {}
         _ = signals.recv() => {}
         _ = tokio::signal::ctrl_c() => {}
     }
@@ -141,31 +144,42 @@ async fn kube(arguments: Kube) -> Result<()> {
     Ok(())
 }
 
+/// How often hits are looked at, for the faults that wait for them.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+
 /// Begins and ends the faults at their times; never returns.
-async fn play(engine: &faults::Faults, faults: &[faults::Fault]) {
+async fn play(engine: &faults::Faults, faults: &[faults::Fault], mut schedule: faults::Schedule) {
     let start = Instant::now();
-    let mut due: Vec<(Duration, u32, bool)> = Vec::new();
-    for (index, fault) in (0u32..).zip(faults) {
-        due.push((fault.at.0, index, true));
-        if let Some(length) = fault.lasts {
-            due.push((fault.at.0 + length.0, index, false));
+    let begin = |index: usize, at: Duration| {
+        out!("{:>6.1}s begins: {}", at.as_secs_f64(), describe(&faults[index]));
+        if let Err(error) = engine.begin(number(index), &faults[index]) {
+            eprintln!("longhaul: fault {} was refused: {error}", index + 1);
         }
+    };
+    for index in schedule.armed_before() {
+        begin(index, Duration::ZERO);
     }
-    due.sort_unstable();
-    for (at, index, begins) in due {
-        tokio::time::sleep_until((start + at).into()).await;
-        let (id, fault) = (faults::FaultId(index), &faults[index as usize]);
-        if begins {
-            out!("{:>6.1}s begins: {}", at.as_secs_f64(), describe(fault));
-            if let Err(error) = engine.begin(id, fault) {
-                eprintln!("longhaul: fault {} was refused: {error}", index + 1);
+    loop {
+        let now = start.elapsed();
+        for index in (0..faults.len()).filter(|index| engine.hits(number(*index)) > 0) {
+            schedule.hit(index, now);
+        }
+        while let Some(step) = schedule.due(now) {
+            match step {
+                faults::Step::Begin(index) => begin(index, now),
+                faults::Step::End(index) => {
+                    engine.end(number(index));
+                    let (name, hits) = (faults[index].name.as_str(), engine.hits(number(index)));
+                    out!("{:>6.1}s ended: {name} ({hits} hits)", now.as_secs_f64());
+                }
             }
-        } else {
-            engine.end(id);
-            out!("{:>6.1}s ended: {} ({} hits)", at.as_secs_f64(), fault.name.as_str(), engine.hits(id));
         }
+        tokio::time::sleep(LOOK_EVERY).await;
     }
-    std::future::pending::<()>().await;
+}
+
+fn number(index: usize) -> faults::FaultId {
+    faults::FaultId(u32::try_from(index).unwrap_or(u32::MAX))
 }
 
 fn read_faults(path: &std::path::Path) -> Result<Vec<faults::Fault>> {

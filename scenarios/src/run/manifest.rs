@@ -71,9 +71,21 @@ fn planned(index: usize, fault: &mocks::faults::Fault) -> PlannedFault {
     PlannedFault {
         id: fault_id(index, fault),
         name: fault.name.as_str().to_owned(),
-        at_ms: fault.at.as_millis(),
+        at_ms: fault.at.unwrap_or_default().as_millis(),
         for_ms: fault.lasts.map(units::Span::as_millis),
         detail: describe(fault),
+    }
+}
+
+/// When a fault begins, in words.
+pub(crate) fn begins(fault: &mocks::faults::Fault) -> String {
+    match (fault.at, &fault.when) {
+        (Some(at), _) => format!("at {at}"),
+        (None, Some(when)) => {
+            let plus = when.plus.map_or(String::new(), |plus| format!("{plus} "));
+            format!("{plus}after the first hit of {}", when.hit)
+        }
+        (None, None) => "before the subject starts".to_owned(),
     }
 }
 

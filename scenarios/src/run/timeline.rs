@@ -29,7 +29,7 @@ impl Timeline {
     pub(super) fn new(faults: &[Fault], end_ms: u64) -> Self {
         let mut actions = Vec::new();
         for (index, fault) in faults.iter().enumerate() {
-            let begin = fault.at.as_millis();
+            let begin = fault.at.unwrap_or_default().as_millis();
             let length = fault.lasts.map_or(INSTANT_MS, units::Span::as_millis);
             let end = begin.saturating_add(length).min(end_ms);
             actions.push((begin.saturating_sub(CANARY_LEAD_MS), Action::CanaryBefore(index)));

@@ -45,7 +45,7 @@ pub fn describe(scenario: &Scenario) -> String {
         line(format!("script          {}: {objects} objects and {} steps", script.resource, script.steps.len()));
     }
     for fault in &scenario.faults {
-        line(format!("fault           at {}: {}", fault.at, crate::run::describe(fault)));
+        line(format!("fault           {}: {}", crate::run::begins(fault), crate::run::describe(fault)));
     }
     decides(scenario, &mut line);
     text

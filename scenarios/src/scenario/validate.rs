@@ -115,6 +115,10 @@ fn faults(scenario: &Scenario) -> Result<(), Problem> {
             "these are played by the mock API server: use `controlPlane: {kind: mock}` or leave them out",
         );
     }
+    if let Err((index, error)) = mocks::faults::check_all(&scenario.faults) {
+        let name = scenario.faults[index].name.as_str();
+        return problem("faults", format!("fault {} (`{name}`): {error}", index + 1));
+    }
     let end = scenario.phases.loaded();
     for (index, fault) in scenario.faults.iter().enumerate() {
         // A rewound store hands out revisions twice, and the ledger orders commits by them.
@@ -122,17 +126,15 @@ fn faults(scenario: &Scenario) -> Result<(), Problem> {
             let text = "cannot be judged in a scenario yet: play it with `longhaul mock kube --faults FILE`";
             return problem("faults", format!("fault {} (`rewind`) {text}", index + 1));
         }
-        if let Err(error) = fault.check() {
-            return problem("faults", format!("fault {} (`{}`): {error}", index + 1, fault.name.as_str()));
-        }
-        if fault.at.0 >= end {
+        let Some(at) = fault.at else { continue };
+        if at.0 >= end {
             return problem(
                 "faults",
                 format!(
                     "fault {} (`{}`) begins at {}, but load ends at {}: a fault without load proves nothing",
                     index + 1,
                     fault.name.as_str(),
-                    fault.at,
+                    at,
                     units::Span(end)
                 ),
             );

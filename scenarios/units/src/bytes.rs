@@ -1,4 +1,4 @@
-//! [`Bytes`], a size, and [`Growth`], a size per hour.
+//! [`Bytes`], a size, [`Growth`], a size per hour, and [`Throughput`], a size per second.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,6 +7,7 @@ use crate::{Error, spelled, split};
 
 const EXAMPLE: &str = "64MiB";
 const GROWTH_EXAMPLE: &str = "1MiB/h";
+const THROUGHPUT_EXAMPLE: &str = "4KiB/s";
 const UNITS: [(&str, u64); 4] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
 const KNOWN: &str = "B, KiB, MiB, GiB";
 const MOST: f64 = (1u64 << 50) as f64;
@@ -20,6 +21,13 @@ pub struct Bytes(pub u64);
 pub struct Growth {
     /// Bytes in one hour.
     pub bytes_per_hour: u64,
+}
+
+/// A size per second, written `4KiB/s`: how fast bytes may flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Throughput {
+    /// Bytes in one second.
+    pub bytes_per_second: u64,
 }
 
 impl FromStr for Bytes {
@@ -71,8 +79,25 @@ impl fmt::Display for Growth {
     }
 }
 
+impl FromStr for Throughput {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let no_unit = || Error::NoUnit { text: text.to_owned(), example: THROUGHPUT_EXAMPLE };
+        let size = text.trim().strip_suffix("/s").ok_or_else(no_unit)?;
+        Ok(Self { bytes_per_second: size.parse::<Bytes>()?.0 })
+    }
+}
+
+impl fmt::Display for Throughput {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/s", Bytes(self.bytes_per_second))
+    }
+}
+
 spelled!(Bytes, "a size with a unit such as `16B`, `2KiB` or `64MiB`", r"^[0-9.]+(B|KiB|MiB|GiB)$");
 spelled!(Growth, "a size per hour such as `1MiB/h`", r"^[0-9.]+(B|KiB|MiB|GiB)/h$");
+spelled!(Throughput, "a size per second such as `4KiB/s`", r"^[0-9.]+(B|KiB|MiB|GiB)/s$");
 
 #[cfg(test)]
 mod tests {
@@ -93,6 +118,8 @@ mod tests {
         assert_eq!(error("64"), "`64` has no unit: write for example `64MiB`");
         assert_eq!(error("64MB"), "`64MB` has the unknown unit `MB`: use one of B, KiB, MiB, GiB, for example `64MiB`");
         assert_eq!("1MiB".parse::<Growth>().unwrap_err().to_string(), "`1MiB` has no unit: write for example `1MiB/h`");
+        assert_eq!("1".parse::<Throughput>().unwrap_err().to_string(), "`1` has no unit: write for example `4KiB/s`");
+        assert_eq!("100B/s".parse::<Throughput>().unwrap().to_string(), "100B/s");
         assert_eq!("1.5KiB/h".parse::<Growth>().unwrap().bytes_per_hour, 1536);
     }
 }

@@ -8,7 +8,7 @@ mod bytes;
 mod rate;
 mod span;
 
-pub use bytes::{Bytes, Growth};
+pub use bytes::{Bytes, Growth, Throughput};
 pub use rate::Rate;
 pub use span::Span;
 

@@ -1,0 +1,358 @@
+//! The values that keys of a fault take.
+//!
+//! Owns their spelling. Where a key takes a number or a word, or a number or a range, the wrong one is refused with
+//! what to write instead.
+
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use units::Span;
+
+/// After which other fault a fault begins.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct When {
+    /// The `id` of the other fault: its first hit counts.
+    pub hit: String,
+    /// How long after that hit. Default: at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plus: Option<Span>,
+}
+
+/// Which requests a fault is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum On {
+    /// Lists, each page of one.
+    List,
+    /// Watches.
+    Watch,
+    /// Reads of one object.
+    Get,
+    /// Creations (POST).
+    Create,
+    /// Replacements (PUT).
+    Update,
+    /// Patches.
+    Patch,
+    /// Deletions, of one object or of many.
+    Delete,
+    /// All of them.
+    Any,
+}
+
+/// Which of the matching requests: one, or a range; counted from 1 since the fault began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Nth {
+    /// The first one.
+    pub from: u64,
+    /// The last one; without it all that follow.
+    pub to: Option<u64>,
+}
+
+/// A code: an HTTP status as a number, or an HTTP/2 error as a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Code {
+    /// Of a `Status`.
+    Status(u16),
+    /// Of `RST_STREAM` or GOAWAY.
+    Http2(Http2Code),
+}
+
+/// Error codes of HTTP/2 (RFC 9113, section 7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Http2Code {
+    /// `NO_ERROR`.
+    NoError,
+    /// `PROTOCOL_ERROR`.
+    ProtocolError,
+    /// `INTERNAL_ERROR`.
+    InternalError,
+    /// `FLOW_CONTROL_ERROR`.
+    FlowControlError,
+    /// `STREAM_CLOSED`.
+    StreamClosed,
+    /// `REFUSED_STREAM`.
+    RefusedStream,
+    /// `CANCEL`.
+    Cancel,
+    /// `CONNECT_ERROR`.
+    ConnectError,
+    /// `ENHANCE_YOUR_CALM`.
+    EnhanceYourCalm,
+    /// `INADEQUATE_SECURITY`.
+    InadequateSecurity,
+}
+
+/// How an answer is spelled: a 410 (`http`, `stream`, `both`) or a 504 (`modern`, `old`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Form {
+    /// 410 as the status of the response.
+    Http,
+    /// 410 as 200 with an `ERROR` event.
+    Stream,
+    /// 410 in turn.
+    Both,
+    /// 504 with the cause `ResourceVersionTooLarge`.
+    Modern,
+    /// 504 with the text only.
+    Old,
+}
+
+/// What an HTTP error carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ErrorBody {
+    /// A `Status` object.
+    Status,
+    /// Plain text, as from a proxy.
+    Text,
+    /// Nothing.
+    Empty,
+}
+
+/// What becomes of a stream after an `ERROR` event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Then {
+    /// It ends cleanly.
+    End,
+    /// It stays open without a byte.
+    Hold,
+}
+
+/// How watches fare that open while others are silent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum NewStreams {
+    /// They work.
+    Healthy,
+    /// They are silent too.
+    Silent,
+}
+
+/// How connections fare that open while others are frozen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum NewConnections {
+    /// They work.
+    Healthy,
+    /// They are frozen too.
+    Frozen,
+}
+
+/// Which connections see an old state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Connections {
+    /// All of them.
+    All,
+    /// Those that opened after the fault began.
+    New,
+}
+
+/// What a watch gets that resumes from a revision which the restored store has not reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Newer {
+    /// It is accepted and hears nothing until the counter has passed that revision.
+    Silent,
+    /// 410.
+    Gone,
+    /// 504 with the cause `ResourceVersionTooLarge`.
+    TooLarge,
+}
+
+/// What becomes of the watches that are open during a restore.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Watches {
+    /// They stay open and hear nothing until the counter has passed what they know.
+    Kept,
+    /// They are reset, everybody's.
+    Cut,
+}
+
+/// Kinds of events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Change {
+    /// `ADDED`.
+    Added,
+    /// `MODIFIED`.
+    Modified,
+    /// `DELETED`.
+    Deleted,
+}
+
+/// What is done to a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum How {
+    /// RST.
+    Reset,
+    /// FIN.
+    Close,
+    /// It stays open and nothing happens on it.
+    Hang,
+}
+
+/// Which way bytes do not pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Direction {
+    /// Neither way.
+    Both,
+    /// Not from the control plane to the subject.
+    ToSubject,
+    /// Not from the subject to the control plane.
+    ToServer,
+}
+
+/// What is wrong with a certificate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// It has expired.
+    Expired,
+    /// An authority made it that nobody knows.
+    UnknownCa,
+    /// Nothing: it is another one of the same authority.
+    Rotated,
+}
+
+impl Nth {
+    /// One request only.
+    pub const fn one(number: u64) -> Self {
+        Self { from: number, to: Some(number) }
+    }
+
+    /// Whether request number `number` is one of them.
+    pub fn contains(self, number: u64) -> bool {
+        number >= self.from && self.to.is_none_or(|to| number <= to)
+    }
+}
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Range {
+    from: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    to: Option<u64>,
+}
+
+impl<'de> Deserialize<'de> for Nth {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Nth;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number such as `2`, or a range such as `{from: 2, to: 7}`")
+            }
+            fn visit_u64<E: de::Error>(self, number: u64) -> Result<Nth, E> {
+                Ok(Nth::one(number))
+            }
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Nth, E> {
+                u64::try_from(number).map(Nth::one).map_err(|_| E::invalid_value(de::Unexpected::Signed(number), &self))
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Nth, A::Error> {
+                let range = Range::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(Nth { from: range.from, to: range.to })
+            }
+        }
+        deserializer.deserialize_any(Reader)
+    }
+}
+
+impl Serialize for Nth {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.to == Some(self.from) {
+            return serializer.serialize_u64(self.from);
+        }
+        Range { from: self.from, to: self.to }.serialize(serializer)
+    }
+}
+
+impl JsonSchema for Nth {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Nth".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let range = Range::json_schema(generator);
+        json_schema!({
+            "description": "Which of the matching requests, counted from 1 since the fault began: one, or a range.",
+            "anyOf": [{"type": "integer", "minimum": 1}, range],
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for Code {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl Visitor<'_> for Reader {
+            type Value = Code;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a status such as `410`, or an HTTP/2 error such as `internal-error`")
+            }
+            fn visit_u64<E: de::Error>(self, number: u64) -> Result<Code, E> {
+                let wrong = || E::invalid_value(de::Unexpected::Unsigned(number), &self);
+                u16::try_from(number).map(Code::Status).map_err(|_| wrong())
+            }
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Code, E> {
+                let wrong = || E::invalid_value(de::Unexpected::Signed(number), &self);
+                u16::try_from(number).map(Code::Status).map_err(|_| wrong())
+            }
+            fn visit_str<E: de::Error>(self, word: &str) -> Result<Code, E> {
+                Http2Code::deserialize(de::value::StrDeserializer::new(word)).map(Code::Http2)
+            }
+        }
+        deserializer.deserialize_any(Reader)
+    }
+}
+
+impl Serialize for Code {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Status(status) => serializer.serialize_u16(*status),
+            Self::Http2(code) => code.serialize(serializer),
+        }
+    }
+}
+
+impl JsonSchema for Code {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Code".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let word = generator.subschema_for::<Http2Code>();
+        json_schema!({
+            "description": "A status as a number, or an error of HTTP/2 as a word.",
+            "anyOf": [{"type": "integer", "minimum": 400, "maximum": 599}, word],
+        })
+    }
+}
+
+impl Http2Code {
+    /// The number on the wire.
+    pub fn number(self) -> u32 {
+        match self {
+            Self::NoError => 0x0,
+            Self::ProtocolError => 0x1,
+            Self::InternalError => 0x2,
+            Self::FlowControlError => 0x3,
+            Self::StreamClosed => 0x5,
+            Self::RefusedStream => 0x7,
+            Self::Cancel => 0x8,
+            Self::ConnectError => 0xa,
+            Self::EnhanceYourCalm => 0xb,
+            Self::InadequateSecurity => 0xc,
+        }
+    }
+}
