@@ -6,6 +6,7 @@
 //! Entry points: [`scenario::Scenario`] (the file), `run` (the run), [`cli`] (the binary `longhaul`).
 
 pub mod cli;
+pub mod clients;
 pub mod descriptors;
 mod machine;
 mod observer;

@@ -12,7 +12,6 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
 
-use crate::install;
 use crate::world::{PATIENCE, World};
 
 const DEPLOYMENT: &str = "
@@ -97,7 +96,7 @@ impl<'a> Kubectl<'a> {
 /// The oldest and the newest: `kubectl` and `kubectl.1.*` of the folders of `PATH` and of the folders that links in
 /// them lead to, where packages keep older versions.
 fn programs() -> Vec<PathBuf> {
-    let mut folders = install::folders();
+    let mut folders = installer::folders();
     let links: Vec<PathBuf> = folders.iter().filter_map(|folder| folder.join("kubectl").canonicalize().ok()).collect();
     folders.extend(links.iter().filter_map(|link| link.parent()).map(Path::to_owned));
     let entries = folders.iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
@@ -108,7 +107,7 @@ fn programs() -> Vec<PathBuf> {
     let versions: BTreeMap<u32, PathBuf> = numbered.collect();
     let ends = versions.first_key_value().into_iter().chain(versions.last_key_value().filter(|_| versions.len() > 1));
     let found: Vec<PathBuf> = ends.map(|(_, path)| path.clone()).collect();
-    if found.is_empty() { install::on_path("kubectl").into_iter().collect() } else { found }
+    if found.is_empty() { installer::on_path("kubectl").into_iter().collect() } else { found }
 }
 
 /// Runs a test with each version, against a server of its own.

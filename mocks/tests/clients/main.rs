@@ -9,7 +9,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
 
-mod install;
 mod kube_rs;
 mod kubectl;
 mod node;

@@ -2,43 +2,26 @@
 
 use std::path::{Path, PathBuf};
 
+use installer::Missing;
 use serde_json::json;
 use tokio::process::Command;
 
-use crate::install::{self, Missing, Once};
 use crate::ordeal::{self, Habit};
 use crate::program::Program;
 use crate::world::World;
 
-/// A JavaScript client and where its files are.
+/// A JavaScript client and its program.
 struct Client {
     package: &'static str,
     version: &'static str,
-    manifest: &'static str,
-    lock: &'static str,
     program: &'static str,
-    packages: Once,
 }
 
-static CLIENT_NODE: Client = Client {
-    package: "@kubernetes/client-node",
-    version: "2.0.1",
-    manifest: include_str!("client-node/package.json"),
-    lock: include_str!("client-node/package-lock.json"),
-    program: include_str!("client-node/program.mjs"),
-    packages: Once::const_new(),
-};
+static CLIENT_NODE: Client =
+    Client { package: "@kubernetes/client-node", version: "2.0.1", program: include_str!("client-node/program.mjs") };
 
-/// Its generator depends on a version of `quicktype-core` that was taken back; the manifest overrides that one
-/// version. The watcher and the fluent API do not touch it.
-static FLUENT: Client = Client {
-    package: "kubernetes-fluent-client",
-    version: "3.11.11",
-    manifest: include_str!("fluent/package.json"),
-    lock: include_str!("fluent/package-lock.json"),
-    program: include_str!("fluent/program.mjs"),
-    packages: Once::const_new(),
-};
+static FLUENT: Client =
+    Client { package: "kubernetes-fluent-client", version: "3.11.11", program: include_str!("fluent/program.mjs") };
 
 /// An installed client: node, and a folder in which the program finds its packages.
 struct Installed {
@@ -49,13 +32,12 @@ struct Installed {
 
 impl Client {
     async fn install(&self) -> Result<Installed, Missing> {
-        let node = install::node().await?;
-        let install = || install::npm(self.package, self.version, self.manifest, self.lock);
-        let packages = self.packages.get_or_init(install).await.clone()?;
+        let package = installer::package(self.package, self.version).unwrap();
+        let installed = package.install().await?;
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("program.mjs"), self.program).unwrap();
-        link(&packages.join("node_modules"), &folder.path().join("node_modules"))?;
-        Ok(Installed { node, folder, name: self.package })
+        link(&installed.folder.join("node_modules"), &folder.path().join("node_modules"))?;
+        Ok(Installed { node: installed.interpreter, folder, name: self.package })
     }
 }
 

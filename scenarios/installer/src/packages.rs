@@ -1,0 +1,90 @@
+//! The packages that can be installed, each with its lock file.
+//!
+//! A package is one folder under `packages/` and one line here.
+
+use std::path::PathBuf;
+
+use crate::{Installed, Missing, Once};
+
+/// A client package of one version.
+#[derive(Debug)]
+pub struct Package {
+    /// As its registry calls it.
+    pub name: &'static str,
+    /// Its exact version.
+    pub version: &'static str,
+    source: Source,
+    folder: Once,
+}
+
+/// Where it comes from, with the files that name what it stands on.
+#[derive(Debug)]
+enum Source {
+    Npm { manifest: &'static str, lock: &'static str },
+    Pip { lock: &'static str },
+}
+
+macro_rules! npm {
+    ($name:literal, $version:literal, $folder:literal) => {
+        Package {
+            name: $name,
+            version: $version,
+            source: Source::Npm {
+                manifest: include_str!(concat!("../packages/", $folder, "-", $version, "/package.json")),
+                lock: include_str!(concat!("../packages/", $folder, "-", $version, "/package-lock.json")),
+            },
+            folder: Once::const_new(),
+        }
+    };
+}
+
+macro_rules! pip {
+    ($name:literal, $version:literal) => {
+        Package {
+            name: $name,
+            version: $version,
+            source: Source::Pip {
+                lock: include_str!(concat!("../packages/", $name, "-", $version, "/requirements.txt")),
+            },
+            folder: Once::const_new(),
+        }
+    };
+}
+
+/// All packages. The generator of kubernetes-fluent-client 3.11.11 depends on a version of `quicktype-core` that was taken
+/// back; its manifest overrides that one version. The watcher and the fluent API do not touch it.
+pub static PACKAGES: [Package; 9] = [
+    npm!("@kubernetes/client-node", "2.0.1", "kubernetes-client-node"),
+    npm!("kubernetes-fluent-client", "2.3.1", "kubernetes-fluent-client"),
+    npm!("kubernetes-fluent-client", "2.6.5", "kubernetes-fluent-client"),
+    npm!("kubernetes-fluent-client", "3.3.7", "kubernetes-fluent-client"),
+    npm!("kubernetes-fluent-client", "3.11.11", "kubernetes-fluent-client"),
+    npm!("pepr", "0.29.2", "pepr"),
+    npm!("pepr", "1.1.4", "pepr"),
+    pip!("kubernetes", "37.0.2"),
+    pip!("kopf", "1.45.2"),
+];
+
+/// The package of that name and version.
+pub fn package(name: &str, version: &str) -> Option<&'static Package> {
+    PACKAGES.iter().find(|package| package.name == name && package.version == version)
+}
+
+impl Package {
+    /// Installs it, unless it is there already. Those who want it at the same time wait for one installation.
+    pub async fn install(&self) -> Result<Installed, Missing> {
+        let interpreter = match self.source {
+            Source::Npm { .. } => crate::node().await?,
+            Source::Pip { .. } => crate::python().await?,
+        };
+        let folder = self.folder.get_or_init(|| self.fetch(&interpreter)).await.clone()?;
+        Ok(Installed { interpreter, folder })
+    }
+
+    async fn fetch(&self, interpreter: &std::path::Path) -> Result<PathBuf, Missing> {
+        match self.source {
+            Source::Npm { manifest, lock } => crate::npm(self.name, self.version, manifest, lock).await,
+            Source::Pip { lock } => crate::pip(self.name, self.version, interpreter, lock).await,
+        }
+    }
+}

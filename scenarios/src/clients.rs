@@ -1,0 +1,196 @@
+//! Real clients as subjects: which there are, and how each is started.
+//!
+//! An adapter is a folder under `scenarios/subjects/` with a `client.yaml`, and one line here. This module owns their
+//! list, their installation into the cache and the command that runs one. It knows nothing of scenarios.
+
+use std::path::{Path, PathBuf};
+
+mod descriptor;
+
+use descriptor::{Client, Entry, Run};
+
+/// A client of one version, used in one way: a column of the matrix.
+#[derive(Debug, Clone)]
+pub struct Column {
+    client: Client,
+    entry: Entry,
+    files: &'static [(&'static str, &'static str)],
+}
+
+/// Descriptor and files of one adapter.
+struct Adapter {
+    descriptor: &'static str,
+    files: &'static [(&'static str, &'static str)],
+}
+
+macro_rules! adapter {
+    ($folder:literal, [$($file:literal),*]) => {
+        Adapter {
+            descriptor: include_str!(concat!("../subjects/", $folder, "/client.yaml")),
+            files: &[$(($file, include_str!(concat!("../subjects/", $folder, "/", $file)))),*],
+        }
+    };
+}
+
+/// Every adapter, in the order of the columns.
+const ADAPTERS: [Adapter; 6] = [
+    adapter!("kube-rs", []),
+    adapter!("client-node", ["subject.mjs", "../witness.mjs"]),
+    adapter!("kubernetes-fluent-client", ["subject.mjs", "../witness.mjs"]),
+    adapter!("pepr", ["subject.mjs", "../witness.mjs"]),
+    adapter!("python-kubernetes", ["subject.py", "../witness.py"]),
+    adapter!("kopf", ["subject.py", "../witness.py"]),
+];
+
+/// All columns, in the order of a table.
+pub fn columns() -> Vec<Column> {
+    let mut columns = Vec::new();
+    for adapter in &ADAPTERS {
+        let client: Client = serde_saphyr::from_str(adapter.descriptor).expect("a test reads every descriptor");
+        for entry in client.columns.clone() {
+            columns.push(Column { client: client.clone(), entry, files: adapter.files });
+        }
+    }
+    columns
+}
+
+impl Column {
+    /// Its name on the command line.
+    pub fn id(&self) -> &str {
+        &self.entry.id
+    }
+
+    /// The client, as its registry calls it.
+    pub fn client(&self) -> &str {
+        &self.client.client
+    }
+
+    /// The exact version.
+    pub fn version(&self) -> &str {
+        &self.entry.version
+    }
+
+    /// Which of the client's ways to watch is used.
+    pub fn mode(&self) -> &str {
+        &self.entry.mode
+    }
+
+    /// Which of its clocks run faster than by default.
+    pub fn clocks(&self) -> &str {
+        &self.client.clocks
+    }
+
+    /// The only HTTP version that it is offered, or `None` for both.
+    pub fn http(&self) -> Option<u8> {
+        match *self.entry.http {
+            [version] => Some(version),
+            _ => None,
+        }
+    }
+
+    /// Installs what is missing and returns the command that runs the adapter, with its variables set by `env`. The
+    /// error names what is needed.
+    pub async fn command(&self) -> Result<Vec<String>, String> {
+        let mut variables: Vec<(String, String)> = self.client.env.clone().into_iter().collect();
+        let mut command = match &self.client.run {
+            Run::Program(name) => {
+                let program = crate::subject::sibling(name);
+                vec![text(&program.map_err(|_| format!("{name} (cargo build -p {name})"))?)]
+            }
+            Run::Node(file) => {
+                let installed = self.install().await?;
+                let folder = self.unfold(Some(&installed.folder.join("node_modules")))?;
+                vec![text(&installed.interpreter), text(&folder.join(file))]
+            }
+            Run::Python(arguments) => {
+                let installed = self.install().await?;
+                let folder = self.unfold(None)?;
+                variables.push(("PYTHONPATH".to_owned(), text(&installed.folder)));
+                variables.push(("PYTHONUNBUFFERED".to_owned(), "1".to_owned()));
+                let here = |argument: &String| match self.files.iter().any(|(name, _)| name == argument) {
+                    true => text(&folder.join(argument)),
+                    false => argument.clone(),
+                };
+                std::iter::once(text(&installed.interpreter)).chain(arguments.iter().map(here)).collect()
+            }
+        };
+        command.extend(self.entry.arguments.iter().cloned());
+        let variables = variables.into_iter().map(|(name, value)| format!("{name}={value}"));
+        Ok(std::iter::once("env".to_owned()).chain(variables).chain(command).collect())
+    }
+
+    async fn install(&self) -> Result<installer::Installed, String> {
+        let package = installer::package(self.client(), self.version());
+        package.ok_or_else(|| format!("{} {} in the installer", self.client(), self.version()))?.install().await
+    }
+
+    /// Writes the adapter's files into the cache, beside a link to its packages: node looks for them there.
+    fn unfold(&self, packages: Option<&Path>) -> Result<PathBuf, String> {
+        let folder = installer::cache()?.join("subjects").join(self.id());
+        let problem = |error: std::io::Error| format!("a folder for {}: {error}", self.id());
+        std::fs::create_dir_all(&folder).map_err(problem)?;
+        for (name, content) in self.files {
+            let file = folder.join(name.trim_start_matches("../"));
+            // Another process may be reading it: a file that is right is left alone, and one is replaced in one step.
+            if !std::fs::read_to_string(&file).is_ok_and(|text| text == *content) {
+                let fresh = tempfile::NamedTempFile::new_in(&folder).map_err(problem)?;
+                std::fs::write(fresh.path(), content).map_err(problem)?;
+                fresh.persist(&file).map_err(|error| problem(error.error))?;
+            }
+        }
+        let Some(packages) = packages else { return Ok(folder) };
+        let link = folder.join("node_modules");
+        if !std::fs::read_link(&link).is_ok_and(|target| target == packages) {
+            let _ = std::fs::remove_file(&link);
+            match std::os::unix::fs::symlink(packages, &link) {
+                Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(problem(error)),
+                _ => {}
+            }
+        }
+        Ok(folder)
+    }
+}
+
+fn text(path: &Path) -> String {
+    path.display().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_descriptor_is_read_and_names_a_locked_package() {
+        let columns = columns();
+        let ids: BTreeSet<&str> = columns.iter().map(Column::id).collect();
+        assert_eq!(ids.len(), columns.len(), "ids are unique");
+        for column in &columns {
+            let installed = matches!(column.client.run, Run::Program(_));
+            let locked = installer::package(column.client(), column.version()).is_some();
+            assert!(installed || locked, "{} is locked", column.id());
+            assert!(column.entry.http.iter().all(|version| [1, 2].contains(version)), "{}", column.id());
+            assert!(!column.clocks().is_empty() && !column.mode().is_empty());
+        }
+    }
+
+    /// kube-rs is built from this workspace: its column must name the version that is in the lock file.
+    #[test]
+    fn the_version_of_kube_is_the_one_that_is_built() {
+        let lock = include_str!("../../Cargo.lock");
+        for column in columns().iter().filter(|column| column.client() == "kube-rs") {
+            assert!(lock.contains(&format!("name = \"kube\"\nversion = \"{}\"", column.version())));
+        }
+    }
+
+    /// An adapter is something to read and to copy.
+    #[test]
+    fn adapters_are_at_most_a_screen() {
+        for adapter in &ADAPTERS {
+            for (name, content) in adapter.files {
+                assert!(content.lines().count() <= 75, "{name} has {} lines", content.lines().count());
+            }
+        }
+    }
+}

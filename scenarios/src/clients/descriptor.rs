@@ -1,0 +1,52 @@
+//! `client.yaml`: what there is to know of a client before it is run.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+/// One client with its versions and ways of use.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct Client {
+    /// As its registry calls it.
+    pub(super) client: String,
+    /// What runs the adapter.
+    pub(super) run: Run,
+    /// Which clocks were changed, for the reader of a table.
+    pub(super) clocks: String,
+    /// Variables for the adapter. They may only shorten what the client itself offers as an option.
+    #[serde(default)]
+    pub(super) env: BTreeMap<String, String>,
+    /// One column of a table each.
+    pub(super) columns: Vec<Entry>,
+}
+
+/// What runs an adapter.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) enum Run {
+    /// This file, by node.
+    Node(String),
+    /// These arguments, by Python.
+    Python(Vec<String>),
+    /// A program beside `longhaul`.
+    Program(String),
+}
+
+/// A version used in one way.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct Entry {
+    /// Unique; lower-case, such as `kfc-2.3.1`.
+    pub(super) id: String,
+    /// The exact version.
+    pub(super) version: String,
+    /// Which of the client's ways to watch is used.
+    pub(super) mode: String,
+    /// Further arguments of the adapter.
+    #[serde(default)]
+    pub(super) arguments: Vec<String>,
+    /// The only HTTP version that it is offered; both when it is empty.
+    #[serde(default)]
+    pub(super) http: Vec<u8>,
+}

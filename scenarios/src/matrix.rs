@@ -1,0 +1,13 @@
+//! `longhaul matrix`: real clients against documented bugs, as one table.
+//!
+//! Owns the table (`table`), its renderers (`render`) and the order in which cells are filled (`fill`). Each cell is one
+//! `longhaul repro` in a process of its own, so that nothing of one run can reach into another; a cell says only what that
+//! run's record says.
+
+mod fill;
+mod render;
+mod table;
+
+pub use fill::{Choice, Error, fill, table_for};
+pub use render::{html, markdown};
+pub use table::{Cell, ColumnHead, Outcome, RowHead, Table};

@@ -1,0 +1,27 @@
+"""kopf as a subject: `kopf run` with one event handler for each resource.
+
+`kopf.on.event` is kopf's handler for raw events: it writes nothing back, so that the objects stay the harness's own. Its
+documentation promises every event of the watch and, after a list, one call without a type for each object that is there.
+All settings are kopf's defaults.
+"""
+
+import os
+import sys
+
+import kopf
+
+sys.path.insert(0, os.path.dirname(__file__))
+from witness import report, resources  # noqa: E402
+
+(JUDGED, *OTHERS) = resources()
+
+
+@kopf.on.event(*JUDGED)
+def judged(event, **_):
+    report(event["object"], event["type"] or "ADDED")
+
+
+for other in OTHERS:
+    @kopf.on.event(*other)
+    def watched(**_):
+        pass

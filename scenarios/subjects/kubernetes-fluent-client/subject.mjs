@@ -1,0 +1,29 @@
+// kubernetes-fluent-client as a subject: one `Watch` for each resource, with the callback and the options of Pepr.
+//
+// Options have other names in older versions; all are given, each version takes those that it knows. The clocks come
+// from the environment; without it the client's own defaults hold. Nothing is done about GIVE_UP: it is written down.
+import { createRequire } from "node:module";
+import { namespace, number, report, resources } from "./witness.mjs";
+
+const { GenericKind, K8s, RegisterKind, WatchEvent } = createRequire(import.meta.url)("kubernetes-fluent-client");
+
+const clocks = {
+  resyncFailureMax: number("KFC_FAILURES_MAX"), retryMax: number("KFC_FAILURES_MAX"),
+  resyncDelaySec: number("KFC_RESYNC_DELAY_S"), retryDelaySec: number("KFC_RESYNC_DELAY_S"),
+  lastSeenLimitSeconds: number("KFC_LAST_SEEN_LIMIT_S"), resyncIntervalSec: number("KFC_LAST_SEEN_LIMIT_S"),
+  relistIntervalSec: number("KFC_RELIST_INTERVAL_S"),
+};
+const QUIET = ["DATA", "BOOKMARK", "RESOURCE_VERSION"];
+
+function watch({ plural, group, version }, tell) {
+  class Kind extends GenericKind {}
+  RegisterKind(Kind, { group, version, kind: plural, plural });
+  const scope = namespace ? K8s(Kind).InNamespace(namespace) : K8s(Kind);
+  const watcher = scope.Watch(tell, { ...clocks });
+  for (const name of Object.keys(WatchEvent).filter((name) => !QUIET.includes(name))) {
+    watcher.events.on(WatchEvent[name], (detail) => console.error(plural, name, String(detail?.message ?? detail).slice(0, 200)));
+  }
+  return watcher.start();
+}
+
+await Promise.all(resources.map((resource, index) => watch(resource, index === 0 ? report : () => {})));

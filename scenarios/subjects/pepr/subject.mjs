@@ -1,0 +1,35 @@
+// Pepr as a subject: a module with one `Watch` action for each resource, run by Pepr's own runtime in watch mode.
+//
+// Instead of a cluster's set-up the module starts with what Pepr's manifests bring: the namespace and the definition of
+// its store. The admission and metrics server is left out (`deferStart`): it needs a certificate and watches nothing.
+// The clocks are those of the PEPR_… variables that the version knows.
+import { createRequire } from "node:module";
+import { namespace, report, resources } from "./witness.mjs";
+
+process.env.PEPR_WATCH_MODE = "true";
+const require = createRequire(import.meta.url);
+const { Capability, GenericKind, K8s, PeprModule, RegisterKind, kind } = require("pepr");
+// Pepr brings its own client; one that was loaded twice would not know the kinds of the other.
+const PLURAL = "peprstores";
+const schema = { type: "object", properties: { data: { type: "object", additionalProperties: { type: "string" } } } };
+
+await K8s(kind.Namespace).Apply({ metadata: { name: "pepr-system" } }, { force: true });
+await K8s(kind.CustomResourceDefinition).Apply({
+  metadata: { name: `${PLURAL}.pepr.dev` },
+  spec: {
+    group: "pepr.dev", scope: "Namespaced", names: { plural: PLURAL, singular: "peprstore", kind: "PeprStore" },
+    versions: [{ name: "v1", served: true, storage: true, schema: { openAPIV3Schema: schema } }],
+  },
+}, { force: true });
+
+const capability = new Capability({
+  name: "subject", description: "reports what it sees", namespaces: namespace ? [namespace] : [],
+});
+resources.forEach(({ plural, group, version }, index) => {
+  class Kind extends GenericKind {}
+  RegisterKind(Kind, { group, version, kind: plural, plural });
+  capability.When(Kind).IsCreatedOrUpdated().Watch(index === 0 ? report : () => {});
+  capability.When(Kind).IsDeleted().Watch(index === 0 ? report : () => {});
+});
+const pepr = { uuid: "longhaul", onError: "ignore", alwaysIgnore: { namespaces: [] }, customLabels: {} };
+new PeprModule({ description: "subject", pepr }, [capability], { deferStart: true });

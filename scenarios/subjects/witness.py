@@ -1,0 +1,33 @@
+"""What the Python adapters need: which resources to watch, and how to tell the witness what the client told.
+
+Made to be copied. Nothing here retries, compares or repairs what a client says.
+"""
+
+import json
+import os
+import urllib.request
+
+CHANGES = {"ADDED": "added", "MODIFIED": "modified", "DELETED": "deleted"}
+
+
+def resources():
+    """LONGHAUL_WATCH as (group, version, plural); the first one is judged, the others are only watched."""
+    found = []
+    for text in os.environ.get("LONGHAUL_WATCH", "packages.longhaul.dev/v1alpha1").split(","):
+        name, version = text.split("/")
+        plural, _, group = name.partition(".")
+        found.append((group, version, plural))
+    return found
+
+
+def report(item, event):
+    """Reports one event; a witness that cannot be reached ends the program."""
+    metadata = item.get("metadata", {})
+    line = {
+        "uid": metadata.get("uid") or f"{event}-{item.get('code', '')}",
+        "resourceVersion": metadata.get("resourceVersion") or "0",
+        "change": CHANGES.get(event, "modified"),
+    }
+    request = urllib.request.Request(os.environ["LONGHAUL_WITNESS_URL"], json.dumps(line).encode() + b"\n")
+    with urllib.request.urlopen(request, timeout=10):
+        pass
