@@ -46,7 +46,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 pub use authorization::{Authorization, Permission};
-pub use books::{Delivery, Gap, RequestRecord, Traffic};
+pub use books::{About, Asked, Delivery, EndedBy, Gap, RequestFact, RequestRecord, Traffic};
 pub use config::{Config, Limits, User};
 pub use replica::Replica;
 pub use store::{Change, Progress, RewindError, Rewound};
@@ -189,6 +189,17 @@ impl Server {
     /// The newest requests of everybody, oldest first; at most [`Limits::requests_max`].
     pub fn requests(&self) -> Vec<RequestRecord> {
         self.cluster.books.requests.snapshot()
+    }
+
+    /// Keeps every request of a user from now on for [`Self::take_requests`].
+    pub fn follow_requests(&self, user: &str) {
+        self.cluster.books.of(&Arc::from(user)).log.follow();
+    }
+
+    /// What a followed user asked since the last call, in the order of the answers, and how many more were lost because
+    /// nobody took 16,384 of them. A watch comes when it is answered and again when it ended.
+    pub fn take_requests(&self, user: &str) -> (Vec<RequestFact>, u64) {
+        self.cluster.books.find(user).map(|book| book.log.take()).unwrap_or_default()
     }
 
     /// The holes in a user's streams that a relist closed since the last call.

@@ -13,6 +13,7 @@ mod events;
 mod latency;
 mod manifest;
 mod reader;
+mod requests;
 mod rows;
 #[cfg(test)]
 mod tests;
@@ -22,6 +23,7 @@ pub use events::{EVENTS_MAX, Events, ObservationEvent};
 pub use latency::{Latency, RESPONSE_TAGS, Slice, tag};
 pub use manifest::{Machine, Manifest, Phases, PlannedFault, SCHEMA, Subject, Versions};
 pub use reader::Record;
+pub use requests::{EndedBy, REQUEST_LINES_MAX, RequestLine, RequestRow, RequestSummary, Requests, Verb};
 pub use rows::{
     AdmissionRow, AnomalyRow, ApiRow, ChurnRow, CommitEvent, End, EndReason, EventCounts, FaultEvent, FaultRow, Fds,
     Interval, MachineRow, Phase, Process, Quantiles, SAMPLES_BEYOND, Sample, WitnessRow, quantile_us, samples_needed,
@@ -47,6 +49,8 @@ pub mod file {
     pub const COMMITS: &str = "commits.jsonl.zst";
     /// See [`super::ObservationEvent`].
     pub const OBSERVATIONS: &str = "observations.jsonl.zst";
+    /// See [`super::RequestLine`].
+    pub const REQUESTS: &str = "requests.jsonl";
     /// See [`super::End`].
     pub const END: &str = "end.json";
     /// The verdict for programs, see [`crate::render`].

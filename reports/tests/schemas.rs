@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use reports::judge::Judgement;
-use reports::record::{AnomalyRow, CommitEvent, End, FaultRow, Interval, Manifest, ObservationEvent, Sample};
+use reports::record::{
+    AnomalyRow, CommitEvent, End, FaultRow, Interval, Manifest, ObservationEvent, RequestLine, Sample,
+};
 use schemars::{JsonSchema, Schema, schema_for};
 
 fn schema<T: JsonSchema>() -> Schema {
@@ -20,6 +22,7 @@ fn schemas_are_current() {
         ("anomaly", schema::<AnomalyRow>()),
         ("commit", schema::<CommitEvent>()),
         ("observation", schema::<ObservationEvent>()),
+        ("request", schema::<RequestLine>()),
         ("end", schema::<End>()),
         ("verdict", schema::<Judgement>()),
     ];

@@ -26,6 +26,7 @@ mod load;
 mod manifest;
 mod plane;
 mod ready;
+mod requests;
 mod signals;
 mod start;
 mod timeline;
@@ -60,6 +61,7 @@ pub(crate) async fn run(options: Options) -> Result<Judgement> {
         .with_context(|| format!("failed to create the run record in {}", directory.display()))?;
     let writer = if options.keep_events { writer.keep_events()? } else { writer };
     let world = prepared.world;
+    let writer = if world.plane.mock().is_some() { writer.tell_requests()? } else { writer };
     let live = live::Live::new(options.quiet, options.source.scenario.phases.total());
     live.say(&format!(
         "longhaul: {} (seed {}) → {}",

@@ -3,6 +3,7 @@
 //! Owns one book per user: counters, the request ring, how far each watch was delivered, the gaps that a relist
 //! closed, and the newest stream lines. All of it is bounded. It must not decide anything about requests.
 
+mod asked;
 mod delivered;
 mod requests;
 mod wire;
@@ -14,6 +15,8 @@ use std::sync::atomic::AtomicU64;
 use bytes::Bytes;
 use parking_lot::Mutex;
 
+pub use asked::{About, Asked, EndedBy, RequestFact};
+pub(crate) use asked::{Following, OwnConnection, RequestLog};
 pub(crate) use delivered::Delivered;
 pub use requests::RequestRecord;
 pub(crate) use requests::{RequestRing, cut};
@@ -50,6 +53,10 @@ pub struct Traffic {
     pub gone_stream: u64,
     /// 410s for a revision that this user had been told to be gone before: it does not listen.
     pub gone_repeated: u64,
+    /// Connections on which it sent a first request.
+    pub connections: u64,
+    /// Those of them that are open now.
+    pub connections_open: u64,
 }
 
 /// A hole in a user's stream that a relist closed: the versions in `(after, through]` were legally never sent.
@@ -100,6 +107,7 @@ pub(crate) struct Books {
 #[derive(Debug, Default)]
 pub(crate) struct Book {
     inner: Mutex<Inner>,
+    pub log: RequestLog,
 }
 
 #[derive(Debug, Default)]
@@ -174,6 +182,17 @@ impl Book {
         let mut inner = self.inner.lock();
         inner.traffic.requests_open = inner.traffic.requests_open.saturating_sub(1);
         inner.idle_since_us = now_us;
+    }
+
+    fn connection_opened(&self) {
+        let mut inner = self.inner.lock();
+        inner.traffic.connections += 1;
+        inner.traffic.connections_open += 1;
+    }
+
+    fn connection_closed(&self) {
+        let mut inner = self.inner.lock();
+        inner.traffic.connections_open = inner.traffic.connections_open.saturating_sub(1);
     }
 
     /// A list was answered at `revision`.

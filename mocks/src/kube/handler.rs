@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::body::Body;
-use super::books::{Book, RequestRecord, cut};
+use super::books::{About, Book, EndedBy, Following, OwnConnection, RequestRecord, cut};
 use super::catalogue::{Catalogue, Resource, Served};
 use super::cluster::Cluster;
 use super::config::Limits;
@@ -62,17 +62,47 @@ pub(crate) struct Answer {
     pub body: Body,
     pub warnings: Vec<String>,
     pub retry_after_s: Option<u64>,
+    /// What the books are told of it.
+    pub about: About,
 }
 
-/// Keeps the user's count of open requests right, however the request ends.
+/// Keeps the user's count of open requests right, however the request ends, and tells who follows them what came of it.
 pub(crate) struct OpenRequest {
     book: Arc<Book>,
     cluster: Arc<Cluster>,
+    following: Option<Box<Following>>,
+}
+
+impl OpenRequest {
+    fn answered(&mut self, answer: &Answer) {
+        let streams = matches!(answer.body, Body::Watch(_));
+        if let Some(following) = &mut self.following {
+            following.answered(answer.status.as_u16(), answer.about, streams);
+        }
+    }
+
+    /// Object versions were written to the watch; `revision` is that of the last one.
+    pub fn sent(&mut self, objects: usize, revision: u64, now_us: u64) {
+        if let Some(following) = &mut self.following {
+            following.sent(objects as u64, revision, now_us);
+        }
+    }
+
+    /// The stream is ended by the server, cleanly or not. Without this the client has left.
+    pub fn ends(&mut self, by: EndedBy) {
+        if let Some(following) = &mut self.following {
+            following.ends(by);
+        }
+    }
 }
 
 impl Drop for OpenRequest {
     fn drop(&mut self) {
-        self.book.request_ended(self.cluster.now_us());
+        let now_us = self.cluster.now_us();
+        self.book.request_ended(now_us);
+        if let Some(following) = self.following.take() {
+            following.over(now_us);
+        }
     }
 }
 
@@ -99,7 +129,14 @@ impl Call {
 
 impl Answer {
     pub fn json(status: StatusCode, body: Bytes) -> Self {
-        Self { status, content_type: "application/json", body: body.into(), warnings: Vec::new(), retry_after_s: None }
+        Self {
+            status,
+            content_type: "application/json",
+            body: body.into(),
+            warnings: Vec::new(),
+            retry_after_s: None,
+            about: About::default(),
+        }
     }
 
     pub fn value(status: StatusCode, value: &Value) -> Self {
@@ -137,7 +174,7 @@ pub(crate) async fn handle(app: Arc<App>, connection: Arc<Connection>, request: 
     let name = who.as_ref().map_or_else(|_| Arc::from("system:anonymous"), |who| who.name.clone());
     let book = app.cluster.books.of(&name);
     book.request_began();
-    let open = OpenRequest { book: book.clone(), cluster: app.cluster.clone() };
+    connection.owner.get_or_init(|| OwnConnection::first_use(&book));
     let mut record = RequestRecord {
         at_us,
         method: request.method().as_str().to_owned(),
@@ -149,11 +186,14 @@ pub(crate) async fn handle(app: Arc<App>, connection: Arc<Connection>, request: 
         http_version: connection.http_version,
         status: 0,
     };
+    let following = Following::begin(&book, &record);
+    let mut open = OpenRequest { book: book.clone(), cluster: app.cluster.clone(), following };
     let answer = match who {
         Ok(who) => route(&app, connection, who, book, user_agent, request).await,
         Err(failure) => Err(failure),
     };
     let mut answer = answer.unwrap_or_else(Answer::from);
+    open.answered(&answer);
     if let Body::Watch(watch) = &mut answer.body {
         watch.hold(open);
     }

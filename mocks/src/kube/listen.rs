@@ -8,8 +8,8 @@ mod socket;
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use hyper::server::conn::{http1, http2};
@@ -23,6 +23,7 @@ use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::books::OwnConnection;
 use super::cluster::Cluster;
 use super::config::Limits;
 use super::handler::{self, App};
@@ -43,6 +44,8 @@ pub(crate) struct Connection {
     pub id: u64,
     pub http_version: u8,
     pub peer: Option<Arc<Who>>,
+    /// Whose it is: known from the first request on.
+    pub owner: OnceLock<OwnConnection>,
     /// Completed flushes to the socket.
     pub flushes: Arc<AtomicU64>,
     /// The socket is to be closed with a reset.
@@ -198,6 +201,7 @@ async fn connection(shared: Arc<Shared>, tcp: TcpStream, _permit: OwnedSemaphore
         id: shared.app.cluster.next_connection(),
         http_version,
         peer: certificate.and_then(Who::from_certificate).map(Arc::new),
+        owner: OnceLock::new(),
         flushes: Arc::new(AtomicU64::new(0)),
         reset,
     });

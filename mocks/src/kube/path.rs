@@ -132,6 +132,21 @@ impl Query {
     }
 }
 
+/// The verb of a request for a resource, as authorization names it; `None` for a method that the API does not have.
+pub(crate) fn verb_of(method: &str, watch: bool, named: bool) -> Option<&'static str> {
+    Some(match (method, named) {
+        ("GET", false) if watch => "watch",
+        ("GET", false) => "list",
+        ("GET", true) => "get",
+        ("POST", _) => "create",
+        ("PUT", _) => "update",
+        ("PATCH", _) => "patch",
+        ("DELETE", false) => "deletecollection",
+        ("DELETE", true) => "delete",
+        _ => return None,
+    })
+}
+
 /// The keys and values of a query string, decoded.
 pub(crate) fn pairs(raw: &str) -> Vec<(String, String)> {
     let pairs = raw.split('&').filter(|pair| !pair.is_empty());

@@ -21,6 +21,7 @@ pub(crate) use delete::{Propagation, delete_place, finish};
 use super::authorization::{self, Access, Authorization};
 use super::config::Limits;
 use super::handler::{Answer, Call};
+use super::path::verb_of;
 use super::protobuf;
 use super::status::{Cause, Failure};
 
@@ -94,17 +95,8 @@ fn check_options(call: &Call) -> Result<(), Failure> {
 fn authorize(call: &Call) -> Result<(), Failure> {
     let cluster = call.cluster();
     let name = call.target.name.as_deref().unwrap_or_default();
-    let verb = match call.method {
-        Method::GET if call.query.watch && name.is_empty() => "watch",
-        Method::GET if name.is_empty() => "list",
-        Method::GET => "get",
-        Method::POST => "create",
-        Method::PUT => "update",
-        Method::PATCH => "patch",
-        Method::DELETE if name.is_empty() => "deletecollection",
-        Method::DELETE => "delete",
-        _ => return Err(Failure::method_not_allowed()),
-    };
+    let verb = verb_of(call.method.as_str(), call.query.watch, !name.is_empty());
+    let verb = verb.ok_or_else(Failure::method_not_allowed)?;
     let access = Access {
         namespace: call.namespace(),
         group: &call.resource.group,

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::batch::{Batch, Next};
 use super::body::Broken;
-use super::books::{Book, Delivered};
+use super::books::{Book, Delivered, EndedBy};
 use super::catalogue::Resource;
 use super::cluster::Cluster;
 use super::handler::OpenRequest;
@@ -143,11 +143,20 @@ impl WatchBody {
 
     fn end(&mut self) -> Poll<Option<Result<Bytes, Broken>>> {
         self.done = true;
+        self.tell(|request| request.ends(EndedBy::Server));
         Poll::Ready(None)
+    }
+
+    /// Tells the request's entry in the books.
+    fn tell(&mut self, what: impl FnOnce(&mut OpenRequest)) {
+        if let Some(request) = &mut self.request {
+            what(request);
+        }
     }
 
     fn reset(&mut self) -> Poll<Option<Result<Bytes, Broken>>> {
         self.done = true;
+        self.tell(|request| request.ends(EndedBy::Reset));
         self.o.delivered.was_reset(self.o.cluster.now_us());
         if self.o.connection.http_version == 1 {
             self.o.connection.reset.store(true, std::sync::atomic::Ordering::Release);
@@ -214,6 +223,7 @@ impl WatchBody {
         self.o.delivered.handed(last, now_us);
         let (id, resource) = (self.o.stream.id, self.o.resource.id);
         self.o.book.sent(id, resource, now_us, pieces.iter().map(|(revision, line)| (*revision, line)));
+        self.tell(|request| request.sent(pieces.len(), last, now_us));
         if pieces.len() == 1 {
             return pieces.pop().map(|(_, line)| line);
         }
@@ -273,6 +283,9 @@ impl WatchBody {
         let now_us = self.o.cluster.now_us();
         let (id, resource) = (self.o.stream.id, self.o.resource.id);
         self.o.book.sent(id, resource, now_us, pieces.iter().map(|(revision, line)| (*revision, line)));
+        if let (Some(request), Some(newest)) = (&mut self.request, pieces.iter().map(|(revision, _)| *revision).max()) {
+            request.sent(pieces.len(), newest, now_us);
+        }
         if initial.versions.is_empty() {
             let (revision, announce) = (initial.revision, initial.announce_end);
             self.o.initial = None;

@@ -4,6 +4,7 @@
 
 mod access;
 mod admission;
+mod asked;
 mod client;
 mod definitions;
 mod faults;

@@ -12,7 +12,9 @@ use serde::de::DeserializeOwned;
 
 use super::latency::{Frame, Latency};
 use super::writer::io_error;
-use super::{AnomalyRow, End, Error, EventCounts, FaultRow, Interval, Manifest, Phase, Phases, SCHEMA, Sample, file};
+use super::{
+    AnomalyRow, End, Error, EventCounts, FaultRow, Interval, Manifest, Phase, Phases, Requests, SCHEMA, Sample, file,
+};
 
 /// A row: far above what the writer makes of its capped fields.
 const ROW_BYTES_MAX: u64 = 1 << 20;
@@ -30,6 +32,8 @@ pub struct Record {
     pub faults: Vec<FaultRow>,
     /// Outcomes that are neither observed nor coalesced; capped by the writer.
     pub anomalies: Vec<AnomalyRow>,
+    /// What the subject asked of the control plane, where that is told.
+    pub requests: Requests,
     /// All latencies.
     pub latency: Latency,
     /// How the run ended; none if the harness itself was killed.
@@ -47,6 +51,7 @@ impl Record {
         let samples: Vec<Sample> = read_rows(dir, file::SAMPLES, &mut notes)?;
         let faults = read_rows(dir, file::FAULTS, &mut notes)?;
         let anomalies = read_rows(dir, file::ANOMALIES, &mut notes)?;
+        let requests = read_requests(dir, &mut notes)?;
         let end = read_end(dir, &mut notes)?;
         let length_ms = length_ms(&intervals, &samples);
         let frame = Frame { phase_at: &|t_ms| phase_at(&intervals, &manifest.phases, t_ms), length_ms };
@@ -57,7 +62,7 @@ impl Record {
             notes.push(format!("{} is missing", file::LATENCY));
             Latency::default()
         };
-        Ok(Self { manifest, intervals, samples, faults, anomalies, latency, end, notes })
+        Ok(Self { manifest, intervals, samples, faults, anomalies, requests, latency, end, notes })
     }
 
     /// How far the facts reach, in milliseconds.
@@ -128,6 +133,13 @@ fn read_end(dir: &Path, notes: &mut Vec<String>) -> Result<Option<End>, Error> {
     let text = std::fs::read(&path).map_err(io_error("read", &path))?;
     let end = serde_json::from_slice(&text).map_err(|source| Error::Row { path, line: source.line(), source })?;
     Ok(Some(end))
+}
+
+/// The file is not there at all when the control plane does not tell who asks; that is worth no note.
+fn read_requests(dir: &Path, notes: &mut Vec<String>) -> Result<Requests, Error> {
+    let told = dir.join(file::REQUESTS).exists();
+    let lines = if told { read_rows(dir, file::REQUESTS, notes)? } else { Vec::new() };
+    Ok(Requests::from_lines(lines, told))
 }
 
 fn read_rows<T: DeserializeOwned>(dir: &Path, name: &'static str, notes: &mut Vec<String>) -> Result<Vec<T>, Error> {

@@ -191,6 +191,10 @@ pub struct ApiRow {
     pub subject_lists: u64,
     /// Watches of the subject that are open at the end of the interval.
     pub subject_open_watches: u64,
+    /// Connections on which the subject sent its first request. One that it opens and never uses is not known to be its own.
+    pub subject_connections: u64,
+    /// Connections of the subject that are open at the end of the interval.
+    pub subject_open_connections: u64,
     /// Milliseconds since the subject's last request, while none of its requests is open; none while one is open.
     pub subject_idle_ms: Option<u64>,
     /// Answers 410, as HTTP status or inside a stream, sent to the subject.

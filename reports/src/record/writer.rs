@@ -13,7 +13,10 @@ use serde::Serialize;
 
 use super::events::ObservationEvent;
 use super::latency::HistogramLog;
-use super::{AnomalyRow, CommitEvent, End, Error, FaultRow, Interval, Manifest, Phase, Sample, file};
+use super::requests::Cap;
+use super::{
+    AnomalyRow, CommitEvent, End, Error, FaultRow, Interval, Manifest, Phase, RequestLine, RequestRow, Sample, file,
+};
 use crate::ledger::Outcome;
 
 /// Rows of one outcome in `anomalies.jsonl`. With ten outcomes that have rows this is 10,000 rows in all; a cap for each
@@ -39,6 +42,7 @@ pub struct Writer {
     latency: HistogramLog,
     /// Commits and observations.
     events: Option<[Packed; 2]>,
+    requests: Option<(Rows, Cap)>,
     anomaly_rows: BTreeMap<Outcome, u64>,
     anomalies_dropped: u64,
     phase: Option<Phase>,
@@ -84,6 +88,7 @@ impl Writer {
             anomalies: Rows::create(dir.join(file::ANOMALIES))?,
             latency: HistogramLog::create(dir.join(file::LATENCY), &manifest.started_at)?,
             events: None,
+            requests: None,
             anomaly_rows: BTreeMap::new(),
             anomalies_dropped: 0,
             phase: None,
@@ -100,12 +105,24 @@ impl Writer {
         Ok(self)
     }
 
+    /// Also writes what is handed to [`Self::request`]: the control plane tells who asks what. Without this the record has no
+    /// such file, and nobody takes its silence for the subject's.
+    pub fn tell_requests(mut self) -> Result<Self, Error> {
+        self.requests = Some((Rows::create(self.dir.join(file::REQUESTS))?, Cap::default()));
+        Ok(self)
+    }
+
     /// Appends an interval and flushes everything, so that the record is complete up to here.
     pub fn interval(&mut self, row: &Interval) -> Result<(), Error> {
         // A slice must not reach over a change of phase, or it would be judged in the wrong one.
         if self.phase != Some(row.phase) {
             self.phase = Some(row.phase);
             self.close_slices()?;
+        }
+        if let Some((rows, cap)) = &mut self.requests
+            && let Some(summary) = cap.close(row.end_ms)
+        {
+            rows.append(&RequestLine::Summary(summary))?;
         }
         self.intervals.append(row)?;
         self.flush()
@@ -187,6 +204,20 @@ impl Writer {
         self.events.is_some()
     }
 
+    /// Appends a request of the subject, if [`Self::tell_requests`] was asked for: a watch once when it is answered and once when
+    /// it has ended. After [`super::REQUEST_LINES_MAX`] lines requests are only counted.
+    pub fn request(&mut self, row: RequestRow) -> Result<(), Error> {
+        let Some((rows, cap)) = &mut self.requests else { return Ok(()) };
+        if cap.admits(&row) { rows.append(&RequestLine::Request(row)) } else { Ok(()) }
+    }
+
+    /// Notes requests of the subject that nobody knows more of than their number.
+    pub fn requests_lost(&mut self, requests: u64) {
+        if let Some((_, cap)) = &mut self.requests {
+            cap.lost(requests);
+        }
+    }
+
     /// Appends a commit, if [`Self::keep_events`] was asked for.
     pub fn commit(&mut self, event: &CommitEvent) -> Result<(), Error> {
         self.events.as_mut().map_or(Ok(()), |[commits, _]| commits.append(event))
@@ -217,6 +248,9 @@ impl Writer {
             self.samples.append(&sample)?;
         }
         for rows in [&mut self.intervals, &mut self.samples, &mut self.faults, &mut self.anomalies] {
+            rows.out.flush().map_err(io_error("write", &rows.path))?;
+        }
+        if let Some((rows, _)) = &mut self.requests {
             rows.out.flush().map_err(io_error("write", &rows.path))?;
         }
         self.latency.flush()?;

@@ -212,6 +212,8 @@ impl<'a> Conductor<'a> {
         self.stage()?.load = load;
         self.enter_phase(Phase::Drain)?;
         self.until(Instant::now() + phases.drain.0).await?;
+        // What the subject holds open is read once more before it is stopped.
+        self.interval(false)?;
         let Self { stage, writer, .. } = self;
         let Some(stage) = stage.as_mut() else { return Ok(()) };
         stage.events.wrote(stage.load.writes());
@@ -314,6 +316,7 @@ impl<'a> Conductor<'a> {
                 self.act(action)?;
             }
             self.hits()?;
+            super::requests::write(&self.world.plane, &self.clock, &mut self.writer)?;
             self.canaries(now_ms)?;
             if now_ms >= self.stage()?.interval_due_ms {
                 self.interval(false)?;
@@ -520,6 +523,7 @@ impl<'a> Conductor<'a> {
                 self.writer.fault(&row)?;
             }
         }
+        super::requests::write(&self.world.plane, &self.clock, &mut self.writer)?;
         self.interval(true).map_err(|halt| match halt {
             Halt::Broken(error) => error,
             Halt::Signal(_) | Halt::SubjectExited(_) => anyhow::anyhow!("the run had ended"),

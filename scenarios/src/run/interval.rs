@@ -98,6 +98,8 @@ fn api_row(now: &kube::Traffic, before: &kube::Traffic, requests: u64) -> ApiRow
         subject_watches: now.watches_opened - before.watches_opened,
         subject_lists: now.lists - before.lists,
         subject_open_watches: now.watches_open,
+        subject_connections: now.connections - before.connections,
+        subject_open_connections: now.connections_open,
         subject_idle_ms: now.idle_us.map(|us| us / 1000),
         gone_answers: gone(now) - gone(before),
         repeated_gone: now.gone_repeated - before.gone_repeated,

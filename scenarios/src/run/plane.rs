@@ -146,6 +146,7 @@ async fn mock(scenario: &Scenario, authority: &pki::Authority) -> Result<Mock> {
     config.users = vec![kube::User::admin(SUBJECT, &subject_token), kube::User::admin(HARNESS, &harness_token)];
     let server = kube::Server::start(config, authority).await.context("failed to start the mock API server")?;
     server.faults().target_users([SUBJECT]);
+    server.follow_requests(SUBJECT);
     Ok(Mock { server, epoch, ca_pem: authority.ca_pem().to_owned(), harness_token })
 }
 

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 
-use crate::kube::books::Scope;
+use crate::kube::books::{About, Scope};
 use crate::kube::handler::{Answer, Call};
 use crate::kube::represent::{ListMeta, Renderer};
 use crate::kube::selector::Selector;
@@ -97,7 +97,8 @@ pub(super) fn list(call: &Call) -> Result<Answer, Failure> {
         // With a selector nobody knows how many are left.
         remaining: (page.next.is_some() && selector.is_empty()).then(|| total.saturating_sub(served)),
     };
-    Ok(Answer::json(StatusCode::OK, render(&renderer, &page, &meta)))
+    let about = About { objects: page.items.len() as u64, revision: Some(page.revision), error_code: None };
+    Ok(Answer { about, ..Answer::json(StatusCode::OK, render(&renderer, &page, &meta)) })
 }
 
 /// What an informer with these parameters follows.

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::faults::{Form, Newer, Stream};
 use crate::kube::body::Body;
+use crate::kube::books::About;
 use crate::kube::handler::{Answer, Call};
 use crate::kube::represent::Renderer;
 use crate::kube::selector::Selector;
@@ -150,7 +151,8 @@ fn gone(call: &Call, stream: &Stream, wanted: u64, failure: &Failure) -> Answer 
         return failure.clone().into();
     }
     let line = json!({"type": "ERROR", "object": failure.to_value()});
-    Answer::json(StatusCode::OK, Bytes::from(format!("{line}\n")))
+    let about = About { error_code: Some(StatusCode::GONE.as_u16()), ..About::default() };
+    Answer { about, ..Answer::json(StatusCode::OK, Bytes::from(format!("{line}\n"))) }
 }
 
 /// Spreads the ends of watches, without a random number: the golden ratio's multiples are evenly spread.

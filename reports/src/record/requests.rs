@@ -1,0 +1,267 @@
+//! The rows of `requests.jsonl`: what the subject asked of the control plane, one request at a time.
+//!
+//! Owns their fields, and how the lines of the file become one row for each request. It must not judge. Only a control plane
+//! that tells who asked what (the mock) has such rows; a record without the file is as good as any other.
+//!
+//! A watch has two lines: one when it is answered and one, complete again and under the same `id`, when it ended. So a killed
+//! run still shows the watches that were open. A request that was never answered has a line only once it ended.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Lines of single requests in `requests.jsonl`: 8 MB at most. A subject that sends more is known by its first ones, and by
+/// [`RequestSummary`] afterwards.
+pub const REQUEST_LINES_MAX: u64 = 20_000;
+
+/// One line of `requests.jsonl`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum RequestLine {
+    /// One request of the subject.
+    Request(RequestRow),
+    /// Requests that have no line of their own, counted.
+    Summary(RequestSummary),
+}
+
+/// What a request was for, in the words of Kubernetes' authorization attributes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verb {
+    /// All objects of a kind, or a page of them.
+    List,
+    /// A stream of changes.
+    Watch,
+    /// One object.
+    Get,
+    /// A new object.
+    Create,
+    /// An object replaced.
+    Update,
+    /// An object changed in part.
+    Patch,
+    /// One object deleted.
+    Delete,
+    /// Many objects deleted.
+    DeleteCollection,
+    /// Not a resource: discovery, versions, probes.
+    #[default]
+    Other,
+}
+
+/// Who ended a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum EndedBy {
+    /// The control plane, with a complete answer or the clean end of a stream.
+    Server,
+    /// The control plane, by breaking it off.
+    Reset,
+    /// The client went away, or the connection to it was lost.
+    Client,
+}
+
+/// One request of the subject.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RequestRow {
+    /// Rises in the order of arrival.
+    pub id: u64,
+    /// When it arrived; 0 if that was before the warm-up.
+    pub t_ms: u64,
+    /// `GET`, `POST`, …
+    pub method: String,
+    /// What it was for.
+    pub verb: Verb,
+    /// The resource, such as `packages.longhaul.dev`; empty if it was for none.
+    pub resource: String,
+    /// The namespace in the path; empty for all of them and for cluster-wide objects.
+    pub namespace: String,
+    /// The object's name; empty if it was for a collection.
+    pub name: String,
+    /// The path, at most 512 bytes, of a request that was for no resource.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub path: String,
+    /// `resourceVersion` as it was sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
+    /// `resourceVersionMatch` as it was sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revision_match: Option<String>,
+    /// `limit`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u64>,
+    /// `continue`, at most 80 characters.
+    #[serde(rename = "continue", skip_serializing_if = "Option::is_none")]
+    pub continues: Option<String>,
+    /// `labelSelector`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub labels: Option<String>,
+    /// `fieldSelector`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fields: Option<String>,
+    /// `allowWatchBookmarks`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub bookmarks: bool,
+    /// `sendInitialEvents`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub send_initial_events: Option<bool>,
+    /// `timeoutSeconds`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_s: Option<u64>,
+    /// The `User-Agent`, at most 256 bytes.
+    pub user_agent: String,
+    /// The number of the connection.
+    pub connection: u64,
+    /// 1 or 2.
+    pub http: u8,
+    /// The status of the answer; 0 if it was never answered.
+    pub status: u16,
+    /// The `code` of an `ERROR` event, as the answer or inside the stream.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_code: Option<u16>,
+    /// When it was over; none for a watch that was open when the line was written.
+    pub ended_ms: Option<u64>,
+    /// Who ended it.
+    pub ended_by: Option<EndedBy>,
+    /// Object versions that were sent on a watch, or items of a list.
+    pub objects: u64,
+    /// The revision of a list, or the newest one of an object that was sent on a watch.
+    pub last_revision: Option<u64>,
+    /// When the first object version was sent on a watch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_object_ms: Option<u64>,
+    /// When the newest object version was sent on a watch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_object_ms: Option<u64>,
+}
+
+/// Requests of one interval that have no line of their own, because there were [`REQUEST_LINES_MAX`] before.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RequestSummary {
+    /// Start of the time that it covers.
+    pub start_ms: u64,
+    /// End of the time that it covers.
+    pub end_ms: u64,
+    /// Requests that were answered, or ended without an answer.
+    pub requests: u64,
+    /// Lists among them.
+    pub lists: u64,
+    /// Watches among them.
+    pub watches: u64,
+    /// Those of all that were refused: a status of 400 or above, or an `ERROR` event.
+    pub refused: u64,
+    /// Requests that are not even counted here, because the harness fell behind.
+    pub lost: u64,
+}
+
+/// The requests of a record.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Requests {
+    /// One row for each request, in the order of arrival.
+    pub rows: Vec<RequestRow>,
+    /// Requests without a row, in order.
+    pub summaries: Vec<RequestSummary>,
+    /// Whether the control plane told who asked what.
+    pub told: bool,
+}
+
+impl RequestRow {
+    /// Whether it was answered with success, and not with an `ERROR` event.
+    pub fn succeeded(&self) -> bool {
+        (200..300).contains(&self.status) && self.error_code.is_none()
+    }
+
+    /// Whether it was told that its revision is gone, in either form.
+    pub fn gone(&self) -> bool {
+        self.status == 410 || self.error_code == Some(410)
+    }
+
+    /// `resourceVersion` as a number; none if it was not sent, empty or not a number.
+    pub fn revision_number(&self) -> Option<u64> {
+        self.revision.as_deref()?.parse().ok()
+    }
+
+    /// Whether it is a list or watch, which is how a client follows a resource.
+    pub fn follows(&self) -> bool {
+        matches!(self.verb, Verb::List | Verb::Watch)
+    }
+}
+
+impl RequestSummary {
+    /// Counts one more request.
+    pub fn add(&mut self, row: &RequestRow) {
+        self.requests += 1;
+        self.lists += u64::from(row.verb == Verb::List);
+        self.watches += u64::from(row.verb == Verb::Watch);
+        self.refused += u64::from(!row.succeeded());
+    }
+
+    fn is_empty(&self) -> bool {
+        self.requests == 0 && self.lost == 0
+    }
+}
+
+impl Requests {
+    /// One row for each request: a later line of the same id replaces the earlier one.
+    pub fn from_lines(lines: Vec<RequestLine>, told: bool) -> Self {
+        let mut rows = BTreeMap::new();
+        let mut summaries = Vec::new();
+        for line in lines {
+            match line {
+                RequestLine::Request(row) => drop(rows.insert(row.id, row)),
+                RequestLine::Summary(summary) => summaries.push(summary),
+            }
+        }
+        Self { rows: rows.into_values().collect(), summaries, told }
+    }
+
+    /// Up to when every request has its row: rows say nothing about what was asked later.
+    pub fn complete_until_ms(&self) -> Option<u64> {
+        self.summaries.first().map(|summary| summary.start_ms)
+    }
+}
+
+/// Decides which requests get a line of their own.
+#[derive(Debug, Default)]
+pub(super) struct Cap {
+    lines: u64,
+    /// Watches whose second line is still to come; no more than lines.
+    open: BTreeSet<u64>,
+    summary: RequestSummary,
+}
+
+impl Cap {
+    /// Whether the row gets a line; if not it is counted. A watch that has its first line always gets its second one, so the
+    /// file has at most twice the lines.
+    pub fn admits(&mut self, row: &RequestRow) -> bool {
+        if row.ended_ms.is_some() && self.open.remove(&row.id) {
+            return true;
+        }
+        if self.lines < REQUEST_LINES_MAX {
+            self.lines += 1;
+            if row.ended_ms.is_none() {
+                self.open.insert(row.id);
+            }
+            return true;
+        }
+        // A watch without a line was counted when it was answered.
+        if row.verb != Verb::Watch || row.ended_ms.is_none() || row.status == 0 {
+            self.summary.add(row);
+        }
+        false
+    }
+
+    pub fn lost(&mut self, requests: u64) {
+        self.summary.lost += requests;
+    }
+
+    /// The line of the interval that ends now, if there is something to say.
+    pub fn close(&mut self, end_ms: u64) -> Option<RequestSummary> {
+        let next = RequestSummary { start_ms: end_ms, ..RequestSummary::default() };
+        let summary = std::mem::replace(&mut self.summary, next);
+        (!summary.is_empty()).then_some(RequestSummary { end_ms, ..summary })
+    }
+}
