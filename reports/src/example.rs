@@ -10,9 +10,9 @@ use hdrhistogram::Histogram;
 use crate::budgets::Budgets;
 use crate::ledger::{Change, Outcome};
 use crate::record::{
-    AdmissionRow, AnomalyRow, ApiRow, ChurnRow, End, EndReason, EventCounts, FaultEvent, FaultRow, Fds, Interval,
-    Machine, MachineRow, Manifest, Phase, Phases, PlannedFault, Process, Quantiles, Record, SCHEMA, Sample, Subject,
-    Versions, WitnessRow, Writer, tag,
+    AdmissionRow, AnomalyRow, ApiRow, ChurnRow, End, EndReason, EndedBy, EventCounts, FaultEvent, FaultRow, Fds,
+    Interval, Machine, MachineRow, Manifest, Phase, Phases, PlannedFault, Process, Quantiles, Record, RequestRow,
+    SCHEMA, Sample, Subject, Verb, Versions, WitnessRow, Writer, tag,
 };
 
 const INTERVAL_MS: u64 = 5000;
@@ -33,6 +33,8 @@ pub struct Example {
     pub samples: Vec<Sample>,
     pub faults: Vec<FaultRow>,
     pub anomalies: Vec<AnomalyRow>,
+    /// What the subject asked; none where the control plane does not tell.
+    pub requests: Option<Vec<RequestRow>>,
     pub latencies: Vec<(&'static str, u64, u64, Histogram<u64>)>,
     pub end: Option<End>,
 }
@@ -46,6 +48,7 @@ impl Example {
             samples: (0..LENGTH_MS / 1000).map(sample).collect(),
             faults: faults(),
             anomalies: Vec::new(),
+            requests: Some(requests()),
             latencies: Vec::new(),
             end: Some(End { ended_ms: LENGTH_MS, reason: EndReason::Completed }),
         };
@@ -117,6 +120,10 @@ impl Example {
 
     pub fn write(&self, dir: &Path) {
         let mut writer = Writer::create(dir, &self.manifest).unwrap();
+        if let Some(rows) = &self.requests {
+            writer = writer.tell_requests().unwrap();
+            rows.iter().for_each(|row| writer.request(row.clone()).unwrap());
+        }
         for (tag, start_ms, end_ms, histogram) in &self.latencies {
             writer.latency(tag, *start_ms, *end_ms, histogram).unwrap();
         }
@@ -248,6 +255,53 @@ fn faults() -> Vec<FaultRow> {
         row(FAULT_AT_MS + 20, FaultEvent::Hit, 3, None),
         row(FAULT_AT_MS + FAULT_FOR_MS, FaultEvent::Ended, 3, None),
         row(FAULT_AT_MS + FAULT_FOR_MS + 900, FaultEvent::CanaryAfter, 3, Some(true)),
+    ]
+}
+
+/// A list of the packages in `default`.
+pub fn list(id: u64, t_ms: u64, revision: u64) -> RequestRow {
+    RequestRow {
+        id,
+        t_ms,
+        method: "GET".into(),
+        verb: Verb::List,
+        resource: "packages.longhaul.dev".into(),
+        user_agent: "example/1".into(),
+        connection: 1,
+        http: 1,
+        status: 200,
+        ended_ms: Some(t_ms + 1),
+        ended_by: Some(EndedBy::Server),
+        objects: 500,
+        last_revision: Some(revision),
+        ..RequestRow::default()
+    }
+}
+
+/// A watch of the packages from a revision, on which everything up to `through` was sent.
+pub fn watch(id: u64, from_ms: u64, to_ms: u64, revision: u64, through: u64) -> RequestRow {
+    let sent = through > revision;
+    RequestRow {
+        verb: Verb::Watch,
+        revision: Some(revision.to_string()),
+        bookmarks: true,
+        connection: 2,
+        ended_ms: Some(to_ms),
+        objects: through - revision,
+        last_revision: sent.then_some(through),
+        first_object_ms: sent.then_some(from_ms + 100),
+        last_object_ms: sent.then_some(to_ms),
+        ..list(id, from_ms, 0)
+    }
+}
+
+/// A list and a watch; the fault makes the watch silent, the subject notices and goes on.
+fn requests() -> Vec<RequestRow> {
+    vec![
+        list(1, 0, 1000),
+        watch(2, 10, FAULT_AT_MS + 8000, 1000, 4000),
+        list(3, FAULT_AT_MS + 8000, 4400),
+        RequestRow { connection: 3, ..watch(4, FAULT_AT_MS + 8010, LENGTH_MS, 4400, 9000) },
     ]
 }
 

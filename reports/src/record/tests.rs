@@ -33,6 +33,8 @@ fn a_record_is_read_back_as_it_was_written() {
     assert_eq!(record.samples, example.samples);
     assert_eq!(record.faults, example.faults);
     assert_eq!(record.anomalies, example.anomalies);
+    assert_eq!(Some(record.requests.rows), example.requests);
+    assert!(record.requests.told && record.requests.summaries.is_empty());
     assert_eq!(record.end, example.end);
     assert_eq!(record.notes, Vec::<String>::new());
     let steady = record.latency.in_phase(tag::RESPONSE, Phase::Steady).unwrap();
@@ -228,4 +230,60 @@ fn a_torn_file_of_events_is_read_up_to_there() {
     assert!(Events::open(dir.path()).unwrap().observations.len() <= 1);
     fs::write(&path, [&whole[..], b"rubbish"].concat()).unwrap();
     assert_eq!(Events::open(dir.path()).unwrap().observations, [seen]);
+}
+
+fn request(id: u64, verb: Verb, ended_ms: Option<u64>) -> RequestRow {
+    let ended_by = ended_ms.map(|_| EndedBy::Server);
+    RequestRow { id, t_ms: id, verb, status: 200, ended_ms, ended_by, ..RequestRow::default() }
+}
+
+/// The later line of a watch replaces the earlier one, also when other requests lie between and another watch stays open.
+#[test]
+fn a_watch_is_one_row_however_many_lines_it_has() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut writer = Writer::create(dir.path(), &Example::clean().manifest).unwrap().tell_requests().unwrap();
+    let [first, still] = [request(1, Verb::Watch, None), request(2, Verb::Watch, None)];
+    let [list, over] = [request(3, Verb::List, Some(4)), request(1, Verb::Watch, Some(9))];
+    [&first, &still, &list, &over].into_iter().for_each(|row| writer.request(row.clone()).unwrap());
+    drop(writer);
+    let requests = Record::open(dir.path()).unwrap().requests;
+    assert_eq!(requests.rows, [over, still, list]);
+    assert_eq!(requests.complete_until_ms(), None);
+}
+
+#[test]
+fn a_flood_of_requests_is_counted_and_open_watches_still_get_their_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let example = Example::clean();
+    let mut writer = Writer::create(dir.path(), &example.manifest).unwrap().tell_requests().unwrap();
+    writer.request(request(1, Verb::Watch, None)).unwrap();
+    for id in 2..=REQUEST_LINES_MAX {
+        writer.request(request(id, Verb::List, Some(id))).unwrap();
+    }
+    writer.interval(&example.intervals[0]).unwrap();
+    let refused = RequestRow { status: 429, ..request(90_000, Verb::List, Some(90_001)) };
+    writer.request(refused).unwrap();
+    // Too late for a line: counted when it is answered, not again when it ends.
+    writer.request(request(90_002, Verb::Watch, None)).unwrap();
+    writer.request(request(90_002, Verb::Watch, Some(90_003))).unwrap();
+    writer.request(request(1, Verb::Watch, Some(90_004))).unwrap();
+    writer.requests_lost(5);
+    writer.interval(&example.intervals[1]).unwrap();
+    writer.interval(&example.intervals[2]).unwrap();
+    drop(writer);
+    let requests = Record::open(dir.path()).unwrap().requests;
+    assert_eq!(requests.rows.len() as u64, REQUEST_LINES_MAX);
+    assert_eq!(requests.rows[0].ended_ms, Some(90_004));
+    let (start_ms, end_ms) = (example.intervals[1].start_ms, example.intervals[1].end_ms);
+    let summary = RequestSummary { start_ms, end_ms, requests: 2, lists: 1, watches: 1, refused: 1, lost: 5 };
+    assert_eq!((requests.summaries.as_slice(), requests.complete_until_ms()), ([summary].as_slice(), Some(start_ms)));
+}
+
+/// A control plane that does not tell who asks is no defect of the record.
+#[test]
+fn a_record_without_requests_has_no_note_about_them() {
+    let example = Example { requests: None, ..Example::clean() };
+    let record = Record::open(written(&example).path()).unwrap();
+    assert!(!record.requests.told && record.requests.rows.is_empty());
+    assert_eq!(record.notes, Vec::<String>::new());
 }
