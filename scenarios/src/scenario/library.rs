@@ -1,25 +1,48 @@
-//! The scenarios that come with `longhaul`, by name. One file each under `scenarios/library/`.
+//! The scenarios that come with `longhaul`, by name. One file each under `scenarios/library/`; those that show a documented bug
+//! lie in `scenarios/library/bugs/` and are embedded by the build script, which lists that folder.
 
-/// Name and text of every scenario in the library, in the order of `longhaul list`.
+use super::{Error, Source};
+
+/// Name and text of the scenarios of everyday use, in the order of `longhaul list`.
 const SCENARIOS: [(&str, &str); 2] = [
     ("smoke", include_str!("../../library/smoke.yaml")),
     ("example-watcher", include_str!("../../library/example-watcher.yaml")),
 ];
 
-/// The names, in the order of the table.
+/// Name and text of the documented bugs, by name.
+const BUGS: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/bugs.rs"));
+
+/// The names of everyday use, in the order of the table.
 pub fn names() -> impl Iterator<Item = &'static str> {
     SCENARIOS.iter().map(|(name, _)| *name)
 }
 
+/// The names of the documented bugs, by name.
+pub fn bug_names() -> impl Iterator<Item = &'static str> {
+    BUGS.iter().map(|(name, _)| *name)
+}
+
+/// The documented bugs, in the order of the catalogue. An error is a broken file of the library.
+pub fn bugs() -> Result<Vec<Source>, Error> {
+    let mut bugs = bug_names().map(Source::read).collect::<Result<Vec<_>, _>>()?;
+    bugs.sort_by_key(|bug| bug.scenario.repro.as_ref().map(|repro| repro.row.order()));
+    Ok(bugs)
+}
+
 /// The text of one.
 pub fn text(name: &str) -> Option<&'static str> {
-    SCENARIOS.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+    SCENARIOS.iter().chain(BUGS).find(|(known, _)| *known == name).map(|(_, text)| *text)
+}
+
+/// Where one lies in the library, for messages.
+pub fn origin(name: &str) -> String {
+    let folder = if bug_names().any(|bug| bug == name) { "library/bugs" } else { "library" };
+    format!("{folder}/{name}.yaml")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::Source;
 
     /// Every scenario of the library is valid, is named like its file, and begins with its question.
     #[test]
@@ -29,6 +52,18 @@ mod tests {
             assert_eq!(source.scenario.name, name);
             let first = text(name).unwrap_or_default().lines().next().unwrap_or_default();
             assert!(first.starts_with("# ") && first.ends_with('?'), "{name} begins with its question: {first}");
+        }
+    }
+
+    /// Every bug is valid, named like its file, asks a question, and says which bug it is; none takes longer than a minute.
+    #[test]
+    fn every_bug_is_valid() {
+        for bug in bugs().unwrap_or_else(|error| panic!("{error}")) {
+            let scenario = &bug.scenario;
+            assert_eq!(bug.origin, format!("library/bugs/{}.yaml", scenario.name), "named like its file");
+            assert!(scenario.repro.is_some(), "{}: no `repro`", scenario.name);
+            assert!(scenario.description.trim().ends_with('?'), "{}: the description is a question", scenario.name);
+            assert!(scenario.phases.total().as_secs() <= 60, "{} takes longer than a minute", scenario.name);
         }
     }
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_saphyr::DeserializeError;
 
+use super::validate::Item;
 use super::{Scenario, library, validate};
 
 /// A scenario file may not be larger: every real one is below 10 KiB.
@@ -49,7 +50,7 @@ impl Source {
     /// Reads a scenario by the name of a library entry or the path of a file.
     pub fn read(name_or_path: &str) -> Result<Self, Error> {
         if let Some(text) = library::text(name_or_path) {
-            return Self::parse(text, &format!("library/{name_or_path}.yaml"), Path::new("."));
+            return Self::parse(text, &library::origin(name_or_path), Path::new("."));
         }
         let path = Path::new(name_or_path);
         let fail = |text: String| Error { origin: name_or_path.to_owned(), place: None, text, snippet: None };
@@ -66,7 +67,7 @@ impl Source {
         let scenario: Scenario = serde_saphyr::from_str(text).map_err(|error| explain(&error, origin, text))?;
         validate::validate(&scenario).map_err(|problem| Error {
             origin: origin.to_owned(),
-            place: problem.section.and_then(|section| place_of(text, section)),
+            place: problem.section.and_then(|section| place_of(text, section, problem.item)),
             text: problem.text,
             snippet: None,
         })?;
@@ -78,9 +79,11 @@ fn not_readable(name: &str, error: &std::io::Error) -> String {
     if error.kind() != std::io::ErrorKind::NotFound {
         return format!("cannot be read: {error}");
     }
-    let known = library::names().collect::<Vec<_>>();
+    let names = library::names().collect::<Vec<_>>();
+    let known: Vec<&str> = names.iter().copied().chain(library::bug_names()).collect();
     let near = nearest(name, &known).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-    format!("no such file, and no scenario of that name in the library ({}){near}", known.join(", "))
+    let names = names.join(", ");
+    format!("no such file, and no scenario of that name in the library ({names}, and those of `longhaul repro --list`){near}")
 }
 
 /// Says what serde found in our own words where its own would not help, and shows the lines.
@@ -123,14 +126,47 @@ fn unknown(what: &str, found: &str, known: &[&'static str]) -> String {
 }
 
 /// The known word that a misspelled one most likely meant.
-fn nearest<'a>(found: &str, known: &[&'a str]) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(found: &str, known: &[&'a str]) -> Option<&'a str> {
     let scored = known.iter().map(|word| (strsim::jaro_winkler(&found.to_lowercase(), &word.to_lowercase()), *word));
     scored.filter(|(score, _)| *score >= SIMILARITY_MIN).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, word)| word)
 }
 
-/// Line and column of a top-level key.
-fn place_of(text: &str, section: &str) -> Option<(u64, u64)> {
-    let has_key = |line: &str| line.strip_prefix(section).is_some_and(|rest| rest.trim_start().starts_with(':'));
-    let index = text.lines().position(has_key)?;
-    Some((index as u64 + 1, 1))
+/// Line and column of a top-level key, or of an item of the list in it: `faults` itself, or the list under a key of the section.
+/// Where the list is not written in lines of its own, the section is the place.
+fn place_of(text: &str, section: &str, item: Option<Item>) -> Option<(u64, u64)> {
+    let has_key = |line: &str, key: &str| line.strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with(':'));
+    let lines: Vec<&str> = text.lines().collect();
+    let start = lines.iter().position(|line| has_key(line, section))?;
+    let place = |index: usize, column: usize| (index as u64 + 1, column as u64 + 1);
+    let found = item.and_then(|item| {
+        let belongs = |line: &&&str| line.is_empty() || line.starts_with([' ', '#', '-']);
+        let end = start + 1 + lines[start + 1..].iter().take_while(belongs).count();
+        let first = match item.list {
+            Some(key) => start + 1 + lines[start + 1..end].iter().position(|line| has_key(line.trim_start(), key))? + 1,
+            None => start + 1,
+        };
+        let column = |line: &str| line.len() - line.trim_start().len();
+        let is_item = |line: &str| line.trim_start().starts_with("- ");
+        let indent = lines[first..end].iter().find(|line| is_item(line)).map(|line| column(line))?;
+        let mut items = (first..end).filter(|index| is_item(lines[*index]) && column(lines[*index]) == indent);
+        items.nth(item.index).map(|index| place(index, indent))
+    });
+    found.or(Some(place(start, 0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_place_of_an_item_is_its_own_line() {
+        let text = "name: x\nfaults:\n  - {name: a}\n  # why\n  - name: b\n    list:\n      - 1\n  - {name: c}\n\nscript:\n  \
+            objects: [a]\n  steps:\n    - {at: 1s}\n    - {at: 2s}\nbudgets: {}\n";
+        let item = |list, index| Some(Item { list, index });
+        assert_eq!(place_of(text, "faults", item(None, 2)), Some((8, 3)));
+        assert_eq!(place_of(text, "script", item(Some("steps"), 1)), Some((14, 5)));
+        assert_eq!(place_of(text, "script", item(Some("steps"), 7)), Some((10, 1)), "the section when it is not found");
+        assert_eq!(place_of("faults: [{name: a}, {name: b}]\n", "faults", item(None, 1)), Some((1, 1)));
+        assert_eq!(place_of(text, "churn", None), None);
+    }
 }

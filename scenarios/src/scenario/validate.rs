@@ -5,7 +5,18 @@ use super::{ControlPlaneKind, Scenario, SubjectKind, WitnessKind};
 /// What does not fit, and in which top-level section.
 pub(super) struct Problem {
     pub section: Option<&'static str>,
+    /// Which item of a list in it, if it is about one.
+    pub item: Option<Item>,
     pub text: String,
+}
+
+/// One item of a list.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Item {
+    /// The key of the list in the section; none when the section is the list.
+    pub list: Option<&'static str>,
+    /// From 0.
+    pub index: usize,
 }
 
 /// Refuses what could only fail later. The first problem is enough: the next run shows the next one.
@@ -19,7 +30,11 @@ pub(super) fn validate(scenario: &Scenario) -> Result<(), Problem> {
 }
 
 fn problem<T>(section: &'static str, text: impl Into<String>) -> Result<T, Problem> {
-    Err(Problem { section: Some(section), text: text.into() })
+    Err(Problem { section: Some(section), item: None, text: text.into() })
+}
+
+fn problem_in<T>(section: &'static str, item: Item, text: impl Into<String>) -> Result<T, Problem> {
+    Err(Problem { section: Some(section), item: Some(item), text: text.into() })
 }
 
 fn name(scenario: &Scenario) -> Result<(), Problem> {
