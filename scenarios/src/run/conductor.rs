@@ -145,6 +145,11 @@ impl<'a> Conductor<'a> {
 
     /// Starts the subject and everything that watches it.
     fn enter(&mut self, plan: SubjectPlan, load: Load) -> Result<Ready> {
+        let mut timeline = Timeline::new(&self.scenario.faults).map_err(|(_, error)| error)?;
+        let armed = timeline.armed_before();
+        for index in &armed {
+            self.world.plane.begin(kube_id(*index), &self.scenario.faults[*index])?;
+        }
         let heard = plan.pattern.map(|pattern| (pattern, plan.ear.clone()));
         let log = Log::create(&self.record, heard)?;
         let subject = plan.launch.start(log)?;
@@ -160,17 +165,16 @@ impl<'a> Conductor<'a> {
             status,
             &self.scenario.faults,
         );
-        let end_ms = super::clock::millis(self.scenario.phases.loaded());
         self.stage = Some(Stage {
             events,
             witness: plan.witness,
             observer,
             subject,
             load,
-            timeline: Timeline::new(&self.scenario.faults, end_ms),
+            timeline,
             canaries: Canaries::default(),
-            active: Vec::new(),
-            faulted: false,
+            faulted: !armed.is_empty(),
+            active: armed,
             intervals: Intervals::default(),
             interval_due_ms: super::clock::millis(interval::EVERY),
             phase: Phase::WarmUp,
@@ -178,6 +182,7 @@ impl<'a> Conductor<'a> {
             rss_bytes: None,
             _ear: (plan.ear, plan.receiver),
         });
+        self.stage.iter_mut().for_each(|stage| stage.events.faulted(stage.faulted));
         Ok(plan.ready)
     }
 
@@ -185,6 +190,10 @@ impl<'a> Conductor<'a> {
     async fn phases(&mut self, ready: &Ready, load: LoadPlan) -> Result<(), Halt> {
         for (index, fault) in self.scenario.faults.iter().enumerate() {
             let row = self.fault_row(index, FaultEvent::Planned, 0, Some(describe(fault)));
+            self.writer.fault(&row)?;
+        }
+        for index in self.stage()?.active.clone() {
+            let row = self.fault_row(index, FaultEvent::Started, 0, None);
             self.writer.fault(&row)?;
         }
         let deadline = Instant::now() + self.scenario.subject.start_timeout.0;
@@ -311,11 +320,15 @@ impl<'a> Conductor<'a> {
         let writer = &mut self.writer;
         let Some(stage) = self.stage.as_mut() else { return Ok(()) };
         stage.events.settle(false, writer)?;
+        // Also before the times count: the first list of a subject may be what a fault waits for.
+        self.hits()?;
+        while let Some(action) = self.early()? {
+            self.act(action)?;
+        }
         if self.clock.runs() {
             while let Some(action) = self.stage()?.timeline.due(now_ms) {
                 self.act(action)?;
             }
-            self.hits()?;
             super::requests::write(&self.world.plane, &self.clock, &mut self.writer)?;
             self.canaries(now_ms)?;
             if now_ms >= self.stage()?.interval_due_ms {
@@ -326,14 +339,17 @@ impl<'a> Conductor<'a> {
         Ok(())
     }
 
+    fn early(&mut self) -> Result<Option<Action>, Halt> {
+        if self.clock.runs() { Ok(None) } else { Ok(self.stage()?.timeline.due_early()) }
+    }
+
     fn act(&mut self, action: Action) -> Result<(), Halt> {
         match action {
             Action::CanaryBefore(index) => self.canary(index, FaultEvent::CanaryBefore),
             Action::CanaryAfter(index) => self.canary(index, FaultEvent::CanaryAfter),
             Action::Begin(index) => {
                 let fault = &self.scenario.faults[index];
-                let faults = self.world.plane.faults().context("this control plane cannot play faults")?;
-                faults.begin(kube_id(index), fault).context("failed to begin a fault")?;
+                self.world.plane.begin(kube_id(index), fault)?;
                 let stage = self.stage()?;
                 stage.active.push(index);
                 stage.faulted = true;
@@ -347,9 +363,7 @@ impl<'a> Conductor<'a> {
     }
 
     fn end_fault(&mut self, index: usize) -> Result<(), Halt> {
-        if let Some(faults) = self.world.plane.faults() {
-            faults.end(kube_id(index));
-        }
+        self.world.plane.end(kube_id(index), &self.scenario.faults[index]);
         self.hits()?;
         let hits = self.hit_count(index);
         self.stage()?.active.retain(|active| *active != index);
@@ -359,26 +373,30 @@ impl<'a> Conductor<'a> {
 
     /// Ends what is still active when load ends.
     fn end_faults(&mut self) -> Result<(), Halt> {
-        let ends: Vec<usize> = self.stage()?.timeline.ends().collect();
-        for index in ends {
-            self.end_fault(index)?;
-            self.canary(index, FaultEvent::CanaryAfter)?;
+        for action in self.stage()?.timeline.finish() {
+            self.act(action)?;
         }
         Ok(())
     }
 
     fn hit_count(&self, index: usize) -> u64 {
-        self.world.plane.faults().map_or(0, |faults| faults.hits(kube_id(index)))
+        self.world.plane.hits(kube_id(index), &self.scenario.faults[index])
     }
 
     fn hits(&mut self) -> Result<(), Halt> {
-        let Some(mock) = self.world.plane.mock() else { return Ok(()) };
-        for hit in mock.server.faults().take_hits() {
+        for hit in self.world.plane.take_hits() {
             let index = hit.fault.0 as usize;
+            let Some(fault) = self.scenario.faults.get(index) else { continue };
+            let at = self.world.plane.epoch() + Duration::from_micros(hit.at_us);
             let hits = self.hit_count(index);
             let mut row = self.fault_row(index, FaultEvent::Hit, hits, Some(hit.detail));
-            row.t_ms = self.clock.at_ms(mock.epoch + Duration::from_micros(hit.at_us));
+            row.t_ms = self.clock.at_ms(at);
             self.writer.fault(&row)?;
+            let stage = self.stage()?;
+            stage.timeline.hit(index, row.t_ms);
+            if let Some(id) = &fault.id {
+                stage.load.hit(id, at);
+            }
         }
         Ok(())
     }

@@ -67,7 +67,6 @@ impl Load {
     }
 
     /// A fault was hit: the script may wait for it.
-    #[expect(dead_code, reason = "faults get ids with the next change")]
     pub(super) fn hit(&mut self, id: &str, at: Instant) {
         if let Some(script) = &mut self.script {
             script.hit(id, at);

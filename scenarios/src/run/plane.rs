@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use kind::local::{self, Local};
-use mocks::faults::Faults;
+use mocks::faults::{Fault, FaultId, Faults, Hit};
 use mocks::{kube, pki};
 
 use super::install;
@@ -88,8 +88,35 @@ impl Plane {
         }
     }
 
-    /// Faults, where they can be played.
-    pub(super) fn faults(&self) -> Option<&Faults> {
+    /// Begins a fault.
+    pub(super) fn begin(&self, id: FaultId, fault: &Fault) -> Result<()> {
+        let faults = self.faults().context("this control plane cannot play faults")?;
+        faults.begin(id, fault).with_context(|| format!("failed to begin the fault {}", fault.name.as_str()))
+    }
+
+    /// Ends a fault.
+    pub(super) fn end(&self, id: FaultId, _fault: &Fault) {
+        if let Some(faults) = self.faults() {
+            faults.end(id);
+        }
+    }
+
+    /// How often a fault was hit.
+    pub(super) fn hits(&self, id: FaultId, _fault: &Fault) -> u64 {
+        self.faults().map_or(0, |faults| faults.hits(id))
+    }
+
+    /// The hits since the last call, in the order of their times, which count from [`Self::epoch`].
+    pub(super) fn take_hits(&self) -> Vec<Hit> {
+        self.faults().map(Faults::take_hits).unwrap_or_default()
+    }
+
+    /// Zero of the times of hits.
+    pub(super) fn epoch(&self) -> Instant {
+        self.mock().map_or_else(Instant::now, |mock| mock.epoch)
+    }
+
+    fn faults(&self) -> Option<&Faults> {
         self.mock().map(|mock| mock.server.faults())
     }
 

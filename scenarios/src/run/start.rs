@@ -74,10 +74,14 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared> {
     };
     let pattern = scenario.subject.witness.pattern.as_deref().map(Pattern::new).transpose()?.map(Arc::new);
     let webhook = webhook(scenario)?;
-    let (mut launch, ready) = match scenario.subject.kind {
+    let (mut launch, mut ready) = match scenario.subject.kind {
         SubjectKind::Service => service(options, &world, webhook)?,
         SubjectKind::Command => command(options, &world, webhook)?,
     };
+    if super::timeline::begins_before(&scenario.faults) {
+        // What it says of itself may wait for the very list that a fault holds back.
+        ready = Ready::FirstRequest { webhook: webhook.filter(|_| scenario.admission.is_some()) };
+    }
     launch.environment.push(("KUBECONFIG".to_owned(), world.kubeconfig()?.display().to_string()));
     if let Some(receiver) = &receiver {
         launch.environment.push((WITNESS_VARIABLE.to_owned(), receiver.url()));

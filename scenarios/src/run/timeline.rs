@@ -1,13 +1,17 @@
-//! When which fault begins and ends, and when its canaries are written. Pure: time comes in, actions come out.
+//! When which fault begins and ends, and when its canaries are written. Pure: time and hits come in, actions come out.
+//!
+//! Owns the canaries, and how long a moment is; `at`, `when` and `for` belong to [`Schedule`]. It must not begin anything itself.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
-use mocks::faults::Fault;
+use mocks::faults::{self, Fault, Lasting, Schedule, Step};
 
 /// The canary before a fault is written so long before it, that a healthy subject has seen it when the fault begins.
 const CANARY_LEAD_MS: u64 = 1000;
-/// A fault without a length (`for`) is an instant; its canary after waits until its effect is on the wire.
-const INSTANT_MS: u64 = 1000;
+/// A fault that is one moment waits so long for something to hit, because the watch that it is meant for may just be opening.
+/// The canary after it waits as long, until its effect is on the wire.
+const MOMENT_MS: u64 = 1000;
 
 /// What the run has to do about fault number `index`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,63 +22,129 @@ pub(super) enum Action {
     CanaryAfter(usize),
 }
 
-/// The actions that are still to come, in order of time.
+/// The actions that are still to come. Times count from the start of the warm-up.
 #[derive(Debug)]
 pub(super) struct Timeline {
-    pending: VecDeque<(u64, Action)>,
+    schedule: Schedule,
+    plans: Vec<Plan>,
+    canaries: VecDeque<(u64, Action)>,
+    /// Moments that have begun and wait for their hit, with the time when they end all the same.
+    moments: Vec<(usize, u64)>,
+}
+
+/// What is known of one fault.
+#[derive(Debug, Clone, Copy)]
+struct Plan {
+    moment: bool,
+    /// It has a time of its own, so that there can be a canary before it.
+    timed: bool,
+    hit: bool,
 }
 
 impl Timeline {
-    /// The actions of `faults`, none later than `end_ms`: a fault that outlives the load ends with it.
-    pub(super) fn new(faults: &[Fault], end_ms: u64) -> Self {
-        let mut actions = Vec::new();
-        for (index, fault) in faults.iter().enumerate() {
-            let begin = fault.at.unwrap_or_default().as_millis();
-            let length = fault.lasts.map_or(INSTANT_MS, units::Span::as_millis);
-            let end = begin.saturating_add(length).min(end_ms);
-            actions.push((begin.saturating_sub(CANARY_LEAD_MS), Action::CanaryBefore(index)));
-            actions.push((begin, Action::Begin(index)));
-            actions.push((end, Action::End(index)));
-            actions.push((end, Action::CanaryAfter(index)));
+    /// The actions of `faults`, which are checked.
+    pub(super) fn new(faults: &[Fault]) -> Result<Self, (usize, faults::Error)> {
+        let schedule = Schedule::new(faults)?;
+        let plan =
+            |fault: &Fault| Plan { moment: fault.lasting() == Lasting::Moment, timed: fault.at.is_some(), hit: false };
+        let before = |(index, fault): (usize, &Fault)| {
+            Some((fault.at?.as_millis().saturating_sub(CANARY_LEAD_MS), Action::CanaryBefore(index)))
+        };
+        let mut canaries: Vec<_> = faults.iter().enumerate().filter_map(before).collect();
+        canaries.sort_by_key(|(at_ms, _)| *at_ms);
+        let plans = faults.iter().map(plan).collect();
+        Ok(Self { schedule, plans, canaries: canaries.into(), moments: Vec::new() })
+    }
+
+    /// The faults that begin before the subject starts.
+    pub(super) fn armed_before(&mut self) -> Vec<usize> {
+        self.schedule.armed_before()
+    }
+
+    /// Fault number `index` was hit: a moment is over, and what waited for its first hit is planned.
+    pub(super) fn hit(&mut self, index: usize, at_ms: u64) {
+        self.schedule.hit(index, Duration::from_millis(at_ms));
+        self.plans[index].hit = true;
+        for (_, end_ms) in self.moments.iter_mut().filter(|(waiting, _)| *waiting == index) {
+            *end_ms = (*end_ms).min(at_ms);
         }
-        // Stable: actions of the same moment stay in the order in which they are listed above.
-        actions.sort_by_key(|(at_ms, _)| *at_ms);
-        Self { pending: actions.into() }
     }
 
     /// The next action that is due.
     pub(super) fn due(&mut self, now_ms: u64) -> Option<Action> {
-        let (at_ms, action) = *self.pending.front()?;
-        if at_ms > now_ms {
-            return None;
+        if self.canaries.front().is_some_and(|(at_ms, _)| *at_ms <= now_ms) {
+            return self.canaries.pop_front().map(|(_, action)| action);
         }
-        self.pending.pop_front();
-        Some(action)
+        self.step(now_ms)
     }
 
-    /// Everything that is left: for a run that ends early.
-    pub(super) fn ends(&mut self) -> impl Iterator<Item = usize> + '_ {
-        self.pending.drain(..).filter_map(|(_, action)| match action {
-            Action::End(index) => Some(index),
-            _ => None,
-        })
+    /// The next action that is due before the times count: what waited for a hit that came already.
+    pub(super) fn due_early(&mut self) -> Option<Action> {
+        self.step(0)
     }
+
+    fn step(&mut self, now_ms: u64) -> Option<Action> {
+        if let Some(place) = self.moments.iter().position(|(_, end_ms)| *end_ms <= now_ms) {
+            let (index, _) = self.moments.remove(place);
+            return Some(self.end(index, now_ms + MOMENT_MS));
+        }
+        match self.schedule.due(Duration::from_millis(now_ms))? {
+            Step::Begin(index) => Some(Action::Begin(index)),
+            Step::End(index) if self.plans[index].moment && !self.plans[index].hit => {
+                self.moments.push((index, now_ms + MOMENT_MS));
+                self.step(now_ms)
+            }
+            Step::End(index) => {
+                let rest_ms = if self.plans[index].moment { MOMENT_MS } else { 0 };
+                Some(self.end(index, now_ms + rest_ms))
+            }
+        }
+    }
+
+    fn end(&mut self, index: usize, canary_ms: u64) -> Action {
+        if self.plans[index].timed {
+            let place = self.canaries.partition_point(|(at_ms, _)| *at_ms <= canary_ms);
+            self.canaries.insert(place, (canary_ms, Action::CanaryAfter(index)));
+        }
+        Action::End(index)
+    }
+
+    /// The load is over: what has to be ended, and what still needs its canary after it. Nothing is due afterwards.
+    pub(super) fn finish(&mut self) -> Vec<Action> {
+        let open = self.schedule.finish().into_iter().chain(self.moments.drain(..).map(|(index, _)| index));
+        let mut actions: Vec<Action> = Vec::new();
+        for index in open {
+            actions.push(Action::End(index));
+            actions.extend(self.plans[index].timed.then_some(Action::CanaryAfter(index)));
+        }
+        let after = |(_, action): (u64, Action)| matches!(action, Action::CanaryAfter(_)).then_some(action);
+        actions.extend(self.canaries.drain(..).filter_map(after));
+        actions
+    }
+}
+
+/// Whether the subject may meet a fault before it is ready.
+pub(super) fn begins_before(faults: &[Fault]) -> bool {
+    faults.iter().any(|fault| fault.at.is_none() && fault.when.is_none())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mocks::faults::Name;
+    use mocks::faults::{Name, When};
     use units::Span;
 
     fn drain(timeline: &mut Timeline, now_ms: u64) -> Vec<Action> {
         std::iter::from_fn(|| timeline.due(now_ms)).collect()
     }
 
+    fn silent(at_s: u64, for_s: u64) -> Fault {
+        Fault { lasts: Some(Span::from_secs(for_s)), ..Fault::new(Name::SilentWatch, Span::from_secs(at_s)) }
+    }
+
     #[test]
     fn a_fault_is_framed_by_its_canaries() {
-        let fault = Fault { lasts: Some(Span::from_secs(3)), ..Fault::new(Name::SilentWatch, Span::from_secs(10)) };
-        let mut timeline = Timeline::new(&[fault], 60_000);
+        let mut timeline = Timeline::new(&[silent(10, 3)]).unwrap();
         assert_eq!(drain(&mut timeline, 8999), []);
         assert_eq!(drain(&mut timeline, 9000), [Action::CanaryBefore(0)]);
         assert_eq!(drain(&mut timeline, 12_999), [Action::Begin(0)]);
@@ -83,11 +153,41 @@ mod tests {
 
     #[test]
     fn a_fault_that_outlives_the_load_ends_with_it() {
-        let fault = Fault { lasts: Some(Span::from_secs(100)), ..Fault::new(Name::SilentWatch, Span::from_secs(10)) };
-        let mut timeline = Timeline::new(std::slice::from_ref(&fault), 20_000);
-        assert_eq!(drain(&mut timeline, 20_000).last(), Some(&Action::CanaryAfter(0)));
-        let mut interrupted = Timeline::new(&[fault], 20_000);
-        drain(&mut interrupted, 15_000);
-        assert_eq!(interrupted.ends().collect::<Vec<_>>(), [0], "what is left can be ended early");
+        let mut timeline = Timeline::new(&[silent(10, 100)]).unwrap();
+        drain(&mut timeline, 15_000);
+        assert_eq!(timeline.finish(), [Action::End(0), Action::CanaryAfter(0)]);
+        assert_eq!((drain(&mut timeline, 200_000), timeline.finish()), (vec![], vec![]));
+    }
+
+    #[test]
+    fn a_moment_ends_with_its_first_hit_or_a_second_later() {
+        let reset = Fault::new(Name::WatchReset, Span::from_secs(5));
+        let mut timeline = Timeline::new(&[reset.clone(), reset]).unwrap();
+        assert_eq!(
+            drain(&mut timeline, 5000),
+            [0, 1].map(Action::CanaryBefore).into_iter().chain([0, 1].map(Action::Begin)).collect::<Vec<_>>()
+        );
+        assert_eq!(drain(&mut timeline, 5100), []);
+        timeline.hit(0, 5200);
+        assert_eq!(drain(&mut timeline, 5200), [Action::End(0)]);
+        assert_eq!(drain(&mut timeline, 5999), []);
+        assert_eq!(drain(&mut timeline, 6000), [Action::End(1)]);
+        assert_eq!(timeline.finish(), [Action::CanaryAfter(0), Action::CanaryAfter(1)]);
+    }
+
+    #[test]
+    fn what_waits_for_a_hit_has_no_canaries_and_may_begin_before_the_times_count() {
+        let first = Fault { id: Some("first".to_owned()), ..Fault::armed(Name::ErrorEvent) };
+        let when = |plus_s| Some(When { hit: "first".to_owned(), plus: Some(Span::from_secs(plus_s)) });
+        let soon = Fault { when: when(0), ..Fault::armed(Name::SilentWatch) };
+        let later = Fault { when: when(2), lasts: Some(Span::from_secs(1)), ..Fault::armed(Name::SilentWatch) };
+        let faults = [first, soon, later];
+        assert!(begins_before(&faults) && !begins_before(&faults[1..]));
+        let mut timeline = Timeline::new(&faults).unwrap();
+        assert_eq!((timeline.armed_before(), timeline.due_early()), (vec![0], None));
+        timeline.hit(0, 0);
+        assert_eq!((timeline.due_early(), timeline.due_early()), (Some(Action::Begin(1)), None));
+        assert_eq!(drain(&mut timeline, 3000), [Action::Begin(2), Action::End(2)]);
+        assert_eq!(timeline.finish(), [Action::End(0), Action::End(1)]);
     }
 }

@@ -83,7 +83,9 @@ fn not_readable(name: &str, error: &std::io::Error) -> String {
     let known: Vec<&str> = names.iter().copied().chain(library::bug_names()).collect();
     let near = nearest(name, &known).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
     let names = names.join(", ");
-    format!("no such file, and no scenario of that name in the library ({names}, and those of `longhaul repro --list`){near}")
+    format!(
+        "no such file, and no scenario of that name in the library ({names}, and those of `longhaul repro --list`){near}"
+    )
 }
 
 /// Says what serde found in our own words where its own would not help, and shows the lines.

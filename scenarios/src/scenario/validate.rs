@@ -131,20 +131,26 @@ fn faults(scenario: &Scenario) -> Result<(), Problem> {
         );
     }
     if let Err((index, error)) = mocks::faults::check_all(&scenario.faults) {
-        let name = scenario.faults[index].name.as_str();
-        return problem("faults", format!("fault {} (`{name}`): {error}", index + 1));
+        let fault = &scenario.faults[index];
+        let near = match (&error, &fault.when) {
+            (mocks::faults::Error::When { id, .. }, Some(_)) => meant(scenario, id),
+            _ => String::new(),
+        };
+        let text = format!("fault {} (`{}`): {error}{near}", index + 1, fault.name.as_str());
+        return problem_in("faults", Item { list: None, index }, text);
     }
     let end = scenario.phases.loaded();
     for (index, fault) in scenario.faults.iter().enumerate() {
         // A rewound store hands out revisions twice, and the ledger orders commits by them.
         if fault.name == mocks::faults::Name::Rewind {
             let text = "cannot be judged in a scenario yet: play it with `longhaul mock kube --faults FILE`";
-            return problem("faults", format!("fault {} (`rewind`) {text}", index + 1));
+            return problem_in("faults", Item { list: None, index }, format!("fault {} (`rewind`) {text}", index + 1));
         }
         let Some(at) = fault.at else { continue };
         if at.0 >= end {
-            return problem(
+            return problem_in(
                 "faults",
+                Item { list: None, index },
                 format!(
                     "fault {} (`{}`) begins at {}, but load ends at {}: a fault without load proves nothing",
                     index + 1,
@@ -192,10 +198,25 @@ fn load(scenario: &Scenario) -> Result<(), Problem> {
 
 fn script(scenario: &Scenario, config: &loadgen::script::Config) -> Result<(), Problem> {
     if let Err(error) = config.check() {
-        return problem("script", error.to_string());
+        return match step_of(&error) {
+            Some(index) => problem_in("script", Item { list: Some("steps"), index }, error.to_string()),
+            None => problem("script", error.to_string()),
+        };
     }
     let end = scenario.phases.loaded();
     for (index, step) in config.steps.iter().enumerate() {
+        let item = Item { list: Some("steps"), index };
+        if let Some(when) = &step.when
+            && !scenario.faults.iter().any(|fault| fault.id.as_ref() == Some(&when.hit))
+        {
+            let near = meant(scenario, &when.hit);
+            let text = format!(
+                "step {} of the script waits for a hit of `{}`, which no fault has as its `id`{near}",
+                index + 1,
+                when.hit
+            );
+            return problem_in("script", item, text);
+        }
         let last = step.at.map(|at| at.0 + step.every.unwrap_or_default().0 * (step.times() - 1));
         if last.is_some_and(|last| last >= end) {
             let text = format!(
@@ -204,8 +225,24 @@ fn script(scenario: &Scenario, config: &loadgen::script::Config) -> Result<(), P
                 units::Span(last.unwrap_or_default()),
                 units::Span(end)
             );
-            return problem("script", text);
+            return problem_in("script", item, text);
         }
     }
     Ok(())
+}
+
+/// The step that an error is about, from 0.
+fn step_of(error: &loadgen::script::Error) -> Option<usize> {
+    let loadgen::script::Error::Config { key, .. } = error else { return None };
+    let number: usize = key.strip_prefix("steps[")?.split(']').next()?.parse().ok()?;
+    number.checked_sub(1)
+}
+
+/// The `id` that a misspelled one most likely meant.
+fn meant(scenario: &Scenario, id: &str) -> String {
+    let ids: Vec<&str> = scenario.faults.iter().filter_map(|fault| fault.id.as_deref()).collect();
+    super::parse::nearest(id, &ids)
+        .filter(|near| *near != id)
+        .map(|near| format!("; did you mean `{near}`?"))
+        .unwrap_or_default()
 }
