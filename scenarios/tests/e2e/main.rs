@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test stops at the first thing that is not as it must be")]
 
 mod bad_input;
+mod clients;
 mod control_plane;
 mod interrupt;
 mod kubectl_run;

@@ -1,0 +1,56 @@
+//! Every adapter of a real client tells every create, update and delete when nothing goes wrong. What a client does when
+//! something does go wrong is its own business: `longhaul matrix` writes it down, no test demands it.
+
+use std::io::Write;
+
+use crate::support::{Soak, soak};
+
+const CLEAN: &str = include_str!("../files/client.yaml");
+
+/// Runs the clean scenario against a column of the matrix; `None` (and a message) when it cannot be started here.
+fn clean(id: &str) -> Option<Soak> {
+    let columns = scenarios::clients::columns();
+    let column = columns.iter().find(|column| column.id() == id).expect("the column is in the list");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let command = runtime.block_on(column.command());
+    let command = command.inspect_err(|missing| println!("skipped: needs {missing}")).ok()?;
+    let mut file = tempfile::Builder::new().suffix(".yaml").tempfile().unwrap();
+    let command = serde_json::to_string(&command).unwrap();
+    file.write_all(CLEAN.replace("[SUBJECT]", &command).as_bytes()).unwrap();
+    Some(soak(&[file.path().to_str().unwrap()]))
+}
+
+macro_rules! clean {
+    ($($name:ident: $id:literal),* $(,)?) => {
+        $(#[test]
+        fn $name() {
+            let Some(soak) = clean($id) else { return };
+            assert_eq!(soak.code(), Some(0), "{}", soak.story());
+        })*
+
+        /// A new column must come with its test.
+        #[test]
+        fn every_column_has_a_test() {
+            let tested = [$($id),*];
+            for column in scenarios::clients::columns() {
+                assert!(tested.contains(&column.id()), "{} has no test", column.id());
+            }
+        }
+    };
+}
+
+clean! {
+    kube_rs_watcher_is_clean: "kube-rs-watcher",
+    kube_rs_streaming_lists_are_clean: "kube-rs-streaming",
+    kube_rs_controller_is_clean: "kube-rs-controller",
+    client_node_is_clean: "client-node-2.0.1",
+    fluent_client_2_3_is_clean: "kfc-2.3.1",
+    fluent_client_2_6_is_clean: "kfc-2.6.5",
+    fluent_client_3_3_is_clean: "kfc-3.3.7",
+    fluent_client_3_11_is_clean: "kfc-3.11.11",
+    fluent_client_3_11_over_http_2_is_clean: "kfc-3.11.11-h2",
+    old_pepr_is_clean: "pepr-0.29.2",
+    new_pepr_is_clean: "pepr-1.1.4",
+    python_is_clean: "python-37",
+    kopf_is_clean: "kopf-1.45",
+}
