@@ -33,6 +33,7 @@ pub(super) struct World {
     pub(super) authority: pki::Authority,
     pub(super) images: Vec<registry::Image>,
     directory: TempDir,
+    rotates_token: bool,
 }
 
 /// The files of the subject's webhook certificate.
@@ -58,19 +59,23 @@ impl World {
         let registry = registry::Server::start(config).await.context("failed to start the mock registry")?;
         let population = registry::Population { count: scenario.registry.images, seed: scenario.seed };
         let images = registry.seed(&population).context("failed to seed the mock registry")?;
-        Ok(Self { plane, registry, authority, images, directory })
+        let rotates_token = scenario.faults.iter().any(|fault| fault.name == mocks::faults::Name::TokenRotated);
+        Ok(Self { plane, registry, authority, images, directory, rotates_token })
     }
 
-    /// The subject's kubeconfig, written to a file; the token lies in a file of its own beside it, because it may be replaced
-    /// while the subject runs.
+    /// The subject's kubeconfig, written to a file. Where a fault replaces the token while the subject runs, it lies in a file
+    /// of its own beside it. Else it does not: kopf reads no such file, and the JavaScript client only under another key.
     pub(super) fn kubeconfig(&self) -> Result<PathBuf> {
         let text = self.plane.kubeconfig().context("the control plane does not know the subject's user")?;
         let mut config: Value = serde_saphyr::from_str(&text).context("the kubeconfig is not YAML")?;
-        if let Some(user) = config.pointer_mut("/users/0/user").and_then(Value::as_object_mut)
+        if self.rotates_token
+            && let Some(user) = config.pointer_mut("/users/0/user").and_then(Value::as_object_mut)
             && let Some(token) = user.remove("token")
         {
             let file = self.write(TOKEN_FILE, token.as_str().unwrap_or_default())?;
-            user.insert("tokenFile".to_owned(), file.display().to_string().into());
+            for key in ["tokenFile", "token-file"] {
+                user.insert(key.to_owned(), file.display().to_string().into());
+            }
         }
         self.write("kubeconfig.yaml", &serde_saphyr::to_string(&config).context("failed to write the kubeconfig")?)
     }
