@@ -2,10 +2,17 @@
 //
 // Options have other names in older versions; all are given, each version takes those that it knows. The clocks come
 // from the environment; without it the client's own defaults hold. Nothing is done about GIVE_UP: it is written down.
+import fs from "node:fs";
 import { createRequire } from "node:module";
 import { namespace, number, report, resources } from "./witness.mjs";
 
 const { GenericKind, K8s, RegisterKind, WatchEvent } = createRequire(import.meta.url)("kubernetes-fluent-client");
+
+// Some versions take a token only from the place where a pod finds it. Here the kubeconfig's stands for it.
+const POD_TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount/token";
+const { readFile } = fs.promises;
+const token = () => fs.readFileSync(process.env.KUBECONFIG, "utf8").match(/\btoken"?: *"?([^"\s,}]+)/)?.[1] ?? "";
+fs.promises.readFile = (file, ...rest) => (file === POD_TOKEN && token() ? Promise.resolve(token()) : readFile(file, ...rest));
 
 const clocks = {
   resyncFailureMax: number("KFC_FAILURES_MAX"), retryMax: number("KFC_FAILURES_MAX"),

@@ -8,8 +8,8 @@ import { namespace, report, resources } from "./witness.mjs";
 
 process.env.PEPR_WATCH_MODE = "true";
 const require = createRequire(import.meta.url);
-const { Capability, GenericKind, K8s, PeprModule, RegisterKind, kind } = require("pepr");
-// Pepr brings its own client; one that was loaded twice would not know the kinds of the other.
+const { Capability, K8s, PeprModule, RegisterKind, kind } = require("pepr");
+const { GenericKind } = require("kubernetes-fluent-client");
 const PLURAL = "peprstores";
 const schema = { type: "object", properties: { data: { type: "object", additionalProperties: { type: "string" } } } };
 
