@@ -16,7 +16,6 @@ const DEFAULT_WATCH: &str = "packages.longhaul.dev/v1alpha1";
 /// A correct watch client whose mistakes are switches.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "planted-client")]
-#[expect(clippy::struct_excessive_bools, reason = "one switch of the command line each")]
 pub struct Args {
     /// A mistake to make; may be given more than once.
     #[arg(long = "mistake", value_enum)]

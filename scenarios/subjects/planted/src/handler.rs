@@ -1,0 +1,253 @@
+//! What is done with each change: a write, perhaps, and a report once that succeeded.
+//!
+//! Owns the queues. The changes of one object go through one queue in order; a queue that is full makes its watch wait. It
+//! must not know how a change was noticed.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use serde_json::json;
+use tokio::sync::{Notify, mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use crate::args::{Handling, Scope};
+use crate::backoff;
+use crate::mistakes::{Mistake, Mistakes};
+use crate::object::{MARK, Object};
+use crate::store::Change;
+use crate::wire::{Ask, Trouble, Wire};
+use crate::witness;
+
+/// Queues of one kind: a slow handler holds up an eighth of the objects at the most.
+const QUEUES: usize = 8;
+const QUEUE_LENGTH: usize = 64;
+/// `handlers-overtake`: how long every second handler of an object takes when nothing is said.
+const OVERTAKEN: Duration = Duration::from_millis(1500);
+/// An answer to a write is an object.
+const ANSWER_BYTES_MAX: usize = 4 << 20;
+const ANSWER_PATIENCE: Duration = Duration::from_secs(4);
+
+/// One change of one object.
+#[derive(Debug, Clone)]
+pub struct Observation {
+    /// What happened.
+    pub change: Change,
+    /// To what.
+    pub object: Object,
+    /// The line that said so, for the mistake that keeps it.
+    #[expect(dead_code, reason = "kept, never read: that is the mistake")]
+    pub raw: Option<Bytes>,
+}
+
+/// What handlers need.
+pub struct Handler {
+    /// What the objects are.
+    pub scope: Scope,
+    /// What is done with each version.
+    pub handling: Handling,
+    /// How long that takes.
+    pub delay: Duration,
+    /// Where writes go.
+    pub wire: Wire,
+    /// Where reports go.
+    pub lines: witness::Lines,
+    /// How many kinds were listed, and how many there are.
+    pub synced: (watch::Receiver<usize>, usize),
+    /// The mistakes.
+    pub mistakes: Mistakes,
+}
+
+/// The entrance of the queues.
+pub struct Queues {
+    handler: Arc<Handler>,
+    all: Vec<Queue>,
+    /// Objects whose last change was handled; kept for a mistake only.
+    handled: Arc<Mutex<BTreeSet<Arc<str>>>>,
+    /// Handlers that nobody waits for, and how many an object had.
+    loose: JoinSet<()>,
+    counts: BTreeMap<Arc<str>, u64>,
+    _workers: JoinSet<()>,
+}
+
+enum Queue {
+    Bounded(mpsc::Sender<Observation>),
+    Unbounded(Arc<Heap>),
+}
+
+/// A queue without a bound.
+#[derive(Default)]
+struct Heap {
+    waiting: Mutex<VecDeque<Observation>>,
+    arrived: Notify,
+}
+
+impl Queues {
+    /// Starts the workers.
+    pub fn start(handler: Handler) -> Self {
+        let handler = Arc::new(handler);
+        let handled = Arc::default();
+        let mut workers = JoinSet::new();
+        let all = (0..QUEUES).map(|_| Queue::start(&handler, &handled, &mut workers)).collect();
+        let (loose, counts) = (JoinSet::new(), BTreeMap::new());
+        Self { handler, all, handled, loose, counts, _workers: workers }
+    }
+
+    /// Hands a change over, and waits while its queue is full.
+    pub async fn push(&mut self, observation: Observation) {
+        let mistakes = &self.handler.mistakes;
+        if mistakes.made(Mistake::HandlersOvertake) {
+            return self.let_loose(observation);
+        }
+        if observation.change == Change::Deleted
+            && mistakes.made(Mistake::DropsDeleteOfUnknown)
+            && !self.handled.lock().contains(&observation.object.uid)
+        {
+            return;
+        }
+        let mut hasher = DefaultHasher::new();
+        // By name: the end of one object comes before the beginning of its namesake.
+        (&observation.object.namespace, &observation.object.name).hash(&mut hasher);
+        let place = usize::try_from(hasher.finish() % QUEUES as u64).unwrap_or(0);
+        match &self.all[place] {
+            // The worker lives as long as this.
+            Queue::Bounded(queue) => drop(queue.send(observation).await),
+            Queue::Unbounded(heap) => {
+                heap.waiting.lock().push_back(observation);
+                heap.arrived.notify_one();
+            }
+        }
+    }
+
+    fn let_loose(&mut self, observation: Observation) {
+        while self.loose.try_join_next().is_some() {}
+        let count = self.counts.entry(observation.object.uid.clone()).or_default();
+        let slow = observation.change == Change::Modified && count.is_multiple_of(2);
+        *count += u64::from(observation.change == Change::Modified);
+        let delay = if slow { self.handler.delay.max(OVERTAKEN) } else { Duration::ZERO };
+        let handler = self.handler.clone();
+        self.loose.spawn(async move {
+            sleep(delay).await;
+            handler.report(&observation).await;
+        });
+    }
+}
+
+impl Queue {
+    fn start(handler: &Arc<Handler>, handled: &Arc<Mutex<BTreeSet<Arc<str>>>>, workers: &mut JoinSet<()>) -> Self {
+        let (handler, handled) = (handler.clone(), handled.clone());
+        if handler.mistakes.made(Mistake::UnboundedQueue) {
+            let heap = Arc::new(Heap::default());
+            let queue = heap.clone();
+            workers.spawn(async move {
+                loop {
+                    let next = queue.waiting.lock().pop_front();
+                    match next {
+                        Some(observation) => handler.handle(observation, &handled).await,
+                        None => queue.arrived.notified().await,
+                    }
+                }
+            });
+            return Self::Unbounded(heap);
+        }
+        let (sender, mut queue) = mpsc::channel(QUEUE_LENGTH);
+        workers.spawn(async move {
+            while let Some(observation) = queue.recv().await {
+                handler.handle(observation, &handled).await;
+            }
+        });
+        Self::Bounded(sender)
+    }
+}
+
+impl Handler {
+    async fn handle(&self, observation: Observation, handled: &Mutex<BTreeSet<Arc<str>>>) {
+        if self.mistakes.made(Mistake::OneBadKindBlocksAll) {
+            let (mut synced, all) = self.synced.clone();
+            // The sender lives as long as the process.
+            let _ = synced.wait_for(|listed| *listed >= all).await;
+        }
+        if !self.delay.is_zero() {
+            sleep(self.delay).await;
+        }
+        if !self.write_until_done(&observation).await {
+            return;
+        }
+        self.report(&observation).await;
+        if self.mistakes.made(Mistake::DropsDeleteOfUnknown) {
+            let uid = observation.object.uid.clone();
+            let _ = match observation.change {
+                Change::Deleted => handled.lock().remove(&uid),
+                Change::Added | Change::Modified => handled.lock().insert(uid),
+            };
+        }
+    }
+
+    /// Writes until that is done; false when it was given up.
+    async fn write_until_done(&self, observation: &Observation) -> bool {
+        let Some(ask) = self.write(observation) else { return true };
+        let mut failures = 0;
+        loop {
+            let trouble = match self.try_write(&ask).await {
+                Ok(()) => return true,
+                Err(trouble) => trouble,
+            };
+            // Gone, or another one has its name: its deletion is on the way.
+            if matches!(trouble.code(), Some(404 | 409 | 422)) {
+                return true;
+            }
+            if self.mistakes.made(Mistake::CacheBeforeCallback) {
+                return false;
+            }
+            failures += 1;
+            let asked = trouble.refusal().map_or(Duration::ZERO, |refusal| refusal.retry_after);
+            sleep(backoff::pause(failures, rand::random()).max(asked)).await;
+        }
+    }
+
+    /// What is to be written about a version; nothing if that was done, or else the write would cause the next one.
+    fn write(&self, observation: &Observation) -> Option<Ask> {
+        let Observation { change, object, .. } = observation;
+        if *change == Change::Deleted {
+            return None;
+        }
+        let path = self.scope.object_path(&object.namespace, &object.name);
+        match self.handling {
+            Handling::None => None,
+            Handling::Status if object.observed == object.generation => None,
+            Handling::Status => {
+                let body =
+                    json!({"metadata": {"uid": &*object.uid}, "status": {"observedGeneration": object.generation}});
+                Some(Ask::merge_patch(format!("{path}/status"), body.to_string()))
+            }
+            Handling::Annotation if object.marked => None,
+            Handling::Annotation => {
+                let body = json!({"metadata": {"uid": &*object.uid, "annotations": {MARK: "yes"}}});
+                Some(Ask::merge_patch(path, body.to_string()))
+            }
+        }
+    }
+
+    async fn try_write(&self, ask: &Ask) -> Result<(), Trouble> {
+        let mut answer = self.wire.send(ask).await?;
+        if answer.status >= 300 {
+            return Err(answer.refusal().await);
+        }
+        // Read to its end, so that the connection can be used again.
+        answer.collect(ANSWER_BYTES_MAX, Some(ANSWER_PATIENCE)).await.map(drop)
+    }
+
+    async fn report(&self, observation: &Observation) {
+        let Observation { change, object, .. } = observation;
+        let line = json!({
+            "resource": self.scope.resource, "namespace": &*object.namespace, "name": &*object.name,
+            "uid": &*object.uid, "resourceVersion": object.revision.as_str(), "change": change.as_str(),
+        });
+        // The witness' task lives as long as the process.
+        let _ = self.lines.send(line.to_string()).await;
+    }
+}

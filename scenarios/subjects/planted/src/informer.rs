@@ -1,0 +1,186 @@
+//! One kind of objects: list, watch, list again, for ever.
+//!
+//! Owns the loop and what it remembers between its steps: the revision to go on from, the newest revision ever seen, the
+//! cache. `informer/policy.rs` decides what follows, `informer/relist.rs` lists, `informer/watching.rs` watches. It must not
+//! write or report; that is the handler's.
+
+mod gate;
+mod policy;
+mod relist;
+mod watching;
+
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+
+pub use gate::Gate;
+
+use crate::args::Clocks;
+use crate::growth::Growth;
+use crate::handler::{Observation, Queues};
+use crate::mistakes::{Mistake, Mistakes};
+use crate::object::Object;
+use crate::revision::Revision;
+use crate::store::{Change, Store};
+use crate::watch::Start;
+use crate::wire::Wire;
+use policy::{End, Policy, Step};
+
+/// What an informer is made of.
+pub struct Parts {
+    /// Where its objects are listed and watched.
+    pub path: String,
+    /// The way there.
+    pub wire: Wire,
+    /// Its clocks.
+    pub clocks: Clocks,
+    /// Its mistakes.
+    pub mistakes: Mistakes,
+    /// Whether it asks for initial events instead of listing.
+    pub streaming: bool,
+    /// Who hears of changes; nobody, for a copy.
+    pub queues: Option<Queues>,
+    /// What grows.
+    pub growth: Growth,
+    /// Where a back-off is shared, if it is.
+    pub gate: Gate,
+    /// Counts the kinds that were listed.
+    pub synced: watch::Sender<usize>,
+    /// Says on stderr what happens.
+    pub verbose: bool,
+}
+
+/// One kind of objects.
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, each asked in one place")]
+pub struct Informer {
+    parts: Parts,
+    store: Store,
+    policy: Policy,
+    /// Where the next watch begins.
+    position: Option<Revision>,
+    /// The newest revision that was ever seen.
+    seen: Option<Revision>,
+    /// What is not newer than this was in a list already.
+    covered: Option<Revision>,
+    /// Since when consistent lists are older than `seen`.
+    older_since: Option<Instant>,
+    /// The last list was too old: the next one says what it may not be older than.
+    ask_not_older: bool,
+    relist_at: Instant,
+    listed_once: bool,
+    watched_once: bool,
+    /// An object was seen, ever.
+    object_seen: bool,
+    /// The silence limit is off for the open watch.
+    deaf: bool,
+    /// The initial events of the open watch, until they are complete.
+    initial: Option<watching::Initial>,
+}
+
+impl Informer {
+    /// Knows nothing yet.
+    pub fn new(parts: Parts) -> Self {
+        let store = Store::new(parts.mistakes.clone());
+        let policy = Policy::new(parts.mistakes.clone(), parts.clocks.relist);
+        let relist_at = Instant::now() + parts.clocks.relist;
+        Self {
+            parts,
+            store,
+            policy,
+            position: None,
+            seen: None,
+            covered: None,
+            older_since: None,
+            ask_not_older: false,
+            relist_at,
+            listed_once: false,
+            watched_once: false,
+            object_seen: false,
+            deaf: false,
+            initial: None,
+        }
+    }
+
+    /// Lists and watches until the process ends.
+    pub async fn run(mut self) {
+        let mut step = Step::List;
+        loop {
+            self.parts.gate.wait().await;
+            let end = match step {
+                Step::List if self.parts.streaming && self.policy.must_list() => self.watch(Start::Initial).await,
+                Step::List => self.list().await,
+                Step::Watch => {
+                    let start = self.start();
+                    let end = self.watch(start.clone()).await;
+                    self.parts.growth.double(&self.parts.wire, &self.parts.path, &start, &self.parts.mistakes);
+                    end
+                }
+                // It has given up, and nobody is told: the process goes on.
+                Step::Stop => std::future::pending().await,
+            };
+            if matches!(end, End::Gone) && self.made(Mistake::RestartsFromZero) {
+                self.position = Some(Revision::zero());
+            }
+            let decision = self.policy.after(step, &end, rand::random());
+            self.say(|| format!("{step:?} ended: {end:?}; next {:?} in {:?}", decision.next, decision.pause));
+            self.parts.gate.ended(matches!(end, End::Failed(_)));
+            if decision.pause > Duration::ZERO {
+                sleep(decision.pause).await;
+            } else {
+                // A mistake may go round without ever waiting; the others must have their turn.
+                tokio::task::yield_now().await;
+            }
+            step = decision.next;
+        }
+    }
+
+    fn start(&self) -> Start {
+        match &self.position {
+            _ if self.made(Mistake::WatchesWithoutRv) => Start::Anywhere,
+            _ if self.parts.streaming && self.made(Mistake::AsksInitialEventsAgain) => Start::Initial,
+            Some(position) => Start::After(position.clone()),
+            // The policy lists first, and a list has a revision.
+            None => Start::Anywhere,
+        }
+    }
+
+    /// The revision that was reached.
+    fn advance(&mut self, revision: &Revision) {
+        let newest = |before: Option<Revision>| match before {
+            Some(before) => before.newest(revision.clone()),
+            None => revision.clone(),
+        };
+        self.position = Some(newest(self.position.take()));
+        self.seen = Some(newest(self.seen.take()));
+    }
+
+    /// Tells the handler.
+    async fn tell(&mut self, changes: Vec<(Change, Object)>, raw: Option<bytes::Bytes>) {
+        for (change, object) in changes {
+            self.object_seen = true;
+            self.parts.growth.seen(&object, &self.parts.mistakes);
+            if let Some(queues) = &mut self.parts.queues {
+                queues.push(Observation { change, object, raw: raw.clone() }).await;
+            }
+        }
+    }
+
+    /// The first list, or the first initial events, are complete.
+    fn synced(&mut self) {
+        if !self.listed_once {
+            self.listed_once = true;
+            self.parts.synced.send_modify(|listed| *listed += 1);
+        }
+    }
+
+    fn made(&self, mistake: Mistake) -> bool {
+        self.parts.mistakes.made(mistake)
+    }
+
+    fn say(&self, what: impl FnOnce() -> String) {
+        if self.parts.verbose {
+            eprintln!("planted-client: {}: {}", self.parts.path, what());
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Lists: the first one, the one after a 410, and the periodic one while a watch is open.
+//!
+//! Owns the question whether a list may be believed. A list that is older than what was seen is not, until consistent lists
+//! have been older for so long that the store must have gone back (a restore from a backup).
+
+use tokio::time::Instant;
+
+use super::Informer;
+use super::policy::End;
+use crate::list::{Listing, list};
+use crate::mistakes::Mistake;
+use crate::store::Trust;
+use crate::watch::{Backlog, Heard, Stream};
+use crate::wire::Trouble;
+
+/// While a list is under way its watch is heard, and believed later. Beyond this it has to wait in the connection.
+const BACKLOG_MAX: usize = 10_000;
+/// After a periodic list that failed, in times of the silence limit: the watch must get its own chance in between.
+const RETRY_SILENCES: f64 = 1.25;
+
+impl Informer {
+    /// Lists while no watch is open.
+    pub(super) async fn list(&mut self) -> End {
+        match self.fetch().await {
+            Ok((listing, trust)) => {
+                self.take_in(listing, trust).await;
+                End::Listed
+            }
+            Err(trouble) => End::Failed(trouble),
+        }
+    }
+
+    /// Lists while a watch is open. What the watch says meanwhile is kept, so that nothing is compared with a list that is
+    /// older: first comes what the list includes, then the list, then (by the caller) the rest.
+    pub(super) async fn list_during(&mut self, stream: &mut Stream) -> Backlog {
+        let mut backlog = Backlog::new();
+        let parts = &self.parts;
+        let (wire, path, mistakes) = (parts.wire.clone(), parts.path.clone(), parts.mistakes.clone());
+        let not_older = self.not_older();
+        let listing = {
+            let list = list(&wire, &path, not_older.as_ref(), &mistakes);
+            tokio::pin!(list);
+            let mut over = false;
+            loop {
+                tokio::select! {
+                    listing = &mut list => break listing,
+                    heard = stream.next(), if !over && backlog.len() < BACKLOG_MAX => {
+                        over = !matches!(heard, Heard::Event(_) | Heard::Bytes);
+                        backlog.push_back(heard);
+                    }
+                }
+            }
+        };
+        match listing.and_then(|listing| self.judge(listing, not_older.is_none())) {
+            Ok((listing, trust)) => {
+                self.catch_up(&mut backlog, &listing).await;
+                let covered = listing.revision.clone();
+                self.take_in(listing, trust).await;
+                self.covered = Some(covered);
+            }
+            Err(trouble) => {
+                self.say(|| format!("the periodic list failed: {trouble}"));
+                let asked = trouble.refusal().map_or(std::time::Duration::ZERO, |refusal| refusal.retry_after);
+                self.relist_at = Instant::now() + self.parts.clocks.silence.mul_f64(RETRY_SILENCES).max(asked);
+            }
+        }
+        backlog
+    }
+
+    /// `relist-beside-watch`: the watch is believed as it comes, and then the list, which may be older.
+    pub(super) async fn list_beside(&mut self, stream: &mut Stream) -> Option<End> {
+        let parts = &self.parts;
+        let (wire, path, mistakes) = (parts.wire.clone(), parts.path.clone(), parts.mistakes.clone());
+        let list = list(&wire, &path, None, &mistakes);
+        tokio::pin!(list);
+        let listing = loop {
+            tokio::select! {
+                listing = &mut list => break listing,
+                heard = stream.next() => if let Some(end) = self.handle(heard).await {
+                    return Some(end);
+                },
+            }
+        };
+        self.relist_at = Instant::now() + self.parts.clocks.relist;
+        if let Ok(listing) = listing {
+            let mut changes = Vec::new();
+            self.store.replace(&listing, Trust::Newer, &mut changes);
+            self.tell(changes, None).await;
+        }
+        None
+    }
+
+    /// What the watch said before the list was made.
+    async fn catch_up(&mut self, backlog: &mut Backlog, listing: &Listing) {
+        while let Some(heard) = backlog.front() {
+            let before = match heard {
+                Heard::Bytes => true,
+                Heard::Event(event) => {
+                    event.revision.as_ref().is_some_and(|revision| !listing.revision.older_than(revision))
+                }
+                Heard::End | Heard::Broke(_) | Heard::Unreadable(_) => false,
+            };
+            if !before {
+                return;
+            }
+            // An event that ends the watch has no revision, so it is not here.
+            let Some(heard) = backlog.pop_front() else { return };
+            self.handle(heard).await;
+        }
+    }
+
+    async fn fetch(&mut self) -> Result<(Listing, Trust), Trouble> {
+        let parts = &self.parts;
+        let not_older = self.not_older();
+        let listing = list(&parts.wire, &parts.path, not_older.as_ref(), &parts.mistakes).await;
+        if listing.as_ref().is_err_and(Trouble::is_too_large) && !self.made(Mistake::NoTooLargeFallback) {
+            // This server has not got so far, or never will: what it says without being told is as good as it gets.
+            self.ask_not_older = false;
+        }
+        self.judge(listing?, not_older.is_none())
+    }
+
+    /// The revision that the next list may not be older than, if that is to be said.
+    fn not_older(&self) -> Option<crate::revision::Revision> {
+        let always = self.made(Mistake::NoTooLargeFallback);
+        self.seen.clone().filter(|_| self.ask_not_older || always)
+    }
+
+    /// Whether a list may be believed.
+    fn judge(&mut self, listing: Listing, consistent: bool) -> Result<(Listing, Trust), Trouble> {
+        let Some(seen) = self.seen.as_ref().filter(|seen| listing.revision.older_than(seen)) else {
+            (self.older_since, self.ask_not_older) = (None, false);
+            return Ok((listing, Trust::Newer));
+        };
+        if self.made(Mistake::AcceptsOlderList) {
+            return Ok((listing, Trust::Blind));
+        }
+        let since = *self.older_since.get_or_insert_with(Instant::now);
+        let patient = since.elapsed() < self.parts.clocks.rewind_patience;
+        if consistent && !patient && !self.made(Mistake::IgnoresRewind) {
+            self.say(|| format!("the store went back from {seen} to {}", listing.revision));
+            (self.older_since, self.ask_not_older, self.seen) = (None, false, None);
+            return Ok((listing, Trust::Blind));
+        }
+        self.ask_not_older = consistent;
+        Err(Trouble::Stale { listed: listing.revision.to_string(), seen: seen.to_string() })
+    }
+
+    /// Believes a list and reports the difference.
+    async fn take_in(&mut self, listing: Listing, trust: Trust) {
+        self.relist_at = Instant::now() + self.parts.clocks.relist;
+        self.parts.growth.listed(&self.parts.mistakes);
+        let mut changes = Vec::new();
+        if !(self.listed_once && self.made(Mistake::RelistWithoutDiff)) {
+            self.store.replace(&listing, trust, &mut changes);
+        }
+        if trust == Trust::Blind {
+            self.position = None;
+        }
+        self.advance(&listing.revision);
+        if let (true, Some(last)) = (self.made(Mistake::ResumesFromLastListedItem), listing.items.last()) {
+            self.position = Some(last.revision.clone());
+        }
+        self.tell(changes, None).await;
+        if listing.items.is_empty() && !self.listed_once && self.made(Mistake::WaitsForFirstItem) {
+            // "Absent" is never told, so what waits for it waits for ever.
+            std::future::pending::<()>().await;
+        }
+        self.synced();
+    }
+}

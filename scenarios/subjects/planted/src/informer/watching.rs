@@ -1,0 +1,285 @@
+//! Watching: from an open watch to its end, whoever ends it.
+//!
+//! Owns the clocks of a watch (silence, the periodic list, the end of the initial events) and what each event means. It must
+//! not decide what follows the end.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep_until};
+
+use super::Informer;
+use super::policy::End;
+use crate::mistakes::Mistake;
+use crate::object::{Event, Kind, Object};
+use crate::revision::Revision;
+use crate::store::Change;
+use crate::watch::{Backlog, Heard, Start, Stream};
+use crate::wire::{Refusal, Trouble};
+
+/// For the bookmark that closes the initial events. A server that never sends it does not know it.
+const INITIAL_DEADLINE: Duration = Duration::from_secs(5);
+/// `aborts-healthy-streams`.
+const ABORT_AFTER: Duration = Duration::from_secs(5);
+/// A clock that never strikes.
+const NEVER: Duration = Duration::from_hours(24 * 365);
+
+/// The initial events so far.
+pub(super) struct Initial {
+    listed: BTreeSet<Arc<str>>,
+    /// `waits-for-initial-end` keeps them here.
+    kept: Vec<Event>,
+}
+
+/// The clocks of one watch.
+struct Watching {
+    stream: Stream,
+    opened_at: Instant,
+    heard_at: Instant,
+    backlog: Backlog,
+    quiet: bool,
+}
+
+/// What struck.
+enum Struck {
+    Heard(Heard),
+    Silence,
+    Relist,
+    Abort,
+    InitialDeadline,
+}
+
+impl Informer {
+    /// Watches until the stream ends.
+    pub(super) async fn watch(&mut self, start: Start) -> End {
+        let patient = self.watched_once && self.made(Mistake::TimerArmedByHeaders);
+        let parts = &self.parts;
+        let opened = Stream::open(&parts.wire, &parts.path, &start, patient, &parts.mistakes).await;
+        let stream = match opened {
+            Ok(stream) => stream,
+            Err(trouble) => return self.refused(trouble, &start),
+        };
+        parts.growth.watched(&parts.mistakes);
+        (self.watched_once, self.deaf, self.covered) = (true, false, None);
+        self.initial = (start == Start::Initial).then(|| Initial { listed: BTreeSet::new(), kept: Vec::new() });
+        if start == Start::Initial && self.listed_once && self.made(Mistake::AsksInitialEventsAgain) {
+            self.store.forget();
+        }
+        let now = Instant::now();
+        let mut watching = Watching { stream, opened_at: now, heard_at: now, backlog: Backlog::new(), quiet: true };
+        loop {
+            self.parts.gate.wait().await;
+            let heard = match self.struck(&mut watching).await {
+                Struck::Heard(heard) => heard,
+                Struck::Silence => {
+                    watching.stream.abandon();
+                    return End::Silent;
+                }
+                Struck::Relist if self.made(Mistake::RelistBesideWatch) => {
+                    match self.list_beside(&mut watching.stream).await {
+                        Some(end) => return end,
+                        None => continue,
+                    }
+                }
+                // The watch is closed for the list, and waits for it.
+                Struck::Relist if self.made(Mistake::ListFailureKillsWatch) => {
+                    drop(watching);
+                    return End::Doubt("it is time to list".to_owned());
+                }
+                Struck::Relist => {
+                    watching.backlog = self.list_during(&mut watching.stream).await;
+                    if !watching.backlog.is_empty() {
+                        watching.heard_at = Instant::now();
+                    }
+                    continue;
+                }
+                Struck::Abort => return End::Aborted { quiet: watching.quiet },
+                Struck::InitialDeadline => {
+                    self.parts.streaming = false;
+                    return End::Doubt("the initial events have no end".to_owned());
+                }
+            };
+            watching.quiet &= !matches!(&heard, Heard::Event(event) if event.object.is_some());
+            let clean = matches!(heard, Heard::End);
+            match self.handle(heard).await {
+                Some(End::Clean { .. }) if clean => return End::Clean { lived: watching.opened_at.elapsed() },
+                Some(end) => return end,
+                None => {}
+            }
+        }
+    }
+
+    /// Waits for the next thing to do about a watch.
+    async fn struck(&mut self, watching: &mut Watching) -> Struck {
+        let now = Instant::now();
+        if let Some(heard) = watching.backlog.pop_front() {
+            return Struck::Heard(heard);
+        }
+        let relist_at =
+            if self.made(Mistake::NeverRelists) || self.initial.is_some() { now + NEVER } else { self.relist_at };
+        let abort_at = watching.opened_at + if self.made(Mistake::AbortsHealthyStreams) { ABORT_AFTER } else { NEVER };
+        // Not left to the select below: a stream that always has something would never let them strike.
+        if now >= abort_at {
+            return Struck::Abort;
+        }
+        if now >= relist_at {
+            return Struck::Relist;
+        }
+        let waits = self.initial.is_none() || self.made(Mistake::WaitsForInitialEnd);
+        let initial_at = watching.opened_at + if waits { NEVER } else { INITIAL_DEADLINE };
+        let silent_at = if self.is_armed() { watching.heard_at + self.parts.clocks.silence } else { now + NEVER };
+        tokio::select! {
+            biased;
+            heard = watching.stream.next() => {
+                watching.heard_at = Instant::now();
+                Struck::Heard(heard)
+            }
+            () = sleep_until(silent_at) => Struck::Silence,
+            () = sleep_until(initial_at) => Struck::InitialDeadline,
+            () = sleep_until(relist_at) => Struck::Relist,
+            () = sleep_until(abort_at) => Struck::Abort,
+        }
+    }
+
+    /// Whether silence is measured.
+    fn is_armed(&self) -> bool {
+        let never = self.parts.mistakes.any(&[
+            Mistake::NoReadTimeout,
+            Mistake::TrustsPing,
+            Mistake::TrustsKeepalive,
+            Mistake::SwallowsReadErrors,
+        ]);
+        let not_yet = self.made(Mistake::TimerArmedByFirstEvent) && !self.object_seen;
+        !never && !not_yet && !self.deaf
+    }
+
+    /// A watch that did not open.
+    fn refused(&mut self, trouble: Trouble, start: &Start) -> End {
+        if *start == Start::Initial && matches!(trouble.code(), Some(400 | 422)) {
+            // A server that does not know initial events: lists are what it knows.
+            self.parts.streaming = false;
+        }
+        match trouble.refusal() {
+            Some(refusal) if refusal.is_gone() && !self.made(Mistake::Expects410OnlyInStream) => End::Gone,
+            _ => End::Failed(trouble),
+        }
+    }
+
+    /// What was heard; an end, if it ends the watch.
+    pub(super) async fn handle(&mut self, heard: Heard) -> Option<End> {
+        match heard {
+            Heard::Bytes => None,
+            Heard::End => Some(End::Clean { lived: Duration::ZERO }),
+            Heard::Broke(trouble) => Some(End::Failed(trouble)),
+            Heard::Unreadable(_) if self.made(Mistake::SwallowsBadLines) => None,
+            Heard::Unreadable(why) => Some(End::Doubt(why)),
+            Heard::Event(event) if event.kind == Kind::Error => self.error(&event).await,
+            Heard::Event(event) => {
+                self.policy.heard();
+                self.parts.gate.heard();
+                self.event(event).await
+            }
+        }
+    }
+
+    /// An ERROR event.
+    async fn error(&mut self, event: &Event) -> Option<End> {
+        if self.made(Mistake::IgnoresErrorEvents) {
+            return None;
+        }
+        let refusal = Refusal::new(0, Duration::ZERO, &event.status);
+        if refusal.is_gone() {
+            return (!self.made(Mistake::Expects410OnlyInHttpStatus)).then_some(End::Gone);
+        }
+        if self.made(Mistake::StatusAsObject) {
+            let nothing: Arc<str> = "undefined".into();
+            let (uid, namespace, name) = (nothing.clone(), nothing.clone(), nothing);
+            let revision = Revision::zero();
+            let object = Object { uid, namespace, name, revision, generation: None, observed: None, marked: false };
+            self.tell(vec![(Change::Modified, object)], None).await;
+            return None;
+        }
+        if self.made(Mistake::KeepsReadingAfterError) {
+            self.deaf = true;
+            return None;
+        }
+        Some(End::Failed(Trouble::Refused(refusal)))
+    }
+
+    async fn event(&mut self, event: Event) -> Option<End> {
+        if event.initial_end && self.initial.is_some() {
+            return self.initial_end(event).await;
+        }
+        if let Some(initial) = &mut self.initial {
+            if self.parts.mistakes.made(Mistake::WaitsForInitialEnd) {
+                initial.kept.push(event);
+                return None;
+            }
+            self.apply_initial(event).await;
+            return None;
+        }
+        let revision = event.revision.clone()?;
+        if event.kind == Kind::Bookmark {
+            let back = self.position.as_ref().is_some_and(|position| revision.older_than(position));
+            if back && !self.made(Mistake::IgnoresRewind) {
+                return Some(End::Doubt(format!("a bookmark of revision {revision} after a newer one")));
+            }
+        }
+        let known = self.covered.as_ref().is_some_and(|covered| !covered.older_than(&revision));
+        if !known {
+            self.apply(event).await;
+        }
+        self.advance(&revision);
+        None
+    }
+
+    async fn apply(&mut self, event: Event) {
+        let mut changes = Vec::new();
+        match (event.kind, event.object) {
+            (Kind::Added | Kind::Modified, Some(object)) => self.store.upsert(object, &mut changes),
+            (Kind::Deleted, Some(object)) => self.store.delete(object, &mut changes),
+            _ => {}
+        }
+        self.tell(changes, event.raw).await;
+    }
+
+    /// An event before the closing bookmark. Its revision says nothing: initial events come in any order (KEP-3157).
+    async fn apply_initial(&mut self, event: Event) {
+        let (Some(initial), Some(object)) = (&mut self.initial, &event.object) else { return };
+        if event.kind == Kind::Deleted {
+            if self.parts.mistakes.made(Mistake::IgnoresDeleteBeforeInitialEnd) {
+                return;
+            }
+            initial.listed.remove(&object.uid);
+        } else {
+            initial.listed.insert(object.uid.clone());
+        }
+        self.apply(event).await;
+    }
+
+    /// The closing bookmark: what was not among the initial events is gone.
+    async fn initial_end(&mut self, event: Event) -> Option<End> {
+        let revision = event.revision?;
+        if let Some(seen) = self.seen.as_ref().filter(|seen| revision.older_than(seen)) {
+            let (listed, seen) = (revision.to_string(), seen.to_string());
+            // A plain list is asked for next, and judged like any other.
+            self.parts.streaming = false;
+            return Some(End::Failed(Trouble::Stale { listed, seen }));
+        }
+        let kept = self.initial.as_mut().map(|initial| std::mem::take(&mut initial.kept)).unwrap_or_default();
+        for event in kept {
+            self.apply_initial(event).await;
+        }
+        let initial = self.initial.take()?;
+        let mut changes = Vec::new();
+        self.store.retain(|known| initial.listed.contains(&known.uid), &mut changes);
+        self.tell(changes, None).await;
+        self.position = None;
+        self.advance(&revision);
+        self.relist_at = Instant::now() + self.parts.clocks.relist;
+        self.policy.listed_by_watch();
+        self.synced();
+        None
+    }
+}

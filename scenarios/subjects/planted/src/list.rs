@@ -1,0 +1,154 @@
+//! A whole list: page after page of one snapshot.
+//!
+//! Owns page tokens, their expiry and the bounds of a list. It must not know what is known already.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::sleep;
+
+use crate::mistakes::{Mistake, Mistakes};
+use crate::object::{Object, Page};
+use crate::revision::Revision;
+use crate::wire::{Ask, Trouble, Wire};
+
+/// What client-go and kube-rs ask for too.
+const PAGE_ITEMS: usize = 500;
+/// A server that ignores `limit` sends everything at once.
+const PAGE_BYTES_MAX: usize = 256 << 20;
+/// More objects than any cluster keeps of one kind.
+const ITEMS_MAX: usize = 1_000_000;
+/// Between two parts of a page.
+const PATIENCE: Duration = Duration::from_secs(4);
+/// A token that expired means that the list took too long; it is begun again so often.
+const RESTARTS: usize = 3;
+/// `page-ceiling`, as a client library of the corpus has it.
+const CEILING: usize = 10;
+/// `keeps-old-continue` asks for the same page so often before it gives up.
+const SAME_PAGE: usize = 3;
+const SAME_PAGE_PAUSE: Duration = Duration::from_millis(100);
+
+/// Everything there was at one revision.
+#[derive(Debug)]
+pub struct Listing {
+    /// Of the snapshot.
+    pub revision: Revision,
+    /// The objects, in the server's order.
+    pub items: Vec<Object>,
+    /// Whether these are all. Only a mistake makes it false.
+    pub complete: bool,
+    /// The list again, as it came: `list-held-twice`.
+    _held: Vec<Value>,
+}
+
+#[cfg(test)]
+impl Listing {
+    /// A complete list.
+    pub fn of(revision: Revision, items: Vec<Object>) -> Self {
+        Self { revision, items, complete: true, _held: Vec::new() }
+    }
+}
+
+/// Lists everything, not older than `not_older` if that is given; otherwise a consistent read.
+pub async fn list(
+    wire: &Wire,
+    path: &str,
+    not_older: Option<&Revision>,
+    mistakes: &Mistakes,
+) -> Result<Listing, Trouble> {
+    let mut restarts = 0;
+    loop {
+        match attempt(wire, path, not_older, mistakes).await {
+            Err((Trouble::Refused(refusal), true)) if refusal.is_gone() && restarts < RESTARTS => restarts += 1,
+            Err((trouble, _)) => return Err(trouble),
+            Ok(listing) => return Ok(listing),
+        }
+    }
+}
+
+/// One try; an error says too whether it was a later page that failed.
+async fn attempt(
+    wire: &Wire,
+    path: &str,
+    not_older: Option<&Revision>,
+    mistakes: &Mistakes,
+) -> Result<Listing, (Trouble, bool)> {
+    let (mut items, mut held) = (Vec::new(), Vec::new());
+    let (mut revision, mut token, mut pages, mut same) = (None, None::<String>, 0, 0);
+    let complete = loop {
+        let later = token.is_some();
+        let place = match (&token, not_older) {
+            (Some(token), _) => format!("&continue={}", escaped(token)),
+            (None, Some(not_older)) => format!("&resourceVersion={not_older}&resourceVersionMatch=NotOlderThan"),
+            (None, None) => String::new(),
+        };
+        let ask = Ask::get(format!("{path}?limit={PAGE_ITEMS}{place}"));
+        let body = match fetch(wire, &ask, mistakes).await {
+            // The client whose bug this is took a refused old token for the end of the list.
+            Err(_) if same > 0 => break false,
+            other => other.map_err(|trouble| (trouble, later))?,
+        };
+        let page = Page::parse(&body).map_err(|why| (Trouble::Malformed(why), later))?;
+        if mistakes.made(Mistake::ListHeldTwice) {
+            let whole: Value = serde_json::from_slice(&body).unwrap_or_default();
+            held.push(whole.clone());
+            held.push(whole);
+        }
+        revision = revision.or(page.revision);
+        items.extend(page.items);
+        if items.len() > ITEMS_MAX {
+            return Err((Trouble::Malformed(format!("more than {ITEMS_MAX} objects")), later));
+        }
+        pages += 1;
+        let last = page.next.is_none();
+        if last && mistakes.made(Mistake::KeepsOldContinue) && token.is_some() {
+            same += 1;
+            if same == SAME_PAGE {
+                break false;
+            }
+            sleep(SAME_PAGE_PAUSE).await;
+            continue;
+        }
+        token = page.next;
+        let ceiling = mistakes.made(Mistake::PageCeiling) && pages > CEILING;
+        if last || ceiling || mistakes.made(Mistake::FirstPageOnly) {
+            break true;
+        }
+    };
+    let revision = revision.ok_or((Trouble::Malformed("a list without resourceVersion".to_owned()), false))?;
+    Ok(Listing { revision, items, complete, _held: held })
+}
+
+async fn fetch(wire: &Wire, ask: &Ask, mistakes: &Mistakes) -> Result<bytes::Bytes, Trouble> {
+    let patience = (!mistakes.made(Mistake::NoHeaderTimeout)).then_some(PATIENCE);
+    let mut answer = wire.send(ask).await?;
+    if answer.status != 200 {
+        return Err(answer.refusal().await);
+    }
+    answer.collect(PAGE_BYTES_MAX, patience).await
+}
+
+/// A page token as a part of a query. It is opaque, so everything that could mean something is escaped.
+fn escaped(token: &str) -> String {
+    let mut escaped = String::with_capacity(token.len());
+    for byte in token.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => escaped.push(char::from(byte)),
+            // Writing to a text cannot fail.
+            _ => drop(write!(escaped, "%{byte:02X}")),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_escaped() {
+        assert_eq!(escaped("aZ9-._~"), "aZ9-._~");
+        assert_eq!(escaped("a+/=&é"), "a%2B%2F%3D%26%C3%A9");
+    }
+}

@@ -1,0 +1,63 @@
+//! Resource versions: opaque text on the wire, comparable where the server promises it.
+//!
+//! Owns that comparison (KEP-5504: decimal integers of at most 128 bits) and nothing else.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::sync::Arc;
+
+/// One resource version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Revision(Arc<str>);
+
+impl Revision {
+    /// From the text of a `resourceVersion`; none for an empty one.
+    pub fn new(text: &str) -> Option<Self> {
+        (!text.is_empty()).then(|| Self(text.into()))
+    }
+
+    /// The revision that means "any state".
+    pub fn zero() -> Self {
+        Self("0".into())
+    }
+
+    /// Whether it is surely older than another; false where the two cannot be compared.
+    pub fn older_than(&self, other: &Self) -> bool {
+        matches!((self.number(), other.number()), (Some(a), Some(b)) if a.cmp(&b) == Ordering::Less)
+    }
+
+    /// The newer one of two; the second where they cannot be compared.
+    pub fn newest(self, other: Self) -> Self {
+        if other.older_than(&self) { self } else { other }
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    fn number(&self) -> Option<u128> {
+        self.0.parse().ok()
+    }
+}
+
+impl fmt::Display for Revision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_compared_as_numbers_and_texts_not_at_all() {
+        let revision = |text| Revision::new(text).unwrap();
+        assert!(revision("9").older_than(&revision("10")));
+        assert!(!revision("10").older_than(&revision("10")));
+        assert!(!revision("a").older_than(&revision("b")));
+        assert_eq!(revision("10").newest(revision("9")), revision("10"));
+        assert_eq!(Revision::new(""), None);
+    }
+}

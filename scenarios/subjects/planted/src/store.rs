@@ -1,0 +1,202 @@
+//! What this client believes exists, and what a list or an event changes about it.
+//!
+//! Owns the cache by uid, the names, and the memory of the newest deletions; pure. A version is never replaced by an older
+//! one, and another object under a known name is a deletion and an addition. It must not report anything itself.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use crate::list::Listing;
+use crate::mistakes::{Mistake, Mistakes};
+use crate::object::Object;
+use crate::revision::Revision;
+
+/// So many deletions are remembered, so that an event that comes late or twice does not bring back what is gone.
+const BURIED_MAX: usize = 10_000;
+
+/// What became of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// It was not known.
+    Added,
+    /// It was known in another version.
+    Modified,
+    /// It is gone.
+    Deleted,
+}
+
+/// How a list is believed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trust {
+    /// It is not older than what is known.
+    Newer,
+    /// Whatever it says, older or not.
+    Blind,
+}
+
+/// What is believed.
+#[derive(Debug)]
+pub struct Store {
+    by_uid: BTreeMap<Arc<str>, Object>,
+    by_name: BTreeMap<(Arc<str>, Arc<str>), Arc<str>>,
+    buried: BTreeMap<Arc<str>, Revision>,
+    burials: VecDeque<Arc<str>>,
+    mistakes: Mistakes,
+}
+
+impl Change {
+    /// As the witness spells it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Added => "added",
+            Self::Modified => "modified",
+            Self::Deleted => "deleted",
+        }
+    }
+}
+
+impl Store {
+    /// Knows nothing.
+    pub fn new(mistakes: Mistakes) -> Self {
+        let (by_uid, by_name, buried, burials) = Default::default();
+        Self { by_uid, by_name, buried, burials, mistakes }
+    }
+
+    /// A version was seen, in an event.
+    pub fn upsert(&mut self, object: Object, changes: &mut Vec<(Change, Object)>) {
+        self.put(object, Trust::Newer, changes);
+    }
+
+    /// A deletion was seen, in an event. That of an unknown object is news too, unless it is old news.
+    pub fn delete(&mut self, object: Object, changes: &mut Vec<(Change, Object)>) {
+        let key = (object.namespace.clone(), object.name.clone());
+        if self.mistakes.made(Mistake::ReplacesByName) {
+            if let Some(uid) = self.by_name.remove(&key) {
+                self.by_uid.remove(&uid);
+                changes.push((Change::Deleted, object));
+            }
+            return;
+        }
+        let known = self.by_uid.get(&object.uid);
+        if self.buried.contains_key(&object.uid)
+            || known.is_some_and(|known| object.revision.older_than(&known.revision))
+        {
+            return;
+        }
+        self.by_uid.remove(&object.uid);
+        if self.by_name.get(&key) == Some(&object.uid) {
+            self.by_name.remove(&key);
+        }
+        self.bury(&object);
+        changes.push((Change::Deleted, object));
+    }
+
+    /// A whole list: what it lacks is gone. A deletion that only a list shows has the last version that was known.
+    pub fn replace(&mut self, listing: &Listing, trust: Trust, changes: &mut Vec<(Change, Object)>) {
+        if trust == Trust::Blind {
+            self.buried.clear();
+            self.burials.clear();
+        }
+        if listing.complete {
+            if self.mistakes.made(Mistake::ReplacesByName) {
+                let names: BTreeSet<_> = listing.items.iter().map(|item| (&item.namespace, &item.name)).collect();
+                self.retain(|known| names.contains(&(&known.namespace, &known.name)), changes);
+            } else {
+                let uids: BTreeSet<_> = listing.items.iter().map(|item| &item.uid).collect();
+                self.retain(|known| uids.contains(&known.uid), changes);
+            }
+        }
+        for item in &listing.items {
+            self.put(item.clone(), trust, changes);
+        }
+    }
+
+    /// Whatever is not there is gone.
+    pub fn retain(&mut self, there: impl Fn(&Object) -> bool, changes: &mut Vec<(Change, Object)>) {
+        let gone: Vec<Object> = self.by_uid.values().filter(|known| !there(known)).cloned().collect();
+        for object in gone {
+            let key = (object.namespace.clone(), object.name.clone());
+            self.by_uid.remove(&object.uid);
+            if self.by_name.get(&key) == Some(&object.uid) {
+                self.by_name.remove(&key);
+            }
+            self.bury(&object);
+            changes.push((Change::Deleted, object));
+        }
+    }
+
+    /// Forgets everything without a word: a mistake's beginning.
+    pub fn forget(&mut self) {
+        *self = Self::new(self.mistakes.clone());
+    }
+
+    fn put(&mut self, object: Object, trust: Trust, changes: &mut Vec<(Change, Object)>) {
+        let key = (object.namespace.clone(), object.name.clone());
+        let namesake = self.by_name.get(&key).filter(|uid| **uid != object.uid).cloned();
+        if let Some(before) = namesake {
+            let swapped = self.by_uid.get(&before).cloned();
+            if self.mistakes.made(Mistake::ReplacesByName) {
+                self.by_uid.remove(&before);
+                changes.push((Change::Modified, object.clone()));
+                self.keep(key, object);
+                return;
+            }
+            let Some(swapped) = swapped else { return self.put_own(key, object, trust, changes) };
+            if trust == Trust::Newer && object.revision.older_than(&swapped.revision) {
+                return;
+            }
+            self.by_uid.remove(&before);
+            self.bury(&swapped);
+            changes.push((Change::Deleted, swapped));
+        }
+        self.put_own(key, object, trust, changes);
+    }
+
+    fn put_own(
+        &mut self,
+        key: (Arc<str>, Arc<str>),
+        object: Object,
+        trust: Trust,
+        changes: &mut Vec<(Change, Object)>,
+    ) {
+        if self.buried.contains_key(&object.uid) {
+            return;
+        }
+        let change = match self.by_uid.get(&object.uid) {
+            Some(known) if known.revision == object.revision => return,
+            Some(known) if trust == Trust::Newer && object.revision.older_than(&known.revision) => return,
+            Some(_) => Change::Modified,
+            None => Change::Added,
+        };
+        changes.push((change, object.clone()));
+        self.keep(key, object);
+    }
+
+    fn keep(&mut self, key: (Arc<str>, Arc<str>), object: Object) {
+        self.by_name.insert(key, object.uid.clone());
+        self.by_uid.insert(object.uid.clone(), object);
+    }
+
+    fn bury(&mut self, object: &Object) {
+        // The clients that made this mistake had no such memory: what came again was new to them.
+        if self.mistakes.any(&[
+            Mistake::ResumesFromLastListedItem,
+            Mistake::AcceptsOlderList,
+            Mistake::RestartsFromZero,
+        ]) {
+            return;
+        }
+        if self.buried.insert(object.uid.clone(), object.revision.clone()).is_none() {
+            self.burials.push_back(object.uid.clone());
+        }
+        if self.burials.len() > BURIED_MAX
+            && let Some(oldest) = self.burials.pop_front()
+        {
+            self.buried.remove(&oldest);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "store/tests.rs"]
+mod tests;

@@ -1,0 +1,132 @@
+//! One open watch: from the bytes of an answer to events.
+//!
+//! Owns the query of a watch and the reading of its lines. It must not know what is known already, nor decide what follows.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+
+use crate::mistakes::{Mistake, Mistakes};
+use crate::object::Event;
+use crate::revision::Revision;
+use crate::wire::{Answer, Ask, Lines, Trouble, Wire};
+
+/// The server ends each watch after so long; a clean end, after which it is resumed.
+const SERVER_TIMEOUT_S: u64 = 20;
+
+/// Where a watch begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Start {
+    /// After this revision.
+    After(Revision),
+    /// Without a revision: with what there is at some revision, and not a word of what vanished. A mistake.
+    Anywhere,
+    /// With what there is now, and a bookmark that says when that was all.
+    Initial,
+}
+
+/// What a watch tells next.
+#[derive(Debug)]
+pub enum Heard {
+    /// An event.
+    Event(Event),
+    /// A part of one: the other side is there.
+    Bytes,
+    /// A clean end.
+    End,
+    /// An end that was not clean.
+    Broke(Trouble),
+    /// A line that is no event.
+    Unreadable(String),
+}
+
+/// An open watch.
+pub struct Stream {
+    answer: Answer,
+    lines: Lines,
+    mistakes: Mistakes,
+}
+
+/// What has been heard and must wait its turn.
+pub type Backlog = VecDeque<Heard>;
+
+impl Stream {
+    /// Opens a watch and waits for the head of its answer.
+    pub async fn open(
+        wire: &Wire,
+        path: &str,
+        start: &Start,
+        patient: bool,
+        mistakes: &Mistakes,
+    ) -> Result<Self, Trouble> {
+        let from = match start {
+            Start::After(revision) => format!("&resourceVersion={revision}"),
+            Start::Anywhere => String::new(),
+            Start::Initial => "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan".to_owned(),
+        };
+        let bookmarks = if mistakes.made(Mistake::AsksNoBookmarks) { "" } else { "&allowWatchBookmarks=true" };
+        let path = format!("{path}?watch=true{bookmarks}&timeoutSeconds={SERVER_TIMEOUT_S}{from}");
+        let answer = wire.send(&Ask::get(path).patiently(patient)).await?;
+        if answer.status != 200 {
+            return Err(answer.refusal().await);
+        }
+        Ok(Self { answer, lines: Lines::default(), mistakes: mistakes.clone() })
+    }
+
+    /// What comes next. May be dropped and called again without losing anything.
+    pub async fn next(&mut self) -> Heard {
+        loop {
+            if let Some(line) = self.lines.take() {
+                if line.trim_ascii().is_empty() {
+                    continue;
+                }
+                return self.read(&line);
+            }
+            if self.lines.is_overlong() {
+                return Heard::Unreadable("a line that does not end".to_owned());
+            }
+            match self.answer.chunk().await {
+                Some(Ok(chunk)) => {
+                    if self.mistakes.made(Mistake::DecodesPerChunk) {
+                        decode_or_die(&chunk);
+                    }
+                    if self.mistakes.made(Mistake::OneChunkOneEvent) {
+                        return Event::parse(&chunk).map_or(Heard::Bytes, Heard::Event);
+                    }
+                    self.lines.push(&chunk);
+                    if let Some(line) = self.lines.take() {
+                        return self.read(&line);
+                    }
+                    return Heard::Bytes;
+                }
+                Some(Err(_)) if self.mistakes.made(Mistake::SwallowsReadErrors) => std::future::pending().await,
+                Some(Err(trouble)) => return Heard::Broke(trouble),
+                None if self.lines.is_empty() => return Heard::End,
+                None => return Heard::Broke(Trouble::Broke("the watch ended within a line".to_owned())),
+            }
+        }
+    }
+
+    /// The next watch must not use this connection.
+    pub fn abandon(mut self) {
+        self.answer.retire();
+    }
+
+    fn read(&self, line: &Bytes) -> Heard {
+        match Event::parse(line) {
+            Ok(mut event) => {
+                event.raw = self.mistakes.made(Mistake::UnboundedQueue).then(|| Bytes::copy_from_slice(line));
+                Heard::Event(event)
+            }
+            Err(why) => Heard::Unreadable(why),
+        }
+    }
+}
+
+/// `decodes-per-chunk`: the exception that nobody caught.
+fn decode_or_die(chunk: &[u8]) {
+    if let Err(error) = std::str::from_utf8(chunk) {
+        eprintln!("planted-client: a chunk is not UTF-8: {error}");
+        std::process::exit(1);
+    }
+}

@@ -1,0 +1,272 @@
+//! Requests to the API server: which connection carries them, how long they may take, and what comes back.
+//!
+//! Owns the few connections: idle HTTP/1.1 ones are used again, HTTP/2 ones are shared up to the server's limit on
+//! streams, and whatever is given up is closed. It must not know lists or watches.
+
+mod answer;
+mod connection;
+mod lines;
+mod trouble;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, Request};
+use http_body_util::Full;
+use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+
+pub use answer::Answer;
+pub use lines::Lines;
+pub use trouble::{Refusal, Trouble};
+
+use crate::args::Http;
+use crate::kubeconfig::Kubeconfig;
+use crate::mistakes::{Mistake, Mistakes};
+use answer::{Body, Leaked, Lease};
+use connection::{Connection, Two, connect};
+
+/// From the request to the head of its answer.
+const HEAD_DEADLINE: Duration = Duration::from_secs(4);
+/// A list and a write at a time is what one kind needs.
+const IDLE_MAX: usize = 4;
+/// What `queues-watches` allows at a time, as a client library of the corpus did.
+const QUEUE_PLACES: usize = 64;
+/// A connection can turn out to be over when it is used; this often another one is tried.
+const STALE_TRIES: usize = 4;
+
+/// The way to the API server; clones share it.
+#[derive(Clone)]
+pub struct Wire(Arc<Shared>);
+
+/// One request.
+#[derive(Debug, Clone)]
+pub struct Ask {
+    method: Method,
+    path: String,
+    body: Option<(&'static str, Bytes)>,
+    patient: bool,
+}
+
+pub(crate) struct Shared {
+    config: Kubeconfig,
+    tls: TlsConnector,
+    pub(crate) mistakes: Mistakes,
+    pool: Mutex<Pool>,
+    /// One at a time looks for a new HTTP/2 connection, so that the others find it.
+    connecting: Semaphore,
+    places: Arc<Semaphore>,
+}
+
+#[derive(Default)]
+struct Pool {
+    ones: Vec<connection::One>,
+    twos: Vec<Two>,
+    /// What only a mistake keeps.
+    leaked: Vec<Leaked>,
+}
+
+impl Ask {
+    /// A GET.
+    pub fn get(path: String) -> Self {
+        Self { method: Method::GET, path, body: None, patient: false }
+    }
+
+    /// A JSON merge patch.
+    pub fn merge_patch(path: String, body: String) -> Self {
+        let body = Some(("application/merge-patch+json", Bytes::from(body)));
+        Self { method: Method::PATCH, path, body, patient: false }
+    }
+
+    /// Waits for the head of the answer for ever: only a mistake does so.
+    pub fn patiently(mut self, patient: bool) -> Self {
+        self.patient = patient;
+        self
+    }
+}
+
+impl Wire {
+    /// A way that is not yet open.
+    pub fn new(config: Kubeconfig, http: Http, mistakes: Mistakes) -> anyhow::Result<Self> {
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let tls = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+        let mut tls = tls.with_root_certificates(config.roots.clone()).with_no_client_auth();
+        tls.alpn_protocols = match http {
+            Http::One => vec![b"http/1.1".to_vec()],
+            Http::Two => vec![b"h2".to_vec()],
+            Http::Auto => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
+        };
+        Ok(Self(Arc::new(Shared {
+            config,
+            tls: TlsConnector::from(Arc::new(tls)),
+            mistakes,
+            pool: Mutex::default(),
+            connecting: Semaphore::new(1),
+            places: Arc::new(Semaphore::new(QUEUE_PLACES)),
+        })))
+    }
+
+    /// Sends a request and waits for the head of its answer, whatever its status.
+    pub async fn send(&self, ask: &Ask) -> Result<Answer, Trouble> {
+        let place = self.place().await;
+        let mut last = Trouble::NoAnswer;
+        for _ in 0..STALE_TRIES {
+            let (lease, reused) = self.lease().await?;
+            match self.exchange(lease, ask).await {
+                Ok((status, headers, body, lease)) => {
+                    let answer = Answer::new(self.0.clone(), status, &headers, body, lease, place);
+                    if answer.status == 401 && !self.0.mistakes.made(Mistake::KeepsDeadToken) {
+                        self.0.config.credential.renew();
+                    }
+                    return Ok(answer);
+                }
+                // The server closed an idle connection while the request was under way to it.
+                Err(trouble @ Trouble::Broke(_)) if reused => last = trouble,
+                Err(trouble) => return Err(trouble),
+            }
+        }
+        Err(last)
+    }
+
+    async fn place(&self) -> Option<OwnedSemaphorePermit> {
+        if !self.0.mistakes.made(Mistake::QueuesWatches) {
+            return None;
+        }
+        self.0.places.clone().acquire_owned().await.ok()
+    }
+
+    /// A connection with room for one request, and whether it was used before.
+    async fn lease(&self) -> Result<(Lease, bool), Trouble> {
+        if let Some(lease) = self.0.free() {
+            return Ok((lease, true));
+        }
+        let _turn = self.0.connecting.acquire().await;
+        if let Some(lease) = self.0.free() {
+            return Ok((lease, true));
+        }
+        let Shared { config, tls, mistakes, .. } = &*self.0;
+        match connect(&config.host, config.port, tls, mistakes).await? {
+            Connection::One(one) => Ok((Lease::one(one), false)),
+            Connection::Two(two) => {
+                let leased = two.lease(true);
+                debug_assert!(leased, "a new connection has room");
+                if !mistakes.made(Mistake::ConnectionPerReconnect) {
+                    self.0.pool.lock().twos.push(two.clone());
+                }
+                Ok((Lease::two(two), false))
+            }
+        }
+    }
+
+    async fn exchange(&self, lease: Lease, ask: &Ask) -> Result<(u16, http::HeaderMap, Body, Lease), Trouble> {
+        let mistakes = &self.0.mistakes;
+        let deadline = (!ask.patient && !mistakes.any(&[Mistake::NoHeaderTimeout, Mistake::OneConnectionWaits]))
+            .then_some(HEAD_DEADLINE);
+        let mut lease = lease;
+        let answered = within(deadline, self.request(&mut lease, ask)).await;
+        if matches!(answered, Err(Trouble::NoAnswer | Trouble::Broke(_))) {
+            lease.retire(mistakes);
+        }
+        let (status, headers, body) = answered?;
+        Ok((status, headers, body, lease))
+    }
+
+    async fn request(&self, lease: &mut Lease, ask: &Ask) -> Result<(u16, http::HeaderMap, Body), Trouble> {
+        let config = &self.0.config;
+        let authority = format!("{}:{}", config.host, config.port);
+        let request = Request::builder()
+            .method(&ask.method)
+            .header("user-agent", "planted-client")
+            .header("accept", "application/json")
+            .header("authorization", format!("Bearer {}", config.credential.token()));
+        let (kind, content) = ask.body.clone().unzip();
+        let request = match kind {
+            Some(kind) => request.header("content-type", kind),
+            None => request,
+        };
+        let content = content.unwrap_or_default();
+        match lease {
+            Lease::One(Some(one)) => {
+                let request = request.uri(&ask.path).header("host", authority).body(Full::new(content));
+                let request = request.map_err(|error| Trouble::Malformed(error.to_string()))?;
+                one.sender.ready().await.map_err(broke)?;
+                let (head, body) = one.sender.send_request(request).await.map_err(broke)?.into_parts();
+                Ok((head.status.as_u16(), head.headers, Body::One(body)))
+            }
+            Lease::Two(two) => {
+                let request = request.uri(format!("https://{authority}{}", ask.path)).body(());
+                let request = request.map_err(|error| Trouble::Malformed(error.to_string()))?;
+                let mut sender = two.sender.clone().ready().await.map_err(broke_two)?;
+                let (response, mut stream) = sender.send_request(request, content.is_empty()).map_err(broke_two)?;
+                if !content.is_empty() {
+                    stream.send_data(content, true).map_err(broke_two)?;
+                }
+                let (head, body) = response.await.map_err(broke_two)?.into_parts();
+                Ok((head.status.as_u16(), head.headers, Body::Two(body)))
+            }
+            Lease::One(None) => Err(Trouble::Broke("no connection".to_owned())),
+        }
+    }
+}
+
+impl Shared {
+    /// A connection that is open already and has room.
+    fn free(&self) -> Option<Lease> {
+        if self.mistakes.made(Mistake::ConnectionPerReconnect) {
+            return None;
+        }
+        let mut pool = self.pool.lock();
+        pool.twos.retain(|two| !two.is_over());
+        let whatever_the_limit = self.mistakes.made(Mistake::OneConnectionWaits);
+        if let Some(two) = pool.twos.iter().find(|two| two.lease(whatever_the_limit)) {
+            return Some(Lease::two(two.clone()));
+        }
+        while let Some(one) = pool.ones.pop() {
+            if one.is_open() {
+                return Some(Lease::one(one));
+            }
+        }
+        None
+    }
+
+    /// An HTTP/1.1 connection whose last answer was read to its end.
+    pub(crate) fn idle(&self, one: connection::One) {
+        let mut pool = self.pool.lock();
+        if pool.ones.len() < IDLE_MAX && one.is_open() {
+            pool.ones.push(one);
+        }
+    }
+
+    /// Keeps what a correct client closes.
+    pub(crate) fn leak(&self, leaked: Leaked) {
+        self.pool.lock().leaked.push(leaked);
+    }
+}
+
+/// Waits no longer than the deadline, if there is one.
+pub async fn within<T>(
+    deadline: Option<Duration>,
+    work: impl Future<Output = Result<T, Trouble>>,
+) -> Result<T, Trouble> {
+    match deadline {
+        Some(deadline) => timeout(deadline, work).await.unwrap_or(Err(Trouble::NoAnswer)),
+        None => work.await,
+    }
+}
+
+fn broke(error: impl std::fmt::Display) -> Trouble {
+    Trouble::Broke(error.to_string())
+}
+
+/// A stream that was reset says nothing about its connection; a stream that was refused does.
+#[expect(clippy::needless_pass_by_value, reason = "fits `map_err`")]
+fn broke_two(error: h2::Error) -> Trouble {
+    if error.is_reset() && error.reason() != Some(h2::Reason::REFUSED_STREAM) {
+        Trouble::Reset(error.to_string())
+    } else {
+        Trouble::Broke(error.to_string())
+    }
+}

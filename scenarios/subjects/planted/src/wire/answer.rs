@@ -1,0 +1,187 @@
+//! An answer that is being read, and the connection that it holds on to.
+//!
+//! Owns what becomes of the connection: read to the end, it can be used again; given up, it is closed (HTTP/1.1) or the
+//! stream is reset (HTTP/2). It must not know what the bytes mean.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt as _;
+use serde_json::Value;
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::connection::{One, Two};
+use super::trouble::{Refusal, Trouble};
+use super::{Shared, broke, broke_two, within};
+use crate::mistakes::{Mistake, Mistakes};
+
+/// A refusal is short; a proxy's page of HTML is not worth more.
+const REFUSAL_BYTES_MAX: usize = 64 << 10;
+const REFUSAL_DEADLINE: Duration = Duration::from_secs(2);
+/// A server that asks to stay away for longer is asked again after this.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(30);
+
+/// The head of an answer and the body to come.
+pub struct Answer {
+    /// The HTTP status.
+    pub status: u16,
+    /// What `Retry-After` says, in seconds only; zero without it.
+    pub retry_after: Duration,
+    shared: Arc<Shared>,
+    body: Option<Body>,
+    lease: Option<Lease>,
+    ended: bool,
+    _place: Option<OwnedSemaphorePermit>,
+}
+
+/// A body that is on its way.
+pub(crate) enum Body {
+    One(hyper::body::Incoming),
+    Two(h2::RecvStream),
+}
+
+/// The right to use a connection for one request.
+pub(crate) enum Lease {
+    /// All of an HTTP/1.1 connection; none once it is given back.
+    One(Option<One>),
+    /// A stream of an HTTP/2 connection.
+    Two(Two),
+}
+
+/// A body and its connection that nobody closes.
+#[expect(dead_code, reason = "kept, never read: that is the mistake")]
+pub(crate) struct Leaked(Option<Body>, Lease);
+
+impl Lease {
+    pub(crate) fn one(one: One) -> Self {
+        Self::One(Some(one))
+    }
+
+    pub(crate) fn two(two: Two) -> Self {
+        Self::Two(two)
+    }
+
+    /// The connection is not to be trusted with anything new.
+    pub(crate) fn retire(&mut self, mistakes: &Mistakes) {
+        match self {
+            Self::One(one) => drop(one.take()),
+            Self::Two(_) if mistakes.made(Mistake::ReusesDeadConnection) => {}
+            Self::Two(two) => two.retire(),
+        }
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        if let Self::Two(two) = self {
+            two.give_back();
+        }
+    }
+}
+
+impl Answer {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        status: u16,
+        headers: &http::HeaderMap,
+        body: Body,
+        lease: Lease,
+        place: Option<OwnedSemaphorePermit>,
+    ) -> Self {
+        let seconds = headers.get("retry-after").and_then(|value| value.to_str().ok()?.trim().parse().ok());
+        let retry_after = Duration::from_secs(seconds.unwrap_or(0)).min(RETRY_AFTER_MAX);
+        let (body, lease) = (Some(body), Some(lease));
+        Self { status, retry_after, shared, body, lease, ended: false, _place: place }
+    }
+
+    /// The next bytes; none at a clean end. May be dropped and called again without losing any.
+    pub async fn chunk(&mut self) -> Option<Result<Bytes, Trouble>> {
+        loop {
+            let next = match self.body.as_mut()? {
+                Body::One(body) => match body.frame().await {
+                    Some(Ok(frame)) => Some(Ok(frame.into_data().unwrap_or_default())),
+                    Some(Err(error)) => Some(Err(broke(error))),
+                    None => None,
+                },
+                Body::Two(body) => match body.data().await {
+                    Some(Ok(data)) => {
+                        // The room that it took is free again once it was taken out of the connection.
+                        let _ = body.flow_control().release_capacity(data.len());
+                        Some(Ok(data))
+                    }
+                    Some(Err(error)) => Some(Err(broke_two(error))),
+                    None => None,
+                },
+            };
+            match next {
+                Some(Ok(data)) if data.is_empty() => {}
+                Some(Ok(data)) => return Some(Ok(data)),
+                Some(Err(trouble)) => {
+                    if !matches!(trouble, Trouble::Reset(_)) {
+                        self.retire();
+                    }
+                    return Some(Err(trouble));
+                }
+                None => {
+                    self.ended = true;
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// The whole body; each part of it has to come within `patience`.
+    pub async fn collect(&mut self, bytes_max: usize, patience: Option<Duration>) -> Result<Bytes, Trouble> {
+        let mut whole = BytesMut::new();
+        loop {
+            let next = within(patience, async { self.chunk().await.transpose() }).await;
+            if matches!(next, Err(Trouble::NoAnswer)) {
+                self.retire();
+            }
+            let Some(chunk) = next? else { return Ok(whole.freeze()) };
+            if whole.len() + chunk.len() > bytes_max {
+                return Err(Trouble::Malformed(format!("more than {bytes_max} bytes")));
+            }
+            whole.extend_from_slice(&chunk);
+        }
+    }
+
+    /// What an answer other than 200 says.
+    pub async fn refusal(mut self) -> Trouble {
+        let body = self.collect(REFUSAL_BYTES_MAX, Some(REFUSAL_DEADLINE)).await.unwrap_or_default();
+        let status = serde_json::from_slice(&body).unwrap_or(Value::Null);
+        Trouble::Refused(Refusal::new(self.status, self.retry_after, &status))
+    }
+
+    /// Nothing new goes out on this connection. What other streams it carries go on.
+    pub fn retire(&mut self) {
+        if self.shared.mistakes.any(&[Mistake::WatchNotClosed, Mistake::ConnectionPerReconnect])
+            && matches!(self.lease, Some(Lease::One(_)))
+        {
+            return;
+        }
+        if let Some(lease) = &mut self.lease {
+            lease.retire(&self.shared.mistakes);
+        }
+    }
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        let (body, Some(mut lease)) = (self.body.take(), self.lease.take()) else { return };
+        let mistakes = &self.shared.mistakes;
+        let abandoned = !self.ended && mistakes.made(Mistake::WatchNotClosed);
+        if abandoned || mistakes.made(Mistake::ConnectionPerReconnect) {
+            self.shared.leak(Leaked(body, lease));
+            return;
+        }
+        // First the body: on HTTP/2 that resets a stream that has not ended, and needs the connection for it.
+        drop(body);
+        if let (true, Lease::One(one)) = (self.ended, &mut lease)
+            && let Some(one) = one.take()
+        {
+            self.shared.idle(one);
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! What can go wrong between this client and the API server.
+//!
+//! Owns the reading of a refusal. It must not decide what follows from it.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// Why a request has no answer that could be used.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Trouble {
+    /// No connection, no handshake.
+    #[error("failed to connect: {0}")]
+    Connect(String),
+    /// The head or a part of the body did not come in time.
+    #[error("no answer in time")]
+    NoAnswer,
+    /// The connection or the stream broke.
+    #[error("the connection broke: {0}")]
+    Broke(String),
+    /// One HTTP/2 stream was reset; its connection goes on.
+    #[error("the stream was reset: {0}")]
+    Reset(String),
+    /// Bytes that are no Kubernetes answer.
+    #[error("the answer makes no sense: {0}")]
+    Malformed(String),
+    /// An HTTP error.
+    #[error("the server answered {} {}: {}", .0.code, .0.reason, .0.message)]
+    Refused(Refusal),
+    /// A list that is older than what was seen.
+    #[error("the list is of revision {listed}, and {seen} was seen already")]
+    Stale {
+        /// Of the list.
+        listed: String,
+        /// The newest one that was seen.
+        seen: String,
+    },
+}
+
+/// A `Status` that refuses, as an HTTP error or in a stream.
+#[derive(Debug, Clone, Default)]
+pub struct Refusal {
+    /// The HTTP status, or the `code` of a `Status` in a stream.
+    pub code: u16,
+    /// Why, as one word.
+    pub reason: String,
+    /// Why, for people.
+    pub message: String,
+    /// How long the server asks to stay away.
+    pub retry_after: Duration,
+    /// The revision that was asked for is newer than this server's.
+    pub too_large: bool,
+}
+
+impl Refusal {
+    /// From a `Status`, or from whatever a proxy put in its place.
+    pub fn new(code: u16, retry_after: Duration, status: &Value) -> Self {
+        let text = |key: &str| status[key].as_str().unwrap_or_default().to_owned();
+        let message = text("message");
+        // Newer servers name the cause; older ones only say it.
+        let causes = status["details"]["causes"].as_array().into_iter().flatten();
+        let too_large = causes.filter_map(|cause| cause["reason"].as_str()).any(|why| why == "ResourceVersionTooLarge")
+            || message.contains("Too large resource version");
+        let code = status["code"].as_u64().and_then(|code| code.try_into().ok()).unwrap_or(code);
+        let asked = status["details"]["retryAfterSeconds"].as_u64().map_or(Duration::ZERO, Duration::from_secs);
+        Self { code, reason: text("reason"), message, retry_after: retry_after.max(asked), too_large }
+    }
+
+    /// The history that was asked for is gone.
+    pub fn is_gone(&self) -> bool {
+        self.code == 410
+    }
+}
+
+impl Trouble {
+    /// The refusal, if it is one.
+    pub fn refusal(&self) -> Option<&Refusal> {
+        match self {
+            Self::Refused(refusal) => Some(refusal),
+            _ => None,
+        }
+    }
+
+    /// The HTTP status, if there is one.
+    pub fn code(&self) -> Option<u16> {
+        self.refusal().map(|refusal| refusal.code)
+    }
+
+    /// The revision that was asked for is newer than this server's.
+    pub fn is_too_large(&self) -> bool {
+        self.refusal().is_some_and(|refusal| refusal.too_large)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn both_spellings_of_too_large_are_read() {
+        let new = json!({"code": 504, "reason": "Timeout", "details": {
+            "causes": [{"reason": "ResourceVersionTooLarge"}], "retryAfterSeconds": 1}});
+        let refusal = Refusal::new(504, Duration::ZERO, &new);
+        assert!(refusal.too_large);
+        assert_eq!(refusal.retry_after, Duration::from_secs(1));
+        let old = json!({"code": 504, "message": "Too large resource version: 9, current: 5"});
+        assert!(Refusal::new(504, Duration::ZERO, &old).too_large);
+        assert!(!Refusal::new(504, Duration::ZERO, &Value::Null).too_large);
+    }
+}

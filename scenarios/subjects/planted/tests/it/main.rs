@@ -1,0 +1,8 @@
+//! The planted client as a process against the mock API server: without a mistake it hears everything whatever happens to
+//! its watches; with one it does not.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
+
+mod clean;
+mod mistaken;
+mod world;
