@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use parking_lot::Mutex;
 
 use super::store::{Cursor, Event, Lost, Most, ResourceId};
@@ -104,16 +104,16 @@ impl Batch {
     fn of(events: &[Arc<Event>]) -> Self {
         let revisions = events.iter().map(|event| event.version.revision).collect();
         if let [only] = events {
-            let bytes = only.version.frame().clone();
+            let bytes = only.version.frame();
             return Self { revisions, ends: Box::new([bytes.len()]), bytes };
         }
-        let mut bytes = BytesMut::with_capacity(events.iter().map(|event| event.version.frame_bytes()).sum());
+        let mut bytes = Vec::with_capacity(events.iter().map(|event| event.version.frame_bytes()).sum());
         let mut ends = Vec::with_capacity(events.len());
         for event in events {
-            bytes.extend_from_slice(event.version.frame());
+            event.version.append_frame(&mut bytes);
             ends.push(bytes.len());
         }
-        Self { revisions, ends: ends.into(), bytes: bytes.freeze() }
+        Self { revisions, ends: ends.into(), bytes: bytes.into() }
     }
 
     /// All lines.

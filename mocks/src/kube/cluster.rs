@@ -258,7 +258,7 @@ impl Cluster {
     pub fn put(&self, resource: &Resource, expect: Expect, mut value: Value) -> Result<Arc<Event>, Refused> {
         let mut facts = object::facts(&value, resource);
         facts.progress = Progress::of(&value, &self.observed_generation);
-        let event = {
+        let (event, cooling) = {
             let mut store = self.store.write();
             let known = store.read(resource.id, object::meta(&value, "namespace"), object::meta(&value, "name"));
             let identity = if let Some(known) = known {
@@ -271,10 +271,14 @@ impl Cluster {
                 Arc::new(identity)
             };
             let now_us = self.now_us();
-            store.put(&identity, expect, &mut value, facts, now_us)?
+            (store.put(&identity, expect, &mut value, facts, now_us)?, store.cooling())
         };
         self.announce(&event);
-        let consequences = !event.version.facts.owners.is_empty() || event.version.facts.finalizing;
+        if let Some(cooling) = cooling {
+            let (resource, worth) = cooling.run();
+            self.store.write().cooled(resource, worth);
+        }
+        let consequences = !event.version.facts().owners.is_empty() || event.version.facts().finalizing;
         if consequences || super::aggregation::concerns(resource) || furnish::concerns(self, resource) {
             self.cleaning.notify_one();
         }

@@ -37,7 +37,7 @@ pub(crate) fn namespace(cluster: &Cluster, name: &str) {
     let Some(root_ca) = &cluster.root_ca else { return };
     let catalogue = cluster.catalogue();
     let namespace = catalogue.by_full_name("namespaces").and_then(|resource| cluster.get(resource, "", name));
-    if namespace.is_none_or(|namespace| namespace.facts.finalizing) {
+    if namespace.is_none_or(|namespace| namespace.facts().finalizing) {
         return;
     }
     let metadata = |object: &str| json!({"name": object, "namespace": name});

@@ -74,11 +74,11 @@ fn collect(cluster: &Cluster, commit: &RawCommit, held: &mut BTreeSet<Place>) {
     }
     let identity = &commit.identity;
     let Some(version) = cluster.get(resource, &identity.namespace, &identity.name) else { return };
-    if version.facts.finalizing {
+    if version.facts().finalizing {
         if propagate(cluster, resource, &version) {
             held.insert(identity.place());
         }
-    } else if commit.change == Change::Added && !version.facts.owners.is_empty() {
+    } else if commit.change == Change::Added && !version.facts().owners.is_empty() {
         drop_owner(cluster, &identity.place());
     }
 }
@@ -118,7 +118,7 @@ fn is_held(cluster: &Cluster, place: &Place) -> bool {
     let catalogue = cluster.catalogue();
     let Some(resource) = catalogue.by_id(place.resource) else { return false };
     let version = cluster.get(resource, &place.namespace, &place.name);
-    version.is_some_and(|version| version.facts.finalizing && propagate(cluster, resource, &version))
+    version.is_some_and(|version| version.facts().finalizing && propagate(cluster, resource, &version))
 }
 
 /// Foreground and orphan deletion: the dependents first, then the finalizer, then the object. True when dependents are
@@ -137,7 +137,7 @@ fn propagate(cluster: &Cluster, resource: &Resource, version: &Version) -> bool 
         let Some(dependent) = cluster.get(of_dependent, &place.namespace, &place.name) else { continue };
         if orphan || has_other_owner(cluster, &dependent, uid) {
             disown(cluster, of_dependent, &dependent, uid);
-        } else if !dependent.facts.finalizing {
+        } else if !dependent.facts().finalizing {
             delete_place(cluster, of_dependent, &place.namespace, &place.name, Propagation::Foreground);
         }
     }
@@ -221,7 +221,7 @@ fn finish_definitions(cluster: &Cluster) {
 
 fn finalizing(cluster: &Cluster, resource: &Resource) -> Vec<Arc<Version>> {
     let page = cluster.read(|store| {
-        store.list(resource.id, None, store.revision(), None, usize::MAX, |version| version.facts.finalizing)
+        store.list(resource.id, None, store.revision(), None, usize::MAX, |version| version.facts().finalizing)
     });
     page.map(|page| page.items).unwrap_or_default()
 }

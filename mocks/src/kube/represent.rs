@@ -5,7 +5,8 @@
 
 use std::sync::Arc;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
+use memchr::memmem::Finder;
 use serde_json::{Value, json};
 
 use super::catalogue::Resource;
@@ -126,40 +127,22 @@ impl Renderer {
             return Bytes::from(list.to_string());
         }
         let size: usize = items.iter().map(|version| version.frame_bytes()).sum();
-        let mut out = BytesMut::with_capacity(size + head.len() + 16);
+        let mut out = Vec::with_capacity(size + head.len() + 16);
         out.extend_from_slice(&head.as_bytes()[..head.len() - 1]);
         out.extend_from_slice(b",\"items\":[");
+        let type_of_item = TypeOfItem::of(self);
         for (index, version) in items.iter().enumerate() {
             if index > 0 {
-                out.extend_from_slice(b",");
+                out.push(b',');
             }
-            let object = self.object(version);
-            match self.without_type(&object) {
-                Some((before, after)) => {
-                    out.extend_from_slice(b"{");
-                    out.extend_from_slice(before);
-                    out.extend_from_slice(after);
-                }
-                None => out.extend_from_slice(&object),
+            if self.is_plain() {
+                version.with_object(|object| type_of_item.append_without(object, &mut out));
+            } else {
+                type_of_item.append_without(&self.object(version), &mut out);
             }
         }
         out.extend_from_slice(b"]}\n");
-        out.freeze()
-    }
-
-    /// Cuts `apiVersion` and `kind` out of an item of a list, without parsing it: built-in types do not repeat them
-    /// there, custom ones do, and clients that rely on them fail on a real server.
-    fn without_type<'a>(&self, object: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
-        if self.shape != Shape::Object || self.resource.custom {
-            return None;
-        }
-        // Keys are serialised in the order of the alphabet, and `metadata` of an object follows its kind at once;
-        // inside a text the quotes would be escaped.
-        let rest = object.strip_prefix(format!("{{\"apiVersion\":\"{}\",", self.api_version).as_bytes())?;
-        let kind = format!("\"kind\":\"{}\",", self.resource.kind);
-        let with_next = format!("{kind}\"metadata\":{{");
-        let at = rest.windows(with_next.len()).position(|window| window == with_next.as_bytes())?;
-        Some((&rest[..at], &rest[at + kind.len()..]))
+        Bytes::from(out)
     }
 
     fn converted(&self, value: &Value) -> Value {
@@ -188,6 +171,49 @@ impl Renderer {
     fn columns(&self) -> &[super::catalogue::Column] {
         let asked = self.resource.versions.iter().find(|version| version.api_version == self.api_version);
         asked.map_or(&[], |version| &version.columns)
+    }
+}
+
+/// Cuts `apiVersion` and `kind` out of the items of a list, without parsing them: built-in types do not repeat them
+/// there, custom ones do, and clients that rely on them fail on a real server.
+struct TypeOfItem(Option<Cut>);
+
+struct Cut {
+    head: String,
+    kind: Finder<'static>,
+    kind_bytes: usize,
+}
+
+impl TypeOfItem {
+    fn of(renderer: &Renderer) -> Self {
+        if renderer.shape != Shape::Object || renderer.resource.custom {
+            return Self(None);
+        }
+        let kind = format!("\"kind\":\"{}\",", renderer.resource.kind);
+        // Keys are serialised in the order of the alphabet, and `metadata` of an object follows its kind at once;
+        // inside a text the quotes would be escaped.
+        let with_next = format!("{kind}\"metadata\":{{");
+        Self(Some(Cut {
+            head: format!("{{\"apiVersion\":\"{}\",", renderer.api_version),
+            kind: Finder::new(&with_next).into_owned(),
+            kind_bytes: kind.len(),
+        }))
+    }
+
+    fn append_without(&self, object: &[u8], out: &mut Vec<u8>) {
+        let cut = self.0.as_ref().and_then(|cut| {
+            let rest = object.strip_prefix(cut.head.as_bytes())?;
+            let at = cut.kind.find(rest)?;
+            Some((&rest[..at], &rest[at + cut.kind_bytes..]))
+        });
+        match cut {
+            Some((before, after)) => {
+                out.push(b'{');
+                out.extend_from_slice(before);
+                out.extend_from_slice(after);
+            }
+            None => out.extend_from_slice(object),
+        }
     }
 }
 

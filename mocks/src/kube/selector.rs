@@ -60,7 +60,7 @@ impl FieldTerm {
         let value = match self.field {
             Which::Name => &*version.identity.name,
             Which::Namespace => &*version.identity.namespace,
-            Which::Indexed(index) => version.facts.fields.get(index).map_or("", |value| &**value),
+            Which::Indexed(index) => version.facts().fields.get(index).map_or("", |value| &**value),
         };
         (value == self.value) == self.equal
     }

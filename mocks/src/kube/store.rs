@@ -4,6 +4,7 @@
 //! once, as the line that goes on the wire; an object is a slice of that line. Watchers are [`Cursor`]s into the
 //! log, so ten thousand of them cost cursors. It must not do I/O, read a clock, or know HTTP: time is an argument.
 
+mod cold;
 mod commits;
 mod log;
 mod page;
@@ -22,6 +23,7 @@ pub use rewind::{RewindError, Rewound};
 pub use version::{Change, Progress};
 pub(crate) use version::{Facts, Identity, Version};
 
+use cold::{Dictionary, Vocabulary};
 use log::Log;
 
 /// The number of a resource: its place in the catalogue and in the store.
@@ -79,6 +81,9 @@ pub(crate) struct Store {
     /// One entry per event in any log, oldest first: what to drop next.
     order: VecDeque<Kept>,
     history_bytes: usize,
+    /// So many of the newest entries of `order` have not been looked at yet by [`Store::cooling`], and their bytes.
+    warm: usize,
+    warm_bytes: usize,
     objects: usize,
     object_bytes: usize,
     dependents: HashMap<Arc<str>, BTreeSet<Place>>,
@@ -86,11 +91,34 @@ pub(crate) struct Store {
     limits: Limits,
 }
 
+/// The newest history stays as it goes on the wire: watches are sent it now, and what is written often is not packed
+/// for nothing each time.
+const WARM_MAX_BYTES: usize = 512 * 1024;
+/// Smaller frames are not worth a dictionary's pointer.
+const PACKED_FRAME_MIN_BYTES: u32 = 512;
+/// Entries of the history that one write looks at.
+const COOLING_LOOKS: usize = 4;
+
+/// A version to be packed, which is done without holding the store.
+#[derive(Debug)]
+pub(crate) struct Cooling {
+    version: Arc<Version>,
+    dictionary: Arc<Dictionary>,
+}
+
+impl Cooling {
+    /// Packs it; answers which resource it is of, and whether it was worth it.
+    pub fn run(self) -> (ResourceId, bool) {
+        (self.version.identity.resource, self.version.pack(&self.dictionary))
+    }
+}
+
 #[derive(Debug, Default)]
 struct Shelf {
     /// By namespace, then by name; cluster-scoped objects live under the empty namespace.
     objects: BTreeMap<Arc<str>, BTreeMap<Arc<str>, Arc<Version>>>,
     log: Log,
+    vocabulary: Vocabulary,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -112,6 +140,8 @@ impl Store {
             shelves: Vec::new(),
             order: VecDeque::new(),
             history_bytes: 0,
+            warm: 0,
+            warm_bytes: 0,
             objects: 0,
             object_bytes: 0,
             dependents: HashMap::new(),
@@ -290,6 +320,36 @@ impl Store {
         }
     }
 
+    /// A version that is to be packed now: the present state of an object that was not written for a while. Called after
+    /// each write, so that the memory of many new objects never piles up. Superseded versions stay as they are: the
+    /// history has its own limits, and most objects that are written are written again soon.
+    pub fn cooling(&mut self) -> Option<Cooling> {
+        for _ in 0..COOLING_LOOKS {
+            if self.warm_bytes <= WARM_MAX_BYTES || self.warm == 0 {
+                return None;
+            }
+            let kept = self.order[self.order.len() - self.warm];
+            self.warm -= 1;
+            self.warm_bytes = self.warm_bytes.saturating_sub(kept.bytes as usize);
+            let shelf = self.shelves.get_mut(kept.resource.0 as usize)?;
+            let Some(version) = shelf.log.at(kept.revision) else { continue };
+            let names = shelf.objects.get(&version.identity.namespace);
+            let present = names.and_then(|names| names.get(&version.identity.name));
+            if kept.bytes >= PACKED_FRAME_MIN_BYTES
+                && present.is_some_and(|present| Arc::ptr_eq(present, version))
+                && let Some(dictionary) = shelf.vocabulary.dictionary(version)
+            {
+                return Some(Cooling { version: version.clone(), dictionary });
+            }
+        }
+        None
+    }
+
+    /// Notes whether packing was worth it.
+    pub fn cooled(&mut self, resource: ResourceId, worth: bool) {
+        self.shelf_mut(resource).vocabulary.judge(worth);
+    }
+
     fn check(&self, identity: &Identity, expect: Expect) -> Result<Option<Arc<Version>>, Refused> {
         let current = self.read(identity.resource, &identity.namespace, &identity.name);
         match (expect, current) {
@@ -316,11 +376,13 @@ impl Store {
             revision: version.revision,
             timeline: self.timeline,
             change,
-            progress: version.facts.progress,
+            progress: version.facts().progress,
         });
         let bytes = version.frame_bytes();
         self.history_bytes += bytes;
         let kept_bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        self.warm += 1;
+        self.warm_bytes += bytes;
         self.order.push_back(Kept { revision: version.revision, at_us, resource, bytes: kept_bytes });
         let event = Arc::new(Event { change, version, previous });
         self.shelf_mut(resource).log.push(event.clone());
@@ -335,6 +397,10 @@ impl Store {
 
     fn drop_oldest(&mut self) {
         if let Some(kept) = self.order.pop_front() {
+            if self.warm > self.order.len() {
+                self.warm -= 1;
+                self.warm_bytes = self.warm_bytes.saturating_sub(kept.bytes as usize);
+            }
             self.shelf_mut(kept.resource).log.drop_oldest();
             self.history_bytes = self.history_bytes.saturating_sub(kept.bytes as usize);
             self.floor = self.floor.max(kept.revision);
@@ -342,7 +408,7 @@ impl Store {
     }
 
     fn index_owners(&mut self, before: Option<&Version>, after: Option<&Version>) {
-        let owners = |version: Option<&Version>| version.map(|v| v.facts.owners.clone()).unwrap_or_default();
+        let owners = |version: Option<&Version>| version.map(|v| v.facts().owners.clone()).unwrap_or_default();
         let (old, new) = (owners(before), owners(after));
         if old == new {
             return;

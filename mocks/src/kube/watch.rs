@@ -266,7 +266,7 @@ impl WatchBody {
         if !self.o.renderer.is_plain() {
             return framed(change, &self.o.renderer.object(version));
         }
-        if written == change { version.frame().clone() } else { framed(change, &version.object()) }
+        if written == change { version.frame() } else { framed(change, &version.object()) }
     }
 
     /// The next write of the initial snapshot.

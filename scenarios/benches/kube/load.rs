@@ -19,6 +19,42 @@ const OBJECT_BYTES: usize = 1024;
 pub(crate) const MARK: &[u8] = b"\"dueUs\":\"";
 pub(crate) const MARK_DIGITS: usize = 16;
 
+/// What settings are about, and which there are.
+const PARTS: &[&str] = &[
+    "cache",
+    "cluster.peer",
+    "http.server",
+    "http.client",
+    "log",
+    "metrics",
+    "pool",
+    "queue",
+    "storage.backend",
+    "tls",
+];
+const SETTINGS: &[&str] = &[
+    "backoff-max-ms",
+    "batch-size",
+    "certificate-fingerprint",
+    "enabled",
+    "endpoint",
+    "expires-after-s",
+    "idle-timeout-ms",
+    "instances",
+    "level",
+    "limit-bytes",
+    "max-connections",
+    "name",
+    "path",
+    "refresh-interval-s",
+    "retries",
+    "seed",
+    "shards",
+    "threads",
+    "token",
+    "warm-up-s",
+];
+
 /// Creates an object or replaces it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Write {
@@ -108,13 +144,31 @@ impl Writers {
     }
 }
 
-/// A `ConfigMap` whose JSON is exactly 1 KiB long.
+/// A `ConfigMap` whose JSON is exactly 1 KiB long: settings as applications have them, the same keys in most objects and
+/// other values in each, so that a server that packs what it keeps gains what it would gain on real ones.
 fn object(number: usize, due_us: u128) -> Vec<u8> {
     let mut body = format!(
-        r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"object-{number:06}"}},"data":{{"dueUs":"{due_us:016}","padding":""#
+        r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"object-{number:06}"}},"data":{{"dueUs":"{due_us:016}","settings":""#
     )
     .into_bytes();
-    body.resize(OBJECT_BYTES - 3, b'x');
+    // The same for the same object and time: both servers get the same bytes.
+    let mut random = (number as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ due_us as u64;
+    let mut next = |below: usize| {
+        // xorshift64 (Marsaglia 2003)
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        usize::try_from(random >> 33).unwrap_or_default() % below
+    };
+    while body.len() < OBJECT_BYTES {
+        let (part, setting, value) = (PARTS[next(PARTS.len())], SETTINGS[next(SETTINGS.len())], next(1_000_000_000));
+        body.extend_from_slice(format!("{part}.{setting}={value:x}\\n").as_bytes());
+    }
+    body.truncate(OBJECT_BYTES - 3);
+    // Half an escape at the cut would take the quote with it.
+    if let Some(last) = body.last_mut().filter(|last| **last == b'\\') {
+        *last = b'0';
+    }
     body.extend_from_slice(br#""}}"#);
     body
 }

@@ -1,9 +1,13 @@
 //! The newest requests, for verdicts about what a subject asked and for reports.
 
 use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+
+/// Texts that requests are compared with: as many as there are values of a byte.
+const TEXTS_MAX: usize = 256;
 
 /// One request that was answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,34 +35,128 @@ pub struct RequestRecord {
 /// The newest requests; the oldest is dropped when it is full.
 #[derive(Debug)]
 pub(crate) struct RequestRing {
-    ring: Mutex<VecDeque<RequestRecord>>,
+    inner: Mutex<Inner>,
     max: usize,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    ring: VecDeque<Kept>,
+    /// The texts of newer requests by a hash of theirs: most requests repeat the paths and programs of others.
+    texts: Vec<Option<Arc<str>>>,
+}
+
+/// A request as it is kept: a third of what its record needs.
+#[derive(Debug)]
+struct Kept {
+    at_us: u64,
+    connection: u64,
+    user: Arc<str>,
+    user_agent: Arc<str>,
+    method: Arc<str>,
+    /// The path and then the query.
+    target: Arc<str>,
+    status: u16,
+    path_bytes: u16,
+    http_version: u8,
 }
 
 impl RequestRing {
     pub fn new(max: usize) -> Self {
-        Self { ring: Mutex::new(VecDeque::new()), max: max.max(1) }
+        Self { inner: Mutex::default(), max: max.max(1) }
     }
 
     pub fn push(&self, record: RequestRecord) {
-        let mut ring = self.ring.lock();
-        if ring.len() == self.max {
-            ring.pop_front();
+        let mut inner = self.inner.lock();
+        let path_bytes = u16::try_from(record.path.len()).expect("a path is cut to 512 bytes");
+        let mut target = record.path;
+        target.push_str(&record.query);
+        let kept = Kept {
+            at_us: record.at_us,
+            connection: record.connection,
+            user: record.user,
+            user_agent: inner.shared(&record.user_agent),
+            method: inner.shared(&record.method),
+            target: inner.shared(&target),
+            status: record.status,
+            path_bytes,
+            http_version: record.http_version,
+        };
+        if inner.ring.len() == self.max {
+            inner.ring.pop_front();
         }
-        ring.push_back(record);
+        inner.ring.push_back(kept);
     }
 
     /// The newest `max` requests that `keep` accepts, newest first.
     pub fn newest_first(&self, max: usize, keep: impl Fn(&RequestRecord) -> bool) -> Vec<RequestRecord> {
-        self.ring.lock().iter().rev().filter(|record| keep(record)).take(max).cloned().collect()
+        self.inner.lock().ring.iter().rev().map(Kept::record).filter(keep).take(max).collect()
     }
 
     pub fn snapshot(&self) -> Vec<RequestRecord> {
-        self.ring.lock().iter().cloned().collect()
+        self.inner.lock().ring.iter().map(Kept::record).collect()
+    }
+}
+
+impl Inner {
+    /// The text, shared with an earlier request if that is still known.
+    fn shared(&mut self, text: &str) -> Arc<str> {
+        let mut hasher = DefaultHasher::new();
+        text.hash(&mut hasher);
+        self.texts.resize(TEXTS_MAX, None);
+        let slot = &mut self.texts[usize::from(hasher.finish().to_le_bytes()[0])];
+        match slot {
+            Some(known) if **known == *text => known.clone(),
+            _ => slot.insert(text.into()).clone(),
+        }
+    }
+}
+
+impl Kept {
+    fn record(&self) -> RequestRecord {
+        let (path, query) = self.target.split_at(usize::from(self.path_bytes));
+        RequestRecord {
+            at_us: self.at_us,
+            method: self.method.as_ref().to_owned(),
+            path: path.to_owned(),
+            query: query.to_owned(),
+            user: self.user.clone(),
+            user_agent: self.user_agent.clone(),
+            connection: self.connection,
+            http_version: self.http_version,
+            status: self.status,
+        }
     }
 }
 
 /// At most `max` bytes of `text`, cut at a character.
 pub(crate) fn cut(text: &str, max: usize) -> String {
     text[..text.floor_char_boundary(max)].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kept_request_is_the_one_that_was_made() {
+        let ring = RequestRing::new(300);
+        let record = |index: u64| RequestRecord {
+            at_us: index,
+            method: if index % 2 == 0 { "GET" } else { "POST" }.to_owned(),
+            path: format!("/api/v1/pods/{}", index % 290),
+            query: if index % 3 == 0 { String::new() } else { format!("watch={index}") },
+            user: "subject".into(),
+            user_agent: "test/1".into(),
+            connection: index / 7,
+            http_version: 2,
+            status: 200,
+        };
+        for index in 0..1000 {
+            ring.push(record(index));
+        }
+        assert_eq!(ring.snapshot(), (700..1000).map(record).collect::<Vec<_>>());
+        let even = ring.newest_first(2, |record| record.method == "GET");
+        assert_eq!(even, [record(998), record(996)]);
+    }
 }

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::Event;
+use super::{Event, Version};
 
 /// A position in the log of one resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,6 +111,12 @@ impl Log {
             cursor.after = last.version.revision;
         }
         Ok(!full)
+    }
+
+    /// The version that was written at exactly this revision.
+    pub fn at(&self, revision: u64) -> Option<&Arc<Version>> {
+        let index = self.events.binary_search_by_key(&revision, |event| event.version.revision).ok()?;
+        Some(&self.events[index].version)
     }
 
     /// The events after `revision`, newest first.

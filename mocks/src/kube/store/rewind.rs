@@ -66,6 +66,10 @@ impl Store {
         let mut undone = 0;
         while let Some(kept) = self.order.back().filter(|kept| kept.revision > to).copied() {
             self.order.pop_back();
+            if self.warm > 0 {
+                self.warm -= 1;
+                self.warm_bytes = self.warm_bytes.saturating_sub(kept.bytes as usize);
+            }
             self.history_bytes = self.history_bytes.saturating_sub(kept.bytes as usize);
             undone += 1;
         }

@@ -1,16 +1,21 @@
 //! One version of one object: its identity, its JSON as shared bytes, and the few facts that selectors need.
 //!
-//! Owns the layout of a watch line: `{"type":"ADDED","object":` + object + `}\n`. It must not know resources.
+//! Owns the layout of a watch line: `{"type":"ADDED","object":` + object + `}\n`, and where it is: as it goes on the wire,
+//! or packed ([`super::cold`]). Both read the same. It must not know resources, nor when a version is to be packed.
 
 use std::cell::RefCell;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
+use parking_lot::RwLock;
 use serde_json::Value;
 
+use super::cold::{Dictionary, Packed};
 use super::{Place, ResourceId};
 
 const TAIL: usize = 2; // `}` and the newline
+/// A version is packed only if that saves one byte in so many.
+const PACKED_GAIN_MIN: usize = 8;
 /// After a large object no more of the scratch memory is kept.
 const SCRATCH_KEPT_BYTES: usize = 64 * 1024;
 
@@ -19,6 +24,9 @@ thread_local! {
     /// back leaves holes between the objects that cost more memory than the copy costs time.
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
+
+/// Most objects have none, so they share this.
+static NO_FACTS: LazyLock<Facts> = LazyLock::new(Facts::default);
 
 /// The kind of a change, as watch events spell it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -43,7 +51,7 @@ pub(crate) struct Identity {
 }
 
 /// What was read from the object when it was written, so that nothing is parsed to deliver it.
-#[derive(Debug, Default, Clone)]
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Facts {
     /// Sorted by key.
     pub labels: Box<[(Box<str>, Box<str>)]>,
@@ -78,9 +86,17 @@ impl Progress {
 pub(crate) struct Version {
     pub identity: Arc<Identity>,
     pub revision: u64,
-    pub facts: Facts,
-    frame: Bytes,
+    facts: Option<Box<Facts>>,
+    frame: RwLock<Frame>,
+    frame_bytes: u32,
     head: u8,
+}
+
+/// The watch line. Small, because there is one for each object: what is on the heap of its own is so for a short time.
+#[derive(Debug)]
+enum Frame {
+    Wire(Box<Bytes>),
+    Packed(Packed),
 }
 
 impl Change {
@@ -126,31 +142,84 @@ impl Version {
             scratch.shrink_to(SCRATCH_KEPT_BYTES);
             frame
         });
+        let frame_bytes = u32::try_from(frame.len()).expect("no object has 4 GiB");
         let head = u8::try_from(head.len()).expect("the longest head has 28 bytes");
-        Self { identity, revision, facts, frame, head }
+        let facts = Some(facts).filter(|facts| *facts != *NO_FACTS).map(Box::new);
+        Self { identity, revision, facts, frame: RwLock::new(Frame::Wire(Box::new(frame))), frame_bytes, head }
+    }
+
+    pub fn facts(&self) -> &Facts {
+        self.facts.as_deref().unwrap_or_else(|| &NO_FACTS)
     }
 
     /// The object's JSON.
     pub fn object(&self) -> Bytes {
-        self.frame.slice(usize::from(self.head)..self.frame.len() - TAIL)
+        self.frame().slice(self.object_range())
     }
 
     /// The whole watch line of the event that made this version.
-    pub fn frame(&self) -> &Bytes {
-        &self.frame
+    pub fn frame(&self) -> Bytes {
+        match &*self.frame.read() {
+            Frame::Wire(bytes) => Bytes::clone(bytes),
+            Frame::Packed(packed) => Bytes::from(packed.unpack(self.frame_bytes())),
+        }
+    }
+
+    /// Appends the whole watch line to `out`: for whoever puts many together.
+    pub fn append_frame(&self, out: &mut Vec<u8>) {
+        match &*self.frame.read() {
+            Frame::Wire(bytes) => out.extend_from_slice(bytes),
+            Frame::Packed(packed) => packed.append(self.frame_bytes(), out),
+        }
+    }
+
+    /// Shows the object's JSON, without a copy if it is there as it goes on the wire.
+    pub fn with_object<T>(&self, look: impl FnOnce(&[u8]) -> T) -> T {
+        match &*self.frame.read() {
+            Frame::Wire(bytes) => look(&bytes[self.object_range()]),
+            Frame::Packed(packed) => SCRATCH.with_borrow_mut(|scratch| {
+                scratch.clear();
+                packed.append(self.frame_bytes(), scratch);
+                let seen = look(&scratch[self.object_range()]);
+                scratch.shrink_to(SCRATCH_KEPT_BYTES);
+                seen
+            }),
+        }
     }
 
     pub fn frame_bytes(&self) -> usize {
-        self.frame.len()
+        self.frame_bytes as usize
+    }
+
+    /// Packs the watch line against `dictionary`; answers whether that was worth it. If not, it stays as it is.
+    pub fn pack(&self, dictionary: &Arc<Dictionary>) -> bool {
+        let packed = match &*self.frame.read() {
+            Frame::Wire(bytes) => Packed::new(bytes, dictionary),
+            Frame::Packed(_) => return true,
+        };
+        let worth = packed.len() < self.frame_bytes() - self.frame_bytes() / PACKED_GAIN_MIN;
+        if worth {
+            *self.frame.write() = Frame::Packed(packed);
+        }
+        worth
+    }
+
+    #[cfg(test)]
+    pub fn is_packed(&self) -> bool {
+        matches!(&*self.frame.read(), Frame::Packed(_))
     }
 
     /// The object, parsed. For writes and for the rarer representations only.
     pub fn value(&self) -> Value {
-        serde_json::from_slice(&self.object()).expect("the store serialised these bytes itself")
+        self.with_object(|json| serde_json::from_slice(json).expect("the store serialised these bytes itself"))
+    }
+
+    fn object_range(&self) -> std::ops::Range<usize> {
+        usize::from(self.head)..self.frame_bytes() - TAIL
     }
 
     pub fn label(&self, key: &str) -> Option<&str> {
-        let labels = &self.facts.labels;
+        let labels = &self.facts().labels;
         labels.binary_search_by(|(k, _)| (**k).cmp(key)).ok().map(|index| &*labels[index].1)
     }
 }

@@ -447,7 +447,7 @@ fn check_namespace_takes_content(call: &Call, new: &str) -> Result<(), Failure> 
     let Some(namespace) = call.cluster().get(namespaces, "", name) else {
         return Err(Failure::not_found(namespaces.about(name)));
     };
-    if namespace.facts.finalizing {
+    if namespace.facts().finalizing {
         let why = format!("unable to create new content in namespace {name} because it is being terminated");
         let mut failure = Failure::forbidden(call.resource.about(new), &why);
         if let Some(details) = &mut failure.details {

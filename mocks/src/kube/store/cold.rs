@@ -1,0 +1,108 @@
+//! Versions that nobody has written for a while, packed.
+//!
+//! Owns the format (an LZ4 block against a dictionary) and the choice of the dictionary: a few objects of the same
+//! resource, because what objects of a resource have in common (keys, owners of fields, namespaces) is most of what
+//! is in them. Unpacking costs less than copying the result over a socket. It must not decide when to pack.
+
+use std::fmt;
+use std::sync::Arc;
+
+use lz4_flex::block;
+
+use super::Version;
+
+/// Enough to hold what a few kinds of objects of one resource have in common; each packing looks through all of it.
+const DICTIONARY_MIN_BYTES: usize = 6 * 1024;
+/// A dictionary is not larger than this, however large the objects are that it is made of.
+const DICTIONARY_MAX_BYTES: usize = 32 * 1024;
+/// Versions in a row that were not worth packing, after which the dictionary is made anew: the objects have changed.
+const POOR_MAX: u32 = 64;
+
+/// What the packed versions of one resource have in common.
+pub(crate) struct Dictionary(Box<[u8]>);
+
+/// One packed watch line.
+pub(super) struct Packed {
+    block: Box<[u8]>,
+    dictionary: Arc<Dictionary>,
+}
+
+/// The dictionary of one resource, in the making or made.
+#[derive(Debug)]
+pub(super) enum Vocabulary {
+    Gathering(Vec<u8>),
+    Made { dictionary: Arc<Dictionary>, poor: u32 },
+}
+
+impl Default for Vocabulary {
+    fn default() -> Self {
+        Self::Gathering(Vec::new())
+    }
+}
+
+impl Vocabulary {
+    /// The dictionary for `version`; none while it is still being gathered, which this version is then part of.
+    pub fn dictionary(&mut self, version: &Version) -> Option<Arc<Dictionary>> {
+        match self {
+            Self::Made { dictionary, .. } => Some(dictionary.clone()),
+            Self::Gathering(text) => {
+                version.append_frame(text);
+                if text.len() >= DICTIONARY_MIN_BYTES {
+                    text.truncate(DICTIONARY_MAX_BYTES);
+                    let dictionary = Arc::new(Dictionary(std::mem::take(text).into()));
+                    *self = Self::Made { dictionary, poor: 0 };
+                }
+                None
+            }
+        }
+    }
+
+    /// Whether a version was worth packing.
+    pub fn judge(&mut self, worth: bool) {
+        let Self::Made { poor, .. } = self else { return };
+        *poor = if worth { 0 } else { *poor + 1 };
+        if *poor > POOR_MAX {
+            *self = Self::default();
+        }
+    }
+}
+
+impl Packed {
+    pub fn new(frame: &[u8], dictionary: &Arc<Dictionary>) -> Self {
+        let block = block::compress_with_dict(frame, &dictionary.0).into_boxed_slice();
+        Self { block, dictionary: dictionary.clone() }
+    }
+
+    pub fn len(&self) -> usize {
+        self.block.len()
+    }
+
+    pub fn unpack(&self, frame_bytes: usize) -> Vec<u8> {
+        let mut frame = Vec::with_capacity(frame_bytes);
+        self.append(frame_bytes, &mut frame);
+        frame
+    }
+
+    /// Appends the frame, which has `frame_bytes`.
+    pub fn append(&self, frame_bytes: usize, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.resize(start + frame_bytes, 0);
+        let unpacked = block::decompress_into_with_dict(&self.block, &mut out[start..], &self.dictionary.0);
+        assert_eq!(unpacked.ok(), Some(frame_bytes), "these bytes were packed here and never left the process");
+    }
+}
+
+impl fmt::Debug for Dictionary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Dictionary({} bytes)", self.0.len())
+    }
+}
+
+impl fmt::Debug for Packed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Packed({} bytes)", self.block.len())
+    }
+}
+
+#[cfg(test)]
+mod tests;
