@@ -74,15 +74,24 @@ impl Operation {
     }
 }
 
-/// Lets the mutating hooks change `object` and the validating ones refuse it; answers the warnings for the client.
-pub(crate) async fn admit(attempt: &Attempt<'_>, object: &mut Value) -> Result<Vec<String>, Failure> {
+/// What came of asking the webhooks.
+#[derive(Debug, Default)]
+pub(crate) struct Admitted {
+    /// For the client.
+    pub warnings: Vec<String>,
+    /// Whether a webhook changed the object.
+    pub changed: bool,
+}
+
+/// Lets the mutating hooks change `object` and the validating ones refuse it.
+pub(crate) async fn admit(attempt: &Attempt<'_>, object: &mut Value) -> Result<Admitted, Failure> {
     let hooks = hooks(attempt.call);
     let mut warnings = Vec::new();
     // Whoever configures webhooks must always be able to repair them.
     if hooks.is_empty() || hook::is_configuration(&attempt.call.resource) {
-        return Ok(warnings);
+        return Ok(Admitted::default());
     }
-    mutate(attempt, &hooks.mutating, object, &mut warnings).await?;
+    let changed = mutate(attempt, &hooks.mutating, object, &mut warnings).await?;
     let validating: Vec<&Hook> = matching(attempt, &hooks.validating, object)?;
     let shown = &*object;
     let calls = validating.iter().map(|hook| call_hook(attempt, hook, shown));
@@ -91,15 +100,17 @@ pub(crate) async fn admit(attempt: &Attempt<'_>, object: &mut Value) -> Result<V
             warnings.extend(verdict.warnings);
         }
     }
-    Ok(warnings)
+    Ok(Admitted { warnings, changed })
 }
 
+/// Answers whether a hook changed the object.
 async fn mutate(
     attempt: &Attempt<'_>,
     hooks: &[Hook],
     object: &mut Value,
     warnings: &mut Vec<String>,
-) -> Result<(), Failure> {
+) -> Result<bool, Failure> {
+    let mut changed = false;
     // Which hooks were called, and whether something changed after them.
     let mut called: Vec<(usize, bool)> = Vec::new();
     for round in 0..2 {
@@ -117,6 +128,7 @@ async fn mutate(
                 })?;
             }
             if *object != before {
+                changed = true;
                 for (known, stale) in &mut called {
                     *stale |= *known != index;
                 }
@@ -126,7 +138,7 @@ async fn mutate(
             }
         }
     }
-    Ok(())
+    Ok(changed)
 }
 
 fn matching<'a>(attempt: &Attempt<'_>, hooks: &'a [Hook], object: &Value) -> Result<Vec<&'a Hook>, Failure> {

@@ -101,7 +101,7 @@ impl Batches {
 }
 
 impl Batch {
-    fn of(events: &[Arc<Event>]) -> Self {
+    pub(super) fn of(events: &[Arc<Event>]) -> Self {
         let revisions = events.iter().map(|event| event.version.revision).collect();
         if let [only] = events {
             let bytes = only.version.frame();

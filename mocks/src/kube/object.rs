@@ -129,8 +129,8 @@ pub(crate) fn prepare_create(
     Ok(name)
 }
 
-/// Carries over what an update may not change, and counts the generation up when more than status changed.
-pub(crate) fn prepare_update(value: &mut Value, old: &Value, resource: &Resource, served: &Served, status_only: bool) {
+/// Carries over what an update may not change.
+pub(crate) fn carry_over(value: &mut Value, old: &Value, resource: &Resource, served: &Served, status_only: bool) {
     if status_only {
         let status = value.get("status").cloned();
         let given = value["metadata"].clone();
@@ -171,12 +171,27 @@ pub(crate) fn prepare_update(value: &mut Value, old: &Value, resource: &Resource
     ] {
         carry(meta, &old["metadata"], key);
     }
+}
+
+/// Counts the generation up when more than status changed. Counting again gives the same.
+pub(crate) fn count_generation(
+    value: &mut Value,
+    old: &Value,
+    resource: &Resource,
+    served: &Served,
+    status_only: bool,
+) {
+    if !has_generation(resource) || status_only {
+        return;
+    }
     // A Deployment's annotations are copied to its ReplicaSets, so they count as well.
     let annotations = &*resource.full_name == "deployments.apps"
         && value["metadata"]["annotations"] != old["metadata"]["annotations"];
-    if has_generation(resource) && !status_only && (annotations || differs_outside(value, old, served.status)) {
-        let generation = old["metadata"]["generation"].as_i64().unwrap_or(0);
-        metadata(value).insert("generation".to_owned(), Value::from(generation + 1));
+    let before = old["metadata"]["generation"].as_i64().unwrap_or(0);
+    if annotations || differs_outside(value, old, served.status) {
+        metadata(value).insert("generation".to_owned(), Value::from(before + 1));
+    } else {
+        carry(metadata(value), &old["metadata"], "generation");
     }
 }
 
@@ -217,8 +232,10 @@ pub(crate) fn identity(value: &Value, resource: &Resource) -> Identity {
     }
 }
 
-/// Size limits that are about content rather than the request: `bytes` is the serialised size.
-pub(crate) fn check_size(value: &Value, resource: &Resource, bytes: usize) -> Result<(), Failure> {
+/// Size limits that are about content rather than the request.
+pub(crate) fn check_size(value: &Value, resource: &Resource) -> Result<(), Failure> {
+    // Nearly every object is so small that nobody needs to know how small.
+    let bytes = if bytes_at_most(value) > OBJECT_MAX_BYTES { serialised_bytes(value) } else { 0 };
     if bytes > OBJECT_MAX_BYTES {
         return Err(Failure::too_large(format!(
             "etcdserver: request is too large: {bytes} bytes, the limit is {OBJECT_MAX_BYTES}"
@@ -242,6 +259,36 @@ pub(crate) fn check_size(value: &Value, resource: &Resource, bytes: usize) -> Re
         return Err(Failure::invalid(resource.about_kind(meta(value, "name")), &[cause]));
     }
     Ok(())
+}
+
+/// More than the serialised size can be, at the cost of a walk.
+fn bytes_at_most(value: &Value) -> usize {
+    // A control character becomes `\u0000`; with quotes, a colon and a comma round it.
+    let text = |text: &str| text.len() * 6 + 4;
+    match value {
+        // The longest are numbers like -2.2250738585072014e-308.
+        Value::Null | Value::Bool(_) | Value::Number(_) => 28,
+        Value::String(string) => text(string),
+        Value::Array(items) => 3 + items.iter().map(bytes_at_most).sum::<usize>(),
+        Value::Object(map) => 3 + map.iter().map(|(key, value)| text(key) + bytes_at_most(value)).sum::<usize>(),
+    }
+}
+
+/// Counting is cheaper than serialising into memory.
+fn serialised_bytes(value: &Value) -> usize {
+    struct Counter(usize);
+    impl std::io::Write for Counter {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut counter = Counter(0);
+    serde_json::to_writer(&mut counter, value).expect("a JSON value with text keys always serialises");
+    counter.0
 }
 
 /// The body's namespace must be the path's.
@@ -292,4 +339,22 @@ fn differs_outside(new: &Value, old: &Value, status_apart: bool) -> bool {
     let (Some(new), Some(old)) = (new.as_object(), old.as_object()) else { return true };
     let in_new = new.iter().any(|(key, value)| relevant(key) && old.get(key) != Some(value));
     in_new || old.keys().any(|key| relevant(key) && !new.contains_key(key))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::kube::patch::tests::json;
+
+    proptest! {
+        /// The cheap bound is never below the size, so nothing too large passes without being counted.
+        #[test]
+        fn the_bound_is_above_the_size(value in json(), text in "\\PC{0,9}[\u{0}-\u{1f}]{0,9}", number in any::<f64>()) {
+            let value = json!({ text.clone(): value, "text": [text, "\u{1}\"\\"], "number": number, "least": i64::MIN });
+            prop_assert!(bytes_at_most(&value) >= value.to_string().len());
+            prop_assert_eq!(serialised_bytes(&value), value.to_string().len());
+        }
+    }
 }

@@ -143,9 +143,9 @@ mod tests {
         let ring = RequestRing::new(300);
         let record = |index: u64| RequestRecord {
             at_us: index,
-            method: if index % 2 == 0 { "GET" } else { "POST" }.to_owned(),
+            method: if index.is_multiple_of(2) { "GET" } else { "POST" }.to_owned(),
             path: format!("/api/v1/pods/{}", index % 290),
-            query: if index % 3 == 0 { String::new() } else { format!("watch={index}") },
+            query: if index.is_multiple_of(3) { String::new() } else { format!("watch={index}") },
             user: "subject".into(),
             user_agent: "test/1".into(),
             connection: index / 7,

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
+use crate::kube::store::{Expect, Facts, Identity, Limits, Store};
 
 fn scope() -> Scope {
     Scope { resource: ResourceId(1), namespace: None, labels: None, fields: None }
@@ -55,6 +56,44 @@ fn sent_beats_withheld() {
     book.withheld(3, resource, 7, 11, FaultId(3));
     assert_eq!(book.delivery(resource, 7), Delivery::Sent { watch: 2, at_us: 9 });
     assert_eq!(book.wire(7, 2), ["9 us watch 2: {}"]);
+}
+
+#[test]
+fn a_batch_counts_as_each_of_its_events() {
+    let mut store = Store::new(Limits {
+        history_max_events: 100,
+        history_max_bytes: usize::MAX,
+        history_max_age_us: u64::MAX,
+        commits_max: 1,
+    });
+    let resource = ResourceId(1);
+    let mut event = |name: &str| {
+        let [resource_name, namespace, name, uid] = ["things", "", name, name].map(Arc::from);
+        let identity = Arc::new(Identity { resource, resource_name, namespace, name, uid });
+        store.put(&identity, Expect::Absent, &mut serde_json::json!({}), Facts::default(), 0).unwrap()
+    };
+    let events = [event("a"), event("b"), event("c")];
+    let (book, batch) = (Book::default(), Arc::new(Batch::of(&events)));
+    book.sent_batch(1, resource, 5, &batch);
+    book.sent_batch(2, resource, 6, &batch);
+    book.withheld(3, resource, 4, 7, FaultId(1));
+    for revision in 2..=4 {
+        assert_eq!(book.delivery(resource, revision), Delivery::Sent { watch: 2, at_us: 6 });
+    }
+    assert_eq!(book.delivery(resource, 5), Delivery::NotSent);
+    assert_eq!(book.delivery(ResourceId(2), 3), Delivery::NotSent);
+    let line = r#"5 us watch 1: {"type":"ADDED","object":{}}"#;
+    assert_eq!(book.wire(3, 1), [line; 3]);
+    assert_eq!(book.wire(3, 0), [line]);
+    book.rewound(3);
+    assert_eq!(book.delivery(resource, 3), Delivery::Sent { watch: 2, at_us: 6 });
+    assert_eq!(book.delivery(resource, 4), Delivery::NotSent);
+    // Of very many the oldest are forgotten, and their lines long before.
+    for _ in 0..50_000 {
+        book.sent_batch(9, ResourceId(2), 8, &batch);
+    }
+    assert_eq!(book.delivery(resource, 3), Delivery::NotSent);
+    assert_eq!(book.wire(3, 5000).len(), 1023);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //!
 //! Owns paths into objects and the notation of KEP-555: `f:name`, `k:{"name":"a"}`, `v:"x"`.
 
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use serde_json::{Map, Value, json};
@@ -10,7 +11,7 @@ use super::server_side::Manager;
 use crate::kube::object;
 
 /// One step into an object.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Step {
     Field(String),
     /// The item of a list whose key has this value.
@@ -20,8 +21,16 @@ pub(super) enum Step {
 }
 
 /// The place of one owned value.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Path(pub Vec<Step>);
+
+/// Where the items of lists stand, so that a place in a long list is found without going through all of it each time.
+/// It holds for one value, as long as that changes only through [`Path::set`].
+#[derive(Debug, Default)]
+pub(super) struct Places(HashMap<Vec<Step>, HashMap<Value, usize>>);
+
+/// The managers besides one, with what they own.
+pub(super) struct Others<'a>(Vec<(&'a Entry, HashSet<&'a Path>)>);
 
 /// All entries of one object.
 #[derive(Debug, Default)]
@@ -65,32 +74,68 @@ impl Step {
         }
     }
 
+    /// Searched from the end, from where the items of a list are removed one by one.
     fn position(&self, list: &[Value]) -> Option<usize> {
         match self {
             Self::Field(_) => None,
-            Self::Key(key, wanted) => list.iter().position(|item| item.get(key) == Some(wanted)),
-            Self::Value(wanted) => list.iter().position(|item| item == wanted),
+            Self::Key(key, wanted) => list.iter().rposition(|item| item.get(key) == Some(wanted)),
+            Self::Value(wanted) => list.iter().rposition(|item| item == wanted),
+        }
+    }
+
+    /// By what an item of a list is known, if this is a step into a list.
+    fn wanted(&self) -> Option<&Value> {
+        match self {
+            Self::Field(_) => None,
+            Self::Key(_, wanted) | Self::Value(wanted) => Some(wanted),
         }
     }
 }
 
+impl Places {
+    /// The place of the item that `path` ends with, in the list that its other steps lead to. One list is known by one
+    /// key: the rules of a resource say by which.
+    fn of(&mut self, path: &[Step], list: &[Value]) -> Option<usize> {
+        let (step, above) = path.split_last()?;
+        if !self.0.contains_key(above) {
+            let mut places = HashMap::new();
+            for (index, item) in list.iter().enumerate() {
+                let known_by = if let Step::Key(key, _) = step { item.get(key) } else { Some(item) };
+                if let Some(known_by) = known_by {
+                    places.entry(known_by.clone()).or_insert(index);
+                }
+            }
+            self.0.insert(above.to_vec(), places);
+        }
+        self.0.get(above)?.get(step.wanted()?).copied()
+    }
+
+    fn add(&mut self, path: &[Step], index: usize) {
+        if let Some((step, above)) = path.split_last()
+            && let (Some(places), Some(wanted)) = (self.0.get_mut(above), step.wanted())
+        {
+            places.insert(wanted.clone(), index);
+        }
+    }
+
+    /// Items were removed.
+    pub fn forget(&mut self) {
+        self.0.clear();
+    }
+}
+
 impl Path {
-    pub fn find<'a>(&self, value: &'a Value) -> Option<&'a Value> {
-        self.0.iter().try_fold(value, |at, step| match step {
+    pub fn find<'a>(&self, value: &'a Value, places: &mut Places) -> Option<&'a Value> {
+        self.0.iter().enumerate().try_fold(value, |at, (depth, step)| match step {
             Step::Field(name) => at.get(name),
-            _ => at.as_array().and_then(|list| step.position(list).map(|index| &list[index])),
+            _ => at.as_array().and_then(|list| places.of(&self.0[..=depth], list).map(|index| &list[index])),
         })
     }
 
-    /// Whether this place lies inside `other`, or is it.
-    pub fn is_below(&self, other: &Self) -> bool {
-        self.0.starts_with(&other.0)
-    }
-
     /// Sets a value, making what is missing on the way.
-    pub fn set(&self, value: &mut Value, new: Value) {
+    pub fn set(&self, value: &mut Value, new: Value, places: &mut Places) {
         let mut at = value;
-        for step in &self.0 {
+        for (depth, step) in self.0.iter().enumerate() {
             at = match step {
                 Step::Field(name) => {
                     if !at.is_object() {
@@ -103,12 +148,13 @@ impl Path {
                         *at = json!([]);
                     }
                     let list = at.as_array_mut().expect("made a list above");
-                    let index = step.position(list).unwrap_or_else(|| {
+                    let index = places.of(&self.0[..=depth], list).unwrap_or_else(|| {
                         list.push(match step {
                             Step::Key(key, wanted) => json!({ key: wanted }),
                             Step::Value(wanted) => wanted.clone(),
                             Step::Field(_) => Value::Null,
                         });
+                        places.add(&self.0[..=depth], list.len() - 1);
                         list.len() - 1
                     });
                     &mut list[index]
@@ -158,15 +204,15 @@ impl Owners {
         object::metadata(value).insert("managedFields".to_owned(), Value::Array(entries));
     }
 
-    /// The other managers of a place, as conflicts name them.
-    pub fn others_of(&self, path: &Path, manager: &str, subresource: &str) -> Vec<String> {
+    /// The other managers.
+    pub fn others(&self, manager: &str, subresource: &str) -> Others<'_> {
         let others = self.entries.iter().filter(|entry| !entry.is(manager, subresource));
-        others.filter(|entry| entry.paths.contains(path)).map(Entry::describe).collect()
+        Others(others.map(|entry| (entry, entry.paths.iter().collect())).collect())
     }
 
-    pub fn take_from_others(&mut self, path: &Path, manager: &str, subresource: &str) {
+    pub fn take_from_others(&mut self, taken: &HashSet<&Path>, manager: &str, subresource: &str) {
         for entry in self.entries.iter_mut().filter(|entry| !entry.is(manager, subresource)) {
-            entry.paths.retain(|owned| owned != path);
+            entry.paths.retain(|owned| !taken.contains(owned));
         }
     }
 
@@ -176,8 +222,9 @@ impl Owners {
     }
 
     pub fn record(&mut self, by: &Manager<'_>, paths: Vec<Path>) {
+        let new: HashSet<&Path> = paths.iter().collect();
         let same =
-            |entry: &Entry| entry.paths.len() == paths.len() && paths.iter().all(|path| entry.paths.contains(path));
+            |entry: &Entry| entry.paths.len() == paths.len() && entry.paths.iter().collect::<HashSet<_>>() == new;
         // Applying the same again is no write, so the time of the entry stays.
         if self.entries.iter().any(|entry| entry.is(by.name, by.subresource) && same(entry)) {
             return;
@@ -191,6 +238,17 @@ impl Owners {
             time: object::seconds(by.now),
             paths,
         });
+    }
+}
+
+impl Others<'_> {
+    pub fn own(&self, path: &Path) -> bool {
+        self.0.iter().any(|(_, paths)| paths.contains(path))
+    }
+
+    /// The owners of a place, as conflicts name them.
+    pub fn of(&self, path: &Path) -> impl Iterator<Item = String> {
+        self.0.iter().filter(|(_, paths)| paths.contains(path)).map(|(entry, _)| entry.describe())
     }
 }
 

@@ -4,10 +4,12 @@
 //! and names no more is removed unless somebody else owns it too, and what somebody else owns with another value is a
 //! conflict unless forced.
 
+use std::collections::HashSet;
+
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::owners::{Owners, Path, Step};
+use super::owners::{Owners, Path, Places, Step};
 use super::schema::{ListRule, is_one_value, list_rule};
 use super::tracking::before_first_apply;
 use crate::kube::catalogue::Resource;
@@ -36,35 +38,30 @@ pub(crate) fn apply(value: &mut Value, intent: &Value, by: &Manager<'_>, resourc
     let mut wanted = Vec::new();
     leaves(&intent, resource, &mut Vec::new(), &mut wanted);
 
+    let mut places = Places::default();
+    let others = owners.others(by.name, by.subresource);
     let mut conflicts = Vec::new();
     for (path, new) in &wanted {
-        if path.find(value) == Some(new) {
-            continue;
-        }
-        for other in owners.others_of(path, by.name, by.subresource) {
-            conflicts.push((other, path.clone()));
+        if path.find(value, &mut places) != Some(new) {
+            conflicts.extend(others.of(path).map(|other| (other, path.clone())));
         }
     }
     if !conflicts.is_empty() {
         if !by.force {
             return Err(conflict(&conflicts));
         }
-        for (_, path) in &conflicts {
-            owners.take_from_others(path, by.name, by.subresource);
-        }
+        let taken: HashSet<&Path> = conflicts.iter().map(|(_, path)| path).collect();
+        owners.take_from_others(&taken, by.name, by.subresource);
     }
-    let before = owners.applied_by(by.name, by.subresource);
     let now: Vec<Path> = wanted.iter().map(|(path, _)| path.clone()).collect();
-    for path in before.iter().filter(|path| !now.contains(path)) {
-        if owners.others_of(path, by.name, by.subresource).is_empty() && !now.iter().any(|kept| kept.is_below(path)) {
-            path.disown(value);
-        }
-    }
+    drop_unwanted(value, &owners, by, &now);
+    places.forget();
     for (path, new) in wanted {
         if new.is_object() && is_atomic(&path.0, resource) {
             path.disown(value);
+            places.forget();
         }
-        path.set(value, new);
+        path.set(value, new, &mut places);
     }
     for key in ["apiVersion", "kind"] {
         if let Some(text) = intent.get(key) {
@@ -74,6 +71,19 @@ pub(crate) fn apply(value: &mut Value, intent: &Value, by: &Manager<'_>, resourc
     owners.record(by, now);
     owners.write(value);
     Ok(())
+}
+
+/// Removes what the manager applied before and neither applies now nor shares with anybody.
+fn drop_unwanted(value: &mut Value, owners: &Owners, by: &Manager<'_>, now: &[Path]) {
+    // What is wanted now, and everything above it.
+    let kept: HashSet<&[Step]> = now.iter().flat_map(|path| (1..=path.0.len()).map(|depth| &path.0[..depth])).collect();
+    let others = owners.others(by.name, by.subresource);
+    // From the end: removing from there moves the least.
+    for path in owners.applied_by(by.name, by.subresource).iter().rev() {
+        if !kept.contains(path.0.as_slice()) && !others.own(path) {
+            path.disown(value);
+        }
+    }
 }
 
 /// Refuses an intent that speaks of owners.

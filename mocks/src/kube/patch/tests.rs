@@ -113,6 +113,37 @@ proptest! {
     }
 }
 
+/// Long lists take time in proportion to their length: with a search through the list for each item this test would not
+/// end for half a minute.
+#[test]
+fn a_long_list_is_applied_and_tracked_item_by_item() {
+    const ITEMS: u64 = 3000;
+    let catalogue = Catalogue::builtin();
+    let services = catalogue.by_full_name("services").unwrap();
+    let ports = |range: &mut dyn Iterator<Item = u64>, name: &str| {
+        Value::from(range.map(|port| json!({"port": port, "name": format!("{name}-{port}")})).collect::<Vec<_>>())
+    };
+    let intent = |ports: Value| json!({"apiVersion": "v1", "kind": "Service", "spec": {"ports": ports}});
+    let mut value = json!({"metadata": {"name": "a", "uid": "u"}, "spec": {"ports": ports(&mut (0..ITEMS), "old")}});
+    track(&mut value, None, &by("creator"), services);
+    // The other way round, so that no place is where one would look first.
+    server_side(&mut value, &intent(ports(&mut (0..ITEMS).rev(), "new")), &by("applier"), services).unwrap();
+    assert_eq!(value["spec"]["ports"], ports(&mut (0..ITEMS), "new"), "each in its old place");
+    let before = value.clone();
+    let even = |port: &u64| port.is_multiple_of(2);
+    server_side(&mut value, &intent(ports(&mut (0..ITEMS).filter(even), "new")), &by("applier"), services).unwrap();
+    assert_eq!(value["spec"]["ports"], ports(&mut (0..ITEMS).filter(even), "new"));
+    value = before.clone();
+    value["spec"]["ports"] = ports(&mut (5..ITEMS).rev(), "new");
+    track(&mut value, Some(&before), &by("editor"), services);
+    let managers = value["metadata"]["managedFields"].as_array().unwrap();
+    let of = |name: &str| {
+        managers.iter().find(|entry| entry["manager"] == name).map(|entry| &entry["fieldsV1"]["f:spec"]["f:ports"])
+    };
+    assert!(of("creator").is_some_and(|ports| ports.get("k:{\"port\":5}").is_some()), "the others were not touched");
+    assert!(of("creator").is_some_and(|ports| ports.get("k:{\"port\":4}").is_none()), "it is gone");
+}
+
 /// A small object with a spec.
 fn object() -> impl Strategy<Value = Value> {
     (json(), json()).prop_map(|(spec, labels)| {

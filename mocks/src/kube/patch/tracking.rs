@@ -4,6 +4,8 @@
 //! (Kubernetes documentation, "Server-Side Apply", field management; KEP-555). It works on the notation itself, one walk
 //! over both objects, because every write pays for it. It must not decide conflicts.
 
+use std::collections::HashMap;
+
 use serde_json::{Map, Value, json};
 
 use super::schema::{ListRule, is_one_value, list_rule};
@@ -263,23 +265,26 @@ impl Changes<'_> {
             Some(key) => format!("k:{}", json!({ key: item[key] })),
             None => format!("v:{item}"),
         };
-        let partner = |item: &Value, list: &'v [Value]| match key {
-            Some(key) => list.iter().find(|other| other[key] == item[key]),
-            None => list.iter().find(|other| *other == item),
+        let known_by = |item: &'v Value| key.map_or(item, |key| &item[key]);
+        let index = |list: &'v [Value]| -> HashMap<&'v Value, &'v Value> {
+            // Of several the first counts.
+            list.iter().rev().map(|item| (known_by(item), item)).collect()
         };
+        let (in_before, in_after) = (index(before), index(after));
         let (mut set, mut gone) = (Fields::new(), Fields::new());
         for item in after {
-            let (mut set_below, gone_below) = self.compare(partner(item, before), Some(item), names);
+            let partner = in_before.get(known_by(item)).copied();
+            let (mut set_below, gone_below) = self.compare(partner, Some(item), names);
             // Whoever adds an item owns the item as well as what is in it.
             if let Some(fields) = set_below.as_mut().filter(|fields| !fields.is_empty())
-                && partner(item, before).is_none()
+                && partner.is_none()
             {
                 fields.insert(".".to_owned(), json!({}));
             }
             keep(&mut set, notation(item), set_below);
             keep(&mut gone, notation(item), gone_below);
         }
-        for item in before.iter().filter(|item| partner(item, after).is_none()) {
+        for item in before.iter().filter(|item| !in_after.contains_key(known_by(item))) {
             gone.insert(notation(item), json!({}));
         }
         (Some(set).filter(|set| !set.is_empty()), Some(gone).filter(|gone| !gone.is_empty()))

@@ -106,7 +106,7 @@ async fn delete_named(call: &Call, renderer: &Renderer, name: &str, options: &Op
 async fn admit(call: &Call, name: &str, current: &Version) -> Result<Vec<String>, Failure> {
     let old = current.value();
     let attempt = Attempt { call, operation: Operation::Delete, name, old: Some(&old) };
-    admission::admit(&attempt, &mut Value::Null).await
+    Ok(admission::admit(&attempt, &mut Value::Null).await?.warnings)
 }
 
 pub(super) async fn collection(call: &Call, body: Incoming) -> Result<Answer, Failure> {

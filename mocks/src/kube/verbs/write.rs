@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{decode, read_body, shape};
-use crate::kube::admission::{self, Attempt, Operation, check_configuration};
+use crate::kube::admission::{self, Admitted, Attempt, Operation, check_configuration};
 use crate::kube::authorization::program;
 use crate::kube::handler::{Answer, Call};
 use crate::kube::patch::{self, Patch};
@@ -62,9 +62,12 @@ pub(super) async fn create_object(call: &Call, renderer: &Renderer, mut value: V
         let mut candidate = if generated { value.clone() } else { std::mem::take(&mut value) };
         let name = object::prepare_create(&mut candidate, resource, call.served(), call.namespace(), &fresh, now)?;
         defaults::apply(&mut candidate, resource, now);
-        let mut warnings = admit(call, Operation::Create, &name, &mut candidate, None).await?;
-        defaults::apply(&mut candidate, resource, now);
+        let admitted = admit(call, Operation::Create, &name, &mut candidate, None).await?;
+        if admitted.changed {
+            defaults::apply(&mut candidate, resource, now);
+        }
         shape::fill(call, &mut candidate);
+        let mut warnings = admitted.warnings;
         to_storage(call, &mut candidate);
         track(call, &mut candidate, None, false);
         validate(call, &candidate, None)?;
@@ -283,7 +286,9 @@ pub(super) async fn change(
         let old = current.value();
         to_storage(call, &mut value);
         let given_status = value["status"].clone();
-        object::prepare_update(&mut value, &old, resource, resource.storage_version(), status_only);
+        let stored = resource.storage_version();
+        object::carry_over(&mut value, &old, resource, stored, status_only);
+        object::count_generation(&mut value, &old, resource, stored, status_only);
         if is_binding(call) {
             value["status"] = given_status;
         }
@@ -296,10 +301,16 @@ pub(super) async fn change(
         if &*resource.full_name == "namespaces" && call.target.subresource.as_deref() != Some("finalize") {
             value["spec"] = old["spec"].clone();
         }
-        let warnings = admit(call, Operation::Update, name, &mut value, Some(&old)).await?;
+        let admitted = admit(call, Operation::Update, name, &mut value, Some(&old)).await?;
         if !is_binding(call) {
-            object::prepare_update(&mut value, &old, resource, resource.storage_version(), status_only);
+            // A webhook may change no more than a client, nor may the defaults of a definition, which has a status of its
+            // own; and what the defaults filled in again is no change.
+            if admitted.changed || resource.is_definition() {
+                object::carry_over(&mut value, &old, resource, stored, status_only);
+            }
+            object::count_generation(&mut value, &old, resource, stored, status_only);
         }
+        let warnings = admitted.warnings;
         track(call, &mut value, Some(&old), status_only);
         validate(call, &value, Some(&old))?;
         let done = |body: Bytes| Answer { warnings: warnings.clone(), ..ok(body) };
@@ -347,7 +358,7 @@ async fn admit(
     name: &str,
     object: &mut Value,
     old: Option<&Value>,
-) -> Result<Vec<String>, Failure> {
+) -> Result<Admitted, Failure> {
     admission::admit(&Attempt { call, operation, name, old }, object).await
 }
 
@@ -430,10 +441,7 @@ fn validate(call: &Call, value: &Value, old: Option<&Value>) -> Result<(), Failu
     if !causes.is_empty() {
         return Err(Failure::invalid(resource.about_kind(name), &causes));
     }
-    // Counting is cheaper than serialising twice.
-    let mut counter = Counter(0);
-    serde_json::to_writer(&mut counter, value).map_err(|error| Failure::internal(error.to_string()))?;
-    object::check_size(value, resource, counter.0)
+    object::check_size(value, resource)
 }
 
 /// New content needs a namespace that exists and is not going away.
@@ -462,26 +470,16 @@ fn check_namespace_takes_content(call: &Call, new: &str) -> Result<(), Failure> 
 
 /// Objects are stored in one version; with conversion `None` only `apiVersion` differs.
 fn to_storage(call: &Call, value: &mut Value) {
-    value["apiVersion"] = Value::from(&*call.resource.storage_version().api_version);
+    let stored = &*call.resource.storage_version().api_version;
+    if value["apiVersion"] != stored {
+        value["apiVersion"] = Value::from(stored);
+    }
 }
 
 fn from_storage(call: &Call, current: &Version) -> Value {
     let mut value = current.value();
     value["apiVersion"] = Value::from(&*call.served().api_version);
     value
-}
-
-struct Counter(usize);
-
-impl std::io::Write for Counter {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0 += bytes.len();
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
 }
 
 /// Kept beside the verbs that use it: the JSON of an answer.

@@ -1,11 +1,11 @@
 //! Packing as the store does it: whatever is packed reads as it was.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::kube::store::{Change, Event, Expect, Facts, Identity, Limits, ResourceId, Store};
-use std::sync::Arc;
+use crate::kube::store::{Change, Event, Expect, Facts, Identity, Limits, ResourceId, Store, Version};
 
 const RESOURCE: ResourceId = ResourceId(2);
 
@@ -41,7 +41,7 @@ fn write(store: &mut Store, index: usize, value: &Value) -> Arc<Event> {
 }
 
 fn packed(store: &Store) -> usize {
-    let page = store.list(RESOURCE, None, store.revision(), None, usize::MAX, |version| version.is_packed()).unwrap();
+    let page = store.list(RESOURCE, None, store.revision(), None, usize::MAX, Version::is_packed).unwrap();
     page.items.len()
 }
 
@@ -138,7 +138,7 @@ fn objects_that_share_nothing_stay_as_they_are_until_others_come() {
     let noise = |index: usize| {
         let byte = |at: usize| {
             char::from(
-                b'!' + u8::try_from((index * 31 + at * at * 7 + at / 3 * index) * 2_654_435_761 >> 9 & 63).unwrap(),
+                b'!' + u8::try_from((((index * 31 + at * at * 7 + at / 3 * index) * 2_654_435_761) >> 9) & 63).unwrap(),
             )
         };
         (0..1200).map(byte).filter(|c| !matches!(c, '"' | '\\')).collect::<String>()
