@@ -6,6 +6,7 @@
 //! only: lists and writes stay right. The exceptions change the store itself: `watch-410` its history and `rewind`
 //! its present. This module must not know HTTP; it speaks of streams and revisions.
 
+pub(crate) mod connection;
 mod event_dropped;
 mod rewind;
 mod schedule;
@@ -24,6 +25,7 @@ use parking_lot::Mutex;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use connection::{Handle, Welcome};
 pub use schedule::{Schedule, Step};
 pub use settings::{
     Change, Code, Connections, Direction, Error, ErrorBody, Family, Fault, Form, How, Http2Code, Kind, Lasting, Name,
@@ -82,6 +84,7 @@ pub(crate) struct Restore {
 #[derive(Debug)]
 struct Inner {
     targets: BTreeSet<Arc<str>>,
+    endpoints: BTreeSet<u32>,
     faults: Vec<Running>,
     streams: BTreeMap<u64, Arc<Stream>>,
     hits: VecDeque<Hit>,
@@ -103,6 +106,8 @@ pub(crate) trait Behaviour: Send + Sync + std::fmt::Debug {
     fn begin(&mut self, _open: &[Arc<Stream>], _scene: &mut Scene<'_>) {}
     /// The fault ends.
     fn end(&mut self, _open: &[Arc<Stream>], _scene: &mut Scene<'_>) {}
+    /// A connection to an endpoint that faults may touch was accepted, and nobody knows yet whose it is.
+    fn welcome(&mut self, _handle: &Handle, _welcome: &mut Welcome, _scene: &mut Scene<'_>) {}
     /// A matching watch opens while the fault is active.
     fn opened(&mut self, _stream: &Arc<Stream>, _scene: &mut Scene<'_>) {}
     /// An event is about to be sent on a matching stream while the fault is active: true swallows it.
@@ -175,6 +180,12 @@ fn behaviour(fault: &Fault) -> Result<Box<dyn Behaviour>, Error> {
         Name::SilentWatch => Box::new(silent_watch::SilentWatch::default()),
         Name::EventDropped => Box::new(event_dropped::EventDropped),
         Name::Rewind => Box::new(rewind::Rewind::new(fault)),
+        Name::Freeze => Box::new(connection::freeze::Freeze::default()),
+        Name::NoPong => Box::new(connection::no_pong::NoPong::default()),
+        Name::Goaway => Box::new(connection::goaway::GoAway::default()),
+        Name::RefuseConnections => Box::new(connection::refuse_connections::RefuseConnections::default()),
+        Name::MaxStreams => Box::new(connection::max_streams::MaxStreams::default()),
+        Name::Certificate => Box::new(connection::certificate::Certificate::default()),
         name if name.family() == Family::Network => {
             let why = "it is about the network in front of it";
             return Err(Error::NotPlayed { fault: name.as_str(), why });
@@ -188,6 +199,7 @@ impl Faults {
     pub(crate) fn new(seed: u64) -> Self {
         let inner = Inner {
             targets: BTreeSet::new(),
+            endpoints: BTreeSet::new(),
             faults: Vec::new(),
             streams: BTreeMap::new(),
             hits: VecDeque::new(),

@@ -44,6 +44,7 @@ mod watch;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 pub use authorization::{Authorization, Permission};
 pub use books::{About, Asked, Delivery, EndedBy, Gap, RequestFact, RequestRecord, Traffic};
@@ -56,7 +57,7 @@ use crate::faults::{Faults, Newer, Watches};
 use crate::pki;
 use cluster::{Cluster, Setup};
 use handler::App;
-use listen::Listening;
+use listen::{Certificates, Door, Listening};
 use users::Users;
 use view::View;
 
@@ -95,7 +96,9 @@ pub struct Server {
     users: Arc<Users>,
     listening: Listening,
     ca_pem: String,
-    authority_tls: Arc<rustls::ServerConfig>,
+    certificates: Arc<Certificates>,
+    /// The number of the next endpoint.
+    endpoints: AtomicU32,
     limits: Limits,
 }
 
@@ -130,14 +133,21 @@ impl Server {
         if !address.ip().is_unspecified() && !names.contains(&ip.as_str()) {
             names.push(&ip);
         }
-        let pair = authority.server(&names)?;
-        let tls = pki::server_config(&pair, Some(authority.ca_pem()))?;
+        names.extend(config.names.iter().map(String::as_str));
+        let certificates = Arc::new(Certificates::new(authority, &names)?);
         let app = App::new(&cluster, &users, config.limits, View::live());
-        let listening = Listening::start(address, tls.clone(), app, true)
-            .await
-            .map_err(|source| Error::Listen { address, source })?;
+        let door = Door { address, certificates: certificates.clone(), number: 0 };
+        let listening = Listening::start(door, app).await.map_err(|source| Error::Listen { address, source })?;
         let ca_pem = authority.ca_pem().to_owned();
-        Ok(Self { cluster, users, listening, ca_pem, authority_tls: tls, limits: config.limits })
+        Ok(Self {
+            cluster,
+            users,
+            listening,
+            ca_pem,
+            certificates,
+            endpoints: AtomicU32::new(1),
+            limits: config.limits,
+        })
     }
 
     /// `https://127.0.0.1:6443`.
@@ -147,13 +157,21 @@ impl Server {
 
     /// Starts one more endpoint of the same cluster, which can lag: another API server of the same control plane.
     pub async fn replica(&self, address: SocketAddr) -> Result<Replica, Error> {
+        self.endpoint(address, &["h2", "http/1.1"]).await
+    }
+
+    /// Starts one more endpoint that offers these protocols by ALPN (RFC 7301), most wanted first.
+    ///
+    /// Give the subject one of its own, and name its [`Replica::number`] in [`Faults::target_endpoints`]: faults of
+    /// connections then touch the subject from its first byte on, and nobody else.
+    pub async fn endpoint(&self, address: SocketAddr, alpn: &[&str]) -> Result<Replica, Error> {
         let app = App::new(&self.cluster, &self.users, self.limits, View::live());
         let view = app.view.clone();
-        let listening = Listening::start(address, self.authority_tls.clone(), app, false)
-            .await
-            .map_err(|source| Error::Listen { address, source })?;
+        let number = self.endpoints.fetch_add(1, Ordering::Relaxed);
+        let door = Door { address, certificates: Arc::new(self.certificates.with_alpn(alpn)), number };
+        let listening = Listening::start(door, app).await.map_err(|source| Error::Listen { address, source })?;
         let (cluster, users, ca_pem) = (self.cluster.clone(), self.users.clone(), self.ca_pem.clone());
-        Ok(Replica { cluster, users, view, listening, ca_pem })
+        Ok(Replica { cluster, users, view, listening, ca_pem, number })
     }
 
     /// Where it listens, with the real port when 0 was asked for.
@@ -164,6 +182,11 @@ impl Server {
     /// A kubeconfig file (YAML) for one of the configured users, with the authority and the token inside.
     pub fn kubeconfig(&self, user: &str) -> Option<String> {
         self.users.kubeconfig(user, &self.url(), &self.ca_pem)
+    }
+
+    /// The same, for a way to this server that leads through a proxy: `url` is where the user goes.
+    pub fn kubeconfig_at(&self, user: &str, url: &str) -> Option<String> {
+        self.users.kubeconfig(user, url, &self.ca_pem)
     }
 
     /// A cursor over all commits from now on, of every resource.

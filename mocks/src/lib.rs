@@ -6,4 +6,5 @@
 pub mod faults;
 pub mod kube;
 pub mod pki;
+pub mod proxy;
 pub mod registry;

@@ -30,6 +30,9 @@ const BACKDATED_BY: Duration = Duration::from_hours(1);
 /// How long after now a certificate ends: longer than the longest run (a 100-hour soak) with room to look at it after.
 const VALID_FOR: Duration = Duration::from_hours(10 * 24);
 
+/// How long ago an expired certificate ended: more than any clock is off by.
+const ENDED_BEFORE: Duration = Duration::from_hours(1);
+
 /// Why a certificate could not be made, read or used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -71,6 +74,13 @@ pub struct Authority {
     ca_pem: String,
 }
 
+/// When a certificate is valid.
+#[derive(Debug, Clone, Copy)]
+enum Validity {
+    Now,
+    Past,
+}
+
 /// A leaf certificate and its private key, both PEM.
 #[derive(Clone)]
 pub struct Pair {
@@ -85,7 +95,7 @@ impl Authority {
     pub fn generate(common_name: &str) -> Result<Self, Error> {
         let issue = |source| Error::Issue { name: common_name.to_owned(), source };
         let mut params = CertificateParams::default();
-        set_validity(&mut params);
+        set_validity(&mut params, Validity::Now);
         params.distinguished_name = DistinguishedName::new();
         params.distinguished_name.push(DnType::CommonName, common_name);
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
@@ -104,6 +114,15 @@ impl Authority {
 
     /// A server certificate for these DNS names and IP addresses; the first one is its common name too.
     pub fn server(&self, names: &[&str]) -> Result<Pair, Error> {
+        self.server_until(names, Validity::Now)
+    }
+
+    /// The same, but it has ended an hour ago: what a client must refuse.
+    pub fn expired_server(&self, names: &[&str]) -> Result<Pair, Error> {
+        self.server_until(names, Validity::Past)
+    }
+
+    fn server_until(&self, names: &[&str], validity: Validity) -> Result<Pair, Error> {
         let sans: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let shown = names.join(", ");
         let mut params = CertificateParams::new(sans).map_err(|source| Error::Issue { name: shown.clone(), source })?;
@@ -112,7 +131,7 @@ impl Authority {
             params.distinguished_name.push(DnType::CommonName, *first);
         }
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        self.issue(params, &shown)
+        self.issue(params, &shown, validity)
     }
 
     /// A client certificate in Kubernetes' reading: the common name is the user, the organisations are the groups
@@ -122,7 +141,7 @@ impl Authority {
         params.distinguished_name = DistinguishedName::new();
         params.distinguished_name.push(DnType::CommonName, common_name);
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-        let pair = self.issue(params, common_name)?;
+        let pair = self.issue(params, common_name, Validity::Now)?;
         if organisations.is_empty() {
             return Ok(pair);
         }
@@ -136,9 +155,9 @@ impl Authority {
         Ok(Pair { certificate_pem: to_pem("CERTIFICATE", &der), key_pem: pair.key_pem })
     }
 
-    fn issue(&self, mut params: CertificateParams, name: &str) -> Result<Pair, Error> {
+    fn issue(&self, mut params: CertificateParams, name: &str, validity: Validity) -> Result<Pair, Error> {
         let failed = |source| Error::Issue { name: name.to_owned(), source };
-        set_validity(&mut params);
+        set_validity(&mut params, validity);
         params.use_authority_key_identifier_extension = true;
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(failed)?;
@@ -232,11 +251,15 @@ fn to_pem(label: &str, der: &[u8]) -> String {
     pem + "-----END " + label + "-----\n"
 }
 
-fn set_validity(params: &mut CertificateParams) {
+fn set_validity(params: &mut CertificateParams, validity: Validity) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let epoch = rcgen::date_time_ymd(1970, 1, 1);
-    params.not_before = epoch + now.saturating_sub(BACKDATED_BY);
-    params.not_after = epoch + now + VALID_FOR;
+    let (from, until) = match validity {
+        Validity::Now => (now.saturating_sub(BACKDATED_BY), now + VALID_FOR),
+        Validity::Past => (now.saturating_sub(VALID_FOR), now.saturating_sub(ENDED_BEFORE)),
+    };
+    params.not_before = epoch + from;
+    params.not_after = epoch + until;
 }
 
 #[cfg(test)]
@@ -305,6 +328,11 @@ mod tests {
         let wrong_name = client_config(authority.ca_pem(), None, &["h2"]).unwrap();
         let refused = handshake(server.clone(), wrong_name, "example.org").unwrap_err();
         assert!(refused.starts_with("client: "), "{refused}");
+
+        let expired = server_config(&authority.expired_server(&["localhost"]).unwrap(), None).unwrap();
+        let trusting = client_config(authority.ca_pem(), None, &["h2"]).unwrap();
+        let refused = handshake(expired, trusting, "localhost").unwrap_err();
+        assert!(refused.contains("expired"), "{refused}");
 
         let distrusting = client_config(stranger.ca_pem(), None, &["h2"]).unwrap();
         let refused = handshake(server, distrusting, "localhost").unwrap_err();

@@ -56,7 +56,8 @@ pub struct Fault {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<u32>,
     /// Only the n-th matching request since the fault began, counted from 1, or a range `{from: 2, to: 7}`; watches that
-    /// are open when it begins are not concerned then. Default: all of them.
+    /// are open when it begins are not concerned then. For faults on new connections and on the network the n-th
+    /// connection. Default: all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nth: Option<Nth>,
     /// Acts on a watch once it has sent so many events, the initial ones included, bookmarks not. Default: 0, at once.
@@ -162,7 +163,8 @@ pub struct Fault {
     /// `slow-drip` and `net-bandwidth`: bytes in a second. Default: 100B/s and 10KiB/s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Throughput>,
-    /// `freeze` and `net-freeze`: how connections fare that open while it lasts. Default: `healthy`.
+    /// `freeze`, `net-freeze` and `net-loss`: how connections fare that open while it lasts. Default: `healthy` for a fault
+    /// with a time and neither `nth` nor `afterEvents`, else `frozen`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new_connections: Option<NewConnections>,
     /// `no-pong` only: whether no other byte is sent either. Default: false.
@@ -180,7 +182,7 @@ pub struct Fault {
     /// `certificate` only: what is wrong with it. Default: `expired`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<Kind>,
-    /// `net-freeze` only: which way nothing passes. Default: `both`.
+    /// `net-freeze` and `net-loss`: which way nothing passes. Default: `both`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub direction: Option<Direction>,
 }

@@ -8,6 +8,7 @@ use std::task::Waker;
 use parking_lot::Mutex;
 
 use super::FaultId;
+use super::connection::Handle;
 
 /// One open watch.
 #[derive(Debug)]
@@ -17,6 +18,8 @@ pub(crate) struct Stream {
     /// Full resource name.
     pub resource: Arc<str>,
     pub user_agent: Arc<str>,
+    /// What carries it.
+    pub connection: Arc<Handle>,
     inner: Mutex<Inner>,
 }
 
@@ -40,8 +43,9 @@ struct Inner {
 }
 
 impl Stream {
-    pub fn new(id: u64, user: Arc<str>, resource: Arc<str>, user_agent: Arc<str>) -> Self {
-        Self { id, user, resource, user_agent, inner: Mutex::new(Inner { fate: Fate::Served, waker: None }) }
+    pub fn new(id: u64, user: Arc<str>, resource: Arc<str>, user_agent: Arc<str>, connection: Arc<Handle>) -> Self {
+        let inner = Mutex::new(Inner { fate: Fate::Served, waker: None });
+        Self { id, user, resource, user_agent, connection, inner }
     }
 
     /// The fate, and whom to wake when it changes.

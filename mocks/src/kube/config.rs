@@ -20,6 +20,8 @@ const OBSERVED_GENERATION: &str = "/status/observedGeneration";
 pub struct Config {
     /// Where to listen; port 0 takes a free one.
     pub listen: SocketAddr,
+    /// DNS names and IP addresses that the certificate names besides its own: those of proxies in front of it.
+    pub names: Vec<String>,
     /// Zero of all times that the server reports.
     pub epoch: Instant,
     /// `CustomResourceDefinition` objects that exist from the start.
@@ -86,6 +88,7 @@ impl Config {
     pub fn new() -> Self {
         Self {
             listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0),
+            names: Vec::new(),
             epoch: Instant::now(),
             crds: Vec::new(),
             users: Vec::new(),

@@ -3,6 +3,8 @@
 //! Owns every task of the server, through one tracker. Every accept, handshake, header, body and write has a bound.
 //! It must not know the API.
 
+mod certificates;
+mod frames;
 mod socket;
 
 use std::convert::Infallible;
@@ -15,7 +17,7 @@ use std::time::Duration;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use rustls::ServerConfig;
+use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_rustls::TlsAcceptor;
@@ -30,13 +32,21 @@ use super::handler::{self, App};
 use super::janitor;
 use super::users::Who;
 use super::wakers;
-use socket::{Metered, Socket};
+use crate::faults::How;
+use crate::faults::connection::{Handle, Welcome};
+pub(crate) use certificates::Certificates;
+use frames::Frames;
+use socket::{Grave, Metered, Socket};
 
 /// How long open requests get at the end.
 const DRAIN: Duration = Duration::from_secs(2);
+/// How long a client that was turned away with FIN gets to close too.
+const LINGER: Duration = Duration::from_secs(1);
 /// The pause after a failed accept, for example when the process is out of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 const EXPIRE_EVERY: Duration = Duration::from_secs(1);
+/// What is read at a time of a connection that nobody serves.
+const DISCARD_BYTES: usize = 4096;
 
 /// One connection, as requests and streams on it see it.
 #[derive(Debug)]
@@ -50,6 +60,8 @@ pub(crate) struct Connection {
     pub flushes: Arc<AtomicU64>,
     /// The socket is to be closed with a reset.
     pub reset: Arc<AtomicBool>,
+    /// By which faults reach it.
+    pub handle: Arc<Handle>,
 }
 
 /// A listening server; dropping it stops everything at once.
@@ -64,9 +76,18 @@ pub(crate) struct Listening {
     helpers: usize,
 }
 
+/// Where and how an endpoint listens.
+pub(crate) struct Door {
+    pub address: SocketAddr,
+    pub certificates: Arc<Certificates>,
+    /// The number of the endpoint: 0 is the first one.
+    pub number: u32,
+}
+
 struct Shared {
     app: Arc<App>,
-    tls: TlsAcceptor,
+    certificates: Arc<Certificates>,
+    number: u32,
     limits: Limits,
     drain: CancellationToken,
     stop: CancellationToken,
@@ -88,16 +109,19 @@ where
 }
 
 impl Listening {
-    /// Listens. The `first` endpoint of a cluster also runs what exists once: waking watches, ageing the history,
+    /// Listens. The first endpoint of a cluster also runs what exists once: waking watches, ageing the history,
     /// and the janitor.
-    pub async fn start(address: SocketAddr, tls: Arc<ServerConfig>, app: App, first: bool) -> io::Result<Self> {
+    pub async fn start(door: Door, app: App) -> io::Result<Self> {
+        let Door { address, certificates, number } = door;
+        let first = number == 0;
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
         let (drain, stop, tasks) = (app.ending.clone(), CancellationToken::new(), TaskTracker::new());
         let app = Arc::new(app);
         let shared = Arc::new(Shared {
             app: app.clone(),
-            tls: TlsAcceptor::from(tls),
+            certificates,
+            number,
             limits: app.limits,
             drain: drain.clone(),
             stop: stop.clone(),
@@ -190,26 +214,92 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
 async fn connection(shared: Arc<Shared>, tcp: TcpStream, _permit: OwnedSemaphorePermit) {
     // Small events must not wait for more: latency is what is measured here.
     let _ = tcp.set_nodelay(true);
+    let handle = Arc::new(Handle::new(shared.app.cluster.next_connection(), shared.number));
+    let welcome = shared.app.cluster.faults.welcome(&handle);
+    if let Some(how) = welcome.refused {
+        return refuse(tcp, how).await;
+    }
+    let grave = Grave::default();
+    served(&shared, tcp, handle.clone(), welcome, grave.clone()).await;
+    // It ended while it stood still, for example because a PING of ours found no way out. Its client must not see that.
+    let stands_still = grave.lock().take();
+    if let Some(tcp) = stands_still {
+        tokio::select! {
+            () = handle.thawed() => {}
+            () = discard(&tcp) => {}
+            () = shared.drain.cancelled() => {}
+        }
+    }
+}
+
+async fn served(shared: &Shared, tcp: TcpStream, handle: Arc<Handle>, welcome: Welcome, grave: Grave) {
+    let faults = &shared.app.cluster.faults;
     let reset = Arc::new(AtomicBool::new(false));
-    let socket = Socket::new(tcp, reset.clone(), shared.limits.write_timeout);
-    let handshake = shared.tls.accept(socket);
+    let timeout = shared.limits.write_timeout;
+    let socket = Socket::new(tcp, reset.clone(), handle.clone(), faults.clone(), grave, timeout);
+    let shown = shared.certificates.shown(welcome.certificate.map(|(_, kind)| kind));
+    let handshake = TlsAcceptor::from(shown).accept(socket);
     let Ok(Ok(tls)) = tokio::time::timeout(shared.limits.handshake_timeout, handshake).await else { return };
     let session = tls.get_ref().1;
     let http_version = if session.alpn_protocol() == Some(b"h2") { 2 } else { 1 };
+    handle.speaks(http_version);
     let certificate = session.peer_certificates().and_then(<[_]>::first);
     let connection = Arc::new(Connection {
-        id: shared.app.cluster.next_connection(),
+        id: handle.id,
         http_version,
         peer: certificate.and_then(Who::from_certificate).map(Arc::new),
         owner: OnceLock::new(),
         flushes: Arc::new(AtomicU64::new(0)),
         reset,
+        handle,
     });
     if http_version == 2 {
-        serve_http2(&shared, tls, &connection).await;
+        let streams_max = welcome.streams_max.map_or(shared.limits.streams_max, |(by, streams)| {
+            faults.on_connection(&connection.handle, by, &format!("{streams} streams at a time allowed"), false);
+            streams
+        });
+        serve_http2(shared, tls, &connection, streams_max).await;
     } else {
-        serve_http1(&shared, tls, &connection).await;
+        serve_http1(shared, tls, &connection).await;
     }
+}
+
+/// Turns a connection away that was accepted already: from user space there is no earlier moment.
+async fn refuse(mut tcp: TcpStream, how: How) {
+    match how {
+        How::Reset => {
+            let _ = tcp.set_zero_linger();
+        }
+        // What the client sends is read away for a moment: closing over unread data would be a reset.
+        How::Close => {
+            if tcp.shutdown().await.is_ok() {
+                let _ = tokio::time::timeout(LINGER, discard(&tcp)).await;
+            }
+        }
+        // Never served, also not when the fault is over: what hangs, hangs until its client gives up.
+        How::Hang => discard(&tcp).await,
+    }
+}
+
+/// Reads and forgets until the client closes.
+async fn discard(tcp: &TcpStream) {
+    let mut buffer = [0; DISCARD_BYTES];
+    loop {
+        if tcp.readable().await.is_err() {
+            return;
+        }
+        match tcp.try_read(&mut buffer) {
+            Ok(0) => return,
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(_) => return,
+        }
+    }
+}
+
+/// How a connection ends when the server shuts down: politely, unless it stands still.
+async fn ended<E>(serving: impl Future<Output = Result<(), E>>, handle: &Handle) -> Result<(), E> {
+    if handle.is_frozen() { Ok(()) } else { serving.await }
 }
 
 async fn serve_http1(shared: &Shared, tls: TlsStream<Socket>, connection: &Arc<Connection>) {
@@ -227,7 +317,7 @@ async fn serve_http1(shared: &Shared, tls: TlsStream<Socket>, connection: &Arc<C
         ended = serving.as_mut() => ended,
         () = shared.drain.cancelled() => {
             serving.as_mut().graceful_shutdown();
-            serving.await
+            ended(serving, &connection.handle).await
         }
     };
     if let Err(error) = ended {
@@ -235,8 +325,9 @@ async fn serve_http1(shared: &Shared, tls: TlsStream<Socket>, connection: &Arc<C
     }
 }
 
-async fn serve_http2(shared: &Shared, tls: TlsStream<Socket>, connection: &Arc<Connection>) {
-    let io = TokioIo::new(Metered::new(tls, connection.flushes.clone()));
+async fn serve_http2(shared: &Shared, tls: TlsStream<Socket>, connection: &Arc<Connection>, streams_max: u32) {
+    let frames = Frames::new(tls, connection.handle.clone(), shared.app.cluster.faults.clone());
+    let io = TokioIo::new(Metered::new(frames, connection.flushes.clone()));
     let app = shared.app.clone();
     let of_service = connection.clone();
     let service = service_fn(move |request| {
@@ -246,7 +337,7 @@ async fn serve_http2(shared: &Shared, tls: TlsStream<Socket>, connection: &Arc<C
     let mut builder = http2::Builder::new(Tracked(shared.tasks.clone()));
     builder
         .timer(TokioTimer::new())
-        .max_concurrent_streams(shared.limits.streams_max)
+        .max_concurrent_streams(streams_max)
         // Large enough for the biggest object in flight, small enough that a slow reader is noticed.
         .initial_stream_window_size(1024 * 1024)
         .initial_connection_window_size(2 * 1024 * 1024)
@@ -258,7 +349,15 @@ async fn serve_http2(shared: &Shared, tls: TlsStream<Socket>, connection: &Arc<C
         ended = serving.as_mut() => ended,
         () = shared.drain.cancelled() => {
             serving.as_mut().graceful_shutdown();
-            serving.await
+            ended(serving, &connection.handle).await
+        }
+        // The polite GOAWAY of a real server: two frames, and the end when the last stream has ended.
+        () = connection.handle.drains() => {
+            serving.as_mut().graceful_shutdown();
+            tokio::select! {
+                ended = serving.as_mut() => ended,
+                () = shared.drain.cancelled() => ended(serving, &connection.handle).await,
+            }
         }
     };
     if let Err(error) = ended {

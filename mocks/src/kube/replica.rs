@@ -16,12 +16,18 @@ pub struct Replica {
     pub(super) view: Arc<View>,
     pub(super) listening: Listening,
     pub(super) ca_pem: String,
+    pub(super) number: u32,
 }
 
 impl Replica {
     /// `https://127.0.0.1:6444`.
     pub fn url(&self) -> String {
         super::url(self.address())
+    }
+
+    /// Its number among the endpoints of the cluster, as `endpoint` in a fault has it: the server itself is 0.
+    pub fn number(&self) -> u32 {
+        self.number
     }
 
     /// Where it listens.

@@ -76,7 +76,12 @@ impl World {
 
     /// A client of another endpoint of the same cluster.
     pub async fn client_of(&self, address: SocketAddr, user: &str) -> Client {
-        self.connect(address, Protocol::Http1, None).await.with_token(&format!("{user}-token"))
+        self.client_at(address, Protocol::Http1, user).await
+    }
+
+    /// The same, over this protocol.
+    pub async fn client_at(&self, address: SocketAddr, protocol: Protocol, user: &str) -> Client {
+        self.connect(address, protocol, None).await.with_token(&format!("{user}-token"))
     }
 
     async fn connect(&self, address: SocketAddr, protocol: Protocol, pair: Option<&Pair>) -> Client {

@@ -6,6 +6,7 @@ mod access;
 mod admission;
 mod asked;
 mod client;
+mod connections;
 mod definitions;
 mod faults;
 mod hostile;

@@ -49,8 +49,8 @@ pub enum Error {
         /// What is wrong with it.
         why: String,
     },
-    /// The fault is not played by this server.
-    #[error("`{fault}` cannot be played by the mock API server: {why}")]
+    /// The fault is not played here: by the mock API server, or by the proxy in front of a control plane.
+    #[error("`{fault}` cannot be played here: {why}")]
     NotPlayed {
         /// The fault.
         fault: &'static str,

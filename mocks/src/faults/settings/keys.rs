@@ -94,6 +94,11 @@ fn chooses_requests(name: Name) -> bool {
     name.family() == Family::Requests || chooses_watches(name)
 }
 
+/// Faults whose n-th request, watch or connection may be meant.
+fn counts_turns(name: Name) -> bool {
+    name.family() != Family::Server
+}
+
 type Row = (&'static str, bool, Owners);
 
 /// The keys that choose what is hit.
@@ -106,7 +111,7 @@ fn choosing(fault: &Fault) -> Vec<Row> {
         ("userAgent", fault.user_agent.is_some(), Rule("faults on requests and watches", resources)),
         ("on", fault.on.is_some(), Rule("faults on requests", |name| name.family() == Family::Requests)),
         ("query", fault.query.is_some(), requests()),
-        ("nth", fault.nth.is_some(), requests()),
+        ("nth", fault.nth.is_some(), Rule("faults on requests, watches and connections", counts_turns)),
         ("endpoint", fault.endpoint.is_some(), Rule("faults on requests, watches and connections", anywhere)),
         ("afterEvents", fault.after_events.is_some(), Rule("faults on watches", chooses_watches)),
     ]
@@ -148,13 +153,13 @@ fn parameters(fault: &Fault) -> Vec<Row> {
         ("pause", f.pause.is_some(), Names(&[Name::Split])),
         ("headers", f.headers.is_some(), Names(&[Name::HoldBuffer])),
         ("rate", f.rate.is_some(), Names(&[Name::SlowDrip, Name::NetBandwidth])),
-        ("newConnections", f.new_connections.is_some(), Names(&[Name::Freeze, Name::NetFreeze])),
+        ("newConnections", f.new_connections.is_some(), Names(&[Name::Freeze, Name::NetFreeze, Name::NetLoss])),
         ("silent", f.silent.is_some(), Names(&[Name::NoPong])),
         ("drain", f.drain.is_some(), Names(&[Name::Goaway])),
         ("how", f.how.is_some(), Names(&[Name::RefuseConnections, Name::NetRefuse, Name::NetCut])),
         ("streams", f.streams.is_some(), Names(&[Name::MaxStreams])),
         ("kind", f.kind.is_some(), Names(&[Name::Certificate])),
-        ("direction", f.direction.is_some(), Names(&[Name::NetFreeze])),
+        ("direction", f.direction.is_some(), Names(&[Name::NetFreeze, Name::NetLoss])),
     ]
 }
 

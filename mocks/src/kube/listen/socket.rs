@@ -1,31 +1,89 @@
 //! The two ends of a connection's byte stream: the TCP socket below TLS, and the meter above it.
 //!
-//! Owns closing with a reset, the deadline of writes, and counting completed flushes.
+//! Owns closing with a reset, standing still, the deadline of writes, and counting completed flushes. While a
+//! connection stands still, what comes in is kept aside up to a limit: not to be read, but to notice when the client
+//! has left, because a socket that nobody holds any more must not be counted as open.
 
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use bytes::BytesMut;
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep};
 
-/// A TCP connection that can end with a reset, and that ends when its peer does not read for too long.
+use crate::faults::connection::{Handle, Way};
+use crate::faults::{FaultId, Faults};
+
+/// What a client may send into a connection that stands still before the kernel makes it wait.
+const ASIDE_BYTES_MAX: usize = 64 * 1024;
+
+/// A TCP connection that can end with a reset or stand still, and that ends when its peer does not read for too long.
 #[derive(Debug)]
 pub(super) struct Socket {
-    tcp: TcpStream,
+    /// Only taken on the way out.
+    tcp: Option<TcpStream>,
     reset: Arc<AtomicBool>,
+    handle: Arc<Handle>,
+    faults: Arc<Faults>,
+    /// Where a socket goes whose connection ended while it stood still: its client must not see that end.
+    grave: Grave,
+    /// What came in while the connection stood still.
+    aside: BytesMut,
+    client_left: bool,
     write_timeout: Duration,
     /// Armed while a write waits.
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
+/// A socket without a connection.
+pub(super) type Grave = Arc<Mutex<Option<TcpStream>>>;
+
 impl Socket {
-    pub fn new(tcp: TcpStream, reset: Arc<AtomicBool>, write_timeout: Duration) -> Self {
-        Self { tcp, reset, write_timeout, deadline: None }
+    pub fn new(
+        tcp: TcpStream,
+        reset: Arc<AtomicBool>,
+        handle: Arc<Handle>,
+        faults: Arc<Faults>,
+        grave: Grave,
+        write_timeout: Duration,
+    ) -> Self {
+        let (tcp, aside) = (Some(tcp), BytesMut::new());
+        Self { tcp, reset, handle, faults, grave, aside, client_left: false, write_timeout, deadline: None }
+    }
+
+    fn tcp(&mut self) -> Pin<&mut TcpStream> {
+        Pin::new(self.tcp.as_mut().expect("the socket is there until it is dropped"))
+    }
+
+    /// Which fault keeps anything from being sent; the task is woken when none does any more.
+    fn stands_still(&mut self, cx: &mut Context<'_>) -> Option<FaultId> {
+        self.handle.wakes(cx.waker());
+        let by = self.handle.frozen(Way::Out)?;
+        // The time that it stands still is not the client's fault.
+        self.deadline = None;
+        Some(by)
+    }
+
+    /// Keeps aside what comes in; ends only when the client has left.
+    fn poll_aside(&mut self, cx: &mut Context<'_>, by: FaultId) -> Poll<io::Result<()>> {
+        while self.aside.len() < ASIDE_BYTES_MAX {
+            let mut piece = [0; 2048];
+            let mut buffer = ReadBuf::new(&mut piece);
+            let read = ready!(self.tcp().poll_read(cx, &mut buffer));
+            if read.is_err() || buffer.filled().is_empty() {
+                self.client_left = true;
+                return Poll::Ready(Err(io::Error::new(io::ErrorKind::ConnectionAborted, "the client left")));
+            }
+            self.aside.extend_from_slice(buffer.filled());
+            self.faults.on_connection(&self.handle, by, "bytes of the client not read", false);
+        }
+        Poll::Pending
     }
 
     fn timed<T>(&mut self, cx: &mut Context<'_>, poll: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
@@ -45,23 +103,40 @@ impl Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
+        let Some(tcp) = self.tcp.take() else { return };
         if self.reset.load(Ordering::Acquire) {
             // Closing with a zero linger time throws unsent data away and sends RST.
-            let _ = self.tcp.set_zero_linger();
+            let _ = tcp.set_zero_linger();
+        } else if !self.client_left && self.handle.is_frozen() {
+            *self.grave.lock() = Some(tcp);
         }
     }
 }
 
 impl AsyncRead for Socket {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().tcp).poll_read(cx, buf)
+        let this = self.get_mut();
+        this.handle.wakes(cx.waker());
+        if let Some(by) = this.handle.frozen(Way::In) {
+            return this.poll_aside(cx, by);
+        }
+        if !this.aside.is_empty() {
+            let count = this.aside.len().min(buf.remaining());
+            buf.put_slice(&this.aside.split_to(count));
+            return Poll::Ready(Ok(()));
+        }
+        this.tcp().poll_read(cx, buf)
     }
 }
 
 impl AsyncWrite for Socket {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        let poll = Pin::new(&mut this.tcp).poll_write(cx, buf);
+        if let Some(by) = this.stands_still(cx) {
+            this.faults.on_connection(&this.handle, by, "bytes to the client withheld", false);
+            return Poll::Pending;
+        }
+        let poll = this.tcp().poll_write(cx, buf);
         this.timed(cx, poll)
     }
 
@@ -71,20 +146,28 @@ impl AsyncWrite for Socket {
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        let poll = Pin::new(&mut this.tcp).poll_write_vectored(cx, bufs);
+        if let Some(by) = this.stands_still(cx) {
+            this.faults.on_connection(&this.handle, by, "bytes to the client withheld", false);
+            return Poll::Pending;
+        }
+        let poll = this.tcp().poll_write_vectored(cx, bufs);
         this.timed(cx, poll)
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.tcp.is_write_vectored()
+        self.tcp.as_ref().is_some_and(AsyncWrite::is_write_vectored)
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().tcp).poll_flush(cx)
+        self.get_mut().tcp().poll_flush(cx)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().tcp).poll_shutdown(cx)
+        let this = self.get_mut();
+        if this.stands_still(cx).is_some() {
+            return Poll::Pending;
+        }
+        this.tcp().poll_shutdown(cx)
     }
 }
 

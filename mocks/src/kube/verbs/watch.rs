@@ -97,7 +97,8 @@ fn note_ahead(call: &Call, wanted: u64, from_before: bool) {
 }
 
 fn stream(call: &Call, id: u64) -> Stream {
-    Stream::new(id, call.who.name.clone(), call.resource.full_name.clone(), call.user_agent.clone())
+    let (resource, connection) = (call.resource.full_name.clone(), call.connection.handle.clone());
+    Stream::new(id, call.who.name.clone(), resource, call.user_agent.clone(), connection)
 }
 
 type Start = (Cursor, Option<Initial>, u64);

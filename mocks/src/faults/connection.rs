@@ -1,0 +1,327 @@
+//! Faults of connections, below HTTP: the handle of one open connection, and what a new one meets.
+//!
+//! Owns what is to become of a connection and the waker of whoever serves it; each fault is one file below. It must not
+//! know sockets, and no fault here ever touches a connection of somebody who is not a target: a connection is found
+//! through a watch of a targeted user, or, before anybody is known on it, through an endpoint that was named in
+//! [`super::Faults::target_endpoints`].
+
+pub(super) mod certificate;
+pub(super) mod freeze;
+pub(super) mod goaway;
+pub(super) mod max_streams;
+pub(super) mod no_pong;
+pub(super) mod refuse_connections;
+
+use std::collections::BTreeSet;
+use std::sync::Weak;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::task::Waker;
+
+use futures_util::task::AtomicWaker;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use super::{FaultId, Faults, How, Kind, Scene};
+
+/// One open connection.
+#[derive(Debug)]
+pub(crate) struct Handle {
+    pub id: u64,
+    /// The number of the endpoint that accepted it, from 1.
+    pub endpoint: u32,
+    /// 1 or 2; 0 until that is known.
+    http_version: AtomicU8,
+    /// Fast path: nothing ever happened to it.
+    touched: AtomicBool,
+    inner: Mutex<Inner>,
+    /// Everything on a connection is polled by one task.
+    waker: AtomicWaker,
+    changed: Notify,
+}
+
+/// An HTTP/2 GOAWAY.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Goaway {
+    pub code: u32,
+    /// Open streams go on.
+    pub drain: bool,
+}
+
+/// `NO_ERROR`, and open streams go on.
+const POLITE: Goaway = Goaway { code: 0, drain: true };
+
+/// A direction of a connection, as the server sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    In,
+    Out,
+}
+
+/// What a new connection meets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Welcome {
+    pub refused: Option<How>,
+    pub streams_max: Option<(FaultId, u32)>,
+    pub certificate: Option<(FaultId, Kind)>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    frozen_in: Option<FaultId>,
+    frozen_out: Option<FaultId>,
+    ignores_pings: Option<FaultId>,
+    goaway: Option<Goaway>,
+    drains: bool,
+    /// A GOAWAY was asked for, in one way or the other.
+    leaving: bool,
+    carries: Option<String>,
+    /// Faults whose first effect here was counted; bounded by the faults that are remembered.
+    counted: BTreeSet<FaultId>,
+}
+
+impl Handle {
+    pub fn new(id: u64, endpoint: u32) -> Self {
+        Self {
+            id,
+            endpoint,
+            http_version: AtomicU8::new(0),
+            touched: AtomicBool::new(false),
+            inner: Mutex::default(),
+            waker: AtomicWaker::new(),
+            changed: Notify::new(),
+        }
+    }
+
+    pub fn speaks(&self, http_version: u8) {
+        self.http_version.store(http_version, Ordering::Release);
+    }
+
+    pub fn http_version(&self) -> u8 {
+        self.http_version.load(Ordering::Acquire)
+    }
+
+    /// Whom to wake when something is decided. To be called before looking.
+    pub fn wakes(&self, waker: &Waker) {
+        self.waker.register(waker);
+    }
+
+    /// Which fault stops this direction.
+    pub fn frozen(&self, way: Way) -> Option<FaultId> {
+        self.look(|inner| match way {
+            Way::In => inner.frozen_in,
+            Way::Out => inner.frozen_out,
+        })
+    }
+
+    pub fn is_frozen(&self) -> bool {
+        self.frozen(Way::In).or_else(|| self.frozen(Way::Out)).is_some()
+    }
+
+    /// Which fault keeps PINGs from being answered.
+    pub fn ignores_pings(&self) -> Option<FaultId> {
+        self.look(|inner| inner.ignores_pings)
+    }
+
+    pub fn has_goaway(&self) -> bool {
+        self.look(|inner| inner.goaway).is_some()
+    }
+
+    /// The GOAWAY that is to be sent, once.
+    pub fn take_goaway(&self) -> Option<Goaway> {
+        if !self.touched.load(Ordering::Acquire) {
+            return None;
+        }
+        self.inner.lock().goaway.take()
+    }
+
+    /// Waits until the connection is to be shut down politely: no new streams, open ones go on.
+    pub async fn drains(&self) {
+        self.until(|inner| inner.drains).await;
+    }
+
+    /// Waits until no direction is frozen.
+    pub async fn thawed(&self) {
+        self.until(|inner| inner.frozen_in.is_none() && inner.frozen_out.is_none()).await;
+    }
+
+    pub fn is_leaving(&self) -> bool {
+        self.look(|inner| inner.leaving.then_some(())).is_some()
+    }
+
+    /// `connection 7 (watch 3 of packages.longhaul.dev by subject)`.
+    pub fn describe(&self) -> String {
+        match &self.inner.lock().carries {
+            Some(watch) => format!("connection {} ({watch})", self.id),
+            None => format!("connection {}", self.id),
+        }
+    }
+
+    /// Notes the watch because of which a fault chose the connection.
+    pub(super) fn carries(&self, watch: String) {
+        self.inner.lock().carries.get_or_insert(watch);
+    }
+
+    /// Whether this is the first effect of a fault here.
+    pub(super) fn is_first(&self, by: FaultId) -> bool {
+        self.inner.lock().counted.insert(by)
+    }
+
+    /// Stops a direction; false when it is stopped already.
+    pub(super) fn freeze(&self, by: FaultId, way: Way) -> bool {
+        self.decide(|inner| {
+            let slot = inner.slot(way);
+            slot.is_none() && slot.replace(by).is_none()
+        })
+    }
+
+    /// Undoes what a fault did for a time.
+    pub(super) fn release(&self, by: FaultId) {
+        self.decide(|inner| {
+            for way in [Way::In, Way::Out] {
+                let slot = inner.slot(way);
+                *slot = slot.filter(|owner| *owner != by);
+            }
+            inner.ignores_pings = inner.ignores_pings.filter(|owner| *owner != by);
+            true
+        });
+    }
+
+    pub(super) fn ignore_pings(&self, by: FaultId) -> bool {
+        self.decide(|inner| inner.ignores_pings.is_none() && inner.ignores_pings.replace(by).is_none())
+    }
+
+    /// Sends a GOAWAY; false when one was sent or the connection has no such thing.
+    pub(super) fn go_away(&self, goaway: Goaway) -> bool {
+        if self.http_version() != 2 {
+            return false;
+        }
+        self.decide(|inner| {
+            if std::mem::replace(&mut inner.leaving, true) {
+                return false;
+            }
+            // The polite one is the HTTP implementation's own: it also counts the streams down.
+            if goaway == POLITE {
+                inner.drains = true;
+            } else {
+                inner.goaway = Some(goaway);
+            }
+            true
+        })
+    }
+
+    fn look<T>(&self, look: impl FnOnce(&Inner) -> Option<T>) -> Option<T> {
+        if !self.touched.load(Ordering::Acquire) {
+            return None;
+        }
+        look(&self.inner.lock())
+    }
+
+    fn decide(&self, decide: impl FnOnce(&mut Inner) -> bool) -> bool {
+        let decided = decide(&mut self.inner.lock());
+        if decided {
+            self.touched.store(true, Ordering::Release);
+            self.waker.wake();
+            self.changed.notify_waiters();
+        }
+        decided
+    }
+
+    async fn until(&self, holds: impl Fn(&Inner) -> bool) {
+        loop {
+            // Registered before looking, so that what happens in between wakes.
+            let mut changed = std::pin::pin!(self.changed.notified());
+            changed.as_mut().enable();
+            if holds(&self.inner.lock()) {
+                return;
+            }
+            changed.await;
+        }
+    }
+}
+
+impl Faults {
+    /// The endpoints that faults may touch before it is known who comes: 0 is the server itself, see
+    /// [`crate::kube::Replica::number`]. None, until this is called. Name only those that nobody but the subject uses.
+    pub fn target_endpoints<I: IntoIterator<Item = u32>>(&self, endpoints: I) {
+        self.inner.lock().endpoints = endpoints.into_iter().collect();
+    }
+
+    /// What a connection meets that was just accepted.
+    pub(crate) fn welcome(&self, handle: &Handle) -> Welcome {
+        let mut welcome = Welcome::default();
+        if !self.any.load(Ordering::Acquire) {
+            return welcome;
+        }
+        let now_us = self.now_us();
+        let inner = &mut *self.inner.lock();
+        if !inner.endpoints.contains(&handle.endpoint) {
+            return welcome;
+        }
+        for running in &mut inner.faults {
+            if running.active && running.fault.endpoint.is_none_or(|wanted| wanted == handle.endpoint) {
+                let (hits, random) = (&mut inner.hits, &mut inner.random);
+                let mut scene = Scene {
+                    id: running.id,
+                    fault: &running.fault,
+                    now_us,
+                    random,
+                    counted: &mut running.hits,
+                    ring: hits,
+                };
+                running.behaviour.welcome(handle, &mut welcome, &mut scene);
+            }
+        }
+        welcome
+    }
+
+    /// A fault had an effect on a connection: `each` time one hit, or only the first time.
+    pub(crate) fn on_connection(&self, handle: &Handle, by: FaultId, what: &str, each: bool) {
+        if !each && !handle.is_first(by) {
+            return;
+        }
+        let detail = format!("{}: {what}", handle.describe());
+        let now_us = self.now_us();
+        let inner = &mut *self.inner.lock();
+        // The newest one of this id is the one that acts; also after its end, because what it froze stays frozen.
+        let Some(running) = inner.faults.iter_mut().rev().find(|running| running.id == by) else { return };
+        let (hits, random) = (&mut inner.hits, &mut inner.random);
+        let mut scene = Scene { id: by, fault: &running.fault, now_us, random, counted: &mut running.hits, ring: hits };
+        scene.hit(detail);
+    }
+}
+
+impl Inner {
+    fn slot(&mut self, way: Way) -> &mut Option<FaultId> {
+        match way {
+            Way::In => &mut self.frozen_in,
+            Way::Out => &mut self.frozen_out,
+        }
+    }
+}
+
+/// Counts the connections that a fault could act on, and those that it does act on.
+#[derive(Debug, Default)]
+struct Turns {
+    seen: u64,
+    taken: u64,
+}
+
+impl Turns {
+    /// Whether the fault acts on one more connection that carries a watch: its count and its chance.
+    fn take(&mut self, scene: &mut Scene<'_>) -> bool {
+        let takes = scene.fault.count.is_none_or(|count| self.taken < count) && scene.chance();
+        self.taken += u64::from(takes);
+        takes
+    }
+
+    /// The same for a new connection, of which also the n-th may be meant.
+    fn take_new(&mut self, scene: &mut Scene<'_>) -> bool {
+        self.seen += 1;
+        scene.fault.nth.is_none_or(|nth| nth.contains(self.seen)) && self.take(scene)
+    }
+}
+
+/// Drops the connections that are over, so that a list of them stays as short as there are open ones.
+fn forget_closed(handles: &mut Vec<Weak<Handle>>) {
+    handles.retain(|handle| handle.strong_count() > 0);
+}

@@ -1,0 +1,26 @@
+//! `certificate`: new connections to the subject's endpoints are shown another certificate. A hit is one connection to
+//! which it was shown, whatever its client thought of it.
+
+use super::super::{Behaviour, Kind, Scene};
+use super::{Handle, Turns, Welcome};
+
+#[derive(Debug, Default)]
+pub(in super::super) struct Certificate {
+    turns: Turns,
+}
+
+impl Behaviour for Certificate {
+    fn welcome(&mut self, handle: &Handle, welcome: &mut Welcome, scene: &mut Scene<'_>) {
+        if welcome.certificate.is_some() || welcome.refused.is_some() || !self.turns.take_new(scene) {
+            return;
+        }
+        let kind = scene.fault.kind.unwrap_or(Kind::Expired);
+        welcome.certificate = Some((scene.id, kind));
+        let what = match kind {
+            Kind::Expired => "an expired certificate",
+            Kind::UnknownCa => "the certificate of an unknown authority",
+            Kind::Rotated => "a new certificate of the same authority",
+        };
+        scene.hit(format!("{} shown {what}", handle.describe()));
+    }
+}

@@ -1,0 +1,55 @@
+//! `freeze`: no byte is moved any more, in either direction, on the connections that carry a matching watch. Their
+//! sockets stay open and the kernel goes on acknowledging, as with a proxy that has lost its other side: TCP
+//! keep-alive notices nothing. A hit is one connection on which bytes were withheld.
+
+use std::sync::{Arc, Weak};
+
+use super::super::{Behaviour, NewConnections, Scene, Stream};
+use super::{Handle, Turns, Way, forget_closed};
+
+#[derive(Debug, Default)]
+pub(in super::super) struct Freeze {
+    turns: Turns,
+    frozen: Vec<Weak<Handle>>,
+}
+
+impl Freeze {
+    fn freeze(&mut self, stream: &Stream, scene: &mut Scene<'_>) {
+        let handle = &stream.connection;
+        if handle.is_frozen() || !self.turns.take(scene) {
+            return;
+        }
+        handle.carries(stream.describe());
+        let stopped = [Way::In, Way::Out].map(|way| handle.freeze(scene.id, way));
+        if stopped.contains(&true) {
+            forget_closed(&mut self.frozen);
+            self.frozen.push(Arc::downgrade(handle));
+        }
+    }
+}
+
+impl Behaviour for Freeze {
+    fn begin(&mut self, open: &[Arc<Stream>], scene: &mut Scene<'_>) {
+        for stream in open {
+            self.freeze(stream, scene);
+        }
+    }
+
+    fn opened(&mut self, stream: &Arc<Stream>, scene: &mut Scene<'_>) {
+        let fault = scene.fault;
+        // What is armed before the subject starts, or waits for its turn, is meant for what comes.
+        let waits = fault.is_armed_before() || fault.nth.is_some() || fault.after_events.is_some();
+        let default = if waits { NewConnections::Frozen } else { NewConnections::Healthy };
+        if fault.new_connections.unwrap_or(default) == NewConnections::Frozen {
+            self.freeze(stream, scene);
+        }
+    }
+
+    fn end(&mut self, _open: &[Arc<Stream>], scene: &mut Scene<'_>) {
+        if scene.fault.heals == Some(true) {
+            for handle in self.frozen.drain(..).filter_map(|handle| handle.upgrade()) {
+                handle.release(scene.id);
+            }
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! `goaway`: HTTP/2 GOAWAY on the connections that carry a matching watch. With `drain` open streams go on until they
+//! end; without it the connection is closed behind the frame. A hit is one connection that was told to go away.
+
+use std::sync::Arc;
+
+use super::super::{Behaviour, Code, Scene, Stream};
+use super::{Goaway, Turns};
+
+#[derive(Debug, Default)]
+pub(in super::super) struct GoAway {
+    turns: Turns,
+}
+
+impl Behaviour for GoAway {
+    fn begin(&mut self, open: &[Arc<Stream>], scene: &mut Scene<'_>) {
+        for stream in open {
+            self.opened(stream, scene);
+        }
+    }
+
+    fn opened(&mut self, stream: &Arc<Stream>, scene: &mut Scene<'_>) {
+        let handle = &stream.connection;
+        let code = match scene.fault.code {
+            Some(Code::Http2(code)) => code.number(),
+            _ => 0,
+        };
+        let drain = scene.fault.drain.unwrap_or(true);
+        if handle.http_version() != 2 || handle.is_leaving() || !self.turns.take(scene) {
+            return;
+        }
+        handle.carries(stream.describe());
+        if handle.go_away(Goaway { code, drain }) {
+            let then = if drain { "open streams go on" } else { "then closed" };
+            scene.hit(format!("{}: GOAWAY with code {code:#x}, {then}", handle.describe()));
+        }
+    }
+}

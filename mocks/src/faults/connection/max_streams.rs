@@ -1,0 +1,21 @@
+//! `max-streams`: new HTTP/2 connections to the subject's endpoints allow few streams at a time
+//! (`SETTINGS_MAX_CONCURRENT_STREAMS`). A hit is one connection that was told so; it keeps that limit.
+
+use super::super::{Behaviour, Scene};
+use super::{Handle, Turns, Welcome};
+
+/// Fewer than the watches of any real operator.
+const STREAMS: u32 = 10;
+
+#[derive(Debug, Default)]
+pub(in super::super) struct MaxStreams {
+    turns: Turns,
+}
+
+impl Behaviour for MaxStreams {
+    fn welcome(&mut self, _handle: &Handle, welcome: &mut Welcome, scene: &mut Scene<'_>) {
+        if welcome.streams_max.is_none() && self.turns.take_new(scene) {
+            welcome.streams_max = Some((scene.id, scene.fault.streams.unwrap_or(STREAMS)));
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! `no-pong`: PINGs of the client are not answered on the HTTP/2 connections that carry a matching watch. Data flows on,
+//! unless the fault is `silent`: then nothing is sent at all, while what the client sends is read. A hit is one PING
+//! that was not answered, and for a silent one also the first bytes that were withheld.
+
+use std::sync::{Arc, Weak};
+
+use super::super::{Behaviour, Scene, Stream};
+use super::{Handle, Turns, Way, forget_closed};
+
+#[derive(Debug, Default)]
+pub(in super::super) struct NoPong {
+    turns: Turns,
+    deaf: Vec<Weak<Handle>>,
+}
+
+impl NoPong {
+    fn deafen(&mut self, stream: &Stream, scene: &mut Scene<'_>) {
+        let handle = &stream.connection;
+        if handle.http_version() != 2 || handle.ignores_pings().is_some() || !self.turns.take(scene) {
+            return;
+        }
+        handle.carries(stream.describe());
+        if handle.ignore_pings(scene.id) {
+            forget_closed(&mut self.deaf);
+            self.deaf.push(Arc::downgrade(handle));
+            if scene.fault.silent == Some(true) {
+                handle.freeze(scene.id, Way::Out);
+            }
+        }
+    }
+}
+
+impl Behaviour for NoPong {
+    fn begin(&mut self, open: &[Arc<Stream>], scene: &mut Scene<'_>) {
+        for stream in open {
+            self.deafen(stream, scene);
+        }
+    }
+
+    fn opened(&mut self, stream: &Arc<Stream>, scene: &mut Scene<'_>) {
+        self.deafen(stream, scene);
+    }
+
+    fn end(&mut self, _open: &[Arc<Stream>], scene: &mut Scene<'_>) {
+        for handle in self.deaf.drain(..).filter_map(|handle| handle.upgrade()) {
+            handle.release(scene.id);
+        }
+    }
+}

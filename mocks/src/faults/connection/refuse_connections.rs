@@ -1,0 +1,26 @@
+//! `refuse-connections`: new TCP connections to the subject's endpoints are reset, closed, or accepted and never served.
+//! Those that hang do so until their client gives up, also when the fault is over. A hit is one such connection.
+
+use super::super::{Behaviour, How, Scene};
+use super::{Handle, Turns, Welcome};
+
+#[derive(Debug, Default)]
+pub(in super::super) struct RefuseConnections {
+    turns: Turns,
+}
+
+impl Behaviour for RefuseConnections {
+    fn welcome(&mut self, handle: &Handle, welcome: &mut Welcome, scene: &mut Scene<'_>) {
+        if welcome.refused.is_some() || !self.turns.take_new(scene) {
+            return;
+        }
+        let how = scene.fault.how.unwrap_or(How::Reset);
+        welcome.refused = Some(how);
+        let what = match how {
+            How::Reset => "reset when it was accepted",
+            How::Close => "closed when it was accepted",
+            How::Hang => "accepted and never served",
+        };
+        scene.hit(format!("{} {what}", handle.describe()));
+    }
+}

@@ -1,0 +1,203 @@
+//! A TCP proxy between the subject and any control plane, through which the network can be as bad as asked for.
+//!
+//! Owns the listening socket, the connections through it and their tasks. It moves bytes and knows no protocol: back-pressure
+//! goes through it, half-closed directions stay half-closed, and nothing is read that cannot be written soon, so what
+//! it holds for one connection is bounded. Without a fault it adds one hop and no copy. It must not know TLS,
+//! HTTP or Kubernetes: it works with any control plane, also with one whose inside nobody can reach.
+//!
+//! There is deliberately no deadline on an idle or blocked connection: a watch may be quiet for an hour, and a proxy that
+//! tidies up would be a fault that nobody asked for. What bounds it is the number of connections, and the end of the proxy.
+
+mod connection;
+mod faults;
+pub mod netns;
+mod plan;
+mod pump;
+mod shape;
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use connection::Wire;
+pub use faults::{Counts, Faults};
+use netns::Namespace;
+use plan::{Door, Refusal};
+
+/// Connections at a time; further ones wait in the kernel. A client that leaks one a second for an hour fits.
+const CONNECTIONS_MAX: usize = 4096;
+/// How long the upstream may take to accept. It is on this machine or near it.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// The pause after a failed accept, for example when the process is out of descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// How long tasks get to end after they were told to.
+const STOP_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Why the proxy did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The address is in use, or may not be used.
+    #[error("failed to listen on {address} for the fault proxy")]
+    Listen {
+        /// What was asked for.
+        address: SocketAddr,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The network namespace could not be entered.
+    #[error("failed to listen inside the network namespace")]
+    Namespace(#[from] netns::Error),
+}
+
+/// What a proxy is started with.
+#[derive(Debug)]
+pub struct Config {
+    /// Where it listens; port 0 takes a free one. With a namespace only the port counts.
+    pub listen: SocketAddr,
+    /// Where connections go.
+    pub upstream: SocketAddr,
+    /// Zero of all times that the proxy reports.
+    pub epoch: Instant,
+    /// Decides jitter and every probability.
+    pub seed: u64,
+    /// The namespace whose far end it listens at. Only with one can packets be lost without a trace (`net-loss`).
+    pub namespace: Option<Namespace>,
+}
+
+/// A running proxy. Dropping it ends every connection at once.
+#[derive(Debug)]
+pub struct Proxy {
+    address: SocketAddr,
+    faults: Arc<Faults>,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+struct Shared {
+    upstream: SocketAddr,
+    faults: Arc<Faults>,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl Config {
+    /// A proxy on a free port of 127.0.0.1 whose times start now.
+    pub fn new(upstream: SocketAddr) -> Self {
+        Self {
+            listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0),
+            upstream,
+            epoch: Instant::now(),
+            seed: 0,
+            namespace: None,
+        }
+    }
+}
+
+impl Proxy {
+    /// Listens. The upstream is connected to when a client comes, not before.
+    pub async fn start(config: Config) -> Result<Self, Error> {
+        let address = config.listen;
+        let failed = |source| Error::Listen { address, source };
+        let listener = match &config.namespace {
+            Some(namespace) => TcpListener::from_std(namespace.listen(address.port())?).map_err(failed)?,
+            None => TcpListener::bind(address).await.map_err(failed)?,
+        };
+        let address = listener.local_addr().map_err(failed)?;
+        let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
+        let faults = Faults::new(config.epoch, config.seed, config.namespace, tasks.clone(), stop.clone());
+        let shared =
+            Shared { upstream: config.upstream, faults: faults.clone(), stop: stop.clone(), tasks: tasks.clone() };
+        tasks.spawn(accept(listener, Arc::new(shared)));
+        Ok(Self { address, faults, stop, tasks })
+    }
+
+    /// Where it listens, with the real port when 0 was asked for.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The faults of this proxy: the `net-…` ones.
+    pub fn faults(&self) -> &Faults {
+        &self.faults
+    }
+
+    /// What went through it so far.
+    pub fn counts(&self) -> Counts {
+        self.faults.counts()
+    }
+
+    /// Ends every connection, and waits until its tasks are gone.
+    pub async fn shutdown(self) {
+        self.stop.cancel();
+        self.tasks.close();
+        let _ = tokio::time::timeout(STOP_TIMEOUT, self.tasks.wait()).await;
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.stop.cancel();
+        self.tasks.close();
+    }
+}
+
+async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    loop {
+        let next = async {
+            let permit = room.clone().acquire_owned().await.expect("the semaphore is never closed");
+            (listener.accept().await, permit)
+        };
+        let (accepted, permit) = tokio::select! {
+            next = next => next,
+            () = shared.stop.cancelled() => return,
+        };
+        match accepted {
+            Ok((tcp, peer)) => {
+                let connection = through(shared.clone(), tcp, peer, permit);
+                let stop = shared.stop.clone();
+                shared.tasks.spawn(async move {
+                    tokio::select! { () = connection => {}, () = stop.cancelled() => {} }
+                });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the fault proxy failed to accept");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// One connection of the subject, from its acceptance to its end.
+async fn through(shared: Arc<Shared>, tcp: TcpStream, peer: SocketAddr, _permit: OwnedSemaphorePermit) {
+    let wire = match shared.faults.admit(peer) {
+        Door::Open(link) => Wire::enlist(&shared.faults, link),
+        Door::Shut(how) => return refuse(tcp, how).await,
+    };
+    let upstream = tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(shared.upstream)).await;
+    let Ok(Ok(upstream)) = upstream else {
+        tracing::warn!(upstream = %shared.upstream, "the fault proxy failed to reach its upstream");
+        let _ = tcp.set_zero_linger();
+        return;
+    };
+    connection::serve(&wire, tcp, upstream).await;
+}
+
+/// Turns a connection away that was accepted already: from user space there is no earlier moment.
+async fn refuse(tcp: TcpStream, how: Refusal) {
+    match how {
+        Refusal::Reset => {
+            let _ = tcp.set_zero_linger();
+        }
+        Refusal::Close => connection::close(tcp).await,
+        // Never served, also not when the fault is over: what hangs, hangs until its client gives up.
+        Refusal::Hang => connection::discard(&tcp).await,
+    }
+}

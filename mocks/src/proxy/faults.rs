@@ -1,0 +1,350 @@
+//! The faults of a proxy: the same shape as [`crate::faults::Faults`], so that whoever plays a schedule treats both alike.
+//!
+//! Owns which faults run, on which connections each one acts, and the record of hits. It must not move bytes: it tells
+//! connections what they suffer, and they tell it what happened.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::connection::Link;
+use super::netns::Namespace;
+use super::plan::{Door, Plan, What};
+use super::shape::{End, Lane, Shape, Way};
+use crate::faults::{Error, Fault, FaultId, Hit};
+
+/// How many hits are kept until somebody takes them; older ones are dropped, the counters go on.
+const HITS_MAX: usize = 8192;
+/// How many faults are remembered.
+const FAULTS_MAX: usize = 4096;
+/// How often the packet filter is asked whether something vanished, until it did.
+const LOSS_LOOKED_EVERY: Duration = Duration::from_millis(100);
+
+/// What went through a proxy so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Connections of the subject that were served.
+    pub accepted: u64,
+    /// Connections that were turned away.
+    pub refused: u64,
+    /// Connections that are open.
+    pub open: u64,
+    /// Bytes from the server that were given to the kernel.
+    pub bytes_to_subject: u64,
+    /// Bytes from the subject that were given to the kernel.
+    pub bytes_to_server: u64,
+}
+
+/// The faults of one proxy.
+#[derive(Debug)]
+pub struct Faults {
+    /// For the tasks that outlive a call.
+    me: Weak<Self>,
+    epoch: Instant,
+    inner: Mutex<Inner>,
+    namespace: Option<Arc<Namespace>>,
+    moved: [AtomicU64; 2],
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+#[derive(Debug)]
+struct Inner {
+    running: Vec<Running>,
+    links: BTreeMap<u64, Open>,
+    hits: VecDeque<Hit>,
+    random: ChaCha8Rng,
+    accepted: u64,
+    refused: u64,
+    next: u64,
+}
+
+/// One open connection and what the faults do to it; what a fault left behind stays until the end.
+#[derive(Debug)]
+struct Open {
+    link: Arc<Link>,
+    /// Both ways, in the order of `Way::BOTH`; bounded by the faults that are remembered.
+    lanes: Vec<(FaultId, [Lane; 2])>,
+}
+
+#[derive(Debug)]
+struct Running {
+    id: FaultId,
+    fault: Fault,
+    plan: Plan,
+    active: bool,
+    /// Connections it could have acted on, and those it did act on.
+    seen: u64,
+    chosen: u64,
+    hits: u64,
+    /// Ends the watch over the packet filter.
+    over: CancellationToken,
+}
+
+impl Faults {
+    pub(super) fn new(
+        epoch: Instant,
+        seed: u64,
+        namespace: Option<Namespace>,
+        tasks: TaskTracker,
+        stop: CancellationToken,
+    ) -> Arc<Self> {
+        let inner = Inner {
+            running: Vec::new(),
+            links: BTreeMap::new(),
+            hits: VecDeque::new(),
+            random: ChaCha8Rng::seed_from_u64(seed),
+            accepted: 0,
+            refused: 0,
+            next: 1,
+        };
+        let (inner, namespace, moved) = (Mutex::new(inner), namespace.map(Arc::new), Default::default());
+        Arc::new_cyclic(|me| Self { me: me.clone(), epoch, inner, namespace, moved, tasks, stop })
+    }
+
+    /// Begins a fault. A fault whose settings contradict each other, or that is not the network's, is refused.
+    pub fn begin(&self, id: FaultId, fault: &Fault) -> Result<(), Error> {
+        fault.check()?;
+        let name = fault.name.as_str();
+        let plan = Plan::of(fault)
+            .ok_or(Error::NotPlayed { fault: name, why: "the proxy plays faults of the network only" })?;
+        let now_us = self.now_us();
+        let mut inner = self.inner.lock();
+        if inner.running.iter().any(|running| running.id == id && running.active) {
+            return Err(Error::AlreadyRunning { id: id.0 });
+        }
+        // An ended fault is kept for its hits; of very many the oldest go.
+        if inner.running.len() >= FAULTS_MAX
+            && let Some(oldest) = inner.running.iter().position(|running| !running.active)
+        {
+            inner.running.remove(oldest);
+        }
+        let over = self.stop.child_token();
+        let fault = fault.clone();
+        let running = Running { id, fault, plan, active: true, seen: 0, chosen: 0, hits: 0, over: over.clone() };
+        inner.running.push(running);
+        let index = inner.running.len() - 1;
+        let chosen = if plan.on_open { inner.choose(index) } else { Vec::new() };
+        if plan.what == What::Loss {
+            let ports: Vec<u16> = chosen.iter().filter_map(|id| Some(inner.links.get(id)?.link.peer.port())).collect();
+            drop(inner);
+            return self.lose(id, plan, &ports, over).inspect_err(|_| self.forget(id));
+        }
+        for connection in chosen {
+            inner.afflict(index, connection, now_us);
+        }
+        Ok(())
+    }
+
+    /// Ends a fault. Its hits stay readable; an unknown id is ignored.
+    pub fn end(&self, id: FaultId) {
+        let mut inner = self.inner.lock();
+        let Some(running) = inner.running.iter_mut().find(|running| running.id == id && running.active) else { return };
+        running.active = false;
+        running.over.cancel();
+        let plan = running.plan;
+        if plan.heals {
+            for open in inner.links.values_mut() {
+                open.lanes.retain(|(by, _)| *by != id);
+                open.tell();
+            }
+        }
+        drop(inner);
+        if let Some(namespace) = self.namespace.as_ref().filter(|_| plan.what == What::Loss) {
+            self.note_lost(namespace, id);
+            if plan.heals
+                && let Err(error) = namespace.pass(id, plan.ways)
+            {
+                tracing::warn!(%error, "packets go on vanishing");
+            }
+        }
+    }
+
+    /// How often a fault had a real effect: on how many connections; for `net-loss` at most one.
+    pub fn hits(&self, id: FaultId) -> u64 {
+        self.inner.lock().running.iter().filter(|running| running.id == id).map(|running| running.hits).sum()
+    }
+
+    /// The hits since the last call, oldest first; at most the newest 8192.
+    pub fn take_hits(&self) -> Vec<Hit> {
+        self.inner.lock().hits.drain(..).collect()
+    }
+
+    /// Every fault that was begun: whether it is active, and its hits.
+    pub fn all(&self) -> Vec<(FaultId, Fault, bool, u64)> {
+        let inner = self.inner.lock();
+        inner.running.iter().map(|running| (running.id, running.fault.clone(), running.active, running.hits)).collect()
+    }
+
+    /// What becomes of a new connection.
+    pub(super) fn admit(&self, peer: SocketAddr) -> Door {
+        let now_us = self.now_us();
+        let mut inner = self.inner.lock();
+        let id = inner.next;
+        inner.next += 1;
+        let link = Arc::new(Link::new(id, peer, Shape::default()));
+        let mut afflicting = Vec::new();
+        for index in 0..inner.running.len() {
+            let running = &inner.running[index];
+            if !running.active || !running.plan.on_new || !inner.picks(index) {
+                continue;
+            }
+            if let What::Refuse(how) = inner.running[index].plan.what {
+                let fault = inner.running[index].id;
+                inner.hit(fault, now_us, format!("{} refused: {}", link.describe(), how.as_str()));
+                inner.refused += 1;
+                return Door::Shut(how);
+            }
+            afflicting.push(index);
+        }
+        inner.accepted += 1;
+        inner.links.insert(id, Open { link: link.clone(), lanes: Vec::new() });
+        for index in afflicting {
+            inner.afflict(index, id, now_us);
+        }
+        Door::Open(link)
+    }
+
+    /// A connection is over.
+    pub(super) fn closed(&self, id: u64) {
+        self.inner.lock().links.remove(&id);
+    }
+
+    pub(super) fn note_moved(&self, way: Way, count: u64) {
+        self.moved[way as usize].fetch_add(count, Ordering::Relaxed);
+    }
+
+    pub(super) fn hit(&self, by: FaultId, detail: String) {
+        let now_us = self.now_us();
+        self.inner.lock().hit(by, now_us, detail);
+    }
+
+    pub(super) fn random(&self) -> f64 {
+        self.inner.lock().random.random()
+    }
+
+    pub(super) fn counts(&self) -> Counts {
+        let inner = self.inner.lock();
+        let moved = |way: Way| self.moved[way as usize].load(Ordering::Relaxed);
+        Counts {
+            accepted: inner.accepted,
+            refused: inner.refused,
+            open: inner.links.len() as u64,
+            bytes_to_subject: moved(Way::ToSubject),
+            bytes_to_server: moved(Way::ToServer),
+        }
+    }
+
+    /// Lets packets vanish, and watches for the first that does.
+    fn lose(&self, id: FaultId, plan: Plan, ports: &[u16], over: CancellationToken) -> Result<(), Error> {
+        let refused = |why| Error::NotPlayed { fault: "net-loss", why };
+        let namespace = self.namespace.clone().ok_or_else(|| refused("it has no network namespace"))?;
+        let ports = (!plan.on_new).then_some(ports);
+        namespace.lose(id, plan.ways, ports).map_err(|error| {
+            tracing::warn!(%error, "the packet filter refused to lose packets");
+            refused("the packet filter refused; see the log")
+        })?;
+        let faults = self.me.clone();
+        self.tasks.spawn(async move {
+            loop {
+                tokio::select! {
+                    () = tokio::time::sleep(LOSS_LOOKED_EVERY) => {}
+                    () = over.cancelled() => return,
+                }
+                let (faults, namespace) = (faults.clone(), namespace.clone());
+                let look = move || faults.upgrade().is_none_or(|faults| faults.note_lost(&namespace, id));
+                if tokio::task::spawn_blocking(look).await.unwrap_or(true) {
+                    return;
+                }
+            }
+        });
+        Ok(())
+    }
+
+    /// Records the one hit of lost packets, when there are some.
+    fn note_lost(&self, namespace: &Namespace, id: FaultId) -> bool {
+        let (to_server, to_subject) = namespace.lost(id);
+        if to_server + to_subject == 0 {
+            return false;
+        }
+        let now_us = self.now_us();
+        let mut inner = self.inner.lock();
+        if inner.running.iter().any(|running| running.id == id && running.hits == 0) {
+            let detail = format!("packets vanished: {to_server} to the server, {to_subject} to the subject");
+            inner.hit(id, now_us, detail);
+        }
+        true
+    }
+
+    fn forget(&self, id: FaultId) {
+        self.inner.lock().running.retain(|running| running.id != id || !running.active);
+    }
+
+    fn now_us(&self) -> u64 {
+        u64::try_from(self.epoch.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+}
+
+impl Inner {
+    fn hit(&mut self, by: FaultId, now_us: u64, detail: String) {
+        // The newest one of this id is the one that runs.
+        if let Some(running) = self.running.iter_mut().rev().find(|running| running.id == by) {
+            running.hits += 1;
+        }
+        if self.hits.len() == HITS_MAX {
+            self.hits.pop_front();
+        }
+        self.hits.push_back(Hit { fault: by, at_us: now_us, detail });
+    }
+
+    /// Whether a fault acts on one more connection: its turn, its count and its chance.
+    fn picks(&mut self, index: usize) -> bool {
+        let Self { running, random, .. } = self;
+        let running = &mut running[index];
+        running.seen += 1;
+        let picked = running.fault.count.is_none_or(|count| running.chosen < count)
+            && running.fault.nth.is_none_or(|nth| nth.contains(running.seen))
+            && running.fault.probability.is_none_or(|p| random.random_bool(p.clamp(0.0, 1.0)));
+        running.chosen += u64::from(picked);
+        picked
+    }
+
+    /// The open connections that a fault acts on, oldest first.
+    fn choose(&mut self, index: usize) -> Vec<u64> {
+        let open: Vec<u64> = self.links.keys().copied().collect();
+        open.into_iter().filter(|_| self.picks(index)).collect()
+    }
+
+    fn afflict(&mut self, index: usize, connection: u64, now_us: u64) {
+        let (id, plan) = (self.running[index].id, self.running[index].plan);
+        let Some(open) = self.links.get_mut(&connection) else { return };
+        let link = open.link.clone();
+        open.lanes.push((id, Way::BOTH.map(|way| plan.lane(id, way, link.moved(way)))));
+        open.tell();
+        if plan.what == What::Reset {
+            link.shape.send_modify(|shape| shape.end = Some(End::Reset));
+            self.hit(id, now_us, format!("{} reset", link.describe()));
+        }
+    }
+}
+
+impl Open {
+    /// Tells the connection what it suffers now.
+    fn tell(&self) {
+        let mut shape = Shape { end: self.link.shape.borrow().end, ..Shape::default() };
+        for (_, lanes) in &self.lanes {
+            for (way, lane) in Way::BOTH.into_iter().zip(lanes) {
+                shape.lane_mut(way).add(lane);
+            }
+        }
+        self.link.shape.send_if_modified(|current| std::mem::replace(current, shape) != shape);
+    }
+}

@@ -1,0 +1,161 @@
+//! What a fault means for the proxy.
+//!
+//! Owns the translation of a [`Fault`] into plain values with every default decided. It must not know connections.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::connection::Link;
+use super::shape::{Cut, End, Lane, Late, Slow, Way};
+use crate::faults::{Direction, Fault, FaultId, How, Name, NewConnections};
+
+/// What a slow hop between regions adds.
+const DELAY: Duration = Duration::from_millis(100);
+/// Slow enough to be noticed with the first list, fast enough that a handshake passes.
+const BYTES_PER_S: u64 = 10 * 1024;
+/// In the middle of the server's part of a TLS handshake, or of an answer.
+const CUT_BYTES: u64 = 1024;
+
+/// What becomes of a new connection.
+pub(super) enum Door {
+    Open(Arc<Link>),
+    Shut(Refusal),
+}
+
+/// How a connection is turned away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refusal {
+    Reset,
+    Close,
+    Hang,
+}
+
+/// Which directions a fault is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Ways {
+    pub to_server: bool,
+    pub to_subject: bool,
+}
+
+/// A fault as the proxy plays it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Plan {
+    pub what: What,
+    pub ways: Ways,
+    /// Whether it acts on connections that are open when it begins.
+    pub on_open: bool,
+    /// Whether it acts on connections that open while it lasts.
+    pub on_new: bool,
+    /// Whether its end undoes it.
+    pub heals: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum What {
+    Freeze,
+    Reset,
+    Refuse(Refusal),
+    Latency { delay: Duration, jitter: Duration },
+    Bandwidth { bytes_per_s: u64 },
+    Cut { bytes: u64, how: End },
+    Loss,
+}
+
+impl Refusal {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Reset => "reset",
+            Self::Close => "closed",
+            Self::Hang => "accepted and never served",
+        }
+    }
+}
+
+impl Ways {
+    pub const BOTH: Self = Self { to_server: true, to_subject: true };
+
+    pub fn contains(self, way: Way) -> bool {
+        match way {
+            Way::ToSubject => self.to_subject,
+            Way::ToServer => self.to_server,
+        }
+    }
+
+    fn of(direction: Option<Direction>) -> Self {
+        match direction.unwrap_or(Direction::Both) {
+            Direction::Both => Self::BOTH,
+            Direction::ToSubject => Self { to_server: false, to_subject: true },
+            Direction::ToServer => Self { to_server: true, to_subject: false },
+        }
+    }
+}
+
+impl Plan {
+    /// What the proxy does for a fault; `None` for a fault that is not the network's.
+    pub fn of(fault: &Fault) -> Option<Self> {
+        let how = fault.how.unwrap_or(How::Reset);
+        let what = match fault.name {
+            Name::NetFreeze => What::Freeze,
+            Name::NetReset => What::Reset,
+            Name::NetRefuse => What::Refuse(match how {
+                How::Reset => Refusal::Reset,
+                How::Close => Refusal::Close,
+                How::Hang => Refusal::Hang,
+            }),
+            Name::NetLatency => What::Latency {
+                delay: fault.delay.map_or(DELAY, |delay| delay.0),
+                jitter: fault.jitter.map_or(Duration::ZERO, |jitter| jitter.0),
+            },
+            Name::NetBandwidth => {
+                What::Bandwidth { bytes_per_s: fault.rate.map_or(BYTES_PER_S, |rate| rate.bytes_per_second).max(1) }
+            }
+            Name::NetCut => What::Cut {
+                bytes: fault.bytes.map_or(CUT_BYTES, |bytes| bytes.0),
+                how: if how == How::Close { End::Close } else { End::Reset },
+            },
+            Name::NetLoss => What::Loss,
+            _ => return None,
+        };
+        let ways = match fault.name {
+            // An answer is cut, not a request.
+            Name::NetCut => Ways::of(Some(Direction::ToSubject)),
+            _ => Ways::of(fault.direction),
+        };
+        // What is armed before the subject starts, or waits for its turn, is meant for what comes.
+        let waits = fault.is_armed_before() || fault.nth.is_some();
+        let on_new = match what {
+            What::Freeze | What::Loss => {
+                let default = if waits { NewConnections::Frozen } else { NewConnections::Healthy };
+                fault.new_connections.unwrap_or(default) == NewConnections::Frozen
+            }
+            _ => true,
+        };
+        Some(Self {
+            what,
+            ways,
+            on_open: !matches!(what, What::Refuse(_)) && fault.nth.is_none(),
+            on_new,
+            heals: match what {
+                What::Freeze => fault.heals == Some(true),
+                // Packets arrive again when nobody throws them away.
+                _ => true,
+            },
+        })
+    }
+
+    /// What it does to one direction of a connection on which so many bytes have gone that way.
+    pub fn lane(&self, by: FaultId, way: Way, moved: u64) -> Lane {
+        let mut lane = Lane::default();
+        if !self.ways.contains(way) {
+            return lane;
+        }
+        match self.what {
+            What::Freeze => lane.frozen = Some(by),
+            What::Latency { delay, jitter } => lane.late = Some(Late { by, delay, jitter }),
+            What::Bandwidth { bytes_per_s } => lane.slow = Some(Slow { by, bytes_per_s }),
+            What::Cut { bytes, how } => lane.cut = Some(Cut { by, at_bytes: moved.saturating_add(bytes), how }),
+            What::Reset | What::Refuse(_) | What::Loss => {}
+        }
+        lane
+    }
+}

@@ -1,0 +1,192 @@
+//! One direction of one connection: bytes from here to there, as its lane says.
+//!
+//! Owns the order of bytes, back-pressure, delay, rate, freezing and cutting. A direction holds at most
+//! [`PIECES_MAX`] pieces of [`PIECE_BYTES_MAX`] (1 MiB), and none while it is idle. It must not open or close sockets, except
+//! for passing on a half-close.
+
+use std::io;
+use std::time::Duration;
+
+use bytes::{Buf, Bytes, BytesMut};
+use tokio::io::AsyncWriteExt;
+use tokio::net::tcp::{ReadHalf, WriteHalf};
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+
+use super::connection::Wire;
+use super::shape::{End, Lane, Shape, Way};
+
+/// One TLS record's worth.
+const PIECE_BYTES_MAX: usize = 16 * 1024;
+/// Pieces on their way. With a delay this bounds the throughput: 1 MiB for each round of the delay.
+const PIECES_MAX: usize = 64;
+/// A slowed direction writes this often, so that a slow line drips instead of stuttering.
+const SLICES_PER_S: u64 = 20;
+
+/// Data that is on its way.
+struct Piece {
+    due: Instant,
+    bytes: Bytes,
+}
+
+/// How a direction ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// The source closed its side; that has been passed on.
+    Finished,
+    /// The whole connection is to end so.
+    Whole(End),
+}
+
+/// Moves bytes until one side ends.
+pub(super) async fn pump(mut from: ReadHalf<'_>, mut to: WriteHalf<'_>, way: Way, wire: &Wire) -> Ended {
+    let (queue, pieces) = mpsc::channel(PIECES_MAX);
+    let reading = async {
+        let read = read(&mut from, queue, way, wire).await;
+        if way == Way::ToServer {
+            wire.subject_gone.cancel();
+        }
+        read
+    };
+    let (read, written) = tokio::join!(reading, write(&mut to, pieces, way, wire, wire.shape.subscribe()),);
+    match (read, written) {
+        (_, Err(Stopped::Cut(how))) => Ended::Whole(how),
+        (Err(_), _) | (_, Err(Stopped::Broken)) => Ended::Whole(End::Reset),
+        (Ok(()), Ok(())) => Ended::Finished,
+    }
+}
+
+enum Stopped {
+    Cut(End),
+    Broken,
+}
+
+async fn read(from: &mut ReadHalf<'_>, queue: mpsc::Sender<Piece>, way: Way, wire: &Wire) -> io::Result<()> {
+    let mut last_due = Instant::now();
+    loop {
+        // Room first: what cannot be passed on stays in the kernel, where the sender feels it.
+        let Ok(room) = queue.reserve().await else { return Ok(()) };
+        from.readable().await?;
+        let mut bytes = BytesMut::with_capacity(PIECE_BYTES_MAX);
+        match from.try_read_buf(&mut bytes) {
+            Ok(0) => return Ok(()),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+            Err(error) => return Err(error),
+        }
+        let now = Instant::now();
+        let late = wire.shape.borrow().lane(way).late;
+        if let Some(late) = late {
+            // Order is kept: TCP would wait for the late one too.
+            last_due = last_due.max(now + late.delay + late.jitter.mul_f64(wire.random()));
+            wire.hit_once(late.by, || format!("data {} delayed by {:?} or more", way.as_str(), late.delay));
+        }
+        room.send(Piece { due: last_due, bytes: bytes.freeze() });
+    }
+}
+
+/// Waits until a frozen direction moves again. A subject that has left meanwhile ends the connection, which nobody
+/// can see any more: a server that counts its connections must not count this one as leaked.
+async fn thawed(wire: &Wire, shape: &mut watch::Receiver<Shape>) -> Result<(), Stopped> {
+    tokio::select! {
+        biased;
+        _ = shape.changed() => Ok(()),
+        () = wire.subject_gone.cancelled() => Err(Stopped::Broken),
+    }
+}
+
+async fn write(
+    to: &mut WriteHalf<'_>,
+    mut pieces: mpsc::Receiver<Piece>,
+    way: Way,
+    wire: &Wire,
+    mut shape: watch::Receiver<Shape>,
+) -> Result<(), Stopped> {
+    let mut free_at = Instant::now();
+    while let Some(mut piece) = pieces.recv().await {
+        if piece.due > Instant::now() {
+            tokio::time::sleep_until(piece.due).await;
+        }
+        while piece.bytes.has_remaining() {
+            let lane = *shape.borrow_and_update().lane(way);
+            if let Some(by) = lane.frozen {
+                wire.hit_once(by, || format!("data {} withheld", way.as_str()));
+                thawed(wire, &mut shape).await?;
+                continue;
+            }
+            cut(&lane, way, wire)?;
+            if let Some(slow) = lane.slow
+                && free_at > Instant::now()
+            {
+                wire.hit_once(slow.by, || format!("data {} slowed to {} B/s", way.as_str(), slow.bytes_per_s));
+                tokio::select! {
+                    biased;
+                    _ = shape.changed() => {}
+                    () = tokio::time::sleep_until(free_at) => {}
+                }
+                continue;
+            }
+            tokio::select! {
+                biased;
+                _ = shape.changed() => continue,
+                ready = to.writable() => ready.map_err(|_| Stopped::Broken)?,
+            }
+            match to.try_write(&piece.bytes[..allowed(&lane, wire.moved(way), piece.bytes.len())]) {
+                Ok(count) => {
+                    piece.bytes.advance(count);
+                    wire.note_moved(way, count);
+                    if let Some(slow) = lane.slow {
+                        free_at = free_at.max(Instant::now()) + pause(count, slow.bytes_per_s);
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(_) => return Err(Stopped::Broken),
+            }
+        }
+        // Not only before the next byte: a cut after all that there was would never come.
+        let lane = *shape.borrow().lane(way);
+        cut(&lane, way, wire)?;
+    }
+    finish(to, way, wire, shape).await
+}
+
+/// The source closed its side: so do we, unless the direction is frozen, where not even an end goes through.
+async fn finish(
+    to: &mut WriteHalf<'_>,
+    way: Way,
+    wire: &Wire,
+    mut shape: watch::Receiver<Shape>,
+) -> Result<(), Stopped> {
+    loop {
+        let Some(by) = shape.borrow_and_update().lane(way).frozen else { break };
+        wire.hit_once(by, || format!("the end {} withheld", way.as_str()));
+        thawed(wire, &mut shape).await?;
+    }
+    to.shutdown().await.map_err(|_| Stopped::Broken)
+}
+
+/// Ends the connection once the cut has been reached.
+fn cut(lane: &Lane, way: Way, wire: &Wire) -> Result<(), Stopped> {
+    let moved = wire.moved(way);
+    let Some(cut) = lane.cut.filter(|cut| moved >= cut.at_bytes) else { return Ok(()) };
+    wire.hit_once(cut.by, || format!("cut after {moved} bytes {}", way.as_str()));
+    Err(Stopped::Cut(cut.how))
+}
+
+/// How many bytes may be written now; at least one.
+fn allowed(lane: &Lane, moved: u64, wanted: usize) -> usize {
+    let mut most = u64::try_from(wanted).unwrap_or(u64::MAX);
+    if let Some(cut) = lane.cut {
+        most = most.min(cut.at_bytes.saturating_sub(moved));
+    }
+    if let Some(slow) = lane.slow {
+        most = most.min(slow.bytes_per_s / SLICES_PER_S);
+    }
+    usize::try_from(most.max(1)).unwrap_or(wanted)
+}
+
+/// How long a direction of this rate is busy with so many bytes.
+fn pause(count: usize, bytes_per_s: u64) -> Duration {
+    let count = u32::try_from(count).unwrap_or(u32::MAX);
+    Duration::from_secs(1) * count / u32::try_from(bytes_per_s.max(1)).unwrap_or(u32::MAX)
+}

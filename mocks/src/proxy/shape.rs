@@ -1,0 +1,110 @@
+//! What happens to the bytes of one connection.
+//!
+//! Owns the combined effect of all faults on a connection, as plain values. It must not do anything.
+
+use std::time::Duration;
+
+use crate::faults::FaultId;
+
+/// Which way bytes go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// From the server to the subject.
+    ToSubject,
+    /// From the subject to the server.
+    ToServer,
+}
+
+/// How a connection ends before its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// With RST.
+    Reset,
+    /// With FIN.
+    Close,
+}
+
+/// What one connection suffers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Shape {
+    pub to_subject: Lane,
+    pub to_server: Lane,
+    /// It is to end now.
+    pub end: Option<End>,
+}
+
+/// What one direction of a connection suffers. Several faults add up.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Lane {
+    /// No byte is moved.
+    pub frozen: Option<FaultId>,
+    pub late: Option<Late>,
+    pub slow: Option<Slow>,
+    pub cut: Option<Cut>,
+}
+
+/// Each piece of data arrives later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Late {
+    pub by: FaultId,
+    pub delay: Duration,
+    /// Up to so much more, evenly distributed; the order of bytes is kept.
+    pub jitter: Duration,
+}
+
+/// No more than so many bytes go through in a second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Slow {
+    pub by: FaultId,
+    pub bytes_per_s: u64,
+}
+
+/// The connection ends once so many bytes have gone this way, counted from its opening.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Cut {
+    pub by: FaultId,
+    pub at_bytes: u64,
+    pub how: End,
+}
+
+impl Shape {
+    pub fn lane(&self, way: Way) -> &Lane {
+        match way {
+            Way::ToSubject => &self.to_subject,
+            Way::ToServer => &self.to_server,
+        }
+    }
+
+    pub fn lane_mut(&mut self, way: Way) -> &mut Lane {
+        match way {
+            Way::ToSubject => &mut self.to_subject,
+            Way::ToServer => &mut self.to_server,
+        }
+    }
+}
+
+impl Way {
+    pub const BOTH: [Self; 2] = [Self::ToSubject, Self::ToServer];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::ToSubject => "to the subject",
+            Self::ToServer => "to the server",
+        }
+    }
+}
+
+impl Lane {
+    /// Adds what another fault does to the same direction.
+    pub fn add(&mut self, other: &Self) {
+        self.frozen = self.frozen.or(other.frozen);
+        self.late = match (self.late, other.late) {
+            (Some(one), Some(two)) => {
+                Some(Late { by: one.by, delay: one.delay + two.delay, jitter: one.jitter + two.jitter })
+            }
+            (one, two) => one.or(two),
+        };
+        self.slow = [self.slow, other.slow].into_iter().flatten().min_by_key(|slow| slow.bytes_per_s);
+        self.cut = [self.cut, other.cut].into_iter().flatten().min_by_key(|cut| cut.at_bytes);
+    }
+}
