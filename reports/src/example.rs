@@ -329,6 +329,7 @@ fn manifest() -> Manifest {
         control_plane: "mock".into(),
         subject: Subject { kind: "service".into(), command: vec!["service".into()], digest: None, planted_bug: None },
         witness: "http".into(),
+        judged: vec!["packages.longhaul.dev".into()],
         payload_fingerprint: Some("5e884898da280471".into()),
         faults: vec![PlannedFault {
             id: "1".into(),

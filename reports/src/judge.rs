@@ -16,16 +16,20 @@ use crate::record::Record;
 mod admission;
 mod confidence;
 mod events;
+mod requests;
 mod resources;
 #[cfg(test)]
 mod tests;
 mod validity;
+mod word;
+
+pub use word::Word;
 
 /// A judge: looks at one side of the run.
 type Judge = fn(&Record, &mut Findings);
 
 /// The judges, in the order in which their findings are shown.
-const JUDGES: [Judge; 4] = [events::judge, admission::judge, resources::judge, validity::judge];
+const JUDGES: [Judge; 5] = [events::judge, requests::judge, admission::judge, resources::judge, validity::judge];
 
 /// The schema of a judgement, as in `verdict.json`.
 pub const SCHEMA: &str = "longhaul.verdict/v1";
@@ -48,7 +52,7 @@ pub enum Verdict {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
-    /// The judge: `events`, `admission`, `resources`, `subject` or `validity`.
+    /// The judge: `events`, `requests`, `admission`, `resources`, `subject` or `validity`.
     pub judge: String,
     /// The budget or condition, such as `events.missed`.
     pub budget: String,
@@ -80,6 +84,9 @@ pub struct Judgement {
     pub exit_code: u8,
     /// One sentence: why.
     pub reason: String,
+    /// What is wrong with the subject, each word once; empty if no budget was broken.
+    #[serde(default)]
+    pub words: Vec<Word>,
     /// One finding for each budget and each condition of validity, met or not.
     pub findings: Vec<Finding>,
     /// What the reader should know besides.
@@ -111,6 +118,7 @@ pub fn judge(record: &Record) -> Judgement {
         verdict,
         exit_code: verdict.exit_code(),
         reason: reason(verdict, &findings.findings),
+        words: word::words(&findings.findings),
         findings: findings.findings,
         notes,
     }

@@ -42,6 +42,9 @@ pub struct Manifest {
     pub subject: Subject,
     /// How observations were carried: `http`, `log`, `status`, `children` or `none`.
     pub witness: String,
+    /// The resources whose events are judged, such as `packages.longhaul.dev`.
+    #[serde(default)]
+    pub judged: Vec<String>,
     /// SHA-256 of the admission payloads, hexadecimal.
     pub payload_fingerprint: Option<String>,
     /// The faults that were planned.

@@ -184,6 +184,11 @@ impl RequestRow {
         self.revision.as_deref()?.parse().ok()
     }
 
+    /// Whether it asked for the present state and no cached one: no `resourceVersion`.
+    pub fn is_consistent(&self) -> bool {
+        self.revision.is_none() && self.continues.is_none()
+    }
+
     /// Whether it is a list or watch, which is how a client follows a resource.
     pub fn follows(&self) -> bool {
         matches!(self.verb, Verb::List | Verb::Watch)

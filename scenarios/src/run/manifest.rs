@@ -44,6 +44,7 @@ pub(super) fn manifest(options: &Options, launch: &Launch, load: &LoadPlan, plan
             planted_bug: options.plant.clone(),
         },
         witness: scenario.subject.witness.kind.name().to_owned(),
+        judged: scenario.judged().into_iter().map(|(name, _)| name).collect(),
         payload_fingerprint: load.admission.as_ref().map(|(plan, _)| plan.fingerprint()),
         faults: scenario.faults.iter().enumerate().map(|(index, fault)| planned(index, fault)).collect(),
         admission_rate_per_second: scenario.admission.as_ref().map(|load| load.rate.as_per_second()),

@@ -1,0 +1,82 @@
+//! `requests.blind`: how long nobody asked for a resource.
+
+use units::Span;
+
+use super::Asked;
+use crate::judge::{Findings, Verdict};
+use crate::record::{Record, Verb};
+use crate::words::millis;
+
+/// A time without a list or watch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Gap {
+    pub from_ms: u64,
+    pub to_ms: u64,
+}
+
+impl Gap {
+    fn length_ms(self) -> u64 {
+        self.to_ms - self.from_ms
+    }
+}
+
+pub(super) fn judge(record: &Record, asked: &Asked, limit: Span, findings: &mut Findings) {
+    let mut worst: Option<(Gap, &str)> = None;
+    for resource in resources(record, asked) {
+        let follows = asked.rows.iter().filter(|row| row.follows() && row.resource == resource);
+        let spans: Vec<(u64, u64)> = follows.clone().map(|row| (row.t_ms, asked.end_ms(row))).collect();
+        let watched_ms = follows.filter(|row| row.verb == Verb::Watch).map(|row| row.t_ms).next();
+        for gap in gaps(&spans, asked.until_ms) {
+            let counts = watched_ms.is_some_and(|t_ms| t_ms <= gap.from_ms) || committed(record, gap);
+            if counts && worst.is_none_or(|(other, _)| gap.length_ms() > other.length_ms()) {
+                worst = Some((gap, resource));
+            }
+        }
+    }
+    let longest_ms = worst.map_or(0, |(gap, _)| gap.length_ms());
+    let (verdict, text) = match worst {
+        Some((gap, resource)) if longest_ms > limit.as_millis() => {
+            let end = if gap.to_ms == asked.until_ms { "the end of the run".to_owned() } else { millis(gap.to_ms) };
+            let text = format!(
+                "the subject went blind at {}: until {end} no list and no watch of {resource} was open and none was sent.",
+                millis(gap.from_ms)
+            );
+            (Verdict::Fail, text)
+        }
+        _ => (Verdict::Pass, "the subject kept asking.".to_owned()),
+    };
+    findings.push("requests.blind", verdict, millis(longest_ms), limit.to_string(), text);
+}
+
+/// What the subject was told to follow, or else what it followed.
+fn resources<'a>(record: &'a Record, asked: &Asked<'a>) -> Vec<&'a str> {
+    if !record.manifest.judged.is_empty() {
+        return record.manifest.judged.iter().map(String::as_str).collect();
+    }
+    let watched = asked.scopes.iter().filter(|(_, rows)| rows.iter().any(|row| row.verb == Verb::Watch));
+    let mut resources: Vec<&str> = watched.map(|(scope, _)| scope.resource).collect();
+    resources.dedup();
+    resources
+}
+
+/// The holes between spans, the one before the first and the one after the last included.
+pub(super) fn gaps(spans: &[(u64, u64)], until_ms: u64) -> Vec<Gap> {
+    let mut sorted = spans.to_vec();
+    sorted.sort_unstable();
+    sorted.push((until_ms, until_ms));
+    let mut gaps = Vec::new();
+    let mut from_ms = 0;
+    for (start_ms, end_ms) in sorted {
+        if start_ms > from_ms {
+            gaps.push(Gap { from_ms, to_ms: start_ms });
+        }
+        from_ms = from_ms.max(end_ms);
+    }
+    gaps
+}
+
+/// Whether something was committed while nobody asked, as far as intervals tell.
+fn committed(record: &Record, gap: Gap) -> bool {
+    let inside = |start_ms: u64, end_ms: u64| start_ms >= gap.from_ms && end_ms <= gap.to_ms;
+    record.intervals.iter().any(|row| inside(row.start_ms, row.end_ms) && row.events.commits > 0)
+}

@@ -1,0 +1,54 @@
+//! `requests.connections`: how many connections the subject holds and opens, as the control plane counts them.
+
+use std::collections::BTreeSet;
+
+use super::{Asked, at_most};
+use crate::budgets::Connections;
+use crate::judge::{Findings, Verdict};
+use crate::record::{Record, Verb};
+use crate::words::{count, counted, three_digits};
+
+pub(super) fn judge(record: &Record, asked: &Asked, limits: &Connections, findings: &mut Findings) {
+    if let Some(limit) = limits.open {
+        // The last row is written after the subject was stopped.
+        let row = record.intervals.iter().rev().find(|row| !row.last);
+        let open = row.map_or(0, |row| row.api.subject_open_connections);
+        let opened: u64 = record.intervals.iter().map(|row| row.api.subject_connections).sum();
+        let text =
+            format!("{} of the subject open at the end, of {} in all.", counted(open, "connection"), count(opened));
+        at_most(findings, "requests.connections.open", open, limit, text);
+    }
+    if let Some(limit) = limits.per_reconnect {
+        judge_reconnects(asked, limit, findings);
+    }
+}
+
+fn judge_reconnects(asked: &Asked, limit: f64, findings: &mut Findings) {
+    const NAME: &str = "requests.connections.perReconnect";
+    let (connections, watches) = since_first_end(asked);
+    if watches == 0 {
+        let text = "no watch was opened after one had ended, so nothing is known of reconnects.";
+        findings.push(NAME, Verdict::Inconclusive, "no reconnect", limit.to_string(), text);
+        return;
+    }
+    let ratio = connections as f64 / watches as f64;
+    let text = format!(
+        "{} for {} after the first one had ended.",
+        counted(connections, "new connection"),
+        super::watches(watches)
+    );
+    let verdict = if ratio > limit { Verdict::Fail } else { Verdict::Pass };
+    findings.push(NAME, verdict, three_digits(ratio), limit.to_string(), text);
+}
+
+/// New connections and accepted watches from the end of the first watch on.
+pub(super) fn since_first_end(asked: &Asked) -> (u64, u64) {
+    let accepted = |row: &&&crate::record::RequestRow| row.verb == Verb::Watch && row.succeeded();
+    let ends = asked.rows.iter().filter(accepted).filter_map(|row| row.ended_ms);
+    let Some(first_end_ms) = ends.filter(|end_ms| *end_ms < asked.until_ms).min() else { return (0, 0) };
+    let before = asked.rows.iter().filter(|row| row.t_ms < first_end_ms).map(|row| row.connection);
+    let known: BTreeSet<u64> = before.collect();
+    let after = || asked.rows.iter().filter(|row| row.t_ms >= first_end_ms);
+    let new: BTreeSet<u64> = after().map(|row| row.connection).filter(|id| !known.contains(id)).collect();
+    (new.len() as u64, after().filter(accepted).count() as u64)
+}

@@ -1,0 +1,51 @@
+//! `requests.watches`, `requests.openWatches`: how many watches were open at once.
+
+use super::{Asked, at_least, at_most, watches};
+use crate::judge::{Findings, Verdict};
+use crate::record::{RequestRow, Verb};
+use crate::words::{count, millis};
+
+pub(super) fn judge_least(asked: &Asked, least: u64, findings: &mut Findings) {
+    let (most, t_ms) = most_open(asked, &asked.rows);
+    let verdict = if most < least { Verdict::Fail } else { Verdict::Pass };
+    let text = format!("at most {} open at once, at {}.", were(most), millis(t_ms));
+    findings.push("requests.watches", verdict, count(most), at_least(least), text);
+}
+
+pub(super) fn judge_most(asked: &Asked, limit: u64, findings: &mut Findings) {
+    let scopes = asked.scopes.iter().map(|(scope, rows)| (most_open(asked, rows), scope));
+    let ((most, t_ms), text) = match scopes.max_by_key(|((most, _), _)| *most) {
+        Some(((most, t_ms), scope)) => ((most, t_ms), format!(" of {scope}")),
+        None => ((0, 0), String::new()),
+    };
+    let text = format!("at most {} open at once{text}, at {}.", were(most), millis(t_ms));
+    at_most(findings, "requests.openWatches", most, limit, text);
+}
+
+fn were(number: u64) -> String {
+    format!("{} {}", watches(number), if number == 1 { "was" } else { "were" })
+}
+
+/// The most watches that were open at once, and when that was so first.
+pub(super) fn most_open(asked: &Asked, rows: &[&RequestRow]) -> (u64, u64) {
+    let open = rows.iter().filter(|row| row.verb == Verb::Watch && row.succeeded());
+    let mut turns: Vec<(u64, bool)> = Vec::new();
+    for row in open {
+        let end_ms = asked.end_ms(row);
+        // One that began and ended before the warm-up has no length.
+        if end_ms > row.t_ms || row.ended_ms.is_none() {
+            turns.push((row.t_ms, true));
+            turns.push((end_ms, false));
+        }
+    }
+    // Within a millisecond the end comes first, so that a resumed watch does not count twice.
+    turns.sort_unstable();
+    let (mut now, mut most) = (0_i64, (0, 0));
+    for (t_ms, begins) in turns {
+        now += if begins { 1 } else { -1 };
+        if now > most.0 {
+            most = (now, t_ms);
+        }
+    }
+    (u64::try_from(most.0).unwrap_or(0), most.1)
+}

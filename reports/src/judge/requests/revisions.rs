@@ -1,0 +1,208 @@
+//! `requests.staleResume`, `requests.unanchored`, `requests.initialEvents`: from where the subject watches.
+//!
+//! What a subject had been given is only taken from what it certainly read: a list that it asked for in order to watch, a watch
+//! that the server ended in order, its own requests. Events of a broken stream may never have reached it.
+
+use super::scope::Scope;
+use super::{Asked, at_most, watches};
+use crate::judge::Findings;
+use crate::record::{EndedBy, Record, RequestRow, Verb};
+use crate::words::{count, counted, millis};
+
+/// Faults under which the end of a stream, clean on the server's side, does not prove that the client read all of it, or in
+/// order.
+const MANGLES: [&str; 6] = ["net-", "freeze", "no-pong", "truncated-line", "out-of-order", "slow-drip"];
+
+/// Why a watch must not begin where it does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stale {
+    /// It was refused with 410, and nothing was listed since.
+    Gone {
+        /// What was refused.
+        refused: u64,
+    },
+    /// It had been given this already.
+    Behind {
+        /// What it had been given.
+        given: u64,
+    },
+}
+
+/// What a scope's requests so far have shown.
+#[derive(Debug, Default)]
+struct Marks {
+    /// Refused with 410, up to here, since the last list.
+    gone: Option<u64>,
+    /// Certainly given.
+    given: u64,
+    /// When it was last listed, or sent as initial events.
+    listed_ms: Option<u64>,
+}
+
+pub(super) fn judge_stale(record: &Record, asked: &Asked, limit: u64, findings: &mut Findings) {
+    let faults = &record.manifest.faults;
+    let in_order = !faults.iter().any(|fault| MANGLES.iter().any(|name| fault.name.starts_with(name)));
+    let mut total = 0;
+    let mut first: Option<(&RequestRow, String)> = None;
+    for (scope, rows) in &asked.scopes {
+        for (row, why) in stale(asked, rows, in_order) {
+            total += 1;
+            if first.as_ref().is_none_or(|(other, _)| row.t_ms < other.t_ms) {
+                first = Some((row, tell(row, why, scope)));
+            }
+        }
+    }
+    let text = match first {
+        Some((_, text)) if total > limit => format!("{} from a wrong revision; first: {text}.", watches(total)),
+        _ if total == 0 => "every watch began where the subject was.".to_owned(),
+        _ => format!("{} from a wrong revision.", watches(total)),
+    };
+    at_most(findings, "requests.staleResume", total, limit, text);
+}
+
+fn tell(row: &RequestRow, why: Stale, scope: &Scope) -> String {
+    let from = row.revision.as_deref().unwrap_or("0");
+    let why = match why {
+        Stale::Gone { refused } if row.revision_number() == Some(refused) => {
+            "which had been refused with 410 Gone".to_owned()
+        }
+        Stale::Gone { refused } => {
+            format!("no newer than {refused}, where it had been told 410 Gone, and without a list")
+        }
+        Stale::Behind { given } => format!("although it had been given {given} already"),
+    };
+    format!("at {} it watched {scope} from {from}, {why}", millis(row.t_ms))
+}
+
+/// The watches of a scope that begin where they must not.
+pub(super) fn stale<'a>(asked: &Asked, rows: &[&'a RequestRow], in_order: bool) -> Vec<(&'a RequestRow, Stale)> {
+    let mut marks = Marks::default();
+    // Watches that are over, not yet looked at, in the order of their ends.
+    let mut open: Vec<&RequestRow> = Vec::new();
+    let mut found = Vec::new();
+    for row in rows.iter().copied() {
+        open.retain(|watch| {
+            let over = watch.ended_ms.is_some_and(|ended_ms| ended_ms <= row.t_ms);
+            if over {
+                marks.ended(watch, in_order);
+            }
+            !over
+        });
+        let beside = asked.watched_at(rows, row.t_ms, row.id);
+        match row.verb {
+            Verb::List => marks.listed(row, beside),
+            _ if row.send_initial_events == Some(true) => {
+                if row.succeeded() {
+                    (marks.gone, marks.listed_ms) = (None, Some(row.t_ms));
+                }
+                open.push(row);
+            }
+            _ => {
+                if !beside && let Some(why) = marks.refuses(row) {
+                    found.push((row, why));
+                }
+                marks.watched(row);
+                open.push(row);
+            }
+        }
+    }
+    found
+}
+
+impl Marks {
+    fn listed(&mut self, row: &RequestRow, beside: bool) {
+        let Some(revision) = row.last_revision.filter(|_| row.succeeded()) else { return };
+        (self.gone, self.listed_ms) = (None, Some(row.t_ms));
+        // A list beside a watch (a resync) need not move the watch.
+        if !beside {
+            self.given = self.given.max(revision);
+        }
+        if row.is_consistent() {
+            self.given = self.given.min(revision);
+        }
+    }
+
+    fn refuses(&self, row: &RequestRow) -> Option<Stale> {
+        let from = row.revision_number().filter(|from| *from > 0)?;
+        match self.gone {
+            Some(refused) if from <= refused => Some(Stale::Gone { refused }),
+            _ if from < self.given => Some(Stale::Behind { given: self.given }),
+            _ => None,
+        }
+    }
+
+    fn watched(&mut self, row: &RequestRow) {
+        let from = row.revision_number().unwrap_or(0);
+        // It knows what it asks for.
+        if row.succeeded() {
+            self.given = self.given.max(from);
+        }
+        if row.gone() && row.objects == 0 {
+            self.gone = self.gone.max(Some(from));
+        }
+    }
+
+    fn ended(&mut self, watch: &RequestRow, in_order: bool) {
+        let from = watch.revision_number().unwrap_or(0);
+        let reached = watch.last_revision.unwrap_or(from).max(from);
+        // The refusal may have come long before the end of a stream that was held open: a list since then has mended it.
+        let told_ms = watch.last_object_ms.unwrap_or(watch.t_ms);
+        if watch.gone() && self.listed_ms.is_none_or(|listed_ms| listed_ms <= told_ms) {
+            self.gone = self.gone.max(Some(reached));
+        }
+        // Initial events count only once they are complete, and nobody but the subject knows.
+        let ordinary = watch.send_initial_events != Some(true);
+        if in_order && ordinary && watch.succeeded() && watch.ended_by == Some(EndedBy::Server) {
+            self.given = self.given.max(reached);
+        }
+    }
+}
+
+pub(super) fn judge_unanchored(asked: &Asked, limit: u64, findings: &mut Findings) {
+    let mut total = 0;
+    let mut first: Option<(u64, String)> = None;
+    for (scope, rows) in &asked.scopes {
+        for row in unanchored(rows) {
+            total += 1;
+            if first.as_ref().is_none_or(|(t_ms, _)| row.t_ms < *t_ms) {
+                first = Some((row.t_ms, scope.to_string()));
+            }
+        }
+    }
+    let text = match first {
+        Some((t_ms, scope)) => format!(
+            "{} began anywhere instead of at the list before; first: {scope} at {}.",
+            watches(total),
+            millis(t_ms)
+        ),
+        None => "every watch began at the list before it.".to_owned(),
+    };
+    at_most(findings, "requests.unanchored", total, limit, text);
+}
+
+/// Watches without a revision in a scope that had been listed.
+pub(super) fn unanchored<'a>(rows: &[&'a RequestRow]) -> Vec<&'a RequestRow> {
+    let mut listed = false;
+    let mut found = Vec::new();
+    for row in rows.iter().copied() {
+        listed |= row.verb == Verb::List && row.succeeded();
+        let from_anywhere = matches!(row.revision.as_deref(), None | Some("" | "0"));
+        if listed && row.verb == Verb::Watch && from_anywhere && row.send_initial_events != Some(true) {
+            found.push(row);
+        }
+    }
+    found
+}
+
+pub(super) fn judge_initial_events(asked: &Asked, limit: u64, findings: &mut Findings) {
+    let asks = |rows: &[&RequestRow]| rows.iter().filter(|row| row.send_initial_events == Some(true)).count() as u64;
+    let most = asked.scopes.iter().map(|(scope, rows)| (asks(rows), scope)).max_by_key(|(times, _)| *times);
+    let (times, text) = match most {
+        Some((times, scope)) if times > 0 => {
+            (times, format!("the subject asked {} to have all of {scope} sent.", counted(times, "time")))
+        }
+        _ => (0, "the subject never asked for initial events.".to_owned()),
+    };
+    let text = if times > limit { format!("{text} {} is enough.", count(limit)) } else { text };
+    at_most(findings, "requests.initialEvents", times, limit, text);
+}

@@ -1,0 +1,73 @@
+//! The subject's requests, sorted by what they follow.
+//!
+//! Owns the time up to which requests are judged: as far as every request has its row, and no further than the subject ran.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::record::{Record, RequestRow, Verb};
+
+/// What one informer follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Scope<'a> {
+    pub resource: &'a str,
+    namespace: &'a str,
+    labels: Option<&'a str>,
+    fields: Option<&'a str>,
+}
+
+/// The requests of a record.
+pub(super) struct Asked<'a> {
+    /// In the order of arrival.
+    pub rows: Vec<&'a RequestRow>,
+    /// Lists and watches, in the order of arrival.
+    pub scopes: BTreeMap<Scope<'a>, Vec<&'a RequestRow>>,
+    /// Nothing is known of later requests.
+    pub until_ms: u64,
+}
+
+impl<'a> Asked<'a> {
+    pub fn of(record: &'a Record) -> Self {
+        // The last row is written after the subject was stopped, the one before when the drain phase ended.
+        let before_stop = record.intervals.iter().rev().find(|row| !row.last).or(record.intervals.last());
+        let ran_ms = before_stop.map_or(0, |row| row.end_ms);
+        let until_ms = record.requests.complete_until_ms().map_or(ran_ms, |complete_ms| complete_ms.min(ran_ms));
+        let rows: Vec<&RequestRow> = record.requests.rows.iter().filter(|row| row.t_ms <= until_ms).collect();
+        let mut scopes: BTreeMap<Scope<'a>, Vec<&RequestRow>> = BTreeMap::new();
+        for row in rows.iter().copied().filter(|row| row.follows()) {
+            scopes.entry(Scope::of(row)).or_default().push(row);
+        }
+        Self { rows, scopes, until_ms }
+    }
+
+    /// When a request was over, or the end of what is known.
+    pub fn end_ms(&self, row: &RequestRow) -> u64 {
+        row.ended_ms.unwrap_or(self.until_ms).min(self.until_ms)
+    }
+
+    /// Whether another watch of the scope was open at this time. `rows` are the scope's rows.
+    pub fn watched_at(&self, rows: &[&RequestRow], t_ms: u64, but: u64) -> bool {
+        let open = |row: &RequestRow| row.t_ms <= t_ms && row.ended_ms.is_none_or(|ended_ms| ended_ms > t_ms);
+        rows.iter().any(|row| row.verb == Verb::Watch && row.id < but && row.succeeded() && open(row))
+    }
+}
+
+impl<'a> Scope<'a> {
+    fn of(row: &'a RequestRow) -> Self {
+        let (labels, fields) = (row.labels.as_deref(), row.fields.as_deref());
+        Self { resource: &row.resource, namespace: &row.namespace, labels, fields }
+    }
+}
+
+impl fmt::Display for Scope<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.resource)?;
+        if !self.namespace.is_empty() {
+            write!(f, " in {}", self.namespace)?;
+        }
+        for selector in [self.labels, self.fields].into_iter().flatten() {
+            write!(f, " with {selector}")?;
+        }
+        Ok(())
+    }
+}
