@@ -122,7 +122,9 @@ impl Example {
         let mut writer = Writer::create(dir, &self.manifest).unwrap();
         if let Some(rows) = &self.requests {
             writer = writer.tell_requests().unwrap();
-            rows.iter().for_each(|row| writer.request(row.clone()).unwrap());
+            for row in rows {
+                writer.request(row.clone()).unwrap();
+            }
         }
         for (tag, start_ms, end_ms, histogram) in &self.latencies {
             writer.latency(tag, *start_ms, *end_ms, histogram).unwrap();

@@ -20,7 +20,7 @@ pub const REQUEST_LINES_MAX: u64 = 20_000;
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum RequestLine {
     /// One request of the subject.
-    Request(RequestRow),
+    Request(Box<RequestRow>),
     /// Requests that have no line of their own, counted.
     Summary(RequestSummary),
 }
@@ -216,7 +216,7 @@ impl Requests {
         let mut summaries = Vec::new();
         for line in lines {
             match line {
-                RequestLine::Request(row) => drop(rows.insert(row.id, row)),
+                RequestLine::Request(row) => drop(rows.insert(row.id, *row)),
                 RequestLine::Summary(summary) => summaries.push(summary),
             }
         }

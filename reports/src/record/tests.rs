@@ -244,7 +244,9 @@ fn a_watch_is_one_row_however_many_lines_it_has() {
     let mut writer = Writer::create(dir.path(), &Example::clean().manifest).unwrap().tell_requests().unwrap();
     let [first, still] = [request(1, Verb::Watch, None), request(2, Verb::Watch, None)];
     let [list, over] = [request(3, Verb::List, Some(4)), request(1, Verb::Watch, Some(9))];
-    [&first, &still, &list, &over].into_iter().for_each(|row| writer.request(row.clone()).unwrap());
+    for row in [&first, &still, &list, &over] {
+        writer.request(row.clone()).unwrap();
+    }
     drop(writer);
     let requests = Record::open(dir.path()).unwrap().requests;
     assert_eq!(requests.rows, [over, still, list]);

@@ -208,7 +208,7 @@ impl Writer {
     /// it has ended. After [`super::REQUEST_LINES_MAX`] lines requests are only counted.
     pub fn request(&mut self, row: RequestRow) -> Result<(), Error> {
         let Some((rows, cap)) = &mut self.requests else { return Ok(()) };
-        if cap.admits(&row) { rows.append(&RequestLine::Request(row)) } else { Ok(()) }
+        if cap.admits(&row) { rows.append(&RequestLine::Request(Box::new(row))) } else { Ok(()) }
     }
 
     /// Notes requests of the subject that nobody knows more of than their number.

@@ -45,7 +45,7 @@ pub(super) fn judge_stale(record: &Record, asked: &Asked, limit: u64, findings: 
     let mut total = 0;
     let mut first: Option<(&RequestRow, String)> = None;
     for (scope, rows) in &asked.scopes {
-        for (row, why) in stale(asked, rows, in_order) {
+        for (row, why) in stale(rows, in_order) {
             total += 1;
             if first.as_ref().is_none_or(|(other, _)| row.t_ms < other.t_ms) {
                 first = Some((row, tell(row, why, scope)));
@@ -75,9 +75,9 @@ fn tell(row: &RequestRow, why: Stale, scope: &Scope) -> String {
 }
 
 /// The watches of a scope that begin where they must not.
-pub(super) fn stale<'a>(asked: &Asked, rows: &[&'a RequestRow], in_order: bool) -> Vec<(&'a RequestRow, Stale)> {
+pub(super) fn stale<'a>(rows: &[&'a RequestRow], in_order: bool) -> Vec<(&'a RequestRow, Stale)> {
     let mut marks = Marks::default();
-    // Watches that are over, not yet looked at, in the order of their ends.
+    // Watches before this request that were not over when it came.
     let mut open: Vec<&RequestRow> = Vec::new();
     let mut found = Vec::new();
     for row in rows.iter().copied() {
@@ -88,7 +88,7 @@ pub(super) fn stale<'a>(asked: &Asked, rows: &[&'a RequestRow], in_order: bool) 
             }
             !over
         });
-        let beside = asked.watched_at(rows, row.t_ms, row.id);
+        let beside = open.iter().any(|watch| watch.succeeded());
         match row.verb {
             Verb::List => marks.listed(row, beside),
             _ if row.send_initial_events == Some(true) => {

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::record::{Record, RequestRow, Verb};
+use crate::record::{Record, RequestRow};
 
 /// What one informer follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,12 +43,6 @@ impl<'a> Asked<'a> {
     /// When a request was over, or the end of what is known.
     pub fn end_ms(&self, row: &RequestRow) -> u64 {
         row.ended_ms.unwrap_or(self.until_ms).min(self.until_ms)
-    }
-
-    /// Whether another watch of the scope was open at this time. `rows` are the scope's rows.
-    pub fn watched_at(&self, rows: &[&RequestRow], t_ms: u64, but: u64) -> bool {
-        let open = |row: &RequestRow| row.t_ms <= t_ms && row.ended_ms.is_none_or(|ended_ms| ended_ms > t_ms);
-        rows.iter().any(|row| row.verb == Verb::Watch && row.id < but && row.succeeded() && open(row))
     }
 }
 

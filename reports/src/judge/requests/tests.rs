@@ -18,6 +18,7 @@ fn opened(example: &Example) -> Record {
 }
 
 /// The clean example with one budget for requests and other requests.
+#[expect(clippy::needless_pass_by_value, reason = "a literal at every call")]
 fn example(budget: serde_json::Value, requests: Vec<RequestRow>) -> Example {
     let mut example = Example::clean();
     example.manifest.budgets = serde_json::from_value(serde_json::json!({"requests": budget})).unwrap();
@@ -321,7 +322,7 @@ fn a_record_that_stops_at_its_cap_is_judged_up_to_there() {
     assert!(judgement.notes.iter().any(|other| other == note), "{:?}", judgement.notes);
 }
 
-fn asked<'a>(rows: &'a [RequestRow]) -> Asked<'a> {
+fn asked(rows: &[RequestRow]) -> Asked<'_> {
     Asked { rows: rows.iter().collect(), scopes: std::collections::BTreeMap::new(), until_ms: END_MS }
 }
 
@@ -387,7 +388,7 @@ proptest! {
             }
         }
         let asked = asked(&rows);
-        prop_assert_eq!(stale(&asked, &asked.rows, true), vec![]);
+        prop_assert_eq!(stale(&asked.rows, true), vec![]);
         prop_assert!(most_in_window(&fruitless(&asked.rows)).0 <= 10);
         let (connections, _) = connections::since_first_end(&asked);
         prop_assert_eq!(connections, 0);
