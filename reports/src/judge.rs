@@ -124,6 +124,11 @@ pub fn judge(record: &Record) -> Judgement {
     }
 }
 
+/// The planned faults that had no effect: the run says nothing about how the subject takes them.
+pub fn never_hit(record: &Record) -> Vec<&crate::record::PlannedFault> {
+    validity::never_hit(record)
+}
+
 /// The verdict of all findings together. Conditions of validity alone earn nothing.
 fn add_up(findings: &[Finding]) -> Verdict {
     let worst = findings.iter().map(|finding| finding.verdict).max().unwrap_or(Verdict::Inconclusive);

@@ -14,4 +14,4 @@ pub mod judge;
 pub mod ledger;
 pub mod record;
 pub mod render;
-mod words;
+pub mod words;

@@ -9,6 +9,7 @@ mod cluster;
 mod files;
 mod mock;
 mod report;
+mod repro;
 mod soak;
 
 /// Soak tests and benchmarks for admission webhooks and watch controllers.
@@ -23,6 +24,8 @@ struct Cli {
 enum Command {
     /// Run a scenario and judge it. Exit 0 pass, 1 fail, 2 inconclusive or invalid, 64 bad scenario file.
     Soak(soak::Arguments),
+    /// Play a documented missed-event bug against the service or any command, and tell what happened. Exit codes as `soak`.
+    Repro(repro::Arguments),
     /// Check scenario files without running them.
     Check {
         /// Files, or names from the library.
@@ -66,6 +69,7 @@ pub fn main() -> ExitCode {
     init_log();
     match cli.command {
         Command::Soak(arguments) => soak::soak(arguments),
+        Command::Repro(arguments) => repro::repro(&arguments),
         Command::Check { scenarios } => files::check(&scenarios),
         Command::Plan { scenario } => files::plan(&scenario),
         Command::List => files::list(),

@@ -11,6 +11,7 @@ pub mod descriptors;
 mod machine;
 mod observer;
 mod out;
+mod repro;
 mod run;
 pub mod scenario;
 mod subject;

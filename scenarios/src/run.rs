@@ -54,6 +54,11 @@ pub(crate) struct Options {
 
 /// Runs a scenario and judges it. An error means that nothing was started; everything later ends in a judged record.
 pub(crate) async fn run(options: Options) -> Result<Judgement> {
+    conclude(&record(options).await?)
+}
+
+/// Runs a scenario and returns where its record is. An error means that nothing was started.
+pub(crate) async fn record(options: Options) -> Result<PathBuf> {
     let signals = signals::Signals::listen().context("failed to listen for Ctrl-C")?;
     let prepared = start::prepare(&options).await?;
     let directory = prepared.directory.clone();
@@ -78,7 +83,18 @@ pub(crate) async fn run(options: Options) -> Result<Judgement> {
         eprintln!("longhaul: the control plane's logs could not be kept: {error:#}");
     }
     world.stop().await;
-    conclude(&directory)
+    Ok(directory)
+}
+
+/// Judges the record in `directory` and writes its reports. A disk too full for the reports does not take the verdict away.
+pub(crate) fn judged(directory: &Path) -> Result<(Record, Judgement)> {
+    let record =
+        Record::open(directory).with_context(|| format!("failed to read the record {}", directory.display()))?;
+    let judgement = judge::judge(&record);
+    if let Err(error) = render::write_reports(directory, &record, &judgement) {
+        eprintln!("longhaul: the reports could not be written: {:#}", anyhow::Error::from(error));
+    }
+    Ok((record, judgement))
 }
 
 /// Judges the record in `directory`, prints the summary, writes its reports. A disk too full for the reports does not

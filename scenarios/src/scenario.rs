@@ -19,6 +19,7 @@ mod repro;
 mod validate;
 
 pub use http::Http;
+pub(crate) use parse::nearest;
 pub use parse::{Error, Source};
 pub use plan::describe;
 pub use repro::{Repro, Row};

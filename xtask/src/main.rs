@@ -27,6 +27,12 @@ struct Cli {
 enum Command {
     /// Build in release mode and run a soak: the scenario `smoke` unless another is named. Exit 0 pass, 1 fail, 2 inconclusive or invalid.
     Soak(soak::Arguments),
+    /// Build in release mode and play a documented bug: `cargo xtask repro ID -- their-controller`. `--list` names them.
+    Repro {
+        /// Arguments for `longhaul repro`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
     /// Run all tests.
     Test(test::Arguments),
     /// Run the full gate: format, lints, tests, documentation, dependency policy, generated files.
@@ -44,6 +50,7 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Soak(arguments) => soak::soak(arguments),
+        Command::Repro { arguments } => soak::repro(arguments),
         Command::Test(arguments) => test::test(&arguments),
         Command::Check(arguments) => check::check(&arguments),
         Command::Bench(arguments) => bench::bench(&arguments),

@@ -1,4 +1,4 @@
-//! `cargo xtask soak` and `cargo xtask longhaul`: build, then hand over to `longhaul`.
+//! `cargo xtask soak`, `cargo xtask repro` and `cargo xtask longhaul`: build, then hand over to `longhaul`.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
@@ -28,6 +28,12 @@ pub(crate) fn soak(arguments: Arguments) -> Result<ExitCode> {
     }
     all.extend(arguments.arguments);
     hand_over(&all)
+}
+
+/// Builds `longhaul` and its subjects and plays a documented bug.
+pub(crate) fn repro(arguments: Vec<String>) -> Result<ExitCode> {
+    cargo::build_release()?;
+    hand_over(&[vec!["repro".to_owned()], arguments].concat())
 }
 
 /// Builds `longhaul` and runs it with any arguments.

@@ -133,19 +133,29 @@ fn judge_faults(record: &Record, exited: bool, findings: &mut Findings) {
     }
 }
 
+/// The planned faults that had no effect, for whatever reason.
+pub(super) fn never_hit(record: &Record) -> Vec<&PlannedFault> {
+    let hit = |fault: &&PlannedFault| record.faults.iter().any(|row| row.id == fault.id && row.hits > 0);
+    record.manifest.faults.iter().filter(|fault| !hit(fault)).collect()
+}
+
 fn judge_fault(record: &Record, fault: &PlannedFault, rows: &[&FaultRow], findings: &mut Findings) {
     let name = format!("validity.fault.{}", fault.id);
     let hits = rows.iter().map(|row| row.hits).max().unwrap_or(0);
     let unhealthy = |event: FaultEvent| rows.iter().find(|row| row.event == event && row.ok == Some(false)).copied();
     let says = |row: &FaultRow| row.detail.as_ref().map_or_else(String::new, |detail| format!(": {detail}"));
     if hits == 0 {
-        let at = millis(fault.at_ms);
-        let text = format!(
-            "the fault {} at {at} was never hit, so the run does not show how the subject takes it.",
-            fault.name
-        );
-        // A subject that lost its watch for good leaves later faults nothing to hit. What it lost is a fact all the same.
-        let verdict = if lost(record) { Verdict::Inconclusive } else { Verdict::Invalid };
+        let begun = rows.iter().any(|row| row.event == FaultEvent::Started);
+        let why = if begun {
+            "the subject never sent a request, and never held a watch, that it applies to"
+        } else {
+            "what it waits for never happened"
+        };
+        let text = format!("the fault {} was never hit: {why}. The run does not show how the subject takes it.", fault.detail);
+        // A subject that lost its watch for good, or broke a promise under an earlier fault, leaves later faults nothing to hit.
+        // What it did is a fact all the same.
+        let guilty = lost(record) || (never_hit(record).len() < record.manifest.faults.len() && findings.broken(""));
+        let verdict = if guilty { Verdict::Inconclusive } else { Verdict::Invalid };
         findings.push(name, verdict, "0 hits", "at least 1", text);
     } else if let Some(row) = unhealthy(FaultEvent::CanaryBefore) {
         let text = format!("the probe before the fault {} was not healthy{}.", fault.name, says(row));

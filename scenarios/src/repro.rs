@@ -1,0 +1,170 @@
+//! `longhaul repro`: one documented bug against one client, told as a story.
+//!
+//! Owns how a scenario of the library is pointed at another subject, and what of the judged record is handed to people and
+//! programs. The run itself is a soak like any other, and everything said here comes from its record.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use reports::judge::{self, Judgement, Verdict, Word};
+use reports::record::{EndReason, Events, Record};
+use serde::Serialize;
+
+use crate::run::{self, Options};
+use crate::scenario::{Http, Source, SubjectKind, Witness, WitnessKind};
+
+mod happening;
+mod notice;
+mod story;
+
+use notice::Notice;
+pub(crate) use story::story;
+
+/// What to play, against whom.
+#[derive(Debug, Clone)]
+pub(crate) struct Play {
+    pub(crate) source: Source,
+    /// The client's command; without it the scenario's own subject.
+    pub(crate) command: Vec<String>,
+    /// Another choice of HTTP than the scenario's.
+    pub(crate) http: Option<Http>,
+    /// The folder for run records.
+    pub(crate) out: PathBuf,
+    /// The built-in service's binary.
+    pub(crate) service: Option<PathBuf>,
+    pub(crate) quiet: bool,
+}
+
+/// What became of it. `--json` prints this; a field never changes its meaning.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Outcome {
+    /// The scenario's name.
+    pub(crate) id: String,
+    /// Its row in the catalogue; none for a scenario that is in none.
+    pub(crate) row: Option<String>,
+    /// What it asks.
+    pub(crate) question: String,
+    /// The client: program and arguments.
+    pub(crate) client: Vec<String>,
+    /// The verdict of the run.
+    pub(crate) verdict: Verdict,
+    /// The exit code that goes with it.
+    pub(crate) exit_code: u8,
+    /// What is wrong with the client, each word once.
+    pub(crate) words: Vec<Word>,
+    /// The faults that were not hit: the run says nothing about how the client takes them.
+    pub(crate) not_hit: Vec<String>,
+    /// From the first hit to the client's next list or watch of what is judged, in milliseconds.
+    pub(crate) noticed_ms: Option<u64>,
+    /// From the first hit to the first observation of a version that was committed after it, in milliseconds.
+    pub(crate) observed_ms: Option<u64>,
+    /// Why, in one sentence.
+    pub(crate) reason: String,
+    /// What happened, one line each.
+    pub(crate) story: Vec<String>,
+    /// How long it took, start and end included.
+    pub(crate) seconds: f64,
+    /// The run record.
+    pub(crate) record: PathBuf,
+    /// Whether somebody stopped it.
+    #[serde(skip)]
+    pub(crate) interrupted: bool,
+}
+
+/// Plays one scenario. An error means that nothing was started.
+pub(crate) async fn play(play: Play) -> Result<Outcome> {
+    let began = Instant::now();
+    let source = aimed(&play);
+    let options = Options {
+        repeat: repeat(&play),
+        source,
+        runs: play.out,
+        plant: None,
+        service: play.service,
+        keep_events: true,
+        quiet: play.quiet,
+        left_out: None,
+    };
+    let scenario = options.source.scenario.clone();
+    let directory = run::record(options).await?;
+    let (record, judgement) = run::judged(&directory)?;
+    let events = Events::open(&directory).context("failed to read the events of the run")?;
+    let mut outcome = outcome(&record, &judgement, &events, &directory);
+    outcome.row = scenario.repro.map(|repro| repro.row.0);
+    outcome.seconds = began.elapsed().as_secs_f64();
+    Ok(outcome)
+}
+
+/// What the record of a played scenario says.
+fn outcome(record: &Record, judgement: &Judgement, events: &Events, directory: &Path) -> Outcome {
+    let manifest = &record.manifest;
+    let notice = Notice::of(record, events);
+    Outcome {
+        id: manifest.name.clone(),
+        row: None,
+        question: manifest.question.clone(),
+        client: manifest.subject.command.clone(),
+        verdict: judgement.verdict,
+        exit_code: judgement.exit_code,
+        words: judgement.words.clone(),
+        not_hit: judge::never_hit(record).into_iter().map(|fault| fault.name.clone()).collect(),
+        noticed_ms: notice.and_then(|notice| notice.asked_ms),
+        observed_ms: notice.and_then(|notice| notice.observed_ms),
+        reason: judgement.reason.clone(),
+        story: story(record, events),
+        seconds: 0.0,
+        record: directory.to_owned(),
+        interrupted: record.end.as_ref().is_some_and(|end| matches!(end.reason, EndReason::Interrupted { .. })),
+    }
+}
+
+/// The scenario, pointed at the client.
+fn aimed(play: &Play) -> Source {
+    let mut source = play.source.clone();
+    let scenario = &mut source.scenario;
+    let only = scenario.repro.as_ref().and_then(|repro| match repro.http_versions[..] {
+        [1] => Some(Http::One),
+        [2] => Some(Http::Two),
+        _ => None,
+    });
+    if let Some(http) = play.http.or(only) {
+        scenario.control_plane.http = http;
+    }
+    let subject = &mut scenario.subject;
+    if !play.command.is_empty() {
+        subject.kind = SubjectKind::Command;
+        subject.command.clone_from(&play.command);
+        (subject.settings, subject.config, subject.cwd, subject.webhook) = (None, None, None, None);
+        subject.witness = Witness { kind: WitnessKind::Http, pattern: None, pointer: None };
+        scenario.admission = None;
+        scenario.budgets.admission = None;
+    } else if subject.kind == SubjectKind::Service && scenario.control_plane.http == Http::Two {
+        // The service is told which one to speak; it does not ask the server.
+        let settings = subject.settings.get_or_insert_default();
+        let watch = settings.entry("watch").or_insert_with(|| serde_json::json!({}));
+        watch["transport"] = "http2".into();
+    }
+    source
+}
+
+fn repeat(play: &Play) -> String {
+    let http = play.http.map(|http| format!(" --http {}", http.as_str())).unwrap_or_default();
+    let command = if play.command.is_empty() { String::new() } else { format!(" -- {}", play.command.join(" ")) };
+    format!("cargo xtask repro {}{http}{command}", play.source.scenario.name)
+}
+
+impl Outcome {
+    /// What stands in a table: the words, or why there are none.
+    pub(crate) fn says(&self) -> String {
+        if !self.words.is_empty() {
+            return self.words.iter().map(Word::as_str).collect::<Vec<_>>().join(", ");
+        }
+        match self.verdict {
+            Verdict::Pass => "passed".to_owned(),
+            _ if !self.not_hit.is_empty() => format!("not hit ({})", self.not_hit.join(", ")),
+            verdict => verdict.word().to_owned(),
+        }
+    }
+}

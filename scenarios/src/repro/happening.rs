@@ -1,0 +1,180 @@
+//! The single things that happened in a run, in order of time, as the record has them. Pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use reports::ledger::{Change, Outcome};
+use reports::record::{AnomalyRow, CommitEvent, EndedBy, Events, FaultEvent, FaultRow, Record, RequestRow, Verb};
+use reports::words::millis;
+
+/// An observation that comes so soon after its commit is no news of its own.
+const PROMPT_MS: u64 = 1000;
+
+/// Something that happened.
+#[derive(Debug)]
+pub(super) struct Happening {
+    pub(super) t_ms: u64,
+    /// Neighbours of the same sort are told in one line.
+    pub(super) sort: String,
+    /// What it is about, in a few words.
+    pub(super) what: String,
+}
+
+/// What became of one committed version.
+enum Fate {
+    Seen { late_ms: Option<u64> },
+    Superseded,
+    Never,
+}
+
+/// Everything that a story tells, in order.
+pub(super) fn happenings(record: &Record, events: &Events) -> Vec<Happening> {
+    let mut all: Vec<(u64, u8, Happening)> = Vec::new();
+    let mut add = |rank: u8, happening: Happening| all.push((happening.t_ms, rank, happening));
+    // Everything before the warm-up has the time 0: there the first objects come before the client that lists them.
+    let rank = |t_ms: u64, rank: u8| if t_ms == 0 { 0 } else { rank };
+    for (commit, fate) in fates(events) {
+        add(rank(commit.t_ms, 4), committed(commit, &fate));
+    }
+    for row in &record.faults {
+        if let Some(happening) = fault(row) {
+            add(if row.event == FaultEvent::Hit { 3 } else { 1 }, happening);
+        }
+    }
+    for row in record.requests.rows.iter().filter(|row| row.verb != Verb::Other) {
+        add(2, asked(row));
+        if let (Some(ended_ms), Verb::Watch, true) = (row.ended_ms, row.verb, row.succeeded()) {
+            add(5, ended(row, ended_ms));
+        }
+    }
+    for row in &record.anomalies {
+        if let Some(happening) = believed(row) {
+            add(6, happening);
+        }
+    }
+    all.sort_by_key(|(t_ms, rank, _)| (*t_ms, *rank));
+    all.into_iter().map(|(_, _, happening)| happening).collect()
+}
+
+/// Every commit with what became of it.
+fn fates(events: &Events) -> Vec<(&CommitEvent, Fate)> {
+    let mut seen: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+    let mut gone: BTreeMap<&str, u64> = BTreeMap::new();
+    for observation in &events.observations {
+        seen.entry((&observation.uid, &observation.revision)).or_insert(observation.t_ms);
+        if observation.change == Change::Deleted {
+            gone.insert(&observation.uid, observation.t_ms);
+        }
+    }
+    // From the end, so that of every version it is known whether a later one of its object was seen.
+    let mut later: BTreeSet<&str> = BTreeSet::new();
+    let mut fates: Vec<(&CommitEvent, Fate)> = Vec::with_capacity(events.commits.len());
+    for commit in events.commits.iter().rev() {
+        let exact = seen.get(&(&*commit.uid, &*commit.revision));
+        let at = if commit.change == Change::Deleted { gone.get(&*commit.uid).or(exact) } else { exact };
+        let fate = match at {
+            Some(t_ms) => {
+                let lag_ms = t_ms.saturating_sub(commit.t_ms);
+                Fate::Seen { late_ms: (lag_ms >= PROMPT_MS).then_some(lag_ms) }
+            }
+            None if later.contains(&*commit.uid) => Fate::Superseded,
+            None => Fate::Never,
+        };
+        if at.is_some() {
+            later.insert(&commit.uid);
+        }
+        fates.push((commit, fate));
+    }
+    fates.reverse();
+    fates
+}
+
+fn committed(commit: &CommitEvent, fate: &Fate) -> Happening {
+    let change = match commit.change {
+        Change::Added => "added",
+        Change::Modified => "modified",
+        Change::Deleted => "deleted",
+    };
+    let what = format!("{} {change} ({})", commit.name, commit.revision);
+    let (sort, what) = match fate {
+        Fate::Seen { late_ms: None } => ("committed and seen".to_owned(), what),
+        Fate::Seen { late_ms: Some(ms) } => {
+            ("committed and seen late".to_owned(), format!("{what}, only after {}", millis(*ms)))
+        }
+        Fate::Superseded => ("committed, of which the client saw a later version".to_owned(), what),
+        Fate::Never => ("committed and NEVER SEEN".to_owned(), what),
+    };
+    Happening { t_ms: commit.t_ms, sort, what }
+}
+
+fn fault(row: &FaultRow) -> Option<Happening> {
+    let (sort, what) = match row.event {
+        FaultEvent::Started => ("fault begins".to_owned(), row.name.clone()),
+        FaultEvent::Ended => ("fault ends".to_owned(), row.name.clone()),
+        FaultEvent::Hit => (format!("fault {}", row.name), row.detail.clone().unwrap_or_default()),
+        FaultEvent::Planned | FaultEvent::CanaryBefore | FaultEvent::CanaryAfter => return None,
+    };
+    Some(Happening { t_ms: row.t_ms, sort, what })
+}
+
+fn asked(row: &RequestRow) -> Happening {
+    let plural = row.resource.split('.').next().unwrap_or_default();
+    let done = match row.verb {
+        Verb::List => "lists",
+        Verb::Watch => "watches",
+        Verb::Get => "gets",
+        Verb::Create => "creates",
+        Verb::Update | Verb::Patch => "changes",
+        Verb::Delete | Verb::DeleteCollection => "deletes",
+        Verb::Other => "asks for",
+    };
+    let answer = match (row.status, row.error_code) {
+        (0, _) => "never answered".to_owned(),
+        (status, Some(code)) => format!("{status} with ERROR {code}"),
+        (status, None) => status.to_string(),
+    };
+    let mut what = match (row.verb, row.revision.as_deref()) {
+        (Verb::Watch, None | Some("")) => "from no revision".to_owned(),
+        (Verb::Watch, Some(revision)) => format!("from {revision}"),
+        (Verb::List, Some(revision)) if !revision.is_empty() => format!("at {revision}"),
+        _ => row.name.clone(),
+    };
+    if row.verb == Verb::List && row.succeeded() {
+        let revision = row.last_revision.map(|revision| format!(", revision {revision}")).unwrap_or_default();
+        let page = if row.continues.is_some() { ", a further page" } else { "" };
+        what = format!("{what} {} objects{revision}{page}", row.objects).trim_start().to_owned();
+    }
+    if row.send_initial_events == Some(true) {
+        what.push_str(" with initial events");
+    }
+    Happening { t_ms: row.t_ms, sort: format!("the client {done} {plural} [{answer}]"), what }
+}
+
+fn ended(row: &RequestRow, ended_ms: u64) -> Happening {
+    let by = match row.ended_by {
+        Some(EndedBy::Client) => "the client",
+        Some(EndedBy::Reset) => "a reset",
+        Some(EndedBy::Server) | None => "the server",
+    };
+    let length = millis(ended_ms.saturating_sub(row.t_ms));
+    let what = format!("after {length} with {} events", row.objects);
+    Happening { t_ms: ended_ms, sort: format!("the watch is ended by {by}"), what }
+}
+
+/// What the client reported that no healthy one would.
+fn believed(row: &AnomalyRow) -> Option<Happening> {
+    let wrong = [Outcome::Regressed, Outcome::Phantom, Outcome::Resurrected, Outcome::Duplicate, Outcome::IdentitySwap];
+    if !wrong.contains(&row.outcome) {
+        return None;
+    }
+    let change = match row.change {
+        Change::Added => "added",
+        Change::Modified => "modified",
+        Change::Deleted => "deleted",
+    };
+    let name = if row.name.is_empty() { &row.uid } else { &row.name };
+    Some(Happening {
+        t_ms: row.observed_ms.unwrap_or(row.t_ms),
+        sort: format!("the client is WRONG ({})", row.outcome.words()),
+        what: format!("{name} {change} ({})", row.revision),
+    })
+}

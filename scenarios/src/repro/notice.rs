@@ -1,0 +1,41 @@
+//! How soon a client noticed. Pure, over the record.
+
+use std::collections::BTreeSet;
+
+use reports::ledger::Change;
+use reports::record::{Events, FaultEvent, Record};
+
+/// The times from the first hit of any fault, in milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Notice {
+    /// To the client's next list or watch of what is judged.
+    pub(super) asked_ms: Option<u64>,
+    /// To the first observation of a version that was committed after the hit.
+    pub(super) observed_ms: Option<u64>,
+}
+
+impl Notice {
+    /// None when no fault was hit.
+    pub(super) fn of(record: &Record, events: &Events) -> Option<Self> {
+        let hits = record.faults.iter().filter(|row| row.event == FaultEvent::Hit);
+        let hit_ms = hits.map(|row| row.t_ms).min()?;
+        let judged: BTreeSet<&str> = record.manifest.judged.iter().map(String::as_str).collect();
+        let asked = record.requests.rows.iter().filter(|row| row.follows() && judged.contains(row.resource.as_str()));
+        let asked_ms = asked.map(|row| row.t_ms).filter(|t_ms| *t_ms > hit_ms).min();
+        let later: BTreeSet<(&str, &str)> =
+            events.commits.iter().filter(|commit| commit.t_ms > hit_ms).map(|commit| (&*commit.uid, &*commit.revision)).collect();
+        let gone: BTreeSet<&str> = events
+            .commits
+            .iter()
+            .filter(|commit| commit.t_ms > hit_ms && commit.change == Change::Deleted)
+            .map(|commit| &*commit.uid)
+            .collect();
+        let proves = |seen: &&reports::record::ObservationEvent| {
+            // A client that relists knows a deletion without its revision.
+            later.contains(&(&*seen.uid, &*seen.revision)) || (seen.change == Change::Deleted && gone.contains(&*seen.uid))
+        };
+        let observed_ms = events.observations.iter().filter(proves).map(|seen| seen.t_ms).min();
+        let since = |t_ms: u64| t_ms.saturating_sub(hit_ms);
+        Some(Self { asked_ms: asked_ms.map(since), observed_ms: observed_ms.map(since) })
+    }
+}

@@ -1,0 +1,88 @@
+//! The story of a run: what was committed, what the fault did, what the client asked next, what it saw and what it never saw.
+//! Pure: a function of the record, one line for each step.
+
+use reports::record::{End, Events, Record};
+use reports::words::{counted, millis};
+
+use super::happening::{Happening, happenings};
+
+/// Examples that a line names.
+const EXAMPLES_MAX: usize = 3;
+/// Lines of a story: two screens. Of a longer one the beginning and the end are told.
+const FIRST_LINES: usize = 40;
+const LAST_LINES: usize = 15;
+
+/// The story, without numbers in front of its lines.
+pub(crate) fn story(record: &Record, events: &Events) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut group: Vec<Happening> = Vec::new();
+    for happening in happenings(record, events) {
+        if group.first().is_some_and(|first| first.sort != happening.sort) {
+            lines.push(line(&std::mem::take(&mut group)));
+        }
+        group.push(happening);
+    }
+    if !group.is_empty() {
+        lines.push(line(&group));
+    }
+    if lines.len() > FIRST_LINES + LAST_LINES {
+        let left_out = lines.len() - FIRST_LINES - LAST_LINES;
+        let rest = lines.split_off(lines.len() - LAST_LINES);
+        lines.truncate(FIRST_LINES);
+        lines.push(format!("           … {} left out", counted(left_out as u64, "line")));
+        lines.extend(rest);
+    }
+    lines.extend(ending(record));
+    lines
+}
+
+/// One line of happenings of the same sort.
+fn line(group: &[Happening]) -> String {
+    let Some((first, last)) = group.first().zip(group.last()) else { return String::new() };
+    let mut what: Vec<&str> = group.iter().take(EXAMPLES_MAX).map(|one| one.what.as_str()).collect();
+    what.dedup();
+    let what = what.join("; ");
+    let more = group.len().saturating_sub(EXAMPLES_MAX);
+    let times = match group.len() {
+        1 => String::new(),
+        times if last.t_ms > first.t_ms => {
+            format!(" – {} in {}", counted(times as u64, "time"), millis(last.t_ms - first.t_ms))
+        }
+        _ if more > 0 => format!(" and {more} more"),
+        _ => String::new(),
+    };
+    let colon = if what.is_empty() { "" } else { ": " };
+    format!("{:>8}  {}{colon}{what}{times}", at(first.t_ms), first.sort)
+}
+
+/// What the client was doing when the run was over.
+fn ending(record: &Record) -> Option<String> {
+    let end_ms = record.end.as_ref().map(|End { ended_ms, .. }| *ended_ms)?;
+    if !record.requests.told {
+        return None;
+    }
+    let follows: Vec<_> = record.requests.rows.iter().filter(|row| row.follows()).collect();
+    let open = follows.iter().filter(|row| row.ended_ms.is_none_or(|ended_ms| ended_ms >= end_ms)).count();
+    let last_ms = follows.iter().map(|row| row.ended_ms.unwrap_or(end_ms)).max();
+    let text = match (open, last_ms) {
+        (0, None) => "the end: the client has never listed or watched anything".to_owned(),
+        (0, Some(last_ms)) => {
+            format!("the end: the client has asked for nothing for {}", millis(end_ms.saturating_sub(last_ms)))
+        }
+        (open, _) => {
+            let silent_ms = follows
+                .iter()
+                .filter(|row| row.ended_ms.is_none_or(|ended_ms| ended_ms >= end_ms))
+                .map(|row| end_ms.saturating_sub(row.last_object_ms.unwrap_or(row.t_ms)))
+                .min()
+                .unwrap_or(0);
+            let open = counted(open as u64, "request");
+            format!("the end: {open} open, the newest event on them {} old", millis(silent_ms))
+        }
+    };
+    Some(format!("{:>8}  {text}", at(end_ms)))
+}
+
+fn at(t_ms: u64) -> String {
+    format!("{}.{:02} s", t_ms / 1000, t_ms % 1000 / 10)
+}
