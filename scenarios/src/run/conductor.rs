@@ -31,6 +31,8 @@ use crate::witness::{Ear, Witness};
 
 /// How exactly phases and faults keep their times. Lags are measured from facts' own times, not from this.
 const TICK: Duration = Duration::from_millis(20);
+/// How soon what waits for a hit follows it: a client that does not pause reconnects within a few milliseconds.
+const QUICK_TICK: Duration = Duration::from_millis(1);
 /// Observations that are entered at a time.
 const OBSERVATIONS_MAX: usize = 1024;
 
@@ -279,6 +281,9 @@ impl<'a> Conductor<'a> {
         let mut work = std::pin::pin!(work);
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut quick = tokio::time::interval(QUICK_TICK);
+        quick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let waits = waits_for_hits(self.scenario);
         let mut seen = Vec::with_capacity(OBSERVATIONS_MAX);
         loop {
             let Some(stage) = self.stage.as_mut() else {
@@ -291,6 +296,7 @@ impl<'a> Conductor<'a> {
                 biased;
                 name = signals.next() => return Err(Halt::Signal(name)),
                 _ = tick.tick() => self.tick()?,
+                _ = quick.tick(), if waits => self.faults()?,
                 result = &mut work => return Ok(result),
                 result = stage.events.committed(&mut self.writer) => result?,
                 _ = stage.witness.observations.recv_many(&mut seen, OBSERVATIONS_MAX) => {
@@ -320,15 +326,8 @@ impl<'a> Conductor<'a> {
         let writer = &mut self.writer;
         let Some(stage) = self.stage.as_mut() else { return Ok(()) };
         stage.events.settle(false, writer)?;
-        // Also before the times count: the first list of a subject may be what a fault waits for.
-        self.hits()?;
-        while let Some(action) = self.early()? {
-            self.act(action)?;
-        }
+        self.faults()?;
         if self.clock.runs() {
-            while let Some(action) = self.stage()?.timeline.due(now_ms) {
-                self.act(action)?;
-            }
             super::requests::write(&self.world.plane, &self.clock, &mut self.writer)?;
             self.canaries(now_ms)?;
             if now_ms >= self.stage()?.interval_due_ms {
@@ -339,8 +338,20 @@ impl<'a> Conductor<'a> {
         Ok(())
     }
 
-    fn early(&mut self) -> Result<Option<Action>, Halt> {
-        if self.clock.runs() { Ok(None) } else { Ok(self.stage()?.timeline.due_early()) }
+    /// Hits that happened and faults that are due; also before the times count, because the first list of a subject may be
+    /// what a fault waits for.
+    fn faults(&mut self) -> Result<(), Halt> {
+        self.hits()?;
+        while let Some(action) = self.due()? {
+            self.act(action)?;
+        }
+        Ok(())
+    }
+
+    fn due(&mut self) -> Result<Option<Action>, Halt> {
+        let now_ms = self.clock.runs().then(|| self.clock.now_ms());
+        let timeline = &mut self.stage()?.timeline;
+        Ok(now_ms.map_or_else(|| timeline.due_early(), |now_ms| timeline.due(now_ms)))
     }
 
     fn act(&mut self, action: Action) -> Result<(), Halt> {
@@ -547,6 +558,12 @@ impl<'a> Conductor<'a> {
             Halt::Signal(_) | Halt::SubjectExited(_) => anyhow::anyhow!("the run had ended"),
         })
     }
+}
+
+/// Whether something begins after the hit of a fault.
+fn waits_for_hits(scenario: &Scenario) -> bool {
+    let steps = scenario.script.iter().flat_map(|script| &script.steps);
+    scenario.faults.iter().any(|fault| fault.when.is_some()) || steps.into_iter().any(|step| step.when.is_some())
 }
 
 fn kube_id(index: usize) -> mocks::faults::FaultId {
