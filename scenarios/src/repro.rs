@@ -159,7 +159,7 @@ impl Outcome {
     /// What stands in a table: the words, or why there are none.
     pub(crate) fn says(&self) -> String {
         if !self.words.is_empty() {
-            return self.words.iter().map(Word::as_str).collect::<Vec<_>>().join(", ");
+            return self.words.iter().map(|word| word.as_str()).collect::<Vec<_>>().join(", ");
         }
         match self.verdict {
             Verdict::Pass => "passed".to_owned(),

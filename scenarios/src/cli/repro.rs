@@ -73,7 +73,11 @@ fn run(arguments: &Arguments) -> Result<u8> {
     let plays = sources.into_iter().map(|source| planned(arguments, source)).collect::<Result<VecDeque<_>>>()?;
     let runtime = super::runtime()?;
     let code = runtime.block_on(async {
-        if arguments.all { all(plays, arguments).await } else { one(plays, arguments).await }
+        if !arguments.all {
+            return one(plays, arguments).await;
+        }
+        // A run's own task stays on this thread; its servers and load have the others.
+        tokio::task::LocalSet::new().run_until(all(plays, arguments)).await
     });
     // Nothing of a finished run may keep the process alive.
     runtime.shutdown_timeout(std::time::Duration::from_secs(2));
@@ -166,7 +170,7 @@ async fn all(mut plays: VecDeque<Play>, arguments: &Arguments) -> Result<u8> {
             && !interrupted
             && let Some(next) = plays.pop_front()
         {
-            running.spawn(play(next));
+            running.spawn_local(play(next));
         }
         let Some(done) = running.join_next().await else { break };
         let outcome = done.context("a run ended with a panic")??;

@@ -8,6 +8,9 @@ use reports::words::millis;
 
 /// An observation that comes so soon after its commit is no news of its own.
 const PROMPT_MS: u64 = 1000;
+/// Writes that are so far apart are two steps of a scenario.
+const APART_MS: u64 = 700;
+const COMMITTED: &str = "committed";
 
 /// Something that happened.
 #[derive(Debug)]
@@ -17,6 +20,15 @@ pub(super) struct Happening {
     pub(super) sort: String,
     /// What it is about, in a few words.
     pub(super) what: String,
+}
+
+impl Happening {
+    /// Whether it is told in one line with the one before it. Writes that are apart are told apart; of what a client does again
+    /// and again one line is enough.
+    pub(super) fn continues(&self, before: &Self) -> bool {
+        let apart = self.sort.starts_with(COMMITTED) && self.t_ms.saturating_sub(before.t_ms) > APART_MS;
+        self.sort == before.sort && !apart
+    }
 }
 
 /// What became of one committed version.
@@ -40,9 +52,13 @@ pub(super) fn happenings(record: &Record, events: &Events) -> Vec<Happening> {
             add(if row.event == FaultEvent::Hit { 3 } else { 1 }, happening);
         }
     }
-    for row in record.requests.rows.iter().filter(|row| row.verb != Verb::Other) {
+    let end_ms = end_ms(record);
+    for row in record.requests.rows.iter().filter(|row| is_told(record, row)) {
         add(2, asked(row));
-        if let (Some(ended_ms), Verb::Watch, true) = (row.ended_ms, row.verb, row.succeeded()) {
+        // The end of the run ends every watch, which is no news.
+        if let (Some(ended_ms), Verb::Watch, true) = (row.ended_ms, row.verb, row.succeeded())
+            && ended_ms < end_ms
+        {
             add(5, ended(row, ended_ms));
         }
     }
@@ -53,6 +69,19 @@ pub(super) fn happenings(record: &Record, events: &Events) -> Vec<Happening> {
     }
     all.sort_by_key(|(t_ms, rank, _)| (*t_ms, *rank));
     all.into_iter().map(|(_, _, happening)| happening).collect()
+}
+
+/// When the drain phase was over, or the run if that was earlier: afterwards the subject is stopped.
+pub(super) fn end_ms(record: &Record) -> u64 {
+    let phases = &record.manifest.phases;
+    let planned_ms = phases.warm_up_ms + phases.steady_ms + phases.drain_ms;
+    record.end.as_ref().map_or(planned_ms, |end| end.ended_ms.min(planned_ms))
+}
+
+/// Lists and watches of what is judged, and whatever was refused. What else a controller writes and reads is its own business.
+fn is_told(record: &Record, row: &RequestRow) -> bool {
+    let judged = record.manifest.judged.iter().any(|resource| *resource == row.resource);
+    row.verb != Verb::Other && ((judged && row.follows()) || !row.succeeded())
 }
 
 /// Every commit with what became of it.

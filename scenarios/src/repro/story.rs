@@ -1,10 +1,10 @@
 //! The story of a run: what was committed, what the fault did, what the client asked next, what it saw and what it never saw.
 //! Pure: a function of the record, one line for each step.
 
-use reports::record::{End, Events, Record};
+use reports::record::{Events, Record};
 use reports::words::{counted, millis};
 
-use super::happening::{Happening, happenings};
+use super::happening::{Happening, end_ms, happenings};
 
 /// Examples that a line names.
 const EXAMPLES_MAX: usize = 3;
@@ -17,7 +17,7 @@ pub(crate) fn story(record: &Record, events: &Events) -> Vec<String> {
     let mut lines = Vec::new();
     let mut group: Vec<Happening> = Vec::new();
     for happening in happenings(record, events) {
-        if group.first().is_some_and(|first| first.sort != happening.sort) {
+        if group.last().is_some_and(|last| !happening.continues(last)) {
             lines.push(line(&std::mem::take(&mut group)));
         }
         group.push(happening);
@@ -57,11 +57,12 @@ fn line(group: &[Happening]) -> String {
 
 /// What the client was doing when the run was over.
 fn ending(record: &Record) -> Option<String> {
-    let end_ms = record.end.as_ref().map(|End { ended_ms, .. }| *ended_ms)?;
+    let end_ms = end_ms(record);
     if !record.requests.told {
         return None;
     }
-    let follows: Vec<_> = record.requests.rows.iter().filter(|row| row.follows()).collect();
+    let judged = |resource: &String| record.manifest.judged.contains(resource);
+    let follows: Vec<_> = record.requests.rows.iter().filter(|row| row.follows() && judged(&row.resource)).collect();
     let open = follows.iter().filter(|row| row.ended_ms.is_none_or(|ended_ms| ended_ms >= end_ms)).count();
     let last_ms = follows.iter().map(|row| row.ended_ms.unwrap_or(end_ms)).max();
     let text = match (open, last_ms) {
@@ -76,8 +77,8 @@ fn ending(record: &Record) -> Option<String> {
                 .map(|row| end_ms.saturating_sub(row.last_object_ms.unwrap_or(row.t_ms)))
                 .min()
                 .unwrap_or(0);
-            let open = counted(open as u64, "request");
-            format!("the end: {open} open, the newest event on them {} old", millis(silent_ms))
+            let open = if open == 1 { "1 watch is open".to_owned() } else { format!("{open} watches are open") };
+            format!("the end: {open}, the last event on it came {} ago", millis(silent_ms))
         }
     };
     Some(format!("{:>8}  {text}", at(end_ms)))

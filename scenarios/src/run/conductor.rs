@@ -351,7 +351,10 @@ impl<'a> Conductor<'a> {
     fn due(&mut self) -> Result<Option<Action>, Halt> {
         let now_ms = self.clock.runs().then(|| self.clock.now_ms());
         let timeline = &mut self.stage()?.timeline;
-        Ok(now_ms.map_or_else(|| timeline.due_early(), |now_ms| timeline.due(now_ms)))
+        Ok(match now_ms {
+            Some(now_ms) => timeline.due(now_ms),
+            None => timeline.due_early(),
+        })
     }
 
     fn act(&mut self, action: Action) -> Result<(), Halt> {
