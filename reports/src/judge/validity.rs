@@ -151,7 +151,8 @@ fn judge_fault(record: &Record, fault: &PlannedFault, rows: &[&FaultRow], findin
         } else {
             "what it waits for never happened"
         };
-        let text = format!("the fault {} was never hit: {why}. The run does not show how the subject takes it.", fault.detail);
+        let text =
+            format!("the fault {} was never hit: {why}. The run does not show how the subject takes it.", fault.detail);
         // A subject that lost its watch for good, or broke a promise under an earlier fault, leaves later faults nothing to hit.
         // What it did is a fact all the same.
         let guilty = lost(record) || (never_hit(record).len() < record.manifest.faults.len() && findings.broken(""));

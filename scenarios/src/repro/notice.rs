@@ -22,8 +22,12 @@ impl Notice {
         let judged: BTreeSet<&str> = record.manifest.judged.iter().map(String::as_str).collect();
         let asked = record.requests.rows.iter().filter(|row| row.follows() && judged.contains(row.resource.as_str()));
         let asked_ms = asked.map(|row| row.t_ms).filter(|t_ms| *t_ms > hit_ms).min();
-        let later: BTreeSet<(&str, &str)> =
-            events.commits.iter().filter(|commit| commit.t_ms > hit_ms).map(|commit| (&*commit.uid, &*commit.revision)).collect();
+        let later: BTreeSet<(&str, &str)> = events
+            .commits
+            .iter()
+            .filter(|commit| commit.t_ms > hit_ms)
+            .map(|commit| (&*commit.uid, &*commit.revision))
+            .collect();
         let gone: BTreeSet<&str> = events
             .commits
             .iter()
@@ -32,7 +36,8 @@ impl Notice {
             .collect();
         let proves = |seen: &&reports::record::ObservationEvent| {
             // A client that relists knows a deletion without its revision.
-            later.contains(&(&*seen.uid, &*seen.revision)) || (seen.change == Change::Deleted && gone.contains(&*seen.uid))
+            later.contains(&(&*seen.uid, &*seen.revision))
+                || (seen.change == Change::Deleted && gone.contains(&*seen.uid))
         };
         let observed_ms = events.observations.iter().filter(proves).map(|seen| seen.t_ms).min();
         let since = |t_ms: u64| t_ms.saturating_sub(hit_ms);

@@ -97,7 +97,7 @@ fn a_subject_that_never_asks_is_not_ready() {
 /// Asks the control plane once, so that it counts as ready, and then does what `then` says.
 fn asks_once(then: &str) -> String {
     let python = "import os,re,ssl,sys,time,urllib.request as u; t=open(os.environ['KUBECONFIG']).read(); \
-        s=re.search(r'server: (\\S+)',t).group(1).strip('\\\"'); k=open(re.search(r'tokenFile: (\\S+)',t).group(1).strip('\\\"')).read(); \
+        s=re.search(r'server: (\\S+)',t).group(1).strip('\\\"'); k=re.search(r'token: (\\S+)',t).group(1).strip('\\\"'); \
         u.urlopen(u.Request(s+'/version',headers={'Authorization':'Bearer '+k}),context=ssl._create_unverified_context()); ";
     format!("[python3, -c, \"{}\"]", format!("{python}{then}").replace('\\', "\\\\").replace('"', "\\\""))
 }
