@@ -7,6 +7,7 @@ use clap::{Parser, Subcommand};
 
 mod cluster;
 mod files;
+mod matrix;
 mod mock;
 mod report;
 mod repro;
@@ -40,6 +41,8 @@ enum Command {
     },
     /// List the scenarios of the library with the question that each answers.
     List,
+    /// Run real clients against documented bugs and write one table.
+    Matrix(matrix::Arguments),
     /// Judge a run record again and write its reports anew.
     Report {
         /// The run's directory.
@@ -73,6 +76,7 @@ pub fn main() -> ExitCode {
         Command::Check { scenarios } => files::check(&scenarios),
         Command::Plan { scenario } => files::plan(&scenario),
         Command::List => files::list(),
+        Command::Matrix(arguments) => matrix::matrix(arguments),
         Command::Report { directory } => report::report(&directory),
         Command::Mock(command) => mock::mock(command),
         Command::Cluster(command) => cluster::cluster(command),

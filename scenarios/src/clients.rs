@@ -33,7 +33,8 @@ macro_rules! adapter {
 }
 
 /// Every adapter, in the order of the columns.
-const ADAPTERS: [Adapter; 6] = [
+const ADAPTERS: [Adapter; 7] = [
+    adapter!("service", []),
     adapter!("kube-rs", []),
     adapter!("client-node", ["subject.mjs", "../witness.mjs"]),
     adapter!("kubernetes-fluent-client", ["subject.mjs", "../witness.mjs"]),
@@ -88,11 +89,15 @@ impl Column {
         }
     }
 
-    /// Installs what is missing and returns the command that runs the adapter, with its variables set by `env`. The
-    /// error names what is needed.
+    /// Installs what is missing and returns the command that runs the adapter, with its variables set by `env`; nothing for
+    /// Longhaul's own service. The error names what is needed.
     pub async fn command(&self) -> Result<Vec<String>, String> {
         let mut variables: Vec<(String, String)> = self.client.env.clone().into_iter().collect();
         let mut command = match &self.client.run {
+            Run::Service => {
+                let built = crate::subject::sibling("longhaul-service");
+                return built.map(|_| Vec::new()).map_err(|_| "longhaul-service (cargo build -p service)".to_owned());
+            }
             Run::Program(name) => {
                 let program = crate::subject::sibling(name);
                 vec![text(&program.map_err(|_| format!("{name} (cargo build -p {name})"))?)]
@@ -167,9 +172,9 @@ mod tests {
         let ids: BTreeSet<&str> = columns.iter().map(Column::id).collect();
         assert_eq!(ids.len(), columns.len(), "ids are unique");
         for column in &columns {
-            let installed = matches!(column.client.run, Run::Program(_));
+            let built = matches!(column.client.run, Run::Program(_) | Run::Service);
             let locked = installer::package(column.client(), column.version()).is_some();
-            assert!(installed || locked, "{} is locked", column.id());
+            assert!(built || locked, "{} is locked", column.id());
             assert!(column.entry.http.iter().all(|version| [1, 2].contains(version)), "{}", column.id());
             assert!(!column.clocks().is_empty() && !column.mode().is_empty());
         }
@@ -181,6 +186,13 @@ mod tests {
         let lock = include_str!("../../Cargo.lock");
         for column in columns().iter().filter(|column| column.client() == "kube-rs") {
             assert!(lock.contains(&format!("name = \"kube\"\nversion = \"{}\"", column.version())));
+        }
+    }
+
+    #[test]
+    fn the_version_of_the_service_is_ours() {
+        for column in columns().iter().filter(|column| column.client() == "longhaul-service") {
+            assert_eq!(column.version(), env!("CARGO_PKG_VERSION"));
         }
     }
 

@@ -9,6 +9,7 @@ pub mod cli;
 pub mod clients;
 pub mod descriptors;
 mod machine;
+pub mod matrix;
 mod observer;
 mod out;
 mod repro;

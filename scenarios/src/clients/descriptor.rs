@@ -25,6 +25,8 @@ pub(super) struct Client {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) enum Run {
+    /// Longhaul's own service, which needs no adapter.
+    Service,
     /// This file, by node.
     Node(String),
     /// These arguments, by Python.

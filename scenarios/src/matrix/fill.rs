@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use tokio::process::Command;
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 use super::table::{Cell, ColumnHead, Outcome, RowHead, Table};
 use crate::clients::{self, Column};
@@ -15,6 +16,8 @@ use crate::out::out;
 
 /// A cell may take as long as the slowest scenario, with its start and its end. More means that the run hangs.
 const CELL_TIMEOUT: Duration = Duration::from_mins(20);
+/// A run that is told to end stops its client first, which may take as long as a scenario allows (30 s by default).
+const STOP_TIMEOUT: Duration = Duration::from_secs(60);
 /// The file that an interrupted run goes on from.
 const FILE: &str = "matrix.json";
 
@@ -65,4 +68,237 @@ pub enum Error {
     /// The page.
     #[error("failed to render the table: {0}")]
     Render(#[from] askama::Error),
+}
+
+/// What `longhaul repro --json` says; the keys that are of use here.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Answer {
+    verdict: String,
+    words: Vec<String>,
+    #[serde(default)]
+    not_hit: Vec<String>,
+    noticed_ms: Option<u64>,
+    observed_ms: Option<u64>,
+    #[serde(default)]
+    reason: String,
+}
+
+/// The empty table of a choice, or the one that an earlier run left behind.
+pub fn table_for(choice: &Choice, bugs: Vec<RowHead>) -> Result<(Table, Vec<Column>), Error> {
+    let columns = chosen_columns(&choice.clients)?;
+    let rows = chosen_rows(&choice.rows, bugs)?;
+    let path = choice.out.join(FILE);
+    let resume = |why: String| Error::Resume { path: path.clone(), why };
+    let cells = match std::fs::read(&path) {
+        Ok(bytes) if choice.resume => {
+            let old: Table = serde_json::from_slice(&bytes).map_err(|error| resume(error.to_string()))?;
+            if old.format != Table::FORMAT || old.longhaul != env!("CARGO_PKG_VERSION") {
+                return Err(resume(format!("it is of format {} and longhaul {}", old.format, old.longhaul)));
+            }
+            old.cells
+        }
+        _ => Vec::new(),
+    };
+    let heads: Vec<ColumnHead> = columns.iter().map(column_head).collect();
+    let known =
+        |cell: &Cell| heads.iter().any(|head| head.id == cell.column) && rows.iter().any(|row| row.id == cell.row);
+    let cells = cells.into_iter().filter(|cell| cell.outcome.is_final() && known(cell)).collect();
+    let longhaul = env!("CARGO_PKG_VERSION").to_owned();
+    Ok((Table { format: Table::FORMAT, date: today(), longhaul, columns: heads, rows, cells }, columns))
+}
+
+/// Runs every cell that the table lacks; the table is written after each. When `stop` is cancelled the runs under way are ended
+/// in order, and their cells stay empty.
+pub async fn fill(
+    table: &mut Table,
+    columns: Vec<Column>,
+    choice: &Choice,
+    stop: &CancellationToken,
+) -> Result<(), Error> {
+    let mut wanted = Vec::new();
+    for column in columns {
+        let rows: Vec<RowHead> =
+            table.rows.iter().filter(|row| table.cell(&row.id, column.id()).is_none()).cloned().collect();
+        if rows.is_empty() {
+            continue;
+        }
+        // Before any clock runs, and one after the other: two installations at once gain nothing.
+        let command = column.command().await;
+        if let Err(needs) = &command {
+            out!("{}: skipped: needs {}", column.id(), needs.lines().next().unwrap_or_default());
+        }
+        let column = Arc::new((column, command));
+        wanted.extend(rows.into_iter().map(|row| (row, Arc::clone(&column))));
+    }
+    // Row by row, so that an interrupted table has whole rows.
+    wanted.sort_by_key(|(row, _)| table.rows.iter().position(|head| head.id == row.id));
+    let total = wanted.len();
+    let (mut wanted, mut running, mut done) = (wanted.into_iter(), JoinSet::new(), 0);
+    loop {
+        while running.len() < choice.jobs.max(1)
+            && !stop.is_cancelled()
+            && let Some((row, column)) = wanted.next()
+        {
+            let records = choice.out.join("runs").join(column.0.id());
+            let stop = stop.clone();
+            running.spawn(async move { cell(&row, &column.0, &column.1, &records, &stop).await });
+        }
+        let Some(ended) = running.join_next().await else { return Ok(()) };
+        // A cell does not panic; one that did would be run again by --resume, as one that was interrupted is.
+        let Ok(Some(cell)) = ended else { continue };
+        done += 1;
+        let time = cell.time().map(|time| format!(" ({time})")).unwrap_or_default();
+        out!("[{done}/{total}] {} × {}: {}{time}", cell.row, cell.column, cell.outcome.text());
+        table.enter(cell);
+        table.date = today();
+        write(table, &choice.out)?;
+    }
+}
+
+/// Writes the table in all its forms; the JSON in one step, because another run may go on from it.
+pub(super) fn write(table: &Table, folder: &Path) -> Result<(), Error> {
+    let file = |name: &str| folder.join(name);
+    let problem = |path: &Path| {
+        let path = path.to_owned();
+        move |source| Error::Write { path, source }
+    };
+    std::fs::create_dir_all(folder).map_err(problem(folder))?;
+    let json = serde_json::to_string_pretty(table).expect("a table has only texts and numbers") + "\n";
+    let fresh = tempfile::NamedTempFile::new_in(folder).map_err(problem(folder))?;
+    std::fs::write(fresh.path(), json).map_err(problem(fresh.path()))?;
+    let path = file(FILE);
+    fresh.persist(&path).map_err(|error| problem(&path)(error.error))?;
+    for (name, text) in [("matrix.md", super::markdown(table)), ("matrix.html", super::html(table)?)] {
+        std::fs::write(file(name), text).map_err(problem(&file(name)))?;
+    }
+    Ok(())
+}
+
+/// One client in one scenario, by the same command that a person would use; nothing when it was interrupted.
+async fn cell(
+    row: &RowHead,
+    column: &Column,
+    command: &Result<Vec<String>, String>,
+    records: &Path,
+    stop: &CancellationToken,
+) -> Option<Cell> {
+    let mut arguments = vec!["repro".to_owned(), row.id.clone()];
+    if let Some(version) = column.http() {
+        arguments.extend(["--http".to_owned(), version.to_string()]);
+    }
+    let repeat = format!("longhaul matrix --clients {} --rows {}", column.id(), row.id);
+    let blank = Cell {
+        row: row.id.clone(),
+        column: column.id().to_owned(),
+        outcome: Outcome::OtherHttp,
+        noticed_ms: None,
+        observed_ms: None,
+        reason: String::new(),
+        command: repeat,
+    };
+    if column.http().is_some_and(|version| !row.http.is_empty() && !row.http.contains(&version)) {
+        return Some(blank);
+    }
+    let command = match command {
+        Ok(command) => command,
+        Err(needs) => return Some(Cell { outcome: Outcome::Skipped { needs: needs.clone() }, ..blank }),
+    };
+    arguments.extend(["--json".to_owned(), "--out".to_owned(), records.display().to_string()]);
+    if !command.is_empty() {
+        arguments.push("--".to_owned());
+        arguments.extend(command.iter().cloned());
+    }
+    Some(match play(&arguments, stop).await? {
+        Ok(answer) => Cell {
+            noticed_ms: answer.noticed_ms,
+            observed_ms: answer.observed_ms,
+            outcome: outcome(&answer),
+            reason: answer.reason,
+            ..blank
+        },
+        Err(reason) => Cell { outcome: Outcome::Inconclusive, reason, ..blank },
+    })
+}
+
+/// A run in a process of its own, in a group of its own: it is told to end here and by nobody else, and ends its client itself.
+async fn play(arguments: &[String], stop: &CancellationToken) -> Option<Result<Answer, String>> {
+    let child = std::env::current_exe().and_then(|longhaul| {
+        let mut command = Command::new(longhaul);
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.process_group(0).kill_on_drop(true).spawn()
+    });
+    let child = match child {
+        Ok(child) => child,
+        Err(error) => return Some(Err(format!("failed to start longhaul: {error}"))),
+    };
+    let pid = child.id().and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw);
+    let mut output = std::pin::pin!(child.wait_with_output());
+    let ended = tokio::select! {
+        output = &mut output => return Some(output.map_err(|error| error.to_string()).and_then(|output| answer(&output))),
+        () = stop.cancelled() => None,
+        () = tokio::time::sleep(CELL_TIMEOUT) => Some(Err("the run did not end".to_owned())),
+    };
+    if let Some(pid) = pid {
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+    }
+    let _ = tokio::time::timeout(STOP_TIMEOUT, output).await;
+    ended
+}
+
+fn answer(output: &std::process::Output) -> Result<Answer, String> {
+    serde_json::from_slice(&output.stdout).map_err(|_| {
+        let said = String::from_utf8_lossy(&output.stderr);
+        format!("the run gave no answer ({}): {}", output.status, said.lines().last().unwrap_or("it said nothing"))
+    })
+}
+
+fn outcome(answer: &Answer) -> Outcome {
+    match answer.verdict.as_str() {
+        "pass" => Outcome::Passed,
+        // A budget that has no word of its own is still broken.
+        "fail" if answer.words.is_empty() => Outcome::Failed { words: vec!["failed".to_owned()] },
+        "fail" => Outcome::Failed { words: answer.words.clone() },
+        _ if !answer.not_hit.is_empty() => Outcome::NotHit,
+        _ => Outcome::Inconclusive,
+    }
+}
+
+fn column_head(column: &Column) -> ColumnHead {
+    ColumnHead {
+        id: column.id().to_owned(),
+        client: column.client().to_owned(),
+        version: column.version().to_owned(),
+        mode: column.mode().to_owned(),
+        http: column.http(),
+        clocks: column.clocks().to_owned(),
+    }
+}
+
+fn chosen_columns(names: &[String]) -> Result<Vec<Column>, Error> {
+    let all = clients::columns();
+    let ids: Vec<&str> = all.iter().map(Column::id).collect();
+    if let Some(name) = names.iter().find(|name| !ids.contains(&name.as_str())) {
+        return Err(unknown("client", name, &ids));
+    }
+    Ok(all.into_iter().filter(|column| names.is_empty() || names.iter().any(|name| name == column.id())).collect())
+}
+
+fn chosen_rows(names: &[String], all: Vec<RowHead>) -> Result<Vec<RowHead>, Error> {
+    let is = |row: &RowHead, name: &str| row.id == name || row.row == name;
+    if let Some(name) = names.iter().find(|name| !all.iter().any(|row| is(row, name))) {
+        let ids: Vec<&str> = all.iter().map(|row| row.id.as_str()).collect();
+        return Err(unknown("row", name, &ids));
+    }
+    Ok(all.into_iter().filter(|row| names.is_empty() || names.iter().any(|name| is(row, name))).collect())
+}
+
+fn unknown(what: &'static str, name: &str, known: &[&str]) -> Error {
+    let near = crate::scenario::nearest(name, known);
+    let suggestion = near.map(|near| format!(": did you mean `{near}`?")).unwrap_or_default();
+    Error::Unknown { what, name: name.to_owned(), suggestion }
+}
+
+fn today() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%d").to_string()
 }

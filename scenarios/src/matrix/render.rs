@@ -94,18 +94,18 @@ struct Shown {
     class: &'static str,
     text: String,
     time: String,
-    command: String,
+    hover: String,
 }
 
 /// The table as a page that fetches nothing.
 pub fn html(table: &Table) -> Result<String, askama::Error> {
     let shown = |row: &RowHead, column: &ColumnHead| match table.cell(&row.id, &column.id) {
-        None => Shown { class: "none", text: NOTHING.to_owned(), time: String::new(), command: String::new() },
+        None => Shown { class: "none", text: NOTHING.to_owned(), time: String::new(), hover: String::new() },
         Some(cell) => Shown {
             class: class(&cell.outcome),
             text: cell.outcome.text().lines().next().unwrap_or_default().to_owned(),
             time: cell.time().unwrap_or_default(),
-            command: cell.command.clone(),
+            hover: [cell.reason.as_str(), cell.command.as_str()].join("\n").trim().to_owned(),
         },
     };
     let row = |row| Row { head: row, cells: table.columns.iter().map(|column| shown(row, column)).collect() };
@@ -116,8 +116,8 @@ fn class(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Passed => "passed",
         Outcome::Failed { .. } => "failed",
-        Outcome::NotHit | Outcome::Skipped { .. } => "none",
-        Outcome::Inconclusive { .. } => "open",
+        Outcome::NotHit | Outcome::OtherHttp | Outcome::Skipped { .. } => "none",
+        Outcome::Inconclusive => "open",
     }
 }
 

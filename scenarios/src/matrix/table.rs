@@ -50,6 +50,9 @@ pub struct RowHead {
     pub question: String,
     /// Where it is documented.
     pub reference: Vec<String>,
+    /// The versions of HTTP in which it exists; all when it is empty.
+    #[serde(default)]
+    pub http: Vec<u8>,
 }
 
 /// One client in one scenario.
@@ -61,7 +64,6 @@ pub struct Cell {
     /// The client.
     pub column: String,
     /// What the run says.
-    #[serde(flatten)]
     pub outcome: Outcome,
     /// From the first hit of the fault to the client's next request for the resource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -69,13 +71,16 @@ pub struct Cell {
     /// From the first hit of the fault to the first observation of a version that was committed after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_ms: Option<u64>,
+    /// Why, in the words of the run.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
     /// What repeats it.
     pub command: String,
 }
 
 /// What became of a cell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "outcome", rename_all = "kebab-case")]
+#[serde(tag = "is", rename_all = "kebab-case")]
 pub enum Outcome {
     /// The fault was hit and every budget was kept.
     Passed,
@@ -86,11 +91,10 @@ pub enum Outcome {
     },
     /// The client never sent a request that the fault could hit.
     NotHit,
+    /// The bug is one of another version of HTTP than the client speaks.
+    OtherHttp,
     /// The run could not decide.
-    Inconclusive {
-        /// What the run says about it.
-        reason: String,
-    },
+    Inconclusive,
     /// The client could not be installed or started here.
     Skipped {
         /// What is missing.
@@ -105,14 +109,15 @@ impl Outcome {
             Self::Passed => "passed".to_owned(),
             Self::Failed { words } => words.join(", "),
             Self::NotHit => "not hit".to_owned(),
-            Self::Inconclusive { .. } => "inconclusive".to_owned(),
+            Self::OtherHttp => "other HTTP version".to_owned(),
+            Self::Inconclusive => "inconclusive".to_owned(),
             Self::Skipped { needs } => format!("skipped: needs {needs}"),
         }
     }
 
     /// Whether the cell need not be run again by `--resume`: what could not be decided, or was not there, is tried again.
     pub fn is_final(&self) -> bool {
-        matches!(self, Self::Passed | Self::Failed { .. } | Self::NotHit)
+        matches!(self, Self::Passed | Self::Failed { .. } | Self::NotHit | Self::OtherHttp)
     }
 }
 

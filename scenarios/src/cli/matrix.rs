@@ -1,0 +1,95 @@
+//! `longhaul matrix`: real clients against documented bugs.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use crate::clients;
+use crate::matrix::{self, Choice, RowHead};
+use crate::out::out;
+use crate::scenario::library;
+
+/// Arguments of `longhaul matrix`.
+#[derive(clap::Args)]
+pub(super) struct Arguments {
+    /// Only these clients, such as `kfc-3.11.11,python-37`.
+    #[arg(long, value_delimiter = ',')]
+    clients: Vec<String>,
+    /// Only these documented bugs, by name or by their row in the catalogue.
+    #[arg(long, value_delimiter = ',')]
+    rows: Vec<String>,
+    /// How many runs at once. Runs that disturb each other make verdicts of the machine, not of the client.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=32))]
+    jobs: u8,
+    /// The folder for the table (matrix.html, matrix.md, matrix.json) and the run records.
+    #[arg(long, default_value = "matrix")]
+    out: PathBuf,
+    /// Keep the cells that an earlier run into the same folder has decided.
+    #[arg(long)]
+    resume: bool,
+    /// Only name clients and rows, and write the command of each client that is installed.
+    #[arg(long)]
+    list: bool,
+}
+
+/// Fills the table. The exit code says whether there is one, not what is in it.
+pub(super) fn matrix(arguments: Arguments) -> ExitCode {
+    match super::runtime().and_then(|runtime| runtime.block_on(run(arguments))) {
+        Ok(()) => ExitCode::from(reports::exit::PASS),
+        Err(error) => super::fail(reports::exit::USAGE, &error),
+    }
+}
+
+async fn run(arguments: Arguments) -> anyhow::Result<()> {
+    let bugs = rows()?;
+    if arguments.list {
+        return list(&bugs).await;
+    }
+    let Arguments { clients, rows, jobs, out, resume, list: _ } = arguments;
+    let choice = Choice { clients, rows, jobs: usize::from(jobs), out, resume };
+    let (mut table, columns) = matrix::table_for(&choice, bugs)?;
+    let stop = tokio_util::sync::CancellationToken::new();
+    let mut terminated = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+    let interrupted = async {
+        tokio::select! {
+            _ = tokio::signal::ctrl_c() => {}
+            _ = terminated.recv() => {}
+        }
+        stop.cancel();
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        filled = matrix::fill(&mut table, columns, &choice, &stop) => filled?,
+        () = interrupted => {}
+    }
+    anyhow::ensure!(!stop.is_cancelled(), "interrupted; `--resume` goes on from {}", choice.out.display());
+    out!("table: {}", choice.out.join("matrix.html").display());
+    Ok(())
+}
+
+/// The documented bugs of the library.
+fn rows() -> anyhow::Result<Vec<RowHead>> {
+    let head = |source: crate::scenario::Source| {
+        let scenario = source.scenario;
+        let repro = scenario.repro?;
+        let question = scenario.description.trim().to_owned();
+        let http = repro.http_versions;
+        Some(RowHead { id: scenario.name, row: repro.row.0, question, reference: repro.reference, http })
+    };
+    Ok(library::bugs()?.into_iter().filter_map(head).collect())
+}
+
+async fn list(bugs: &[RowHead]) -> anyhow::Result<()> {
+    out!("clients:");
+    for column in clients::columns() {
+        let what = format!("{} {}, {}", column.client(), column.version(), column.mode());
+        match column.command().await {
+            Ok(command) => out!("  {:<18} {what}\n{:21}{}", column.id(), "", command.join(" ")),
+            Err(needs) => out!("  {:<18} {what}\n{:21}needs {needs}", column.id(), ""),
+        }
+    }
+    out!("rows:");
+    for row in bugs {
+        out!("  {:<4} {:<30} {}", row.row, row.id, row.question);
+    }
+    Ok(())
+}

@@ -1,0 +1,81 @@
+//! Both forms show every cell, and no text of a client or a file can become markup.
+
+use super::*;
+
+fn table() -> Table {
+    let column = |id: &str, http| ColumnHead {
+        id: id.to_owned(),
+        client: format!("{id}-client"),
+        version: "1.2.3".to_owned(),
+        mode: "Watch".to_owned(),
+        http,
+        clocks: "default".to_owned(),
+    };
+    let row = |id: &str, row: &str| RowHead {
+        id: id.to_owned(),
+        row: row.to_owned(),
+        question: "Is <b>it</b> | found?".to_owned(),
+        reference: vec!["https://example.org/1".to_owned()],
+        http: Vec::new(),
+    };
+    let cell = |row: &str, column: &str, outcome| Cell {
+        row: row.to_owned(),
+        column: column.to_owned(),
+        outcome,
+        noticed_ms: Some(1200),
+        observed_ms: None,
+        reason: "because \"<i>\"".to_owned(),
+        command: "longhaul matrix".to_owned(),
+    };
+    let words = vec!["missed".to_owned(), "blind".to_owned()];
+    Table {
+        format: Table::FORMAT,
+        date: "2026-11-21".to_owned(),
+        longhaul: "0.1.0".to_owned(),
+        columns: vec![column("a", None), column("b", Some(2))],
+        rows: vec![row("empty", "4"), row("stall", "M2")],
+        cells: vec![
+            cell("empty", "a", Outcome::Failed { words }),
+            cell("empty", "b", Outcome::Passed),
+            cell("stall", "a", Outcome::Skipped { needs: "node\nnpm error <script>".to_owned() }),
+        ],
+    }
+}
+
+#[test]
+fn markdown_shows_every_cell() {
+    insta::assert_snapshot!(markdown(&table()));
+}
+
+#[test]
+fn the_page_shows_every_cell_and_nothing_of_outside_is_markup() {
+    let page = html(&table()).unwrap();
+    for text in ["missed, blind", "asks after 1.2 s", "passed", "skipped: needs node", "HTTP/2", NOTHING] {
+        assert!(page.contains(text), "{text}\n{page}");
+    }
+    assert!(!page.contains("<b>it</b>") && !page.contains("<i>\"") && !page.contains("<script"), "{page}");
+    assert!(!page.contains("npm error"), "the log of an installation is no text for a cell");
+}
+
+/// The file that `--resume` goes on from says all that the table says.
+#[test]
+fn a_table_survives_its_file() {
+    let table = table();
+    let text = serde_json::to_string(&table).unwrap();
+    assert_eq!(serde_json::from_str::<Table>(&text).unwrap(), table);
+}
+
+#[test]
+fn what_was_not_decided_is_run_again() {
+    assert!(Outcome::Passed.is_final() && Outcome::NotHit.is_final());
+    assert!(!Outcome::Inconclusive.is_final() && !Outcome::Skipped { needs: String::new() }.is_final());
+}
+
+#[test]
+fn a_cell_is_entered_once() {
+    let mut table = table();
+    let cell = Cell { outcome: Outcome::Passed, ..table.cells[0].clone() };
+    table.enter(cell);
+    assert_eq!(table.cells.len(), 3);
+    assert_eq!(table.cell("empty", "a").unwrap().outcome, Outcome::Passed);
+}
