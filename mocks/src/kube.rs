@@ -36,6 +36,7 @@ mod status;
 mod store;
 mod table;
 mod tail;
+mod treat;
 mod users;
 mod verbs;
 mod view;
@@ -53,13 +54,15 @@ pub use replica::Replica;
 pub use store::{Change, Progress, RewindError, Rewound};
 pub use tail::{Commit, Overrun, Tail};
 
+pub(crate) use status::reason_of;
+pub(crate) use view::View;
+
 use crate::faults::{Faults, Newer, Watches};
 use crate::pki;
 use cluster::{Cluster, Setup};
 use handler::App;
 use listen::{Certificates, Door, Listening};
 use users::Users;
-use view::View;
 
 /// Why the server did not start.
 #[derive(Debug, thiserror::Error)]
@@ -105,8 +108,9 @@ pub struct Server {
 impl Server {
     /// Listens, with a certificate from `authority`, which is also whose client certificates are believed.
     pub async fn start(config: Config, authority: &pki::Authority) -> Result<Self, Error> {
-        let users = Arc::new(Users::new(&config.users).map_err(Error::Users)?);
+        let users = Arc::new(Users::new(&config.users, &config.token_files).map_err(Error::Users)?);
         let cluster = Cluster::new(Setup {
+            users: users.clone(),
             epoch: config.epoch,
             seed: config.seed,
             limits: store::Limits {
@@ -242,6 +246,12 @@ impl Server {
     /// The stream lines round one version, `around` before and after it, each cut at 300 characters.
     pub fn wire(&self, user: &str, revision: u64, around: usize) -> Vec<String> {
         self.cluster.books.find(user).map(|book| book.wire(revision, around)).unwrap_or_default()
+    }
+
+    /// Gives a user another token, writes it to its file in [`Config::token_files`], and refuses the old one from now on. The
+    /// new one, or `None` when there is no such user.
+    pub fn rotate_token(&self, user: &str) -> Option<String> {
+        self.cluster.rotate_token(user).map(|(token, _)| token)
     }
 
     /// Drops the history up to and including `revision`: resuming a watch from before it answers 410.

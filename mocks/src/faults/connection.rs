@@ -21,7 +21,7 @@ use futures_util::task::AtomicWaker;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::{FaultId, Faults, How, Kind, Scene};
+use super::{FaultId, How, Kind, Scene};
 
 /// One open connection.
 #[derive(Debug)]
@@ -236,57 +236,6 @@ impl Handle {
             }
             changed.await;
         }
-    }
-}
-
-impl Faults {
-    /// The endpoints that faults may touch before it is known who comes: 0 is the server itself, see
-    /// [`crate::kube::Replica::number`]. None, until this is called. Name only those that nobody but the subject uses.
-    pub fn target_endpoints<I: IntoIterator<Item = u32>>(&self, endpoints: I) {
-        self.inner.lock().endpoints = endpoints.into_iter().collect();
-    }
-
-    /// What a connection meets that was just accepted.
-    pub(crate) fn welcome(&self, handle: &Handle) -> Welcome {
-        let mut welcome = Welcome::default();
-        if !self.any.load(Ordering::Acquire) {
-            return welcome;
-        }
-        let now_us = self.now_us();
-        let inner = &mut *self.inner.lock();
-        if !inner.endpoints.contains(&handle.endpoint) {
-            return welcome;
-        }
-        for running in &mut inner.faults {
-            if running.active && running.fault.endpoint.is_none_or(|wanted| wanted == handle.endpoint) {
-                let (hits, random) = (&mut inner.hits, &mut inner.random);
-                let mut scene = Scene {
-                    id: running.id,
-                    fault: &running.fault,
-                    now_us,
-                    random,
-                    counted: &mut running.hits,
-                    ring: hits,
-                };
-                running.behaviour.welcome(handle, &mut welcome, &mut scene);
-            }
-        }
-        welcome
-    }
-
-    /// A fault had an effect on a connection: `each` time one hit, or only the first time.
-    pub(crate) fn on_connection(&self, handle: &Handle, by: FaultId, what: &str, each: bool) {
-        if !each && !handle.is_first(by) {
-            return;
-        }
-        let detail = format!("{}: {what}", handle.describe());
-        let now_us = self.now_us();
-        let inner = &mut *self.inner.lock();
-        // The newest one of this id is the one that acts; also after its end, because what it froze stays frozen.
-        let Some(running) = inner.faults.iter_mut().rev().find(|running| running.id == by) else { return };
-        let (hits, random) = (&mut inner.hits, &mut inner.random);
-        let mut scene = Scene { id: by, fault: &running.fault, now_us, random, counted: &mut running.hits, ring: hits };
-        scene.hit(detail);
     }
 }
 

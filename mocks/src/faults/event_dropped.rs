@@ -2,24 +2,50 @@
 //! `count` and `probability` one event is dropped; with `probability` each event may be, up to `count`. A hit is one
 //! dropped event on one stream.
 
-use super::{Behaviour, Change, Scene, Stream};
+use std::sync::Arc;
+
+use super::{Behaviour, Change, Effect, Flow, Grip, Item, Scene, Stream};
 
 #[derive(Debug)]
 pub(super) struct EventDropped;
 
 impl Behaviour for EventDropped {
-    fn swallows(&mut self, stream: &Stream, change: crate::kube::Change, revision: u64, scene: &mut Scene<'_>) -> bool {
-        let wanted = match scene.fault.change {
+    fn opened(&mut self, stream: &Arc<Stream>, scene: &mut Scene<'_>) {
+        stream.attach(Box::new(Dropping { grip: scene.grip.clone(), change: scene.fault.change }));
+    }
+}
+
+#[derive(Debug)]
+struct Dropping {
+    grip: Grip,
+    change: Option<Change>,
+}
+
+impl Dropping {
+    fn wants(&self, change: crate::kube::Change) -> bool {
+        match self.change {
             None => true,
             Some(Change::Added) => change == crate::kube::Change::Added,
             Some(Change::Modified) => change == crate::kube::Change::Modified,
             Some(Change::Deleted) => change == crate::kube::Change::Deleted,
-        };
-        let default_count = if scene.fault.probability.is_some() { None } else { Some(1) };
-        if !wanted || scene.spent(default_count) || !scene.chance() {
-            return false;
         }
-        scene.hit(format!("{} of revision {revision} dropped on {}", change.as_str(), stream.describe()));
-        true
+    }
+}
+
+impl Effect for Dropping {
+    fn pass(&mut self, item: Item, flow: &Flow<'_>, out: &mut Vec<Item>) {
+        if let Item::Event(event) = &item {
+            let (change, revision) = (event.change, event.revision);
+            let detail = || format!("{} of revision {revision} dropped on {}", change.as_str(), flow.stream.describe());
+            if !event.initial && self.wants(change) && self.grip.strike(detail) {
+                out.push(Item::Withheld { revision, by: self.grip.id() });
+                return;
+            }
+        }
+        out.push(item);
+    }
+
+    fn is_done(&self) -> bool {
+        self.grip.is_over()
     }
 }

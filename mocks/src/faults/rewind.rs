@@ -2,42 +2,51 @@
 //! revisions are handed out again. One hit is the restore itself if it undid something, and one more each time that a
 //! client resumes from a revision that does not exist any more.
 
+use std::sync::Arc;
+
 use units::Span;
 
 use super::settings::{Newer, Watches};
-use super::{Behaviour, Fault, Restore, Scene, Stream};
+use super::{Behaviour, Fault, Host, Restore, Scene, Stream};
 
 /// How old the backup is when the fault does not say.
 const AGE_S: u64 = 10;
 
 #[derive(Debug)]
-pub(super) struct Rewind(Restore);
+pub(super) struct Rewind {
+    restore: Restore,
+    undone: Option<String>,
+}
 
 impl Rewind {
     pub fn new(fault: &Fault) -> Self {
-        Self(Restore {
+        let restore = Restore {
             age: fault.age.unwrap_or(Span::from_secs(AGE_S)).0,
             newer: fault.newer.unwrap_or(Newer::Silent),
             watches: fault.watches.unwrap_or(Watches::Kept),
-        })
+        };
+        Self { restore, undone: None }
     }
 }
 
 impl Behaviour for Rewind {
-    fn restores(&self) -> Option<Restore> {
-        Some(self.0)
+    fn prepare(&mut self, host: &dyn Host, _targets: &[Arc<str>]) {
+        self.undone = host.restore(self.restore);
     }
 
-    fn restored(&mut self, what: &str, scene: &mut Scene<'_>) {
-        scene.hit(what.to_owned());
+    fn begin(&mut self, _open: &[Arc<Stream>], scene: &mut Scene<'_>) {
+        if let Some(what) = self.undone.take() {
+            scene.hit(what);
+        }
     }
 
-    fn ahead(&mut self, stream: &Stream, requested: u64, scene: &mut Scene<'_>) {
-        let how = match self.0.newer {
+    fn ahead(&mut self, stream: &Stream, requested: u64, scene: &mut Scene<'_>) -> bool {
+        let how = match self.restore.newer {
             Newer::Silent => "accepted, silent until then",
             Newer::Gone => "410",
             Newer::TooLarge => "504, too large",
         };
         scene.hit(format!("{} resumed from {requested}, which is not reached: {how}", stream.describe()));
+        true
     }
 }

@@ -1,5 +1,5 @@
-//! `silent-watch`: open matching watches stay open and get no bytes, neither events nor bookmarks. A hit is one
-//! stream that had at least one event withheld.
+//! `silent-watch`: matching watches stay open and get no bytes, neither events nor bookmarks; on HTTP/2 the connection
+//! and its other streams go on. A hit is one stream that had at least one event withheld.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ impl SilentWatch {
         if scene.fault.count.is_some_and(|count| self.silenced >= count) || !scene.chance() {
             return;
         }
-        if stream.decide(Fate::Silent(scene.id)) {
+        if stream.decide(Fate::Silent(scene.grip.id())) {
             self.silenced += 1;
         }
     }
@@ -32,7 +32,10 @@ impl Behaviour for SilentWatch {
     }
 
     fn opened(&mut self, stream: &Arc<Stream>, scene: &mut Scene<'_>) {
-        if scene.fault.new_streams == Some(NewStreams::Silent) {
+        let fault = scene.fault;
+        let chosen = fault.is_armed_before() || fault.nth.is_some() || fault.after_events.is_some();
+        let default = if chosen { NewStreams::Silent } else { NewStreams::Healthy };
+        if fault.new_streams.unwrap_or(default) == NewStreams::Silent {
             self.silence(stream, scene);
         }
     }
@@ -48,7 +51,7 @@ impl Behaviour for SilentWatch {
             return;
         }
         for stream in open {
-            if stream.fate() == Fate::Silent(scene.id) {
+            if stream.fate() == Fate::Silent(scene.grip.id()) {
                 stream.decide(Fate::Served);
             }
         }

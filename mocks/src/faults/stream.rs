@@ -1,14 +1,17 @@
 //! The handle of one open watch: what it is, and what is to become of it.
 //!
-//! Owns the stream's fate and the waker of whoever serves it. It must not know the server.
+//! Owns the stream's fate, the effects on their way to it, and the waker of whoever serves it. It must not know the
+//! server.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Waker;
 
+use bytes::Bytes;
 use parking_lot::Mutex;
 
-use super::FaultId;
 use super::connection::Handle;
+use super::{Effect, FaultId, Http2Code};
 
 /// One open watch.
 #[derive(Debug)]
@@ -18,65 +21,124 @@ pub(crate) struct Stream {
     /// Full resource name.
     pub resource: Arc<str>,
     pub user_agent: Arc<str>,
+    /// Of the request, as it was sent.
+    pub query: Arc<str>,
     /// What carries it.
     pub connection: Arc<Handle>,
+    /// Events that were written, initial ones included.
+    sent: AtomicU64,
     inner: Mutex<Inner>,
 }
 
+/// What a stream is made of.
+#[derive(Debug)]
+pub(crate) struct Streaming {
+    pub id: u64,
+    pub user: Arc<str>,
+    pub resource: Arc<str>,
+    pub user_agent: Arc<str>,
+    pub query: Arc<str>,
+    pub connection: Arc<Handle>,
+}
+
 /// What is to become of a watch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// Nothing special.
     Served,
-    /// Ends cleanly.
-    Ends,
-    /// Is reset.
-    Reset,
+    /// It ends.
+    Over(Ending),
     /// Stays open without a byte.
     Silent(FaultId),
+}
+
+/// How a watch ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// As if its time were over.
+    Clean,
+    /// RST; on HTTP/2 `RST_STREAM` with this code.
+    Reset(Http2Code),
+    /// The connection is closed in the middle.
+    Eof,
+    /// A last line, then a clean end, or silence because of a fault.
+    Error { line: Bytes, hold: Option<FaultId> },
 }
 
 #[derive(Debug)]
 struct Inner {
     fate: Fate,
+    attached: Vec<Box<dyn Effect>>,
     waker: Option<Waker>,
 }
 
 impl Stream {
-    pub fn new(id: u64, user: Arc<str>, resource: Arc<str>, user_agent: Arc<str>, connection: Arc<Handle>) -> Self {
-        let inner = Mutex::new(Inner { fate: Fate::Served, waker: None });
-        Self { id, user, resource, user_agent, connection, inner }
+    pub fn new(of: Streaming) -> Self {
+        let Streaming { id, user, resource, user_agent, query, connection } = of;
+        let inner = Mutex::new(Inner { fate: Fate::Served, attached: Vec::new(), waker: None });
+        Self { id, user, resource, user_agent, query, connection, sent: AtomicU64::new(0), inner }
     }
 
-    /// The fate, and whom to wake when it changes.
-    pub fn watch_fate(&self, waker: &Waker) -> Fate {
+    /// The fate and the effects that are new, and whom to wake when either changes.
+    pub fn look(&self, waker: &Waker) -> (Fate, Vec<Box<dyn Effect>>) {
         let mut inner = self.inner.lock();
         if !inner.waker.as_ref().is_some_and(|known| known.will_wake(waker)) {
             inner.waker = Some(waker.clone());
         }
-        inner.fate
+        (inner.fate.clone(), std::mem::take(&mut inner.attached))
     }
 
     pub fn fate(&self) -> Fate {
-        self.inner.lock().fate
+        self.inner.lock().fate.clone()
     }
 
-    /// Decides; an ended or reset stream stays so.
+    /// Decides; a stream that is over stays so.
     pub fn decide(&self, fate: Fate) -> bool {
         let mut inner = self.inner.lock();
-        if matches!(inner.fate, Fate::Ends | Fate::Reset) || inner.fate == fate {
+        if matches!(inner.fate, Fate::Over(_)) || inner.fate == fate {
             return false;
         }
         inner.fate = fate;
-        if let Some(waker) = inner.waker.take() {
-            drop(inner);
-            waker.wake();
-        }
+        let waker = inner.waker.take();
+        drop(inner);
+        waker.map(Waker::wake);
         true
     }
 
-    /// `watch 7 of packages.longhaul.dev by subject`.
+    /// The last line of an ending was sent, and silence follows.
+    pub fn fall_silent(&self, fault: FaultId) {
+        self.inner.lock().fate = Fate::Silent(fault);
+    }
+
+    /// Puts an effect on the stream.
+    pub fn attach(&self, effect: Box<dyn Effect>) {
+        self.inner.lock().attached.push(effect);
+        self.wake();
+    }
+
+    /// Lets whoever serves the stream look again.
+    pub fn wake(&self) {
+        let waker = self.inner.lock().waker.take();
+        waker.map(Waker::wake);
+    }
+
+    /// How many events were written.
+    pub fn sent(&self) -> u64 {
+        self.sent.load(Ordering::Acquire)
+    }
+
+    /// So many more events were written.
+    pub fn add_sent(&self, events: usize) {
+        self.sent.fetch_add(events as u64, Ordering::AcqRel);
+    }
+
+    /// `watch 7 of packages.longhaul.dev by subject on connection 3`.
     pub fn describe(&self) -> String {
+        format!("{} on connection {}", self.what(), self.connection.id)
+    }
+
+    /// `watch 7 of packages.longhaul.dev by subject`.
+    pub fn what(&self) -> String {
         format!("watch {} of {} by {}", self.id, self.resource, self.user)
     }
 }

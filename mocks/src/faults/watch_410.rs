@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{Behaviour, Fate, Fault, Form, Scene, Stream};
+use super::{Behaviour, Ending, Fate, Fault, Form, Host, Scene, Stream};
 
 #[derive(Debug)]
 pub(super) struct Watch410 {
@@ -18,9 +18,13 @@ impl Watch410 {
 }
 
 impl Behaviour for Watch410 {
+    fn prepare(&mut self, host: &dyn Host, _targets: &[Arc<str>]) {
+        host.compact(0);
+    }
+
     fn begin(&mut self, open: &[Arc<Stream>], _scene: &mut Scene<'_>) {
         for stream in open {
-            stream.decide(Fate::Ends);
+            stream.decide(Fate::Over(Ending::Clean));
         }
     }
 
@@ -35,9 +39,5 @@ impl Behaviour for Watch410 {
         let how = if form == Form::Http { "as HTTP status" } else { "in the stream" };
         scene.hit(format!("{} resumed from {requested}: 410 {how}", stream.describe()));
         Some(form)
-    }
-
-    fn compacts(&self) -> bool {
-        true
     }
 }

@@ -7,17 +7,27 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
 use super::watch::WatchBody;
+use crate::faults::Http2Code;
 
 /// What is sent back.
 pub(crate) enum Body {
     Full(Option<Bytes>),
+    /// A stream of unknown length that ends at once.
+    Nothing,
     Watch(Box<WatchBody>),
 }
 
 /// A stream that ends in the middle: the HTTP library closes or resets what carries it.
 #[derive(Debug, thiserror::Error)]
-#[error("the stream was reset by a fault")]
-pub(crate) struct Broken;
+#[error("the stream was cut by a fault")]
+pub(crate) struct Broken(#[source] h2::Error);
+
+impl Broken {
+    /// With the reason of `RST_STREAM`, which the HTTP library looks for in the source.
+    pub fn because(code: Http2Code) -> Self {
+        Self(h2::Error::from(h2::Reason::from(code.number())))
+    }
+}
 
 impl From<Bytes> for Body {
     fn from(bytes: Bytes) -> Self {
@@ -32,6 +42,7 @@ impl http_body::Body for Body {
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         match self.get_mut() {
             Self::Full(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Self::Nothing => Poll::Ready(None),
             Self::Watch(watch) => watch.poll_next(cx).map(|next| next.map(|bytes| bytes.map(Frame::data))),
         }
     }
@@ -43,7 +54,7 @@ impl http_body::Body for Body {
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Full(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
-            Self::Watch(_) => SizeHint::default(),
+            Self::Nothing | Self::Watch(_) => SizeHint::default(),
         }
     }
 }

@@ -26,8 +26,9 @@ use super::status::Failure;
 use super::store::{
     Cursor, Event, Expect, Limits, Lost, Progress, Refused, ResourceId, RewindError, Rewound, Store, Version,
 };
+use super::users::Users;
 use super::wakers::Wakers;
-use crate::faults::{Faults, Host, Newer, Restore, Watches};
+use crate::faults::{Faults, Host, Moment, Newer, Restore, Watches};
 
 /// Kubernetes' alphabet for generated names: no vowels and nothing that looks alike.
 const SUFFIX_ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
@@ -46,6 +47,7 @@ pub(crate) struct Cluster {
     random: Mutex<ChaCha8Rng>,
     next_watch: AtomicU64,
     next_connection: AtomicU64,
+    users: Arc<Users>,
     committed: watch::Sender<u64>,
     pub wakers: Wakers,
     pub batches: Batches,
@@ -75,6 +77,7 @@ struct Rewinds {
 /// What a cluster is made with.
 #[derive(Debug, Clone)]
 pub(crate) struct Setup {
+    pub users: Arc<Users>,
     pub epoch: Instant,
     pub seed: u64,
     pub limits: Limits,
@@ -95,6 +98,7 @@ impl Cluster {
             random: Mutex::new(ChaCha8Rng::seed_from_u64(setup.seed)),
             next_watch: AtomicU64::new(1),
             next_connection: AtomicU64::new(1),
+            users: setup.users,
             committed: watch::Sender::new(0),
             wakers: Wakers::default(),
             batches: Batches::default(),
@@ -236,6 +240,13 @@ impl Cluster {
         self.next_connection.fetch_add(1, Ordering::Relaxed)
     }
 
+    /// Gives a user another token: the new one, and whether its file could be written.
+    pub fn rotate_token(&self, user: &str) -> Option<(String, std::io::Result<()>)> {
+        let token = self.fresh().uid;
+        let written = self.users.rotate(user, &token)?;
+        Some((token, written))
+    }
+
     pub fn next_watch(&self) -> u64 {
         self.next_watch.fetch_add(1, Ordering::Relaxed)
     }
@@ -356,10 +367,34 @@ impl Host for FaultHost {
         self.0.upgrade().map_or(0, |cluster| cluster.now_us())
     }
 
-    fn compact_to_now(&self) {
-        if let Some(cluster) = self.0.upgrade() {
-            cluster.compact_to_now();
+    fn compact(&self, keep: u64) -> (u64, u64) {
+        let Some(cluster) = self.0.upgrade() else { return (0, 0) };
+        let before = cluster.read(Store::floor);
+        match keep {
+            0 => cluster.compact_to_now(),
+            keep => cluster.compact(cluster.revision().saturating_sub(keep)),
         }
+        (before, cluster.read(Store::floor))
+    }
+
+    fn moment(&self, age: Duration) -> Moment {
+        let Some(cluster) = self.0.upgrade() else {
+            return Moment { revision: 0, revision_then: 0, next_connection: 0 };
+        };
+        let age_us = u64::try_from(age.as_micros()).unwrap_or(u64::MAX);
+        let then_us = cluster.now_us().saturating_sub(age_us);
+        let (revision, revision_then) = cluster.read(|store| (store.revision(), store.revision_at(then_us)));
+        Moment { revision, revision_then, next_connection: cluster.next_connection.load(Ordering::Relaxed) }
+    }
+
+    fn rotate_token(&self, user: &str) -> Option<String> {
+        let (_, written) = self.0.upgrade()?.rotate_token(user)?;
+        Some(match written {
+            Ok(()) => format!("the token of {user} is another one from now on"),
+            Err(error) => {
+                format!("the token of {user} is another one from now on, but its file was not written: {error}")
+            }
+        })
     }
 
     fn restore(&self, restore: Restore) -> Option<String> {

@@ -1,6 +1,8 @@
 //! What an API server is started with.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -28,6 +30,8 @@ pub struct Config {
     pub crds: Vec<Value>,
     /// Who may come in with a token. Client certificates of the authority come in as well.
     pub users: Vec<User>,
+    /// Users who read their token from a file: it is written there, and again when the token is rotated.
+    pub token_files: BTreeMap<String, PathBuf>,
     /// How often a watch that allows bookmarks gets one.
     pub bookmarks_every: Duration,
     /// How many events are kept for watches that resume.
@@ -92,6 +96,7 @@ impl Config {
             epoch: Instant::now(),
             crds: Vec::new(),
             users: Vec::new(),
+            token_files: BTreeMap::new(),
             bookmarks_every: BOOKMARKS_EVERY,
             history_max_events: HISTORY_MAX_EVENTS,
             observed_generation: OBSERVED_GENERATION.to_owned(),

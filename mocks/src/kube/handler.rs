@@ -18,9 +18,11 @@ use super::config::Limits;
 use super::listen::Connection;
 use super::path::{Query, Target};
 use super::status::Failure;
+use super::treat::{self, Unanswered};
 use super::users::{Users, Who};
 use super::view::View;
 use super::{admin, discovery, openapi, verbs};
+use crate::faults::Treatment;
 
 /// What all requests share.
 pub(crate) struct App {
@@ -53,6 +55,10 @@ pub(crate) struct Call {
     pub content_type: String,
     pub user_agent: Arc<str>,
     pub resource: Arc<Resource>,
+    /// The query as it was sent.
+    pub raw_query: Arc<str>,
+    /// What faults want done with it.
+    pub treatment: Treatment,
 }
 
 /// An answer; `warnings` become `Warning` headers.
@@ -62,6 +68,8 @@ pub(crate) struct Answer {
     pub body: Body,
     pub warnings: Vec<String>,
     pub retry_after_s: Option<u64>,
+    /// Instead of `content_type`.
+    pub other_content_type: Option<String>,
     /// What the books are told of it.
     pub about: About,
 }
@@ -85,6 +93,13 @@ impl OpenRequest {
     pub fn sent(&mut self, objects: usize, revision: u64, now_us: u64) {
         if let Some(following) = &mut self.following {
             following.sent(objects as u64, revision, now_us);
+        }
+    }
+
+    /// The stream said that it failed.
+    pub fn failed(&mut self, code: u16) {
+        if let Some(following) = &mut self.following {
+            following.failed(code);
         }
     }
 
@@ -119,7 +134,13 @@ impl Call {
 
     /// What this endpoint has seen when the store is at `current`.
     pub fn sees(&self, current: u64) -> u64 {
-        self.app.view.revision(current)
+        let seen = self.app.view.revision(current);
+        self.treatment.stale.as_ref().map_or(seen, |stale| stale.view.revision(seen))
+    }
+
+    /// `watch of packages.longhaul.dev by subject on connection 3`.
+    pub fn describe(&self) -> String {
+        treat::asked(self).describe()
     }
 
     pub fn cluster(&self) -> &Arc<Cluster> {
@@ -135,6 +156,7 @@ impl Answer {
             body: body.into(),
             warnings: Vec::new(),
             retry_after_s: None,
+            other_content_type: None,
             about: About::default(),
         }
     }
@@ -160,7 +182,11 @@ impl From<Failure> for Answer {
 }
 
 /// Answers one request.
-pub(crate) async fn handle(app: Arc<App>, connection: Arc<Connection>, request: Request<Incoming>) -> Response<Body> {
+pub(crate) async fn handle(
+    app: Arc<App>,
+    connection: Arc<Connection>,
+    request: Request<Incoming>,
+) -> Result<Response<Body>, Unanswered> {
     let at_us = app.cluster.now_us();
     let text = |name: header::HeaderName| -> String {
         request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
@@ -169,7 +195,12 @@ pub(crate) async fn handle(app: Arc<App>, connection: Arc<Connection>, request: 
     let who = match app.users.bearer(request.headers()) {
         Ok(Some(who)) => Ok(who),
         Ok(None) => Ok(connection.peer.clone().unwrap_or_else(|| Arc::new(Who::anonymous()))),
-        Err(()) => Err(Failure::unauthorized()),
+        Err(()) => {
+            if let Some(user) = app.users.former_bearer(request.headers()) {
+                app.cluster.faults.old_token_refused(&user);
+            }
+            Err(Failure::unauthorized())
+        }
     };
     let name = who.as_ref().map_or_else(|_| Arc::from("system:anonymous"), |who| who.name.clone());
     let book = app.cluster.books.of(&name);
@@ -189,7 +220,7 @@ pub(crate) async fn handle(app: Arc<App>, connection: Arc<Connection>, request: 
     let following = Following::begin(&book, &record);
     let mut open = OpenRequest { book: book.clone(), cluster: app.cluster.clone(), following };
     let answer = match who {
-        Ok(who) => route(&app, connection, who, book, user_agent, request).await,
+        Ok(who) => route(&app, connection, who, book, user_agent, request).await?,
         Err(failure) => Err(failure),
     };
     let mut answer = answer.unwrap_or_else(Answer::from);
@@ -199,14 +230,15 @@ pub(crate) async fn handle(app: Arc<App>, connection: Arc<Connection>, request: 
     }
     record.status = answer.status.as_u16();
     app.cluster.books.requests.push(record);
-    respond(answer)
+    Ok(respond(answer))
 }
 
 fn respond(answer: Answer) -> Response<Body> {
     let mut response = Response::new(answer.body);
     *response.status_mut() = answer.status;
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(answer.content_type));
+    let content_type = answer.other_content_type.and_then(|media| HeaderValue::from_str(&media).ok());
+    headers.insert(header::CONTENT_TYPE, content_type.unwrap_or(HeaderValue::from_static(answer.content_type)));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
     if let Some(seconds) = answer.retry_after_s {
         headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
@@ -221,6 +253,7 @@ fn respond(answer: Answer) -> Response<Body> {
     response
 }
 
+/// The answer to a request, but for one that a fault leaves without.
 async fn route(
     app: &Arc<App>,
     connection: Arc<Connection>,
@@ -228,53 +261,73 @@ async fn route(
     book: Arc<Book>,
     user_agent: Arc<str>,
     request: Request<Incoming>,
-) -> Result<Answer, Failure> {
+) -> Result<Result<Answer, Failure>, Unanswered> {
     let path = request.uri().path().to_owned();
     if let Some(answer) = operations(&path) {
-        return Ok(answer);
+        return Ok(Ok(answer));
     }
     if &*who.name == "system:anonymous" {
-        return Err(Failure::unauthorized());
+        return Ok(Err(Failure::unauthorized()));
+    }
+    if admin::is_admin(&path) {
+        return Ok(administer(app, &who, request).await);
     }
     let text = |name: header::HeaderName| -> String {
         request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
     };
-    if admin::is_admin(&path) {
-        let (method, query) = (request.method().clone(), request.uri().query().unwrap_or_default().to_owned());
-        let bytes = verbs::read_body(&app.limits, request.into_body()).await?;
-        return admin::answer(&app.cluster, &who, &method, (&path, &query), &bytes);
-    }
-    let (accept, content_type) = (text(header::ACCEPT), text(header::CONTENT_TYPE));
+    let accept = text(header::ACCEPT);
     let catalogue = app.cluster.catalogue();
     if request.method() == Method::GET {
         let answer = discovery::answer(&path, &accept, &catalogue)
             .or_else(|| openapi::answer(&path, &accept, &catalogue, app.cluster.revision()));
         if let Some(answer) = answer {
-            return Ok(answer);
+            return Ok(Ok(answer));
         }
     }
-    let target = Target::parse(&path).ok_or_else(|| no_such(&path, &catalogue))?;
-    let query = Query::parse(request.uri().query().unwrap_or_default())?;
-    let resource = catalogue.by_path(&target.group, &target.version, &target.plural).cloned();
-    let resource = resource.ok_or_else(|| no_such(&path, &catalogue))?;
-    if resource.namespaced != target.namespace.is_some() && (target.name.is_some() || target.namespace.is_some()) {
-        return Err(Failure::no_such_path());
-    }
-    let method = request.method().clone();
-    let call = Call {
+    let raw_query = request.uri().query().unwrap_or_default().to_owned();
+    let (target, query, resource) = match resolve(&path, &raw_query, &catalogue) {
+        Ok(resolved) => resolved,
+        Err(failure) => return Ok(Err(failure)),
+    };
+    let mut call = Call {
         app: app.clone(),
         connection,
         who,
         book,
-        method,
+        method: request.method().clone(),
         target,
         query,
         accept,
-        content_type,
+        content_type: text(header::CONTENT_TYPE),
         user_agent,
         resource,
+        raw_query: raw_query.into(),
+        treatment: Treatment::default(),
     };
-    verbs::dispatch(call, request.into_body()).await
+    if app.cluster.faults.never_any() {
+        return Ok(verbs::dispatch(call, request.into_body()).await);
+    }
+    call.treatment = app.cluster.faults.asked(&treat::asked(&call));
+    treat::answer(call, request.into_body()).await
+}
+
+async fn administer(app: &Arc<App>, who: &Who, request: Request<Incoming>) -> Result<Answer, Failure> {
+    let path = request.uri().path().to_owned();
+    let (method, query) = (request.method().clone(), request.uri().query().unwrap_or_default().to_owned());
+    let bytes = verbs::read_body(&app.limits, request.into_body()).await?;
+    admin::answer(&app.cluster, who, &method, (&path, &query), &bytes)
+}
+
+/// Which resource a path and a query are about.
+fn resolve(path: &str, query: &str, catalogue: &Catalogue) -> Result<(Target, Query, Arc<Resource>), Failure> {
+    let target = Target::parse(path).ok_or_else(|| no_such(path, catalogue))?;
+    let query = Query::parse(query)?;
+    let resource = catalogue.by_path(&target.group, &target.version, &target.plural).cloned();
+    let resource = resource.ok_or_else(|| no_such(path, catalogue))?;
+    if resource.namespaced != target.namespace.is_some() && (target.name.is_some() || target.namespace.is_some()) {
+        return Err(Failure::no_such_path());
+    }
+    Ok((target, query, resource))
 }
 
 /// The refusal of a path that is no resource's: built-in groups say it as a `Status`, everything else in plain text.

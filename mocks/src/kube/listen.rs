@@ -7,7 +7,6 @@ mod certificates;
 mod frames;
 mod socket;
 
-use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -54,6 +53,8 @@ pub(crate) struct Connection {
     pub id: u64,
     pub http_version: u8,
     pub peer: Option<Arc<Who>>,
+    /// To be closed at once, without a word.
+    pub severed: CancellationToken,
     /// Whose it is: known from the first request on.
     pub owner: OnceLock<OwnConnection>,
     /// Completed flushes to the socket.
@@ -62,6 +63,13 @@ pub(crate) struct Connection {
     pub reset: Arc<AtomicBool>,
     /// By which faults reach it.
     pub handle: Arc<Handle>,
+}
+
+impl Connection {
+    /// Closes the connection at once: FIN, without TLS `close_notify` and whatever stands in buffers.
+    pub fn sever(&self) {
+        self.severed.cancel();
+    }
 }
 
 /// A listening server; dropping it stops everything at once.
@@ -248,6 +256,7 @@ async fn served(shared: &Shared, tcp: TcpStream, handle: Arc<Handle>, welcome: W
         id: handle.id,
         http_version,
         peer: certificate.and_then(Who::from_certificate).map(Arc::new),
+        severed: CancellationToken::new(),
         owner: OnceLock::new(),
         flushes: Arc::new(AtomicU64::new(0)),
         reset,
@@ -308,7 +317,7 @@ async fn serve_http1(shared: &Shared, tls: TlsStream<Socket>, connection: &Arc<C
         let (app, connection) = (shared.app.clone(), connection.clone());
         // Boxed, because hyper keeps room for it as long as the connection lives: 7 KiB for each watch that is only a body.
         let answer = Box::pin(handler::handle(app, connection, request));
-        async move { Ok::<_, Infallible>(answer.await) }
+        answer
     });
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(shared.limits.header_timeout).half_close(false);
@@ -332,7 +341,7 @@ async fn serve_http2(shared: &Shared, tls: TlsStream<Socket>, connection: &Arc<C
     let of_service = connection.clone();
     let service = service_fn(move |request| {
         let (app, connection) = (app.clone(), of_service.clone());
-        async move { Ok::<_, Infallible>(handler::handle(app, connection, request).await) }
+        async move { handler::handle(app, connection, request).await }
     });
     let mut builder = http2::Builder::new(Tracked(shared.tasks.clone()));
     builder
@@ -347,6 +356,7 @@ async fn serve_http2(shared: &Shared, tls: TlsStream<Socket>, connection: &Arc<C
     let mut serving = std::pin::pin!(builder.serve_connection(io, service));
     let ended = tokio::select! {
         ended = serving.as_mut() => ended,
+        () = connection.severed.cancelled() => return,
         () = shared.drain.cancelled() => {
             serving.as_mut().graceful_shutdown();
             ended(serving, &connection.handle).await

@@ -6,6 +6,34 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
+/// The `reason` that belongs to a status (`k8s.io/apimachinery/pkg/apis/meta/v1`, `StatusReason`); empty when none does.
+pub(crate) fn reason_of(status: u16) -> &'static str {
+    match status {
+        400 => "BadRequest",
+        401 => "Unauthorized",
+        403 => "Forbidden",
+        404 => "NotFound",
+        405 => "MethodNotAllowed",
+        406 => "NotAcceptable",
+        409 => "Conflict",
+        410 => "Expired",
+        413 => "RequestEntityTooLarge",
+        415 => "UnsupportedMediaType",
+        422 => "Invalid",
+        429 => "TooManyRequests",
+        500 => "InternalError",
+        503 => "ServiceUnavailable",
+        504 => "Timeout",
+        _ => "",
+    }
+}
+
+/// The code of an `ERROR` line of a watch; 0 when it has none.
+pub(crate) fn code_of(line: &[u8]) -> u16 {
+    let event: Value = serde_json::from_slice(line).unwrap_or_default();
+    event["object"]["code"].as_u64().and_then(|code| u16::try_from(code).ok()).unwrap_or(0)
+}
+
 /// A refused request.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Failure {
@@ -181,6 +209,13 @@ impl Failure {
         let mut failure = Self::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message);
         failure.details = Some(json!({"causes": [cause], "retryAfterSeconds": 1}));
         failure.retry_after_s = Some(1);
+        failure
+    }
+
+    /// The same as servers before 1.18 said it: in the text only.
+    pub fn from_the_future_in_words(requested: u64, current: u64) -> Self {
+        let mut failure = Self::from_the_future(requested, current);
+        failure.details = Some(json!({"retryAfterSeconds": 1}));
         failure
     }
 

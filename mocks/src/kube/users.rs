@@ -4,18 +4,21 @@
 //! about what somebody may do.
 
 use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use http::{HeaderMap, header};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use serde_json::json;
 
 use super::config::User;
 use crate::pki;
 
+/// Old tokens that are remembered, to know whose they were.
+const RETIRED_MAX: usize = 1024;
 /// Living tokens that were asked for.
 const ISSUED_MAX: usize = 10_000;
 
@@ -29,15 +32,25 @@ pub(crate) struct Who {
 
 #[derive(Debug)]
 pub(crate) struct Users {
-    by_token: HashMap<String, Arc<Who>>,
+    known: RwLock<Known>,
+    /// Where a user's token is written, for those who read it from a file.
+    token_files: BTreeMap<String, PathBuf>,
     /// Tokens that were asked for, with their end.
     issued: Mutex<HashMap<String, (Arc<Who>, Instant)>>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    by_token: HashMap<String, Arc<Who>>,
     tokens: BTreeMap<String, String>,
+    /// Tokens that were somebody's.
+    retired: BTreeMap<String, Arc<str>>,
 }
 
 impl Users {
-    pub fn new(users: &[User]) -> Result<Self, String> {
-        let mut known = Self { by_token: HashMap::new(), issued: Mutex::new(HashMap::new()), tokens: BTreeMap::new() };
+    /// The users of a server; those of `token_files` have their token written there.
+    pub fn new(users: &[User], token_files: &BTreeMap<String, PathBuf>) -> Result<Self, String> {
+        let mut known = Known::default();
         for user in users {
             if user.name.is_empty() || user.token.is_empty() {
                 return Err(format!("`{}` needs a name and a token", user.name));
@@ -50,7 +63,38 @@ impl Users {
                 return Err(format!("`{}` is there twice", user.name));
             }
         }
-        Ok(known)
+        for (user, path) in token_files {
+            let token = known.tokens.get(user).ok_or_else(|| format!("`{user}` has a token file and no token"))?;
+            write_token(path, token).map_err(|error| format!("{}: {error}", path.display()))?;
+        }
+        let token_files = token_files.clone();
+        Ok(Self { known: RwLock::new(known), token_files, issued: Mutex::new(HashMap::new()) })
+    }
+
+    /// Gives a user another token, and writes it to the user's token file; `None` when there is no such user. The old one is
+    /// refused from now on.
+    pub fn rotate(&self, user: &str, token: &str) -> Option<std::io::Result<()>> {
+        {
+            let mut known = self.known.write();
+            let old = known.tokens.insert(user.to_owned(), token.to_owned());
+            let Some(old) = old else {
+                known.tokens.remove(user);
+                return None;
+            };
+            let who = known.by_token.remove(&old)?;
+            if known.retired.len() >= RETIRED_MAX {
+                known.retired.pop_first();
+            }
+            known.retired.insert(old, who.name.clone());
+            known.by_token.insert(token.to_owned(), who);
+        }
+        Some(self.token_files.get(user).map_or(Ok(()), |path| write_token(path, token)))
+    }
+
+    /// Whose token this request's was, before it was rotated.
+    pub fn former_bearer(&self, headers: &HeaderMap) -> Option<Arc<str>> {
+        let (_, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+        self.known.read().retired.get(token.trim()).cloned()
     }
 
     /// The bearer of the request's token; `Err` for a token that nobody has.
@@ -66,7 +110,7 @@ impl Users {
 
     /// The owner of a token, for token reviews.
     pub fn by_token(&self, token: &str) -> Option<Arc<Who>> {
-        if let Some(who) = self.by_token.get(token) {
+        if let Some(who) = self.known.read().by_token.get(token) {
             return Some(who.clone());
         }
         let issued = self.issued.lock();
@@ -85,20 +129,34 @@ impl Users {
     }
 
     pub fn kubeconfig(&self, user: &str, url: &str, ca_pem: &str) -> Option<String> {
-        let token = self.tokens.get(user)?;
+        let token = self.known.read().tokens.get(user)?.clone();
+        let proof = match self.token_files.get(user) {
+            Some(path) => json!({"tokenFile": path}),
+            None => json!({"token": token}),
+        };
         let config = json!({
             "apiVersion": "v1",
             "kind": "Config",
             "clusters": [{"name": "longhaul", "cluster": {
                 "server": url, "certificate-authority-data": BASE64.encode(ca_pem),
             }}],
-            "users": [{"name": user, "user": {"token": token}}],
+            "users": [{"name": user, "user": proof}],
             "contexts": [{"name": "longhaul", "context": {"cluster": "longhaul", "user": user, "namespace": "default"}}],
             "current-context": "longhaul",
             "preferences": {},
         });
         Some(serde_saphyr::to_string(&config).expect("plain maps, lists and texts always serialise"))
     }
+}
+
+/// Replaces the file as a whole, so that nobody reads half a token.
+fn write_token(path: &Path, token: &str) -> std::io::Result<()> {
+    use std::io::Write as _;
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let beside = path.with_extension("new");
+    let mut file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
+    file.write_all(token.as_bytes())?;
+    std::fs::rename(beside, path)
 }
 
 impl Who {

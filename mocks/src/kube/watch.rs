@@ -2,7 +2,9 @@
 //!
 //! Owns the order on one stream: initial events, their closing bookmark, events, bookmarks, the end. All pending
 //! events become one write, and an unfiltered one is sent as the bytes of the store, without a copy. A watch holds
-//! no event longer than it takes to write it.
+//! no event longer than it takes to write it, but for the effects of faults: those have a path of their own.
+
+mod piped;
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -26,7 +28,7 @@ use super::represent::Renderer;
 use super::selector::Selector;
 use super::store::{Change, Cursor, Event, Lost, Store, Version};
 use super::view::View;
-use crate::faults::{Fate, FaultId, Stream};
+use crate::faults::{Ending, Fate, FaultId, Pipe, Stale, Stream};
 
 /// Events taken from the log at a time.
 const PULL_MAX: usize = 256;
@@ -50,6 +52,8 @@ pub(crate) struct Opening {
     pub lasts: Duration,
     pub ending: CancellationToken,
     pub view: Arc<View>,
+    /// An old state that a fault shows.
+    pub stale: Option<Stale>,
 }
 
 /// A snapshot that the stream begins with.
@@ -71,6 +75,23 @@ pub(crate) struct WatchBody {
     ends: Instant,
     ending: Pin<Box<dyn Future<Output = ()> + Send + Sync>>,
     done: bool,
+    /// The effects of faults; none without.
+    pipe: Option<Box<Pipe>>,
+    /// The stream is about to be broken off in this way.
+    parting: Option<Ending>,
+    settles: Option<Pin<Box<Sleep>>>,
+    /// What comes next is the clean end.
+    last: bool,
+    /// Bytes that were made before the head of the answer was sent.
+    ready: Option<Option<Result<Bytes, Broken>>>,
+    /// That an event is kept back by an old state was noted.
+    stale_noted: bool,
+}
+
+/// What there is to do on a stream without events.
+enum Resting {
+    Bookmark,
+    Over,
 }
 
 impl WatchBody {
@@ -90,6 +111,12 @@ impl WatchBody {
             ends,
             ending,
             done: false,
+            pipe: None,
+            parting: None,
+            settles: None,
+            last: false,
+            ready: None,
+            stale_noted: false,
         }
     }
 
@@ -98,21 +125,46 @@ impl WatchBody {
         self.request = Some(request);
     }
 
+    /// Waits for the first bytes, which are then the next ones.
+    pub async fn first(&mut self) {
+        let first = std::future::poll_fn(|cx| self.poll_next(cx)).await;
+        self.ready = Some(first);
+    }
+
     /// The next bytes, `None` at a clean end.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
-        if self.done || self.ending.as_mut().poll(cx).is_ready() {
+        if let Some(ready) = self.ready.take() {
+            return Poll::Ready(ready);
+        }
+        if self.done || self.last || self.ending.as_mut().poll(cx).is_ready() {
             return self.end();
         }
+        if let Some(parting) = self.parting.clone() {
+            return self.finish(parting, cx);
+        }
         self.o.delivered.settle(self.o.cluster.now_us());
-        match self.o.stream.watch_fate(cx.waker()) {
-            Fate::Served => self.peek = None,
-            Fate::Ends => return self.end(),
-            Fate::Reset => return self.reset(),
-            Fate::Silent(fault) => {
-                self.stay_silent(fault, cx);
-                return Poll::Pending;
+        loop {
+            let (fate, effects) = self.o.stream.look(cx.waker());
+            match fate {
+                Fate::Served => self.peek = None,
+                Fate::Over(ending) => return self.finish(ending, cx),
+                Fate::Silent(fault) => {
+                    self.stay_silent(fault, cx);
+                    return Poll::Pending;
+                }
+            }
+            self.take_on(effects);
+            if self.pipe.is_none() {
+                return self.poll_plain(cx);
+            }
+            if let Some(polled) = self.poll_piped(cx) {
+                return polled;
             }
         }
+    }
+
+    /// The next bytes of a stream without effects.
+    fn poll_plain(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
         if let Some(bytes) = self.initial() {
             return Poll::Ready(Some(Ok(bytes)));
         }
@@ -154,36 +206,47 @@ impl WatchBody {
         }
     }
 
-    fn reset(&mut self) -> Poll<Option<Result<Bytes, Broken>>> {
-        self.done = true;
-        self.tell(|request| request.ends(EndedBy::Reset));
-        self.o.delivered.was_reset(self.o.cluster.now_us());
-        if self.o.connection.http_version == 1 {
-            self.o.connection.reset.store(true, std::sync::atomic::Ordering::Release);
-        }
-        Poll::Ready(Some(Err(Broken)))
+    /// Events were written; `last` is the revision of the last one.
+    fn note_sent(&mut self, events: usize, last: u64, now_us: u64) {
+        self.o.stream.add_sent(events);
+        self.tell(|request| request.sent(events, last, now_us));
     }
 
-    /// Whether this stream is the bytes of the store, as those of many others: no selector, no other form, no fault.
+    /// Whether this stream is the bytes of the store, as those of many others: no selector, no other form, no fault's view.
     fn shares(&self) -> bool {
-        self.queue.is_empty()
-            && self.o.selector.is_empty()
-            && self.o.renderer.is_plain()
-            && self.o.cluster.faults.never_any()
+        self.queue.is_empty() && self.o.selector.is_empty() && self.o.renderer.is_plain() && self.o.stale.is_none()
     }
 
     /// The revision up to which events are sent now; `cx` is woken when it moves on. Asked for before looking, so that
     /// what happens in between wakes again.
-    fn through(&self, cx: &Context<'_>) -> u64 {
+    fn through(&mut self, cx: &Context<'_>) -> u64 {
         self.o.cluster.wakers.wait(self.o.resource.id, self.o.stream.id, cx.waker());
-        self.o.view.revision(self.o.cluster.wakers.reached())
+        let reached = self.o.view.revision(self.o.cluster.wakers.reached());
+        let Some(stale) = &self.o.stale else { return reached };
+        let through = stale.view.revision(reached);
+        if through < reached && !self.stale_noted {
+            self.note_stale(reached);
+        }
+        through
+    }
+
+    /// An event that an old state keeps from this watch is a hit, once.
+    fn note_stale(&mut self, reached: u64) {
+        let (mut cursor, mut events) = (self.o.cursor, Vec::new());
+        let pull = |store: &Store| store.pull(self.o.resource.id, &mut cursor, PULL_MAX, reached, &mut events);
+        let first = self.o.cluster.read(pull).ok().and_then(|_| events.iter().find(|event| self.line(event).is_some()));
+        if let (Some(event), Some(stale)) = (first, &self.o.stale) {
+            let detail = || format!("{} does not see revision {}", self.o.stream.describe(), event.version.revision);
+            self.stale_noted = stale.grip.hit(detail);
+        }
     }
 
     /// Notes that a batch is sent on this stream.
-    fn hand_over(&self, batch: &Arc<Batch>) -> Bytes {
+    fn hand_over(&mut self, batch: &Arc<Batch>) -> Bytes {
         let now_us = self.o.cluster.now_us();
         self.o.delivered.handed(batch.last(), now_us);
         self.o.book.sent_batch(self.o.stream.id, self.o.resource.id, now_us, batch);
+        self.note_sent(batch.revisions().len(), batch.last(), now_us);
         batch.bytes().clone()
     }
 
@@ -208,13 +271,8 @@ impl WatchBody {
         let mut size = 0;
         while size < WRITE_MAX_BYTES {
             let Some(event) = self.queue.pop_front() else { break };
-            let Some((change, line)) = self.line(&event) else { continue };
+            let Some((_, line)) = self.line(&event) else { continue };
             let revision = event.version.revision;
-            if let Some(fault) = self.o.cluster.faults.swallows(&self.o.stream, change, revision) {
-                let now_us = self.o.cluster.now_us();
-                self.o.book.withheld(self.o.stream.id, self.o.resource.id, revision, now_us, fault);
-                continue;
-            }
             size += line.len();
             pieces.push((revision, line));
         }
@@ -223,7 +281,7 @@ impl WatchBody {
         self.o.delivered.handed(last, now_us);
         let (id, resource) = (self.o.stream.id, self.o.resource.id);
         self.o.book.sent(id, resource, now_us, pieces.iter().map(|(revision, line)| (*revision, line)));
-        self.tell(|request| request.sent(pieces.len(), last, now_us));
+        self.note_sent(pieces.len(), last, now_us);
         if pieces.len() == 1 {
             return pieces.pop().map(|(_, line)| line);
         }
@@ -286,11 +344,12 @@ impl WatchBody {
         if let (Some(request), Some(newest)) = (&mut self.request, pieces.iter().map(|(revision, _)| *revision).max()) {
             request.sent(pieces.len(), newest, now_us);
         }
+        self.o.stream.add_sent(pieces.len());
         if initial.versions.is_empty() {
             let (revision, announce) = (initial.revision, initial.announce_end);
             self.o.initial = None;
             if announce {
-                out.extend_from_slice(&self.bookmark(revision, true));
+                out.extend_from_slice(&bookmark(&self.o.renderer, revision, true));
             }
             self.o.delivered.handed(revision, now_us);
         }
@@ -299,13 +358,24 @@ impl WatchBody {
 
     /// Nothing to send: the timers.
     fn rest(&mut self, revision: u64, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
+        match self.resting(revision, cx) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Resting::Over) => self.end(),
+            Poll::Ready(Resting::Bookmark) => {
+                self.o.delivered.handed(revision, self.o.cluster.now_us());
+                Poll::Ready(Some(Ok(bookmark(&self.o.renderer, revision, false))))
+            }
+        }
+    }
+
+    fn resting(&mut self, revision: u64, cx: &mut Context<'_>) -> Poll<Resting> {
         loop {
             if self.timer.as_mut().poll(cx).is_pending() {
                 return Poll::Pending;
             }
             let now = Instant::now();
             if now >= self.ends {
-                return self.end();
+                return Poll::Ready(Resting::Over);
             }
             let due = self.o.bookmarks && now >= self.next_bookmark;
             if due {
@@ -315,20 +385,9 @@ impl WatchBody {
             self.timer.as_mut().reset(next);
             // After a restore a bookmark would take the client back; it must never do that.
             if due && revision >= self.o.cursor.after() {
-                self.o.delivered.handed(revision, self.o.cluster.now_us());
-                return Poll::Ready(Some(Ok(self.bookmark(revision, false))));
+                return Poll::Ready(Resting::Bookmark);
             }
         }
-    }
-
-    fn bookmark(&self, revision: u64, ends_initial: bool) -> Bytes {
-        let mut metadata = json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
-        if ends_initial {
-            metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
-        }
-        let (api_version, kind) = self.o.renderer.type_of_one();
-        let object = json!({"kind": kind, "apiVersion": api_version, "metadata": metadata});
-        Bytes::from(format!("{}\n", json!({"type": "BOOKMARK", "object": object})))
     }
 
     /// Nothing is sent, not even an end; what would have been is noted.
@@ -340,7 +399,8 @@ impl WatchBody {
         loop {
             let before = events.len();
             let pull = |store: &Store| {
-                let through = self.o.view.revision(store.revision());
+                let seen = self.o.view.revision(store.revision());
+                let through = self.o.stale.as_ref().map_or(seen, |stale| stale.view.revision(seen));
                 store.pull(self.o.resource.id, &mut cursor, PULL_MAX, through, &mut events)
             };
             let pulled = cluster.read(pull);
@@ -365,6 +425,16 @@ impl Drop for WatchBody {
         self.o.cluster.faults.closed(self.o.stream.id);
         self.o.book.watch_closed();
     }
+}
+
+fn bookmark(renderer: &Renderer, revision: u64, ends_initial: bool) -> Bytes {
+    let mut metadata = json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
+    if ends_initial {
+        metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+    }
+    let (api_version, kind) = renderer.type_of_one();
+    let object = json!({"kind": kind, "apiVersion": api_version, "metadata": metadata});
+    Bytes::from(format!("{}\n", json!({"type": "BOOKMARK", "object": object})))
 }
 
 fn framed(change: Change, object: &[u8]) -> Bytes {

@@ -132,7 +132,7 @@ async fn the_fault_counts_what_it_undid_and_who_came_from_beyond() {
     assert_eq!(world.server.faults().hits(id), 2);
     let hits: Vec<String> = world.server.faults().take_hits().into_iter().map(|hit| hit.detail).collect();
     assert!(hits[0].starts_with("revision 1 restored at"), "{hits:?}");
-    assert!(hits[1].contains("of pods by subject resumed from"), "{hits:?}");
+    assert!(hits[1].contains("of pods by subject on connection "), "{hits:?}");
     let wrong = Fault { newer: Some(Newer::Gone), ..Fault::new(Name::WatchReset, Span::default()) };
     assert_eq!(
         wrong.check().unwrap_err().to_string(),

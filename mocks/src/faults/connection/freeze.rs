@@ -19,7 +19,7 @@ impl Freeze {
         if handle.is_frozen() || !self.turns.take(scene) {
             return;
         }
-        handle.carries(stream.describe());
+        handle.carries(stream.what());
         let stopped = [Way::In, Way::Out].map(|way| handle.freeze(scene.id, way));
         if stopped.contains(&true) {
             forget_closed(&mut self.frozen);

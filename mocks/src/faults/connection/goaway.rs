@@ -28,7 +28,7 @@ impl Behaviour for GoAway {
         if handle.http_version() != 2 || handle.is_leaving() || !self.turns.take(scene) {
             return;
         }
-        handle.carries(stream.describe());
+        handle.carries(stream.what());
         if handle.go_away(Goaway { code, drain }) {
             let then = if drain { "open streams go on" } else { "then closed" };
             scene.hit(format!("{}: GOAWAY with code {code:#x}, {then}", handle.describe()));

@@ -19,7 +19,7 @@ impl NoPong {
         if handle.http_version() != 2 || handle.ignores_pings().is_some() || !self.turns.take(scene) {
             return;
         }
-        handle.carries(stream.describe());
+        handle.carries(stream.what());
         if handle.ignore_pings(scene.id) {
             forget_closed(&mut self.deaf);
             self.deaf.push(Arc::downgrade(handle));

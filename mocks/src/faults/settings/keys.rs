@@ -6,6 +6,9 @@ use std::collections::BTreeMap;
 
 use super::{Code, Error, ErrorBody, Family, Fault, Form, How, Lasting, Name, On};
 
+/// The largest buffer of `hold-buffer`: what one stream may hold in memory.
+const HELD_MAX: units::Bytes = units::Bytes(16 * 1024 * 1024);
+
 /// Which faults a key belongs to.
 enum Owners {
     Names(&'static [Name]),
@@ -198,6 +201,9 @@ fn values(fault: &Fault) -> Result<(), Error> {
     ];
     if let Some((key, _)) = zero.into_iter().find(|(_, zero)| *zero) {
         return wrong(key, "0".to_owned(), "write 1 or more");
+    }
+    if fault.name == Name::HoldBuffer && fault.bytes.is_some_and(|bytes| bytes > HELD_MAX) {
+        return wrong("bytes", format!("more than {HELD_MAX}"), "no proxy has a buffer as large as that");
     }
     if fault.behind.is_some() && fault.age.is_some() {
         return wrong("age", "set beside `behind`".to_owned(), "write one of the two");

@@ -197,6 +197,11 @@ impl Following {
         self.fact.objects_us = Some((self.fact.objects_us.map_or(now_us, |(first_us, _)| first_us), now_us));
     }
 
+    /// The stream said that it failed.
+    pub fn failed(&mut self, code: u16) {
+        self.fact.about.error_code = Some(code);
+    }
+
     /// The server ends the stream itself.
     pub fn ends(&mut self, by: EndedBy) {
         self.ended_by = Some(by);

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 
+use crate::faults::Form;
 use crate::kube::books::{About, Scope};
 use crate::kube::handler::{Answer, Call};
 use crate::kube::represent::{ListMeta, Renderer};
@@ -40,7 +41,8 @@ pub(super) fn one(call: &Call) -> Result<Answer, Failure> {
         too_new(call, wanted)?;
     }
     let current = call.cluster().get(&call.resource, call.namespace(), name);
-    let version = if wanted.is_some() { seen(call, name, current) } else { current };
+    let version = if wanted.is_some() || call.treatment.stale.is_some() { seen(call, name, current) } else { current };
+    note_stale(call, call.sees(call.cluster().revision()));
     let version = version.ok_or_else(|| Failure::not_found(call.resource.about(name)))?;
     Ok(Answer::json(StatusCode::OK, renderer.object(&version)))
 }
@@ -65,6 +67,8 @@ pub(super) fn list(call: &Call) -> Result<Answer, Failure> {
     let token = query.continue_token.as_deref().map(parse_token).transpose()?;
     // "Any version" is answered from the watch cache as a whole (Kubernetes API concepts, the `limit` of such a list).
     let limit = if query.resource_version.as_deref() == Some("0") && token.is_none() { None } else { query.limit };
+    let forced = call.treatment.page_items.as_ref().map(|(items, _)| *items);
+    let limit = limit.into_iter().chain(forced).min();
     let limit = limit.map_or(UNLIMITED, |limit| usize::try_from(limit).unwrap_or(UNLIMITED));
     let snapshot = snapshot(call, token.as_ref())?;
     let after: Option<After> = token.as_ref().map(|token| (Arc::from(&*token.namespace), Arc::from(&*token.name)));
@@ -74,7 +78,8 @@ pub(super) fn list(call: &Call) -> Result<Answer, Failure> {
     let id = call.resource.id;
     let (page, total) = call.cluster().read(|store| {
         let at = match snapshot {
-            Snapshot::Present => store.revision(),
+            Snapshot::Present if call.treatment.stale.is_none() => store.revision(),
+            Snapshot::Present => call.sees(store.revision()).max(store.floor()),
             Snapshot::Seen => call.sees(store.revision()).max(store.floor()),
             Snapshot::Exact(revision) => revision,
         };
@@ -89,6 +94,12 @@ pub(super) fn list(call: &Call) -> Result<Answer, Failure> {
         let message = format!("The resourceVersion for the provided list is too old: {requested} ({floor})");
         Failure::new(StatusCode::GONE, "Expired", message)
     })?;
+    let mut page = page;
+    newest_first(call, &mut page.items);
+    note_stale(call, page.revision);
+    if let (Some((_, grip)), Some(_)) = (&call.treatment.page_items, &page.next) {
+        grip.hit(|| format!("{} cut into pages of {limit}", call.describe()));
+    }
     call.book.listed(scope(call), page.revision);
     let served = already + page.items.len();
     let meta = ListMeta {
@@ -124,7 +135,33 @@ pub(super) fn number(text: Option<&str>) -> Result<Option<u64>, Failure> {
 /// Refuses a revision that this server has not reached.
 pub(super) fn too_new(call: &Call, wanted: u64) -> Result<(), Failure> {
     let current = call.sees(call.cluster().revision());
+    if let Some(rule) = &call.treatment.too_large
+        && (wanted > current || (rule.always && wanted > 0))
+        && rule.grip.hit(|| format!("{} from {wanted} refused as too large, at {current}", call.describe()))
+    {
+        return Err(match rule.form {
+            Form::Old => Failure::from_the_future_in_words(wanted, current),
+            _ => Failure::from_the_future(wanted, current),
+        });
+    }
     if wanted > current { Err(Failure::from_the_future(wanted, current)) } else { Ok(()) }
+}
+
+/// Puts the newest version first when a fault wants it so.
+pub(super) fn newest_first(call: &Call, items: &mut [Arc<Version>]) {
+    if let Some(grip) = call.treatment.newest_first.as_ref().filter(|_| items.len() > 1)
+        && grip.hit(|| format!("{} answered newest first", call.describe()))
+    {
+        items.sort_by_key(|version| std::cmp::Reverse(version.revision));
+    }
+}
+
+/// An answer at `revision` is a hit of the fault that shows an old state, if there is a newer one.
+pub(super) fn note_stale(call: &Call, revision: u64) {
+    let current = call.cluster().revision();
+    if let Some(stale) = call.treatment.stale.as_ref().filter(|_| revision < current) {
+        stale.grip.hit(|| format!("{} answered at revision {revision} of {current}", call.describe()));
+    }
 }
 
 fn render(renderer: &Renderer, page: &Page, meta: &ListMeta) -> Bytes {

@@ -8,18 +8,23 @@ use bytes::Bytes;
 use http::StatusCode;
 use serde_json::json;
 
-use crate::faults::{Form, Newer, Stream};
+use crate::faults::{Form, Newer, Stream, Streaming};
 use crate::kube::body::Body;
 use crate::kube::books::About;
 use crate::kube::handler::{Answer, Call};
 use crate::kube::represent::Renderer;
 use crate::kube::selector::Selector;
 use crate::kube::status::{Cause, Failure};
-use crate::kube::store::Cursor;
+use crate::kube::store::{Cursor, Store};
+use crate::kube::treat;
 use crate::kube::watch::{Initial, Opening, WatchBody};
 
-use super::read::{number, scope, too_new};
+use super::read::{newest_first, note_stale, number, scope, too_new};
 
+/// Most events that are repeated on a watch.
+const REPEATED_MAX: usize = 4096;
+/// Events that are looked at a time.
+const PULL_MAX: usize = 256;
 /// kube-apiserver's `--min-request-timeout`: a watch lasts this long to twice as long.
 const LASTS_MIN_S: u64 = 1800;
 
@@ -31,7 +36,7 @@ pub(super) fn open(call: &Call) -> Result<Answer, Failure> {
     let wanted = number(query.resource_version.as_deref())?.unwrap_or(0);
     let initial_events = query.send_initial_events.unwrap_or(wanted == 0);
     let ahead = if initial_events { None } else { ahead(call, wanted) };
-    if ahead.is_none_or(|(newer, _)| newer == Newer::TooLarge) {
+    if ahead.is_none_or(|(newer, _)| newer == Newer::TooLarge) && !waits(call, wanted) {
         too_new(call, wanted).inspect_err(|_| note_ahead(call, wanted, ahead.is_some()))?;
     }
     let id = call.cluster().next_watch();
@@ -45,7 +50,14 @@ pub(super) fn open(call: &Call) -> Result<Answer, Failure> {
     let start = if initial_events { Ok(snapshot(call, &selector)) } else { resume(call, wanted) };
     let (cursor, initial, revision) = match start {
         Ok(start) => start,
-        Err(failure) => return Ok(gone(call, &stream, wanted, &failure)),
+        Err(failure) => {
+            if let Some(grip) = &call.treatment.empty_when_gone
+                && grip.hit(|| format!("{} from {wanted}, which is gone: answered with nothing", call.describe()))
+            {
+                return Ok(treat::nothing());
+            }
+            return Ok(gone(call, &stream, wanted, &failure));
+        }
     };
     let is_snapshot = initial.is_some();
     // Of what exists now, a client from before a restore has seen no more than what survived it.
@@ -58,7 +70,7 @@ pub(super) fn open(call: &Call) -> Result<Answer, Failure> {
         call.connection.flushes.clone(),
         call.cluster().now_us(),
     );
-    call.cluster().faults.opened(&stream);
+    call.cluster().faults.opened(&stream, &call.treatment);
     let body = WatchBody::new(Opening {
         cluster: call.cluster().clone(),
         book: call.book.clone(),
@@ -75,6 +87,7 @@ pub(super) fn open(call: &Call) -> Result<Answer, Failure> {
         lasts: Duration::from_secs(query.timeout_s.unwrap_or_else(|| lasts_s(id))),
         ending: call.app.ending.clone(),
         view: call.app.view.clone(),
+        stale: call.treatment.stale.clone(),
     });
     let mut answer = Answer::json(StatusCode::OK, Bytes::new());
     answer.body = Body::Watch(Box::new(body));
@@ -97,8 +110,20 @@ fn note_ahead(call: &Call, wanted: u64, from_before: bool) {
 }
 
 fn stream(call: &Call, id: u64) -> Stream {
-    let (resource, connection) = (call.resource.full_name.clone(), call.connection.handle.clone());
-    Stream::new(id, call.who.name.clone(), resource, call.user_agent.clone(), connection)
+    Stream::new(Streaming {
+        id,
+        user: call.who.name.clone(),
+        resource: call.resource.full_name.clone(),
+        user_agent: call.user_agent.clone(),
+        query: call.raw_query.clone(),
+        connection: call.connection.handle.clone(),
+    })
+}
+
+/// Whether a watch is accepted from a revision that the old state of a fault has not reached, and waits for it.
+fn waits(call: &Call, wanted: u64) -> bool {
+    let treatment = &call.treatment;
+    treatment.stale.is_some() && treatment.too_large.is_none() && wanted <= call.cluster().revision()
 }
 
 type Start = (Cursor, Option<Initial>, u64);
@@ -115,6 +140,9 @@ fn snapshot(call: &Call, selector: &Selector) -> Start {
     let page = page.expect("nothing from the floor on is compacted");
     let cursor = cursor.expect("nothing from the floor on is compacted");
     let announce_end = call.query.send_initial_events == Some(true) && call.query.allow_watch_bookmarks;
+    let mut page = page;
+    newest_first(call, &mut page.items);
+    note_stale(call, page.revision);
     let initial = Initial { versions: VecDeque::from(page.items), revision: page.revision, announce_end };
     (cursor, Some(initial), page.revision)
 }
@@ -124,10 +152,41 @@ fn resume(call: &Call, wanted: u64) -> Result<Start, Failure> {
     let id = call.resource.id;
     let (cursor, revision) = call.cluster().read(|store| {
         let from = if wanted == 0 { call.sees(store.revision()) } else { wanted };
-        (store.cursor(id, from), from)
+        (store.cursor(id, earlier(call, store, from)), from)
     });
     let cursor = cursor.map_err(|expired| Failure::too_old(expired.requested, expired.floor))?;
     Ok((cursor, None, revision))
+}
+
+/// Where a watch from `from` begins: there, or some events before when a fault repeats them.
+fn earlier(call: &Call, store: &Store, from: u64) -> u64 {
+    let Some((events, grip)) = &call.treatment.repeat else { return from };
+    let Ok(mut cursor) = store.cursor(call.resource.id, store.floor()) else { return from };
+    let count = usize::try_from(*events).unwrap_or(usize::MAX).min(REPEATED_MAX);
+    // The revisions after which the last events begin: one more than are repeated.
+    let mut starts = VecDeque::from([store.floor()]);
+    let mut pulled = Vec::new();
+    loop {
+        pulled.clear();
+        if store.pull(call.resource.id, &mut cursor, PULL_MAX, from, &mut pulled).is_err() {
+            return from;
+        }
+        for event in &pulled {
+            if starts.len() > count {
+                starts.pop_front();
+            }
+            starts.push_back(event.version.revision);
+        }
+        if pulled.len() < PULL_MAX {
+            break;
+        }
+    }
+    let start = starts.front().copied().unwrap_or(from);
+    let repeated = starts.len() - 1;
+    if repeated == 0 || !grip.hit(|| format!("{} from {from} gets {repeated} events again", call.describe())) {
+        return from;
+    }
+    start
 }
 
 /// KEP-3157: the initial events need `resourceVersionMatch=NotOlderThan`.

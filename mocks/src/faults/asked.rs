@@ -1,0 +1,108 @@
+//! What a fault knows of a request, and what it wants done with the answer.
+//!
+//! Owns [`Asked`] and [`Treatment`]; the server acts on them. A request without a fault has the default treatment,
+//! which costs nothing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{ErrorBody, Fault, Form, Grip, On};
+use crate::kube::View;
+
+/// One request for a resource, before it is answered.
+#[derive(Debug)]
+pub(crate) struct Asked<'a> {
+    pub user: &'a Arc<str>,
+    /// Full resource name.
+    pub resource: &'a Arc<str>,
+    pub user_agent: &'a Arc<str>,
+    pub on: On,
+    /// As it was sent.
+    pub query: &'a str,
+    pub endpoint: u32,
+    pub connection: u64,
+}
+
+/// What becomes of a request.
+#[derive(Debug, Default)]
+pub(crate) struct Treatment {
+    pub instead: Option<Instead>,
+    /// To wait before it is looked at.
+    pub before: Option<Duration>,
+    /// To wait after the answer is decided.
+    pub after: Option<Duration>,
+    /// The state that it is answered from.
+    pub stale: Option<Stale>,
+    pub too_large: Option<TooLargeRule>,
+    /// The most items of a page.
+    pub page_items: Option<(u64, Grip)>,
+    pub newest_first: Option<Grip>,
+    pub content_type: Option<String>,
+    /// Events to send once more on a watch.
+    pub repeat: Option<(u64, Grip)>,
+    /// A watch from a revision that is gone is answered with nothing.
+    pub empty_when_gone: Option<Grip>,
+    /// The head of the answer waits for the first bytes of its body.
+    pub holds_head: bool,
+    /// The faults that the watch of this request is to meet, by serial number, among those before `known`.
+    pub matched: Vec<u64>,
+    /// The serial number of the next fault when the request was asked about.
+    pub known: u64,
+}
+
+/// An old state that a request is answered from, until its fault ends.
+#[derive(Debug, Clone)]
+pub(crate) struct Stale {
+    pub view: Arc<View>,
+    pub grip: Grip,
+}
+
+/// How revisions are refused that are too large.
+#[derive(Debug)]
+pub(crate) struct TooLargeRule {
+    pub form: Form,
+    pub always: bool,
+    pub grip: Grip,
+}
+
+/// What is answered instead.
+#[derive(Debug)]
+pub(crate) enum Instead {
+    Refusal(Refusal),
+    /// Nothing, until the fault ends; then the connection is closed.
+    Silence(Grip),
+    /// 200 and the end.
+    Empty,
+}
+
+/// An error.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    pub status: u16,
+    pub reason: Option<String>,
+    pub retry_after_s: Option<u64>,
+    pub body: ErrorBody,
+}
+
+impl Asked<'_> {
+    /// Whether a fault is about such requests; whoever asks.
+    pub fn concerns(&self, fault: &Fault) -> bool {
+        (fault.on() == On::Any || fault.on() == self.on)
+            && fault.matches(self.resource, self.user_agent, self.query, self.endpoint)
+    }
+
+    /// `list of packages.longhaul.dev by subject on connection 3`.
+    pub fn describe(&self) -> String {
+        let verb = match self.on {
+            On::List => "list",
+            On::Watch => "watch",
+            On::Get => "get",
+            On::Create => "create",
+            On::Update => "update",
+            On::Patch => "patch",
+            On::Delete => "delete",
+            On::Any => "request",
+        };
+        format!("{verb} of {} by {} on connection {}", self.resource, self.user, self.connection)
+    }
+}

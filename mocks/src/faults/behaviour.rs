@@ -1,0 +1,111 @@
+//! What one fault can do, and what it may use.
+//!
+//! Owns the hooks. A fault implements those that it needs; every one has the harmless default.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+
+use super::connection::{Handle, Welcome};
+use super::engine::Ring;
+use super::{Asked, Fault, FaultId, Form, Grip, Newer, Stream, Treatment, Watches};
+
+/// What the engine needs of the server.
+pub(crate) trait Host: Send + Sync + std::fmt::Debug {
+    fn now_us(&self) -> u64;
+    /// Forgets the history but for the newest `keep` revisions; with 0 every revision handed out so far is too old to
+    /// resume from. Answers the floor before and after.
+    fn compact(&self, keep: u64) -> (u64, u64);
+    /// Goes back in time; answers what was undone, `None` when nothing was.
+    fn restore(&self, restore: Restore) -> Option<String>;
+    /// What there is now, and the revision of `age` ago.
+    fn moment(&self, age: Duration) -> Moment;
+    /// Gives a user another token; answers what was done, `None` when there is no such user.
+    fn rotate_token(&self, user: &str) -> Option<String>;
+}
+
+/// Where the server stands.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Moment {
+    pub revision: u64,
+    pub revision_then: u64,
+    /// Connections with this number or a higher one do not exist yet.
+    pub next_connection: u64,
+}
+
+/// A backup that the store is restored from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Restore {
+    /// How old it is; at most as old as the history.
+    pub age: Duration,
+    pub newer: Newer,
+    pub watches: Watches,
+}
+
+/// One fault's mechanism. The engine has looked at `resource`, `on`, `nth` and the other keys that choose before it calls.
+pub(crate) trait Behaviour: Send + Sync + std::fmt::Debug {
+    /// Before the fault begins: what is asked of the server itself. `targets` are the users it may touch.
+    fn prepare(&mut self, _host: &dyn Host, _targets: &[Arc<str>]) {}
+    /// The fault begins: `open` are the watches it applies to.
+    fn begin(&mut self, open: &[Arc<Stream>], scene: &mut Scene<'_>) {
+        for stream in open {
+            self.opened(stream, scene);
+        }
+    }
+    /// The fault ends; the watches are woken afterwards.
+    fn end(&mut self, _open: &[Arc<Stream>], _scene: &mut Scene<'_>) {}
+    /// A connection to an endpoint that faults may touch was accepted, and nobody knows yet whose it is.
+    fn welcome(&mut self, _handle: &Handle, _welcome: &mut Welcome, _scene: &mut Scene<'_>) {}
+    /// A matching watch opens while the fault is active, or has sent as many events as the fault waits for.
+    fn opened(&mut self, _stream: &Arc<Stream>, _scene: &mut Scene<'_>) {}
+    /// A matching request comes in while the fault is active.
+    fn asked(&mut self, _asked: &Asked<'_>, _treatment: &mut Treatment, _scene: &mut Scene<'_>) {}
+    /// An event could not be sent because the stream is silenced by this fault; also after the fault's end.
+    fn withheld(&mut self, _stream: &Stream, _revision: u64, _scene: &mut Scene<'_>) {}
+    /// A watch asks for a revision that was compacted away: which form of 410 to answer. Also after the fault's end,
+    /// because clients resume later.
+    fn gone(&mut self, _stream: &Stream, _requested: u64, _scene: &mut Scene<'_>) -> Option<Form> {
+        None
+    }
+    /// A watch resumes from a revision that the store had and does not have any more; answers whether this fault is
+    /// why. Also after the fault's end.
+    fn ahead(&mut self, _stream: &Stream, _requested: u64, _scene: &mut Scene<'_>) -> bool {
+        false
+    }
+    /// Somebody came with a token that this fault took away. Also after the fault's end.
+    fn old_token_refused(&mut self, _user: &str, _scene: &mut Scene<'_>) -> bool {
+        false
+    }
+}
+
+/// What a behaviour may use.
+pub(crate) struct Scene<'a> {
+    pub id: FaultId,
+    pub fault: &'a Fault,
+    /// For effects that act later.
+    pub grip: &'a Grip,
+    pub(super) now_us: u64,
+    pub(super) random: &'a mut ChaCha8Rng,
+    pub(super) counted: &'a mut u64,
+    pub(super) ring: &'a mut Ring,
+}
+
+impl Scene<'_> {
+    /// Records one real effect.
+    pub fn hit(&mut self, detail: String) {
+        *self.counted += 1;
+        self.ring.push(self.grip.id(), self.now_us, detail);
+    }
+
+    /// True with the fault's probability; always when it has none.
+    pub fn chance(&mut self) -> bool {
+        self.fault.probability.is_none_or(|p| self.random.random_bool(p.clamp(0.0, 1.0)))
+    }
+
+    /// Whether the fault has used up its `count`.
+    pub fn spent(&self) -> bool {
+        self.fault.count_most().is_some_and(|count| *self.counted >= count)
+    }
+}

@@ -1,0 +1,41 @@
+//! `bookmark-ahead`: an event is withheld, a bookmark with its revision is sent in its place, and the stream ends
+//! cleanly: who resumes from the bookmark never hears of the event. Only on watches that asked for bookmarks. A hit is one
+//! event.
+
+use std::sync::Arc;
+
+use super::{Behaviour, Effect, Ending, Flow, Grip, Item, Scene, Stream};
+
+#[derive(Debug)]
+pub(super) struct BookmarkAhead;
+
+impl Behaviour for BookmarkAhead {
+    fn opened(&mut self, stream: &Arc<Stream>, scene: &mut Scene<'_>) {
+        stream.attach(Box::new(Running { grip: scene.grip.clone() }));
+    }
+}
+
+#[derive(Debug)]
+struct Running {
+    grip: Grip,
+}
+
+impl Effect for Running {
+    fn pass(&mut self, item: Item, flow: &Flow<'_>, out: &mut Vec<Item>) {
+        if let Item::Event(event) = &item {
+            let revision = event.revision;
+            let detail = || format!("bookmark {revision} sent instead of its event on {}", flow.stream.describe());
+            if flow.bookmarks && !event.initial && self.grip.strike(detail) {
+                out.push(Item::Withheld { revision, by: self.grip.id() });
+                out.push(Item::Bookmark { revision, closes: false, line: (flow.bookmark)(revision, false) });
+                out.push(Item::Over(Ending::Clean));
+                return;
+            }
+        }
+        out.push(item);
+    }
+
+    fn is_done(&self) -> bool {
+        self.grip.is_over()
+    }
+}

@@ -1,0 +1,108 @@
+//! `watch-reset`, `watch-end`, `watch-eof` and `error-event`: each matching watch ends, those that are open when the fault
+//! begins and those that open while it lasts, or once they have sent `afterEvents` events. A hit is one stream.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::json;
+
+use super::{Behaviour, Code, Effect, Ending, Fate, Fault, Flow, Grip, Http2Code, Item, Name, Scene, Stream, Then};
+use crate::kube::reason_of;
+
+/// What an `error-event` says when the fault does not: the one that watches meet most.
+const CODE: u16 = 410;
+
+#[derive(Debug)]
+pub(super) struct Cut {
+    how: How,
+    words: &'static str,
+}
+
+#[derive(Debug)]
+enum How {
+    Ending(Ending),
+    /// An error line; then silence or the end.
+    Error {
+        line: Bytes,
+        holds: bool,
+    },
+    /// In the middle of the next event's line.
+    MidLine,
+}
+
+impl Cut {
+    pub fn new(fault: &Fault) -> Self {
+        let (how, words) = match fault.name {
+            Name::WatchEnd => (How::Ending(Ending::Clean), "ended"),
+            Name::WatchEof if fault.mid_line == Some(true) => (How::MidLine, "closed in the middle of a line"),
+            Name::WatchEof => (How::Ending(Ending::Eof), "closed without an end"),
+            Name::ErrorEvent => {
+                let holds = fault.then == Some(Then::Hold);
+                let words = if holds { "sent an error and nothing more" } else { "sent an error and ended" };
+                (How::Error { line: error_line(fault), holds }, words)
+            }
+            _ => (How::Ending(Ending::Reset(reset_code(fault))), "reset"),
+        };
+        Self { how, words }
+    }
+}
+
+impl Behaviour for Cut {
+    fn opened(&mut self, stream: &Arc<Stream>, scene: &mut Scene<'_>) {
+        let ending = match &self.how {
+            How::MidLine => return stream.attach(Box::new(MidLine { grip: scene.grip.clone() })),
+            How::Ending(ending) => ending.clone(),
+            How::Error { line, holds } => Ending::Error { line: line.clone(), hold: holds.then(|| scene.grip.id()) },
+        };
+        if !scene.spent() && scene.chance() && stream.decide(Fate::Over(ending)) {
+            scene.hit(format!("{} {}", stream.describe(), self.words));
+        }
+    }
+}
+
+/// Sends half of the next event's line and closes the connection.
+#[derive(Debug)]
+struct MidLine {
+    grip: Grip,
+}
+
+impl Effect for MidLine {
+    fn pass(&mut self, item: Item, flow: &Flow<'_>, out: &mut Vec<Item>) {
+        let cut = |revision| format!("{} closed within the line of revision {revision}", flow.stream.describe());
+        match item {
+            Item::Event(event) if self.grip.strike(|| cut(event.revision)) => {
+                let bytes = event.line.slice(..event.line.len() / 2);
+                out.push(Item::Withheld { revision: event.revision, by: self.grip.id() });
+                out.push(Item::Block(super::pipe::Block { bytes, ..Default::default() }));
+                out.push(Item::Over(Ending::Eof));
+            }
+            other => out.push(other),
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.grip.is_over()
+    }
+}
+
+fn reset_code(fault: &Fault) -> Http2Code {
+    match fault.code {
+        Some(Code::Http2(code)) => code,
+        _ => Http2Code::InternalError,
+    }
+}
+
+/// The `Status` of an `ERROR` event (Kubernetes API concepts, "Efficient detection of changes").
+fn error_line(fault: &Fault) -> Bytes {
+    let code = match fault.code {
+        Some(Code::Status(code)) => code,
+        _ => CODE,
+    };
+    let reason = fault.reason.clone().unwrap_or_else(|| reason_of(code).to_owned());
+    let message = if code == CODE { "too old resource version" } else { "the watch failed" };
+    let status = json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+        "message": message, "reason": reason, "code": code,
+    });
+    Bytes::from(format!("{}\n", json!({"type": "ERROR", "object": status})))
+}

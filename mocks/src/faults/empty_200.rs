@@ -1,0 +1,18 @@
+//! `empty-200`: a watch is answered with 200 and ends at once; with `stale` only one from a revision that is compacted away,
+//! as real servers do for resources without a watch cache. A hit is one answer.
+
+use super::{Asked, Behaviour, Instead, Scene, Treatment};
+
+#[derive(Debug)]
+pub(super) struct Empty200;
+
+impl Behaviour for Empty200 {
+    fn asked(&mut self, asked: &Asked<'_>, treatment: &mut Treatment, scene: &mut Scene<'_>) {
+        if scene.fault.stale == Some(true) {
+            treatment.empty_when_gone = Some(scene.grip.clone());
+        } else if treatment.instead.is_none() {
+            scene.hit(format!("{} answered with nothing", asked.describe()));
+            treatment.instead = Some(Instead::Empty);
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! The engine: which faults there are, whom they concern, and what they did.
+//!
+//! Owns the one lock of the faults, and all triggers: targets, `on`, `resource` and the other keys that choose, `nth`,
+//! `afterEvents`, `count` and `probability`. It must not know what a fault does.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::Mutex;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::connection::{Handle, Welcome};
+use super::{
+    Asked, Behaviour, Effect, Error, Family, Fault, FaultId, Flow, Grip, Hit, Host, Item, Scene, Stream, Treatment,
+};
+
+/// How many hits are kept until somebody takes them; older ones are dropped, the counters go on.
+const HITS_MAX: usize = 8192;
+
+/// How many faults are remembered.
+const FAULTS_MAX: usize = 4096;
+
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub(super) inner: Mutex<Inner>,
+    pub(super) host: OnceLock<Box<dyn Host>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(super) targets: BTreeSet<Arc<str>>,
+    pub(super) endpoints: BTreeSet<u32>,
+    faults: Vec<Running>,
+    next_serial: u64,
+    pub(super) streams: BTreeMap<u64, Arc<Stream>>,
+    ring: Ring,
+    random: ChaCha8Rng,
+}
+
+/// The newest hits.
+#[derive(Debug, Default)]
+pub(crate) struct Ring(VecDeque<Hit>);
+
+#[derive(Debug)]
+struct Running {
+    grip: Grip,
+    fault: Fault,
+    active: bool,
+    hits: u64,
+    /// Matching requests so far, for `nth`.
+    asked: u64,
+    behaviour: Box<dyn Behaviour>,
+}
+
+/// Waits on a stream until it has sent as many events as a fault wants.
+#[derive(Debug)]
+struct AfterEvents {
+    grip: Grip,
+    events: u64,
+    reached: bool,
+}
+
+impl Ring {
+    pub fn push(&mut self, fault: FaultId, at_us: u64, detail: String) {
+        if self.0.len() == HITS_MAX {
+            self.0.pop_front();
+        }
+        self.0.push_back(Hit { fault, at_us, detail });
+    }
+}
+
+impl Core {
+    pub fn new(seed: u64) -> Self {
+        let inner = Inner {
+            targets: BTreeSet::new(),
+            endpoints: BTreeSet::new(),
+            faults: Vec::new(),
+            next_serial: 0,
+            streams: BTreeMap::new(),
+            ring: Ring::default(),
+            random: ChaCha8Rng::seed_from_u64(seed),
+        };
+        Self { inner: Mutex::new(inner), host: OnceLock::new() }
+    }
+
+    fn now_us(&self) -> u64 {
+        self.host.get().map_or(0, |host| host.now_us())
+    }
+
+    pub fn begin(self: &Arc<Self>, id: FaultId, fault: &Fault, mut behaviour: Box<dyn Behaviour>) -> Result<(), Error> {
+        let targets: Vec<Arc<str>> = {
+            let inner = self.inner.lock();
+            if inner.faults.iter().any(|running| running.grip.id() == id && running.active) {
+                return Err(Error::AlreadyRunning { id: id.0 });
+            }
+            inner.targets.iter().cloned().collect()
+        };
+        // The server has locks of its own, so it is asked before the engine's is taken.
+        if let Some(host) = self.host.get() {
+            behaviour.prepare(&**host, &targets);
+        }
+        let now_us = self.now_us();
+        let mut inner = self.inner.lock();
+        // An ended fault is kept for its hits; of very many the oldest go.
+        if inner.faults.len() >= FAULTS_MAX
+            && let Some(oldest) = inner.faults.iter().position(|running| !running.active)
+        {
+            inner.faults.remove(oldest);
+        }
+        let grip = Grip::new(id, inner.next_serial, self.clone());
+        inner.next_serial += 1;
+        let running = Running { grip, fault: fault.clone(), active: true, hits: 0, asked: 0, behaviour };
+        inner.faults.push(running);
+        let index = inner.faults.len() - 1;
+        let mut open = inner.concerned(index);
+        open.retain(|stream| inner.is_due(index, stream));
+        inner.act(index, now_us, |behaviour, scene| behaviour.begin(&open, scene));
+        Ok(())
+    }
+
+    pub fn end(&self, id: FaultId) {
+        let now_us = self.now_us();
+        let mut inner = self.inner.lock();
+        let ends = |running: &Running| running.grip.id() == id && running.active;
+        let Some(index) = inner.faults.iter().position(ends) else { return };
+        inner.faults[index].active = false;
+        inner.faults[index].grip.finish();
+        let open = inner.concerned(index);
+        inner.act(index, now_us, |behaviour, scene| behaviour.end(&open, scene));
+        // What was held back on them goes on.
+        for stream in inner.streams.values() {
+            stream.wake();
+        }
+    }
+
+    pub fn asked(&self, asked: &Asked<'_>) -> Treatment {
+        let now_us = self.now_us();
+        let mut inner = self.inner.lock();
+        let mut treatment = Treatment { known: inner.next_serial, ..Treatment::default() };
+        if !inner.targets.contains(asked.user) {
+            return treatment;
+        }
+        for index in 0..inner.faults.len() {
+            let running = &mut inner.faults[index];
+            let family = running.fault.name.family();
+            let choosy = matches!(family, Family::Requests | Family::Watches | Family::Connections);
+            if !running.active || !choosy || !asked.concerns(&running.fault) {
+                continue;
+            }
+            running.asked += 1;
+            if running.fault.nth.is_some_and(|nth| !nth.contains(running.asked)) {
+                continue;
+            }
+            treatment.matched.push(running.grip.serial());
+            inner.act(index, now_us, |behaviour, scene| {
+                // What happens to a watch takes its chances there.
+                if family != Family::Requests || (!scene.spent() && scene.chance()) {
+                    behaviour.asked(asked, &mut treatment, scene);
+                }
+            });
+        }
+        treatment
+    }
+
+    pub fn opened(&self, stream: &Arc<Stream>, treatment: &Treatment) {
+        let now_us = self.now_us();
+        let mut inner = self.inner.lock();
+        inner.streams.insert(stream.id, stream.clone());
+        for index in 0..inner.faults.len() {
+            let running = &inner.faults[index];
+            let serial = running.grip.serial();
+            let matched = if serial < treatment.known {
+                treatment.matched.contains(&serial)
+            } else {
+                // It began while the request was on its way.
+                running.fault.nth.is_none() && inner.concerns(running, stream)
+            };
+            if running.active && matched && inner.is_due(index, stream) {
+                inner.act(index, now_us, |behaviour, scene| behaviour.opened(stream, scene));
+            }
+        }
+    }
+
+    /// A stream has sent as many events as a fault waits for.
+    fn reached(&self, serial: u64, stream: &Arc<Stream>) {
+        let now_us = self.now_us();
+        let mut inner = self.inner.lock();
+        if let Some(index) = inner.place(serial).filter(|index| inner.faults[*index].active) {
+            inner.act(index, now_us, |behaviour, scene| behaviour.opened(stream, scene));
+        }
+    }
+
+    pub fn may(&self, serial: u64) -> bool {
+        let inner = self.inner.lock();
+        inner.place(serial).is_some_and(|index| {
+            let running = &inner.faults[index];
+            running.active && running.fault.count_most().is_none_or(|count| running.hits < count)
+        })
+    }
+
+    pub fn strike(&self, serial: u64, by_chance: bool, detail: impl FnOnce() -> String) -> bool {
+        let now_us = self.now_us();
+        let mut inner = self.inner.lock();
+        let Some(index) = inner.place(serial) else { return false };
+        let Inner { faults, ring, random, .. } = &mut *inner;
+        let running = &mut faults[index];
+        if running.fault.count_most().is_some_and(|count| running.hits >= count) {
+            return false;
+        }
+        let chance = running.fault.probability.filter(|_| by_chance);
+        if chance.is_some_and(|p| !random.random_bool(p.clamp(0.0, 1.0))) {
+            return false;
+        }
+        running.hits += 1;
+        ring.push(running.grip.id(), now_us, detail());
+        true
+    }
+
+    /// Runs `act` on every fault that concerns a stream, ended ones included.
+    pub fn each(&self, stream: &Stream, mut act: impl FnMut(&mut dyn Behaviour, &mut Scene<'_>)) {
+        let now_us = self.now_us();
+        let mut inner = self.inner.lock();
+        for index in 0..inner.faults.len() {
+            if inner.concerns(&inner.faults[index], stream) {
+                inner.act(index, now_us, &mut act);
+            }
+        }
+    }
+
+    pub fn each_newest_first(&self, stream: &Stream, mut act: impl FnMut(&mut dyn Behaviour, &mut Scene<'_>)) {
+        let now_us = self.now_us();
+        let mut inner = self.inner.lock();
+        for index in (0..inner.faults.len()).rev() {
+            if inner.concerns(&inner.faults[index], stream) {
+                inner.act(index, now_us, &mut act);
+            }
+        }
+    }
+
+    /// A connection was accepted, and nobody knows yet whose it is.
+    pub fn welcome(&self, handle: &Handle) -> Welcome {
+        let now_us = self.now_us();
+        let mut inner = self.inner.lock();
+        let mut welcome = Welcome::default();
+        if !inner.endpoints.contains(&handle.endpoint) {
+            return welcome;
+        }
+        for index in 0..inner.faults.len() {
+            let running = &inner.faults[index];
+            if running.active && running.fault.endpoint.is_none_or(|wanted| wanted == handle.endpoint) {
+                inner.act(index, now_us, |behaviour, scene| behaviour.welcome(handle, &mut welcome, scene));
+            }
+        }
+        welcome
+    }
+
+    /// Counts a hit of the newest fault with this id; also after its end, because what it froze stays frozen.
+    pub fn note(&self, by: FaultId, detail: String) {
+        let now_us = self.now_us();
+        let mut inner = self.inner.lock();
+        if let Some(index) = inner.faults.iter().rposition(|running| running.grip.id() == by) {
+            inner.act(index, now_us, |_, scene| scene.hit(detail));
+        }
+    }
+
+    pub fn old_token_refused(&self, user: &str) {
+        let now_us = self.now_us();
+        let mut inner = self.inner.lock();
+        for index in (0..inner.faults.len()).rev() {
+            let mut done = false;
+            inner.act(index, now_us, |behaviour, scene| done = behaviour.old_token_refused(user, scene));
+            if done {
+                return;
+            }
+        }
+    }
+}
+
+impl Inner {
+    pub fn hits_of(&self, id: FaultId) -> u64 {
+        self.faults.iter().filter(|running| running.grip.id() == id).map(|running| running.hits).sum()
+    }
+
+    pub fn take_hits(&mut self) -> Vec<Hit> {
+        self.ring.0.drain(..).collect()
+    }
+
+    pub fn all(&self) -> Vec<(FaultId, Fault, bool, u64)> {
+        let one = |running: &Running| (running.grip.id(), running.fault.clone(), running.active, running.hits);
+        self.faults.iter().map(one).collect()
+    }
+
+    fn place(&self, serial: u64) -> Option<usize> {
+        self.faults.iter().position(|running| running.grip.serial() == serial)
+    }
+
+    fn concerns(&self, running: &Running, stream: &Stream) -> bool {
+        self.targets.contains(&stream.user)
+            && running.fault.matches(&stream.resource, &stream.user_agent, &stream.query, stream.connection.endpoint)
+    }
+
+    /// The open watches that a fault is about; none when it counts requests from its beginning on.
+    fn concerned(&self, index: usize) -> Vec<Arc<Stream>> {
+        let running = &self.faults[index];
+        if running.fault.nth.is_some() {
+            return Vec::new();
+        }
+        self.streams.values().filter(|stream| self.concerns(running, stream)).cloned().collect()
+    }
+
+    /// Whether a stream has sent as many events as the fault waits for; if not, the stream says so when it has.
+    fn is_due(&self, index: usize, stream: &Stream) -> bool {
+        let running = &self.faults[index];
+        let events = running.fault.after_events.unwrap_or(0);
+        if stream.sent() >= events {
+            return true;
+        }
+        stream.attach(Box::new(AfterEvents { grip: running.grip.clone(), events, reached: false }));
+        false
+    }
+
+    fn act(&mut self, index: usize, now_us: u64, act: impl FnOnce(&mut dyn Behaviour, &mut Scene<'_>)) {
+        let Self { faults, ring, random, .. } = self;
+        let Running { grip, fault, hits: counted, behaviour, .. } = &mut faults[index];
+        let mut scene = Scene { id: grip.id(), fault, grip, now_us, random, counted, ring };
+        act(&mut **behaviour, &mut scene);
+    }
+}
+
+impl Effect for AfterEvents {
+    fn pass(&mut self, item: Item, _flow: &Flow<'_>, out: &mut Vec<Item>) {
+        out.push(item);
+    }
+
+    fn tick(&mut self, flow: &Flow<'_>, _out: &mut Vec<Item>) {
+        if !self.reached && flow.stream.sent() >= self.events {
+            self.reached = true;
+            self.grip.core().reached(self.grip.serial(), flow.stream);
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.reached || self.grip.is_over()
+    }
+}

@@ -1,0 +1,69 @@
+//! `event-delayed`: each event is sent so long after it could have been, in its order; bookmarks and the end of the
+//! stream wait behind it. What is held when the fault ends is sent at once. A hit is one event.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::{Behaviour, Effect, Flow, Grip, Item, Scene, Stream};
+
+/// When the fault does not say.
+const DELAY: Duration = Duration::from_secs(1);
+/// Events held for one stream. Beyond them the stream does not read on; they stay in the history.
+const HELD_MAX: usize = 4096;
+
+#[derive(Debug)]
+pub(super) struct EventDelayed;
+
+impl Behaviour for EventDelayed {
+    fn opened(&mut self, stream: &Arc<Stream>, scene: &mut Scene<'_>) {
+        let delay = scene.fault.delay.map_or(DELAY, |delay| delay.0);
+        stream.attach(Box::new(Delaying { grip: scene.grip.clone(), delay, held: VecDeque::new() }));
+    }
+}
+
+#[derive(Debug)]
+struct Delaying {
+    grip: Grip,
+    delay: Duration,
+    held: VecDeque<(Instant, Item)>,
+}
+
+impl Effect for Delaying {
+    fn pass(&mut self, item: Item, flow: &Flow<'_>, out: &mut Vec<Item>) {
+        let mut due = self.held.back().map_or(flow.now, |(due, _)| *due);
+        if let Item::Event(event) = &item {
+            let (revision, delay) = (event.revision, self.delay);
+            let detail = || format!("revision {revision} held for {delay:?} on {}", flow.stream.describe());
+            if !event.initial && self.grip.strike(detail) {
+                due = due.max(flow.now + delay);
+            }
+        }
+        if self.held.is_empty() && due <= flow.now {
+            out.push(item);
+        } else {
+            self.held.push_back((due, item));
+        }
+    }
+
+    fn tick(&mut self, flow: &Flow<'_>, out: &mut Vec<Item>) {
+        let over = self.grip.is_over();
+        while self.held.front().is_some_and(|(due, _)| over || *due <= flow.now) {
+            out.extend(self.held.pop_front().map(|(_, item)| item));
+        }
+    }
+
+    fn due(&self) -> Option<Instant> {
+        self.held.front().map(|(due, _)| *due)
+    }
+
+    fn is_full(&self) -> bool {
+        self.held.len() >= HELD_MAX
+    }
+
+    fn is_done(&self) -> bool {
+        self.grip.is_over() && self.held.is_empty()
+    }
+}

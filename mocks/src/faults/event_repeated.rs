@@ -1,0 +1,18 @@
+//! `event-repeated`: a watch that resumes from a revision gets the last events up to it once more, then the new ones. A
+//! hit is one watch that had something repeated.
+
+use super::{Asked, Behaviour, Scene, Treatment};
+
+/// When the fault does not say.
+const EVENTS: u64 = 1;
+
+#[derive(Debug)]
+pub(super) struct EventRepeated;
+
+impl Behaviour for EventRepeated {
+    fn asked(&mut self, _asked: &Asked<'_>, treatment: &mut Treatment, scene: &mut Scene<'_>) {
+        if !scene.spent() && scene.chance() {
+            treatment.repeat = Some((scene.fault.events.unwrap_or(EVENTS), scene.grip.clone()));
+        }
+    }
+}

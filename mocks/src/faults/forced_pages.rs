@@ -1,0 +1,16 @@
+//! `forced-pages`: the server pages lists although the client set no limit, or a larger one. A hit is one page that has a
+//! successor.
+
+use super::{Asked, Behaviour, Scene, Treatment};
+
+/// When the fault does not say.
+const ITEMS: u64 = 1;
+
+#[derive(Debug)]
+pub(super) struct ForcedPages;
+
+impl Behaviour for ForcedPages {
+    fn asked(&mut self, _asked: &Asked<'_>, treatment: &mut Treatment, scene: &mut Scene<'_>) {
+        treatment.page_items = Some((scene.fault.items.unwrap_or(ITEMS), scene.grip.clone()));
+    }
+}

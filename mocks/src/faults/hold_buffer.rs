@@ -1,0 +1,84 @@
+//! `hold-buffer`: nothing is sent before so many bytes are there, or the stream ends, as through the buffer of a proxy; with
+//! `headers` not even the head of the answer. A hit is one buffer that an event had to wait in.
+
+use std::sync::Arc;
+
+use super::pipe::{Block, Rank};
+use super::{Asked, Behaviour, Effect, Flow, Grip, Item, Scene, Stream, Treatment};
+
+/// When the fault does not say: a page, as proxies buffer.
+const BYTES: u64 = 4096;
+
+#[derive(Debug)]
+pub(super) struct HoldBuffer;
+
+impl Behaviour for HoldBuffer {
+    fn asked(&mut self, _asked: &Asked<'_>, treatment: &mut Treatment, scene: &mut Scene<'_>) {
+        if scene.fault.headers == Some(true) && !scene.spent() {
+            treatment.holds_head = true;
+        }
+    }
+
+    fn opened(&mut self, stream: &Arc<Stream>, scene: &mut Scene<'_>) {
+        let bytes = usize::try_from(scene.fault.bytes.map_or(BYTES, |bytes| bytes.0)).unwrap_or(usize::MAX);
+        stream.attach(Box::new(Holding { grip: scene.grip.clone(), bytes, held: Vec::new(), held_bytes: 0 }));
+    }
+}
+
+#[derive(Debug)]
+struct Holding {
+    grip: Grip,
+    bytes: usize,
+    held: Vec<Block>,
+    held_bytes: usize,
+}
+
+impl Holding {
+    fn flush(&mut self, out: &mut Vec<Item>) {
+        self.held_bytes = 0;
+        let block = Block::together(std::mem::take(&mut self.held));
+        if !block.bytes.is_empty() {
+            out.push(Item::Block(block));
+        }
+    }
+}
+
+impl Effect for Holding {
+    fn rank(&self) -> Rank {
+        Rank::Holds
+    }
+
+    fn pass(&mut self, item: Item, flow: &Flow<'_>, out: &mut Vec<Item>) {
+        if self.held.is_empty() && !self.grip.may() {
+            out.push(item);
+            return;
+        }
+        match item.into_block() {
+            Ok(block) => {
+                let begins = self.held.iter().all(|block| block.events.is_empty()) && !block.events.is_empty();
+                self.held_bytes += block.bytes.len();
+                self.held.push(block);
+                if self.held_bytes >= self.bytes {
+                    self.flush(out);
+                } else if begins {
+                    let bytes = self.bytes;
+                    self.grip.strike(|| format!("{} waits for {bytes} bytes to be there", flow.stream.describe()));
+                }
+            }
+            Err(other) => {
+                self.flush(out);
+                out.push(other);
+            }
+        }
+    }
+
+    fn tick(&mut self, _flow: &Flow<'_>, out: &mut Vec<Item>) {
+        if self.grip.is_over() {
+            self.flush(out);
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.grip.is_over() && self.held.is_empty()
+    }
+}

@@ -1,0 +1,89 @@
+//! `initial-end-missing` and `initial-end-held`: the bookmark that closes the initial events (KEP-3157) goes without its
+//! annotation, or comes after a delay, behind the live events of that time. A hit is one such bookmark.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::{Behaviour, Effect, Flow, Grip, Item, Name, Scene, Stream};
+
+/// When the fault does not say.
+const DELAY: Duration = Duration::from_secs(1);
+
+#[derive(Debug)]
+pub(super) struct InitialEnd;
+
+impl Behaviour for InitialEnd {
+    fn opened(&mut self, stream: &Arc<Stream>, scene: &mut Scene<'_>) {
+        let grip = scene.grip.clone();
+        if scene.fault.name == Name::InitialEndMissing {
+            return stream.attach(Box::new(Missing { grip }));
+        }
+        let delay = scene.fault.delay.map_or(DELAY, |delay| delay.0);
+        stream.attach(Box::new(Held { grip, delay, held: None }));
+    }
+}
+
+#[derive(Debug)]
+struct Missing {
+    grip: Grip,
+}
+
+impl Effect for Missing {
+    fn pass(&mut self, item: Item, flow: &Flow<'_>, out: &mut Vec<Item>) {
+        let detail = || format!("initial events closed without the annotation on {}", flow.stream.describe());
+        match item {
+            Item::Bookmark { revision, closes: true, .. } if self.grip.strike(detail) => {
+                out.push(Item::Bookmark { revision, closes: false, line: (flow.bookmark)(revision, false) });
+            }
+            other => out.push(other),
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.grip.is_over()
+    }
+}
+
+#[derive(Debug)]
+struct Held {
+    grip: Grip,
+    delay: Duration,
+    /// When the bookmark is due, and the revision up to which everything was sent by now.
+    held: Option<(Instant, u64)>,
+}
+
+impl Effect for Held {
+    fn pass(&mut self, item: Item, flow: &Flow<'_>, out: &mut Vec<Item>) {
+        let delay = self.delay;
+        let detail = || format!("the end of initial events held for {delay:?} on {}", flow.stream.describe());
+        match (&mut self.held, item) {
+            (None, Item::Bookmark { revision, closes: true, .. }) if self.grip.strike(detail) => {
+                self.held = Some((flow.now + delay, revision));
+            }
+            (Some((_, through)), Item::Event(event)) => {
+                *through = (*through).max(event.revision);
+                out.push(Item::Event(event));
+            }
+            // Another bookmark before the one that closes would be a second misbehaviour.
+            (Some((_, through)), Item::Bookmark { revision, .. }) => *through = (*through).max(revision),
+            (_, other) => out.push(other),
+        }
+    }
+
+    fn tick(&mut self, flow: &Flow<'_>, out: &mut Vec<Item>) {
+        let over = self.grip.is_over();
+        if let Some((_, revision)) = self.held.take_if(|(due, _)| over || *due <= flow.now) {
+            out.push(Item::Bookmark { revision, closes: true, line: (flow.bookmark)(revision, true) });
+        }
+    }
+
+    fn due(&self) -> Option<Instant> {
+        self.held.map(|(due, _)| due)
+    }
+
+    fn is_done(&self) -> bool {
+        self.grip.is_over() && self.held.is_none()
+    }
+}

@@ -1,0 +1,88 @@
+//! `merge-lines`: several events go out as one chunk. Fewer than wanted are sent after a second. A hit is one chunk with
+//! more than one event.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::pipe::{Block, Rank};
+use super::{Behaviour, Effect, Flow, Grip, Item, Scene, Stream};
+
+/// When the fault does not say.
+const EVENTS: u64 = 3;
+/// So long events wait for more.
+const WAITS: Duration = Duration::from_secs(1);
+
+#[derive(Debug)]
+pub(super) struct MergeLines;
+
+impl Behaviour for MergeLines {
+    fn opened(&mut self, stream: &Arc<Stream>, scene: &mut Scene<'_>) {
+        let events = usize::try_from(scene.fault.events.unwrap_or(EVENTS)).unwrap_or(usize::MAX);
+        stream.attach(Box::new(Merging { grip: scene.grip.clone(), events, held: Vec::new(), due: None }));
+    }
+}
+
+#[derive(Debug)]
+struct Merging {
+    grip: Grip,
+    events: usize,
+    held: Vec<Block>,
+    due: Option<Instant>,
+}
+
+impl Merging {
+    fn flush(&mut self, flow: &Flow<'_>, out: &mut Vec<Item>) {
+        self.due = None;
+        let block = Block::together(std::mem::take(&mut self.held));
+        let events = block.events.len();
+        if events > 1 {
+            self.grip.hit(|| format!("{events} events in one piece on {}", flow.stream.describe()));
+        }
+        if !block.bytes.is_empty() {
+            out.push(Item::Block(block));
+        }
+    }
+}
+
+impl Effect for Merging {
+    fn rank(&self) -> Rank {
+        Rank::Merges
+    }
+
+    fn pass(&mut self, item: Item, flow: &Flow<'_>, out: &mut Vec<Item>) {
+        if self.held.is_empty() && !self.grip.may() {
+            out.push(item);
+            return;
+        }
+        match item.into_block() {
+            Ok(block) => {
+                self.held.push(block);
+                self.due.get_or_insert(flow.now + WAITS);
+                let held: usize = self.held.iter().map(|block| block.events.len()).sum();
+                if held >= self.events {
+                    self.flush(flow, out);
+                }
+            }
+            Err(other) => {
+                self.flush(flow, out);
+                out.push(other);
+            }
+        }
+    }
+
+    fn tick(&mut self, flow: &Flow<'_>, out: &mut Vec<Item>) {
+        if self.due.is_some_and(|due| due <= flow.now || self.grip.is_over()) {
+            self.flush(flow, out);
+        }
+    }
+
+    fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
+    fn is_done(&self) -> bool {
+        self.grip.is_over() && self.held.is_empty()
+    }
+}

@@ -1,0 +1,79 @@
+//! `split` and `slow-drip`: everything goes out in small pieces with pauses, so that each is a flush of its own: a chunk on
+//! HTTP/1.1, a DATA frame on HTTP/2, a TLS record. A hit is one event of `split`, one stream of `slow-drip`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::pipe::Rank;
+use super::{Behaviour, Effect, Fault, Flow, Grip, Item, Name, Scene, Stream};
+
+/// When `split` does not say.
+const PIECE_BYTES: u64 = 1;
+const PAUSE: Duration = Duration::from_millis(1);
+/// When `slow-drip` does not say, in bytes a second.
+const RATE: u64 = 100;
+/// Drips in a second, at rates that allow it.
+const DRIPS_PER_SECOND: u64 = 20;
+
+#[derive(Debug)]
+pub(super) struct Slices;
+
+impl Behaviour for Slices {
+    fn opened(&mut self, stream: &Arc<Stream>, scene: &mut Scene<'_>) {
+        let drips = scene.fault.name == Name::SlowDrip;
+        let (size, pause) = if drips { dripping(scene.fault) } else { splitting(scene.fault) };
+        stream.attach(Box::new(Slicing { grip: scene.grip.clone(), drips, struck: false, size, pause }));
+    }
+}
+
+fn splitting(fault: &Fault) -> (usize, Duration) {
+    let bytes = fault.bytes.map_or(PIECE_BYTES, |bytes| bytes.0);
+    (usize::try_from(bytes).unwrap_or(usize::MAX), fault.pause.map_or(PAUSE, |pause| pause.0))
+}
+
+fn dripping(fault: &Fault) -> (usize, Duration) {
+    let rate = fault.rate.map_or(RATE, |rate| rate.bytes_per_second).max(1);
+    let size = (rate / DRIPS_PER_SECOND).max(1);
+    (usize::try_from(size).unwrap_or(usize::MAX), Duration::from_secs(size) / u32::try_from(rate).unwrap_or(u32::MAX))
+}
+
+#[derive(Debug)]
+struct Slicing {
+    grip: Grip,
+    drips: bool,
+    struck: bool,
+    size: usize,
+    pause: Duration,
+}
+
+impl Effect for Slicing {
+    fn rank(&self) -> Rank {
+        Rank::Slices
+    }
+
+    fn pass(&mut self, item: Item, flow: &Flow<'_>, out: &mut Vec<Item>) {
+        let how = if self.drips { "drips" } else { "gets an event in pieces" };
+        let detail = || format!("{} {how} of {} bytes", flow.stream.describe(), self.size);
+        let holds_event = matches!(&item, Item::Event(_) | Item::Block(_));
+        let cuts = match (self.drips, self.struck) {
+            (true, true) => !self.grip.is_over(),
+            _ => holds_event && self.grip.strike(detail),
+        };
+        if !cuts {
+            out.push(item);
+            return;
+        }
+        self.struck = true;
+        match item.into_block() {
+            Ok(mut block) => {
+                block.pieces = Some((self.size, self.pause));
+                out.push(Item::Block(block));
+            }
+            Err(other) => out.push(other),
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.grip.is_over()
+    }
+}

@@ -1,0 +1,49 @@
+//! `stale-view`: lists, gets and watches are answered from an old state, as by an API server that lags, until the fault
+//! ends. A hit is one answer that would have been another one, and one watch that was kept from an event.
+
+use std::sync::Arc;
+
+use super::{Asked, Behaviour, Connections, Fault, Host, On, Scene, Stale, Treatment};
+use crate::kube::View;
+use units::Span;
+
+#[derive(Debug)]
+pub(super) struct StaleView {
+    view: Arc<View>,
+    behind: u64,
+    age: Span,
+    only_new: bool,
+    next_connection: u64,
+}
+
+impl StaleView {
+    pub fn new(fault: &Fault) -> Self {
+        Self {
+            view: Arc::new(View::live()),
+            behind: fault.behind.unwrap_or(0),
+            age: fault.age.unwrap_or_default(),
+            only_new: fault.connections == Some(Connections::New),
+            next_connection: 0,
+        }
+    }
+}
+
+impl Behaviour for StaleView {
+    fn prepare(&mut self, host: &dyn Host, _targets: &[Arc<str>]) {
+        let moment = host.moment(self.age.0);
+        self.next_connection = moment.next_connection;
+        let at = if self.age.0.is_zero() { moment.revision } else { moment.revision_then };
+        self.view.freeze(at.saturating_sub(self.behind));
+    }
+
+    fn asked(&mut self, asked: &Asked<'_>, treatment: &mut Treatment, scene: &mut Scene<'_>) {
+        let reads = matches!(asked.on, On::List | On::Watch | On::Get);
+        if reads && (!self.only_new || asked.connection >= self.next_connection) {
+            treatment.stale = Some(Stale { view: self.view.clone(), grip: scene.grip.clone() });
+        }
+    }
+
+    fn end(&mut self, _open: &[Arc<super::Stream>], _scene: &mut Scene<'_>) {
+        self.view.thaw();
+    }
+}

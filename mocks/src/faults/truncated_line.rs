@@ -1,0 +1,42 @@
+//! `truncated-line`: half of an event's line is sent, then a newline; the stream goes on with the next event. A hit is one
+//! line.
+
+use std::sync::Arc;
+
+use bytes::BytesMut;
+
+use super::pipe::Block;
+use super::{Behaviour, Effect, Flow, Grip, Item, Scene, Stream};
+
+#[derive(Debug)]
+pub(super) struct TruncatedLine;
+
+impl Behaviour for TruncatedLine {
+    fn opened(&mut self, stream: &Arc<Stream>, scene: &mut Scene<'_>) {
+        stream.attach(Box::new(Truncating { grip: scene.grip.clone() }));
+    }
+}
+
+#[derive(Debug)]
+struct Truncating {
+    grip: Grip,
+}
+
+impl Effect for Truncating {
+    fn pass(&mut self, item: Item, flow: &Flow<'_>, out: &mut Vec<Item>) {
+        let detail = |revision| format!("line of revision {revision} truncated on {}", flow.stream.describe());
+        match item {
+            Item::Event(event) if !event.initial && self.grip.strike(|| detail(event.revision)) => {
+                let mut bytes = BytesMut::from(&event.line[..event.line.len() / 2]);
+                bytes.extend_from_slice(b"\n");
+                out.push(Item::Withheld { revision: event.revision, by: self.grip.id() });
+                out.push(Item::Block(Block { bytes: bytes.freeze(), ..Block::default() }));
+            }
+            other => out.push(other),
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.grip.is_over()
+    }
+}

@@ -1,0 +1,17 @@
+//! `wrong-content-type`: answers carry another `Content-Type`, as a proxy's error page would. A hit is one answer.
+
+use super::{Asked, Behaviour, Scene, Treatment};
+
+/// When the fault does not say.
+const MEDIA: &str = "text/html";
+
+#[derive(Debug)]
+pub(super) struct WrongContentType;
+
+impl Behaviour for WrongContentType {
+    fn asked(&mut self, asked: &Asked<'_>, treatment: &mut Treatment, scene: &mut Scene<'_>) {
+        let media = scene.fault.content_type.clone().unwrap_or_else(|| MEDIA.to_owned());
+        scene.hit(format!("{} answered as {media}", asked.describe()));
+        treatment.content_type = Some(media);
+    }
+}

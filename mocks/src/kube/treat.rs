@@ -1,0 +1,132 @@
+//! What faults do with a request: waiting, other answers, an old state.
+//!
+//! Owns the way from a [`Treatment`] to HTTP. It must not decide which request is treated how.
+
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+use hyper::body::Incoming;
+use serde_json::json;
+
+use super::body::Body;
+use super::handler::{Answer, Call};
+use super::status::{Failure, reason_of};
+use super::verbs;
+use crate::faults::{Asked, ErrorBody, Instead, On, Refusal};
+
+/// How long a read waits for a revision that an API server has not seen (kube-apiserver's watch cache: 3 s).
+const CATCH_UP: Duration = Duration::from_secs(3);
+/// How often it looks.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// The connection is closed without an answer.
+#[derive(Debug, thiserror::Error)]
+#[error("a fault leaves the request without an answer")]
+pub(crate) struct Unanswered;
+
+/// What a request is, as faults see it.
+pub(super) fn asked(call: &Call) -> Asked<'_> {
+    let named = call.target.name.is_some();
+    let on = match call.method {
+        Method::GET if call.query.watch && !named => On::Watch,
+        Method::GET if named => On::Get,
+        Method::GET => On::List,
+        Method::POST => On::Create,
+        Method::PUT => On::Update,
+        Method::PATCH => On::Patch,
+        Method::DELETE => On::Delete,
+        // No fault is about anything else.
+        _ => On::Any,
+    };
+    Asked {
+        user: &call.who.name,
+        resource: &call.resource.full_name,
+        user_agent: &call.user_agent,
+        on,
+        query: &call.raw_query,
+        endpoint: call.connection.handle.endpoint,
+        connection: call.connection.id,
+    }
+}
+
+/// Answers a request as its treatment says.
+pub(super) async fn answer(mut call: Call, body: Incoming) -> Result<Result<Answer, Failure>, Unanswered> {
+    if let Some(instead) = call.treatment.instead.take() {
+        // Read as a whole: a client that is still writing would meet a closed connection and not the answer.
+        let read = verbs::read_body(&call.app.limits, body).await;
+        return match (read, instead) {
+            (Err(failure), _) => Ok(Err(failure)),
+            (Ok(_), Instead::Refusal(refusal)) => Ok(Ok(refused(&refusal))),
+            (Ok(_), Instead::Empty) => Ok(Ok(nothing())),
+            (Ok(_), Instead::Silence(grip)) => {
+                tokio::select! { () = grip.over() => {}, () = call.app.ending.cancelled() => {} }
+                Err(Unanswered)
+            }
+        };
+    }
+    if let Some(before) = call.treatment.before {
+        tokio::time::sleep(before).await;
+    }
+    catch_up(&call).await;
+    let after = call.treatment.after;
+    let holds_head = call.treatment.holds_head;
+    let content_type = call.treatment.content_type.take();
+    let mut answer = verbs::dispatch(call, body).await.unwrap_or_else(Answer::from);
+    if content_type.is_some() {
+        answer.other_content_type = content_type;
+    }
+    if let Some(after) = after {
+        tokio::time::sleep(after).await;
+    }
+    if let (true, Body::Watch(watch)) = (holds_head, &mut answer.body) {
+        watch.first().await;
+    }
+    Ok(Ok(answer))
+}
+
+/// A list or a read that wants more than the old state has waits for it, as long as a real server lets it.
+async fn catch_up(call: &Call) {
+    let reads = call.method == Method::GET && !call.query.watch;
+    let wanted = call.query.resource_version.as_deref().and_then(|text| text.parse::<u64>().ok());
+    let Some(wanted) = wanted.filter(|_| reads && call.treatment.stale.is_some()) else { return };
+    if call.treatment.too_large.is_some() {
+        return;
+    }
+    let ends = tokio::time::Instant::now() + CATCH_UP;
+    while call.sees(call.cluster().revision()) < wanted && tokio::time::Instant::now() < ends {
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+/// 200 and a stream that ends at once.
+pub(super) fn nothing() -> Answer {
+    Answer { body: Body::Nothing, ..Answer::json(StatusCode::OK, bytes::Bytes::new()) }
+}
+
+fn refused(refusal: &Refusal) -> Answer {
+    let code = StatusCode::from_u16(refusal.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let message = match refusal.status {
+        401 => "Unauthorized",
+        410 => "The resourceVersion for the provided watch is too old.",
+        429 => "The apiserver is too busy to answer, please try again later",
+        503 => "The apiserver is currently unable to handle the request",
+        _ => code.canonical_reason().unwrap_or("the request failed"),
+    };
+    let mut answer = match refusal.body {
+        ErrorBody::Empty => Answer::text(code, ""),
+        ErrorBody::Text => Answer::text(code, format!("{message}\n")),
+        ErrorBody::Status => {
+            let reason = refusal.reason.as_deref().unwrap_or(reason_of(refusal.status));
+            let mut status = json!({
+                "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+                "message": message, "reason": reason, "code": refusal.status,
+            });
+            if let Some(seconds) = refusal.retry_after_s {
+                status["details"] = json!({"retryAfterSeconds": seconds});
+            }
+            Answer::value(code, &status)
+        }
+    };
+    answer.retry_after_s = refusal.retry_after_s;
+    answer
+}
