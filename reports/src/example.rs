@@ -66,6 +66,17 @@ impl Example {
         example.intervals[13].events.observed -= 4;
         example.intervals[12].api.gone_answers = 7;
         example.intervals[12].api.repeated_gone = 6;
+        let refused = RequestRow {
+            status: 410,
+            ended_by: Some(EndedBy::Server),
+            ..watch(3, FAULT_AT_MS + 8000, FAULT_AT_MS + 8002, 4000, 4000)
+        };
+        let again =
+            RequestRow { id: 4, t_ms: FAULT_AT_MS + 9000, ended_ms: Some(FAULT_AT_MS + 9002), ..refused.clone() };
+        let relist = list(5, 80_000, 5000);
+        let requests = example.requests.as_mut().unwrap();
+        requests.truncate(2);
+        requests.extend([refused, again, relist, watch(6, 80_010, LENGTH_MS, 5000, 9000)]);
         for sample in &mut example.samples[100..110] {
             sample.subject.as_mut().unwrap().rss_bytes = 71 << 20;
         }
@@ -310,6 +321,7 @@ fn requests() -> Vec<RequestRow> {
 fn manifest() -> Manifest {
     let budgets: Budgets = serde_json::from_value(serde_json::json!({
         "events": {"missed": 0, "ghost": 0, "regressed": 0, "late": 0, "lagP99": "2s", "heal": "60s"},
+        "requests": {"blind": "20s", "hotLoop": "2/s", "staleResume": 0, "openWatches": 1},
         "admission": {"p99": "20ms", "wrongVerdicts": 0, "errors": 0},
         "memory": {"ceiling": "64MiB"},
         "descriptors": {"ceiling": 100, "growth": 0},

@@ -21,7 +21,7 @@ fn fired(example: &Example) -> Vec<String> {
 /// A way to spoil a clean record, with everything that must fire.
 type Planted = (&'static str, fn(&mut Example), &'static [&'static str]);
 
-const PLANTED: [Planted; 34] = [
+const PLANTED: [Planted; 35] = [
     ("clean", |_| {}, &["pass"]),
     ("missed", |e| e.miss(2, 61_000), &["events.missed fail", "fail"]),
     ("ghost", |e| e.intervals[30].events.ghost = 1, &["events.ghost fail", "fail"]),
@@ -102,6 +102,14 @@ const PLANTED: [Planted; 34] = [
             e.faults.iter_mut().for_each(|row| row.hits = 0);
         },
         &["events.missed fail", "validity.fault.1 inconclusive", "fail"],
+    ),
+    (
+        "fault without a hit on a subject that had stopped asking",
+        |e| {
+            e.requests.as_mut().unwrap().truncate(1);
+            e.faults.iter_mut().for_each(|row| row.hits = 0);
+        },
+        &["requests.blind fail", "validity.fault.1 inconclusive", "fail"],
     ),
     (
         "samples missing",

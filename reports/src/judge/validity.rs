@@ -153,9 +153,11 @@ fn judge_fault(record: &Record, fault: &PlannedFault, rows: &[&FaultRow], findin
         };
         let text =
             format!("the fault {} was never hit: {why}. The run does not show how the subject takes it.", fault.detail);
-        // A subject that lost its watch for good, or broke a promise under an earlier fault, leaves later faults nothing to hit.
-        // What it did is a fact all the same.
-        let guilty = lost(record) || (never_hit(record).len() < record.manifest.faults.len() && findings.broken(""));
+        // A subject that lost its watch for good, stopped asking, or broke a promise under an earlier fault, leaves later faults
+        // nothing to hit. What it did is a fact all the same.
+        let blind = findings.broken("events.blind") || findings.broken("requests.blind");
+        let guilty =
+            lost(record) || blind || (never_hit(record).len() < record.manifest.faults.len() && findings.broken(""));
         let verdict = if guilty { Verdict::Inconclusive } else { Verdict::Invalid };
         findings.push(name, verdict, "0 hits", "at least 1", text);
     } else if let Some(row) = unhealthy(FaultEvent::CanaryBefore) {

@@ -14,10 +14,12 @@ use crate::ledger::Outcome;
 use crate::record::{AnomalyRow, Manifest, Record};
 use crate::words::{bytes, count, counted, millis};
 use chart::Chart;
+use requests::Requests;
 use timeline::{Axis, Timeline};
 
 mod chart;
 mod percentiles;
+mod requests;
 mod scale;
 mod timeline;
 
@@ -54,6 +56,7 @@ struct Page<'a> {
     charts: Vec<Chart>,
     distribution: Option<Chart>,
     anomalies: Vec<AnomalyGroup<'a>>,
+    requests: Requests,
     facts: Vec<(&'static str, String)>,
     data: String,
 }
@@ -106,6 +109,7 @@ pub fn html(record: &Record, judgement: &Judgement) -> Result<String, Error> {
         charts,
         distribution,
         anomalies: anomalies(record),
+        requests: requests::requests(record),
         facts: facts(record),
         data,
     };

@@ -60,6 +60,12 @@ fn hostile() -> Example {
     example.manifest.faults[0].name = text();
     example.intervals[9].admission.as_mut().unwrap().timeout = 1;
     example.intervals[9].admission.as_mut().unwrap().examples = vec![text()];
+    for row in example.requests.as_mut().unwrap() {
+        row.resource = text();
+        row.namespace = text();
+        row.labels = Some(text());
+        row.revision = row.revision.as_ref().map(|_| text());
+    }
     for row in &mut example.anomalies {
         row.name = text();
         row.namespace = text();
@@ -119,6 +125,9 @@ fn the_page_shows_what_was_found() {
     }
     for chart in ["admission", "lag", "events", "memory", "descriptors"] {
         assert!(html.contains(&format!("data-chart=\"{chart}\"")), "{chart}");
+    }
+    for asked in ["What the subject asked", "<td>410</td><td>ended after 2 ms</td>", "requests.staleResume"] {
+        assert!(html.contains(asked), "{asked}");
     }
     assert!(html.contains("class=\"mark lost\"") && html.contains("class=\"band\""));
     let data = html.split("id=\"data\">").nth(1).unwrap().split("</script>").next().unwrap();

@@ -1,0 +1,129 @@
+//! What the subject asked, as tables: one row for each thing that it follows, and the requests round the first fault.
+//!
+//! Owns the choice of what is shown. The numbers are counted from the rows, so they reach as far as the rows do.
+
+use std::collections::BTreeMap;
+
+use super::timeline::clock;
+use crate::record::{EndedBy, FaultEvent, Record, RequestRow, Verb};
+use crate::words::{count, millis};
+
+/// Followed things that are shown; a subject that follows more is known by its first ones.
+const FOLLOWED_SHOWN: usize = 20;
+/// Requests that are shown; the rest is in `requests.jsonl`.
+const REQUESTS_SHOWN: usize = 100;
+/// Shown requests begin so long before the first hit of a fault, or earlier if the watch that it hit is older.
+const BEFORE_MS: u64 = 1000;
+
+/// What the page shows of requests.
+#[derive(Debug, Default)]
+pub(super) struct Requests {
+    pub followed: Vec<Followed>,
+    pub rows: Vec<Row>,
+    /// How many are not shown, if any.
+    pub hidden: Option<String>,
+}
+
+/// One thing that the subject follows.
+#[derive(Debug)]
+pub(super) struct Followed {
+    pub what: String,
+    pub lists: String,
+    pub watches: String,
+    pub refused: String,
+    pub gone: String,
+    pub objects: String,
+}
+
+/// One list or watch.
+#[derive(Debug)]
+pub(super) struct Row {
+    pub at: String,
+    pub verb: &'static str,
+    pub what: String,
+    pub from: String,
+    pub answer: String,
+    pub refused: bool,
+    pub end: String,
+    pub objects: String,
+    pub connection: String,
+}
+
+pub(super) fn requests(record: &Record) -> Requests {
+    let follows: Vec<&RequestRow> = record.requests.rows.iter().filter(|row| row.follows()).collect();
+    let mut scopes: BTreeMap<String, Vec<&RequestRow>> = BTreeMap::new();
+    for row in &follows {
+        scopes.entry(what(row)).or_default().push(row);
+    }
+    let followed = scopes.into_iter().take(FOLLOWED_SHOWN).map(|(what, rows)| Followed::new(what, &rows)).collect();
+    let hits = record.faults.iter().filter(|row| row.event == FaultEvent::Hit);
+    let from_ms = hits.map(|row| row.t_ms).min().unwrap_or(0).saturating_sub(BEFORE_MS);
+    // What was open when the fault came belongs to the story.
+    let concerned = |row: &&&RequestRow| row.t_ms >= from_ms || row.ended_ms.is_none_or(|ended_ms| ended_ms >= from_ms);
+    let rows: Vec<Row> = follows.iter().filter(concerned).take(REQUESTS_SHOWN).map(|row| Row::new(row)).collect();
+    let hidden = follows.len() - rows.len();
+    Requests { followed, rows, hidden: (hidden > 0).then(|| count(hidden as u64)) }
+}
+
+impl Followed {
+    fn new(what: String, rows: &[&RequestRow]) -> Self {
+        let number = |is: fn(&RequestRow) -> bool| count(rows.iter().filter(|row| is(row)).count() as u64);
+        Self {
+            what,
+            lists: number(|row| row.verb == Verb::List),
+            watches: number(|row| row.verb == Verb::Watch),
+            refused: number(|row| !row.succeeded()),
+            gone: number(RequestRow::gone),
+            objects: count(rows.iter().map(|row| row.objects).sum()),
+        }
+    }
+}
+
+impl Row {
+    fn new(row: &RequestRow) -> Self {
+        let from = match (&row.continues, row.send_initial_events, row.revision.as_deref()) {
+            (Some(_), ..) => "next page".to_owned(),
+            (_, Some(true), _) => "initial events".to_owned(),
+            (.., Some(revision)) => revision.to_owned(),
+            _ if row.verb == Verb::List => "now".to_owned(),
+            _ => "anywhere".to_owned(),
+        };
+        let answer = match (row.status, row.error_code) {
+            (0, _) => "none".to_owned(),
+            (status, Some(code)) => format!("{status}, ERROR {code}"),
+            (status, None) => status.to_string(),
+        };
+        Self {
+            at: clock(row.t_ms),
+            verb: if row.verb == Verb::List { "list" } else { "watch" },
+            what: what(row),
+            from,
+            answer,
+            refused: !row.succeeded(),
+            end: end(row),
+            objects: count(row.objects),
+            connection: row.connection.to_string(),
+        }
+    }
+}
+
+fn end(row: &RequestRow) -> String {
+    let Some(ended_ms) = row.ended_ms else { return "open".to_owned() };
+    let by = match row.ended_by {
+        Some(EndedBy::Client) => "client left",
+        Some(EndedBy::Reset) => "reset",
+        _ => "ended",
+    };
+    format!("{by} after {}", millis(ended_ms.saturating_sub(row.t_ms)))
+}
+
+fn what(row: &RequestRow) -> String {
+    let mut text = row.resource.clone();
+    if !row.namespace.is_empty() {
+        text = format!("{text} in {}", row.namespace);
+    }
+    for selector in [&row.labels, &row.fields].into_iter().flatten() {
+        text = format!("{text} with {selector}");
+    }
+    text
+}
