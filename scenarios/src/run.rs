@@ -19,6 +19,7 @@ mod clock;
 mod conductor;
 mod events;
 mod feed;
+mod gate;
 mod install;
 mod interval;
 mod live;

@@ -19,6 +19,7 @@ const JOBS_MAX: u16 = 64;
 
 /// Arguments of `longhaul repro`.
 #[derive(clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(super) struct Arguments {
     /// The bug, as `--list` names it, or a scenario file.
     #[arg(required_unless_present_any = ["list", "all"], conflicts_with_all = ["list", "all"])]
@@ -47,8 +48,8 @@ pub(super) struct Arguments {
     /// No live line.
     #[arg(long, short)]
     quiet: bool,
-    /// The client: a command that reads $KUBECONFIG, watches $LONGHAUL_WATCH and posts what it sees to
-    /// $LONGHAUL_WITNESS_URL. Without it the built-in service.
+    /// The client: a command that reads `$KUBECONFIG`, watches `$LONGHAUL_WATCH` and posts what it sees to
+    /// `$LONGHAUL_WITNESS_URL`. Without it the built-in service.
     #[arg(last = true)]
     command: Vec<String>,
 }
@@ -74,10 +75,10 @@ fn run(arguments: &Arguments) -> Result<u8> {
     let runtime = super::runtime()?;
     let code = runtime.block_on(async {
         if !arguments.all {
-            return one(plays, arguments).await;
+            return Box::pin(one(plays, arguments)).await;
         }
         // A run's own task stays on this thread; its servers and load have the others.
-        tokio::task::LocalSet::new().run_until(all(plays, arguments)).await
+        tokio::task::LocalSet::new().run_until(Box::pin(all(plays, arguments))).await
     });
     // Nothing of a finished run may keep the process alive.
     runtime.shutdown_timeout(std::time::Duration::from_secs(2));
@@ -127,7 +128,7 @@ fn list(json: bool) -> Result<()> {
 }
 
 async fn one(mut plays: VecDeque<Play>, arguments: &Arguments) -> Result<u8> {
-    let outcome = play(plays.pop_front().context("nothing to play")?).await?;
+    let outcome = Box::pin(play(plays.pop_front().context("nothing to play")?)).await?;
     if arguments.json {
         out!("{}", serde_json::to_string_pretty(&outcome)?);
     } else {
@@ -164,16 +165,25 @@ async fn all(mut plays: VecDeque<Play>, arguments: &Arguments) -> Result<u8> {
     let order: Vec<String> = plays.iter().map(|play| play.source.scenario.name.clone()).collect();
     let mut running = JoinSet::new();
     let mut outcomes: Vec<Outcome> = Vec::new();
-    let mut interrupted = false;
+    let (mut interrupted, mut not_started) = (false, false);
     loop {
         while running.len() < usize::from(arguments.jobs)
             && !interrupted
             && let Some(next) = plays.pop_front()
         {
-            running.spawn_local(play(next));
+            let id = next.source.scenario.name.clone();
+            running.spawn_local(async move { (id, Box::pin(play(next)).await) });
         }
         let Some(done) = running.join_next().await else { break };
-        let outcome = done.context("a run ended with a panic")??;
+        let (id, outcome) = done.context("a run ended with a panic")?;
+        let outcome = match outcome {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                eprintln!("{id:32} not started: {error:#}");
+                not_started = true;
+                continue;
+            }
+        };
         interrupted |= outcome.interrupted;
         if !arguments.quiet {
             eprintln!("{:32} {:>6.1}s  {}", outcome.id, outcome.seconds, outcome.says());
@@ -186,7 +196,8 @@ async fn all(mut plays: VecDeque<Play>, arguments: &Arguments) -> Result<u8> {
     } else {
         table(&outcomes);
     }
-    let worst = outcomes.iter().map(|outcome| outcome.verdict).max().unwrap_or(Verdict::Inconclusive);
+    let verdicts = outcomes.iter().map(|outcome| outcome.verdict);
+    let worst = verdicts.chain(not_started.then_some(Verdict::Inconclusive)).max().unwrap_or(Verdict::Inconclusive);
     Ok(worst.exit_code())
 }
 

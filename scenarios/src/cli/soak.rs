@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
+use mocks::faults::{Family, Fault};
 
 use crate::run::{self, Options};
 use crate::scenario::{ControlPlaneKind, Scenario, Source, SubjectKind};
@@ -87,8 +88,21 @@ fn switch(scenario: &mut Scenario, kind: ControlPlaneKind) -> Option<String> {
     if kind == ControlPlaneKind::Mock || scenario.faults.is_empty() {
         return None;
     }
-    let names: Vec<_> = scenario.faults.drain(..).map(|fault| fault.name.as_str()).collect();
+    let mut names = Vec::new();
+    // What waits for a fault that is left out is left out too, and so on.
+    while let Some(index) = scenario.faults.iter().position(|fault| !plays_anywhere(fault, &scenario.faults)) {
+        names.push(scenario.faults.remove(index).name.as_str());
+    }
+    if names.is_empty() {
+        return None;
+    }
     Some(format!("left out, because only the mock API server can play them: {}", names.join(", ")))
+}
+
+/// Whether a fault can be played in front of any control plane: it is the network's, and so is what it waits for.
+fn plays_anywhere(fault: &Fault, all: &[Fault]) -> bool {
+    let waits = fault.when.as_ref().is_none_or(|when| all.iter().any(|other| other.id.as_ref() == Some(&when.hit)));
+    fault.name.family() == Family::Network && waits
 }
 
 /// Which service binary to test.

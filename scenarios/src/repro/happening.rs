@@ -80,7 +80,7 @@ pub(super) fn end_ms(record: &Record) -> u64 {
 
 /// Lists and watches of what is judged, and whatever was refused. What else a controller writes and reads is its own business.
 fn is_told(record: &Record, row: &RequestRow) -> bool {
-    let judged = record.manifest.judged.iter().any(|resource| *resource == row.resource);
+    let judged = record.manifest.judged.contains(&row.resource);
     row.verb != Verb::Other && ((judged && row.follows()) || !row.succeeded())
 }
 
@@ -170,7 +170,8 @@ fn asked(row: &RequestRow) -> Happening {
     if row.verb == Verb::List && row.succeeded() {
         let revision = row.last_revision.map(|revision| format!(", revision {revision}")).unwrap_or_default();
         let page = if row.continues.is_some() { ", a further page" } else { "" };
-        what = format!("{what} {} objects{revision}{page}", row.objects).trim_start().to_owned();
+        let space = if what.is_empty() { "" } else { " " };
+        what = format!("{what}{space}{} objects{revision}{page}", row.objects);
     }
     if row.send_initial_events == Some(true) {
         what.push_str(" with initial events");

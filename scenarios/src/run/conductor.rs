@@ -150,7 +150,7 @@ impl<'a> Conductor<'a> {
         let mut timeline = Timeline::new(&self.scenario.faults).map_err(|(_, error)| error)?;
         let armed = timeline.armed_before();
         for index in &armed {
-            self.world.plane.begin(kube_id(*index), &self.scenario.faults[*index])?;
+            self.world.begin(kube_id(*index), &self.scenario.faults[*index])?;
         }
         let heard = plan.pattern.map(|pattern| (pattern, plan.ear.clone()));
         let log = Log::create(&self.record, heard)?;
@@ -363,7 +363,7 @@ impl<'a> Conductor<'a> {
             Action::CanaryAfter(index) => self.canary(index, FaultEvent::CanaryAfter),
             Action::Begin(index) => {
                 let fault = &self.scenario.faults[index];
-                self.world.plane.begin(kube_id(index), fault)?;
+                self.world.begin(kube_id(index), fault)?;
                 let stage = self.stage()?;
                 stage.active.push(index);
                 stage.faulted = true;
@@ -377,7 +377,7 @@ impl<'a> Conductor<'a> {
     }
 
     fn end_fault(&mut self, index: usize) -> Result<(), Halt> {
-        self.world.plane.end(kube_id(index), &self.scenario.faults[index]);
+        self.world.end(kube_id(index), &self.scenario.faults[index]);
         self.hits()?;
         let hits = self.hit_count(index);
         self.stage()?.active.retain(|active| *active != index);
@@ -394,14 +394,13 @@ impl<'a> Conductor<'a> {
     }
 
     fn hit_count(&self, index: usize) -> u64 {
-        self.world.plane.hits(kube_id(index), &self.scenario.faults[index])
+        self.world.hits(kube_id(index), &self.scenario.faults[index])
     }
 
     fn hits(&mut self) -> Result<(), Halt> {
-        for hit in self.world.plane.take_hits() {
+        for (at, hit) in self.world.take_hits() {
             let index = hit.fault.0 as usize;
             let Some(fault) = self.scenario.faults.get(index) else { continue };
-            let at = self.world.plane.epoch() + Duration::from_micros(hit.at_us);
             let hits = self.hit_count(index);
             let mut row = self.fault_row(index, FaultEvent::Hit, hits, Some(hit.detail));
             row.t_ms = self.clock.at_ms(at);

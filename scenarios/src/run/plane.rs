@@ -3,12 +3,13 @@
 //! Everything that only the mock can tell (what was on the wire, who asked what) is absent for a real one, and judges and
 //! reports cope with that. Nothing else of the run knows which of the two it is.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use kind::local::{self, Local};
-use mocks::faults::{Fault, FaultId, Faults, Hit};
+use mocks::faults::Faults;
 use mocks::{kube, pki};
 
 use super::install;
@@ -33,6 +34,8 @@ pub(super) enum Plane {
 /// The mock and what it was started with.
 pub(super) struct Mock {
     pub(super) server: kube::Server,
+    /// The subject's own endpoint: faults of connections act on it and on nothing else.
+    endpoint: kube::Replica,
     /// Zero of its times.
     pub(super) epoch: Instant,
     ca_pem: String,
@@ -72,10 +75,24 @@ impl Plane {
         }
     }
 
+    /// Where the subject is to connect to.
+    pub(super) fn subject_address(&self) -> Result<SocketAddr> {
+        match self {
+            Self::Mock(mock) => Ok(mock.endpoint.address()),
+            Self::Local(local) => {
+                let url = local.url();
+                let address = url.trim_start_matches("https://").trim_end_matches('/');
+                address
+                    .parse()
+                    .with_context(|| format!("the control plane's address `{address}` is not an IP and a port"))
+            }
+        }
+    }
+
     /// The subject's kubeconfig.
     pub(super) fn kubeconfig(&self) -> Option<String> {
         match self {
-            Self::Mock(mock) => mock.server.kubeconfig(SUBJECT),
+            Self::Mock(mock) => mock.endpoint.kubeconfig(SUBJECT),
             Self::Local(local) => local.kubeconfig(SUBJECT),
         }
     }
@@ -88,35 +105,8 @@ impl Plane {
         }
     }
 
-    /// Begins a fault.
-    pub(super) fn begin(&self, id: FaultId, fault: &Fault) -> Result<()> {
-        let faults = self.faults().context("this control plane cannot play faults")?;
-        faults.begin(id, fault).with_context(|| format!("failed to begin the fault {}", fault.name.as_str()))
-    }
-
-    /// Ends a fault.
-    pub(super) fn end(&self, id: FaultId, _fault: &Fault) {
-        if let Some(faults) = self.faults() {
-            faults.end(id);
-        }
-    }
-
-    /// How often a fault was hit.
-    pub(super) fn hits(&self, id: FaultId, _fault: &Fault) -> u64 {
-        self.faults().map_or(0, |faults| faults.hits(id))
-    }
-
-    /// The hits since the last call, in the order of their times, which count from [`Self::epoch`].
-    pub(super) fn take_hits(&self) -> Vec<Hit> {
-        self.faults().map(Faults::take_hits).unwrap_or_default()
-    }
-
-    /// Zero of the times of hits.
-    pub(super) fn epoch(&self) -> Instant {
-        self.mock().map_or_else(Instant::now, |mock| mock.epoch)
-    }
-
-    fn faults(&self) -> Option<&Faults> {
+    /// Faults, where they can be played.
+    pub(super) fn faults(&self) -> Option<&Faults> {
         self.mock().map(|mock| mock.server.faults())
     }
 
@@ -152,7 +142,10 @@ impl Plane {
     /// Stops it.
     pub(super) async fn stop(self) {
         match self {
-            Self::Mock(mock) => mock.server.shutdown().await,
+            Self::Mock(mock) => {
+                mock.endpoint.shutdown().await;
+                mock.server.shutdown().await;
+            }
             Self::Local(local) => local.stop().await,
         }
     }
@@ -174,7 +167,11 @@ async fn mock(scenario: &Scenario, authority: &pki::Authority) -> Result<Mock> {
     let server = kube::Server::start(config, authority).await.context("failed to start the mock API server")?;
     server.faults().target_users([SUBJECT]);
     server.follow_requests(SUBJECT);
-    Ok(Mock { server, epoch, ca_pem: authority.ca_pem().to_owned(), harness_token })
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let endpoint = server.endpoint(address, scenario.control_plane.http.alpn()).await;
+    let endpoint = endpoint.context("failed to start the subject's endpoint of the mock API server")?;
+    server.faults().target_endpoints([endpoint.number()]);
+    Ok(Mock { server, endpoint, epoch, ca_pem: authority.ca_pem().to_owned(), harness_token })
 }
 
 async fn local(directory: &Path) -> Result<Local> {

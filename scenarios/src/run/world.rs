@@ -6,12 +6,15 @@
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use mocks::faults::{Family, Fault, FaultId, Hit};
 use mocks::{pki, registry};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use super::gate::Gate;
 use super::plane::Plane;
 use crate::scenario::{Scenario, SubjectKind};
 
@@ -29,6 +32,9 @@ const REGISTRY: &str = "registry.test:5000";
 /// The control plane, the registry and the wiring.
 pub(super) struct World {
     pub(super) plane: Plane,
+    gate: Gate,
+    /// Zero of the times of hits.
+    epoch: Instant,
     pub(super) registry: registry::Server,
     pub(super) authority: pki::Authority,
     pub(super) images: Vec<registry::Image>,
@@ -50,6 +56,8 @@ impl World {
         std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o700))?;
         let authority = pki::Authority::generate("longhaul")?;
         let plane = Plane::start(scenario, &authority, directory.path()).await?;
+        let epoch = plane.mock().map_or_else(Instant::now, |mock| mock.epoch);
+        let gate = Gate::open(&scenario.faults, plane.subject_address()?, epoch, scenario.seed).await?;
         let mut config = registry::Config::new();
         config.listen = loopback();
         // The service can be told where a host really is. Its images then have one name in every run, and the payloads of
@@ -60,7 +68,7 @@ impl World {
         let population = registry::Population { count: scenario.registry.images, seed: scenario.seed };
         let images = registry.seed(&population).context("failed to seed the mock registry")?;
         let rotates_token = scenario.faults.iter().any(|fault| fault.name == mocks::faults::Name::TokenRotated);
-        Ok(Self { plane, registry, authority, images, directory, rotates_token })
+        Ok(Self { plane, gate, epoch, registry, authority, images, directory, rotates_token })
     }
 
     /// The subject's kubeconfig, written to a file. Where a fault replaces the token while the subject runs, it lies in a file
@@ -68,6 +76,14 @@ impl World {
     pub(super) fn kubeconfig(&self) -> Result<PathBuf> {
         let text = self.plane.kubeconfig().context("the control plane does not know the subject's user")?;
         let mut config: Value = serde_saphyr::from_str(&text).context("the kubeconfig is not YAML")?;
+        if let Some(cluster) = config.pointer_mut("/clusters/0/cluster")
+            && let Some(address) = self.gate.address()
+        {
+            cluster["server"] = format!("https://{address}").into();
+            if let Some(name) = self.gate.server_name() {
+                cluster["tls-server-name"] = name.into();
+            }
+        }
         if self.rotates_token
             && let Some(user) = config.pointer_mut("/users/0/user").and_then(Value::as_object_mut)
             && let Some(token) = user.remove("token")
@@ -130,8 +146,41 @@ impl World {
         Ok(())
     }
 
+    /// Begins a fault.
+    pub(super) fn begin(&self, id: FaultId, fault: &Fault) -> Result<()> {
+        let begun = match fault.name.family() {
+            Family::Network => self.gate.faults().context("there is no proxy")?.begin(id, fault),
+            _ => self.plane.faults().context("this control plane cannot play it")?.begin(id, fault),
+        };
+        begun.with_context(|| format!("failed to begin the fault {}", fault.name.as_str()))
+    }
+
+    /// Ends a fault.
+    pub(super) fn end(&self, id: FaultId, fault: &Fault) {
+        match fault.name.family() {
+            Family::Network => self.gate.faults().into_iter().for_each(|faults| faults.end(id)),
+            _ => self.plane.faults().into_iter().for_each(|faults| faults.end(id)),
+        }
+    }
+
+    /// How often a fault was hit.
+    pub(super) fn hits(&self, id: FaultId, fault: &Fault) -> u64 {
+        match fault.name.family() {
+            Family::Network => self.gate.faults().map_or(0, |faults| faults.hits(id)),
+            _ => self.plane.faults().map_or(0, |faults| faults.hits(id)),
+        }
+    }
+
+    /// The hits since the last call, with the moment of each.
+    pub(super) fn take_hits(&self) -> Vec<(Instant, Hit)> {
+        let plane = self.plane.faults().map(mocks::faults::Faults::take_hits).unwrap_or_default();
+        let network = self.gate.faults().map(mocks::proxy::Faults::take_hits).unwrap_or_default();
+        plane.into_iter().chain(network).map(|hit| (self.epoch + Duration::from_micros(hit.at_us), hit)).collect()
+    }
+
     /// Takes the world down.
     pub(super) async fn stop(self) {
+        self.gate.close().await;
         self.plane.stop().await;
         self.registry.shutdown().await;
     }

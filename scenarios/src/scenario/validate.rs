@@ -124,10 +124,18 @@ fn witness(scenario: &Scenario) -> Result<(), Problem> {
 }
 
 fn faults(scenario: &Scenario) -> Result<(), Problem> {
-    if scenario.control_plane.kind != ControlPlaneKind::Mock && !scenario.faults.is_empty() {
-        return problem(
+    let network = |fault: &mocks::faults::Fault| fault.name.family() == mocks::faults::Family::Network;
+    if scenario.control_plane.kind != ControlPlaneKind::Mock
+        && let Some(index) = scenario.faults.iter().position(|fault| !network(fault))
+    {
+        return problem_in(
             "faults",
-            "these are played by the mock API server: use `controlPlane: {kind: mock}` or leave them out",
+            Item { list: None, index },
+            format!(
+                "`{}` is played by the mock API server: use `controlPlane: {{kind: mock}}` or leave it out; only faults of the \
+                 network (`net-…`) are played in front of any control plane",
+                scenario.faults[index].name.as_str()
+            ),
         );
     }
     if let Err((index, error)) = mocks::faults::check_all(&scenario.faults) {
