@@ -138,7 +138,8 @@ impl Policy {
 
     fn listed(&mut self, random: f64) -> Decision {
         self.listed_by_watch();
-        Self::then(Step::Watch, backoff::pause(self.watch_failures, random))
+        let failures = if self.mistakes.made(Mistake::HotLoopOnError) { 0 } else { self.watch_failures };
+        Self::then(Step::Watch, backoff::pause(failures, random))
     }
 
     fn clean(&mut self, lived: Duration, random: f64) -> Decision {
@@ -211,7 +212,7 @@ impl Policy {
             (self.list_or_watch(self.watch_failures), self.watch_failures)
         };
         if self.mistakes.made(Mistake::HotLoopOnError) {
-            return Self::then(next, Duration::ZERO);
+            return Self::then(if self.must_list { Step::List } else { step }, Duration::ZERO);
         }
         Self::then(next, backoff::pause(failures, random).max(asked))
     }

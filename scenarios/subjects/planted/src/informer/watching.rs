@@ -69,7 +69,6 @@ impl Informer {
         let now = Instant::now();
         let mut watching = Watching { stream, opened_at: now, heard_at: now, backlog: Backlog::new(), quiet: true };
         loop {
-            self.parts.gate.wait().await;
             let heard = match self.struck(&mut watching).await {
                 Struck::Heard(heard) => heard,
                 Struck::Silence => {
@@ -100,6 +99,7 @@ impl Informer {
                     return End::Doubt("the initial events have no end".to_owned());
                 }
             };
+            self.parts.gate.wait().await;
             watching.quiet &= !matches!(&heard, Heard::Event(event) if event.object.is_some());
             let clean = matches!(heard, Heard::End);
             match self.handle(heard).await {
@@ -177,7 +177,9 @@ impl Informer {
             Heard::Event(event) if event.kind == Kind::Error => self.error(&event).await,
             Heard::Event(event) => {
                 self.policy.heard();
-                self.parts.gate.heard();
+                if event.object.is_some() {
+                    self.parts.gate.heard();
+                }
                 self.event(event).await
             }
         }

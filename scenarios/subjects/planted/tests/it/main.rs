@@ -5,4 +5,6 @@
 
 mod clean;
 mod mistaken;
+mod script;
+mod stories;
 mod world;

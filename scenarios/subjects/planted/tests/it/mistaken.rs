@@ -24,27 +24,21 @@ async fn played(arguments: &[&str], fault: &str) -> World {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_without_read_timeout_stays_on_a_silent_watch() {
-    let silence = "{name: silent-watch, at: 0s}";
-    shows(&["--mistake", "no-read-timeout"], &[], silence).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_410_in_the_stream_is_not_seen_by_who_looks_at_the_status() {
-    let gone = "{name: watch-410, at: 0s, for: 1m, form: stream}";
-    shows(&["--mistake", "expects-410-only-in-http-status"], &[], gone).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_410_as_status_is_not_seen_by_who_looks_at_the_stream() {
-    let gone = "{name: watch-410, at: 0s, for: 1m, form: http}";
-    shows(&["--mistake", "expects-410-only-in-stream"], &[], gone).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_dropped_event_is_lost_to_who_never_relists() {
-    let dropped = "{name: event-dropped, at: 0s, for: 1m, change: deleted, count: 1}";
-    shows(&["--mistake", "never-relists"], &["--relist", "2s"], dropped).await;
+async fn every_fault_finds_its_mistake() {
+    tokio::join!(
+        shows(&["--mistake", "no-read-timeout"], &[], "{name: silent-watch, at: 0s}"),
+        shows(
+            &["--mistake", "expects-410-only-in-http-status"],
+            &[],
+            "{name: watch-410, at: 0s, for: 1m, form: stream}"
+        ),
+        shows(&["--mistake", "expects-410-only-in-stream"], &[], "{name: watch-410, at: 0s, for: 1m, form: http}"),
+        shows(
+            &["--mistake", "never-relists"],
+            &["--relist", "2s"],
+            "{name: event-dropped, at: 0s, for: 1m, change: deleted, count: 1}"
+        ),
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -56,12 +50,12 @@ async fn a_name_that_is_used_again_is_an_update_to_who_keeps_names() {
     world.admin.create("early").await;
     world.admin.create("sentinel").await;
     world.until_heard("sentinel", "added").await;
-    let told = world.heard.lock().await.clone();
+    let told = world.heard.lock().clone();
     let uids: std::collections::BTreeSet<_> =
         told.iter().filter(|line| line["name"] == "early").map(|line| line["uid"].to_string()).collect();
     // Whether the list or the watch was first decides if there was a gap; in the gap it is a swap.
-    if !world.has_heard("early", "deleted").await {
-        assert!(uids.len() == 2 && world.has_heard("early", "modified").await, "{told:?}");
+    if !world.has_heard("early", "deleted") {
+        assert!(uids.len() == 2 && world.has_heard("early", "modified"), "{told:?}");
     }
 }
 

@@ -13,10 +13,10 @@ use hyper_util::rt::TokioIo;
 use mocks::faults::{Fault, FaultId};
 use mocks::kube::{Config, Server, User};
 use mocks::pki;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::process::{Child, Command};
-use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 
 const PATH: &str = "/apis/longhaul.dev/v1alpha1/namespaces/default/packages";
@@ -110,7 +110,7 @@ impl World {
         for name in objects {
             admin.create(name).await;
         }
-        let (url, heard, witness) = witness().await;
+        let (url, heard, witness) = witness(std::net::TcpListener::bind("127.0.0.1:0").unwrap());
         let directory = tempfile::tempdir().unwrap();
         let kubeconfig = directory.path().join("config");
         std::fs::write(&kubeconfig, server.kubeconfig(SUBJECT).unwrap()).unwrap();
@@ -122,9 +122,9 @@ impl World {
     }
 
     /// What the witness was told, folded: uid to resourceVersion.
-    async fn told(&self) -> BTreeMap<String, String> {
+    fn told(&self) -> BTreeMap<String, String> {
         let mut told = BTreeMap::new();
-        for line in self.heard.lock().await.iter() {
+        for line in self.heard.lock().iter() {
             let uid = text(&line["uid"]);
             match line["change"].as_str().unwrap() {
                 "deleted" => drop(told.remove(&uid)),
@@ -142,7 +142,7 @@ impl World {
     pub async fn agrees_within(&self, patience: Duration) -> bool {
         let deadline = Instant::now() + patience;
         // Asked for again each time: a handler writes too.
-        while self.told().await != self.admin.truth().await {
+        while self.told() != self.admin.truth().await {
             if Instant::now() > deadline {
                 return false;
             }
@@ -153,20 +153,20 @@ impl World {
 
     pub async fn until_told(&self) {
         let agrees = self.agrees_within(PATIENCE).await;
-        assert!(agrees, "told {:?}, true is {:?}", self.told().await, self.admin.truth().await);
+        assert!(agrees, "told {:?}, true is {:?}", self.told(), self.admin.truth().await);
     }
 
     /// Waits until the client said this of an object.
     pub async fn until_heard(&self, name: &str, change: &str) {
         let deadline = Instant::now() + PATIENCE;
-        while !self.has_heard(name, change).await {
+        while !self.has_heard(name, change) {
             assert!(Instant::now() < deadline, "{name} was never {change}");
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
 
-    pub async fn has_heard(&self, name: &str, change: &str) -> bool {
-        self.heard.lock().await.iter().any(|line| line["name"] == name && line["change"] == change)
+    pub fn has_heard(&self, name: &str, change: &str) -> bool {
+        self.heard.lock().iter().any(|line| line["name"] == name && line["change"] == change)
     }
 
     /// 20 writes of every kind.
@@ -211,9 +211,10 @@ impl World {
 }
 
 /// A receiver of JSON lines.
-async fn witness() -> (String, Arc<Mutex<Vec<Value>>>, JoinSet<()>) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+pub fn witness(listener: std::net::TcpListener) -> (String, Arc<Mutex<Vec<Value>>>, JoinSet<()>) {
     let url = format!("http://{}/observations", listener.local_addr().unwrap());
+    listener.set_nonblocking(true).unwrap();
+    let listener = TcpListener::from_std(listener).unwrap();
     let heard = Arc::new(Mutex::new(Vec::new()));
     let lines = heard.clone();
     let mut tasks = JoinSet::new();
@@ -227,7 +228,7 @@ async fn witness() -> (String, Arc<Mutex<Vec<Value>>>, JoinSet<()>) {
                     assert_eq!((request.method(), request.uri().path()), (&Method::POST, "/observations"));
                     let body = request.into_body().collect().await?.to_bytes();
                     let parsed = body.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
-                    lines.lock().await.extend(parsed.map(|line| serde_json::from_slice::<Value>(line).unwrap()));
+                    lines.lock().extend(parsed.map(|line| serde_json::from_slice::<Value>(line).unwrap()));
                     Ok::<_, hyper::Error>(Response::new(Full::new(Bytes::new())))
                 }
             });
