@@ -196,13 +196,18 @@ pub(crate) async fn handle(
         Ok(Some(who)) => Ok(who),
         Ok(None) => Ok(connection.peer.clone().unwrap_or_else(|| Arc::new(Who::anonymous()))),
         Err(()) => {
-            if let Some(user) = app.users.former_bearer(request.headers()) {
-                app.cluster.faults.old_token_refused(&user);
+            let former = app.users.former_bearer(request.headers());
+            if let Some(user) = &former {
+                app.cluster.faults.old_token_refused(user);
             }
-            Err(Failure::unauthorized())
+            Err(former)
         }
     };
-    let name = who.as_ref().map_or_else(|_| Arc::from("system:anonymous"), |who| who.name.clone());
+    // Who comes with a token of yesterday is refused, and is in the books all the same: otherwise it would seem to be silent.
+    let name = match &who {
+        Ok(who) => who.name.clone(),
+        Err(former) => former.clone().unwrap_or_else(|| Arc::from("system:anonymous")),
+    };
     let book = app.cluster.books.of(&name);
     book.request_began();
     connection.owner.get_or_init(|| OwnConnection::first_use(&book));
@@ -220,8 +225,11 @@ pub(crate) async fn handle(
     let following = Following::begin(&book, &record);
     let mut open = OpenRequest { book: book.clone(), cluster: app.cluster.clone(), following };
     let answer = match who {
-        Ok(who) => route(&app, connection, who, book, user_agent, request).await?,
-        Err(failure) => Err(failure),
+        Ok(who) => {
+            let answer = route(&app, connection, who, book, user_agent, request).await;
+            answer.inspect_err(|_| open.ends(EndedBy::Reset))?
+        }
+        Err(_) => Err(Failure::unauthorized()),
     };
     let mut answer = answer.unwrap_or_else(Answer::from);
     open.answered(&answer);

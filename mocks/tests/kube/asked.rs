@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use mocks::faults::{Fault, FaultId, Name};
 use mocks::kube::{EndedBy, RequestFact};
+use serde_json::json;
 use units::Span;
 
 use crate::client::{Protocol, World};
@@ -128,4 +129,78 @@ async fn refusals_and_connections_are_told() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     assert_eq!(world.server.traffic("subject").connections, 2);
+}
+
+/// Begins a fault for the subject, written as in a scenario.
+fn begin(world: &World, number: u32, fault: serde_json::Value) {
+    world.server.faults().target_users(["subject"]);
+    let fault: Fault = serde_json::from_value(fault).unwrap();
+    world.server.faults().begin(FaultId(number), &fault).unwrap();
+}
+
+#[tokio::test]
+async fn an_error_in_a_stream_is_told_with_its_code() {
+    for protocol in [Protocol::Http1, Protocol::Http2] {
+        let world = World::start().await;
+        world.server.follow_requests("subject");
+        let mut subject = world.client(protocol, "subject").await;
+        let from = world.server.revision();
+        begin(&world, 1, json!({"name": "error-event", "code": 500, "resource": "packages", "afterEvents": 1}));
+        let mut lines = subject.watch(&format!("{PACKAGES}?watch=1&resourceVersion={from}")).await;
+        world.client(Protocol::Http1, "harness").await.post(PACKAGES, &package("one")).await;
+        lines.event().await;
+        assert_eq!(lines.next().await.unwrap().unwrap()["object"]["code"], json!(500));
+        let facts = until(&world, |fact| ended(fact, "watch")).await;
+        let over = facts.last().unwrap();
+        assert_eq!(
+            (over.record.status, over.about.error_code, over.about.objects),
+            (200, Some(500), 1),
+            "{protocol:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_request_without_an_answer_is_told_when_it_is_over() {
+    for (protocol, client_leaves, by) in [
+        (Protocol::Http1, true, EndedBy::Client),
+        (Protocol::Http2, true, EndedBy::Client),
+        (Protocol::Http1, false, EndedBy::Reset),
+        (Protocol::Http2, false, EndedBy::Reset),
+    ] {
+        let world = World::start().await;
+        world.server.follow_requests("subject");
+        begin(&world, 1, json!({"name": "no-answer", "on": "list", "resource": "packages"}));
+        let mut client = world.client(protocol, "subject").await;
+        let asks = tokio::spawn(async move { client.try_send(http::Method::GET, PACKAGES, "").await.is_err() });
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while world.server.faults().hits(FaultId(1)) == 0 {
+            assert!(Instant::now() < deadline, "never asked");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert!(world.server.take_requests("subject").0.is_empty(), "it is not over");
+        if client_leaves {
+            asks.abort();
+        } else {
+            world.server.faults().end(FaultId(1));
+        }
+        let facts = until(&world, |fact| ended(fact, "list")).await;
+        let told = (facts[0].record.status, facts[0].ended.unwrap().1);
+        assert_eq!(told, (0, by), "{protocol:?}, client leaves: {client_leaves}");
+    }
+}
+
+/// A client that goes on with a token of yesterday is not silent.
+#[tokio::test]
+async fn requests_with_an_old_token_are_their_users() {
+    let world = World::start().await;
+    world.server.follow_requests("subject");
+    let mut client = world.client(Protocol::Http1, "subject").await;
+    begin(&world, 1, json!({"name": "token-rotated"}));
+    assert_eq!(client.get(PACKAGES).await.0, 401);
+    let facts = until(&world, |fact| ended(fact, "list")).await;
+    assert_eq!((facts.len(), facts[0].record.status), (1, 401));
+    let mut stranger = world.bare(Protocol::Http1, None).await.with_token("nobody's");
+    assert_eq!(stranger.get(PACKAGES).await.0, 401);
+    assert!(world.server.take_requests("subject").0.is_empty());
 }
