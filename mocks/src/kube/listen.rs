@@ -7,7 +7,7 @@ mod certificates;
 mod frames;
 mod socket;
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, OnceLock};
@@ -41,7 +41,7 @@ use socket::{Grave, Metered, Socket};
 const DRAIN: Duration = Duration::from_secs(2);
 /// How long a client that was turned away with FIN gets to close too.
 const LINGER: Duration = Duration::from_secs(1);
-/// The pause after a failed accept, for example when the process is out of descriptors.
+/// The pause after a failed accept, for example when the process is out of descriptors. Clients wait in the kernel.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 const EXPIRE_EVERY: Duration = Duration::from_secs(1);
 /// What is read at a time of a connection that nobody serves.
@@ -196,6 +196,7 @@ async fn expire(cluster: Arc<Cluster>) {
 
 async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     let room = Arc::new(Semaphore::new(shared.limits.connections_max));
+    let mut failing = false;
     loop {
         let next = async {
             let permit = room.clone().acquire_owned().await.expect("the semaphore is never closed");
@@ -207,12 +208,19 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
         };
         match accepted {
             Ok((tcp, _)) => {
+                if std::mem::take(&mut failing) {
+                    tracing::warn!("connections are accepted again");
+                }
                 let connection = connection(shared.clone(), tcp, permit);
                 let stop = shared.stop.clone().cancelled_owned();
                 shared.tasks.spawn(bounded(connection, stop));
             }
+            // The client has gone again; the next one is not concerned.
+            Err(error) if matches!(error.kind(), ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset) => {}
             Err(error) => {
-                tracing::warn!(%error, "accept failed");
+                if !std::mem::replace(&mut failing, true) {
+                    tracing::warn!(%error, "no connection can be accepted; new ones wait, open ones go on");
+                }
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }

@@ -4,6 +4,7 @@
 mod bad_input;
 mod clients;
 mod control_plane;
+mod descriptors;
 mod interrupt;
 mod kubectl_run;
 mod planted;
