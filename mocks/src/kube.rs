@@ -12,6 +12,8 @@ mod admission;
 mod aggregation;
 mod authorization;
 mod batch;
+#[doc(hidden)]
+pub mod bench;
 mod body;
 mod books;
 mod catalogue;

@@ -20,15 +20,18 @@ pub(crate) struct Arguments {
 enum What {
     /// The mock Kubernetes API server, beside kube-apiserver when `KUBEBUILDER_ASSETS` names a folder with it.
     Kube,
+    /// The core of the mock Kubernetes API server without sockets: the store, the log and selectors.
+    Store,
 }
 
 /// Builds the benchmark with what it measures, and runs it in the caller's own folder.
 pub(crate) fn bench(arguments: &Arguments) -> Result<ExitCode> {
-    let name = match arguments.what {
-        What::Kube => "kube",
-    };
     let mut command = cargo::cargo();
-    command.args(["bench", "--package=scenarios", "--bench", name, "--"]).args(&arguments.arguments);
+    match arguments.what {
+        What::Kube => command.args(["bench", "--package=scenarios", "--bench=kube", "--"]),
+        What::Store => command.args(["bench", "--package=mocks", "--bench=store", "--"]),
+    };
+    command.args(&arguments.arguments);
     let shown = cargo::shown(&command);
     let status = command.status().with_context(|| format!("failed to start `{shown}`"))?;
     Ok(ExitCode::from(u8::try_from(status.code().unwrap_or(1)).unwrap_or(1)))

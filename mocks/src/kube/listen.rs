@@ -308,7 +308,7 @@ async fn discard(tcp: &TcpStream) {
         match tcp.try_read(&mut buffer) {
             Ok(0) => return,
             Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
             Err(_) => return,
         }
     }
