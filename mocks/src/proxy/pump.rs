@@ -40,20 +40,47 @@ pub(super) enum Ended {
 
 /// Moves bytes until one side ends.
 pub(super) async fn pump(mut from: ReadHalf<'_>, mut to: WriteHalf<'_>, way: Way, wire: &Wire) -> Ended {
-    let (queue, pieces) = mpsc::channel(PIECES_MAX);
-    let reading = async {
-        let read = read(&mut from, queue, way, wire).await;
-        if way == Way::ToServer {
-            wire.subject_gone.cancel();
-        }
-        read
-    };
-    let (read, written) = tokio::join!(reading, write(&mut to, pieces, way, wire, wire.shape.subscribe()),);
-    match (read, written) {
-        (_, Err(Stopped::Cut(how))) => Ended::Whole(how),
-        (Err(_), _) | (_, Err(Stopped::Broken)) => Ended::Whole(End::Reset),
-        (Ok(()), Ok(())) => Ended::Finished,
+    match move_bytes(&mut from, &mut to, way, wire).await {
+        Ok(()) => Ended::Finished,
+        Err(Stopped::Cut(how)) => Ended::Whole(how),
+        Err(Stopped::Broken) => Ended::Whole(End::Reset),
     }
+}
+
+async fn move_bytes(from: &mut ReadHalf<'_>, to: &mut WriteHalf<'_>, way: Way, wire: &Wire) -> Result<(), Stopped> {
+    let (queue, pieces) = mpsc::channel(PIECES_MAX);
+    let mut shape = wire.shape.subscribe();
+    let read = {
+        let reading = async {
+            let read = read(from, queue, way, wire).await;
+            if way == Way::ToServer {
+                wire.subject_gone.cancel();
+            }
+            read
+        };
+        let mut reading = std::pin::pin!(reading);
+        let mut writing = std::pin::pin!(write(to, pieces, way, wire, &mut shape));
+        tokio::select! {
+            // It ends first only when it fails: otherwise it ends because there is nothing more to come.
+            written = writing.as_mut() => {
+                written?;
+                reading.await
+            }
+            read = reading.as_mut() => {
+                writing.await?;
+                read
+            }
+        }
+    };
+    // A frozen direction lets not even an end through.
+    loop {
+        let lane = *shape.borrow_and_update().lane(way);
+        let Some(by) = lane.frozen else { break };
+        wire.hit_once(by, || format!("the end {} withheld", way.as_str()));
+        thawed(wire, &mut shape).await?;
+    }
+    read.map_err(|_| Stopped::Broken)?;
+    to.shutdown().await.map_err(|_| Stopped::Broken)
 }
 
 enum Stopped {
@@ -100,7 +127,7 @@ async fn write(
     mut pieces: mpsc::Receiver<Piece>,
     way: Way,
     wire: &Wire,
-    mut shape: watch::Receiver<Shape>,
+    shape: &mut watch::Receiver<Shape>,
 ) -> Result<(), Stopped> {
     let mut free_at = Instant::now();
     while let Some(mut piece) = pieces.recv().await {
@@ -111,7 +138,7 @@ async fn write(
             let lane = *shape.borrow_and_update().lane(way);
             if let Some(by) = lane.frozen {
                 wire.hit_once(by, || format!("data {} withheld", way.as_str()));
-                thawed(wire, &mut shape).await?;
+                thawed(wire, shape).await?;
                 continue;
             }
             cut(&lane, way, wire)?;
@@ -147,22 +174,7 @@ async fn write(
         let lane = *shape.borrow().lane(way);
         cut(&lane, way, wire)?;
     }
-    finish(to, way, wire, shape).await
-}
-
-/// The source closed its side: so do we, unless the direction is frozen, where not even an end goes through.
-async fn finish(
-    to: &mut WriteHalf<'_>,
-    way: Way,
-    wire: &Wire,
-    mut shape: watch::Receiver<Shape>,
-) -> Result<(), Stopped> {
-    loop {
-        let Some(by) = shape.borrow_and_update().lane(way).frozen else { break };
-        wire.hit_once(by, || format!("the end {} withheld", way.as_str()));
-        thawed(wire, &mut shape).await?;
-    }
-    to.shutdown().await.map_err(|_| Stopped::Broken)
+    Ok(())
 }
 
 /// Ends the connection once the cut has been reached.

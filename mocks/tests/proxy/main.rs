@@ -1,0 +1,124 @@
+//! The TCP proxy over real sockets: what both sides see of every fault of the network, and of none.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
+
+mod clean;
+mod faults;
+mod loss;
+
+use std::time::Duration;
+
+use mocks::faults::{Fault, FaultId, Name};
+use mocks::proxy::{Config, Proxy};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use units::Span;
+
+/// Longer than any step needs, short enough that a hang is noticed.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Long enough for loopback, short enough for a test.
+const MOMENT: Duration = Duration::from_millis(100);
+const ID: FaultId = FaultId(7);
+
+/// A server that accepts by hand, and a proxy in front of it.
+struct World {
+    server: TcpListener,
+    proxy: Proxy,
+}
+
+/// Both ends of one connection through the proxy.
+struct Pair {
+    subject: TcpStream,
+    server: TcpStream,
+}
+
+impl World {
+    async fn start() -> Self {
+        Self::with(|_| {}).await
+    }
+
+    async fn with(adapt: impl FnOnce(&mut Config)) -> Self {
+        let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut config = Config::new(server.local_addr().unwrap());
+        adapt(&mut config);
+        let proxy = Proxy::start(config).await.unwrap();
+        Self { server, proxy }
+    }
+
+    async fn pair(&self) -> Pair {
+        let subject = TcpStream::connect(self.proxy.address()).await.unwrap();
+        let (server, _) = tokio::time::timeout(PATIENCE, self.server.accept()).await.expect("upstream").unwrap();
+        Pair { subject, server }
+    }
+
+    fn begin(&self, fault: &Fault) {
+        self.proxy.faults().begin(ID, fault).unwrap();
+    }
+
+    fn end(&self) {
+        self.proxy.faults().end(ID);
+    }
+
+    fn hits(&self) -> u64 {
+        self.proxy.faults().hits(ID)
+    }
+
+    fn details(&self) -> Vec<String> {
+        self.proxy.faults().take_hits().into_iter().map(|hit| hit.detail).collect()
+    }
+}
+
+impl Pair {
+    /// That bytes go both ways.
+    async fn is_healthy(&mut self) -> bool {
+        send(&mut self.subject, b"ask").await;
+        let asked = receive(&mut self.server, 3).await;
+        send(&mut self.server, b"told").await;
+        asked == b"ask" && receive(&mut self.subject, 4).await == b"told"
+    }
+}
+
+/// A fault that begins while the subject runs.
+fn later(name: Name) -> Fault {
+    Fault::new(name, Span::default())
+}
+
+async fn send(tcp: &mut TcpStream, bytes: &[u8]) {
+    tokio::time::timeout(PATIENCE, tcp.write_all(bytes)).await.expect("sent in time").unwrap();
+}
+
+async fn receive(tcp: &mut TcpStream, count: usize) -> Vec<u8> {
+    let mut bytes = vec![0; count];
+    tokio::time::timeout(PATIENCE, tcp.read_exact(&mut bytes)).await.expect("received in time").unwrap();
+    bytes
+}
+
+/// What comes until the end, and how it ends.
+async fn rest(tcp: &mut TcpStream) -> (Vec<u8>, std::io::Result<()>) {
+    let mut bytes = Vec::new();
+    let end = tokio::time::timeout(PATIENCE, tcp.read_to_end(&mut bytes)).await.expect("an end in time");
+    (bytes, end.map(drop))
+}
+
+async fn is_silent(tcp: &mut TcpStream) -> bool {
+    tokio::time::timeout(MOMENT, tcp.read_u8()).await.is_err()
+}
+
+/// Waits until something holds.
+async fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let waiting = async {
+        while !holds() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    assert!(tokio::time::timeout(PATIENCE, waiting).await.is_ok(), "in time: {what}");
+}
+
+/// Bytes that this machine has sent from an address and the other side has not acknowledged.
+fn unacknowledged(tcp: &TcpStream) -> Option<u64> {
+    // `man 5 proc`: the second column is the local address, the fifth the send queue and the receive queue, in hex.
+    let table = std::fs::read_to_string("/proc/net/tcp").ok()?;
+    let local = format!(":{:04X}", tcp.local_addr().ok()?.port());
+    let line = table.lines().find(|line| line.split_whitespace().nth(1).is_some_and(|at| at.ends_with(&local)))?;
+    u64::from_str_radix(line.split_whitespace().nth(4)?.split(':').next()?, 16).ok()
+}
