@@ -186,12 +186,12 @@ impl Handle {
         });
     }
 
-    pub(super) fn ignore_pings(&self, by: FaultId) -> bool {
+    pub fn ignore_pings(&self, by: FaultId) -> bool {
         self.decide(|inner| inner.ignores_pings.is_none() && inner.ignores_pings.replace(by).is_none())
     }
 
     /// Sends a GOAWAY; false when one was sent or the connection has no such thing.
-    pub(super) fn go_away(&self, goaway: Goaway) -> bool {
+    pub fn go_away(&self, goaway: Goaway) -> bool {
         if self.http_version() != 2 {
             return false;
         }

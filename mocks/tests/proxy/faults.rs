@@ -175,7 +175,7 @@ async fn bandwidth_is_a_limit_for_each_direction() {
     assert_eq!(world.hits(), 1);
     world.end();
     let began = Instant::now();
-    send(&mut pair.server, &[7; 60_000]).await;
+    send(&mut pair.server, &vec![7; 60_000]).await;
     receive(&mut pair.subject, 60_000).await;
     assert!(began.elapsed() < Duration::from_secs(5), "6 s with the limit");
 }

@@ -329,3 +329,6 @@ fn goaway(last_stream: u32, code: u32) -> Vec<u8> {
     frame.extend(code.to_be_bytes());
     frame
 }
+
+#[cfg(test)]
+mod tests;
