@@ -13,8 +13,8 @@ pub(super) mod no_pong;
 pub(super) mod refuse_connections;
 
 use std::collections::BTreeSet;
-use std::sync::Weak;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::task::Waker;
 
 use futures_util::task::AtomicWaker;
@@ -29,6 +29,8 @@ pub(crate) struct Handle {
     pub id: u64,
     /// The number of the endpoint that accepted it, from 1.
     pub endpoint: u32,
+    /// Completed flushes to the socket.
+    pub flushes: Arc<AtomicU64>,
     /// 1 or 2; 0 until that is known.
     http_version: AtomicU8,
     /// Fast path: nothing ever happened to it.
@@ -84,6 +86,7 @@ impl Handle {
         Self {
             id,
             endpoint,
+            flushes: Arc::default(),
             http_version: AtomicU8::new(0),
             touched: AtomicBool::new(false),
             inner: Mutex::default(),

@@ -4,11 +4,14 @@
 //! `afterEvents`, `count` and `probability`. It must not know what a fault does.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use tokio::time::Instant;
 
 use super::connection::{Handle, Welcome};
 use super::{
@@ -20,6 +23,11 @@ const HITS_MAX: usize = 8192;
 
 /// How many faults are remembered.
 const FAULTS_MAX: usize = 4096;
+
+/// What was written before a connection is touched gets so long to leave, and at least one flush.
+const SETTLES: Duration = Duration::from_millis(20);
+/// Then it goes without one: the client does not read.
+const SETTLES_MOST: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(crate) struct Core {
@@ -59,6 +67,16 @@ struct AfterEvents {
     grip: Grip,
     events: u64,
     reached: bool,
+    /// The fault acts below HTTP, where the last event may still wait to be written.
+    settles: bool,
+    settling: Option<Settling>,
+}
+
+/// The last event is on its way to the socket.
+#[derive(Debug)]
+struct Settling {
+    since: Instant,
+    flushes: u64,
 }
 
 impl Ring {
@@ -316,7 +334,8 @@ impl Inner {
         if stream.sent() >= events {
             return true;
         }
-        stream.attach(Box::new(AfterEvents { grip: running.grip.clone(), events, reached: false }));
+        let (grip, settles) = (running.grip.clone(), running.fault.name.family() == Family::Connections);
+        stream.attach(Box::new(AfterEvents { grip, events, reached: false, settles, settling: None }));
         false
     }
 
@@ -334,10 +353,30 @@ impl Effect for AfterEvents {
     }
 
     fn tick(&mut self, flow: &Flow<'_>, _out: &mut Vec<Item>) {
-        if !self.reached && flow.stream.sent() >= self.events {
-            self.reached = true;
-            self.grip.core().reached(self.grip.serial(), flow.stream);
+        if self.reached || flow.stream.sent() < self.events {
+            return;
         }
+        let flushes = flow.stream.connection.flushes.load(Ordering::Acquire);
+        if self.settles {
+            let settling = self.settling.get_or_insert(Settling { since: flow.now, flushes });
+            let waited = flow.now.saturating_duration_since(settling.since);
+            if waited < SETTLES || (flushes == settling.flushes && waited < SETTLES_MOST) {
+                return;
+            }
+        }
+        self.reached = true;
+        self.grip.core().reached(self.grip.serial(), flow.stream);
+    }
+
+    fn due(&self) -> Option<Instant> {
+        let settling = self.settling.as_ref().filter(|_| !self.reached)?;
+        let now = Instant::now();
+        Some((settling.since + SETTLES).max(now + Duration::from_millis(1)))
+    }
+
+    /// The next event would leave before the fault.
+    fn is_full(&self) -> bool {
+        self.settling.is_some() && !self.reached
     }
 
     fn is_done(&self) -> bool {

@@ -266,7 +266,7 @@ async fn served(shared: &Shared, tcp: TcpStream, handle: Arc<Handle>, welcome: W
         peer: certificate.and_then(Who::from_certificate).map(Arc::new),
         severed: CancellationToken::new(),
         owner: OnceLock::new(),
-        flushes: Arc::new(AtomicU64::new(0)),
+        flushes: handle.flushes.clone(),
         reset,
         handle,
     });

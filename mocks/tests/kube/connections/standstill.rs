@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mocks::faults::{Fault, FaultId, How, Name, NewConnections};
+use mocks::faults::{Fault, FaultId, How, Name, NewConnections, Nth};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::frames::Raw;
@@ -140,4 +140,42 @@ fn unacknowledged(port: u16) -> Option<u64> {
     let local = format!(":{port:04X}");
     let line = table.lines().find(|line| line.split_whitespace().nth(1).is_some_and(|at| at.ends_with(&local)))?;
     u64::from_str_radix(line.split_whitespace().nth(4)?.split(':').next()?, 16).ok()
+}
+
+#[tokio::test]
+async fn the_third_event_arrives_and_the_fourth_does_not() {
+    for protocol in [Protocol::Http1, Protocol::Http2] {
+        let scene = Scene::start().await;
+        let after = |name| Fault { resource: Some(RESOURCE.to_owned()), after_events: Some(3), ..Fault::armed(name) };
+        scene.begin(&after(Name::Freeze));
+        scene.world.server.faults().begin(FaultId(8), &after(Name::Goaway)).unwrap();
+        let mut lines = scene.watch(scene.address(), protocol, "subject").await;
+        for name in ["one", "two", "three"] {
+            scene.write(name).await;
+            assert_eq!(lines.event().await.1, name);
+        }
+        scene.write("four").await;
+        assert!(lines.is_silent(MOMENT).await);
+        assert_eq!(scene.hits(), 1);
+        assert_eq!(scene.lists(protocol).await, 4);
+        let mut second = scene.watch(scene.address(), protocol, "subject").await;
+        scene.write("five").await;
+        assert_eq!(second.event().await.1, "five", "a new watch has three events of its own");
+    }
+}
+
+#[tokio::test]
+async fn the_nth_watch_may_be_meant() {
+    let scene = Scene::start().await;
+    let second = Fault { resource: Some(RESOURCE.to_owned()), nth: Some(Nth::one(2)), ..Fault::armed(Name::Freeze) };
+    scene.begin(&second);
+    let mut first = scene.watch(scene.address(), Protocol::Http2, "subject").await;
+    let mut client = scene.world.client_at(scene.address(), Protocol::Http2, "subject").await;
+    let path = format!("{}?watch=1&resourceVersion={}", crate::PACKAGES, scene.world.server.revision());
+    let opening = client.send(http::Method::GET, &path, "");
+    assert!(tokio::time::timeout(MOMENT, opening).await.is_err());
+    let mut third = scene.watch(scene.address(), Protocol::Http2, "subject").await;
+    scene.write("one").await;
+    assert_eq!((first.event().await.1, third.event().await.1), ("one".to_owned(), "one".to_owned()));
+    assert_eq!(scene.hits(), 1);
 }
