@@ -6,6 +6,7 @@ mod clean;
 mod faults;
 mod loss;
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use mocks::faults::{Fault, FaultId, Name};
@@ -117,8 +118,9 @@ async fn until(what: &str, mut holds: impl FnMut() -> bool) {
 /// Bytes that this machine has sent from an address and the other side has not acknowledged.
 fn unacknowledged(tcp: &TcpStream) -> Option<u64> {
     // `man 5 proc`: the second column is the local address, the fifth the send queue and the receive queue, in hex.
+    let SocketAddr::V4(local) = tcp.local_addr().ok()? else { return None };
+    let local = format!("{:08X}:{:04X}", u32::from_ne_bytes(local.ip().octets()), local.port());
     let table = std::fs::read_to_string("/proc/net/tcp").ok()?;
-    let local = format!(":{:04X}", tcp.local_addr().ok()?.port());
-    let line = table.lines().find(|line| line.split_whitespace().nth(1).is_some_and(|at| at.ends_with(&local)))?;
+    let line = table.lines().find(|line| line.split_whitespace().nth(1) == Some(&local))?;
     u64::from_str_radix(line.split_whitespace().nth(4)?.split(':').next()?, 16).ok()
 }
