@@ -21,7 +21,7 @@ use crate::churn::writes::{self, Record};
 use crate::churn::{Api, Write, Writes};
 use crate::wire::Failure;
 
-/// Concurrency of making the first objects: their order says nothing.
+/// Concurrency of making many objects: their order says nothing. Those that are named are made one after the other.
 const FILL_AT_ONCE: usize = 32;
 /// The namespace that every cluster has.
 const ALWAYS_THERE: &str = "default";
@@ -157,10 +157,11 @@ impl Writer {
         }
         let mut tasks = JoinSet::new();
         for (number, name) in self.plan.first_objects().enumerate() {
-            if tasks.len() == FILL_AT_ONCE
-                && let Some(Ok(done)) = tasks.join_next().await
+            let at_once = if number <= self.plan.named_objects() { 1 } else { FILL_AT_ONCE };
+            while tasks.len() >= at_once
+                && let Some(done) = tasks.join_next().await
             {
-                done?;
+                done.map_err(|error| Failure::invalid(error.to_string()))??;
             }
             let (client, plan, shared) = (Arc::clone(&self.client), self.plan.clone(), Arc::clone(&self.shared));
             tasks.spawn(async move {

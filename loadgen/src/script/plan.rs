@@ -78,9 +78,14 @@ impl Plan {
         &self.resource
     }
 
-    /// The names of the objects that exist before the subject starts.
+    /// The names of the objects that exist before the subject starts: those that are named, in their order, then the many.
     pub(super) fn first_objects(&self) -> impl Iterator<Item = String> + '_ {
         self.config.objects.iter().cloned().chain((0..self.config.objects_many).map(config::many))
+    }
+
+    /// How many of them are named.
+    pub(super) fn named_objects(&self) -> usize {
+        self.config.objects.len()
     }
 
     /// The first write of every step with a time of its own.

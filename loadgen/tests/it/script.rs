@@ -35,6 +35,10 @@ async fn steps_are_made_in_the_order_of_their_times_and_objects_exist_before_the
     let mut script = Script::start(plan, &kube.api()).await.unwrap();
     let filled = kube.state.lock().log.len();
     assert_eq!(kube.objects().len(), 7, "all of them are there before the steps");
+    let uid = |name: &str| {
+        kube.state.lock().objects[&format!("/api/v1/namespaces/lab/configmaps/{name}")]["metadata"]["uid"].clone()
+    };
+    assert!(uid("a").as_str() < uid("b").as_str(), "in the order of the file");
     assert_eq!(script.counts().planned, 0);
     script.begin(Instant::now());
     until("every write was made", || script.counts().planned == planned).await;

@@ -70,6 +70,47 @@ fn parts_that_do_not_fit_are_refused_before_anything_starts() {
 }
 
 #[test]
+fn what_waits_for_a_hit_that_cannot_come_is_refused_with_its_line() {
+    let subject = "subject: {kind: service, witness: {kind: http}}\n";
+    let script =
+        "script:\n  resource: packages.longhaul.dev/v1alpha1\n  objects: [a]\n  steps:\n    - {at: 1s, update: a}\n";
+    let faults = "faults:\n  - {name: watch-end, id: first, at: 1s}\n";
+    let with = |more: &str, late: &str| check(&format!("{HEAD}{subject}{script}{more}{faults}{late}"));
+    assert_eq!(with("    - {when: {hit: first}, delete: a}\n", "").0, Some(0));
+    let (code, message) = with("    - {when: {hit: frist}, delete: a}\n", "");
+    assert_eq!(code, Some(64), "{message}");
+    let said = "FILE:11:5: step 2 of the script waits for a hit of `frist`, which no fault has as its `id`; did you mean `first`?";
+    assert_eq!(message.trim(), said);
+    let (_, message) = with("", "  - {name: compact, when: {hit: frist}}\n");
+    assert!(message.starts_with("FILE:13:3: fault 2 (`compact`): `when` waits for a hit of `frist`"), "{message}");
+    assert!(message.contains("did you mean `first`?"), "{message}");
+    let (_, message) =
+        with("", "  - {name: compact, id: a, when: {hit: b}}\n  - {name: compact, id: b, when: {hit: a}}\n");
+    assert!(message.contains("neither would ever begin"), "{message}");
+}
+
+#[test]
+fn a_step_or_a_fault_that_makes_no_sense_is_refused_with_its_line() {
+    let subject = "subject: {kind: service, witness: {kind: http}}\n";
+    let script = |step: &str| {
+        let head = "script:\n  resource: packages.longhaul.dev/v1alpha1\n  objects: [a]\n  steps:\n    - {at: 1s, update: a}\n";
+        check(&format!("{HEAD}{subject}{head}    - {step}\n"))
+    };
+    let (code, message) = script("{at: 1s, update: a, delete: a}");
+    assert_eq!(code, Some(64));
+    assert!(message.starts_with("FILE:11:5: script.steps[2]: has `update` and `delete`"), "{message}");
+    let (_, message) = script("{at: 9s, update: a}");
+    assert!(
+        message.starts_with("FILE:11:5: step 2 of the script makes its last write at 9s, but load ends at 3s"),
+        "{message}"
+    );
+    let (_, message) = script("{at: 1s, updat: a}");
+    assert!(message.contains("unknown key `updat`: did you mean `update`?"), "{message}");
+    let (_, message) = check(&format!("{HEAD}{subject}{CHURN}faults: [{{name: http-eror}}]\n"));
+    assert!(message.contains("unknown value `http-eror`: did you mean `http-error`?"), "{message}");
+}
+
+#[test]
 fn a_program_that_does_not_exist_ends_in_a_record_that_says_so() {
     let file = file(&command("[/no/such/program]", "{}"));
     let soak = soak(&[file.path().to_str().unwrap()]);

@@ -8,5 +8,6 @@ mod descriptors;
 mod interrupt;
 mod kubectl_run;
 mod planted;
+mod repro;
 mod support;
 mod witnesses;

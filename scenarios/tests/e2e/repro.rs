@@ -1,0 +1,173 @@
+//! Scripted writes, faults that wait for hits, and `longhaul repro`: the verdict, the story and the exit code.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::support::{Soak, longhaul, program, soak};
+
+fn file(name: &str) -> String {
+    format!("{}/tests/files/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Plays a file against a command and returns the exit code and what `--json` says.
+fn repro(name: &str, arguments: &[&str], command: &[&str]) -> (Option<i32>, Value, tempfile::TempDir) {
+    let out = tempfile::tempdir().unwrap();
+    let mut run = longhaul(&["repro", &file(name), "--json", "--out"]);
+    run.arg(out.path()).args(arguments).arg("--").args(command);
+    let output = run.output().unwrap();
+    let outcome = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
+        panic!("{error}: {}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+    });
+    (output.status.code(), outcome, out)
+}
+
+/// Runs a scenario as it is.
+fn run(name: &str, arguments: &[&str]) -> Option<Soak> {
+    program("example-watcher")?;
+    let file = file(name);
+    Some(soak(&[&[file.as_str()], arguments].concat()))
+}
+
+fn rows(record: &Path, name: &str) -> Vec<Value> {
+    let text = std::fs::read_to_string(record.join(name)).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn a_script_is_written_as_it_says_and_only_what_is_watched_is_judged() {
+    let Some(soak) = run("script.yaml", &["--keep-events"]) else { return };
+    assert_eq!(soak.code(), Some(0), "{}", soak.story());
+    let packed = std::fs::File::open(soak.record().join("commits.jsonl.zst")).unwrap();
+    let text = String::from_utf8(zstd::decode_all(packed).unwrap()).unwrap();
+    let commits: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let first = commits.iter().filter(|commit| commit["tMs"] == 0).count();
+    assert_eq!(first, 22, "the first objects come before the times count");
+    let later: Vec<String> = commits[first..]
+        .iter()
+        .map(|commit| format!("{} {}", commit["name"].as_str().unwrap(), commit["change"].as_str().unwrap()))
+        .collect();
+    assert_eq!(later, ["a modified", "a modified", "a modified", "b deleted", "b added", "c added", "d added"]);
+    // The fault and the steps waited for their hits.
+    let faults = rows(&soak.record(), "faults.jsonl");
+    let time = |id: &str, event: &str| {
+        let row = faults.iter().find(|row| row["id"] == id && row["event"] == event);
+        row.unwrap_or_else(|| panic!("no {event} of {id}: {}", soak.story()))["tMs"].as_u64().unwrap()
+    };
+    assert!(time("2-http-error", "started") >= time("1-watch-end", "hit"));
+    let deleted = commits.iter().find(|commit| commit["change"] == "deleted").unwrap();
+    assert!(deleted["tMs"].as_u64().unwrap() >= time("2-http-error", "hit") + 100);
+}
+
+#[test]
+fn a_refused_write_ends_the_run_and_names_its_step() {
+    if program("example-watcher").is_none() {
+        return;
+    }
+    let text = std::fs::read_to_string(file("gone.yaml")).unwrap().replace("update: a", "create: a");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("refused.yaml");
+    std::fs::write(&path, text).unwrap();
+    let soak = soak(&[path.to_str().unwrap()]);
+    assert_eq!(soak.code(), Some(2), "{}", soak.story());
+    let said = soak.stdout();
+    assert!(said.contains("step 1 of the script (`create: a`)") && said.contains("HTTP 409"), "{}", soak.story());
+}
+
+#[test]
+fn a_client_that_does_not_list_again_is_named_with_the_story_of_it() {
+    let Some(planted) = program("example-watcher-planted") else { return };
+    let planted = planted.to_str().unwrap();
+    let (code, outcome, _out) = repro("gone.yaml", &[], &["env", "LONGHAUL_PLANTED_BUG=ignore-410", planted]);
+    assert_eq!(code, Some(1), "{outcome:#}");
+    let words: Vec<&str> = outcome["words"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert!(words.contains(&"missed") && words.contains(&"ghost"), "{outcome:#}");
+    assert_eq!((outcome["row"].as_str(), outcome["verdict"].as_str()), (Some("15"), Some("fail")));
+    let story: Vec<&str> = outcome["story"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    let story = story.join("\n");
+    for said in ["committed and NEVER SEEN: c added", "[200 with ERROR 410]", "fault watch-410"] {
+        assert!(story.contains(said), "the story lacks `{said}`:\n{story}");
+    }
+    assert!(outcome["noticedMs"].is_u64(), "{outcome:#}");
+    assert!(Path::new(outcome["record"].as_str().unwrap()).join("report.html").is_file());
+}
+
+#[test]
+fn the_clean_client_passes_the_same() {
+    if program("example-watcher").is_none() {
+        return;
+    }
+    let (code, outcome, _out) = repro("gone.yaml", &[], &["example-watcher"]);
+    assert_eq!((code, outcome["verdict"].as_str()), (Some(0), Some("pass")), "{outcome:#}");
+    assert_eq!(
+        (outcome["words"].as_array().map(Vec::len), outcome["notHit"].as_array().map(Vec::len)),
+        (Some(0), Some(0))
+    );
+    assert!(outcome["observedMs"].as_u64().is_some(), "{outcome:#}");
+}
+
+#[test]
+fn a_fault_that_no_request_meets_proves_nothing() {
+    if program("example-watcher").is_none() {
+        return;
+    }
+    let (code, outcome, _out) = repro("not-hit.yaml", &[], &["example-watcher"]);
+    assert_eq!(code, Some(2), "{outcome:#}");
+    assert_eq!(outcome["notHit"], serde_json::json!(["http-error"]), "{outcome:#}");
+    let output = longhaul(&["repro", &file("not-hit.yaml"), "-q", "--out"])
+        .arg(_out.path())
+        .args(["--", "example-watcher"])
+        .output();
+    let said = String::from_utf8_lossy(&output.unwrap().stdout).into_owned();
+    assert!(said.contains("not hit: this client never sent a request"), "{said}");
+}
+
+#[test]
+fn a_network_that_fails_lies_between_the_subject_and_any_control_plane() {
+    let Some(soak) = run("network.yaml", &[]) else { return };
+    assert_eq!(soak.code(), Some(0), "{}", soak.story());
+    let hits = rows(&soak.record(), "faults.jsonl").iter().filter(|row| row["event"] == "hit").count();
+    assert!(hits >= 1, "{}", soak.story());
+}
+
+#[test]
+fn the_service_can_be_held_to_one_version_of_http() {
+    if program("longhaul-service").is_none() {
+        return;
+    }
+    let text = std::fs::read_to_string(file("gone.yaml")).unwrap();
+    let service = text.replace("kind: command\n  command: [example-watcher]", "kind: service");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("service.yaml");
+    std::fs::write(&path, service).unwrap();
+    for http in ["1", "2"] {
+        let output = longhaul(&["repro", path.to_str().unwrap(), "--json", "--http", http, "--out"])
+            .arg(folder.path())
+            .output()
+            .unwrap();
+        let outcome: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{outcome:#}");
+        let record = Path::new(outcome["record"].as_str().unwrap()).to_owned();
+        let requests = rows(&record, "requests.jsonl");
+        let versions: Vec<String> =
+            requests.iter().filter(|row| row["kind"] == "request").map(|row| row["http"].to_string()).collect();
+        assert!(!versions.is_empty() && versions.iter().all(|version| version == http), "{http}: {versions:?}");
+    }
+}
+
+#[test]
+fn an_unknown_bug_is_named_with_the_nearest_known_one() {
+    let output = longhaul(&["repro", "no-such-bug-anywhere"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(64), "{said}");
+    assert!(
+        said.contains("there is no bug `no-such-bug-anywhere`") && said.contains("`longhaul repro --list`"),
+        "{said}"
+    );
+    let list = longhaul(&["repro", "--list", "--json"]).output().unwrap();
+    let bugs: Vec<Value> = serde_json::from_slice(&list.stdout).unwrap();
+    let Some(name) = bugs.first().and_then(|bug| bug["id"].as_str()) else { return };
+    let output = longhaul(&["repro", &format!("{name}x")]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains(&format!("did you mean `{name}`?")), "{said}");
+}
