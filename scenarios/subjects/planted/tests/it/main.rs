@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
 
 mod clean;
+mod faults;
 mod mistaken;
 mod script;
 mod stories;

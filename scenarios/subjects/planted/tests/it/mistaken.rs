@@ -78,3 +78,16 @@ async fn a_client_that_gave_up_is_alive_and_asks_nothing() {
     assert!(!world.agrees_within(Duration::from_secs(4)).await);
     assert!(world.client.try_wait().unwrap().is_none(), "the process ended");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restored_backup_is_not_believed_by_who_knows_better() {
+    use mocks::faults::{Newer, Watches};
+    let world = World::start(&["--mistake", "ignores-rewind"]).await;
+    let backup = world.server.revision();
+    world.churn("undone").await;
+    world.until_told().await;
+    world.server.rewind(backup, Newer::Silent, Watches::Kept).unwrap();
+    world.admin.create("after").await;
+    assert!(!world.agrees_within(DEAD_AFTER).await);
+    assert!(!world.has_heard("after", "added"));
+}

@@ -47,6 +47,12 @@ impl Story {
         };
         let correct = play(&[]);
         let mistaken: Vec<Play> = mistakes.iter().map(|arguments| play(arguments)).collect();
+        // Many clients start at once: the time of each story begins when all of them are there.
+        let began = Instant::now();
+        while mistaken.iter().chain([&correct]).any(|play| play.asks.lock().is_empty()) {
+            assert!(began.elapsed() < PATIENCE, "a client asks nothing");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
         let began = Instant::now();
         while began.elapsed() < self.lasts {
             mistaken.iter().chain([&correct]).for_each(|play| (self.during)(play));
@@ -125,6 +131,8 @@ told_together! {
         seventy_watches_are_seventy_requests,
         watches_have_no_threads,
         names_and_lists_leave_nothing_behind;
+    queues:
+        queues_are_bounded;
 }
 
 /// A list of `a` at 10, and after it one of `a` and `x` at 20.
@@ -661,4 +669,23 @@ async fn names_and_lists_leave_nothing_behind() {
         story.lasts = Duration::from_secs(6);
         story.tells_apart(&[&mistake(name)]).await;
     }
+}
+
+/// 40 MiB of events before a handler that takes its time.
+async fn queues_are_bounded() {
+    let script = |ask: &Ask| {
+        if ask.kind == "list" {
+            return Reply::list(10, &[]);
+        }
+        let large = |n: u32| {
+            let mut object = object("x", 20 + n);
+            object["spec"] = "x".repeat(16 << 10).into();
+            event("MODIFIED", &object)
+        };
+        Reply::watch((0..2_500).map(large).chain([Piece::Hold]).collect())
+    };
+    let mut story = Story::new(script, |play| told_x(play) && size(play).1 < 24 << 10);
+    story.arguments = &["--silence", "30s", "--relist", "60s", "--handler-delay", "100ms"];
+    story.lasts = Duration::from_secs(8);
+    story.tells_apart(mistakes!["unbounded-queue"]).await;
 }

@@ -151,9 +151,13 @@ impl World {
         true
     }
 
+    pub async fn difference(&self) -> String {
+        format!("told {:?}, true is {:?}", self.told(), self.admin.truth().await)
+    }
+
     pub async fn until_told(&self) {
         let agrees = self.agrees_within(PATIENCE).await;
-        assert!(agrees, "told {:?}, true is {:?}", self.told(), self.admin.truth().await);
+        assert!(agrees, "{}", self.difference().await);
     }
 
     /// Waits until the client said this of an object.
