@@ -1,6 +1,7 @@
 //! `longhaul` as its users run it: as a process, over real sockets, from a scenario file to an exit code.
 #![expect(clippy::unwrap_used, reason = "a test stops at the first thing that is not as it must be")]
 
+mod asked;
 mod bad_input;
 mod clients;
 mod control_plane;
