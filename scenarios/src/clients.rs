@@ -63,7 +63,7 @@ impl Column {
 
     /// The client, as its registry calls it.
     pub fn client(&self) -> &str {
-        &self.client.client
+        &self.client.name
     }
 
     /// The exact version.
@@ -112,9 +112,9 @@ impl Column {
                 let folder = self.unfold(None)?;
                 variables.push(("PYTHONPATH".to_owned(), text(&installed.folder)));
                 variables.push(("PYTHONUNBUFFERED".to_owned(), "1".to_owned()));
-                let here = |argument: &String| match self.files.iter().any(|(name, _)| name == argument) {
-                    true => text(&folder.join(argument)),
-                    false => argument.clone(),
+                let is_file = |argument: &str| self.files.iter().any(|(name, _)| *name == argument);
+                let here = |argument: &String| {
+                    if is_file(argument) { text(&folder.join(argument)) } else { argument.clone() }
                 };
                 std::iter::once(text(&installed.interpreter)).chain(arguments.iter().map(here)).collect()
             }

@@ -72,8 +72,9 @@ fn rows() -> anyhow::Result<Vec<RowHead>> {
         let scenario = source.scenario;
         let repro = scenario.repro?;
         let question = scenario.description.trim().to_owned();
-        let http = repro.http_versions;
-        Some(RowHead { id: scenario.name, row: repro.row.0, question, reference: repro.reference, http })
+        let length_ms = u64::try_from(scenario.phases.total().as_millis()).unwrap_or(u64::MAX);
+        let (row, reference, http) = (repro.row.0, repro.reference, repro.http_versions);
+        Some(RowHead { id: scenario.name, row, question, reference, length_ms, http })
     };
     Ok(library::bugs()?.into_iter().filter_map(head).collect())
 }

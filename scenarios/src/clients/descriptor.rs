@@ -9,7 +9,8 @@ use serde::Deserialize;
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct Client {
     /// As its registry calls it.
-    pub(super) client: String,
+    #[serde(rename = "client")]
+    pub(super) name: String,
     /// What runs the adapter.
     pub(super) run: Run,
     /// Which clocks were changed, for the reader of a table.

@@ -17,7 +17,7 @@ use crate::out::out;
 /// A cell may take as long as the slowest scenario, with its start and its end. More means that the run hangs.
 const CELL_TIMEOUT: Duration = Duration::from_mins(20);
 /// A run that is told to end stops its client first, which may take as long as a scenario allows (30 s by default).
-const STOP_TIMEOUT: Duration = Duration::from_secs(60);
+const STOP_TIMEOUT: Duration = Duration::from_mins(1);
 /// The file that an interrupted run goes on from.
 const FILE: &str = "matrix.json";
 
@@ -259,7 +259,7 @@ fn outcome(answer: &Answer) -> Outcome {
         // A budget that has no word of its own is still broken.
         "fail" if answer.words.is_empty() => Outcome::Failed { words: vec!["failed".to_owned()] },
         "fail" => Outcome::Failed { words: answer.words.clone() },
-        _ if !answer.not_hit.is_empty() => Outcome::NotHit,
+        _ if !answer.not_hit.is_empty() => Outcome::NotHit { faults: answer.not_hit.clone() },
         _ => Outcome::Inconclusive,
     }
 }

@@ -9,31 +9,39 @@ const NOTHING: &str = "–";
 
 /// The table as Markdown.
 pub fn markdown(table: &Table) -> String {
-    let mut text = format!("{}\n\n", introduction(table));
+    let mut lines = vec![introduction(table), String::new()];
     let heads: Vec<String> = table.columns.iter().map(|column| escape(&head(column))).collect();
-    text.push_str(&format!("| fault | {} |\n", heads.join(" | ")));
-    text.push_str(&format!("| --- |{}\n", " --- |".repeat(heads.len())));
+    lines.push(format!("| fault | {} |", heads.join(" | ")));
+    lines.push(format!("| --- |{}", " --- |".repeat(heads.len())));
     for row in &table.rows {
         let cells = table.columns.iter().map(|column| escape(&line(table.cell(&row.id, &column.id))));
         let cells: Vec<String> = cells.collect();
-        text.push_str(&format!("| {} `{}` | {} |\n", escape(&row.row), escape(&row.id), cells.join(" | ")));
+        let head = format!("{} `{}`, {}", escape(&row.row), row.id, length(row));
+        lines.push(format!("| {head} | {} |", cells.join(" | ")));
     }
-    text.push_str("\nThe rows:\n\n");
+    lines.extend([String::new(), "The rows:".to_owned(), String::new()]);
     for row in &table.rows {
         let references: Vec<String> = row.reference.iter().map(|reference| escape(reference)).collect();
-        text.push_str(&format!("- `{}` ({}): {} {}\n", row.id, row.row, escape(&row.question), references.join(", ")));
+        lines.push(format!("- {} `{}`: {} {}", escape(&row.row), row.id, escape(&row.question), references.join(", ")));
     }
-    text.push_str("\nThe clocks of the clients:\n\n");
+    lines.extend([String::new(), "The clocks of the clients:".to_owned(), String::new()]);
     for column in distinct(table) {
-        text.push_str(&format!("- {}: {}\n", escape(&column.client), escape(&column.clocks)));
+        lines.push(format!("- {}: {}", escape(&column.client), escape(&column.clocks)));
     }
-    text
+    lines.join("\n") + "\n"
+}
+
+/// How long the run is: what a client does later is not in the table.
+fn length(row: &RowHead) -> String {
+    reports::words::millis(row.length_ms)
 }
 
 fn introduction(table: &Table) -> String {
     format!(
         "Measured on {} with Longhaul {}, one run a cell, mock control plane. `passed`: the fault was hit and every budget of \
-         the scenario was kept. `not hit`: the client never sent a request that this fault concerns. Times count from the \
+         the scenario was kept. `not hit`: the client never sent a request that the fault named there concerns. A verdict \
+         holds for the length of the run, which stands beside the row: a client whose own limits are longer may still recover \
+         later. Times count from the \
          fault's first hit: *asks* is the client's next request for the resource, *sees* the first version reported that was \
          committed afterwards.",
         table.date, table.longhaul
@@ -87,6 +95,7 @@ struct Page<'a> {
 
 struct Row<'a> {
     head: &'a RowHead,
+    length: String,
     cells: Vec<Shown>,
 }
 
@@ -108,7 +117,11 @@ pub fn html(table: &Table) -> Result<String, askama::Error> {
             hover: [cell.reason.as_str(), cell.command.as_str()].join("\n").trim().to_owned(),
         },
     };
-    let row = |row| Row { head: row, cells: table.columns.iter().map(|column| shown(row, column)).collect() };
+    let row = |row| Row {
+        head: row,
+        length: length(row),
+        cells: table.columns.iter().map(|column| shown(row, column)).collect(),
+    };
     Page { table, rows: table.rows.iter().map(row).collect(), clocks: distinct(table) }.render()
 }
 
@@ -116,7 +129,7 @@ fn class(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Passed => "passed",
         Outcome::Failed { .. } => "failed",
-        Outcome::NotHit | Outcome::OtherHttp | Outcome::Skipped { .. } => "none",
+        Outcome::NotHit { .. } | Outcome::OtherHttp | Outcome::Skipped { .. } => "none",
         Outcome::Inconclusive => "open",
     }
 }

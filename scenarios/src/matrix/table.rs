@@ -50,6 +50,8 @@ pub struct RowHead {
     pub question: String,
     /// Where it is documented.
     pub reference: Vec<String>,
+    /// How long a run takes, from the start of the warm-up to the end of the drain.
+    pub length_ms: u64,
     /// The versions of HTTP in which it exists; all when it is empty.
     #[serde(default)]
     pub http: Vec<u8>,
@@ -89,8 +91,12 @@ pub enum Outcome {
         /// The words of the verdict.
         words: Vec<String>,
     },
-    /// The client never sent a request that the fault could hit.
-    NotHit,
+    /// The client never sent a request that these faults could hit.
+    NotHit {
+        /// Their names.
+        #[serde(default)]
+        faults: Vec<String>,
+    },
     /// The bug is one of another version of HTTP than the client speaks.
     OtherHttp,
     /// The run could not decide.
@@ -108,7 +114,7 @@ impl Outcome {
         match self {
             Self::Passed => "passed".to_owned(),
             Self::Failed { words } => words.join(", "),
-            Self::NotHit => "not hit".to_owned(),
+            Self::NotHit { faults } => format!("not hit: {}", faults.join(", ")),
             Self::OtherHttp => "other HTTP version".to_owned(),
             Self::Inconclusive => "inconclusive".to_owned(),
             Self::Skipped { needs } => format!("skipped: needs {needs}"),
@@ -117,7 +123,7 @@ impl Outcome {
 
     /// Whether the cell need not be run again by `--resume`: what could not be decided, or was not there, is tried again.
     pub fn is_final(&self) -> bool {
-        matches!(self, Self::Passed | Self::Failed { .. } | Self::NotHit | Self::OtherHttp)
+        matches!(self, Self::Passed | Self::Failed { .. } | Self::NotHit { .. } | Self::OtherHttp)
     }
 }
 

@@ -8,6 +8,7 @@ mod control_plane;
 mod descriptors;
 mod interrupt;
 mod kubectl_run;
+mod matrix;
 mod planted;
 mod repro;
 mod support;
