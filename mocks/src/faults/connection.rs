@@ -170,7 +170,7 @@ impl Handle {
     }
 
     /// Stops a direction; false when it is stopped already.
-    pub(super) fn freeze(&self, by: FaultId, way: Way) -> bool {
+    pub fn freeze(&self, by: FaultId, way: Way) -> bool {
         self.decide(|inner| {
             let slot = inner.slot(way);
             slot.is_none() && slot.replace(by).is_none()

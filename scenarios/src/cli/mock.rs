@@ -131,6 +131,7 @@ async fn kube(arguments: Kube) -> Result<()> {
     }
     out!("try: kubectl --kubeconfig {} get namespaces", arguments.kubeconfig.display());
     server.faults().target_users(&everybody);
+    server.faults().target_endpoints(0..u32::from(arguments.endpoints));
     let mut signals = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
     tokio::select! {
         () = play(server.faults(), &faults, schedule) => {}

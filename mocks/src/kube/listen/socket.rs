@@ -220,3 +220,32 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
         Pin::new(&mut self.get_mut().inner).poll_shutdown(cx)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+
+    use super::*;
+    use crate::faults::{Fault, Name};
+
+    /// A socket whose connection ended while it stood still stays open, unless it was to be reset or its client left.
+    #[tokio::test]
+    async fn a_client_does_not_see_an_end_that_came_while_nothing_moved() {
+        for (frozen, reset, kept) in [(true, false, true), (true, true, false), (false, false, false)] {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+            let (tcp, _) = listener.accept().await.unwrap();
+            let (handle, faults, grave) = (Arc::new(Handle::new(1, 0)), Arc::new(Faults::new(0)), Grave::default());
+            faults.begin(FaultId(1), &Fault::armed(Name::Freeze)).unwrap();
+            if frozen {
+                assert!(handle.freeze(FaultId(1), Way::Out));
+            }
+            let ends = Arc::new(AtomicBool::new(reset));
+            drop(Socket::new(tcp, ends, handle, faults, grave.clone(), Duration::from_secs(1)));
+            assert_eq!(grave.lock().is_some(), kept);
+            let mut byte = [0];
+            let silent = tokio::time::timeout(Duration::from_millis(50), client.readable()).await.is_err();
+            assert_eq!(silent, kept, "{:?}", client.try_read(&mut byte));
+        }
+    }
+}

@@ -133,6 +133,30 @@ async fn a_connection_that_hangs_is_never_served() {
     until("the server lets go", || scene.open_at_server() == 0).await;
 }
 
+#[tokio::test]
+async fn a_server_that_loses_patience_with_a_frozen_connection_does_not_show_it() {
+    let scene = Scene::start().await;
+    let mut frozen = scene.watch(scene.address(), Protocol::Http2, "subject").await;
+    scene.begin(&Fault { heals: Some(true), ..at_once(Name::Freeze) });
+    scene.write("one").await;
+    // Its own PING after 30 s finds no way out, and 15 s later it gives the connection up.
+    tokio::time::pause();
+    for _ in 0..60 {
+        tokio::time::advance(Duration::from_secs(1)).await;
+        tokio::task::yield_now().await;
+    }
+    tokio::time::resume();
+    until("it has given up", || scene.world.server.traffic("subject").watches_open == 0).await;
+    assert!(frozen.is_silent(MOMENT).await, "no end either");
+    assert_eq!(scene.open_at_server(), 1);
+    scene.world.server.faults().end(ID);
+    // The path is back: what had been written comes out, and then the server has gone.
+    while let Ok(Some(line)) = frozen.next().await {
+        assert_eq!(line["object"]["metadata"]["name"], serde_json::json!("one"));
+    }
+    until("it is closed", || scene.open_at_server() == 0).await;
+}
+
 /// Bytes that this machine has sent from a port and the other side has not acknowledged.
 fn unacknowledged(port: u16) -> Option<u64> {
     // `man 5 proc`: the fifth column is the send queue and the receive queue, in hex.
