@@ -115,7 +115,7 @@ impl Policy {
             End::Doubt(_) => {
                 self.must_list = true;
                 self.watch_failures += 1;
-                Self::then(Step::List, backoff::pause(self.watch_failures - 1, random))
+                Self::then(Step::List, self.after_news(random))
             }
             End::Aborted { quiet } => self.aborted(*quiet),
             End::Failed(trouble) => self.failed(step, trouble, random),
@@ -166,8 +166,12 @@ impl Policy {
             return Self::then(Step::Watch, backoff::pause(self.watch_failures, random));
         }
         self.must_list = true;
-        // The first one in a row is news, not trouble.
-        Self::then(Step::List, backoff::pause(self.watch_failures - 1, random))
+        Self::then(Step::List, self.after_news(random))
+    }
+
+    /// The first one in a row is news, not trouble; a row of them stays below two requests a second.
+    fn after_news(&self, random: f64) -> Duration {
+        if self.watch_failures == 1 { Duration::ZERO } else { backoff::pause(self.watch_failures, random) }
     }
 
     fn silent(&mut self) -> Decision {

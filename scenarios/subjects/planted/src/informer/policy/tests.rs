@@ -45,7 +45,7 @@ fn a_watch_that_lived_is_resumed() {
 
 #[test]
 fn gone_lists_at_once_and_then_less_often() {
-    assert_eq!(watch_steps(&mut policy(&[]), &End::Gone, 3), [(Step::List, 0), (Step::List, 200), (Step::List, 400)]);
+    assert_eq!(watch_steps(&mut policy(&[]), &End::Gone, 3), [(Step::List, 0), (Step::List, 400), (Step::List, 800)]);
     for (mistake, next) in [
         (Mistake::KeepsRvAfter410, Step::Watch),
         (Mistake::RestartsFromZero, Step::Watch),
