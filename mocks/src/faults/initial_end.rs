@@ -21,7 +21,7 @@ impl Behaviour for InitialEnd {
             return stream.attach(Box::new(Missing { grip }));
         }
         let delay = scene.fault.delay.map_or(DELAY, |delay| delay.0);
-        stream.attach(Box::new(Held { grip, delay, held: None }));
+        stream.attach(Box::new(Holding { grip, delay, waiting: None }));
     }
 }
 
@@ -47,20 +47,20 @@ impl Effect for Missing {
 }
 
 #[derive(Debug)]
-struct Held {
+struct Holding {
     grip: Grip,
     delay: Duration,
     /// When the bookmark is due, and the revision up to which everything was sent by now.
-    held: Option<(Instant, u64)>,
+    waiting: Option<(Instant, u64)>,
 }
 
-impl Effect for Held {
+impl Effect for Holding {
     fn pass(&mut self, item: Item, flow: &Flow<'_>, out: &mut Vec<Item>) {
         let delay = self.delay;
         let detail = || format!("the end of initial events held for {delay:?} on {}", flow.stream.describe());
-        match (&mut self.held, item) {
+        match (&mut self.waiting, item) {
             (None, Item::Bookmark { revision, closes: true, .. }) if self.grip.strike(detail) => {
-                self.held = Some((flow.now + delay, revision));
+                self.waiting = Some((flow.now + delay, revision));
             }
             (Some((_, through)), Item::Event(event)) => {
                 *through = (*through).max(event.revision);
@@ -74,16 +74,16 @@ impl Effect for Held {
 
     fn tick(&mut self, flow: &Flow<'_>, out: &mut Vec<Item>) {
         let over = self.grip.is_over();
-        if let Some((_, revision)) = self.held.take_if(|(due, _)| over || *due <= flow.now) {
+        if let Some((_, revision)) = self.waiting.take_if(|(due, _)| over || *due <= flow.now) {
             out.push(Item::Bookmark { revision, closes: true, line: (flow.bookmark)(revision, true) });
         }
     }
 
     fn due(&self) -> Option<Instant> {
-        self.held.map(|(due, _)| due)
+        self.waiting.map(|(due, _)| due)
     }
 
     fn is_done(&self) -> bool {
-        self.grip.is_over() && self.held.is_none()
+        self.grip.is_over() && self.waiting.is_none()
     }
 }

@@ -101,7 +101,9 @@ impl Stream {
         inner.fate = fate;
         let waker = inner.waker.take();
         drop(inner);
-        waker.map(Waker::wake);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
         true
     }
 
@@ -119,7 +121,9 @@ impl Stream {
     /// Lets whoever serves the stream look again.
     pub fn wake(&self) {
         let waker = self.inner.lock().waker.take();
-        waker.map(Waker::wake);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
     }
 
     /// How many events were written.

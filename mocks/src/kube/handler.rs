@@ -70,6 +70,8 @@ pub(crate) struct Answer {
     pub retry_after_s: Option<u64>,
     /// Instead of `content_type`.
     pub other_content_type: Option<String>,
+    /// The head waits for the first bytes of the body.
+    pub holds_head: bool,
     /// What the books are told of it.
     pub about: About,
 }
@@ -157,6 +159,7 @@ impl Answer {
             warnings: Vec::new(),
             retry_after_s: None,
             other_content_type: None,
+            holds_head: false,
             about: About::default(),
         }
     }
@@ -238,6 +241,9 @@ pub(crate) async fn handle(
     }
     record.status = answer.status.as_u16();
     app.cluster.books.requests.push(record);
+    if let (true, Body::Watch(watch)) = (answer.holds_head, &mut answer.body) {
+        watch.first().await;
+    }
     Ok(respond(answer))
 }
 

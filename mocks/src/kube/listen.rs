@@ -324,8 +324,7 @@ async fn serve_http1(shared: &Shared, tls: TlsStream<Socket>, connection: &Arc<C
     let service = service_fn(|request| {
         let (app, connection) = (shared.app.clone(), connection.clone());
         // Boxed, because hyper keeps room for it as long as the connection lives: 7 KiB for each watch that is only a body.
-        let answer = Box::pin(handler::handle(app, connection, request));
-        answer
+        Box::pin(handler::handle(app, connection, request))
     });
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(shared.limits.header_timeout).half_close(false);

@@ -12,6 +12,9 @@ use super::store::{Change, Progress, RawCommit};
 /// One object version that was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Commit {
+    /// Its place among all commits of the server, from 0: unlike `revision` it never goes back, also not after a
+    /// restore.
+    pub order: u64,
     /// When, in microseconds since the epoch.
     pub at_us: u64,
     /// Full resource name: `packages.longhaul.dev`, `pods`.
@@ -81,15 +84,17 @@ impl Tail {
             self.next = oldest;
             return Err(Overrun { lost: overrun.lost });
         }
+        let first = self.next;
         self.next += raw.len() as u64;
-        Ok(raw.into_iter().map(Commit::from).collect())
+        Ok((first..).zip(raw).map(|(order, raw)| Commit::new(order, raw)).collect())
     }
 }
 
-impl From<RawCommit> for Commit {
-    fn from(raw: RawCommit) -> Self {
+impl Commit {
+    fn new(order: u64, raw: RawCommit) -> Self {
         let identity = raw.identity;
         Self {
+            order,
             at_us: raw.at_us,
             resource: identity.resource_name.clone(),
             namespace: identity.namespace.clone(),

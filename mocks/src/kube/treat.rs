@@ -71,15 +71,10 @@ pub(super) async fn answer(mut call: Call, body: Incoming) -> Result<Result<Answ
     let after = call.treatment.after;
     let holds_head = call.treatment.holds_head;
     let content_type = call.treatment.content_type.take();
-    let mut answer = verbs::dispatch(call, body).await.unwrap_or_else(Answer::from);
-    if content_type.is_some() {
-        answer.other_content_type = content_type;
-    }
+    let answer = verbs::dispatch(call, body).await.unwrap_or_else(Answer::from);
+    let answer = Answer { other_content_type: content_type, holds_head, ..answer };
     if let Some(after) = after {
         tokio::time::sleep(after).await;
-    }
-    if let (true, Body::Watch(watch)) = (holds_head, &mut answer.body) {
-        watch.first().await;
     }
     Ok(Ok(answer))
 }

@@ -83,7 +83,7 @@ pub(crate) struct WatchBody {
     /// What comes next is the clean end.
     last: bool,
     /// Bytes that were made before the head of the answer was sent.
-    ready: Option<Option<Result<Bytes, Broken>>>,
+    ready: Option<Result<Bytes, Broken>>,
     /// That an event is kept back by an old state was noted.
     stale_noted: bool,
 }
@@ -127,14 +127,14 @@ impl WatchBody {
 
     /// Waits for the first bytes, which are then the next ones.
     pub async fn first(&mut self) {
-        let first = std::future::poll_fn(|cx| self.poll_next(cx)).await;
-        self.ready = Some(first);
+        // An end is found again by the next poll.
+        self.ready = std::future::poll_fn(|cx| self.poll_next(cx)).await;
     }
 
     /// The next bytes, `None` at a clean end.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
         if let Some(ready) = self.ready.take() {
-            return Poll::Ready(ready);
+            return Poll::Ready(Some(ready));
         }
         if self.done || self.last || self.ending.as_mut().poll(cx).is_ready() {
             return self.end();

@@ -215,6 +215,23 @@ impl Lines {
         }
     }
 
+    /// The next piece of the body as it came: a chunk of HTTP/1.1, a DATA frame of HTTP/2.
+    pub async fn piece(&mut self) -> Result<Option<Bytes>, hyper::Error> {
+        let frame = tokio::time::timeout(PATIENCE, self.body.frame()).await.expect("a piece in time");
+        Ok(frame.transpose()?.and_then(|frame| frame.into_data().ok()))
+    }
+
+    /// The next line as it came, parsed or not.
+    pub async fn raw_line(&mut self) -> Bytes {
+        loop {
+            if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
+                return self.buffer.split_to(end + 1).freeze();
+            }
+            let piece = self.piece().await.unwrap().expect("one more piece");
+            self.buffer.extend_from_slice(&piece);
+        }
+    }
+
     /// The next line, which must be there: `(type, name, revision)`.
     pub async fn event(&mut self) -> (String, String, u64) {
         let line = self.next().await.unwrap().expect("one more line");

@@ -1,5 +1,10 @@
 //! Every fault on the wire, with its hits; and that nobody else feels it.
 
+mod cuts;
+mod effects;
+mod requests;
+mod views;
+
 use std::time::Duration;
 
 use mocks::faults::{Change, Fault, FaultId, Form, Name, NewStreams};
@@ -21,6 +26,39 @@ async fn watch(world: &World, protocol: Protocol, user: &str) -> Lines {
     let mut client = world.client(protocol, user).await;
     let (_, list) = client.get(PACKAGES).await;
     client.watch(&format!("{PACKAGES}?watch=1&resourceVersion={}", revision(&list))).await
+}
+
+/// A fault of the subject that is begun on a server of its own.
+async fn with(fault: &Fault) -> World {
+    let world = World::start().await;
+    world.server.faults().target_users(["subject"]);
+    world.server.faults().begin(ID, fault).unwrap();
+    world
+}
+
+/// Waits until a fault has so many hits.
+async fn hits(world: &World, id: FaultId, wanted: u64) {
+    let ends = tokio::time::Instant::now() + crate::client::PATIENCE;
+    while world.server.faults().hits(id) < wanted {
+        assert!(tokio::time::Instant::now() < ends, "{} hits of {wanted}", world.server.faults().hits(id));
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+/// The causes of an error, as one text.
+fn causes(error: &dyn std::error::Error) -> String {
+    let chain = std::iter::successors(Some(error), |error| error.source());
+    chain.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+/// That the harness's own client sees nothing of a fault: it lists, writes, and hears of it at once.
+async fn harness_is_spared(world: &World, name: &str) {
+    let mut client = world.client(Protocol::Http1, "harness").await;
+    let (status, list) = client.get(PACKAGES).await;
+    assert_eq!(status, 200);
+    let mut lines = client.watch(&format!("{PACKAGES}?watch=1&resourceVersion={}", revision(&list))).await;
+    let written = write(world, name).await;
+    assert_eq!(lines.event().await, ("ADDED".to_owned(), name.to_owned(), written));
 }
 
 async fn write(world: &World, name: &str) -> u64 {

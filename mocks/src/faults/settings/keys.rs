@@ -46,9 +46,10 @@ pub fn check_all(faults: &[Fault]) -> Result<(), (usize, Error)> {
             let Some(when) = &at.when else { break };
             let Some(next) = by_id.get(when.hit.as_str()) else {
                 let known: Vec<String> = by_id.keys().map(|id| format!("`{id}`")).collect();
-                let why = match known.is_empty() {
-                    true => "but no fault has an `id`: give one to the fault that is meant".to_owned(),
-                    false => format!("which no fault has as its `id`: there is {}", known.join(", ")),
+                let why = if known.is_empty() {
+                    "but no fault has an `id`: give one to the fault that is meant".to_owned()
+                } else {
+                    format!("which no fault has as its `id`: there is {}", known.join(", "))
                 };
                 return Err((index, Error::When { id: when.hit.clone(), why }));
             };

@@ -79,8 +79,7 @@ pub(super) fn list(call: &Call) -> Result<Answer, Failure> {
     let (page, total) = call.cluster().read(|store| {
         let at = match snapshot {
             Snapshot::Present if call.treatment.stale.is_none() => store.revision(),
-            Snapshot::Present => call.sees(store.revision()).max(store.floor()),
-            Snapshot::Seen => call.sees(store.revision()).max(store.floor()),
+            Snapshot::Present | Snapshot::Seen => call.sees(store.revision()).max(store.floor()),
             Snapshot::Exact(revision) => revision,
         };
         let page = store.list(id, namespace, at, after.as_ref(), limit, |version| selector.matches(version));
