@@ -138,6 +138,32 @@ mod tests {
         assert!(patched(json!((1..=1000).map(add).collect::<Vec<_>>())).is_err());
     }
 
+    /// At the edge of both limits, so that a guard that is gone fails here at once instead of filling the memory or the
+    /// stack.
+    #[test]
+    fn the_guards_hold_at_their_edge() {
+        let copies = |count: usize| {
+            let mut value = json!({"text": "x".repeat(1024 * 1024)});
+            let copy = |index: usize| json!({"op": "copy", "from": "/text", "path": format!("/copy{index}")});
+            let operations = Value::from((0..count).map(copy).collect::<Vec<_>>());
+            let applied = apply(&mut value, &serde_json::from_value(operations).unwrap());
+            applied.map(|()| value.as_object().map_or(0, serde_json::Map::len))
+        };
+        assert_eq!(copies(2), Ok(3));
+        assert!(copies(3).unwrap_err().contains("exceeding the limit"), "three times 1 MiB and its quotes");
+        let moves = |times: usize| {
+            let round = [
+                json!({"op": "add", "path": "/b", "value": {}}),
+                json!({"op": "move", "from": "/list", "path": "/b/x"}),
+                json!({"op": "move", "from": "/b", "path": "/list"}),
+            ];
+            patched(round.iter().cycle().take(round.len() * times).cloned().collect())
+        };
+        let nested = moves(115).unwrap();
+        assert!(serde_json::from_str::<Value>(&nested.to_string()).is_ok(), "what is accepted can be read again");
+        assert!(moves(125).unwrap_err().contains("nested deeper"));
+    }
+
     #[test]
     fn a_failure_leaves_everything_as_it_was() {
         let mut value = json!({"a": 1});
