@@ -152,7 +152,8 @@ fn object(number: usize, due_us: u128) -> Vec<u8> {
     )
     .into_bytes();
     // The same for the same object and time: both servers get the same bytes.
-    let mut random = (number as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ due_us as u64;
+    let mut random =
+        (number as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ u64::try_from(due_us).unwrap_or(u64::MAX);
     let mut next = |below: usize| {
         // xorshift64 (Marsaglia 2003)
         random ^= random << 13;
