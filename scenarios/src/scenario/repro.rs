@@ -8,6 +8,7 @@ use std::fmt;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
+use units::Span;
 
 /// A documented bug.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -27,6 +28,40 @@ pub struct Repro {
     /// The versions of HTTP in which it exists. Default: both.
     #[serde(default)]
     pub http_versions: Vec<u8>,
+    /// What a client must be able to do for the bug to be possible in it. Default: list and watch one kind.
+    #[serde(default)]
+    pub needs: Vec<Need>,
+    /// Clocks that the row wants short. A command gets them as `LONGHAUL_RELIST_S`; what it makes of them is its affair.
+    #[serde(default)]
+    pub clocks: Clocks,
+    /// Arguments that the planted client needs here, its correct twin too.
+    #[serde(default)]
+    pub planted_arguments: Vec<String>,
+}
+
+/// Something that not every watch client does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Need {
+    /// Follows several kinds at once.
+    ManyKinds,
+    /// Writes to the control plane when it handles an object.
+    HandlerWrites,
+    /// Lists again from time to time while its watch is healthy.
+    PeriodicRelist,
+    /// Asks for the initial state as a stream (`sendInitialEvents`).
+    StreamingLists,
+    /// Can be told to handle slowly.
+    SlowHandler,
+}
+
+/// Clocks that a row wants short.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Clocks {
+    /// The time between two lists of a client that relists while its watch is healthy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relist: Option<Span>,
 }
 
 /// A row of the catalogue, written `4` or `M2`.
