@@ -203,7 +203,20 @@ impl Ledger {
 
     /// A version was committed. Commits of one object must come in their order; a repeated one is ignored.
     pub fn commit(&mut self, commit: &Commit<'_>) {
-        match self.objects.insert(commit, self.faulted) {
+        let inserted = self.objects.insert(commit, self.faulted);
+        self.inserted(commit, &inserted);
+    }
+
+    /// The control plane was restored from an older state, and this version, committed long ago, is its object's newest one
+    /// again. It has to be observed again; what was committed after it is undone, and whoever has not observed it need not any
+    /// more. An object that was deleted cannot come back: that is a contradiction.
+    pub fn restore(&mut self, commit: &Commit<'_>) {
+        self.objects.undo(commit, &mut self.tally);
+        self.commit(commit);
+    }
+
+    fn inserted(&mut self, commit: &Commit<'_>, inserted: &objects::Inserted) {
+        match inserted {
             objects::Inserted::New => {}
             objects::Inserted::Known => return,
             objects::Inserted::Contradiction => {

@@ -88,7 +88,7 @@ pub(crate) async fn play(play: Play) -> Result<Outcome> {
         left_out: None,
     };
     let scenario = options.source.scenario.clone();
-    let directory = run::record(options).await?;
+    let directory = Box::pin(run::record(options)).await?;
     let (record, judgement) = run::judged(&directory)?;
     let events = Events::open(&directory).context("failed to read the events of the run")?;
     let mut outcome = outcome(&record, &judgement, &events, &directory);

@@ -28,6 +28,7 @@ mod manifest;
 mod plane;
 mod ready;
 mod requests;
+mod restored;
 mod signals;
 mod start;
 mod timeline;
@@ -55,7 +56,7 @@ pub(crate) struct Options {
 
 /// Runs a scenario and judges it. An error means that nothing was started; everything later ends in a judged record.
 pub(crate) async fn run(options: Options) -> Result<Judgement> {
-    conclude(&record(options).await?)
+    conclude(&Box::pin(record(options)).await?)
 }
 
 /// Runs a scenario and returns where its record is. An error means that nothing was started.

@@ -73,6 +73,12 @@ impl Tail {
         }
     }
 
+    /// The newest restores, oldest first: see [`super::Server::rewinds`]. Commits from before one that is listed here are there
+    /// already.
+    pub fn rewinds(&self) -> Vec<super::Rewound> {
+        self.cluster.rewinds()
+    }
+
     /// The commits that are there already, up to `max`, oldest first.
     pub fn try_batch(&mut self, max: usize) -> Result<Vec<Commit>, Overrun> {
         let mut raw = Vec::new();

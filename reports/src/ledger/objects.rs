@@ -150,6 +150,18 @@ impl Objects {
         Inserted::New
     }
 
+    /// Forgets that this version, and whatever came after it, was ever committed: it is going to be committed again.
+    pub fn undo(&mut self, restored: &Commit<'_>, tally: &mut Tally) {
+        let Some(object) = self.by_uid.get_mut(restored.uid).filter(|object| object.deletion.is_none()) else { return };
+        let original = object.settled.iter().find(|version| *version.rv == *restored.rv).map(|version| version.order);
+        object.settled.retain(|version| original.is_some_and(|original| version.order < original));
+        for version in object.pending.drain(..) {
+            self.open.remove(&version.order);
+            tally.count(Outcome::Coalesced, 1);
+        }
+        self.overdue = self.overdue.saturating_sub(std::mem::take(&mut object.overdue) as u64);
+    }
+
     fn ensure_object(&mut self, commit: &Commit<'_>) -> Arc<str> {
         if let Some((uid, _)) = self.by_uid.get_key_value(commit.uid) {
             return Arc::clone(uid);

@@ -548,3 +548,48 @@ fn an_observation_at_time_zero_has_its_grace_too() {
     assert_eq!(ledger.finish(10).count(), 0);
     assert_eq!((ledger.counts().observed, ledger.counts().phantom), (1, 0));
 }
+
+/// After a restore the older version has to be observed again, what was undone need not be, and a revision that is handed out
+/// a second time is a new version.
+#[test]
+fn a_restored_version_is_owed_again_and_an_undone_one_is_not() {
+    let commit = |rv: &'static str, order: u64, change: Change| Commit {
+        t_ms: order * 10,
+        resource: RESOURCE,
+        namespace: "n",
+        name: "a",
+        uid: "u",
+        rv,
+        order,
+        change,
+    };
+    let see = |rv: &'static str, t_ms: u64| Observation {
+        t_ms,
+        uid: "u",
+        rv,
+        change: Change::Modified,
+        resource: "",
+        namespace: "",
+        name: "",
+    };
+    let history = |seen: &[(&'static str, u64)]| {
+        let mut ledger = Ledger::new(Config { deadline_ms: D, ..Config::default() });
+        ledger.commit(&commit("2", 1, Change::Added));
+        ledger.observe(&see("2", 15));
+        ledger.commit(&commit("3", 2, Change::Modified));
+        ledger.observe(&see("3", 25));
+        ledger.commit(&commit("4", 3, Change::Modified));
+        ledger.restore(&commit("2", 4, Change::Modified));
+        ledger.commit(&commit("3", 5, Change::Modified));
+        for (rv, t_ms) in seen {
+            ledger.observe(&see(rv, *t_ms));
+        }
+        ledger.finish(100_000).for_each(drop);
+        assert_eq!((ledger.contradictions(), ledger.counts().commits), (0, 5));
+        ledger.counts()
+    };
+    let good = history(&[("2", 45), ("3", 55)]);
+    assert_eq!((good.observed, good.coalesced, good.missed, good.regressed, good.duplicate), (4, 1, 0, 0, 0));
+    let blind = history(&[]);
+    assert_eq!((blind.missed, blind.coalesced), (2, 1), "both the restored version and the one after it");
+}

@@ -8,6 +8,8 @@ use reports::words::millis;
 
 /// An observation that comes so soon after its commit is no news of its own.
 const PROMPT_MS: u64 = 1000;
+/// The clock of commits may be so much ahead of that of observations on a real control plane.
+const SKEW_MS: u64 = 250;
 /// Writes that are so far apart are two steps of a scenario.
 const APART_MS: u64 = 700;
 const COMMITTED: &str = "committed";
@@ -86,10 +88,10 @@ fn is_told(record: &Record, row: &RequestRow) -> bool {
 
 /// Every commit with what became of it.
 fn fates(events: &Events) -> Vec<(&CommitEvent, Fate)> {
-    let mut seen: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+    let mut seen: BTreeMap<(&str, &str), Vec<u64>> = BTreeMap::new();
     let mut gone: BTreeMap<&str, u64> = BTreeMap::new();
     for observation in &events.observations {
-        seen.entry((&observation.uid, &observation.revision)).or_insert(observation.t_ms);
+        seen.entry((&observation.uid, &observation.revision)).or_default().push(observation.t_ms);
         if observation.change == Change::Deleted {
             gone.insert(&observation.uid, observation.t_ms);
         }
@@ -98,8 +100,10 @@ fn fates(events: &Events) -> Vec<(&CommitEvent, Fate)> {
     let mut later: BTreeSet<&str> = BTreeSet::new();
     let mut fates: Vec<(&CommitEvent, Fate)> = Vec::with_capacity(events.commits.len());
     for commit in events.commits.iter().rev() {
-        let exact = seen.get(&(&*commit.uid, &*commit.revision));
-        let at = if commit.change == Change::Deleted { gone.get(&*commit.uid).or(exact) } else { exact };
+        // A revision that was handed out before, or that is committed again by a restore, had been seen before.
+        let exact = seen.get(&(&*commit.uid, &*commit.revision)).into_iter().flatten().copied();
+        let exact = exact.filter(|t_ms| t_ms + SKEW_MS >= commit.t_ms).min();
+        let at = if commit.change == Change::Deleted { gone.get(&*commit.uid).copied().or(exact) } else { exact };
         let fate = match at {
             Some(t_ms) => {
                 let lag_ms = t_ms.saturating_sub(commit.t_ms);

@@ -35,6 +35,8 @@ pub(super) struct Events<'a> {
     faults: &'a [Fault],
     deadline_fixed: bool,
     deadline_ms: u64,
+    /// The order of commits is that of their revisions.
+    ordered: bool,
 }
 
 impl<'a> Events<'a> {
@@ -47,9 +49,10 @@ impl<'a> Events<'a> {
         faults: &'a [Fault],
     ) -> Self {
         let first_ms = deadline_ms.unwrap_or(DEADLINE_MIN_MS);
+        let ordered = feed.is_numeric();
         let ledger = Ledger::new(ledger::Config {
             deadline_ms: first_ms,
-            numeric_revisions: feed.is_numeric(),
+            numeric_revisions: ordered,
             deletions_observable: status.is_none(),
             ..ledger::Config::default()
         });
@@ -62,6 +65,7 @@ impl<'a> Events<'a> {
             faults,
             deadline_fixed: deadline_ms.is_some(),
             deadline_ms: first_ms,
+            ordered,
         }
     }
 
@@ -103,7 +107,12 @@ impl<'a> Events<'a> {
     fn commit(&mut self, t_ms: u64, commit: &Commit, writer: &mut Writer) -> Result<()> {
         let Commit { resource, namespace, name, uid, revision, order, change, .. } = commit;
         let (order, change) = (*order, *change);
-        self.ledger.commit(&ledger::Commit { t_ms, resource, namespace, name, uid, rv: revision, order, change });
+        let told = ledger::Commit { t_ms, resource, namespace, name, uid, rv: revision, order, change };
+        if commit.restored {
+            self.ledger.restore(&told);
+        } else {
+            self.ledger.commit(&told);
+        }
         writer.commit(&CommitEvent {
             t_ms,
             order,
@@ -146,7 +155,9 @@ impl<'a> Events<'a> {
     pub(super) fn settle(&mut self, end: bool, writer: &mut Writer) -> Result<()> {
         self.catch_up(writer)?;
         if let Some(mock) = self.plane.mock() {
-            for gap in mock.server.gaps(SUBJECT) {
+            let gaps = mock.server.gaps(SUBJECT);
+            // Gaps are told in revisions, which are no order where they are handed out twice: then they excuse nothing.
+            for gap in gaps.into_iter().filter(|_| self.ordered) {
                 self.ledger.gap(&gap.resource, gap.after, gap.through);
             }
         }
@@ -167,7 +178,7 @@ impl<'a> Events<'a> {
     fn row(&self, anomaly: ledger::Anomaly) -> AnomalyRow {
         let order = anomaly.order;
         let mut row = AnomalyRow::from(anomaly);
-        if let (Some(revision), Some(mock)) = (order, self.plane.mock()) {
+        if let (Some(revision), Some(mock), true) = (order, self.plane.mock(), self.ordered) {
             row.delivery = Some(match mock.server.delivery(SUBJECT, &row.resource, revision) {
                 kube::Delivery::Sent { watch, at_us } => {
                     let at_ms = self.clock.at_ms(mock.epoch + Duration::from_micros(at_us));

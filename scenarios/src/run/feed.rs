@@ -13,6 +13,7 @@ use mocks::kube;
 use reports::ledger::Change;
 
 use super::plane::Plane;
+use super::restored::Past;
 
 /// One version that was written, whoever told it.
 pub(super) struct Commit {
@@ -27,6 +28,8 @@ pub(super) struct Commit {
     pub(super) change: Change,
     pub(super) generation: i64,
     pub(super) observed_generation: Option<i64>,
+    /// Nobody wrote it: the control plane was restored from an older state.
+    pub(super) restored: bool,
 }
 
 /// A cursor over the commits of the resources that are judged.
@@ -34,9 +37,17 @@ pub(super) enum Feed {
     /// Nothing is written: nothing is promised.
     None,
     /// The mock's own log.
-    Tail { tail: kube::Tail, epoch: Instant, resources: BTreeSet<String> },
+    Tail(Box<Tailed>),
     /// A watch of our own.
     Audit(Box<Audited>),
+}
+
+pub(super) struct Tailed {
+    tail: kube::Tail,
+    epoch: Instant,
+    resources: BTreeSet<String>,
+    /// Only where the store may go back in time.
+    past: Option<Past>,
 }
 
 pub(super) struct Audited {
@@ -53,11 +64,13 @@ impl Feed {
         api: churn::Api,
         judged: &[(String, String)],
         observed_generation: Option<String>,
+        goes_back: bool,
     ) -> Result<Self> {
         let Some((resource, spelled)) = judged.first().cloned() else { return Ok(Self::None) };
         if let Some(mock) = plane.mock() {
             let resources = judged.iter().map(|(name, _)| name.clone()).collect();
-            return Ok(Self::Tail { tail: mock.server.tail(), epoch: mock.epoch, resources });
+            let past = goes_back.then(Past::default);
+            return Ok(Self::Tail(Box::new(Tailed { tail: mock.server.tail(), epoch: mock.epoch, resources, past })));
         }
         let mut config = audit::Config::new(api, &spelled);
         config.observed_generation = observed_generation;
@@ -69,10 +82,9 @@ impl Feed {
     pub(super) async fn next(&mut self, max: usize) -> Result<Vec<Commit>> {
         match self {
             Self::None => std::future::pending().await,
-            Self::Tail { tail, epoch, resources } => {
-                let batch =
-                    tail.next_batch(max).await.context("the harness fell behind the control plane's commits")?;
-                Ok(told(batch, *epoch, resources))
+            Self::Tail(tailed) => {
+                let batch = tailed.tail.next_batch(max).await;
+                tailed.told(batch.context("the harness fell behind the control plane's commits")?)
             }
             Self::Audit(audited) => {
                 let batch = audited.audit.next_batch(max).await?;
@@ -85,10 +97,7 @@ impl Feed {
     pub(super) fn ready(&mut self, max: usize) -> Result<Option<Vec<Commit>>> {
         match self {
             Self::None => Ok(None),
-            Self::Tail { tail, epoch, resources } => {
-                let batch = tail.try_batch(max).context("the harness fell behind the control plane's commits")?;
-                Ok((!batch.is_empty()).then(|| told(batch, *epoch, resources)))
-            }
+            Self::Tail(tailed) => tailed.ready(max),
             Self::Audit(audited) => match audited.audit.try_batch(max) {
                 Ok(batch) => Ok((!batch.is_empty()).then(|| audited.seen(batch))),
                 // The run is being closed and everything was read.
@@ -143,7 +152,33 @@ impl Feed {
 
     /// Whether revisions are numbers in the order of commits, by our own knowledge.
     pub(super) fn is_numeric(&self) -> bool {
-        matches!(self, Self::Tail { .. })
+        matches!(self, Self::Tail(tailed) if tailed.past.is_none())
+    }
+}
+
+impl Tailed {
+    fn ready(&mut self, max: usize) -> Result<Option<Vec<Commit>>> {
+        // Before looking: then nothing from before a restore can still be unread when nothing is left.
+        let rewinds = if self.past.is_some() { self.tail.rewinds() } else { Vec::new() };
+        let batch = self.tail.try_batch(max).context("the harness fell behind the control plane's commits")?;
+        if !batch.is_empty() {
+            return self.told(batch).map(Some);
+        }
+        let mut all = Vec::new();
+        if let Some(past) = &mut self.past {
+            past.catch_up(&rewinds, u32::MAX, self.epoch, &mut all)?;
+        }
+        Ok((!all.is_empty()).then_some(all))
+    }
+
+    fn told(&mut self, mut batch: Vec<kube::Commit>) -> Result<Vec<Commit>> {
+        batch.retain(|commit| self.resources.contains(&*commit.resource));
+        let timelines: Vec<u32> = batch.iter().map(|commit| commit.timeline).collect();
+        let commits: Vec<Commit> = batch.iter().map(|commit| told(commit, self.epoch)).collect();
+        match &mut self.past {
+            Some(past) => past.enter(commits, &timelines, &self.tail.rewinds(), self.epoch),
+            None => Ok(commits),
+        }
     }
 }
 
@@ -168,31 +203,29 @@ impl Audited {
                     },
                     generation: commit.generation,
                     observed_generation: commit.observed_generation,
+                    restored: false,
                 }
             })
             .collect()
     }
 }
 
-fn told(batch: Vec<kube::Commit>, epoch: Instant, resources: &BTreeSet<String>) -> Vec<Commit> {
-    batch
-        .into_iter()
-        .filter(|commit| resources.contains(&*commit.resource))
-        .map(|commit| Commit {
-            at: epoch + Duration::from_micros(commit.at_us),
-            resource: commit.resource.to_string(),
-            namespace: commit.namespace.to_string(),
-            name: commit.name.to_string(),
-            uid: commit.uid.to_string(),
-            revision: commit.revision.to_string(),
-            order: commit.revision,
-            change: match commit.change {
-                kube::Change::Added => Change::Added,
-                kube::Change::Modified => Change::Modified,
-                kube::Change::Deleted => Change::Deleted,
-            },
-            generation: commit.progress.generation,
-            observed_generation: commit.progress.observed,
-        })
-        .collect()
+fn told(commit: &kube::Commit, epoch: Instant) -> Commit {
+    Commit {
+        at: epoch + Duration::from_micros(commit.at_us),
+        resource: commit.resource.to_string(),
+        namespace: commit.namespace.to_string(),
+        name: commit.name.to_string(),
+        uid: commit.uid.to_string(),
+        revision: commit.revision.to_string(),
+        order: commit.revision,
+        change: match commit.change {
+            kube::Change::Added => Change::Added,
+            kube::Change::Modified => Change::Modified,
+            kube::Change::Deleted => Change::Deleted,
+        },
+        generation: commit.progress.generation,
+        observed_generation: commit.progress.observed,
+        restored: false,
+    }
 }

@@ -96,7 +96,9 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared> {
     let mut load = load_plan(scenario, &world, webhook)?;
     let mut manifest = manifest::manifest(options, &launch, &load, &world.plane);
     let directory = directory(&options.runs, &mut manifest)?;
-    let feed = Feed::follow(&world.plane, world.api(), &judged, scenario.subject.witness.pointer.clone()).await?;
+    let goes_back = scenario.faults.iter().any(|fault| fault.name == mocks::faults::Name::Rewind);
+    let pointer = scenario.subject.witness.pointer.clone();
+    let feed = Feed::follow(&world.plane, world.api(), &judged, pointer, goes_back).await?;
     // After the feed, so that the first objects are commits as well; before the subject, which has to find them.
     load.script = script(scenario, &world).await?;
     let subject = SubjectPlan { launch, ready, witness, ear, pattern, receiver, clock, feed };

@@ -149,11 +149,6 @@ fn faults(scenario: &Scenario) -> Result<(), Problem> {
     }
     let end = scenario.phases.loaded();
     for (index, fault) in scenario.faults.iter().enumerate() {
-        // A rewound store hands out revisions twice, and the ledger orders commits by them.
-        if fault.name == mocks::faults::Name::Rewind {
-            let text = "cannot be judged in a scenario yet: play it with `longhaul mock kube --faults FILE`";
-            return problem_in("faults", Item { list: None, index }, format!("fault {} (`rewind`) {text}", index + 1));
-        }
         let Some(at) = fault.at else { continue };
         if at.0 >= end {
             return problem_in(

@@ -60,10 +60,6 @@ fn parts_that_do_not_fit_are_refused_before_anything_starts() {
     let (code, message) = check(&text);
     assert_eq!(code, Some(64));
     assert_eq!(message.trim(), "FILE:5:1: witness `pattern` lacks the named group `(?P<uid>…)`");
-    let rewind = "faults: [{name: rewind, at: 1s}]\n";
-    let (code, message) = check(&format!("{HEAD}subject: {{kind: service, witness: {{kind: http}}}}\n{CHURN}{rewind}"));
-    assert_eq!(code, Some(64));
-    assert!(message.contains("`longhaul mock kube --faults FILE`"), "{message}");
     let late = "faults: [{name: watch-reset, at: 9s}]\n";
     let (_, message) = check(&format!("{HEAD}subject: {{kind: service, witness: {{kind: http}}}}\n{CHURN}{late}"));
     assert!(message.starts_with("FILE:7:1: fault 1 (`watch-reset`) begins at 9s, but load ends at 3s"), "{message}");

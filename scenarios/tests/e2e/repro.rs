@@ -111,11 +111,11 @@ fn a_fault_that_no_request_meets_proves_nothing() {
     if program("example-watcher").is_none() {
         return;
     }
-    let (code, outcome, _out) = repro("not-hit.yaml", &[], &["example-watcher"]);
+    let (code, outcome, out) = repro("not-hit.yaml", &[], &["example-watcher"]);
     assert_eq!(code, Some(2), "{outcome:#}");
     assert_eq!(outcome["notHit"], serde_json::json!(["http-error"]), "{outcome:#}");
     let output = longhaul(&["repro", &file("not-hit.yaml"), "-q", "--out"])
-        .arg(_out.path())
+        .arg(out.path())
         .args(["--", "example-watcher"])
         .output();
     let said = String::from_utf8_lossy(&output.unwrap().stdout).into_owned();

@@ -1,0 +1,188 @@
+//! Commits of a store that goes back in time: what a restore from an older state means for each object.
+//!
+//! Owns an order of commits that goes on rising although revisions are handed out a second time, and the commits that nobody
+//! made: an object that the older state did not have is gone, one that it had in another version has that one again. Pure. Used
+//! only where a scenario plays `rewind`, because it keeps the versions of every object.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use mocks::kube;
+use reports::ledger::Change;
+
+use super::feed::Commit;
+
+/// Versions that are kept; a scenario that restores has a few hundred.
+const VERSIONS_MAX: usize = 200_000;
+
+/// What was committed so far, by uid.
+#[derive(Debug, Default)]
+pub(super) struct Past {
+    order: u64,
+    timeline: u32,
+    versions: usize,
+    objects: BTreeMap<String, Vec<Known>>,
+}
+
+/// One version, enough to commit it again.
+#[derive(Debug, Clone)]
+struct Known {
+    revision: u64,
+    change: Change,
+    resource: String,
+    namespace: String,
+    name: String,
+}
+
+impl Past {
+    /// Gives commits their order, and puts in what restores between them mean.
+    pub(super) fn enter(
+        &mut self,
+        batch: Vec<Commit>,
+        timelines: &[u32],
+        rewinds: &[kube::Rewound],
+        epoch: Instant,
+    ) -> Result<Vec<Commit>> {
+        let mut all = Vec::with_capacity(batch.len());
+        for (mut commit, timeline) in batch.into_iter().zip(timelines) {
+            self.catch_up(rewinds, *timeline, epoch, &mut all)?;
+            self.order += 1;
+            commit.order = self.order;
+            self.remember(&commit)?;
+            all.push(commit);
+        }
+        Ok(all)
+    }
+
+    /// Puts in what restores up to this timeline mean.
+    pub(super) fn catch_up(
+        &mut self,
+        rewinds: &[kube::Rewound],
+        timeline: u32,
+        epoch: Instant,
+        all: &mut Vec<Commit>,
+    ) -> Result<()> {
+        let begun = self.timeline;
+        for rewound in rewinds.iter().filter(|rewound| rewound.timeline > begun && rewound.timeline <= timeline) {
+            self.timeline = rewound.timeline;
+            let at = epoch + Duration::from_micros(rewound.at_us);
+            for (uid, versions) in &mut self.objects {
+                let Some(newest) = versions.last().cloned().filter(|newest| newest.revision > rewound.to) else {
+                    continue;
+                };
+                versions.retain(|version| version.revision <= rewound.to);
+                let change = match (versions.last(), newest.change) {
+                    // It came and went meanwhile.
+                    (None, Change::Deleted) => continue,
+                    (None, _) => Change::Deleted,
+                    (Some(_), Change::Deleted) => {
+                        bail!(
+                            "the restore brought back {}, which had been deleted: no ledger can follow that",
+                            newest.name
+                        )
+                    }
+                    (Some(_), _) => Change::Modified,
+                };
+                let revision = versions.last().map_or(rewound.to, |version| version.revision);
+                self.order += 1;
+                all.push(Commit {
+                    at,
+                    resource: newest.resource,
+                    namespace: newest.namespace,
+                    name: newest.name,
+                    uid: uid.clone(),
+                    revision: revision.to_string(),
+                    order: self.order,
+                    change,
+                    generation: 0,
+                    observed_generation: None,
+                    restored: true,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn remember(&mut self, commit: &Commit) -> Result<()> {
+        self.versions += 1;
+        if self.versions > VERSIONS_MAX {
+            bail!("more than {VERSIONS_MAX} versions in a scenario that restores an older state: write less");
+        }
+        let known = Known {
+            revision: commit.revision.parse().unwrap_or_default(),
+            change: commit.change,
+            resource: commit.resource.clone(),
+            namespace: commit.namespace.clone(),
+            name: commit.name.clone(),
+        };
+        self.objects.entry(commit.uid.clone()).or_default().push(known);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn commit(name: &str, revision: u64, change: Change) -> Commit {
+        let at = Instant::now();
+        let text = || name.to_owned();
+        let (resource, namespace, name, uid) = ("packages".to_owned(), "n".to_owned(), text(), format!("uid-{name}"));
+        let revision = revision.to_string();
+        Commit {
+            at,
+            resource,
+            namespace,
+            name,
+            uid,
+            revision,
+            order: 0,
+            change,
+            generation: 0,
+            observed_generation: None,
+            restored: false,
+        }
+    }
+
+    fn told(commits: &[Commit]) -> Vec<String> {
+        let text = |commit: &Commit| {
+            let restored = if commit.restored { "restored " } else { "" };
+            format!("{restored}{} {:?} {}", commit.name, commit.change, commit.revision)
+        };
+        commits.iter().map(text).collect()
+    }
+
+    #[test]
+    fn a_restore_takes_back_what_was_committed_after_it_and_order_goes_on_rising() {
+        let mut past = Past::default();
+        let batch = vec![
+            commit("a", 2, Change::Added),
+            commit("b", 3, Change::Added),
+            commit("a", 4, Change::Modified),
+            commit("c", 5, Change::Added),
+            commit("d", 6, Change::Added),
+            commit("d", 7, Change::Deleted),
+            commit("b", 4, Change::Modified),
+        ];
+        let rewound = kube::Rewound { at_us: 1, from: 7, to: 3, undone: 4, timeline: 1 };
+        let all = past.enter(batch, &[0, 0, 0, 0, 0, 0, 1], &[rewound], Instant::now()).unwrap();
+        let restored = ["restored a Modified 2", "restored c Deleted 3"];
+        assert_eq!(told(&all)[6..8], restored);
+        assert_eq!(told(&all)[8], "b Modified 4");
+        let orders: Vec<u64> = all.iter().map(|commit| commit.order).collect();
+        assert!(orders.windows(2).all(|pair| pair[0] < pair[1]), "{orders:?}");
+        let mut none = Vec::new();
+        past.catch_up(&[rewound], 1, Instant::now(), &mut none).unwrap();
+        assert!(none.is_empty(), "each restore once");
+    }
+
+    #[test]
+    fn a_deleted_object_that_comes_back_is_refused() {
+        let mut past = Past::default();
+        past.enter(vec![commit("a", 2, Change::Added), commit("a", 4, Change::Deleted)], &[0, 0], &[], Instant::now())
+            .unwrap();
+        let rewound = kube::Rewound { at_us: 1, from: 4, to: 3, undone: 1, timeline: 1 };
+        assert!(past.catch_up(&[rewound], 1, Instant::now(), &mut Vec::new()).is_err());
+    }
+}
