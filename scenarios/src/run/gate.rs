@@ -20,14 +20,25 @@ pub(super) struct Gate {
 }
 
 impl Gate {
-    /// Opens the way to `upstream`. Packets can only be lost in a network namespace, which needs root.
-    pub(super) async fn open(faults: &[Fault], upstream: SocketAddr, epoch: Instant, seed: u64) -> Result<Self> {
+    /// The network namespace in which packets can be lost, where a fault wants that; it needs root. It is made before
+    /// the control plane, so that the certificate can name its address: not every client lets its kubeconfig say
+    /// another name.
+    pub(super) fn namespace(faults: &[Fault]) -> Result<Option<Namespace>> {
+        let loses = faults.iter().any(|fault| fault.name == Name::NetLoss);
+        loses.then(Namespace::create).transpose().context("skipped: the fault net-loss cannot be played here")
+    }
+
+    /// Opens the way to `upstream`.
+    pub(super) async fn open(
+        faults: &[Fault],
+        namespace: Option<Namespace>,
+        upstream: SocketAddr,
+        epoch: Instant,
+        seed: u64,
+    ) -> Result<Self> {
         if !faults.iter().any(|fault| fault.name.family() == Family::Network) {
             return Ok(Self { proxy: None, server_name: None });
         }
-        let loses = faults.iter().any(|fault| fault.name == Name::NetLoss);
-        let namespace = loses.then(Namespace::create).transpose();
-        let namespace = namespace.context("skipped: the fault net-loss cannot be played here")?;
         let server_name = namespace.as_ref().map(|_| SERVER_NAME);
         let config = proxy::Config { epoch, seed, namespace, ..proxy::Config::new(upstream) };
         let proxy = Proxy::start(config).await.context("failed to start the proxy in front of the control plane")?;

@@ -44,9 +44,15 @@ pub(super) struct Mock {
 
 impl Plane {
     /// Starts the control plane that the scenario names; a real one leaves its logs in `logs`.
-    pub(super) async fn start(scenario: &Scenario, authority: &pki::Authority, directory: &Path) -> Result<Self> {
+    /// `names` are addresses that the mock's certificate names too: those of what stands in front of it.
+    pub(super) async fn start(
+        scenario: &Scenario,
+        authority: &pki::Authority,
+        directory: &Path,
+        names: Vec<String>,
+    ) -> Result<Self> {
         match scenario.control_plane.kind {
-            ControlPlaneKind::Mock => Ok(Self::Mock(Box::new(mock(scenario, authority).await?))),
+            ControlPlaneKind::Mock => Ok(Self::Mock(Box::new(mock(scenario, authority, names).await?))),
             ControlPlaneKind::Local => Ok(Self::Local(Box::new(local(directory).await?))),
         }
     }
@@ -151,10 +157,11 @@ impl Plane {
     }
 }
 
-async fn mock(scenario: &Scenario, authority: &pki::Authority) -> Result<Mock> {
+async fn mock(scenario: &Scenario, authority: &pki::Authority, names: Vec<String>) -> Result<Mock> {
     let epoch = Instant::now();
     let (subject_token, harness_token) = (token(scenario.seed, SUBJECT), token(scenario.seed, HARNESS));
     let mut config = kube::Config::new();
+    config.names = names;
     config.epoch = epoch;
     config.bookmarks_every = scenario.control_plane.bookmarks_every.0;
     config.history_max_events = HISTORY_EVENTS_MAX;

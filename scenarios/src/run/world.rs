@@ -55,9 +55,11 @@ impl World {
             tempfile::Builder::new().prefix("longhaul-").tempdir().context("failed to make a folder for keys")?;
         std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o700))?;
         let authority = pki::Authority::generate("longhaul")?;
-        let plane = Plane::start(scenario, &authority, directory.path()).await?;
+        let namespace = Gate::namespace(&scenario.faults)?;
+        let names: Vec<String> = namespace.iter().map(|namespace| namespace.address().to_string()).collect();
+        let plane = Plane::start(scenario, &authority, directory.path(), names).await?;
         let epoch = plane.mock().map_or_else(Instant::now, |mock| mock.epoch);
-        let gate = Gate::open(&scenario.faults, plane.subject_address()?, epoch, scenario.seed).await?;
+        let gate = Gate::open(&scenario.faults, namespace, plane.subject_address()?, epoch, scenario.seed).await?;
         let mut config = registry::Config::new();
         config.listen = loopback();
         // The service can be told where a host really is. Its images then have one name in every run, and the payloads of
