@@ -74,7 +74,12 @@ fn rows() -> anyhow::Result<Vec<RowHead>> {
         let question = scenario.description.trim().to_owned();
         let length_ms = u64::try_from(scenario.phases.total().as_millis()).unwrap_or(u64::MAX);
         let (row, reference, http) = (repro.row.0, repro.reference, repro.http_versions);
-        Some(RowHead { id: scenario.name, row, question, reference, length_ms, http })
+        // The scenario sets these clocks for the built-in service; every client with an option for them gets the same.
+        let watch = scenario.subject.settings.as_ref().and_then(|settings| settings.get("watch"));
+        let clock = |key: &str| watch.and_then(|watch| watch.get(key)?.as_str()?.parse::<units::Span>().ok());
+        let (silence_s, relist_s) = (clock("silenceLimit"), clock("relistInterval"));
+        let (silence_s, relist_s) = (silence_s.map(|span| span.0.as_secs()), relist_s.map(|span| span.0.as_secs()));
+        Some(RowHead { id: scenario.name, row, question, reference, length_ms, silence_s, relist_s, http })
     };
     Ok(library::bugs()?.into_iter().filter_map(head).collect())
 }

@@ -82,6 +82,7 @@ struct Answer {
     observed_ms: Option<u64>,
     #[serde(default)]
     reason: String,
+    record: PathBuf,
 }
 
 /// The empty table of a choice, or the one that an earlier run left behind.
@@ -206,7 +207,10 @@ async fn cell(
     };
     arguments.extend(["--json".to_owned(), "--out".to_owned(), records.display().to_string()]);
     if !command.is_empty() {
-        arguments.push("--".to_owned());
+        let clocks = [("LONGHAUL_SILENCE_S", row.silence_s), ("LONGHAUL_RELIST_S", row.relist_s)];
+        let clocks = clocks.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", value?)));
+        // The clients' own commands begin with `env` too; one after the other is fine.
+        arguments.extend(["--".to_owned(), "env".to_owned()].into_iter().chain(clocks));
         arguments.extend(command.iter().cloned());
     }
     Some(match play(&arguments, stop).await? {
@@ -260,8 +264,24 @@ fn outcome(answer: &Answer) -> Outcome {
         "fail" if answer.words.is_empty() => Outcome::Failed { words: vec!["failed".to_owned()] },
         "fail" => Outcome::Failed { words: answer.words.clone() },
         _ if !answer.not_hit.is_empty() => Outcome::NotHit { faults: answer.not_hit.clone() },
+        _ if only_silence(&answer.record) => Outcome::SawNothing,
         _ => Outcome::Inconclusive,
     }
+}
+
+/// Whether all that the judges hold against a run is that nothing came through the witness.
+fn only_silence(record: &Path) -> bool {
+    let verdict: serde_json::Value = match std::fs::read(record.join("verdict.json")) {
+        Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_default(),
+        Err(_) => return false,
+    };
+    let invalid = |finding: &&serde_json::Value| finding["verdict"] == "invalid";
+    let mut invalid = verdict["findings"].as_array().into_iter().flatten().filter(invalid).peekable();
+    let of_witness = |finding: &serde_json::Value| {
+        finding["budget"] == "validity.witness"
+            || (finding["budget"] == "validity.completed" && finding["observed"] == "witness silent")
+    };
+    invalid.peek().is_some() && invalid.all(of_witness)
 }
 
 fn column_head(column: &Column) -> ColumnHead {

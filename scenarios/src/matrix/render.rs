@@ -39,7 +39,8 @@ fn length(row: &RowHead) -> String {
 fn introduction(table: &Table) -> String {
     format!(
         "Measured on {} with Longhaul {}, one run a cell, mock control plane. `passed`: the fault was hit and every budget of \
-         the scenario was kept. `not hit`: the client never sent a request that the fault named there concerns. A verdict \
+         the scenario was kept. `saw nothing`: the fault was hit, and the client reported no event from beginning to end. \
+         `not hit`: the client never sent a request that the fault named there concerns. A verdict \
          holds for the length of the run, which stands beside the row: a client whose own limits are longer may still recover \
          later. Times count from the \
          fault's first hit: *asks* is the client's next request for the resource, *sees* the first version reported that was \
@@ -128,7 +129,7 @@ pub fn html(table: &Table) -> Result<String, askama::Error> {
 fn class(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Passed => "passed",
-        Outcome::Failed { .. } => "failed",
+        Outcome::Failed { .. } | Outcome::SawNothing => "failed",
         Outcome::NotHit { .. } | Outcome::OtherHttp | Outcome::Skipped { .. } => "none",
         Outcome::Inconclusive => "open",
     }

@@ -52,6 +52,12 @@ pub struct RowHead {
     pub reference: Vec<String>,
     /// How long a run takes, from the start of the warm-up to the end of the drain.
     pub length_ms: u64,
+    /// How long a watch may be silent, in seconds: the row's wish to every client that has an option for it.
+    #[serde(default)]
+    pub silence_s: Option<u64>,
+    /// How often a client lists beside its watch, in seconds: as above.
+    #[serde(default)]
+    pub relist_s: Option<u64>,
     /// The versions of HTTP in which it exists; all when it is empty.
     #[serde(default)]
     pub http: Vec<u8>,
@@ -97,6 +103,9 @@ pub enum Outcome {
         #[serde(default)]
         faults: Vec<String>,
     },
+    /// The fault was hit and the client reported nothing at all, from beginning to end. The judges do not call that missed,
+    /// because a broken witness looks the same; the adapter's own test shows that its witness works.
+    SawNothing,
     /// The bug is one of another version of HTTP than the client speaks.
     OtherHttp,
     /// The run could not decide.
@@ -115,6 +124,7 @@ impl Outcome {
             Self::Passed => "passed".to_owned(),
             Self::Failed { words } => words.join(", "),
             Self::NotHit { faults } => format!("not hit: {}", faults.join(", ")),
+            Self::SawNothing => "saw nothing".to_owned(),
             Self::OtherHttp => "other HTTP version".to_owned(),
             Self::Inconclusive => "inconclusive".to_owned(),
             Self::Skipped { needs } => format!("skipped: needs {needs}"),
@@ -123,7 +133,7 @@ impl Outcome {
 
     /// Whether the cell need not be run again by `--resume`: what could not be decided, or was not there, is tried again.
     pub fn is_final(&self) -> bool {
-        matches!(self, Self::Passed | Self::Failed { .. } | Self::NotHit { .. } | Self::OtherHttp)
+        matches!(self, Self::Passed | Self::Failed { .. } | Self::NotHit { .. } | Self::SawNothing | Self::OtherHttp)
     }
 }
 

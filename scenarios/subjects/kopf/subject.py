@@ -2,7 +2,7 @@
 
 `kopf.on.event` is kopf's handler for raw events: it writes nothing back, so that the objects stay the harness's own. Its
 documentation promises every event of the watch and, after a list, one call without a type for each object that is there.
-All settings are kopf's defaults.
+All settings are kopf's defaults, but for the silence limit where LONGHAUL_SILENCE_S names one.
 """
 
 import os
@@ -14,6 +14,11 @@ sys.path.insert(0, os.path.dirname(__file__))
 from witness import report, resources  # noqa: E402
 
 (JUDGED, *OTHERS) = resources()
+
+
+@kopf.on.startup()
+def configure(settings, **_):
+    settings.watching.inactivity_timeout = float(os.environ.get("LONGHAUL_SILENCE_S", 70))
 
 
 @kopf.on.event(*JUDGED)

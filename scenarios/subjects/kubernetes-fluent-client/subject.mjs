@@ -17,8 +17,8 @@ fs.promises.readFile = (file, ...rest) => (file === POD_TOKEN && token() ? Promi
 const clocks = {
   resyncFailureMax: number("KFC_FAILURES_MAX"), retryMax: number("KFC_FAILURES_MAX"),
   resyncDelaySec: number("KFC_RESYNC_DELAY_S"), retryDelaySec: number("KFC_RESYNC_DELAY_S"),
-  lastSeenLimitSeconds: number("KFC_LAST_SEEN_LIMIT_S"), resyncIntervalSec: number("KFC_LAST_SEEN_LIMIT_S"),
-  relistIntervalSec: number("KFC_RELIST_INTERVAL_S"),
+  lastSeenLimitSeconds: number("LONGHAUL_SILENCE_S"), resyncIntervalSec: number("LONGHAUL_SILENCE_S"),
+  relistIntervalSec: number("LONGHAUL_RELIST_S"),
 };
 const QUIET = ["DATA", "BOOKMARK", "RESOURCE_VERSION"];
 

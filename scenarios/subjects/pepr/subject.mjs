@@ -7,6 +7,8 @@ import { createRequire } from "node:module";
 import { namespace, report, resources } from "./witness.mjs";
 
 process.env.PEPR_WATCH_MODE = "true";
+process.env.PEPR_LAST_SEEN_LIMIT_SECONDS ??= process.env.LONGHAUL_SILENCE_S ?? "300";
+process.env.PEPR_RELIST_INTERVAL_SECONDS ??= process.env.LONGHAUL_RELIST_S ?? "600";
 const require = createRequire(import.meta.url);
 const { Capability, K8s, PeprModule, RegisterKind, kind } = require("pepr");
 const { GenericKind } = require("kubernetes-fluent-client");

@@ -17,6 +17,8 @@ fn table() -> Table {
         question: "Is <b>it</b> | found?".to_owned(),
         reference: vec!["https://example.org/1".to_owned()],
         length_ms: 22_000,
+        silence_s: Some(4),
+        relist_s: None,
         http: Vec::new(),
     };
     let cell = |row: &str, column: &str, outcome| Cell {

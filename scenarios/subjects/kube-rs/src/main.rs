@@ -1,7 +1,8 @@
 //! kube-rs as a subject: `kube-rs-subject watcher|streaming|controller`.
 //!
 //! `watcher` and `streaming` drive `kube::runtime::watcher` with its default back-off, the second one with streaming
-//! lists; `controller` runs `Controller`, further resources as owned ones. Everything else is the default. Which
+//! lists; `controller` runs `Controller`, further resources as owned ones. Everything else is the default, but for the watch
+//! timeout where `LONGHAUL_SILENCE_S` names one. Which
 //! objects exist is kept as the documentation of `watcher::Event` says and as kube's own store does it: by name, and
 //! replaced as a whole after each initial list.
 //!
@@ -34,9 +35,11 @@ async fn main() -> Result<()> {
     let client = kube::Client::try_default().await.context("failed to use KUBECONFIG")?;
     let wanted = std::env::var("LONGHAUL_WATCH").unwrap_or_else(|_| "packages.longhaul.dev/v1alpha1".to_owned());
     let resources = wanted.split(',').map(resource).collect::<Result<Vec<_>>>()?;
+    let silence_s = std::env::var("LONGHAUL_SILENCE_S").ok().and_then(|text| text.parse().ok());
+    let config = silence_s.map_or_else(watcher::Config::default, |limit| watcher::Config::default().timeout(limit));
     let config = match mode.as_str() {
-        "streaming" => watcher::Config::default().streaming_lists(),
-        "watcher" | "controller" => watcher::Config::default(),
+        "streaming" => config.streaming_lists(),
+        "watcher" | "controller" => config,
         _ => bail!("usage: kube-rs-subject watcher|streaming|controller"),
     };
     if mode == "controller" {
