@@ -23,7 +23,8 @@ const clocks = {
 const QUIET = ["DATA", "BOOKMARK", "RESOURCE_VERSION"];
 
 function watch({ plural, group, version }, tell) {
-  class Kind extends GenericKind {}
+  // Kinds are known by the name of their class.
+  const Kind = { [plural]: class extends GenericKind {} }[plural];
   RegisterKind(Kind, { group, version, kind: plural, plural });
   const scope = namespace ? K8s(Kind).InNamespace(namespace) : K8s(Kind);
   const watcher = scope.Watch(tell, { ...clocks });

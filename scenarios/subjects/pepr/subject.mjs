@@ -28,7 +28,8 @@ const capability = new Capability({
   name: "subject", description: "reports what it sees", namespaces: namespace ? [namespace] : [],
 });
 resources.forEach(({ plural, group, version }, index) => {
-  class Kind extends GenericKind {}
+  // Kinds are known by the name of their class.
+  const Kind = { [plural]: class extends GenericKind {} }[plural];
   RegisterKind(Kind, { group, version, kind: plural, plural });
   capability.When(Kind).IsCreatedOrUpdated().Watch(index === 0 ? report : () => {});
   capability.When(Kind).IsDeleted().Watch(index === 0 ? report : () => {});
