@@ -64,3 +64,16 @@ fn main() -> ExitCode {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What stands behind `--` is the client's command and reaches `longhaul` as it was typed.
+    #[test]
+    fn the_command_of_a_repro_is_passed_on() {
+        let cli = Cli::try_parse_from(["xtask", "repro", "some-bug", "--http", "2", "--", "client", "--flag"]);
+        let Ok(Cli { command: Command::Repro { arguments } }) = cli else { panic!("not parsed") };
+        assert_eq!(arguments, ["some-bug", "--http", "2", "--", "client", "--flag"]);
+    }
+}

@@ -100,7 +100,7 @@ pub(crate) fn describe(fault: &mocks::faults::Fault) -> String {
         let _ = write!(text, " for {length}");
     }
     if let Some(count) = fault.count {
-        let _ = write!(text, ", at most {count} times");
+        let _ = write!(text, ", at most {}", reports::words::counted(count, "time"));
     }
     if let Some(probability) = fault.probability {
         let _ = write!(text, ", with a chance of {probability}");

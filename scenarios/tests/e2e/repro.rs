@@ -171,3 +171,18 @@ fn an_unknown_bug_is_named_with_the_nearest_known_one() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(said.contains(&format!("did you mean `{name}`?")), "{said}");
 }
+
+/// After a restore an object that the backup did not have is gone, and one that it had in an older version has that one again:
+/// whoever lists again sees both, and whoever waits on the old revision sees neither.
+#[test]
+fn a_store_that_goes_back_in_time_is_judged_by_what_it_holds_then() {
+    let Some(soak) = run("rewind.yaml", &[]) else { return };
+    assert_eq!(soak.code(), Some(0), "{}", soak.story());
+    let text = std::fs::read_to_string(file("rewind.yaml")).unwrap().replace("newer: gone", "newer: silent");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("silent.yaml");
+    std::fs::write(&path, text).unwrap();
+    let silent = crate::support::soak(&[path.to_str().unwrap()]);
+    assert_eq!(silent.code(), Some(1), "{}", silent.story());
+    assert_eq!(silent.broken(), ["events.ghost", "events.missed"], "{}", silent.story());
+}
