@@ -18,7 +18,7 @@ use super::store::ResourceId;
 
 const REST_MIN: Duration = Duration::from_millis(1);
 const REST_MAX: Duration = Duration::from_millis(20);
-const REST_FOR_EACH: Duration = Duration::from_micros(40);
+const REST_FOR_EACH: Duration = Duration::from_micros(50);
 
 #[derive(Debug, Default)]
 pub(crate) struct Wakers {
@@ -89,7 +89,7 @@ impl Wakers {
 /// How long to rest after waking so many watches.
 ///
 /// A write to a socket costs as much as a dozen events, so the fewer writes the cheaper an event. One watch is served
-/// every millisecond; a hundred wait up to 4 ms for each other's events, and nobody waits longer than 20 ms. The first
+/// every millisecond; a hundred wait up to 5 ms for each other's events, and nobody waits longer than 20 ms. The first
 /// event after a rest without events is sent at once.
 pub(crate) fn rest(woken: usize) -> Duration {
     let woken = u32::try_from(woken).unwrap_or(u32::MAX);
@@ -103,8 +103,8 @@ mod tests {
     #[test]
     fn few_watches_wait_a_millisecond_and_many_not_long() {
         assert_eq!(rest(0), REST_MIN);
-        assert_eq!(rest(25), REST_MIN);
-        assert_eq!(rest(100), Duration::from_millis(4));
+        assert_eq!(rest(20), REST_MIN);
+        assert_eq!(rest(100), Duration::from_millis(5));
         assert_eq!(rest(10_000), REST_MAX);
         assert_eq!(rest(usize::MAX), REST_MAX);
     }

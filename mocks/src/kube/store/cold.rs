@@ -4,6 +4,7 @@
 //! resource, because what objects of a resource have in common (keys, owners of fields, namespaces) is most of what
 //! is in them. Unpacking costs less than copying the result over a socket. It must not decide when to pack.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::sync::Arc;
 
@@ -17,6 +18,15 @@ const DICTIONARY_MIN_BYTES: usize = 6 * 1024;
 const DICTIONARY_MAX_BYTES: usize = 32 * 1024;
 /// Versions in a row that were not worth packing, after which the dictionary is made anew: the objects have changed.
 const POOR_MAX: u32 = 64;
+
+/// After a large object no more of the scratch memory is kept.
+const SCRATCH_KEPT_BYTES: usize = 64 * 1024;
+
+thread_local! {
+    /// Blocks are made here and copied once, to their exact size: a block that is cut to its size where it was made leaves
+    /// a hole behind it.
+    static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
 
 /// What the packed versions of one resource have in common.
 pub(crate) struct Dictionary(Box<[u8]>);
@@ -69,7 +79,15 @@ impl Vocabulary {
 
 impl Packed {
     pub fn new(frame: &[u8], dictionary: &Arc<Dictionary>) -> Self {
-        let block = block::compress_with_dict(frame, &dictionary.0).into_boxed_slice();
+        let block = SCRATCH.with_borrow_mut(|scratch| {
+            scratch.resize(block::get_maximum_output_size(frame.len()), 0);
+            let packed = block::compress_into_with_dict(frame, scratch, &dictionary.0);
+            let length = packed.expect("the scratch has room for what cannot be packed at all");
+            let block = Box::from(&scratch[..length]);
+            scratch.truncate(SCRATCH_KEPT_BYTES);
+            scratch.shrink_to(SCRATCH_KEPT_BYTES);
+            block
+        });
         Self { block, dictionary: dictionary.clone() }
     }
 
