@@ -131,7 +131,8 @@ impl Users {
     pub fn kubeconfig(&self, user: &str, url: &str, ca_pem: &str) -> Option<String> {
         let token = self.known.read().tokens.get(user)?.clone();
         let proof = match self.token_files.get(user) {
-            Some(path) => json!({"tokenFile": path}),
+            // The JavaScript client knows it under the second name only.
+            Some(path) => json!({"tokenFile": path, "token-file": path}),
             None => json!({"token": token}),
         };
         let config = json!({

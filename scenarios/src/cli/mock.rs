@@ -115,6 +115,10 @@ async fn kube(arguments: Kube) -> Result<()> {
     if let Err(error) = descriptors::raise(DESCRIPTORS) {
         eprintln!("longhaul: {error}; connections beyond it will wait");
     }
+    if faults.iter().any(|fault| fault.name == faults::Name::TokenRotated) {
+        let file = std::path::absolute(arguments.kubeconfig.with_extension("token"))?;
+        config.token_files.insert(USER.to_owned(), file);
+    }
     let everybody: Vec<String> = config.users.iter().map(|user| user.name.clone()).collect();
     let server = kube::Server::start(config, &authority).await.context(PORT_REMEDY)?;
     let mut replicas = Vec::new();
@@ -148,6 +152,9 @@ async fn kube(arguments: Kube) -> Result<()> {
 /// How often hits are looked at, for the faults that wait for them.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
+/// Hits of one fault that are printed; some faults hit every event.
+const TOLD_MAX: usize = 20;
+
 /// Begins and ends the faults at their times; never returns.
 async fn play(engine: &faults::Faults, faults: &[faults::Fault], mut schedule: faults::Schedule) {
     let start = Instant::now();
@@ -160,8 +167,12 @@ async fn play(engine: &faults::Faults, faults: &[faults::Fault], mut schedule: f
     for index in schedule.armed_before() {
         begin(index, Duration::ZERO);
     }
+    let mut told = vec![0; faults.len()];
     loop {
         let now = start.elapsed();
+        for hit in engine.take_hits() {
+            tell(&hit, faults, &mut told, now);
+        }
         for index in (0..faults.len()).filter(|index| engine.hits(number(*index)) > 0) {
             schedule.hit(index, now);
         }
@@ -176,6 +187,17 @@ async fn play(engine: &faults::Faults, faults: &[faults::Fault], mut schedule: f
             }
         }
         tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+/// Prints a hit, the first ones of each fault.
+fn tell(hit: &faults::Hit, faults: &[faults::Fault], told: &mut [usize], now: Duration) {
+    let index = usize::try_from(hit.fault.0).unwrap_or(usize::MAX);
+    let Some((fault, told)) = faults.get(index).zip(told.get_mut(index)) else { return };
+    *told += 1;
+    if *told <= TOLD_MAX {
+        let more = if *told == TOLD_MAX { " (further hits are counted only)" } else { "" };
+        out!("{:>6.1}s hit: {}: {}{more}", now.as_secs_f64(), fault.name.as_str(), hit.detail);
     }
 }
 

@@ -52,7 +52,9 @@ impl Plane {
         names: Vec<String>,
     ) -> Result<Self> {
         match scenario.control_plane.kind {
-            ControlPlaneKind::Mock => Ok(Self::Mock(Box::new(mock(scenario, authority, names).await?))),
+            ControlPlaneKind::Mock => {
+                Ok(Self::Mock(Box::new(Box::pin(mock(scenario, authority, directory, names)).await?)))
+            }
             ControlPlaneKind::Local => Ok(Self::Local(Box::new(local(directory).await?))),
         }
     }
@@ -157,7 +159,15 @@ impl Plane {
     }
 }
 
-async fn mock(scenario: &Scenario, authority: &pki::Authority, names: Vec<String>) -> Result<Mock> {
+/// The subject's token, where a fault replaces it while the subject runs.
+const TOKEN_FILE: &str = "token";
+
+async fn mock(
+    scenario: &Scenario,
+    authority: &pki::Authority,
+    directory: &Path,
+    names: Vec<String>,
+) -> Result<Mock> {
     let epoch = Instant::now();
     let (subject_token, harness_token) = (token(scenario.seed, SUBJECT), token(scenario.seed, HARNESS));
     let mut config = kube::Config::new();
@@ -171,6 +181,10 @@ async fn mock(scenario: &Scenario, authority: &pki::Authority, names: Vec<String
     }
     config.crds = vec![kind::manifests::package_crd().context("failed to read the Package CRD")?];
     config.users = vec![kube::User::admin(SUBJECT, &subject_token), kube::User::admin(HARNESS, &harness_token)];
+    // Else it lies in the kubeconfig: kopf reads no such file.
+    if scenario.faults.iter().any(|fault| fault.name == mocks::faults::Name::TokenRotated) {
+        config.token_files.insert(SUBJECT.to_owned(), directory.join(TOKEN_FILE));
+    }
     let server = kube::Server::start(config, authority).await.context("failed to start the mock API server")?;
     server.faults().target_users([SUBJECT]);
     server.follow_requests(SUBJECT);

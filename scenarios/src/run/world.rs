@@ -22,8 +22,6 @@ use crate::scenario::{Scenario, SubjectKind};
 pub(super) const SUBJECT: &str = "subject";
 /// The user of load and churn.
 pub(super) const HARNESS: &str = "harness";
-/// The subject's token.
-const TOKEN_FILE: &str = "token";
 /// A log of a control plane that is larger is not kept: a run record of 100 hours stays below 200 MB.
 const LOG_BYTES_MAX: u64 = 32 << 20;
 /// The registry's host in images. Reserved for tests by RFC 6761.
@@ -39,7 +37,6 @@ pub(super) struct World {
     pub(super) authority: pki::Authority,
     pub(super) images: Vec<registry::Image>,
     directory: TempDir,
-    rotates_token: bool,
 }
 
 /// The files of the subject's webhook certificate.
@@ -69,12 +66,11 @@ impl World {
         let registry = registry::Server::start(config).await.context("failed to start the mock registry")?;
         let population = registry::Population { count: scenario.registry.images, seed: scenario.seed };
         let images = registry.seed(&population).context("failed to seed the mock registry")?;
-        let rotates_token = scenario.faults.iter().any(|fault| fault.name == mocks::faults::Name::TokenRotated);
-        Ok(Self { plane, gate, epoch, registry, authority, images, directory, rotates_token })
+        Ok(Self { plane, gate, epoch, registry, authority, images, directory })
     }
 
-    /// The subject's kubeconfig, written to a file. Where a fault replaces the token while the subject runs, it lies in a file
-    /// of its own beside it. Else it does not: kopf reads no such file, and the JavaScript client only under another key.
+    /// The subject's kubeconfig, written to a file. Where a fault replaces the token while the subject runs, the control plane
+    /// keeps it in a file of its own beside it.
     pub(super) fn kubeconfig(&self) -> Result<PathBuf> {
         let text = self.plane.kubeconfig().context("the control plane does not know the subject's user")?;
         let mut config: Value = serde_saphyr::from_str(&text).context("the kubeconfig is not YAML")?;
@@ -84,15 +80,6 @@ impl World {
             cluster["server"] = format!("https://{address}").into();
             if let Some(name) = self.gate.server_name() {
                 cluster["tls-server-name"] = name.into();
-            }
-        }
-        if self.rotates_token
-            && let Some(user) = config.pointer_mut("/users/0/user").and_then(Value::as_object_mut)
-            && let Some(token) = user.remove("token")
-        {
-            let file = self.write(TOKEN_FILE, token.as_str().unwrap_or_default())?;
-            for key in ["tokenFile", "token-file"] {
-                user.insert(key.to_owned(), file.display().to_string().into());
             }
         }
         self.write("kubeconfig.yaml", &serde_saphyr::to_string(&config).context("failed to write the kubeconfig")?)

@@ -14,9 +14,13 @@ use crate::{PACKAGES, revision};
 const BOTH: [Protocol; 2] = [Protocol::Http1, Protocol::Http2];
 const LATE: Duration = Duration::from_millis(150);
 
-/// A server that sends bookmarks often, and a watch of the subject that wants them and the initial events.
-async fn streaming(fault: &Fault, protocol: Protocol) -> (World, Lines) {
-    let world = World::with(|config| config.bookmarks_every = Duration::from_millis(50)).await;
+const OFTEN: Duration = Duration::from_millis(50);
+/// No other bookmark than the one that closes the initial events.
+const NEVER: Duration = Duration::from_mins(10);
+
+/// A server that sends bookmarks so often, and a watch of the subject that wants them and the initial events.
+async fn streaming(fault: &Fault, protocol: Protocol, bookmarks_every: Duration) -> (World, Lines) {
+    let world = World::with(|config| config.bookmarks_every = bookmarks_every).await;
     world.server.faults().target_users(["subject"]);
     write(&world, "initial").await;
     world.server.faults().begin(ID, fault).unwrap();
@@ -211,7 +215,7 @@ async fn a_bookmark_runs_ahead_of_the_event_it_covers() {
 
 #[tokio::test]
 async fn bookmarks_that_were_asked_for_do_not_come() {
-    let (world, mut lines) = streaming(&fault(Name::NoBookmarks), Protocol::Http1).await;
+    let (world, mut lines) = streaming(&fault(Name::NoBookmarks), Protocol::Http1, OFTEN).await;
     assert_eq!(lines.event().await.1, "initial");
     assert!(closes(&lines.next().await.unwrap().unwrap()), "the end of the initial events is none of those");
     hits(&world, ID, 2).await;
@@ -223,7 +227,7 @@ async fn bookmarks_that_were_asked_for_do_not_come() {
 #[tokio::test]
 async fn the_end_of_initial_events_lacks_its_mark() {
     for protocol in BOTH {
-        let (world, mut lines) = streaming(&fault(Name::InitialEndMissing), protocol).await;
+        let (world, mut lines) = streaming(&fault(Name::InitialEndMissing), protocol, NEVER).await;
         assert_eq!(lines.event().await.1, "initial");
         let bookmark = lines.next().await.unwrap().unwrap();
         assert_eq!((&bookmark["type"], closes(&bookmark)), (&json!("BOOKMARK"), false));
@@ -240,7 +244,7 @@ async fn the_end_of_initial_events_lacks_its_mark() {
 async fn live_events_come_before_the_end_of_the_initial_ones() {
     for protocol in BOTH {
         let held = Fault { delay: Some(Span::from_millis(500)), ..fault(Name::InitialEndHeld) };
-        let (world, mut lines) = streaming(&held, protocol).await;
+        let (world, mut lines) = streaming(&held, protocol, NEVER).await;
         assert_eq!(lines.event().await.1, "initial");
         hits(&world, ID, 1).await;
         let mut harness = world.client(Protocol::Http1, "harness").await;
