@@ -162,12 +162,7 @@ impl Plane {
 /// The subject's token, where a fault replaces it while the subject runs.
 const TOKEN_FILE: &str = "token";
 
-async fn mock(
-    scenario: &Scenario,
-    authority: &pki::Authority,
-    directory: &Path,
-    names: Vec<String>,
-) -> Result<Mock> {
+async fn mock(scenario: &Scenario, authority: &pki::Authority, directory: &Path, names: Vec<String>) -> Result<Mock> {
     let epoch = Instant::now();
     let (subject_token, harness_token) = (token(scenario.seed, SUBJECT), token(scenario.seed, HARNESS));
     let mut config = kube::Config::new();
