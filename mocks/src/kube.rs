@@ -21,7 +21,11 @@ mod cluster;
 mod config;
 mod defaults;
 mod discovery;
+mod events;
 mod furnish;
+#[cfg(feature = "fuzz")]
+#[doc(hidden)]
+pub mod fuzz;
 mod handler;
 mod janitor;
 mod listen;

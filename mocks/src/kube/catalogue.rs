@@ -33,6 +33,8 @@ pub(crate) struct Resource {
     pub fields: Vec<Field>,
     /// Reviews are answered, never stored.
     pub virtual_only: bool,
+    /// The objects are those of the built-in resource with the same number, shown in another form.
+    pub mirrors: bool,
     /// The version that objects are stored in.
     pub storage: Arc<str>,
 }
@@ -86,6 +88,8 @@ type Path = (Arc<str>, Arc<str>, Arc<str>);
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Catalogue {
     resources: Vec<Option<Arc<Resource>>>,
+    /// Other APIs of resources that are there.
+    mirrors: Vec<Arc<Resource>>,
     by_path: HashMap<Path, ResourceId>,
     /// Numbers are never given to another resource, also when the definition is gone.
     numbers: BTreeMap<Arc<str>, ResourceId>,
@@ -100,6 +104,12 @@ impl Resource {
         self.version(&self.storage).unwrap_or(&self.versions[0])
     }
 
+    /// The `apiVersion` of stored objects.
+    pub fn stored_api_version(&self) -> &str {
+        // What mirrors is stored as what it shows.
+        if self.mirrors { "v1" } else { &self.storage_version().api_version }
+    }
+
     /// Whether objects of this resource define resources.
     pub fn is_definition(&self) -> bool {
         &*self.full_name == "customresourcedefinitions.apiextensions.k8s.io"
@@ -112,7 +122,8 @@ impl Resource {
 
     /// What `Invalid` errors are about: the kind.
     pub fn about_kind<'a>(&'a self, name: &'a str) -> super::status::About<'a> {
-        super::status::About { group: &self.group, kind: &self.kind, name }
+        // What a mirror shows is an object of the core group.
+        super::status::About { group: if self.mirrors { "" } else { &self.group }, kind: &self.kind, name }
     }
 }
 
@@ -121,9 +132,18 @@ impl Catalogue {
     pub fn builtin() -> Self {
         let mut catalogue = Self::default();
         for resource in builtin::all() {
-            catalogue.insert(resource);
+            match builtin::mirrored(&resource) {
+                Some(original) => catalogue.mirror(resource, original),
+                None => catalogue.insert(resource),
+            }
         }
         catalogue
+    }
+
+    /// Adds another way to show the objects of `original`.
+    fn mirror(&mut self, resource: Resource, original: &str) {
+        let id = *self.numbers.get(original).expect("the original stands before its mirror in the table");
+        self.mirrors.push(Arc::new(Resource { id, mirrors: true, ..resource }));
     }
 
     /// Adds a resource, or replaces the one of the same name under its old number.
@@ -155,11 +175,19 @@ impl Catalogue {
     }
 
     pub fn by_path(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
+        let is = |mirror: &&Arc<Resource>| *mirror.plural == *plural && *mirror.group == *group;
+        if let Some(mirror) = self.mirrors.iter().find(is) {
+            return mirror.version(version).is_some().then_some(mirror);
+        }
         let key = (Arc::from(group), Arc::from(version), Arc::from(plural));
         self.by_id(*self.by_path.get(&key)?)
     }
 
     pub fn by_full_name(&self, full_name: &str) -> Option<&Arc<Resource>> {
+        let mirror = self.mirrors.iter().find(|mirror| *mirror.full_name == *full_name);
+        if mirror.is_some() {
+            return mirror;
+        }
         self.by_id(*self.numbers.get(full_name)?)
     }
 
@@ -170,6 +198,11 @@ impl Catalogue {
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        self.resources.iter().flatten().chain(&self.mirrors)
+    }
+
+    /// The resources that hold objects.
+    pub fn originals(&self) -> impl Iterator<Item = &Arc<Resource>> {
         self.resources.iter().flatten()
     }
 }

@@ -267,6 +267,8 @@ impl Cluster {
 
     /// Commits a new object or a new version.
     pub fn put(&self, resource: &Resource, expect: Expect, mut value: Value) -> Result<Arc<Event>, Refused> {
+        let original = self.original(resource);
+        let resource = original.as_deref().unwrap_or(resource);
         let mut facts = object::facts(&value, resource);
         facts.progress = Progress::of(&value, &self.observed_generation);
         let (event, cooling) = {
@@ -298,7 +300,8 @@ impl Cluster {
 
     /// Commits a deletion; `value` is the last state.
     pub fn remove(&self, current: &Version, resource: &Resource, mut value: Value) -> Result<Arc<Event>, Refused> {
-        let mut facts = object::facts(&value, resource);
+        let original = self.original(resource);
+        let mut facts = object::facts(&value, original.as_deref().unwrap_or(resource));
         facts.progress = Progress::of(&value, &self.observed_generation);
         let event = {
             let mut store = self.store.write();
@@ -308,6 +311,11 @@ impl Cluster {
         self.announce(&event);
         self.cleaning.notify_one();
         Ok(event)
+    }
+
+    /// The resource that a mirror shows the objects of, which says what is selectable in them.
+    fn original(&self, resource: &Resource) -> Option<Arc<Resource>> {
+        if resource.mirrors { self.catalogue().by_id(resource.id).cloned() } else { None }
     }
 
     fn announce(&self, event: &Event) {

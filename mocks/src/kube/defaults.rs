@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::catalogue::Resource;
-use super::object;
+use super::{events, object};
 
 /// Fills in the defaults of an object that is being created.
 pub(crate) fn apply(value: &mut Value, resource: &Resource, now: Timestamp) {
@@ -62,6 +62,7 @@ pub(crate) fn apply(value: &mut Value, resource: &Resource, now: Timestamp) {
             }
         }
         "networkpolicies.networking.k8s.io" => network_policy(value),
+        "events" => events::fill(value),
         "persistentvolumeclaims" => set(value, &["status"], "phase", json!("Pending")),
         "customresourcedefinitions.apiextensions.k8s.io" => definition(value, now),
         _ => {}
@@ -72,6 +73,7 @@ pub(crate) fn apply(value: &mut Value, resource: &Resource, now: Timestamp) {
 pub(crate) fn on_update(value: &mut Value, resource: &Resource, now: Timestamp) {
     match &*resource.full_name {
         "secrets" => apply(value, resource, now),
+        "events" => events::fill(value),
         "pods" => {
             pod::spec(value.get_mut("spec"));
             pod::alone(value);

@@ -13,6 +13,8 @@ use super::catalogue::{Catalogue, Resource, Served};
 use super::handler::Answer;
 
 const VERBS: &[&str] = &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+/// The order in which custom resources name them.
+const VERBS_OF_CUSTOM: &[&str] = &["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
 const AGGREGATED: &[(&str, &str)] = &[
     ("v2", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"),
     ("v2beta1", "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"),
@@ -109,7 +111,7 @@ fn group_value(name: &str, versions: &[Arc<str>]) -> Value {
 fn resource_list(group: &str, version: &str, catalogue: &Catalogue) -> Option<Value> {
     let mut resources = Vec::new();
     for (resource, served) in of_version(group, version, catalogue) {
-        let verbs: &[&str] = if resource.virtual_only { &["create"] } else { VERBS };
+        let verbs = verbs(resource);
         let mut entry = json!({
             "name": &*resource.plural, "singularName": &*resource.singular, "namespaced": resource.namespaced,
             "kind": &*resource.kind, "verbs": verbs,
@@ -142,6 +144,14 @@ fn resource_list(group: &str, version: &str, catalogue: &Catalogue) -> Option<Va
     }))
 }
 
+fn verbs(resource: &Resource) -> &'static [&'static str] {
+    match (resource.virtual_only, resource.custom) {
+        (true, _) => &["create"],
+        (false, true) => VERBS_OF_CUSTOM,
+        (false, false) => VERBS,
+    }
+}
+
 fn aggregated(core: bool, form: &str, catalogue: &Catalogue) -> Value {
     let mut items = Vec::new();
     for (group, versions) in groups(catalogue).iter().filter(|(group, _)| group.is_empty() == core) {
@@ -167,7 +177,7 @@ fn aggregated(core: bool, form: &str, catalogue: &Catalogue) -> Value {
 }
 
 fn aggregated_resource(resource: &Resource, served: &Served) -> Value {
-    let verbs: &[&str] = if resource.virtual_only { &["create"] } else { VERBS };
+    let verbs = verbs(resource);
     let mut entry = json!({
         "resource": &*resource.plural,
         "responseKind": {"group": &*resource.group, "version": &*served.name, "kind": &*resource.kind},

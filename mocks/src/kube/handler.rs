@@ -334,12 +334,19 @@ async fn administer(app: &Arc<App>, who: &Who, request: Request<Incoming>) -> Re
 
 /// Which resource a path and a query are about.
 fn resolve(path: &str, query: &str, catalogue: &Catalogue) -> Result<(Target, Query, Arc<Resource>), Failure> {
-    let target = Target::parse(path).ok_or_else(|| no_such(path, catalogue))?;
+    let mut target = Target::parse(path).ok_or_else(|| no_such(path, catalogue))?;
     let query = Query::parse(query)?;
     let resource = catalogue.by_path(&target.group, &target.version, &target.plural).cloned();
     let resource = resource.ok_or_else(|| no_such(path, catalogue))?;
     if resource.namespaced != target.namespace.is_some() && (target.name.is_some() || target.namespace.is_some()) {
         return Err(Failure::no_such_path());
+    }
+    if resource.custom
+        && let Some(subresource) = &mut target.subresource
+    {
+        // The handler of custom resources looks no further.
+        let first = subresource.find('/').unwrap_or(subresource.len());
+        subresource.truncate(first);
     }
     Ok((target, query, resource))
 }

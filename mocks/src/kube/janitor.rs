@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::aggregation;
@@ -16,7 +17,7 @@ use super::furnish;
 use super::handler::App;
 use super::object;
 use super::store::{Change, Expect, Place, RawCommit, Version};
-use super::verbs::{Propagation, delete_place, finish};
+use super::verbs::{Manner, Propagation, delete_place, finish};
 
 /// Commits looked at in one go.
 const BATCH: usize = 1024;
@@ -24,6 +25,8 @@ const BATCH: usize = 1024;
 const SWEEP: usize = 1024;
 /// Without news: look at namespaces and finalizers again.
 const AGAIN: Duration = Duration::from_millis(500);
+/// How the dependents of an owner go that goes last.
+const FOREGROUND: Manner = Manner { propagation: Propagation::Foreground, grace_s: None };
 
 /// Runs until it is dropped.
 pub(crate) async fn run(app: Arc<App>) {
@@ -96,7 +99,7 @@ fn drop_owner(cluster: &Cluster, place: &Place) {
         return;
     }
     if alive.is_empty() {
-        delete_place(cluster, resource, &place.namespace, &place.name, Propagation::Background);
+        delete_place(cluster, resource, &place.namespace, &place.name, Manner::default());
         return;
     }
     object::metadata(&mut value).insert("ownerReferences".to_owned(), Value::Array(alive));
@@ -138,7 +141,7 @@ fn propagate(cluster: &Cluster, resource: &Resource, version: &Version) -> bool 
         if orphan || has_other_owner(cluster, &dependent, uid) {
             disown(cluster, of_dependent, &dependent, uid);
         } else if !dependent.facts().finalizing {
-            delete_place(cluster, of_dependent, &place.namespace, &place.name, Propagation::Foreground);
+            delete_place(cluster, of_dependent, &place.namespace, &place.name, FOREGROUND);
         }
     }
     if !cluster.read(|store| store.dependents(uid)).is_empty() {
@@ -183,9 +186,10 @@ fn finish_namespaces(cluster: &Cluster) {
     for version in finalizing(cluster, namespaces) {
         let name = &version.identity.name;
         let mut left = 0;
-        for resource in catalogue.iter().filter(|resource| resource.namespaced) {
+        for resource in catalogue.originals().filter(|resource| resource.namespaced) {
             for place in cluster.read(|store| store.places(resource.id, Some(name), SWEEP)) {
-                delete_place(cluster, resource, &place.namespace, &place.name, Propagation::Background);
+                let manner = Manner { grace_s: overdue(cluster, resource, &place).then_some(0), ..Manner::default() };
+                delete_place(cluster, resource, &place.namespace, &place.name, manner);
             }
             left += cluster.read(|store| store.count(resource.id, Some(name)));
         }
@@ -202,6 +206,17 @@ fn finish_namespaces(cluster: &Cluster) {
     }
 }
 
+/// Whether the time that an object was given is over. A namespace would wait for ever for pods that no kubelet ends.
+fn overdue(cluster: &Cluster, resource: &Resource, place: &Place) -> bool {
+    let Some(version) = cluster.get(resource, &place.namespace, &place.name) else { return false };
+    if !version.facts().finalizing {
+        return false;
+    }
+    let value = version.value();
+    let ends = object::meta(&value, "deletionTimestamp").parse::<Timestamp>();
+    ends.is_ok_and(|ends| ends <= Timestamp::now())
+}
+
 /// Takes away the resources of definitions that are gone, with their objects.
 fn finish_definitions(cluster: &Cluster) {
     let catalogue = cluster.catalogue();
@@ -211,7 +226,7 @@ fn finish_definitions(cluster: &Cluster) {
             continue;
         }
         for place in cluster.read(|store| store.places(resource.id, None, SWEEP)) {
-            delete_place(cluster, resource, &place.namespace, &place.name, Propagation::Background);
+            delete_place(cluster, resource, &place.namespace, &place.name, Manner::default());
         }
         if cluster.read(|store| store.count(resource.id, None)) == 0 {
             cluster.undefine(&resource.full_name);

@@ -12,11 +12,11 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::catalogue::{Resource, Served};
+use super::catalogue::{Field, Resource, Served};
 use super::status::{Cause, Failure};
 use super::store::{Facts, Identity, Progress};
 
-pub(crate) use conform::conform;
+pub(crate) use conform::{conform, unset};
 pub(crate) use content::check as check_content;
 pub(crate) use immutable::check as check_immutable;
 pub(crate) use names::{check_finalizers_of_deleted, check_name};
@@ -63,6 +63,13 @@ pub(crate) fn check_type(value: &mut Value, resource: &Resource, served: &Served
     let Some(object) = value.as_object_mut() else {
         return Err(Failure::bad_request("the body of the request is not an object"));
     };
+    if object.get("metadata").is_some_and(|metadata| !metadata.is_object() && !metadata.is_null()) {
+        let kind = &resource.kind;
+        return Err(Failure::bad_request(format!(
+            "{kind} in version \"{}\" cannot be handled as a {kind}: metadata is not an object",
+            served.name
+        )));
+    }
     let given = |key: &str| object.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
     let (api_version, kind) = (given("apiVersion"), given("kind"));
     if !api_version.is_empty() && api_version != *served.api_version {
@@ -70,6 +77,15 @@ pub(crate) fn check_type(value: &mut Value, resource: &Resource, served: &Served
             "the API version in the data ({api_version}) does not match the expected API version ({})",
             served.api_version
         )));
+    }
+    if resource.custom && (kind.is_empty() || api_version.is_empty()) {
+        let missing = if kind.is_empty() { "Kind" } else { "apiVersion" };
+        return Err(Failure::bad_request(format!("Object '{missing}' is missing in the body of the request")));
+    }
+    if !kind.is_empty() && kind != *resource.kind && resource.custom {
+        let cause = Cause::invalid("kind", &format!("\"{kind}\""), &format!("must be {}", resource.kind));
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        return Err(Failure::invalid(super::status::About { group: &resource.group, kind: &kind, name }, &[cause]));
     }
     if !kind.is_empty() && kind != *resource.kind {
         return Err(Failure::bad_request(format!(
@@ -214,11 +230,20 @@ pub(crate) fn facts(value: &Value, resource: &Resource) -> Facts {
     let owners = value["metadata"]["ownerReferences"].as_array().into_iter().flatten();
     Facts {
         labels: labels.into(),
-        fields: resource.fields.iter().map(|f| field(&f.pointer)).collect(),
+        fields: resource.fields.iter().map(|f| selectable(value, f, &field)).collect(),
         owners: owners.filter_map(|owner| owner["uid"].as_str()).map(Arc::from).collect(),
         finalizing: is_deleting(value),
         progress: Progress::default(),
     }
+}
+
+/// The value of a selectable field. An event without a source was reported by its controller.
+fn selectable(value: &Value, of: &Field, field: &impl Fn(&str) -> Box<str>) -> Box<str> {
+    let found = field(&of.pointer);
+    if found.is_empty() && &*of.label == "source" && value["kind"] == "Event" {
+        return field("/reportingComponent");
+    }
+    found
 }
 
 pub(crate) fn identity(value: &Value, resource: &Resource) -> Identity {

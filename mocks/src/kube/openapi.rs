@@ -1,7 +1,12 @@
 //! OpenAPI documents, as far as `kubectl` needs them.
 //!
 //! Owns `/openapi/v3` and `/openapi/v2`. They name every path with its kind and query parameters, which is what
-//! `kubectl` looks up before it writes, and leave the schemas of built-in types open; custom resources bring theirs.
+//! `kubectl` looks up before it writes, and the schemas of all types, which `kubectl explain` shows: the built-in ones come
+//! from `types`, custom resources bring theirs.
+
+mod definition;
+mod types;
+mod words;
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -9,6 +14,8 @@ use serde_json::{Map, Value, json};
 
 use super::catalogue::{Catalogue, Resource, Served};
 use super::handler::Answer;
+use super::protobuf;
+use types::Home;
 
 /// An OpenAPI v2 document in gnostic's protobuf form with a version (field 1), an info block (2: title, version), and
 /// empty paths (8) and definitions (9). A client that knows nothing of a type skips its own checks.
@@ -79,7 +86,8 @@ fn v3(group: &str, version: &str, catalogue: &Catalogue) -> Value {
             "delete": operation("delete"),
         });
         paths.insert(format!("{base}/{{name}}"), one);
-        schemas.insert(schema_name(resource, served), schema(resource, served));
+        let schema = schema(resource, served, Home::Components, &mut schemas);
+        schemas.insert(schema_name(resource, served), schema);
     }
     json!({
         "openapi": "3.0.0", "info": {"title": "Kubernetes", "version": "v1.33.0"}, "paths": paths,
@@ -97,7 +105,8 @@ fn v2(accept: &str, catalogue: &Catalogue) -> Answer {
     let mut definitions = Map::new();
     for resource in catalogue.iter() {
         for served in resource.versions.iter().filter(|version| version.active) {
-            definitions.insert(schema_name(resource, served), schema(resource, served));
+            let schema = schema(resource, served, Home::Definitions, &mut definitions);
+            definitions.insert(schema_name(resource, served), schema);
         }
     }
     let document = json!({
@@ -107,10 +116,13 @@ fn v2(accept: &str, catalogue: &Catalogue) -> Answer {
     Answer::value(StatusCode::OK, &document)
 }
 
-fn schema(resource: &Resource, served: &Served) -> Value {
+fn schema(resource: &Resource, served: &Served, home: Home, all: &mut Map<String, Value>) -> Value {
+    let name = protobuf::schema::name(&served.api_version, &resource.kind);
     let mut schema = match &served.schema {
         Some(schema) => (**schema).clone(),
-        None => json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}),
+        None if resource.is_definition() => definition::schema(),
+        None => types::schema(name, home, all)
+            .unwrap_or_else(|| json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})),
     };
     if !schema.is_object() {
         schema = json!({"type": "object"});
@@ -119,10 +131,19 @@ fn schema(resource: &Resource, served: &Served) -> Value {
     object.insert("x-kubernetes-group-version-kind".to_owned(), json!([gvk(resource, served)]));
     let properties = object.entry("properties").or_insert_with(|| json!({}));
     if let Some(properties) = properties.as_object_mut() {
-        properties.insert("apiVersion".to_owned(), json!({"type": "string"}));
-        properties.insert("kind".to_owned(), json!({"type": "string"}));
-        let metadata = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-        properties.insert("metadata".to_owned(), metadata);
+        for (key, text) in [
+            ("apiVersion", "The group and the version of the API that the object is written in."),
+            ("kind", "The kind of the object."),
+        ] {
+            properties.insert(key.to_owned(), json!({"type": "string", "description": text}));
+        }
+        if !properties.contains_key("metadata") || resource.custom {
+            let mut metadata = types::property("ObjectMeta", home, all);
+            if let Some(text) = words::of_field("", "metadata") {
+                metadata["description"] = Value::from(text);
+            }
+            properties.insert("metadata".to_owned(), metadata);
+        }
     }
     schema
 }

@@ -74,7 +74,9 @@ impl Patch {
                     .map_err(|error| Failure::bad_request(format!("error decoding YAML: {error}")))?;
                 Ok(Self::Apply(object(value)?))
             }
-            _ => Err(Failure::unsupported_media_type(if strategic { ACCEPTED_BUILTIN } else { ACCEPTED })),
+            _ if strategic => Err(Failure::unsupported_media_type(ACCEPTED_BUILTIN)),
+            // Those of custom resources are refused without details.
+            _ => Err(Failure { details: None, ..Failure::unsupported_media_type(ACCEPTED) }),
         }
     }
 

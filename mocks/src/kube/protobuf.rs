@@ -67,7 +67,7 @@ pub(crate) fn decode(body: &[u8]) -> Result<Value, Error> {
             _ => {}
         }
     }
-    let name = if kind == "Event" && api_version.starts_with("events.k8s.io/") { "EventsEvent" } else { &kind };
+    let name = schema::name(&api_version, &kind);
     let mut object = decode_message(name, raw, 0)?;
     object.insert("apiVersion".to_owned(), Value::from(api_version));
     object.insert("kind".to_owned(), Value::from(kind));
@@ -128,7 +128,7 @@ fn put(
         if let Some(list) = list.as_array_mut() {
             list.push(value);
         }
-    } else if field.optional || !is_zero(&value) {
+    } else if field.optional || field.shown || !is_zero(&value) {
         object.insert(field.name.to_owned(), value);
     }
     Ok(())
@@ -157,6 +157,7 @@ fn decode_value(kind: &Kind, wire: &Wire<'_>, depth: usize) -> Result<Option<Val
         (Kind::Time | Kind::MicroTime, Wire::Bytes(bytes)) => time(bytes, *kind == Kind::MicroTime)?,
         (Kind::Quantity, Wire::Bytes(bytes)) => first_text(bytes)?,
         (Kind::IntOrText, Wire::Bytes(bytes)) => int_or_text(bytes)?,
+        (Kind::Texts, Wire::Bytes(bytes)) => texts(bytes)?,
         (Kind::Json, Wire::Bytes(bytes)) => {
             let mut inner = Reader(bytes);
             match inner.field()? {
@@ -189,6 +190,16 @@ fn first_text(bytes: &[u8]) -> Result<Value, Error> {
         Some((1, Wire::Bytes(bytes))) => Ok(Value::from(text(bytes)?)),
         _ => Ok(Value::Null),
     }
+}
+
+fn texts(bytes: &[u8]) -> Result<Value, Error> {
+    let (mut list, mut reader) = (Vec::new(), Reader(bytes));
+    while let Some((number, wire)) = reader.field()? {
+        if let (1, Wire::Bytes(bytes)) = (number, wire) {
+            list.push(Value::from(text(bytes)?));
+        }
+    }
+    Ok(Value::from(list))
 }
 
 /// `{type, intVal, strVal}`: type 0 is the number.

@@ -4,13 +4,16 @@
 //! the bytes of the store; everything else parses.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use memchr::memmem::Finder;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::catalogue::Resource;
+use super::events;
 use super::handler::Call;
+use super::object;
 use super::status::Failure;
 use super::store::Version;
 use super::table;
@@ -40,6 +43,8 @@ pub(crate) struct Renderer {
     converts: bool,
     /// `includeObject` of tables.
     include: Include,
+    /// On a stream only the first table has columns: set when they were shown.
+    headed: Option<Arc<AtomicBool>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +57,10 @@ enum Include {
 impl Renderer {
     /// Takes the first form of `Accept` that can be made.
     pub fn negotiate(call: &Call) -> Result<Self, Failure> {
-        let shape = shape(&call.accept)?;
+        let shape = shape(&call.accept).map_err(|failure| {
+            // Custom resources are refused without details.
+            if call.resource.custom { Failure { details: None, ..failure } } else { failure }
+        })?;
         let include = match call.query.include_object.as_deref() {
             Some("None") => Include::None,
             Some("Object") => Include::Object,
@@ -67,9 +75,15 @@ impl Renderer {
             shape: Shape::Object,
             resource: call.resource.clone(),
             api_version: call.served().api_version.clone(),
-            converts: call.served().name != call.resource.storage,
+            converts: call.resource.mirrors || call.served().name != call.resource.storage,
             include: Include::Metadata,
+            headed: None,
         }
+    }
+
+    /// The same for the events of one stream.
+    pub fn streaming(self) -> Self {
+        Self { headed: Some(Arc::default()), ..self }
     }
 
     /// Whether an object is shown as the very bytes of the store.
@@ -106,6 +120,10 @@ impl Renderer {
 
     pub fn list(&self, items: &[Arc<Version>], meta: &ListMeta) -> Bytes {
         let mut metadata = json!({"resourceVersion": meta.revision.to_string()});
+        if self.resource.custom && self.shape == Shape::Object {
+            // The real server's lists of custom resources always have one.
+            metadata["continue"] = Value::from("");
+        }
         if let Some(token) = &meta.continue_token {
             metadata["continue"] = Value::from(token.clone());
         }
@@ -145,8 +163,26 @@ impl Renderer {
         Bytes::from(out)
     }
 
+    /// The bookmark of a stream: an object of the stream's type with nothing set.
+    pub fn bookmark(&self, metadata: &mut Value) -> Value {
+        let (api_version, kind) = self.type_of_one();
+        let typed = self.shape != Shape::Object;
+        if typed || !self.resource.custom {
+            // Types show one that nobody set; custom resources as such have none.
+            metadata["creationTimestamp"] = Value::Null;
+        }
+        let mut object = json!({"kind": kind, "apiVersion": api_version, "metadata": metadata});
+        if !typed {
+            object::unset(&mut object, &self.resource);
+        }
+        object
+    }
+
     fn converted(&self, value: &Value) -> Value {
         let mut value = value.clone();
+        if self.resource.mirrors {
+            events::from_stored(&mut value);
+        }
         value["apiVersion"] = Value::from(&*self.api_version);
         value
     }
@@ -162,9 +198,11 @@ impl Renderer {
     }
 
     fn table(&self, rows: &[Value], metadata: &Value) -> Value {
+        let headed = self.headed.as_ref().is_some_and(|headed| headed.swap(true, Ordering::Relaxed));
+        let columns = if headed { Value::Null } else { table::columns(&self.resource, self.columns()).into() };
         json!({
-            "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
-            "columnDefinitions": table::columns(&self.resource, self.columns()), "rows": rows,
+            "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata, "columnDefinitions": columns,
+            "rows": rows,
         })
     }
 
@@ -212,9 +250,18 @@ impl TypeOfItem {
                 out.extend_from_slice(before);
                 out.extend_from_slice(after);
             }
+            None if self.0.is_some() => out.extend_from_slice(&reordered(object)),
             None => out.extend_from_slice(object),
         }
     }
+}
+
+/// An item whose type could not be cut out of the bytes, because its keys come in another order.
+fn reordered(object: &[u8]) -> Vec<u8> {
+    let Ok(mut value) = serde_json::from_slice::<Map<String, Value>>(object) else { return object.to_vec() };
+    value.remove("apiVersion");
+    value.remove("kind");
+    Value::Object(value).to_string().into_bytes()
 }
 
 fn metadata_only(value: &Value) -> Value {

@@ -16,6 +16,11 @@ use super::object::meta;
 pub(crate) fn columns(resource: &Resource, custom: &[Column]) -> Vec<Value> {
     let definition = |name: &str, kind: &str, format: &str, description: &str, priority: i64| json!({"name": name, "type": kind, "format": format, "description": description, "priority": priority});
     let mut columns = vec![definition("Name", "string", "name", "Name must be unique within a namespace.", 0)];
+    if builtin::is_event(resource) {
+        let format = |name: &str| if name == "Name" { "name" } else { "" };
+        let all = builtin::EVENT.iter();
+        return all.map(|(name, priority)| definition(name, "string", format(name), "", *priority)).collect();
+    }
     if resource.custom {
         for column in custom {
             let Column { name, kind, format, description, priority, .. } = column;
@@ -38,6 +43,9 @@ pub(crate) fn columns(resource: &Resource, custom: &[Column]) -> Vec<Value> {
 pub(crate) fn cells(value: &Value, resource: &Resource, custom: &[Column]) -> Vec<Value> {
     let now = Timestamp::now();
     let age = || Value::from(age(meta(value, "creationTimestamp"), now));
+    if builtin::is_event(resource) {
+        return builtin::event(value, now);
+    }
     let mut cells = vec![Value::from(meta(value, "name"))];
     if resource.custom {
         cells.extend(custom.iter().map(|column| cell(value, column, now)));
@@ -48,7 +56,7 @@ pub(crate) fn cells(value: &Value, resource: &Resource, custom: &[Column]) -> Ve
         return cells;
     }
     let narrow = builtin::columns(resource).iter().filter(|(_, priority)| *priority == 0).count();
-    let mut own = builtin::cells(value, resource, now).into_iter();
+    let mut own = builtin::cells(value, resource).into_iter();
     cells.extend(own.by_ref().take(narrow));
     cells.push(age());
     cells.extend(own);

@@ -16,7 +16,7 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use serde_json::Value;
 
-pub(crate) use delete::{Propagation, delete_place, finish};
+pub(crate) use delete::{Manner, Propagation, delete_place, finish};
 
 use super::authorization::{self, Access, Authorization};
 use super::config::Limits;
@@ -47,6 +47,11 @@ pub(crate) async fn dispatch(call: Call, body: Incoming) -> Result<Answer, Failu
             Err(Failure::method_not_allowed())
         }
         (Method::POST, false, None) => write::create(&call, body).await,
+        // The real server's handler of custom resources does not look at the rest of the path.
+        (Method::POST, true, None) if call.resource.custom => write::create(&call, body).await,
+        (Method::PUT | Method::PATCH, false, None) if call.resource.custom => {
+            Err(Failure::bad_request("name must be provided"))
+        }
         (Method::PUT, true, None) => write::update(&call, body, false).await,
         (Method::PATCH, true, None) => write::patch(&call, body, false).await,
         (Method::PUT, true, Some("status")) if call.served().status => write::update(&call, body, true).await,
@@ -63,6 +68,9 @@ pub(crate) async fn dispatch(call: Call, body: Incoming) -> Result<Answer, Failu
         }
         (Method::DELETE, true, None) => delete::one(&call, body).await,
         (Method::DELETE, false, None) => delete::collection(&call, body).await,
+        (_, true, Some(_)) if call.resource.custom => {
+            Err(Failure::not_found(call.resource.about(call.target.name.as_deref().unwrap_or_default())))
+        }
         (_, _, Some(_)) => Err(Failure::no_such_path()),
         _ => Err(Failure::method_not_allowed()),
     }

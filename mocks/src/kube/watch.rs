@@ -34,6 +34,8 @@ use crate::faults::{Ending, Fate, FaultId, Pipe, Stale, Stream};
 const PULL_MAX: usize = 256;
 /// Bytes of one write; large enough that the cost of a write is spread over many events.
 const WRITE_MAX_BYTES: usize = 256 * 1024;
+/// How long before its end a stream gets its last bookmark.
+const BEFORE_THE_END: Duration = Duration::from_secs(2);
 
 /// What a watch is opened with.
 pub(crate) struct Opening {
@@ -97,8 +99,8 @@ enum Resting {
 impl WatchBody {
     pub fn new(opening: Opening) -> Self {
         let now = Instant::now();
-        let next_bookmark = now + opening.cluster.bookmarks_every;
         let ends = now + opening.lasts;
+        let next_bookmark = bookmark_after(now, opening.cluster.bookmarks_every, ends);
         let first = if opening.bookmarks { next_bookmark.min(ends) } else { ends };
         let ending = Box::pin(opening.ending.clone().cancelled_owned());
         Self {
@@ -379,7 +381,7 @@ impl WatchBody {
             }
             let due = self.o.bookmarks && now >= self.next_bookmark;
             if due {
-                self.next_bookmark = now + self.o.cluster.bookmarks_every;
+                self.next_bookmark = bookmark_after(now, self.o.cluster.bookmarks_every, self.ends);
             }
             let next = if self.o.bookmarks { self.next_bookmark.min(self.ends) } else { self.ends };
             self.timer.as_mut().reset(next);
@@ -428,13 +430,19 @@ impl Drop for WatchBody {
 }
 
 fn bookmark(renderer: &Renderer, revision: u64, ends_initial: bool) -> Bytes {
-    let mut metadata = json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
+    let mut metadata = json!({"resourceVersion": revision.to_string()});
     if ends_initial {
         metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
     }
-    let (api_version, kind) = renderer.type_of_one();
-    let object = json!({"kind": kind, "apiVersion": api_version, "metadata": metadata});
+    let object = renderer.bookmark(&mut metadata);
     Bytes::from(format!("{}\n", json!({"type": "BOOKMARK", "object": object})))
+}
+
+/// When the next bookmark is due: every so often, and once just before the stream ends, as kube-apiserver's watch cache
+/// sends it, so that a client that comes back resumes from there.
+fn bookmark_after(now: Instant, every: Duration, ends: Instant) -> Instant {
+    let last = ends.checked_sub(BEFORE_THE_END).filter(|last| *last > now);
+    last.map_or(now + every, |last| last.min(now + every))
 }
 
 fn framed(change: Change, object: &[u8]) -> Bytes {

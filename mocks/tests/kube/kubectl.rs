@@ -106,6 +106,7 @@ async fn kubectl_works_unmodified() {
         create_and_read(&kubectl).await;
         apply_and_change(&kubectl).await;
         watch_and_wait(&kubectl).await;
+        explain(&kubectl).await;
         take_away(&kubectl).await;
         world.server.shutdown().await;
     }
@@ -170,6 +171,24 @@ async fn watch_and_wait(kubectl: &Kubectl) {
     let watched = String::from_utf8_lossy(&watched.stdout).into_owned();
     assert!(watched.contains("nginx:9"), "{watched}");
     kubectl.ok("wait crd/packages.longhaul.dev --for=condition=Established --timeout=5s").await;
+}
+
+async fn explain(kubectl: &Kubectl) {
+    let pod = kubectl.ok("explain pod.spec").await;
+    for part in
+        ["<PodSpec>", "What a pod runs", "containers\t<[]Container> -required-", "nodeSelector\t<map[string]string>"]
+    {
+        assert!(pod.contains(part), "{part}: {pod}");
+    }
+    let template = kubectl.ok("explain deployment.spec.template").await;
+    assert!(template.contains("<PodTemplateSpec>") && template.contains("metadata\t<ObjectMeta>"), "{template}");
+    let deep = kubectl.ok("explain deployment.spec.template.spec.containers.livenessProbe.httpGet.port").await;
+    assert!(deep.contains("<IntOrString>"), "{deep}");
+    assert!(kubectl.ok("explain event --api-version=events.k8s.io/v1").await.contains("regarding"));
+    assert!(kubectl.ok("explain crd.spec.versions").await.contains("served"));
+    let package = kubectl.ok("explain package.metadata.labels").await;
+    assert!(package.contains("KIND:") && package.contains("Package"), "{package}");
+    assert!(!kubectl.run("explain pod.spec.nothing").await.status.success());
 }
 
 async fn take_away(kubectl: &Kubectl) {

@@ -49,7 +49,8 @@ pub const MEANT: &[Meant] = &[
         diverges: true,
         applies: |step, found| {
             let writes = matches!(step.method.as_str(), "PATCH" | "PUT");
-            let kinds = step.path.contains("/deployments/") || step.path.contains("/secrets/");
+            let kinds =
+                ["/deployments/", "/secrets/", "/events/", "/widgets/"].iter().any(|kind| step.path.contains(kind));
             writes && kinds && found.at == "/body/metadata/resourceVersion"
         },
     },
@@ -62,14 +63,61 @@ pub const MEANT: &[Meant] = &[
         },
     },
     Meant {
-        name: "Pods on nodes end at once",
+        name: "What an update of an event may change",
         diverges: true,
         applies: |step, found| {
-            step.method == "DELETE"
-                && step.path.contains("/pods/")
-                && found.at.ends_with("/deletionGracePeriodSeconds")
-                && is(found.real.as_ref(), 30)
+            let newer =
+                step.path.starts_with("/apis/events.k8s.io/v1/") && matches!(step.method.as_str(), "PATCH" | "PUT");
+            newer && found.at == "/status" && is(found.real.as_ref(), 200) && is(found.mock.as_ref(), 422)
         },
+    },
+    Meant {
+        name: "Server-side apply in both APIs of events",
+        diverges: true,
+        applies: |step, found| {
+            let applied = step.content.as_deref() == Some("application/apply-patch+yaml");
+            let conflict = found.at == "/status" && is(found.mock.as_ref(), 409);
+            applied && step.path.contains("/events/") && (conflict || found.at == "/body/details/causes")
+        },
+    },
+    Meant {
+        name: "The count of a series of events",
+        diverges: false,
+        applies: |step, found| {
+            step.path.contains("/events") && found.at.starts_with("/body/rows/") && found.at.ends_with("/cells/8")
+        },
+    },
+    Meant {
+        name: "Applying null where there is a default",
+        diverges: true,
+        applies: |step, found| {
+            let body = step.body.as_ref().map(Value::to_string).unwrap_or_default();
+            let applied = step.content.as_deref() == Some("application/apply-patch+yaml");
+            applied && body.contains("\"replicas\":null") && found.at == "/body/metadata/generation"
+        },
+    },
+    Meant {
+        name: "Patching an older Secret",
+        diverges: true,
+        applies: |step, found| {
+            let replaces = step.content.as_deref() == Some("application/json-patch+json");
+            let differs = found.at == "/status" && is(found.real.as_ref(), 200) && is(found.mock.as_ref(), 422);
+            replaces && step.path.contains("/secrets/") && differs
+        },
+    },
+    Meant {
+        name: "Definitions are established at once",
+        diverges: false,
+        applies: |step, found| {
+            let definition =
+                step.path.split('?').next().is_some_and(|path| path.ends_with("/customresourcedefinitions"));
+            definition && (found.at.starts_with("/body/status/acceptedNames") || found.at == "/body/status/conditions")
+        },
+    },
+    Meant {
+        name: "Reasons in the causes of schemas",
+        diverges: false,
+        applies: |step, found| step.path.contains("/widgets") && found.at.starts_with("/body/details/causes"),
     },
     Meant {
         name: "The remaining count of metadata lists",

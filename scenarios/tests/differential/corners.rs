@@ -1,5 +1,9 @@
 //! Sequences written by hand: what random ones meet too seldom.
 
+mod definitions;
+mod events;
+mod watches;
+
 use serde_json::json;
 
 use crate::generator::Kind;
@@ -20,7 +24,16 @@ pub fn all() -> Vec<Sequence> {
         one("scale", scale()),
         one("finalizers", finalizers()),
         one("conflicts of server-side apply", conflicts()),
+        one("pods with time to end", graceful_pods()),
+        one("pods with time to end, all at once", graceful_collection()),
+        one("pages while others write", pages_and_writes()),
+        one("deleting a selection", collection()),
     ]
+    .into_iter()
+    .chain(events::all())
+    .chain(definitions::all())
+    .chain(watches::all())
+    .collect()
 }
 
 /// What history that is gone looks like. Both servers must be compacting all the time.
@@ -149,6 +162,132 @@ fn bound_pod() -> Vec<Step> {
             json!({"apiVersion": "policy/v1beta1", "kind": "Eviction", "metadata": {"name": "b"}}),
         ),
         Step::get(format!("{path}/b")),
+    ]
+}
+
+/// A pod that is bound to a node.
+fn bound(name: &str) -> serde_json::Value {
+    let mut pod = Kind::Pod.object(name, 0);
+    pod["spec"]["nodeName"] = json!("n1");
+    pod
+}
+
+fn graceful_pods() -> Vec<Step> {
+    let path = Kind::Pod.path();
+    let options = |value: serde_json::Value| {
+        let mut options = json!({"apiVersion": "v1", "kind": "DeleteOptions"});
+        for (key, value) in value.as_object().into_iter().flatten() {
+            options[key] = value.clone();
+        }
+        options
+    };
+    let held = |name: &str| {
+        let mut pod = bound(name);
+        pod["metadata"]["finalizers"] = json!(["example.com/hold"]);
+        pod
+    };
+    let eviction = json!({"apiVersion": "policy/v1beta1", "kind": "Eviction", "metadata": {"name": "e"}});
+    vec![
+        Step::get(&path[..]),
+        Step {
+            last: Some(Kind::Pod.object("", 0)),
+            ..Step::new("WATCH", format!("{path}?watch=true&resourceVersion={{list}}"))
+        },
+        Step::post(&path[..], bound("a")),
+        Step::delete(format!("{path}/a?dryRun=All")),
+        Step::delete(format!("{path}/a?gracePeriodSeconds=20")),
+        Step::delete(format!("{path}/a?gracePeriodSeconds=40")),
+        Step::delete(format!("{path}/a")),
+        Step::delete(format!("{path}/a?gracePeriodSeconds=5")),
+        Step::delete(format!("{path}/a?gracePeriodSeconds=0&dryRun=All")),
+        Step::patch(format!("{path}/a"), "merge-patch", json!({"metadata": {"labels": {"late": "1"}}})),
+        Step::patch(format!("{path}/a/status"), "merge-patch", json!({"status": {"phase": "Succeeded"}})),
+        Step::delete(format!("{path}/a")).with_body(options(json!({"gracePeriodSeconds": 0}))),
+        Step::get(format!("{path}/a")),
+        Step::post(&path[..], held("b")),
+        Step::delete(format!("{path}/b")),
+        Step::delete(format!("{path}/b?gracePeriodSeconds=0")),
+        Step::patch(format!("{path}/b"), "merge-patch", json!({"metadata": {"finalizers": null}})),
+        Step::get(format!("{path}/b")),
+        Step::post(&path[..], held("c")),
+        Step::delete(format!("{path}/c")),
+        Step::patch(format!("{path}/c"), "merge-patch", json!({"metadata": {"finalizers": null}})),
+        Step::get(format!("{path}/c")),
+        Step::post(&path[..], bound("d")),
+        Step::patch(format!("{path}/d/status"), "merge-patch", json!({"status": {"phase": "Failed"}})),
+        Step::delete(format!("{path}/d")),
+        Step::get(format!("{path}/d")),
+        Step::post(&path[..], bound("e")),
+        Step::post(format!("{path}/e/eviction"), eviction),
+        Step::get(format!("{path}/e")),
+        Step::delete(format!("{path}/e?gracePeriodSeconds=9")).with_body(options(json!({}))),
+        Step::delete(format!("{path}/e")).with_body(options(json!({"gracePeriodSeconds": 0}))),
+        Step::get(format!("{path}/e")),
+    ]
+}
+
+fn graceful_collection() -> Vec<Step> {
+    let path = Kind::Pod.path();
+    vec![
+        Step::post(&path[..], bound("a")),
+        Step::post(&path[..], Kind::Pod.object("b", 0)),
+        Step::delete(&path[..]),
+        Step::get(&path[..]),
+        Step::delete(format!("{path}?gracePeriodSeconds=0")),
+        Step::get(&path[..]),
+    ]
+}
+
+fn pages_and_writes() -> Vec<Step> {
+    let path = Kind::Widget.path();
+    let (one, table) = (
+        "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
+        "application/json;as=Table;g=meta.k8s.io;v=v1,application/json",
+    );
+    let create = |name: &str| Step::post(Kind::Widget.path(), Kind::Widget.object(name, 0));
+    let next = |limit: u8| Step::get(format!("{}?limit={limit}&continue={{continue}}", Kind::Widget.path()));
+    vec![
+        create("a"),
+        create("b"),
+        create("c"),
+        create("d"),
+        create("e"),
+        Step::get(format!("{path}?limit=1")),
+        Step::patch(format!("{path}/b"), "merge-patch", json!({"spec": {"image": "changed:1"}})),
+        Step::delete(format!("{path}/c")),
+        next(1).accepting(table),
+        create("bb"),
+        Step::delete(format!("{path}/d")),
+        next(1).accepting(one),
+        Step::put(format!("{path}/e"), Kind::Widget.object("e", 1)),
+        next(1),
+        next(5),
+        Step::get(format!("{path}?limit=2")).accepting(table),
+        Step::get(format!("{path}?limit=2&fieldSelector=metadata.name%3De")),
+        Step::get(format!("{path}?limit=2")).accepting(one),
+    ]
+}
+
+fn collection() -> Vec<Step> {
+    let path = Kind::ConfigMap.path();
+    let create = |name: &str, variant| Step::post(Kind::ConfigMap.path(), Kind::ConfigMap.object(name, variant));
+    vec![
+        Step::get(&path[..]),
+        Step {
+            last: Some(Kind::ConfigMap.object("", 0)),
+            ..Step::new("WATCH", format!("{path}?watch=true&resourceVersion={{list}}&labelSelector=tier%3Dback"))
+        },
+        create("a", 0),
+        create("b", 1),
+        create("c", 4),
+        create("d", 7),
+        Step::delete(format!("{path}?labelSelector=tier%3Dback&fieldSelector=metadata.name%3Db")),
+        Step::delete(format!("{path}?labelSelector=tier%3Dback")),
+        Step::delete(format!("{path}?resourceVersion={{list}}")),
+        Step::get(&path[..]),
+        Step::delete(&path[..]).accepting("application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"),
+        Step::delete("/api/v1/configmaps"),
+        Step::delete(path.replace("{ns}", "nowhere-at-all")),
     ]
 }
 

@@ -115,8 +115,11 @@ impl Session<'_> {
         let asking = Instant::now();
         loop {
             let answer = self.ask(step).await?;
-            let gone = matches!(answer, Raw::Answer { status: 410, .. });
-            if !step.is_until_gone() || gone || asking.elapsed() > GONE_DEADLINE {
+            let is = match answer {
+                Raw::Answer { status, .. } => Some(status),
+                _ => None,
+            };
+            if step.until().is_none() || step.until() == is || asking.elapsed() > GONE_DEADLINE {
                 return Ok(answer);
             }
             tokio::time::sleep(POLL).await;
@@ -134,7 +137,7 @@ impl Session<'_> {
         let response = tokio::time::timeout(ANSWER_DEADLINE, self.sender.send_request(request));
         let answer = whole(response.await.context("no answer in time")??).await?;
         // What is polled until it is gone says nothing new.
-        if !step.is_until_gone()
+        if step.until() != Some(410)
             && let Raw::Answer { body, .. } = &answer
             && let Ok(value) = serde_json::from_slice(body)
         {
@@ -165,7 +168,7 @@ impl Session<'_> {
             (Ok(path), Ok(body)) => (path, body),
             (Err(word), _) | (_, Err(word)) => return Ok(Err(word)),
         };
-        let method = if step.is_watch() || step.is_until_gone() { "GET" } else { &step.method };
+        let method = if step.is_watch() || step.until().is_some() { "GET" } else { &step.method };
         let mut request = Request::builder().method(method).uri(path).header(header::HOST, "localhost");
         request = request.header(header::ACCEPT, step.accept.as_deref().unwrap_or("application/json"));
         match step.token.as_deref() {

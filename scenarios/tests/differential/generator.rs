@@ -5,6 +5,7 @@
 //! not asked for: it has no controllers here.
 
 mod objects;
+pub mod special;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -21,7 +22,12 @@ pub fn sequence() -> impl Strategy<Value = Sequence> {
     let kind = prop::sample::select(Kind::ALL.to_vec());
     kind.prop_flat_map(|kind| {
         let first = (0..3_u8, 0..60_u8).prop_map(move |(name, variant)| create(kind, name, variant));
-        (first, prop::collection::vec(step(kind), 1..STEPS_MAX)).prop_map(move |(first, rest)| {
+        let steps = match kind {
+            // The two APIs of one store.
+            Kind::Event | Kind::NewerEvent => prop_oneof![step(Kind::Event), step(Kind::NewerEvent)].boxed(),
+            _ => step(kind),
+        };
+        (first, prop::collection::vec(steps, 1..STEPS_MAX)).prop_map(move |(first, rest)| {
             let steps = std::iter::once(first).chain(rest).collect();
             Sequence { name: kind.plural().to_owned(), steps }
         })
@@ -38,6 +44,7 @@ fn step(kind: Kind) -> BoxedStrategy<Step> {
         6 => args.clone().prop_map(move |(name, variant)| patch(kind, name, variant)),
         2 => args.clone().prop_map(move |(name, variant)| apply(kind, name, variant)),
         2 => args.clone().prop_map(move |(name, variant)| status(kind, name, variant)),
+        1 => args.clone().prop_map(move |(name, variant)| scale(kind, name, variant)),
         4 => args.clone().prop_map(move |(name, variant)| delete(kind, name, variant)),
         1 => args.clone().prop_map(move |(_, variant)| delete_collection(kind, variant)),
         3 => args.clone().prop_map(move |(name, variant)| read(kind, name, variant)),
@@ -230,6 +237,28 @@ fn merges(kind: Kind) -> Vec<Value> {
             json!({"spec": {"leaseDurationSeconds": -5}}),
             json!({"spec": null}),
         ],
+        Kind::Event => vec![
+            json!({"count": 2, "lastTimestamp": "2024-02-03T05:05:07Z"}),
+            json!({"message": "other"}),
+            json!({"series": {"count": 4, "lastObservedTime": "2024-02-03T04:05:10.000001Z"}}),
+            json!({"source": null, "type": null}),
+        ],
+        Kind::NewerEvent => vec![
+            json!({"series": {"count": 4, "lastObservedTime": "2024-02-03T04:05:10.000001Z"}}),
+            json!({"series": {"count": 1}}),
+            json!({"note": "other"}),
+            json!({"deprecatedCount": 5}),
+        ],
+        Kind::Widget => vec![
+            json!({"spec": {"replicas": 2}}),
+            json!({"spec": {"replicas": null, "mode": null}}),
+            json!({"spec": {"replicas": 99}}),
+            json!({"spec": {"unknown": 1, "free": {"deep": {"a": null, "b": 1}}}}),
+            json!({"spec": {"set": ["y", "z"], "entries": [{"name": "three"}]}}),
+            json!({"spec": {"image": null}}),
+            json!({"spec": {"set": ["y", "y"]}}),
+            json!({"status": {"phase": "Ready"}}),
+        ],
     }
 }
 
@@ -254,6 +283,7 @@ fn status(kind: Kind, name: u8, variant: u8) -> Step {
     let path = format!("{path}/status");
     let status = match kind {
         Kind::Deployment => json!({"replicas": 1, "observedGeneration": 1}),
+        Kind::Widget if variant % 2 == 0 => json!({"replicas": 1, "phase": "Ready", "unknown": 1}),
         _ => json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}),
     };
     let mut object = kind.object(name, variant / 6);
@@ -272,6 +302,30 @@ fn status(kind: Kind, name: u8, variant: u8) -> Step {
         ),
         4 => Step::get(path),
         _ => Step::patch(path, "strategic-merge-patch", json!({"status": status})),
+    }
+}
+
+fn scale(kind: Kind, name: u8, variant: u8) -> Step {
+    let (name, path, key) = named(kind, name);
+    let path = format!("{path}/scale");
+    let mut scale = json!({
+        "apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": name, "namespace": "{ns}"},
+        "spec": {"replicas": variant / 8},
+    });
+    match variant % 8 {
+        0 | 1 => Step::get(path),
+        2 => Step::put(path, scale),
+        3 => {
+            scale["metadata"]["resourceVersion"] = json!(format!("{{old:{key}}}"));
+            Step::put(path, scale)
+        }
+        4 => Step::patch(path, "merge-patch", json!({"spec": {"replicas": variant / 8}})),
+        5 => Step::patch(path, "json-patch", json!([{"op": "replace", "path": "/spec/replicas", "value": 2}])),
+        6 => {
+            scale["metadata"]["name"] = json!("other");
+            Step::put(path, scale)
+        }
+        _ => Step::put(format!("{path}?dryRun=All"), scale),
     }
 }
 
@@ -304,11 +358,20 @@ fn delete(kind: Kind, name: u8, variant: u8) -> Step {
 
 fn delete_collection(kind: Kind, variant: u8) -> Step {
     let path = kind.path();
-    Step::delete(match variant % 4 {
+    let options = |options: Value| Step::delete(kind.path()).with_body(options);
+    Step::delete(match variant % 12 {
         0 => path,
         1 => format!("{path}?labelSelector=tier%3Dfront"),
         2 => format!("{path}?dryRun=All"),
-        _ => format!("{path}?fieldSelector=metadata.name%3Da"),
+        3 => format!("{path}?fieldSelector=metadata.name%3Da"),
+        4 => format!("{path}?labelSelector=tier%3D%3D%3Dx"),
+        5 => format!("{path}?fieldSelector=spec.nothing%3Da"),
+        6 => format!("{path}?limit=1"),
+        7 => format!("{path}?gracePeriodSeconds=0"),
+        8 => format!("{path}?labelSelector=tier%3Dfront&gracePeriodSeconds=3"),
+        9 => return options(json!({"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0})),
+        10 => return options(json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Sometimes"})),
+        _ => return options(json!({"apiVersion": "v1", "kind": "DeleteOptions", "dryRun": ["All"]})),
     })
 }
 

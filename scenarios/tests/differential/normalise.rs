@@ -70,11 +70,20 @@ impl Normaliser {
     }
 
     fn events(&mut self, step: &Step, mut events: Vec<Value>) -> Vec<Value> {
-        // When bookmarks come is a matter of time; those that end other watches are the driver's own.
+        // When bookmarks come is a matter of time, but one comes before a watch ends that was to end. Objects that end
+        // other watches are the driver's own.
+        let last = events.iter().rposition(|event| event["type"] == "BOOKMARK");
+        let ends = step.last.is_none() && step.path.contains("allowWatchBookmarks=true");
+        let mut index = 0;
         events.retain(|event| {
             let name = event["object"]["metadata"]["name"].as_str().unwrap_or_default();
-            event["type"] != "BOOKMARK" && !name.starts_with(LAST)
+            let shown = ends && Some(index) == last;
+            index += 1;
+            (event["type"] != "BOOKMARK" || shown) && !name.starts_with(LAST)
         });
+        for event in events.iter_mut().filter(|event| event["type"] == "BOOKMARK") {
+            event["object"]["metadata"]["resourceVersion"] = Value::from("<revision>");
+        }
         let revision = |event: &Value| -> u64 {
             let text = event["object"]["metadata"]["resourceVersion"].as_str();
             text.and_then(|text| text.parse().ok()).unwrap_or(u64::MAX)
@@ -168,7 +177,7 @@ impl Normaliser {
         if let Some(uid) = meta.get_mut("uid") {
             *uid = number(&mut self.uids, "U", uid);
         }
-        if let Some(revision) = meta.get_mut("resourceVersion") {
+        if let Some(revision) = meta.get_mut("resourceVersion").filter(|revision| *revision != "<revision>") {
             *revision = number(&mut self.revisions, "R", revision);
         }
         let text = |key: &str| meta.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();

@@ -24,8 +24,8 @@ pub struct Sequence {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
-    /// An HTTP method; or `WATCH`: a GET that stays open and is read when everything else was answered; or `UNTIL 410`:
-    /// a GET that is sent again until it is answered so.
+    /// An HTTP method; or `WATCH`: a GET that stays open and is read when everything else was answered; or `UNTIL 410`,
+    /// `UNTIL 200`: a GET that is sent again until it is answered so.
     #[serde(rename = "do")]
     pub method: String,
     pub path: String,
@@ -100,8 +100,9 @@ impl Step {
         self
     }
 
-    pub fn is_until_gone(&self) -> bool {
-        self.method == "UNTIL 410"
+    /// The status that a GET waits for.
+    pub fn until(&self) -> Option<u16> {
+        self.method.strip_prefix("UNTIL ").and_then(|status| status.parse().ok())
     }
 
     pub fn is_watch(&self) -> bool {

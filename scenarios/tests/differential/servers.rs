@@ -9,9 +9,13 @@ use kind::local::{self, Local};
 use mocks::kube::{Config, Server, User};
 use mocks::pki::{self, Authority};
 
-use crate::driver::Endpoint;
+use crate::driver::{self, Endpoint};
+use crate::generator::{Kind, special};
+use crate::sequence::{Sequence, Step};
 
 const TOKEN: &str = "a-token-for-the-comparison";
+/// The group of the kind that both servers know from the start.
+const GROUP: &str = "differential.example.com";
 
 /// The folder with a real server's programs, when there is one.
 pub fn assets() -> Option<PathBuf> {
@@ -28,6 +32,7 @@ pub async fn mock() -> anyhow::Result<(Server, Endpoint)> {
     config.users = vec![User::admin("admin", TOKEN)];
     // A real server keeps five minutes; a slow machine must not make a comparison depend on that.
     config.limits.history_max_age = Duration::from_hours(1);
+    config.crds = vec![special::definition(GROUP)];
     let server = Server::start(config, &authority).await?;
     // What a real server's watch cache does not reach back to either.
     server.compact(server.revision());
@@ -44,5 +49,12 @@ pub async fn real(assets: PathBuf, directory: &Path, arguments: &[&str]) -> anyh
     let tls = pki::client_config(server.ca_pem(), None, &[])?;
     let token = server.token("admin").unwrap_or_default().to_owned();
     let endpoint = Endpoint { address: server.address(), tls, token };
+    // Served a moment after it was made, which no sequence should have to wait for.
+    let steps = vec![
+        Step::post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", special::definition(GROUP)),
+        Step::new("UNTIL 200", Kind::Widget.path()),
+    ];
+    let define = Sequence { name: "the definition of widgets".to_owned(), steps };
+    driver::play(&endpoint, &define, "setup").await?;
     Ok((server, endpoint))
 }

@@ -36,7 +36,7 @@ pub(super) fn stats(cluster: &Cluster) -> Value {
     let catalogue = cluster.catalogue();
     let counts: BTreeMap<&str, usize> = cluster.read(|store| {
         let count = |id| store.count(id, None);
-        catalogue.iter().map(|resource| (&*resource.full_name, count(resource.id))).collect()
+        catalogue.originals().map(|resource| (&*resource.full_name, count(resource.id))).collect()
     });
     out["objectsByResource"] = counts.into_iter().filter(|(_, count)| *count > 0).map(pair).collect();
     let (objects, object_bytes, events, history_bytes, commits) = cluster.read(|store| {

@@ -100,7 +100,23 @@ const FIELDS: &[(&str, &[&str])] = &[
             "involvedObject.fieldPath",
             "reason",
             "reportingComponent",
+            "type",
             "source",
+        ],
+    ),
+    // In the order of the original, whose facts these are.
+    (
+        "events.events.k8s.io",
+        &[
+            "regarding.kind",
+            "regarding.namespace",
+            "regarding.name",
+            "regarding.uid",
+            "regarding.apiVersion",
+            "regarding.resourceVersion",
+            "regarding.fieldPath",
+            "reason",
+            "reportingController",
             "type",
         ],
     ),
@@ -113,6 +129,11 @@ const FIELDS: &[(&str, &[&str])] = &[
     ("jobs.batch", &["status.successful"]),
     ("certificatesigningrequests.certificates.k8s.io", &["spec.signerName"]),
 ];
+
+/// The resource that holds the objects of another API.
+pub(super) fn mirrored(resource: &Resource) -> Option<&'static str> {
+    (&*resource.full_name == "events.events.k8s.io").then_some("events")
+}
 
 pub(super) fn all() -> impl Iterator<Item = Resource> {
     TABLE.iter().map(resource)
@@ -145,8 +166,7 @@ fn resource(&(group, versions, plural, kind, short, flags): &Row) -> Resource {
         categories.push("api-extensions".into());
     }
     let labels = FIELDS.iter().find(|(name, _)| **name == *full_name).map_or(&[][..], |(_, labels)| labels);
-    let fields =
-        labels.iter().map(|label| Field { label: Arc::from(*label), pointer: format!("/{}", label.replace('.', "/")) });
+    let fields = labels.iter().map(|label| Field { label: Arc::from(*label), pointer: pointer(label) });
     Resource {
         id: ResourceId(u32::MAX),
         group: group.into(),
@@ -162,6 +182,12 @@ fn resource(&(group, versions, plural, kind, short, flags): &Row) -> Resource {
         custom: false,
         fields: fields.collect(),
         virtual_only: has('r'),
+        mirrors: false,
         full_name,
     }
+}
+
+/// Where the value of a selectable field stands. That of `source` is a part of the object there.
+fn pointer(label: &str) -> String {
+    if label == "source" { "/source/component".to_owned() } else { format!("/{}", label.replace('.', "/")) }
 }

@@ -21,14 +21,20 @@ pub(crate) fn definition(crd: &Value) -> Result<Resource, Vec<Cause>> {
             causes.push(Cause::required(field, ""));
         }
     }
+    causes.extend(names(crd));
     let full_name = format!("{plural}.{group}");
     if text("/metadata/name") != full_name {
         let shown = format!("\"{}\"", text("/metadata/name"));
         causes.push(Cause::invalid("metadata.name", &shown, "must be spec.names.plural+\".\"+spec.group"));
     }
     let scope = text("/spec/scope");
-    if !matches!(scope, "Namespaced" | "Cluster") {
-        causes.push(Cause::required("spec.scope", "must be Namespaced or Cluster"));
+    match scope {
+        "Namespaced" | "Cluster" => {}
+        "" => causes.push(Cause::required("spec.scope", "")),
+        other => {
+            let message = format!("Unsupported value: \"{other}\": supported values: \"Cluster\", \"Namespaced\"");
+            causes.push(Cause { reason: "FieldValueNotSupported", field: "spec.scope".to_owned(), message });
+        }
     }
     let versions: Vec<&Value> = crd.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten().collect();
     let stored: Vec<&str> = versions
@@ -39,13 +45,20 @@ pub(crate) fn definition(crd: &Value) -> Result<Resource, Vec<Cause>> {
     if stored.len() != 1 {
         let why = "must have exactly one version marked as storage version";
         causes.push(Cause::invalid("spec.versions", "", why));
+        if stored.is_empty() {
+            causes.push(Cause::invalid("status.storedVersions", "[]", "must have at least one stored version"));
+        }
     }
     if versions.iter().any(|version| version.pointer("/schema/openAPIV3Schema").is_none()) {
         causes.push(Cause::required("spec.versions[0].schema.openAPIV3Schema", "schemas are required"));
     }
     let mut read = Vec::new();
+    // A schema that all versions share is one of the definition as a whole, and errors name it so.
+    let schemas = || versions.iter().map(|version| &version["schema"]);
+    let shared = schemas().all(|schema| Some(schema) == schemas().next());
     for (index, version) in versions.iter().enumerate() {
-        match served(group, version, index) {
+        let at = if shared { "spec.validation".to_owned() } else { format!("spec.versions[{index}].schema") };
+        match served(group, version, &format!("{at}.openAPIV3Schema")) {
             Ok(served) => read.push(served),
             Err(more) => causes.extend(more),
         }
@@ -74,10 +87,39 @@ pub(crate) fn definition(crd: &Value) -> Result<Resource, Vec<Cause>> {
         full_name: full_name.into(),
         fields: fields(&versions),
         virtual_only: false,
+        mirrors: false,
     })
 }
 
-fn served(group: &str, version: &Value, index: usize) -> Result<Served, Vec<Cause>> {
+/// What is wrong with the names, which stand in paths.
+fn names(crd: &Value) -> Vec<Cause> {
+    let is_label = |text: &str| {
+        let inside = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        text.len() <= 63
+            && text.starts_with(|first: char| first.is_ascii_lowercase())
+            && !text.ends_with('-')
+            && text.bytes().all(inside)
+    };
+    let mut causes = Vec::new();
+    for name in ["plural", "singular", "kind", "listKind"] {
+        let given = crd["spec"]["names"][name].as_str().unwrap_or_default();
+        // Kinds are written with capitals, and checked without.
+        let checked = if name.ends_with("ind") { given.to_lowercase() } else { given.to_owned() };
+        if !given.is_empty() && !is_label(&checked) {
+            let why = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an \
+                       alphabetic character, and end with an alphanumeric character";
+            causes.push(Cause::invalid(&format!("spec.names.{name}"), &format!("\"{given}\""), why));
+        }
+    }
+    let group = crd["spec"]["group"].as_str().unwrap_or_default();
+    if !group.is_empty() && !group.contains('.') {
+        let why = "should be a domain with at least one dot";
+        causes.push(Cause::invalid("spec.group", &format!("\"{group}\""), why));
+    }
+    causes
+}
+
+fn served(group: &str, version: &Value, at: &str) -> Result<Served, Vec<Cause>> {
     let name = version["name"].as_str().unwrap_or_default();
     let scale = version.pointer("/subresources/scale").map(|scale| Scale {
         spec_replicas: pointer(scale["specReplicasPath"].as_str().unwrap_or_default()),
@@ -85,8 +127,7 @@ fn served(group: &str, version: &Value, index: usize) -> Result<Served, Vec<Caus
         selector: scale["labelSelectorPath"].as_str().map(pointer),
     });
     let raw = version.pointer("/schema/openAPIV3Schema").cloned();
-    let at = format!("spec.versions[{index}].schema.openAPIV3Schema");
-    let structure = raw.as_ref().map(|raw| schema::read(raw, &at)).transpose()?;
+    let structure = raw.as_ref().map(|raw| schema::read(raw, at)).transpose()?;
     let columns = version["additionalPrinterColumns"].as_array().into_iter().flatten().map(column);
     Ok(Served {
         name: name.into(),

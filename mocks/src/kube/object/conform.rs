@@ -7,7 +7,7 @@
 use serde_json::{Map, Value};
 
 use crate::kube::catalogue::Resource;
-use crate::kube::protobuf::schema::{Field, Kind, message};
+use crate::kube::protobuf::schema::{self, Field, Kind, message};
 use crate::kube::status::Failure;
 
 /// Lists that are shown when they are empty.
@@ -16,9 +16,14 @@ const SHOWN: &[&str] = &["verbs", "rules", "conditions", "subjects"];
 /// Checks the types of a built-in object's fields and leaves out what is not set.
 pub(crate) fn conform(value: &mut Value, resource: &Resource) -> Result<(), Failure> {
     if resource.custom {
-        return Ok(());
+        // The metadata is of one type for all kinds.
+        let (Some(fields), Some(Value::Object(metadata))) = (message("ObjectMeta"), value.get_mut("metadata")) else {
+            return Ok(());
+        };
+        return walk(metadata, fields, "metadata").map_err(|why| undecodable(resource, &why));
     }
-    let (Some(fields), Some(object)) = (message(&resource.kind), value.as_object_mut()) else { return Ok(()) };
+    let name = schema::name(value["apiVersion"].as_str().unwrap_or_default(), &resource.kind);
+    let (Some(fields), Some(object)) = (message(name), value.as_object_mut()) else { return Ok(()) };
     // The table has all top-level fields of the kinds that it knows.
     object.retain(|key, _| matches!(key.as_str(), "apiVersion" | "kind") || fields.iter().any(|f| f.name == key));
     // It is part of the real type, not a pointer to one, so it is always there.
@@ -28,11 +33,24 @@ pub(crate) fn conform(value: &mut Value, resource: &Resource) -> Result<(), Fail
             *spec = Value::Object(Map::new());
         }
     }
-    walk(object, fields, &resource.kind).map_err(|why| {
-        let version = resource.storage_version();
-        let kind = &resource.kind;
-        Failure::bad_request(format!("{kind} in version \"{}\" cannot be handled as a {kind}: {why}", version.name))
-    })
+    walk(object, fields, &resource.kind).map_err(|why| undecodable(resource, &why))
+}
+
+fn undecodable(resource: &Resource, why: &str) -> Failure {
+    let (version, kind) = (resource.storage_version(), &resource.kind);
+    Failure::bad_request(format!("{kind} in version \"{}\" cannot be handled as a {kind}: {why}", version.name))
+}
+
+/// The parts of a built-in type that are shown also when nobody set them.
+pub(crate) fn unset(value: &mut Value, resource: &Resource) {
+    if resource.custom {
+        return;
+    }
+    let Some(object) = value.as_object_mut() else { return };
+    let fields = message(&resource.kind).unwrap_or_default();
+    for field in fields.iter().filter(|field| matches!(field.name, "spec" | "status")) {
+        object.insert(field.name.to_owned(), Value::Object(Map::new()));
+    }
 }
 
 fn walk(object: &mut Map<String, Value>, fields: &[Field], at: &str) -> Result<(), String> {
@@ -72,6 +90,9 @@ fn walk(object: &mut Map<String, Value>, fields: &[Field], at: &str) -> Result<(
 
 /// Whether a value is what its field has when nobody sets it.
 fn is_unset(value: &Value, field: &Field) -> bool {
+    if field.shown {
+        return false;
+    }
     match value {
         Value::Array(items) => items.is_empty() && !SHOWN.contains(&field.name),
         Value::Object(entries) => field.map && entries.is_empty(),
@@ -92,7 +113,7 @@ fn one(value: &mut Value, field: &Field, at: &str) -> Result<(), String> {
                 other => Err(format!("{path}: expected an object, got {other}")),
             };
         }
-        Kind::Json => return Ok(()),
+        Kind::Json | Kind::Texts => return Ok(()),
         Kind::Text if !matches!(value, Value::String(_) | Value::Null) => "a text",
         Kind::Integer if !(value.is_i64() || value.is_u64() || value.is_null()) => "a number",
         Kind::Flag if !(value.is_boolean() || value.is_null()) => "true or false",

@@ -52,6 +52,10 @@ pub(crate) fn check(new: &Value, old: &Value, resource: &Resource) -> Vec<Cause>
             }
         }
     }
+    if &*resource.full_name == "pods" && loses_a_toleration(new, old) {
+        let why = "existing toleration can not be modified except its tolerationSeconds";
+        causes.push(Cause::forbidden("spec.tolerations", why));
+    }
     if &*resource.full_name == "pods" && pod_spec_differs(new, old) {
         let why = "pod updates may not change fields other than `spec.containers[*].image`,\
                    `spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to \
@@ -62,11 +66,24 @@ pub(crate) fn check(new: &Value, old: &Value, resource: &Resource) -> Vec<Cause>
     causes
 }
 
+/// Whether a toleration is not there any more, whatever its time.
+fn loses_a_toleration(new: &Value, old: &Value) -> bool {
+    let all = |pod: &Value| -> Vec<Value> {
+        let mut list = pod["spec"]["tolerations"].as_array().cloned().unwrap_or_default();
+        for toleration in list.iter_mut().filter_map(Value::as_object_mut) {
+            toleration.remove("tolerationSeconds");
+        }
+        list
+    };
+    let now = all(new);
+    all(old).iter().any(|toleration| !now.contains(toleration))
+}
+
 fn pod_spec_differs(new: &Value, old: &Value) -> bool {
     let frozen = |pod: &Value| {
         let mut spec = pod["spec"].clone();
         if let Some(fields) = spec.as_object_mut() {
-            for key in ["activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "schedulingGates"] {
+            for key in ["activeDeadlineSeconds", "tolerations", "schedulingGates"] {
                 fields.remove(key);
             }
             for list in ["containers", "initContainers"] {

@@ -21,10 +21,10 @@ pub(crate) fn check_name(value: &Value, resource: &Resource) -> Vec<Cause> {
     let quoted = format!("\"{name}\"");
     let mut causes = Vec::new();
     let too_long = if matches!(&*resource.kind, "Namespace" | "Service") { 63 } else { 253 };
-    if name.len() > too_long {
+    if name.len() > too_long && &*resource.full_name != "events" {
         let why = format!("must be no more than {too_long} characters");
         causes.push(Cause::invalid("metadata.name", &quoted, &why));
-    } else if &*resource.group == "rbac.authorization.k8s.io" {
+    } else if &*resource.group == "rbac.authorization.k8s.io" || &*resource.full_name == "events" {
         if matches!(name, "." | "..") || name.contains(['/', '%']) {
             causes.push(Cause::invalid("metadata.name", &quoted, "may not be '.' or '..' or contain '/' or '%'"));
         }
@@ -40,7 +40,8 @@ pub(crate) fn check_name(value: &Value, resource: &Resource) -> Vec<Cause> {
     let masked = prefix.strip_suffix('-').map_or_else(|| prefix.to_owned(), |start| format!("{start}a"));
     let strict = matches!(&*resource.kind, "Namespace" | "Service");
     let fits = if strict { is_dns_label(&masked) } else { masked.split('.').all(is_dns_label) };
-    if !prefix.is_empty() && &*resource.group != "rbac.authorization.k8s.io" && !fits {
+    let any = &*resource.full_name == "events";
+    if !any && !prefix.is_empty() && &*resource.group != "rbac.authorization.k8s.io" && !fits {
         let why = if strict { LABEL } else { SUBDOMAIN };
         causes.push(Cause::invalid("metadata.generateName", &format!("\"{prefix}\""), why));
     }
@@ -79,8 +80,9 @@ fn finalizers(value: &Value, resource: &Resource, causes: &mut Vec<Cause>) {
             causes.push(Cause::invalid("metadata.finalizers", &quoted, why));
         }
         let standard = ["orphan", "foregroundDeletion", "kubernetes"].contains(&finalizer);
-        // Leases are checked like custom resources.
-        let stricter = !resource.custom && &*resource.group != "coordination.k8s.io";
+        // Leases and events of the old API are checked like custom resources.
+        let stricter =
+            !resource.custom && &*resource.group != "coordination.k8s.io" && &*resource.full_name != "events";
         if stricter && !standard && !finalizer.contains('/') {
             let why = "name is neither a standard finalizer name nor is it fully qualified";
             causes.push(Cause::invalid(&format!("metadata.finalizers[{index}]"), &quoted, why));

@@ -17,6 +17,9 @@ pub(crate) fn read(raw: &Value, at: &str) -> Result<Schema, Vec<Cause>> {
         Some(other) => {
             let shown = format!("\"{other}\"");
             causes.push(Cause::invalid(&format!("{at}.type"), &shown, "must be object at the root"));
+            if other == "array" && !raw["items"].is_object() {
+                causes.push(Cause::required(&format!("{at}.items"), "must be specified"));
+            }
         }
     }
     let mut schema = one(raw, at, false, &mut causes);

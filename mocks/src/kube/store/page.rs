@@ -18,6 +18,8 @@ pub(crate) struct Page {
     /// Set when there is more.
     pub next: Option<After>,
     pub revision: u64,
+    /// How many objects there were at that revision, whatever was kept of them; known when there is more.
+    pub total: usize,
 }
 
 /// The wanted revision was compacted away.
@@ -45,7 +47,7 @@ impl Store {
         if at < self.floor || at > self.revision {
             return Err(Expired { requested: at, floor: self.floor });
         }
-        let mut page = Page { items: Vec::new(), next: None, revision: at };
+        let mut page = Page { items: Vec::new(), next: None, revision: at, total: 0 };
         let Some(shelf) = self.shelf(resource) else { return Ok(page) };
         let undone = shelf.undone(namespace, at);
         let mut visit = |version: &Arc<Version>| -> bool {
@@ -63,6 +65,12 @@ impl Store {
             true
         };
         merge(shelf.present(namespace, after), &undone, after, &mut visit);
+        if page.next.is_some() {
+            let present = self.count(resource, namespace);
+            let then = undone.values().filter(|before| before.is_some()).count();
+            let now = undone.keys().filter(|(ns, name)| self.read(resource, ns, name).is_some()).count();
+            page.total = (present + then).saturating_sub(now);
+        }
         Ok(page)
     }
 }

@@ -29,7 +29,6 @@ pub(super) fn columns(resource: &Resource) -> Columns {
         }
         "replicasets.apps" => &[("Desired", 0), ("Current", 0), ("Ready", 0)],
         "statefulsets.apps" => &[("Ready", 0)],
-        "events" => &[("Last Seen", 0), ("Type", 0), ("Reason", 0), ("Object", 0), ("Message", 0)],
         "leases.coordination.k8s.io" => &[("Holder", 0)],
         "customresourcedefinitions.apiextensions.k8s.io" => &[("Created At", 0)],
         "networkpolicies.networking.k8s.io" => &[("Pod-Selector", 0)],
@@ -40,7 +39,7 @@ pub(super) fn columns(resource: &Resource) -> Columns {
     }
 }
 
-pub(super) fn cells(value: &Value, resource: &Resource, now: Timestamp) -> Vec<Value> {
+pub(super) fn cells(value: &Value, resource: &Resource) -> Vec<Value> {
     let at = |pointer: &str| value.pointer(pointer);
     let text = |pointer: &str, absent: &str| Value::from(at(pointer).and_then(Value::as_str).unwrap_or(absent));
     let number = |pointer: &str| at(pointer).and_then(Value::as_i64).unwrap_or(0);
@@ -75,7 +74,6 @@ pub(super) fn cells(value: &Value, resource: &Resource, now: Timestamp) -> Vec<V
             Value::from(number("/status/readyReplicas")),
         ],
         "statefulsets.apps" => vec![of("/status/readyReplicas", "/spec/replicas")],
-        "events" => event(value, now),
         "leases.coordination.k8s.io" => vec![text("/spec/holderIdentity", "")],
         "customresourcedefinitions.apiextensions.k8s.io" => vec![text("/metadata/creationTimestamp", "")],
         "networkpolicies.networking.k8s.io" => {
@@ -123,17 +121,52 @@ fn pod(value: &Value) -> Vec<Value> {
     ]
 }
 
-fn event(value: &Value, now: Timestamp) -> Vec<Value> {
-    let text = |key: &str| value[key].as_str().unwrap_or_default();
-    let seen = if text("lastTimestamp").is_empty() { text("eventTime") } else { text("lastTimestamp") };
-    let part = |key: &str| value["involvedObject"][key].as_str().unwrap_or_default();
-    let object = format!("{}/{}", part("kind").to_lowercase(), part("name"));
+/// The columns of events stand in an order of their own, and the name comes last.
+pub(super) const EVENT: Columns = &[
+    ("Last Seen", 0),
+    ("Type", 0),
+    ("Reason", 0),
+    ("Object", 0),
+    ("Subobject", 1),
+    ("Source", 1),
+    ("Message", 0),
+    ("First Seen", 1),
+    ("Count", 1),
+    ("Name", 1),
+];
+
+/// Whether a resource is one of the two APIs of events.
+pub(super) fn is_event(resource: &Resource) -> bool {
+    matches!(&*resource.full_name, "events" | "events.events.k8s.io")
+}
+
+/// All cells of an event.
+pub(super) fn event(value: &Value, now: Timestamp) -> Vec<Value> {
+    let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let or = |one: &'static str, other: &'static str| if text(one).is_empty() { text(other) } else { text(one) };
+    let first = or("/firstTimestamp", "/eventTime");
+    let counted = |pointer: &str| value.pointer(pointer).and_then(Value::as_i64);
+    let (last, count) = match counted("/series/count") {
+        Some(count) => (text("/series/lastObservedTime"), count),
+        None if text("/lastTimestamp").is_empty() => (first, counted("/count").unwrap_or(1)),
+        None => (text("/lastTimestamp"), counted("/count").unwrap_or(1)),
+    };
+    let kind = text("/involvedObject/kind").to_lowercase();
+    let name = text("/involvedObject/name");
+    let object = if name.is_empty() { kind } else { format!("{kind}/{name}") };
+    let source = [or("/source/component", "/reportingComponent"), or("/source/host", "/reportingInstance")];
+    let source = if source[1].is_empty() { source[0].to_owned() } else { source.join(", ") };
     vec![
-        super::age(seen, now).into(),
-        text("type").into(),
-        text("reason").into(),
+        super::age(last, now).into(),
+        text("/type").into(),
+        text("/reason").into(),
         object.into(),
-        text("message").into(),
+        text("/involvedObject/fieldPath").into(),
+        source.into(),
+        text("/message").trim().into(),
+        super::age(first, now).into(),
+        count.into(),
+        crate::kube::object::meta(value, "name").into(),
     ]
 }
 

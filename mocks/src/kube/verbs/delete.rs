@@ -1,7 +1,9 @@
 //! `delete` and `deletecollection`.
 //!
-//! Owns preconditions, propagation and what a finalizer means. Nothing has a grace period here: there is no kubelet
-//! that would end a pod, so a deletion without finalizers is done at once.
+//! Owns preconditions, propagation, grace periods and what a finalizer means. There is no kubelet that would end a pod,
+//! so one that is bound to a node stays until it is deleted again without a grace period, as on a real server alone.
+
+mod grace;
 
 use http::StatusCode;
 use hyper::body::Incoming;
@@ -9,12 +11,14 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{decode, read_body};
+use grace::Grace;
+
 use crate::kube::admission::{self, Attempt, Operation};
 use crate::kube::catalogue::Resource;
 use crate::kube::cluster::Cluster;
 use crate::kube::handler::{Answer, Call};
 use crate::kube::object;
-use crate::kube::represent::{ListMeta, Renderer};
+use crate::kube::represent::Renderer;
 use crate::kube::selector::Selector;
 use crate::kube::status::{self, Cause, Failure};
 use crate::kube::store::{Expect, Refused, Version};
@@ -44,6 +48,16 @@ struct Options {
     uid: Option<String>,
     revision: Option<String>,
     dry_run: bool,
+    /// `gracePeriodSeconds`; without one the pod says it.
+    grace_s: Option<i64>,
+}
+
+/// How an object is to be deleted, whoever asks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Manner {
+    pub propagation: Propagation,
+    /// Seconds that a pod is given; its own wish when nobody says.
+    pub grace_s: Option<i64>,
 }
 
 /// What a deletion came to.
@@ -52,6 +66,12 @@ enum Outcome {
     Gone(Value),
     /// It waits for its finalizers.
     Waiting(std::sync::Arc<Version>),
+}
+
+impl Options {
+    fn manner(&self) -> Manner {
+        Manner { propagation: self.propagation, grace_s: self.grace_s }
+    }
 }
 
 pub(super) async fn one(call: &Call, body: Incoming) -> Result<Answer, Failure> {
@@ -89,7 +109,7 @@ async fn delete_named(call: &Call, renderer: &Renderer, name: &str, options: &Op
         if options.dry_run {
             return Ok(done(rehearsed(call, renderer, &current, options, about)));
         }
-        match delete(call.cluster(), &call.resource, &current, options.propagation) {
+        match delete(call.cluster(), &call.resource, &current, options.manner()) {
             Ok(Outcome::Gone(last)) if SHOWN_WHEN_GONE.contains(&&*call.resource.full_name) => {
                 return Ok(done(Answer::json(StatusCode::OK, renderer.value(&last))));
             }
@@ -104,7 +124,8 @@ async fn delete_named(call: &Call, renderer: &Renderer, name: &str, options: &Op
 
 /// Asks the admission webhooks; they see the old object only.
 async fn admit(call: &Call, name: &str, current: &Version) -> Result<Vec<String>, Failure> {
-    let old = current.value();
+    let mut old = current.value();
+    super::write::show(call, &mut old);
     let attempt = Attempt { call, operation: Operation::Delete, name, old: Some(&old) };
     Ok(admission::admit(&attempt, &mut Value::Null).await?.warnings)
 }
@@ -120,62 +141,55 @@ pub(super) async fn collection(call: &Call, body: Incoming) -> Result<Answer, Fa
     let selector = Selector::parse(query.label_selector.as_deref(), query.field_selector.as_deref(), &call.resource)?;
     let namespace = call.target.namespace.as_deref();
     let id = call.resource.id;
-    let page = call.cluster().read(|store| {
-        store.list(id, namespace, store.revision(), None, usize::MAX, |version| selector.matches(version))
-    });
+    let limit = query.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
+    let page = call
+        .cluster()
+        .read(|store| store.list(id, namespace, store.revision(), None, limit, |version| selector.matches(version)));
     let page = page.expect("the present is never compacted");
-    if !options.dry_run {
-        for version in &page.items {
-            let identity = &version.identity;
+    for version in &page.items {
+        let identity = &version.identity;
+        check_preconditions(version, &options, call.resource.about_kind(&identity.name))?;
+        if !options.dry_run {
             admit(call, &identity.name, version).await?;
-            delete_place(call.cluster(), &call.resource, &identity.namespace, &identity.name, options.propagation);
+            delete_place(call.cluster(), &call.resource, &identity.namespace, &identity.name, options.manner());
         }
     }
     // What was found, from before the first deletion.
-    let meta = ListMeta { revision: page.revision, continue_token: None, remaining: None };
+    let meta = super::read::meta(&page, 0, &selector);
     Ok(super::write::ok(renderer.list(&page.items, &meta)))
 }
 
 /// Deletes an object if it is still there. Used where nobody waits for the answer.
-pub(crate) fn delete_place(
-    cluster: &Cluster,
-    resource: &Resource,
-    namespace: &str,
-    name: &str,
-    propagation: Propagation,
-) {
+pub(crate) fn delete_place(cluster: &Cluster, resource: &Resource, namespace: &str, name: &str, manner: Manner) {
     for _ in 0..TRIES {
         let Some(current) = cluster.get(resource, namespace, name) else { return };
-        match delete(cluster, resource, &current, propagation) {
+        match delete(cluster, resource, &current, manner) {
             Ok(_) | Err(Refused::Absent) => return,
             Err(_) => {}
         }
     }
 }
 
-fn delete(
-    cluster: &Cluster,
-    resource: &Resource,
-    current: &Version,
-    propagation: Propagation,
-) -> Result<Outcome, Refused> {
+fn delete(cluster: &Cluster, resource: &Resource, current: &Version, manner: Manner) -> Result<Outcome, Refused> {
     let mut value = current.value();
-    let extra = match propagation {
+    let grace = grace::of(&value, resource, manner.grace_s);
+    if grace == Grace::Pending {
+        // Deleting twice changes nothing.
+        return current_again(cluster, resource, current);
+    }
+    let extra = match manner.propagation {
         Propagation::Background => None,
         Propagation::Foreground => Some(FOREGROUND),
         Propagation::Orphan => Some(ORPHAN),
     };
     // Whether there are dependents is for the garbage collector to find out, which then takes the finalizer away.
     let extra = extra.filter(|extra| !object::finalizers(&value).contains(extra));
-    if object::is_deleting(&value) && extra.is_none() {
-        if finish::is_due(&value, resource) {
+    if object::is_deleting(&value) && extra.is_none() && grace == Grace::None {
+        if finish::is_unheld(&value, resource) {
             cluster.remove(current, resource, value.clone())?;
             return Ok(Outcome::Gone(value));
         }
-        // Deleting twice changes nothing.
-        let again =
-            cluster.get(resource, &current.identity.namespace, &current.identity.name).ok_or(Refused::Absent)?;
-        return Ok(Outcome::Waiting(again));
+        return current_again(cluster, resource, current);
     }
     if let Some(extra) = extra {
         let finalizers = object::metadata(&mut value).entry("finalizers").or_insert_with(|| json!([]));
@@ -183,15 +197,14 @@ fn delete(
             list.push(Value::from(extra));
         }
     }
-    let due = finish::is_due(&value, resource);
-    let graceful = &*resource.full_name == "pods";
-    if due && !graceful {
+    let unheld = finish::is_unheld(&value, resource);
+    if unheld && grace == Grace::None {
         cluster.remove(current, resource, value.clone())?;
         return Ok(Outcome::Gone(value));
     }
-    mark(&mut value, resource);
+    mark(&mut value, resource, grace);
     let event = cluster.put(resource, Expect::Revision(current.revision), value)?;
-    if due {
+    if unheld && matches!(grace, Grace::Begins(0) | Grace::Shortens(0)) {
         // A pod is always marked first, so its watchers see MODIFIED and then DELETED, also without a kubelet.
         let (marked, last) = (event.version.clone(), event.version.value());
         cluster.remove(&marked, resource, last.clone())?;
@@ -201,16 +214,37 @@ fn delete(
     Ok(Outcome::Waiting(event.version.clone()))
 }
 
+fn current_again(cluster: &Cluster, resource: &Resource, current: &Version) -> Result<Outcome, Refused> {
+    let identity = &current.identity;
+    cluster.get(resource, &identity.namespace, &identity.name).map(Outcome::Waiting).ok_or(Refused::Absent)
+}
+
 /// Writes into an object that it is being deleted.
-fn mark(value: &mut Value, resource: &Resource) {
-    let now = object::seconds(Timestamp::now());
+fn mark(value: &mut Value, resource: &Resource, grace: Grace) {
+    let now = Timestamp::now();
     let is_namespace = &*resource.full_name == "namespaces";
+    let was_deleting = object::is_deleting(value);
     let meta = object::metadata(value);
-    meta.entry("deletionTimestamp").or_insert_with(|| Value::from(now));
-    if !is_namespace {
-        meta.entry("deletionGracePeriodSeconds").or_insert_with(|| json!(0));
+    match grace {
+        Grace::Begins(grace_s) => {
+            meta.insert("deletionTimestamp".to_owned(), Value::from(object::seconds(grace::later(now, grace_s))));
+            meta.insert("deletionGracePeriodSeconds".to_owned(), json!(grace_s));
+        }
+        Grace::Shortens(grace_s) => {
+            let given = meta.get("deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0);
+            let ends = meta.get("deletionTimestamp").and_then(Value::as_str).and_then(|text| text.parse().ok());
+            let sooner = grace::later(ends.unwrap_or(now), grace_s.saturating_sub(given));
+            meta.insert("deletionTimestamp".to_owned(), Value::from(object::seconds(sooner)));
+            meta.insert("deletionGracePeriodSeconds".to_owned(), json!(grace_s));
+        }
+        Grace::None | Grace::Pending => {
+            meta.entry("deletionTimestamp").or_insert_with(|| Value::from(object::seconds(now)));
+            if !is_namespace {
+                meta.entry("deletionGracePeriodSeconds").or_insert_with(|| json!(0));
+            }
+        }
     }
-    if let Some(generation) = meta.get("generation").and_then(Value::as_i64) {
+    if !was_deleting && let Some(generation) = meta.get("generation").and_then(Value::as_i64) {
         meta.insert("generation".to_owned(), Value::from(generation + 1));
     }
     if is_namespace && let Some(status) = value.get_mut("status").and_then(Value::as_object_mut) {
@@ -227,12 +261,13 @@ fn rehearsed(
     about: status::About<'_>,
 ) -> Answer {
     let mut value = current.value();
-    let waits = !finish::is_due(&value, &call.resource) || options.propagation != Propagation::Background;
+    let grace = grace::of(&value, &call.resource, options.grace_s);
+    let waits = !finish::is_unheld(&value, &call.resource) || options.propagation != Propagation::Background;
     if !waits && !SHOWN_WHEN_GONE.contains(&&*call.resource.full_name) {
         return Answer::value(StatusCode::OK, &status::deleted(about, &current.identity.uid));
     }
-    if waits || &*call.resource.full_name == "pods" {
-        mark(&mut value, &call.resource);
+    if grace != Grace::Pending && (waits || grace != Grace::None) {
+        mark(&mut value, &call.resource, grace);
     }
     Answer::json(StatusCode::OK, renderer.value(&value))
 }
@@ -244,14 +279,20 @@ pub(crate) mod finish {
     use crate::kube::catalogue::Resource;
     use crate::kube::object;
 
-    /// Nothing holds the object any more.
-    pub(crate) fn is_due(value: &Value, resource: &Resource) -> bool {
+    /// No finalizer holds the object any more.
+    pub(crate) fn is_unheld(value: &Value, resource: &Resource) -> bool {
         let held_by_content = match &*resource.full_name {
             // The namespace controller removes this one when the namespace is empty.
             "namespaces" => value.pointer("/spec/finalizers").and_then(Value::as_array).is_some_and(|f| !f.is_empty()),
             _ => false,
         };
         object::finalizers(value).is_empty() && !held_by_content
+    }
+
+    /// Nothing holds the object any more, and nobody was given time to end it.
+    pub(crate) fn is_due(value: &Value, resource: &Resource) -> bool {
+        let grace_s = value["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0);
+        grace_s == 0 && is_unheld(value, resource)
     }
 }
 
@@ -276,10 +317,16 @@ fn options(call: &Call, bytes: &bytes::Bytes) -> Result<Options, Failure> {
         return Err(Failure::plain(format!("no kind \"{kind}\" is registered for version \"{version}\"")));
     }
     let mut options = parse_options(&body)?;
-    if let Some(policy) = &call.query.propagation_policy {
-        options.propagation = propagation(policy)?;
+    // A body says everything: the query is not looked at beside one.
+    if bytes.is_empty() {
+        if let Some(policy) = &call.query.propagation_policy {
+            options.propagation = propagation(policy)?;
+        }
+        options.dry_run |= call.query.dry_run;
+        options.grace_s = call.query.grace_period_s.and_then(|grace_s| i64::try_from(grace_s).ok());
+        options.uid.clone_from(&call.query.uid);
+        options.revision.clone_from(&call.query.resource_version);
     }
-    options.dry_run |= call.query.dry_run;
     Ok(options)
 }
 
@@ -294,6 +341,7 @@ fn parse_options(body: &Value) -> Result<Options, Failure> {
         uid: text("/preconditions/uid"),
         revision: text("/preconditions/resourceVersion"),
         dry_run: body["dryRun"].as_array().is_some_and(|list| !list.is_empty()),
+        grace_s: body["gracePeriodSeconds"].as_i64(),
         ..Options::default()
     };
     if let Some(policy) = text("/propagationPolicy") {

@@ -36,7 +36,7 @@ struct Token {
 pub(super) fn one(call: &Call) -> Result<Answer, Failure> {
     let name = call.target.name.as_deref().unwrap_or_default();
     let renderer = Renderer::negotiate(call)?;
-    let wanted = number(call.query.resource_version.as_deref())?;
+    let wanted = revision(call)?;
     if let Some(wanted) = wanted {
         too_new(call, wanted)?;
     }
@@ -66,7 +66,8 @@ pub(super) fn list(call: &Call) -> Result<Answer, Failure> {
     let selector = Selector::parse(query.label_selector.as_deref(), query.field_selector.as_deref(), &call.resource)?;
     let token = query.continue_token.as_deref().map(parse_token).transpose()?;
     // "Any version" is answered from the watch cache as a whole (Kubernetes API concepts, the `limit` of such a list).
-    let limit = if query.resource_version.as_deref() == Some("0") && token.is_none() { None } else { query.limit };
+    let cached = query.resource_version.as_deref() == Some("0") && token.is_none() && !is_event(call);
+    let limit = if cached { None } else { query.limit };
     let forced = call.treatment.page_items.as_ref().map(|(items, _)| *items);
     let limit = limit.into_iter().chain(forced).min();
     let limit = limit.map_or(UNLIMITED, |limit| usize::try_from(limit).unwrap_or(UNLIMITED));
@@ -76,14 +77,13 @@ pub(super) fn list(call: &Call) -> Result<Answer, Failure> {
 
     let namespace = call.target.namespace.as_deref();
     let id = call.resource.id;
-    let (page, total) = call.cluster().read(|store| {
+    let page = call.cluster().read(|store| {
         let at = match snapshot {
             Snapshot::Present if call.treatment.stale.is_none() => store.revision(),
             Snapshot::Present | Snapshot::Seen => call.sees(store.revision()).max(store.floor()),
             Snapshot::Exact(revision) => revision,
         };
-        let page = store.list(id, namespace, at, after.as_ref(), limit, |version| selector.matches(version));
-        (page, store.count(id, namespace))
+        store.list(id, namespace, at, after.as_ref(), limit, |version| selector.matches(version))
     });
     let page = page.map_err(|expired| {
         if let Some(token) = &token {
@@ -100,15 +100,20 @@ pub(super) fn list(call: &Call) -> Result<Answer, Failure> {
         grip.hit(|| format!("{} cut into pages of {limit}", call.describe()));
     }
     call.book.listed(scope(call), page.revision);
-    let served = already + page.items.len();
-    let meta = ListMeta {
-        revision: page.revision,
-        continue_token: next(&page, served),
-        // With a selector nobody knows how many are left.
-        remaining: (page.next.is_some() && selector.is_empty()).then(|| total.saturating_sub(served)),
-    };
+    let meta = meta(&page, already, &selector);
     let about = About { objects: page.items.len() as u64, revision: Some(page.revision), error_code: None };
     Ok(Answer { about, ..Answer::json(StatusCode::OK, render(&renderer, &page, &meta)) })
+}
+
+/// The metadata of a page after `already` objects.
+pub(super) fn meta(page: &Page, already: usize, selector: &Selector) -> ListMeta {
+    let served = already + page.items.len();
+    ListMeta {
+        revision: page.revision,
+        continue_token: next(page, served),
+        // With a selector nobody knows how many are left.
+        remaining: (page.next.is_some() && selector.is_empty()).then(|| page.total.saturating_sub(served)),
+    }
 }
 
 /// What an informer with these parameters follows.
@@ -129,6 +134,21 @@ pub(super) fn number(text: Option<&str>) -> Result<Option<u64>, Failure> {
         Failure::plain(format!("resourceVersion: Invalid value: \"{text}\": {why}"))
     };
     text.parse().map(Some).map_err(|_| wrong())
+}
+
+/// The revision that is asked for. What is not cached is refused by etcd's client, as a bad request.
+fn revision(call: &Call) -> Result<Option<u64>, Failure> {
+    let wanted = number(call.query.resource_version.as_deref());
+    if is_event(call) {
+        return wanted
+            .map_err(|failure| Failure::bad_request(format!("invalid resource version: {}", failure.message)));
+    }
+    wanted
+}
+
+/// Events are the one built-in resource that a real server keeps no cache of.
+fn is_event(call: &Call) -> bool {
+    &*call.resource.kind == "Event" && !call.resource.custom
 }
 
 /// Refuses a revision that this server has not reached.
@@ -180,7 +200,7 @@ enum Snapshot {
 /// Which state is asked for.
 fn snapshot(call: &Call, token: Option<&Token>) -> Result<Snapshot, Failure> {
     let query = &call.query;
-    let wanted = number(query.resource_version.as_deref())?;
+    let wanted = revision(call)?;
     let rule = query.resource_version_match.as_deref();
     let invalid = |field: &str, why: &str| Err(Failure::invalid_options("ListOptions", Cause::forbidden(field, why)));
     if let Some(token) = token {

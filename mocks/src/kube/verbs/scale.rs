@@ -6,6 +6,7 @@ use hyper::body::Incoming;
 use serde_json::{Value, json};
 
 use super::{decode, read_body};
+use crate::kube::body::Body;
 use crate::kube::catalogue::Scale;
 use crate::kube::handler::{Answer, Call};
 use crate::kube::patch::Patch;
@@ -16,21 +17,32 @@ use crate::kube::store::Version;
 pub(super) async fn answer(call: &Call, body: Incoming) -> Result<Answer, Failure> {
     let name = call.target.name.as_deref().unwrap_or_default();
     let scale = call.served().scale.clone().ok_or_else(Failure::no_such_path)?;
-    // Built-in scales name themselves, custom ones their resource.
+    // Built-in scales that are read name themselves, custom ones and all writes the resource.
     let kind = format!("{}/scale", call.resource.plural);
-    let about = if call.resource.custom {
+    let about = if call.resource.custom || call.method != Method::GET {
         call.resource.about(name)
     } else {
         About { group: &call.resource.group, kind: &kind, name }
     };
     let missing = || Failure::not_found(about);
-    let current = call.cluster().get(&call.resource, call.namespace(), name).ok_or_else(missing)?;
-    match call.method {
-        Method::GET => return Ok(Answer::value(StatusCode::OK, &view(&current.value(), &scale))),
-        Method::PUT | Method::PATCH => {}
+    let bytes = match call.method {
+        Method::GET => Bytes::new(),
+        Method::PUT | Method::PATCH => read_body(&call.app.limits, body).await?,
         _ => return Err(Failure::method_not_allowed()),
+    };
+    if call.method == Method::PUT {
+        let given = decode(&call.content_type, &bytes)?;
+        let given = crate::kube::object::meta(&given, "name");
+        if given != name {
+            return Err(Failure::bad_request(format!(
+                "the name of the object ({given}) does not match the name on the URL ({name})"
+            )));
+        }
     }
-    let bytes = read_body(&call.app.limits, body).await?;
+    let current = call.cluster().get(&call.resource, call.namespace(), name).ok_or_else(missing)?;
+    if call.method == Method::GET {
+        return Ok(Answer::value(StatusCode::OK, &view(&current.value(), &scale)));
+    }
     let renderer = Renderer::plain(call);
     let answer = super::write::change(call, &renderer, false, |current| {
         let asked = asked(call, current, &scale, &bytes)?;
@@ -52,8 +64,10 @@ pub(super) async fn answer(call: &Call, body: Incoming) -> Result<Answer, Failur
         Ok(value)
     })
     .await?;
-    let current = call.cluster().get(&call.resource, call.namespace(), name).ok_or_else(missing)?;
-    Ok(Answer::value(answer.status, &view(&current.value(), &scale)))
+    // What was written, or would have been.
+    let Body::Full(Some(written)) = &answer.body else { return Ok(answer) };
+    let written: Value = serde_json::from_slice(written).map_err(|error| Failure::internal(error.to_string()))?;
+    Ok(Answer { warnings: answer.warnings, ..Answer::value(answer.status, &view(&written, &scale)) })
 }
 
 fn asked(call: &Call, current: &Version, scale: &Scale, bytes: &Bytes) -> Result<Value, Failure> {

@@ -30,7 +30,7 @@ const LASTS_MIN_S: u64 = 1800;
 
 pub(super) fn open(call: &Call) -> Result<Answer, Failure> {
     let query = &call.query;
-    let renderer = Renderer::negotiate(call)?;
+    let renderer = Renderer::negotiate(call)?.streaming();
     let selector = Selector::parse(query.label_selector.as_deref(), query.field_selector.as_deref(), &call.resource)?;
     check_initial_events(call)?;
     let wanted = number(query.resource_version.as_deref())?.unwrap_or(0);

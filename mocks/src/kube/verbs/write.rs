@@ -19,7 +19,7 @@ use crate::kube::patch::{self, Patch};
 use crate::kube::represent::Renderer;
 use crate::kube::status::{Cause, Failure};
 use crate::kube::store::{Expect, Refused, Version};
-use crate::kube::{defaults, object};
+use crate::kube::{defaults, events, object};
 
 /// How often a write without a `resourceVersion` is tried when others write the same object.
 const TRIES: usize = 16;
@@ -103,11 +103,16 @@ pub(super) async fn update(call: &Call, body: Incoming, status_only: bool) -> Re
     let renderer = Renderer::negotiate(call)?;
     let bytes = read_body(&call.app.limits, body).await?;
     let mut value = decode(&call.content_type, &bytes)?;
-    object::check_type(&mut value, &call.resource, call.served())?;
+    let name = call.target.name.as_deref().unwrap_or_default();
+    if let Err(failure) = object::check_type(&mut value, &call.resource, call.served()) {
+        // The kind of a custom resource is looked at with the content, after the revision.
+        let late = failure.code == StatusCode::UNPROCESSABLE_ENTITY;
+        let exists = || call.cluster().get(&call.resource, call.namespace(), name).is_some();
+        return Err(if late && exists() { unconditional(call, name, &value).unwrap_or(failure) } else { failure });
+    }
     let told = shape::prune(call, &mut value)?;
     shape::fill(call, &mut value);
     object::conform(&mut value, &call.resource)?;
-    let name = call.target.name.as_deref().unwrap_or_default();
     let given = object::meta(&value, "name").to_owned();
     if given != name {
         return Err(Failure::bad_request(format!(
@@ -127,13 +132,10 @@ pub(super) async fn update(call: &Call, body: Incoming, status_only: bool) -> Re
             object::metadata(&mut value).remove("resourceVersion");
             return create_object(call, &renderer, value).await;
         }
-    } else if (call.resource.custom || NEVER_UNCONDITIONAL.contains(&&*call.resource.full_name))
-        && matches!(object::meta(&value, "resourceVersion"), "" | "0")
-        && !names_another(call, name, object::meta(&value, "uid"))
-    {
-        let cause = Cause::invalid("metadata.resourceVersion", "0x0", "must be specified for an update");
-        // The one `Invalid` that names the resource instead of the kind.
-        return Err(Failure::invalid(call.resource.about(name), &[cause]));
+    } else if status_only && call.cluster().get(&call.resource, call.namespace(), name).is_none() {
+        return Err(Failure::not_found(call.resource.about(name)));
+    } else if let Some(failure) = unconditional(call, name, &value) {
+        return Err(failure);
     }
     Ok(shape::tell(change(call, &renderer, status_only, |_| Ok(value.clone())).await?, told))
 }
@@ -301,7 +303,7 @@ pub(super) async fn change(
         if &*resource.full_name == "namespaces" && call.target.subresource.as_deref() != Some("finalize") {
             value["spec"] = old["spec"].clone();
         }
-        let admitted = admit(call, Operation::Update, name, &mut value, Some(&old)).await?;
+        let admitted = admit_update(call, name, &mut value, &old).await?;
         if !is_binding(call) {
             // A webhook may change no more than a client, nor may the defaults of a definition, which has a status of its
             // own; and what the defaults filled in again is no change.
@@ -340,6 +342,18 @@ pub(super) async fn change(
     Err(Failure::stale(resource.about(name)))
 }
 
+/// The refusal of an update that does not say which version it was made from, where it must.
+fn unconditional(call: &Call, name: &str, value: &Value) -> Option<Failure> {
+    let must = call.resource.custom || NEVER_UNCONDITIONAL.contains(&&*call.resource.full_name);
+    let says = !matches!(object::meta(value, "resourceVersion"), "" | "0");
+    if !must || says || names_another(call, name, object::meta(value, "uid")) {
+        return None;
+    }
+    let cause = Cause::invalid("metadata.resourceVersion", "0x0", "must be specified for an update");
+    // The one `Invalid` that names the resource instead of the kind.
+    Some(Failure::invalid(call.resource.about(name), &[cause]))
+}
+
 /// Whether a body is about an object of this name that is not the stored one; that is a conflict before all else.
 fn names_another(call: &Call, name: &str, uid: &str) -> bool {
     let current = call.cluster().get(&call.resource, call.namespace(), name);
@@ -362,6 +376,23 @@ async fn admit(
     admission::admit(&Attempt { call, operation, name, old }, object).await
 }
 
+/// Asks them about an update; they see both states in the version that was asked for.
+async fn admit_update(call: &Call, name: &str, value: &mut Value, old: &Value) -> Result<Admitted, Failure> {
+    if !converts(call) {
+        return admit(call, Operation::Update, name, value, Some(old)).await;
+    }
+    let old = shown(call, old);
+    show(call, value);
+    let admitted = admit(call, Operation::Update, name, value, Some(&old)).await;
+    to_storage(call, value);
+    admitted
+}
+
+/// Whether the version that was asked for is not the stored one.
+fn converts(call: &Call) -> bool {
+    call.resource.mirrors || call.served().name != call.resource.storage
+}
+
 /// Who writes, as `managedFields` names it: the field manager, else the program's name.
 fn manager(call: &Call, status_only: bool) -> patch::Manager<'_> {
     patch::Manager {
@@ -376,9 +407,24 @@ fn manager(call: &Call, status_only: bool) -> patch::Manager<'_> {
 /// Notes who wrote what; an apply has done so itself.
 fn track(call: &Call, value: &mut Value, old: Option<&Value>, status_only: bool) {
     let applies = is_patch(call) && call.content_type.starts_with(patch::APPLY);
-    if !applies {
-        patch::track(value, old, &manager(call, status_only), &call.resource);
+    if applies {
+        return;
     }
+    let by = manager(call, status_only);
+    if call.resource.custom || &*call.resource.kind != "Event" {
+        return patch::track(value, old, &by, &call.resource);
+    }
+    // The fields go by their names in the version that they were written in, and nobody owns what nobody set.
+    let set = |mut value: Value| {
+        show(call, &mut value);
+        events::unfill(&mut value);
+        value
+    };
+    let old = old.cloned().map(set);
+    *value = set(value.take());
+    patch::track(value, old.as_ref(), &by, &call.resource);
+    to_storage(call, value);
+    events::fill(value);
 }
 
 fn commit(call: &Call, current: &Version, value: Value) -> Result<Arc<Version>, Refused> {
@@ -432,6 +478,9 @@ fn validate(call: &Call, value: &Value, old: Option<&Value>) -> Result<(), Failu
     shape::check_depth(value)?;
     causes.extend(shape::check(call, value, old));
     causes.extend(check_configuration(value, resource));
+    if &*resource.kind == "Event" && !resource.custom {
+        causes.extend(events::check(value, old, resource));
+    }
     if let Some(old) = old {
         if !is_binding(call) {
             causes.extend(object::check_immutable(value, old, resource));
@@ -470,7 +519,10 @@ fn check_namespace_takes_content(call: &Call, new: &str) -> Result<(), Failure> 
 
 /// Objects are stored in one version; with conversion `None` only `apiVersion` differs.
 fn to_storage(call: &Call, value: &mut Value) {
-    let stored = &*call.resource.storage_version().api_version;
+    if call.resource.mirrors {
+        events::to_stored(value);
+    }
+    let stored = &*call.resource.stored_api_version();
     if value["apiVersion"] != stored {
         value["apiVersion"] = Value::from(stored);
     }
@@ -478,7 +530,22 @@ fn to_storage(call: &Call, value: &mut Value) {
 
 fn from_storage(call: &Call, current: &Version) -> Value {
     let mut value = current.value();
+    show(call, &mut value);
+    value
+}
+
+/// Turns what is stored into what the caller sees.
+pub(super) fn show(call: &Call, value: &mut Value) {
+    if call.resource.mirrors {
+        events::from_stored(value);
+    }
     value["apiVersion"] = Value::from(&*call.served().api_version);
+}
+
+/// What is stored, as the caller sees it.
+fn shown(call: &Call, value: &Value) -> Value {
+    let mut value = value.clone();
+    show(call, &mut value);
     value
 }
 

@@ -14,10 +14,16 @@ pub enum Kind {
     Deployment,
     NetworkPolicy,
     Lease,
+    /// `v1`.
+    Event,
+    /// `events.k8s.io/v1`: the same objects in another form.
+    NewerEvent,
+    /// Of the definition that both servers have from the start.
+    Widget,
 }
 
 impl Kind {
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 10] = [
         Self::ConfigMap,
         Self::Secret,
         Self::ServiceAccount,
@@ -25,6 +31,9 @@ impl Kind {
         Self::Deployment,
         Self::NetworkPolicy,
         Self::Lease,
+        Self::Event,
+        Self::NewerEvent,
+        Self::Widget,
     ];
 
     pub const fn plural(self) -> &'static str {
@@ -36,15 +45,19 @@ impl Kind {
             Self::Deployment => "deployments",
             Self::NetworkPolicy => "networkpolicies",
             Self::Lease => "leases",
+            Self::Event | Self::NewerEvent => "events",
+            Self::Widget => "widgets",
         }
     }
 
     pub const fn api_version(self) -> &'static str {
         match self {
-            Self::ConfigMap | Self::Secret | Self::ServiceAccount | Self::Pod => "v1",
+            Self::ConfigMap | Self::Secret | Self::ServiceAccount | Self::Pod | Self::Event => "v1",
             Self::Deployment => "apps/v1",
             Self::NetworkPolicy => "networking.k8s.io/v1",
             Self::Lease => "coordination.k8s.io/v1",
+            Self::NewerEvent => "events.k8s.io/v1",
+            Self::Widget => "differential.example.com/v1",
         }
     }
 
@@ -57,6 +70,8 @@ impl Kind {
             Self::Deployment => "Deployment",
             Self::NetworkPolicy => "NetworkPolicy",
             Self::Lease => "Lease",
+            Self::Event | Self::NewerEvent => "Event",
+            Self::Widget => "Widget",
         }
     }
 
@@ -107,7 +122,20 @@ impl Kind {
                 1 => json!({"automountServiceAccountToken": false}),
                 _ => json!({"imagePullSecrets": [{"name": "pull"}], "secrets": [{"name": "s"}]}),
             },
-            Self::Pod => json!({"spec": pod_spec(variant)}),
+            Self::Pod => {
+                let mut spec = pod_spec(variant);
+                // As a scheduler writes it; such a pod does not go at once.
+                if variant % 7 == 3 {
+                    spec["nodeName"] = json!("n1");
+                }
+                if variant % 14 == 3 {
+                    spec["terminationGracePeriodSeconds"] = json!(7);
+                }
+                json!({"spec": spec})
+            }
+            Self::Event => super::special::event(variant),
+            Self::NewerEvent => super::special::newer_event(variant),
+            Self::Widget => super::special::widget(variant),
             Self::Deployment => deployment(variant),
             Self::NetworkPolicy => match number {
                 0 => json!({"spec": {"podSelector": {}}}),
@@ -191,6 +219,8 @@ impl Kind {
             (Self::Lease, 0) => object["spec"]["leaseDurationSeconds"] = json!(0),
             (Self::Lease, 1) => object["spec"]["leaseTransitions"] = json!(-1),
             (Self::Lease, _) => object["spec"]["renewTime"] = json!("yesterday"),
+            (Self::Event | Self::NewerEvent, flaw) => super::special::break_event(object, flaw),
+            (Self::Widget, flaw) => super::special::break_widget(object, flaw),
         }
     }
 }

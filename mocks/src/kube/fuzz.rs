@@ -1,0 +1,178 @@
+//! A door for the fuzz targets in `mocks/fuzz`: what reads outside data, called with bytes.
+//!
+//! Owns turning bytes into inputs and the properties that must hold for all of them. Compiled with the feature `fuzz` only.
+//! Every function panics when a property is broken, and on nothing else.
+
+mod shape;
+
+use std::sync::{Arc, LazyLock};
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::catalogue::{Catalogue, Resource};
+use super::patch::{self, Manager, Patch};
+use super::path::{Query, Target, pairs};
+use super::selector::{Selector, from_label_selector, labels_match, parse_labels};
+use super::{protobuf, schema};
+use shape::Shape;
+
+const KINDS: &[&str] = &[
+    "pods",
+    "deployments.apps",
+    "services",
+    "configmaps",
+    "validatingwebhookconfigurations.admissionregistration.k8s.io",
+];
+
+static CATALOGUE: LazyLock<Catalogue> = LazyLock::new(Catalogue::builtin);
+
+fn resource(shape: &mut Shape<'_>) -> Arc<Resource> {
+    let name = KINDS[usize::from(shape.byte()) % KINDS.len()];
+    CATALOGUE.by_full_name(name).expect("the kinds are built in").clone()
+}
+
+fn text(bytes: &[u8]) -> std::borrow::Cow<'_, str> {
+    String::from_utf8_lossy(bytes)
+}
+
+/// Paths and query strings: they end with a value or a refusal.
+pub fn query(bytes: &[u8]) {
+    let text = text(bytes);
+    let (path, query) = text.split_once('?').unwrap_or((&text, &text));
+    let _ = Target::parse(path);
+    let _ = Query::parse(query);
+    // A decoded pair that is encoded again means the same.
+    for (key, value) in pairs(query) {
+        let encode =
+            |text: &str| percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string();
+        let again = pairs(&format!("{}={}", encode(&key), encode(&value)));
+        assert_eq!(again, [(key, value)], "{query}");
+    }
+}
+
+/// Selectors: a requirement and its contrary never both match.
+pub fn selectors(bytes: &[u8]) {
+    let text = text(bytes);
+    let (labels, fields) = text.split_once('\n').unwrap_or((&text, &text));
+    for kind in KINDS {
+        let resource = CATALOGUE.by_full_name(kind).expect("the kinds are built in");
+        let _ = Selector::parse(Some(labels), Some(fields), resource);
+    }
+    if let Ok(requirements) = parse_labels(labels) {
+        let present = |key: &str| (key.len() % 2 == 0).then_some("a");
+        let matches = labels_match(&requirements, present);
+        assert_eq!(matches, labels_match(&requirements, present), "matching is a function");
+        if let ([_], false) = (&requirements[..], labels.trim_start().starts_with('!')) {
+            let contrary = format!("!{}", labels.trim_start());
+            if let Ok(contrary) = parse_labels(&contrary)
+                && contrary.len() == 1
+            {
+                assert!(!(matches && labels_match(&contrary, present)), "{labels}");
+            }
+        }
+    }
+    let mut shape = Shape::new(bytes);
+    let _ = from_label_selector(&shape.value());
+}
+
+/// JSON patches: what is refused changes nothing that is shown, and a list of tests changes nothing.
+pub fn json_patch(bytes: &[u8]) {
+    let mut shape = Shape::new(bytes);
+    let (resource, original, operations) = (resource(&mut shape), shape.object(), shape.operations());
+    let body = Bytes::from(operations.to_string());
+    let Ok(patch) = Patch::decode("application/json-patch+json", &body, true) else { return };
+    let mut value = original.clone();
+    let done = patch.apply(&mut value, &resource);
+    let only_tests = operations.as_array().is_some_and(|list| list.iter().all(|one| one["op"] == "test"));
+    if done.is_ok() && only_tests {
+        assert_eq!(value, original);
+    }
+}
+
+/// Merge patches: applying one twice is applying it once (RFC 7396, the algorithm keeps no state).
+pub fn merge_patch(bytes: &[u8]) {
+    let mut shape = Shape::new(bytes);
+    let (resource, mut value, patch) = (resource(&mut shape), shape.object(), shape.object());
+    let body = Bytes::from(patch.to_string());
+    let Ok(patch) = Patch::decode("application/merge-patch+json", &body, true) else { return };
+    if patch.apply(&mut value, &resource).is_ok() {
+        let once = value.clone();
+        patch.apply(&mut value, &resource).expect("it applied before");
+        assert_eq!(value, once);
+    }
+}
+
+/// Strategic merge patches: they end with an object or a refusal, whatever the directives.
+pub fn strategic_patch(bytes: &[u8]) {
+    let mut shape = Shape::new(bytes);
+    let (resource, mut value, patch) = (resource(&mut shape), shape.object(), shape.object());
+    let body = Bytes::from(patch.to_string());
+    let Ok(patch) = Patch::decode("application/strategic-merge-patch+json", &body, true) else { return };
+    let _ = patch.apply(&mut value, &resource);
+}
+
+/// Server-side apply: applying the same again changes nothing, and another manager that forces its way still leaves
+/// `managedFields` that can be read.
+pub fn server_side(bytes: &[u8]) {
+    let mut shape = Shape::new(bytes);
+    let resource = resource(&mut shape);
+    let (mut value, first, second) = (shape.object(), shape.object(), shape.object());
+    let by = |name: &'static str, force: bool| Manager {
+        name,
+        force,
+        api_version: "v1",
+        subresource: "",
+        now: Timestamp::UNIX_EPOCH,
+    };
+    value["metadata"] = serde_json::json!({"name": "a", "uid": "u"});
+    let _ = patch::server_side(&mut value, &first, &by("one", true), &resource);
+    let _ = patch::server_side(&mut value, &second, &by("two", shape.byte() % 2 == 0), &resource);
+    if patch::server_side(&mut value, &second, &by("two", true), &resource).is_ok() {
+        let once = value.clone();
+        patch::server_side(&mut value, &second, &by("two", false), &resource).expect("nobody else owns it any more");
+        assert_eq!(value, once);
+    }
+    let before = value.clone();
+    let mut written = shape.object();
+    written["metadata"] = value["metadata"].clone();
+    patch::track(&mut written, Some(&before), &by("three", false), &resource);
+}
+
+/// Protobuf bodies, with and without their envelope.
+pub fn protobuf(bytes: &[u8]) {
+    let _ = protobuf::decode(bytes);
+    let Some((kind, raw)) = bytes.split_first() else { return };
+    let kinds = ["Pod", "Deployment", "Event", "Service", "Job", "Ingress", "DeleteOptions", "NetworkPolicy"];
+    let kind = kinds[usize::from(*kind) % kinds.len()];
+    let length = |bytes: &[u8]| -> Vec<u8> {
+        let (mut rest, mut out) = (bytes.len(), Vec::new());
+        while rest >= 0x80 {
+            out.push(u8::try_from(rest & 0x7f).expect("seven bits") | 0x80);
+            rest >>= 7;
+        }
+        out.push(u8::try_from(rest).expect("seven bits"));
+        out
+    };
+    let field = |number: u8, content: &[u8]| [&[number << 3 | 2][..], &length(content), content].concat();
+    let meta = [field(1, b"v1"), field(2, kind.as_bytes())].concat();
+    let _ = protobuf::decode(&[b"k8s\0".to_vec(), field(1, &meta), field(2, raw)].concat());
+}
+
+/// Schemas of custom resources: a second pruning finds nothing, and filling in defaults twice is filling in once.
+pub fn schemas(bytes: &[u8]) {
+    let mut shape = Shape::new(bytes);
+    let raw = shape.schema();
+    let Ok(schema) = schema::read(&raw, "schema") else { return };
+    let mut value = shape.object();
+    schema.prune(&mut value);
+    assert_eq!(schema.prune(&mut value), Vec::<String>::new(), "{raw}");
+    schema.fill(&mut value);
+    let once = value.clone();
+    schema.fill(&mut value);
+    assert_eq!(value, once, "{raw}");
+    let old: Value = shape.object();
+    let _ = schema.check(&value, Some(&old));
+    assert!(schema.check(&value, Some(&value)).is_empty(), "what did not change is not checked again");
+}

@@ -1,0 +1,85 @@
+//! The time that a pod is given to end ("Pod Lifecycle", termination of pods).
+//!
+//! Owns whether a deletion waits, and for how long. Only pods wait, and only those that a kubelet may have started.
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use crate::kube::catalogue::Resource;
+use crate::kube::object;
+
+/// What a deletion does to the time that an object is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Grace {
+    /// The kind knows none.
+    None,
+    /// It is given this many seconds, possibly 0.
+    Begins(i64),
+    /// It has less time than before.
+    Shortens(i64),
+    /// It was given time before, and this deletion does not take any away.
+    Pending,
+}
+
+/// What a deletion with `asked_s` seconds does to an object.
+pub(super) fn of(value: &Value, resource: &Resource, asked_s: Option<i64>) -> Grace {
+    if &*resource.full_name != "pods" {
+        return Grace::None;
+    }
+    if object::is_deleting(value) {
+        let given_s = value["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0);
+        return match asked_s {
+            _ if given_s == 0 => Grace::None,
+            Some(asked_s) if asked_s < given_s => Grace::Shortens(asked_s.max(0)),
+            _ => Grace::Pending,
+        };
+    }
+    let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    if text("/spec/nodeName").is_empty() || matches!(text("/status/phase"), "Failed" | "Succeeded") {
+        return Grace::Begins(0);
+    }
+    let own_s = value.pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_i64);
+    // Less than nothing is as little as there is.
+    let grace_s = asked_s.or(own_s).unwrap_or(0);
+    Grace::Begins(if grace_s < 0 { 1 } else { grace_s })
+}
+
+/// `seconds` after `from`, which may be before it.
+pub(super) fn later(from: Timestamp, seconds: i64) -> Timestamp {
+    from.checked_add(SignedDuration::from_secs(seconds)).unwrap_or(Timestamp::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::kube::catalogue::Catalogue;
+
+    #[test]
+    fn who_waits_and_how_long() {
+        let catalogue = Catalogue::builtin();
+        let pods = catalogue.by_full_name("pods").unwrap();
+        let bound = json!({"spec": {"nodeName": "n", "terminationGracePeriodSeconds": 30}});
+        let mut done = bound.clone();
+        done["status"] = json!({"phase": "Succeeded"});
+        let mut waiting = bound.clone();
+        waiting["metadata"] = json!({"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 30});
+        let cases = [
+            (&bound, None, Grace::Begins(30)),
+            (&bound, Some(5), Grace::Begins(5)),
+            (&bound, Some(0), Grace::Begins(0)),
+            (&bound, Some(-1), Grace::Begins(1)),
+            (&done, None, Grace::Begins(0)),
+            (&json!({"spec": {}}), Some(9), Grace::Begins(0)),
+            (&waiting, None, Grace::Pending),
+            (&waiting, Some(60), Grace::Pending),
+            (&waiting, Some(10), Grace::Shortens(10)),
+            (&waiting, Some(0), Grace::Shortens(0)),
+        ];
+        for (pod, asked_s, wanted) in cases {
+            assert_eq!(of(pod, pods, asked_s), wanted, "{pod} {asked_s:?}");
+        }
+        assert_eq!(of(&bound, catalogue.by_full_name("configmaps").unwrap(), Some(5)), Grace::None);
+    }
+}

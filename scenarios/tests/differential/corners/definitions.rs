@@ -1,0 +1,129 @@
+//! Definitions of custom resources, and objects of kinds that were not there before.
+
+use serde_json::{Value, json};
+
+use crate::generator::special;
+use crate::sequence::{Sequence, Step};
+
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const GROUP: &str = "{ns}.example.com";
+
+pub fn all() -> Vec<Sequence> {
+    let one = |name: &str, steps: Vec<Step>| Sequence { name: name.to_owned(), steps };
+    vec![
+        one("a definition and its objects", life()),
+        one("definitions that are wrong", wrong()),
+        one("two versions", versions()),
+        one("lists of custom resources in server-side apply", applied()),
+    ]
+}
+
+fn path() -> String {
+    format!("/apis/{GROUP}/v1/namespaces/{{ns}}/widgets")
+}
+
+fn widget(name: &str, spec: Value) -> Value {
+    json!({"apiVersion": format!("{GROUP}/v1"), "kind": "Widget", "metadata": {"name": name}, "spec": spec})
+}
+
+fn life() -> Vec<Step> {
+    let path = path();
+    vec![
+        Step::get(&path[..]),
+        Step::post(format!("{DEFINITIONS}?dryRun=All"), special::definition(GROUP)),
+        Step::post(DEFINITIONS, special::definition(GROUP)),
+        Step::post(DEFINITIONS, special::definition(GROUP)),
+        Step::new("UNTIL 200", &path[..]),
+        Step::post(&path[..], widget("a", json!({"image": "a:1", "odd": 1, "entries": [{"name": "x", "odd": 1}]}))),
+        Step::post(&path[..], widget("b", json!({}))),
+        Step::post(&path[..], widget("b", json!({"image": "a:1", "replicas": 50, "mode": "none"}))),
+        Step::post(&path[..], json!({"metadata": {"name": "bare"}, "spec": {"image": "a"}})),
+        Step::get(format!("{path}/a")).accepting("application/json;as=Table;g=meta.k8s.io;v=v1"),
+        Step::patch(format!("{path}/a"), "merge-patch", json!({"status": {"phase": "Lost"}, "spec": {"replicas": 2}})),
+        Step::patch(
+            format!("{path}/a/status"),
+            "merge-patch",
+            json!({"status": {"phase": "Kept", "odd": 1}, "spec": {"replicas": 3}}),
+        ),
+        Step::patch(format!("{path}/a/status"), "merge-patch", json!({"status": {"phase": 5}})),
+        Step::patch(format!("{path}/a"), "strategic-merge-patch", json!({"spec": {"replicas": 4}})),
+        Step::get(format!("{path}/a/scale")),
+        Step::patch(format!("{path}/a/scale"), "merge-patch", json!({"spec": {"replicas": 6}})),
+        Step::patch(format!("{path}/a/scale"), "merge-patch", json!({"spec": {"replicas": 60}})),
+        Step::get(format!("{path}/a")),
+        Step::get(format!("{path}?fieldSelector=spec.image%3Da:1")),
+        Step::get(format!("{path}?fieldSelector=metadata.name%3Da")),
+        Step::get(format!("/apis/{GROUP}/v1")),
+        Step::delete(format!("{path}/a")),
+        Step::delete(&path[..]),
+    ]
+}
+
+fn wrong() -> Vec<Step> {
+    let with = |change: fn(&mut Value)| {
+        let mut definition = special::definition(GROUP);
+        change(&mut definition);
+        Step::post(DEFINITIONS, definition)
+    };
+    vec![
+        with(|d| d["metadata"]["name"] = json!("other.example.com")),
+        with(|d| d["spec"]["scope"] = json!("Galaxy")),
+        with(|d| d["spec"]["versions"][0]["storage"] = json!(false)),
+        with(|d| d["spec"]["versions"] = json!([])),
+        with(|d| d["spec"]["versions"][0]["schema"] = Value::Null),
+        with(|d| d["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["type"] = json!("array")),
+        with(|d| {
+            d["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["odd"] = json!({})
+        }),
+        with(|d| {
+            d["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["odd"] =
+                json!({"type": "strange"});
+        }),
+        with(|d| d["spec"]["names"]["plural"] = json!("Widgets")),
+        with(|d| d["spec"]["names"]["kind"] = json!("")),
+        with(|d| d["spec"]["group"] = json!("nodots")),
+    ]
+}
+
+fn versions() -> Vec<Step> {
+    let mut definition = special::definition(GROUP);
+    let mut second = definition["spec"]["versions"][0].clone();
+    second["name"] = json!("v2beta1");
+    second["storage"] = json!(false);
+    definition["spec"]["versions"].as_array_mut().expect("it is a list").push(second);
+    let path = path();
+    let other = path.replace("/v1/", "/v2beta1/");
+    let mut newer = widget("b", json!({"image": "b:1"}));
+    newer["apiVersion"] = json!(format!("{GROUP}/v2beta1"));
+    vec![
+        Step::post(DEFINITIONS, definition),
+        Step::new("UNTIL 200", &path[..]),
+        Step::new("UNTIL 200", &other[..]),
+        Step::post(&path[..], widget("a", json!({"image": "a:1"}))),
+        Step::post(&other[..], newer),
+        Step::get(format!("{other}/a")),
+        Step::get(&path[..]),
+        Step::patch(format!("{other}/a"), "merge-patch", json!({"spec": {"replicas": 2}})),
+        Step::put(format!("{path}/b"), widget("b", json!({"image": "b:2"}))),
+        Step::get(format!("/apis/{GROUP}/v3/namespaces/{{ns}}/widgets")),
+    ]
+}
+
+fn applied() -> Vec<Step> {
+    let path = crate::generator::Kind::Widget.path();
+    let widget = |spec: Value| json!({"apiVersion": "differential.example.com/v1", "kind": "Widget", "metadata": {"name": "a"}, "spec": spec});
+    let by = |manager: &str, spec: Value| Step::apply(format!("{path}/a?fieldManager={manager}"), widget(spec));
+    vec![
+        by("one", json!({"image": "a:1", "set": ["x"], "entries": [{"name": "one", "port": 1}], "plain": ["p"]})),
+        by("two", json!({"set": ["y"], "entries": [{"name": "two", "note": "n"}]})),
+        by("two", json!({"plain": ["q"]})),
+        by("two", json!({"entries": [{"name": "one", "port": 2}]})),
+        by("two", json!({"entries": [{"name": "one", "note": "mine"}], "set": ["x", "z"]})),
+        by("one", json!({"image": "a:1", "entries": [{"name": "one", "port": 1}]})),
+        by("two", json!({"set": ["z"]})),
+        by("one", json!({"image": "a:1"})),
+        by("one", json!({"image": "a:1", "free": {"deep": {"a": 1}}, "labels": {"k": "v"}})),
+        by("two", json!({"free": {"deep": {"b": 2}}, "labels": {"l": "w"}})),
+        Step::get(format!("{path}/a")),
+    ]
+}
