@@ -66,6 +66,9 @@ pub(crate) async fn dispatch(call: Call, body: Incoming) -> Result<Answer, Failu
         (Method::POST, true, Some("eviction")) if &*call.resource.full_name == "pods" => {
             delete::evict(&call, body).await
         }
+        (Method::DELETE, false, None) if call.resource.namespaced && call.target.namespace.is_none() => {
+            Err(Failure::method_not_allowed())
+        }
         (Method::DELETE, true, None) => delete::one(&call, body).await,
         (Method::DELETE, false, None) => delete::collection(&call, body).await,
         (_, true, Some(_)) if call.resource.custom => {

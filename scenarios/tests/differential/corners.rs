@@ -286,6 +286,7 @@ fn collection() -> Vec<Step> {
         Step::delete(format!("{path}?resourceVersion={{list}}")),
         Step::get(&path[..]),
         Step::delete(&path[..]).accepting("application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"),
+        Step::delete("/api/v1/configmaps"),
         Step::delete(path.replace("{ns}", "nowhere-at-all")),
     ]
 }

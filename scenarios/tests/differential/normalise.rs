@@ -128,7 +128,14 @@ impl Normaliser {
                 }
             }
         }
-        // Ages are times; descriptions are documentation.
+        for row in value.get_mut("rows").and_then(Value::as_array_mut).into_iter().flatten() {
+            for cell in row.get_mut("cells").and_then(Value::as_array_mut).into_iter().flatten() {
+                if cell.as_str().is_some_and(is_age) {
+                    *cell = Value::from("<age>");
+                }
+            }
+        }
+        // Descriptions are documentation.
         for column in value.get_mut("columnDefinitions").and_then(Value::as_array_mut).into_iter().flatten() {
             column["description"] = Value::Null;
         }
@@ -218,6 +225,14 @@ fn in_order(step: &Step, mut value: Value) -> Value {
         }
     }
     value
+}
+
+/// Whether a cell says how long ago something was: `5s`, `3m20s`, `2y291d`.
+fn is_age(text: &str) -> bool {
+    let digits = text.starts_with(|first: char| first.is_ascii_digit());
+    digits
+        && text.ends_with(['s', 'm', 'h', 'd', 'y'])
+        && text.chars().all(|c| c.is_ascii_digit() || "smhdy".contains(c))
 }
 
 /// The number of a value in the order of first appearance.
