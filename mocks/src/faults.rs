@@ -1,8 +1,8 @@
 //! Faults: named misbehaviour of the mock API server, with proof that each one was really hit.
 //!
 //! Owns the configuration of a fault, the engine that begins and ends faults, and the record of their hits. One fault
-//! is one file below `faults/` and one line in [`behaviour`]. There are two hooks: a request, before it is answered
-//! ([`Treatment`]), and a watch, where small effects stand between the log and the bytes that go out ([`Effect`]).
+//! is one file below `faults/` and one line in `behaviour`. There are two hooks: a request, before it is answered
+//! (`Treatment`), and a watch, where small effects stand between the log and the bytes that go out (`Effect`).
 //! Faults touch only requests of the users they are aimed at ([`Faults::target_users`]), so the harness's own clients
 //! always see a healthy server. The exceptions change the store itself: `watch-410` and `compact` its history, and
 //! `rewind` its present. This module must not know HTTP; it speaks of requests, streams and revisions.

@@ -1,6 +1,6 @@
 //! What a fault knows of a request, and what it wants done with the answer.
 //!
-//! Owns [`Asked`] and [`Treatment`]; the server acts on them. A request without a fault has the default treatment,
+//! Owns `Asked` and `Treatment`; the server acts on them. A request without a fault has the default treatment,
 //! which costs nothing.
 
 use std::sync::Arc;

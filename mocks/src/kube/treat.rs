@@ -1,6 +1,6 @@
 //! What faults do with a request: waiting, other answers, an old state.
 //!
-//! Owns the way from a [`Treatment`] to HTTP. It must not decide which request is treated how.
+//! Owns the way from a `Treatment` to HTTP. It must not decide which request is treated how.
 
 use std::time::Duration;
 
