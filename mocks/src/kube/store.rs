@@ -93,7 +93,7 @@ pub(crate) struct Store {
 
 /// The newest history stays as it goes on the wire: watches are sent it now, and what is written often is not packed
 /// for nothing each time.
-const WARM_MAX_BYTES: usize = 512 * 1024;
+const WARM_MAX_BYTES: usize = 384 * 1024;
 /// Smaller frames are not worth a dictionary's pointer.
 const PACKED_FRAME_MIN_BYTES: u32 = 512;
 /// Entries of the history that one write looks at.
