@@ -15,6 +15,7 @@ pub(crate) use custom::definition;
 
 /// One resource, whatever the number of its versions.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "they are independent facts of the API's own table")]
 pub(crate) struct Resource {
     pub id: ResourceId,
     pub group: Arc<str>,

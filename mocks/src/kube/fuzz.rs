@@ -61,7 +61,7 @@ pub fn selectors(bytes: &[u8]) {
         let _ = Selector::parse(Some(labels), Some(fields), resource);
     }
     if let Ok(requirements) = parse_labels(labels) {
-        let present = |key: &str| (key.len() % 2 == 0).then_some("a");
+        let present = |key: &str| (key.len().is_multiple_of(2)).then_some("a");
         let matches = labels_match(&requirements, present);
         assert_eq!(matches, labels_match(&requirements, present), "matching is a function");
         if let ([_], false) = (&requirements[..], labels.trim_start().starts_with('!')) {
@@ -128,7 +128,7 @@ pub fn server_side(bytes: &[u8]) {
     };
     value["metadata"] = serde_json::json!({"name": "a", "uid": "u"});
     let _ = patch::server_side(&mut value, &first, &by("one", true), &resource);
-    let _ = patch::server_side(&mut value, &second, &by("two", shape.byte() % 2 == 0), &resource);
+    let _ = patch::server_side(&mut value, &second, &by("two", shape.byte().is_multiple_of(2)), &resource);
     if patch::server_side(&mut value, &second, &by("two", true), &resource).is_ok() {
         let once = value.clone();
         patch::server_side(&mut value, &second, &by("two", false), &resource).expect("nobody else owns it any more");

@@ -43,7 +43,7 @@ pub(crate) async fn dispatch(call: Call, body: Incoming) -> Result<Answer, Failu
         (Method::GET, true, None) => read::one(&call),
         (Method::GET, true, Some("status")) if call.served().status => read::one(&call),
         (_, true, Some("scale")) if call.served().scale.is_some() => scale::answer(&call, body).await,
-        (Method::POST, false, None) if call.resource.namespaced && call.target.namespace.is_none() => {
+        (Method::POST | Method::DELETE, false, None) if call.resource.namespaced && call.target.namespace.is_none() => {
             Err(Failure::method_not_allowed())
         }
         (Method::POST, false, None) => write::create(&call, body).await,
@@ -65,9 +65,6 @@ pub(crate) async fn dispatch(call: Call, body: Incoming) -> Result<Answer, Failu
         (Method::POST, true, Some("binding")) if &*call.resource.full_name == "pods" => write::bind(&call, body).await,
         (Method::POST, true, Some("eviction")) if &*call.resource.full_name == "pods" => {
             delete::evict(&call, body).await
-        }
-        (Method::DELETE, false, None) if call.resource.namespaced && call.target.namespace.is_none() => {
-            Err(Failure::method_not_allowed())
         }
         (Method::DELETE, true, None) => delete::one(&call, body).await,
         (Method::DELETE, false, None) => delete::collection(&call, body).await,

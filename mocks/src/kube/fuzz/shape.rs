@@ -48,6 +48,9 @@ const ITEMS_MAX: u8 = 4;
 
 pub(super) struct Shape<'a>(&'a [u8]);
 
+/// Makes the value of a keyword.
+type Make<'a> = fn(&mut Shape<'a>) -> Value;
+
 impl<'a> Shape<'a> {
     pub fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
@@ -84,7 +87,7 @@ impl<'a> Shape<'a> {
                 (0..many).map(|_| self.at(depth + 1)).collect()
             }
             4 => Value::Null,
-            5 => Value::from(self.byte() % 2 == 0),
+            5 => Value::from(self.byte().is_multiple_of(2)),
             6 => Value::from(i64::from(self.byte()) - 128),
             _ => Value::from(self.one(TEXTS)),
         }
@@ -153,7 +156,7 @@ impl<'a> Shape<'a> {
             schema["x-kubernetes-list-type"] = json!(self.one(&["atomic", "set", "map"]));
             schema["x-kubernetes-list-map-keys"] = json!([self.one(KEYS)]);
         }
-        let more: [(u8, &str, fn(&mut Self) -> Value); 6] = [
+        let more: [(u8, &str, Make<'a>); 6] = [
             (4, "default", |shape| shape.at(3)),
             (8, "enum", |shape| json!([shape.at(4), shape.at(4)])),
             (16, "pattern", |shape| json!(shape.one(&["^a+$", "(", "[a-z]*"]))),

@@ -34,6 +34,7 @@ pub(in crate::kube) enum Kind {
 }
 
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "they are the notation's own independent marks")]
 pub(in crate::kube) struct Field {
     pub number: u64,
     pub name: &'static str,

@@ -522,7 +522,7 @@ fn to_storage(call: &Call, value: &mut Value) {
     if call.resource.mirrors {
         events::to_stored(value);
     }
-    let stored = &*call.resource.stored_api_version();
+    let stored = call.resource.stored_api_version();
     if value["apiVersion"] != stored {
         value["apiVersion"] = Value::from(stored);
     }
