@@ -158,10 +158,12 @@ fn repeat(play: &Play) -> String {
 impl Outcome {
     /// What stands in a table: the words, or why there are none.
     pub(crate) fn says(&self) -> String {
-        if !self.words.is_empty() {
-            return self.words.iter().map(|word| word.as_str()).collect::<Vec<_>>().join(", ");
-        }
+        let words = self.words.iter().map(|word| word.as_str()).collect::<Vec<_>>().join(", ");
         match self.verdict {
+            _ if self.interrupted => "interrupted".to_owned(),
+            // What was seen is still worth a look, but the run cannot be trusted.
+            Verdict::Invalid if !words.is_empty() => format!("invalid ({words})"),
+            _ if !words.is_empty() => words,
             Verdict::Pass => "passed".to_owned(),
             _ if !self.not_hit.is_empty() => format!("not hit ({})", self.not_hit.join(", ")),
             verdict => verdict.word().to_owned(),
