@@ -190,7 +190,7 @@ fn judge_witness(record: &Record, exited: bool, findings: &mut Findings) {
     let counts = record.totals();
     let (verdict, text) = match () {
         // A subject that was gone before it proved anything has failed by itself.
-        () if lines == 0 && counts.observations == 0 && counts.commits > 0 && !exited => {
+        () if lines == 0 && counts.observations == 0 && counts.commits > 0 && !exited && !struck_first(record) => {
             let text = format!(
                 "the {} witness carried nothing: it cannot be told from a blind subject.",
                 record.manifest.witness
@@ -210,6 +210,18 @@ fn judge_witness(record: &Record, exited: bool, findings: &mut Findings) {
         ),
     };
     findings.push("validity.witness", verdict, format!("{} unreadable", count(malformed)), "readable", text);
+}
+
+/// Whether a fault that was hit had begun before anything was committed: then a subject that proved nothing may be blind, and the
+/// witness need not be broken.
+fn struck_first(record: &Record) -> bool {
+    let hit = |id: &str| record.faults.iter().any(|row| row.id == *id && row.hits > 0);
+    let started = record.faults.iter().filter(|row| row.event == FaultEvent::Started && hit(&row.id));
+    let committed = record.anomalies.iter().filter_map(|row| row.committed_ms);
+    match (started.map(|row| row.t_ms).min(), committed.min()) {
+        (Some(started_ms), Some(committed_ms)) => started_ms <= committed_ms,
+        _ => false,
+    }
 }
 
 fn judge_samples(record: &Record, findings: &mut Findings) {

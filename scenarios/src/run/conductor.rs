@@ -60,6 +60,8 @@ struct Stage<'a> {
     timeline: Timeline,
     canaries: Canaries,
     active: Vec<usize>,
+    /// Commits that were known when the first fault began.
+    commits_before_fault: Option<u64>,
     /// Commits since then count as faulted, until the canary after the fault was seen.
     faulted: bool,
     intervals: Intervals,
@@ -175,6 +177,7 @@ impl<'a> Conductor<'a> {
             load,
             timeline,
             canaries: Canaries::default(),
+            commits_before_fault: (!armed.is_empty()).then_some(0),
             faulted: !armed.is_empty(),
             active: armed,
             intervals: Intervals::default(),
@@ -236,9 +239,12 @@ impl<'a> Conductor<'a> {
     }
 
     fn completed(&mut self) -> EndReason {
+        let struck = (0..self.scenario.faults.len()).any(|index| self.hit_count(index) > 0);
         let Ok(stage) = self.stage() else { return EndReason::Completed };
         let counts = stage.events.counts();
-        if counts.commits == 0 || counts.observations > 0 {
+        // A subject that was struck before there was anything to see may be blind: that is no fault of the witness.
+        let struck_first = stage.commits_before_fault == Some(0) && struck;
+        if counts.commits == 0 || counts.observations > 0 || struck_first {
             return EndReason::Completed;
         }
         let malformed = stage.witness.tally.malformed();
@@ -365,6 +371,7 @@ impl<'a> Conductor<'a> {
                 let fault = &self.scenario.faults[index];
                 self.world.begin(kube_id(index), fault)?;
                 let stage = self.stage()?;
+                stage.commits_before_fault.get_or_insert(stage.events.counts().commits);
                 stage.active.push(index);
                 stage.faulted = true;
                 stage.events.faulted(true);
