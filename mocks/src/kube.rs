@@ -10,6 +10,7 @@
 mod admin;
 mod admission;
 mod aggregation;
+mod authentication;
 mod authorization;
 mod batch;
 #[doc(hidden)]
@@ -42,6 +43,7 @@ mod status;
 mod store;
 mod table;
 mod tail;
+mod tokens;
 mod treat;
 mod users;
 mod verbs;

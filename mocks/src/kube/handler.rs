@@ -21,7 +21,7 @@ use super::status::Failure;
 use super::treat::{self, Unanswered};
 use super::users::{Users, Who};
 use super::view::View;
-use super::{admin, discovery, openapi, verbs};
+use super::{admin, authentication, discovery, openapi, verbs};
 use crate::faults::Treatment;
 
 /// What all requests share.
@@ -195,10 +195,11 @@ pub(crate) async fn handle(
         request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
     };
     let user_agent: Arc<str> = cut(&text(header::USER_AGENT), 256).into();
-    let who = match app.users.bearer(request.headers()) {
+    let who = match authentication::bearer(&app.users, &app.cluster, request.headers()) {
         Ok(Some(who)) => Ok(who),
         Ok(None) => Ok(connection.peer.clone().unwrap_or_else(|| Arc::new(Who::anonymous()))),
-        Err(()) => {
+        Err(why) => {
+            tracing::debug!(%why, "refused a token");
             let former = app.users.former_bearer(request.headers());
             if let Some(user) = &former {
                 app.cluster.faults.old_token_refused(user);
@@ -292,6 +293,10 @@ async fn route(
     let accept = text(header::ACCEPT);
     let catalogue = app.cluster.catalogue();
     if request.method() == Method::GET {
+        let host = request.uri().authority().map_or_else(|| text(header::HOST), ToString::to_string);
+        if let Some(answer) = authentication::issuer(&app.users, &app.cluster, &who, &path, &host) {
+            return Ok(answer);
+        }
         let answer = discovery::answer(&path, &accept, &catalogue)
             .or_else(|| openapi::answer(&path, &accept, &catalogue, app.cluster.revision()));
         if let Some(answer) = answer {

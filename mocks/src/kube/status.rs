@@ -102,6 +102,11 @@ impl Failure {
         Self::new(StatusCode::FORBIDDEN, "Forbidden", message).with(details(about))
     }
 
+    /// Of a path that is no resource.
+    pub fn forbidden_path(why: &str) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "Forbidden", format!("forbidden: {why}")).with(json!({}))
+    }
+
     pub fn not_found(about: About<'_>) -> Self {
         let message = format!("{} \"{}\" not found", qualified(about), about.name);
         Self::new(StatusCode::NOT_FOUND, "NotFound", message).with(details(about))

@@ -1,26 +1,24 @@
-//! Who is asking: bearer tokens and client certificates.
+//! Who may come: configured users, their tokens and client certificates.
 //!
-//! Owns authentication (Kubernetes documentation, "Authenticating") and the kubeconfig files. It decides nothing
-//! about what somebody may do.
+//! Owns the users (Kubernetes documentation, "Authenticating") and the kubeconfig files. Whose a token is in the end,
+//! `authentication` decides. It decides nothing about what somebody may do.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use http::{HeaderMap, header};
-use parking_lot::{Mutex, RwLock};
-use serde_json::json;
+use parking_lot::RwLock;
+use serde_json::{Value, json};
 
 use super::config::User;
+use super::tokens::Tokens;
 use crate::pki;
 
 /// Old tokens that are remembered, to know whose they were.
 const RETIRED_MAX: usize = 1024;
-/// Living tokens that were asked for.
-const ISSUED_MAX: usize = 10_000;
 
 /// Somebody who was recognised.
 #[derive(Debug, PartialEq, Eq)]
@@ -28,6 +26,8 @@ pub(crate) struct Who {
     pub name: Arc<str>,
     pub groups: Vec<String>,
     pub uid: String,
+    /// More about them, as reviews show it.
+    pub extra: BTreeMap<String, Vec<String>>,
 }
 
 #[derive(Debug)]
@@ -35,8 +35,8 @@ pub(crate) struct Users {
     known: RwLock<Known>,
     /// Where a user's token is written, for those who read it from a file.
     token_files: BTreeMap<String, PathBuf>,
-    /// Tokens that were asked for, with their end.
-    issued: Mutex<HashMap<String, (Arc<Who>, Instant)>>,
+    /// The tokens of service accounts.
+    pub tokens: Tokens,
 }
 
 #[derive(Debug, Default)]
@@ -68,7 +68,8 @@ impl Users {
             write_token(path, token).map_err(|error| format!("{}: {error}", path.display()))?;
         }
         let token_files = token_files.clone();
-        Ok(Self { known: RwLock::new(known), token_files, issued: Mutex::new(HashMap::new()) })
+        let tokens = Tokens::new().map_err(|_| "no key for service accounts could be made".to_owned())?;
+        Ok(Self { known: RwLock::new(known), token_files, tokens })
     }
 
     /// Gives a user another token, and writes it to the user's token file; `None` when there is no such user. The old one is
@@ -97,35 +98,9 @@ impl Users {
         self.known.read().retired.get(token.trim()).cloned()
     }
 
-    /// The bearer of the request's token; `Err` for a token that nobody has.
-    pub fn bearer(&self, headers: &HeaderMap) -> Result<Option<Arc<Who>>, ()> {
-        let Some(header) = headers.get(header::AUTHORIZATION) else { return Ok(None) };
-        let text = header.to_str().map_err(|_| ())?;
-        let Some((scheme, token)) = text.split_once(' ') else { return Err(()) };
-        if !scheme.eq_ignore_ascii_case("bearer") {
-            return Ok(None);
-        }
-        self.by_token(token.trim()).map(Some).ok_or(())
-    }
-
-    /// The owner of a token, for token reviews.
+    /// The user with a token that was configured.
     pub fn by_token(&self, token: &str) -> Option<Arc<Who>> {
-        if let Some(who) = self.known.read().by_token.get(token) {
-            return Some(who.clone());
-        }
-        let issued = self.issued.lock();
-        issued.get(token).filter(|(_, ends)| Instant::now() < *ends).map(|(who, _)| who.clone())
-    }
-
-    /// Makes a token valid until `ends`. Expired ones make room; past 10,000 living ones nothing is issued.
-    pub fn issue(&self, token: String, who: Who, ends: Instant) {
-        let mut issued = self.issued.lock();
-        if issued.len() >= ISSUED_MAX {
-            issued.retain(|_, (_, ends)| Instant::now() < *ends);
-        }
-        if issued.len() < ISSUED_MAX {
-            issued.insert(token, (Arc::new(who), ends));
-        }
+        self.known.read().by_token.get(token).cloned()
     }
 
     pub fn kubeconfig(&self, user: &str, url: &str, ca_pem: &str) -> Option<String> {
@@ -166,7 +141,16 @@ impl Who {
         if !groups.iter().any(|group| group == "system:authenticated") {
             groups.push("system:authenticated".to_owned());
         }
-        Self { name: name.into(), groups, uid: format!("uid-of-{name}") }
+        Self { name: name.into(), groups, uid: format!("uid-of-{name}"), extra: BTreeMap::new() }
+    }
+
+    /// As reviews show it.
+    pub fn info(&self) -> Value {
+        let mut info = json!({"username": &*self.name, "uid": self.uid, "groups": self.groups});
+        if !self.extra.is_empty() {
+            info["extra"] = json!(self.extra);
+        }
+        info
     }
 
     /// Somebody who showed a token or a certificate.
@@ -175,7 +159,8 @@ impl Who {
     }
 
     pub fn anonymous() -> Self {
-        Self { name: "system:anonymous".into(), groups: vec!["system:unauthenticated".to_owned()], uid: String::new() }
+        let groups = vec!["system:unauthenticated".to_owned()];
+        Self { name: "system:anonymous".into(), groups, uid: String::new(), extra: BTreeMap::new() }
     }
 
     /// The holder of a client certificate that TLS has verified already.

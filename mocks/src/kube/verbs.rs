@@ -7,6 +7,7 @@ mod read;
 mod review;
 mod scale;
 mod shape;
+mod token;
 mod watch;
 mod write;
 
@@ -60,7 +61,7 @@ pub(crate) async fn dispatch(call: Call, body: Incoming) -> Result<Answer, Failu
             write::finalize(&call, body).await
         }
         (Method::POST, true, Some("token")) if &*call.resource.full_name == "serviceaccounts" => {
-            review::create_token(&call, body).await
+            token::create(&call, body).await
         }
         (Method::POST, true, Some("binding")) if &*call.resource.full_name == "pods" => write::bind(&call, body).await,
         (Method::POST, true, Some("eviction")) if &*call.resource.full_name == "pods" => {

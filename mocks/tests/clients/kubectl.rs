@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 
+use base64::Engine as _;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
@@ -392,8 +393,16 @@ async fn the_server_tells_who_may_what_and_what_there_is() {
         assert_eq!(kubectl.ok("auth can-i create pods").await, "yes");
         assert!(kubectl.ok("auth can-i --list").await.contains("Verbs"));
         kubectl.ok("create serviceaccount robot").await;
-        let token = kubectl.ok("create token robot --duration=1h").await;
-        assert!(!token.is_empty());
+        let token = kubectl
+            .ok("create token robot --duration=1h --audience=https://kubernetes.default.svc.cluster.local")
+            .await;
+        let claims = base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(token.split('.').nth(1).unwrap()).unwrap();
+        let claims: Value = serde_json::from_slice(&claims).unwrap();
+        let uid = kubectl.ok("get serviceaccount robot -o jsonpath={.metadata.uid}").await;
+        let account = json!({"namespace": "demo", "serviceaccount": {"name": "robot", "uid": uid}});
+        assert_eq!(claims["kubernetes.io"], account);
+        assert_eq!(claims["sub"], "system:serviceaccount:demo:robot");
+        assert_eq!(claims["exp"].as_i64().unwrap() - claims["iat"].as_i64().unwrap(), 3600);
         let whoami = kubectl.words(&["--token", &token, "get", "--raw", "/version"]).await;
         assert!(whoami.contains("gitVersion"), "the token opens the door");
         let resources = kubectl.ok("api-resources -o wide --api-group=longhaul.dev").await;

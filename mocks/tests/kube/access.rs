@@ -12,7 +12,8 @@ use crate::{CONFIG_MAPS, PACKAGES, config_map, package};
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 
-async fn guarded() -> (World, Client, Client) {
+/// A server with roles, its administrator, and a guest without rights.
+pub async fn guarded() -> (World, Client, Client) {
     let world = World::with(|config| {
         config.authorization = Authorization::Rbac;
         config.users.push(User {

@@ -17,6 +17,7 @@ mod objects;
 mod ownership;
 mod replicas;
 mod rewind;
+mod tokens;
 mod watches;
 
 use serde_json::{Value, json};

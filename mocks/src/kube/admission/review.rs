@@ -36,7 +36,7 @@ pub(super) fn request(attempt: &Attempt<'_>, uid: &str, object: &Value) -> Bytes
     let mut request = json!({
         "uid": uid, "kind": kind, "resource": resource, "requestKind": kind, "requestResource": resource,
         "name": attempt.name, "operation": attempt.operation.as_str(),
-        "userInfo": {"username": &*call.who.name, "uid": call.who.uid, "groups": call.who.groups},
+        "userInfo": call.who.info(),
         "object": object, "oldObject": attempt.old, "dryRun": call.query.dry_run, "options": options,
     });
     if let Some(namespace) = &call.target.namespace {

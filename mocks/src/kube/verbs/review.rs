@@ -1,25 +1,20 @@
 //! Reviews: questions that are answered and never stored.
 //!
-//! Owns token reviews, access reviews and the tokens of service accounts.
+//! Owns token reviews and access reviews.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use http::{Method, StatusCode};
 use hyper::body::Incoming;
-use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{decode, read_body};
+use crate::kube::authentication;
 use crate::kube::authorization::{self, Access, Authorization};
 use crate::kube::handler::{Answer, Call};
 use crate::kube::object;
 use crate::kube::status::Failure;
 use crate::kube::users::Who;
-
-/// The real server's shortest token, and a day as the longest.
-const TOKEN_MIN_S: i64 = 600;
-const TOKEN_MAX_S: i64 = 86_400;
 
 pub(super) async fn answer(call: &Call, body: Incoming) -> Result<Answer, Failure> {
     if call.method != Method::POST {
@@ -29,10 +24,8 @@ pub(super) async fn answer(call: &Call, body: Incoming) -> Result<Answer, Failur
     let mut review = decode(&call.content_type, &bytes)?;
     object::check_type(&mut review, &call.resource, call.served())?;
     review["status"] = match &*call.resource.kind {
-        "TokenReview" => token_review(call, &review),
-        "SelfSubjectReview" => json!({"userInfo": {
-            "username": &*call.who.name, "uid": call.who.uid, "groups": call.who.groups,
-        }}),
+        "TokenReview" => token_review(call, &review)?,
+        "SelfSubjectReview" => json!({"userInfo": call.who.info()}),
         "SelfSubjectRulesReview" => {
             let namespace = review.pointer("/spec/namespace").and_then(Value::as_str).unwrap_or_default();
             if namespace.is_empty() {
@@ -45,30 +38,6 @@ pub(super) async fn answer(call: &Call, body: Incoming) -> Result<Answer, Failur
         _ => return Err(Failure::method_not_allowed()),
     };
     Ok(Answer::value(StatusCode::CREATED, &review))
-}
-
-/// `POST serviceaccounts/NAME/token`.
-pub(super) async fn create_token(call: &Call, body: Incoming) -> Result<Answer, Failure> {
-    let bytes = read_body(&call.app.limits, body).await?;
-    let mut request = decode(&call.content_type, &bytes)?;
-    let name = call.target.name.as_deref().unwrap_or_default();
-    let account = call
-        .cluster()
-        .get(&call.resource, call.namespace(), name)
-        .ok_or_else(|| Failure::not_found(call.resource.about(name)))?;
-    let asked_s = request.pointer("/spec/expirationSeconds").and_then(Value::as_i64).unwrap_or(3600);
-    let lasts_s = asked_s.clamp(TOKEN_MIN_S, TOKEN_MAX_S);
-    let lasts = Duration::from_secs(lasts_s.unsigned_abs());
-    let groups = ["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{}", call.namespace())];
-    let who = Who {
-        uid: account.identity.uid.to_string(),
-        ..Who::new(&format!("system:serviceaccount:{}:{name}", call.namespace()), &groups)
-    };
-    let token = format!("longhaul-{}", call.cluster().fresh().uid);
-    call.app.users.issue(token.clone(), who, Instant::now() + lasts);
-    let ends = Timestamp::now().checked_add(jiff::SignedDuration::from_secs(lasts_s)).unwrap_or(Timestamp::MAX);
-    request["status"] = json!({"token": token, "expirationTimestamp": object::seconds(ends)});
-    Ok(Answer::value(StatusCode::CREATED, &request))
 }
 
 fn access_review(call: &Call, review: &Value) -> Value {
@@ -107,12 +76,15 @@ fn verdict(answer: Result<String, String>) -> Value {
     }
 }
 
-fn token_review(call: &Call, review: &Value) -> Value {
+fn token_review(call: &Call, review: &Value) -> Result<Value, Failure> {
     let token = review.pointer("/spec/token").and_then(Value::as_str).unwrap_or_default();
-    match call.app.users.by_token(token) {
-        Some(who) => json!({"authenticated": true, "user": {
-            "username": &*who.name, "uid": who.uid, "groups": who.groups,
-        }}),
-        None => json!({"authenticated": false, "error": "[invalid bearer token, token lookup failed]"}),
+    if token.is_empty() {
+        return Err(Failure::bad_request("token is required for TokenReview in authentication"));
     }
+    let wanted = review.pointer("/spec/audiences").and_then(Value::as_array).into_iter().flatten();
+    let wanted: Vec<String> = wanted.filter_map(Value::as_str).map(str::to_owned).collect();
+    Ok(match authentication::by_token(&call.app.users, call.cluster(), token, &wanted) {
+        Ok(bearer) => json!({"authenticated": true, "user": bearer.who.info(), "audiences": bearer.audiences}),
+        Err(error) => json!({"user": {}, "error": format!("[{error}]")}),
+    })
 }

@@ -1,0 +1,145 @@
+//! Whose token it is, for requests and for token reviews.
+//!
+//! Owns the order of the ways (configured tokens, then those of service accounts), audiences, and that a token ends
+//! with the account and the object that it was made for (Kubernetes documentation, "Managing Service Accounts").
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use http::{HeaderMap, StatusCode, header};
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::authorization::{self, Authorization};
+use super::cluster::Cluster;
+use super::handler::Answer;
+use super::status::Failure;
+use super::store::Version;
+use super::tokens::{self, Claims, ISSUER, Subject};
+use super::users::{Users, Who};
+
+/// The group of all service accounts.
+const ACCOUNTS: &str = "system:serviceaccounts";
+const CONFIGURATION: &str = "/.well-known/openid-configuration";
+const KEYS: &str = "/openid/v1/jwks";
+
+/// Somebody with a token, and for which of the wanted audiences it is.
+#[derive(Debug)]
+pub(crate) struct Bearer {
+    pub who: Arc<Who>,
+    pub audiences: Vec<String>,
+}
+
+/// Why a token is refused.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("invalid bearer token, token lookup failed")]
+    Unknown,
+    #[error("invalid bearer token, {0}")]
+    Token(#[from] tokens::Error),
+    #[error("invalid bearer token, token audiences {is:?} is invalid for the target audiences {wanted:?}")]
+    Audience { is: Vec<String>, wanted: Vec<String> },
+    #[error("invalid bearer token, service account {0} has been deleted or made anew")]
+    Account(String),
+    #[error("invalid bearer token, the {kind} {name} that it was made for is gone")]
+    Bound { kind: String, name: String },
+}
+
+/// The bearer of a request's token, `None` without one.
+pub(crate) fn bearer(users: &Users, cluster: &Cluster, headers: &HeaderMap) -> Result<Option<Arc<Who>>, Error> {
+    let Some(header) = headers.get(header::AUTHORIZATION) else { return Ok(None) };
+    let (scheme, token) = header.to_str().ok().and_then(|text| text.split_once(' ')).ok_or(Error::Unknown)?;
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return Ok(None);
+    }
+    by_token(users, cluster, token.trim(), &[]).map(|bearer| Some(bearer.who))
+}
+
+/// The bearer of a token that must be for one of these audiences; for this server when there are none.
+pub(crate) fn by_token(users: &Users, cluster: &Cluster, token: &str, wanted: &[String]) -> Result<Bearer, Error> {
+    let own = [ISSUER.to_owned()];
+    let wanted = if wanted.is_empty() { &own } else { wanted };
+    let shared = |is: &[String]| wanted.iter().filter(|audience| is.contains(audience)).cloned().collect::<Vec<_>>();
+    if let Some(who) = users.by_token(token) {
+        // Such tokens say nothing about audiences: they are for this server.
+        let audiences = shared(&own);
+        return if audiences.is_empty() { Err(Error::Unknown) } else { Ok(Bearer { who, audiences }) };
+    }
+    let claims = match users.tokens.verify(token, Timestamp::now()) {
+        Err(tokens::Error::Foreign) => return Err(Error::Unknown),
+        verified => verified?,
+    };
+    let audiences = shared(&claims.audiences);
+    if audiences.is_empty() {
+        return Err(Error::Audience { is: claims.audiences.clone(), wanted: wanted.to_vec() });
+    }
+    check_alive(cluster, &claims)?;
+    Ok(Bearer { who: Arc::new(who(&claims)), audiences })
+}
+
+/// The account, and what the token was made for, must be the same objects as then.
+fn check_alive(cluster: &Cluster, claims: &Claims) -> Result<(), Error> {
+    let is = |found: Option<Arc<Version>>, subject: &Subject| found.is_some_and(|v| *v.identity.uid == *subject.uid);
+    let catalogue = cluster.catalogue();
+    let find = |full_name: &str, namespace: &str, name: &str| {
+        catalogue.by_full_name(full_name).and_then(|resource| cluster.get(resource, namespace, name))
+    };
+    if !is(find("serviceaccounts", &claims.namespace, &claims.account.name), &claims.account) {
+        return Err(Error::Account(format!("{}/{}", claims.namespace, claims.account.name)));
+    }
+    let Some((kind, bound)) = &claims.bound else { return Ok(()) };
+    let (full_name, namespace) = match kind.as_str() {
+        "Node" => ("nodes", ""),
+        "Pod" => ("pods", claims.namespace.as_str()),
+        _ => ("secrets", claims.namespace.as_str()),
+    };
+    if is(find(full_name, namespace, &bound.name), bound) {
+        return Ok(());
+    }
+    Err(Error::Bound { kind: kind.to_lowercase(), name: bound.name.clone() })
+}
+
+/// What others need to check tokens (OpenID Connect Discovery 1.0), `None` for any other path. The role
+/// system:service-account-issuer-discovery lets every service account read it.
+pub(crate) fn issuer(
+    users: &Users,
+    cluster: &Cluster,
+    who: &Who,
+    path: &str,
+    host: &str,
+) -> Option<Result<Answer, Failure>> {
+    let (content_type, value) = match path.trim_end_matches('/') {
+        CONFIGURATION => {
+            let value = json!({
+                "issuer": ISSUER, "jwks_uri": format!("https://{host}{KEYS}"), "response_types_supported": ["id_token"],
+                "subject_types_supported": ["public"], "id_token_signing_alg_values_supported": ["ES256"],
+            });
+            ("application/json", value)
+        }
+        KEYS => ("application/jwk-set+json", users.tokens.key_set()),
+        _ => return None,
+    };
+    let is_account = who.groups.iter().any(|group| group == ACCOUNTS);
+    if cluster.authorization == Authorization::Rbac
+        && !is_account
+        && let Err(why) = authorization::rbac_path(cluster, who, path, "get")
+    {
+        return Some(Err(Failure::forbidden_path(&why)));
+    }
+    Some(Ok(Answer { content_type, ..Answer::value(StatusCode::OK, &value) }))
+}
+
+fn who(claims: &Claims) -> Who {
+    let groups = [ACCOUNTS.to_owned(), format!("{ACCOUNTS}:{}", claims.namespace)];
+    let mut extra = BTreeMap::new();
+    let mut add = |key: &str, value: String| {
+        extra.insert(format!("authentication.kubernetes.io/{key}"), vec![value]);
+    };
+    add("credential-id", format!("JTI={}", claims.id));
+    if let Some((kind, bound)) = claims.bound.as_ref().filter(|(kind, _)| kind != "Secret") {
+        let kind = kind.to_lowercase();
+        add(&format!("{kind}-name"), bound.name.clone());
+        add(&format!("{kind}-uid"), bound.uid.clone());
+    }
+    Who { uid: claims.account.uid.clone(), extra, ..Who::new(&claims.user(), &groups) }
+}

@@ -1,0 +1,244 @@
+//! Tokens of service accounts: JSON web tokens (RFC 7519) signed with ES256 (RFC 7518, 3.4).
+//!
+//! Owns the signing key, which is made at the start and never leaves memory, the claims that the Kubernetes
+//! documentation names ("Managing Service Accounts", bound tokens), and the key set that others check tokens with. It
+//! must not know the store: whether an account still exists is for `authentication` to find out. Time is an argument.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::signature::{
+    ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _, UnparsedPublicKey,
+};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64URL;
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+/// Who issues the tokens, and for whom they are when nobody says: what kubeadm sets.
+pub(crate) const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
+/// Tokens whose signature was found right; checking one costs more than everything else that a small read does.
+const VERIFIED_MAX: usize = 10_000;
+/// A real token is about 1 KiB.
+const TOKEN_MAX_BYTES: usize = 16 * 1024;
+/// What stands before the point of a P-256 key in its `SubjectPublicKeyInfo` (RFC 5480).
+const SPKI_PREFIX: &[u8] = &[
+    0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce,
+    0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
+];
+
+/// The signing key, and the tokens that were seen.
+pub(crate) struct Tokens {
+    key: EcdsaKeyPair,
+    key_id: String,
+    verified: Mutex<HashMap<String, Arc<Claims>>>,
+}
+
+/// An object that a token is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Subject {
+    pub name: String,
+    pub uid: String,
+}
+
+/// What a token says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Claims {
+    pub id: String,
+    pub namespace: String,
+    pub account: Subject,
+    /// `(kind, object)`: `Pod`, `Secret` or `Node`. The token ends with it.
+    pub bound: Option<(String, Subject)>,
+    pub audiences: Vec<String>,
+    /// Seconds since 1970.
+    pub issued_s: i64,
+    /// The first second at which it is not valid any more.
+    pub ends_s: i64,
+}
+
+/// Why a token is not believed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("it is not a token of this server")]
+    Foreign,
+    #[error("its signature is wrong")]
+    Signature,
+    #[error("service account token has expired")]
+    Expired,
+    #[error("service account token is not valid yet")]
+    Early,
+}
+
+impl Tokens {
+    /// Makes a key.
+    pub fn new() -> Result<Self, aws_lc_rs::error::Unspecified> {
+        let key = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING)?;
+        let spki = [SPKI_PREFIX, key.public_key().as_ref()].concat();
+        let key_id = BASE64URL.encode(Sha256::digest(spki));
+        Ok(Self { key, key_id, verified: Mutex::default() })
+    }
+
+    /// A signed token.
+    pub fn sign(&self, claims: &Claims) -> Result<String, aws_lc_rs::error::Unspecified> {
+        let header = json!({"alg": "ES256", "kid": self.key_id});
+        let encode = |value: &Value| BASE64URL.encode(value.to_string());
+        let message = format!("{}.{}", encode(&header), encode(&claims.to_value()));
+        let signature = self.key.sign(&SystemRandom::new(), message.as_bytes())?;
+        Ok(format!("{message}.{}", BASE64URL.encode(signature.as_ref())))
+    }
+
+    /// What a token says, if this server signed it and it is valid now.
+    pub fn verify(&self, token: &str, now: Timestamp) -> Result<Arc<Claims>, Error> {
+        let known = self.verified.lock().get(token).cloned();
+        let claims = match known {
+            Some(claims) => claims,
+            None => {
+                let claims = Arc::new(self.check(token)?);
+                self.remember(token, &claims, now);
+                claims
+            }
+        };
+        match now.as_second() {
+            now_s if now_s >= claims.ends_s => Err(Error::Expired),
+            now_s if now_s < claims.issued_s => Err(Error::Early),
+            _ => Ok(claims),
+        }
+    }
+
+    /// The public key as a JSON web key set (RFC 7517).
+    pub fn key_set(&self) -> Value {
+        // An uncompressed point (SEC 1, 2.3.3): 4, then both coordinates.
+        let (x, y) = self.key.public_key().as_ref()[1..].split_at(32);
+        let (x, y) = (BASE64URL.encode(x), BASE64URL.encode(y));
+        json!({"keys": [
+            {"use": "sig", "kty": "EC", "kid": self.key_id, "crv": "P-256", "alg": "ES256", "x": x, "y": y},
+        ]})
+    }
+
+    fn check(&self, token: &str) -> Result<Claims, Error> {
+        if token.len() > TOKEN_MAX_BYTES {
+            return Err(Error::Foreign);
+        }
+        let (message, signature) = token.rsplit_once('.').ok_or(Error::Foreign)?;
+        let (header, payload) = message.split_once('.').ok_or(Error::Foreign)?;
+        let header = part(header).ok_or(Error::Foreign)?;
+        if header["alg"] != "ES256" || header["kid"] != self.key_id.as_str() {
+            return Err(Error::Foreign);
+        }
+        let signature = BASE64URL.decode(signature).map_err(|_| Error::Signature)?;
+        let key = UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, self.key.public_key().as_ref());
+        key.verify(message.as_bytes(), &signature).map_err(|_| Error::Signature)?;
+        part(payload).as_ref().and_then(Claims::read).ok_or(Error::Foreign)
+    }
+
+    fn remember(&self, token: &str, claims: &Arc<Claims>, now: Timestamp) {
+        let mut verified = self.verified.lock();
+        if verified.len() >= VERIFIED_MAX {
+            verified.retain(|_, claims| claims.ends_s > now.as_second());
+        }
+        if verified.len() < VERIFIED_MAX {
+            verified.insert(token.to_owned(), claims.clone());
+        }
+    }
+}
+
+impl std::fmt::Debug for Tokens {
+    /// Shows no key: a `Debug` line of a configuration ends up in logs.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tokens").field("key_id", &self.key_id).finish_non_exhaustive()
+    }
+}
+
+impl Claims {
+    /// The user name of the account.
+    pub fn user(&self) -> String {
+        format!("system:serviceaccount:{}:{}", self.namespace, self.account.name)
+    }
+
+    fn to_value(&self) -> Value {
+        let subject = |subject: &Subject| json!({"name": subject.name, "uid": subject.uid});
+        let mut private = json!({"namespace": self.namespace, "serviceaccount": subject(&self.account)});
+        if let Some((kind, bound)) = &self.bound {
+            private[kind.to_lowercase()] = subject(bound);
+        }
+        json!({
+            "aud": self.audiences, "exp": self.ends_s, "iat": self.issued_s, "iss": ISSUER, "jti": self.id,
+            "kubernetes.io": private, "nbf": self.issued_s, "sub": self.user(),
+        })
+    }
+
+    fn read(value: &Value) -> Option<Self> {
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let private = &value["kubernetes.io"];
+        let subject = |key: &str| {
+            let subject = &private[key];
+            Some(Subject { name: text(&subject["name"])?, uid: text(&subject["uid"])? })
+        };
+        let bound = ["Pod", "Secret", "Node"];
+        let bound = bound.iter().find_map(|kind| Some(((*kind).to_owned(), subject(&kind.to_lowercase())?)));
+        let claims = Self {
+            id: text(&value["jti"])?,
+            namespace: text(&private["namespace"])?,
+            account: subject("serviceaccount")?,
+            bound,
+            audiences: value["aud"].as_array()?.iter().filter_map(text).collect(),
+            issued_s: value["iat"].as_i64()?,
+            ends_s: value["exp"].as_i64()?,
+        };
+        (value["iss"] == ISSUER).then_some(claims)
+    }
+}
+
+fn part(encoded: &str) -> Option<Value> {
+    serde_json::from_slice(&BASE64URL.decode(encoded).ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claims() -> Claims {
+        Claims {
+            id: "j".to_owned(),
+            namespace: "default".to_owned(),
+            account: Subject { name: "robot".to_owned(), uid: "u".to_owned() },
+            bound: Some(("Pod".to_owned(), Subject { name: "p".to_owned(), uid: "v".to_owned() })),
+            audiences: vec![ISSUER.to_owned()],
+            issued_s: 1_000,
+            ends_s: 1_600,
+        }
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    #[test]
+    fn a_token_is_believed_until_it_ends() {
+        let tokens = Tokens::new().unwrap();
+        let token = tokens.sign(&claims()).unwrap();
+        assert_eq!(tokens.verify(&token, at(999)), Err(Error::Early));
+        assert_eq!(*tokens.verify(&token, at(1_000)).unwrap(), claims());
+        assert_eq!(*tokens.verify(&token, at(1_599)).unwrap(), claims(), "also the second time");
+        assert_eq!(tokens.verify(&token, at(1_600)), Err(Error::Expired));
+    }
+
+    #[test]
+    fn another_key_or_another_text_is_not_believed() {
+        let tokens = Tokens::new().unwrap();
+        let token = tokens.sign(&claims()).unwrap();
+        assert_eq!(Tokens::new().unwrap().verify(&token, at(1_000)), Err(Error::Foreign));
+        let mut parts: Vec<String> = token.split('.').map(str::to_owned).collect();
+        let stronger = Claims { ends_s: 9_999, ..claims() };
+        parts[1] = BASE64URL.encode(stronger.to_value().to_string());
+        assert_eq!(tokens.verify(&parts.join("."), at(1_000)), Err(Error::Signature));
+        let none = BASE64URL.encode(json!({"alg": "none", "kid": tokens.key_id}).to_string());
+        assert_eq!(tokens.verify(&format!("{none}.{}.", parts[1]), at(1_000)), Err(Error::Foreign));
+        for wrong in ["", "a", "a.b", "a.b.c", "...", &token[..token.len() - 2]] {
+            assert!(tokens.verify(wrong, at(1_000)).is_err(), "{wrong}");
+        }
+    }
+}
