@@ -9,6 +9,8 @@ mod audit;
 mod churn;
 #[path = "it/clients.rs"]
 mod clients;
+#[path = "it/hostile.rs"]
+mod hostile;
 #[path = "it/kube.rs"]
 mod kube;
 #[path = "it/script.rs"]

@@ -1,0 +1,342 @@
+//! Servers that never come to an end, or break off: each call ends in the right outcome, and what the client takes in
+//! is bounded. The bound is read at the server: how many bytes the client's side accepted before it hung up.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::stream;
+use http_body_util::{BodyExt as _, StreamBody};
+use hyper::Response;
+use hyper::body::{Frame, Incoming};
+use loadgen::admission::{Interval, Target};
+use rustls::pki_types::PrivatePkcs8KeyDer;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+use crate::server::Server;
+use crate::webhook::{self, plan, run, target};
+
+/// Calls of a test; each meets a connection of its own.
+const CALLS: u64 = 4;
+/// What a client may accept in one call: its own cap of 4 MiB, and the kernel's buffers on both sides of a loopback
+/// connection (tcp(7): up to 6 MiB to receive, 4 MiB to send).
+const ACCEPTED_BYTES_MAX: u64 = 16 << 20;
+/// Where a server gives up that should have been stopped long before.
+const GIVE_UP_BYTES: u64 = 256 << 20;
+/// Deletions, which a webhook may simply allow.
+const DELETIONS: &str = r#""mix": {"deletePod": 1}"#;
+
+/// A TLS connection with the bytes that were written to it, counted over the whole server.
+struct Wire {
+    stream: TlsStream<TcpStream>,
+    written: Arc<AtomicU64>,
+}
+
+impl Wire {
+    /// Reads one request and returns its uid; `None` when the client is gone.
+    async fn request(&mut self) -> Option<String> {
+        let mut seen = Vec::new();
+        let mut buffer = vec![0; 64 << 10];
+        loop {
+            let read = self.stream.read(&mut buffer).await.ok().filter(|&read| read > 0)?;
+            seen.extend_from_slice(&buffer[..read]);
+            let text = String::from_utf8_lossy(&seen);
+            let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+            let head = head.to_ascii_lowercase();
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: "))?.parse::<usize>().ok()?;
+            if body.len() >= length {
+                return Some(body.split_once(r#""uid":""#)?.1[..36].to_owned());
+            }
+        }
+    }
+
+    /// False when the client is gone.
+    async fn send(&mut self, bytes: &[u8]) -> bool {
+        self.written.fetch_add(bytes.len() as u64, Ordering::SeqCst);
+        self.stream.write_all(bytes).await.is_ok() && self.stream.flush().await.is_ok()
+    }
+
+    /// The beginning of an answer, and then the same bytes until the client hangs up.
+    async fn send_for_ever(&mut self, begin: &str, bytes: &[u8]) {
+        let mut sent = 0;
+        let mut more = self.send(begin.as_bytes()).await;
+        while more && sent < GIVE_UP_BYTES {
+            more = self.send(bytes).await;
+            sent += bytes.len() as u64;
+        }
+    }
+}
+
+struct Hostile {
+    target: Target,
+    written: Arc<AtomicU64>,
+    _tasks: JoinSet<()>,
+}
+
+impl Hostile {
+    /// A server whose connections, after the TLS handshake, are the handler's.
+    async fn tls<H, F>(handler: H) -> Self
+    where
+        H: Fn(Wire) -> F + Clone + Send + Sync + 'static,
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let key = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let private = PrivatePkcs8KeyDer::from(key.signing_key.serialize_der());
+        let config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![key.cert.der().clone()], private.into())
+            .unwrap();
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let written = Arc::new(AtomicU64::new(0));
+        let count = Arc::clone(&written);
+        let mut server = Self::tcp(move |tcp| {
+            let (acceptor, handler, written) = (acceptor.clone(), handler.clone(), Arc::clone(&count));
+            async move {
+                if let Ok(stream) = acceptor.accept(tcp).await {
+                    handler(Wire { stream, written }).await;
+                }
+            }
+        })
+        .await;
+        server.target.ca_pem = key.cert.pem();
+        server.written = written;
+        server
+    }
+
+    /// A server whose connections are the handler's from the first byte.
+    async fn tcp<H, F>(handler: H) -> Self
+    where
+        H: Fn(TcpStream) -> F + Send + Sync + 'static,
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("https://{}/mutate", listener.local_addr().unwrap());
+        // A certificate of somebody else; `tls` writes the right one.
+        let ca_pem = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap().cert.pem();
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
+            let mut serving = JoinSet::new();
+            loop {
+                let (tcp, _) = listener.accept().await.unwrap();
+                while serving.try_join_next().is_some() {}
+                serving.spawn(handler(tcp));
+            }
+        });
+        let target = Target { url, server_name: String::new(), ca_pem };
+        Self { target, written: Arc::new(AtomicU64::new(0)), _tasks: tasks }
+    }
+
+    /// So many deletions with a timeout of so many seconds.
+    async fn meets(&self, timeout_s: u64) -> Interval {
+        run(plan(CALLS, &format!(r#"{DELETIONS}, "timeout": "{timeout_s}s""#)), &self.target).await
+    }
+
+    fn assert_bounded(&self, what: &str) {
+        let mib = self.written.load(Ordering::SeqCst) >> 20;
+        assert!(mib <= CALLS * ACCEPTED_BYTES_MAX >> 20, "{what}: {CALLS} calls took in {mib} MiB");
+    }
+}
+
+fn assert_example(interval: &Interval, expected: &str) {
+    let examples = &interval.examples;
+    assert!(examples.iter().any(|text| text.contains(expected)), "`{expected}` is not in {examples:#?}");
+}
+
+fn answer(uid: &str, headers: &str) -> String {
+    let body = webhook::answer(&serde_json::json!({"request": {"uid": uid}}), serde_json::json!({"allowed": true}))
+        .to_string();
+    format!(
+        "HTTP/1.1 200 OK\r\n{headers}Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+/// A head without end, in lines or as one line, is cut off long before the deadline, and counts as a broken exchange.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn endless_heads_are_cut_off() {
+    for (what, begin, line) in [
+        ("lines", "HTTP/1.1 200 OK\r\n", format!("X-Filler: {}\r\n", "a".repeat(1000))),
+        ("one line", "HTTP/1.1 200 OK\r\nX-Filler: ", "a".repeat(16 << 10)),
+        ("status line", "HTTP/1.1 200 ", "a".repeat(16 << 10)),
+    ] {
+        let server = Hostile::tls(move |mut wire: Wire| {
+            let line = line.clone();
+            async move {
+                if wire.request().await.is_some() {
+                    wire.send_for_ever(begin, line.as_bytes()).await;
+                }
+            }
+        })
+        .await;
+        let interval = server.meets(20).await;
+        assert_eq!((interval.http_error, interval.errors()), (CALLS, CALLS), "{what}: {:?}", interval.examples);
+        server.assert_bounded(what);
+    }
+}
+
+/// Large heads are legal: Go's client, and so kube-apiserver, takes up to 10 MiB of them (net/http, Transport).
+#[tokio::test]
+async fn a_large_head_is_an_answer() {
+    let server = Hostile::tls(|mut wire: Wire| async move {
+        let headers: String = (0..8).map(|i| format!("X-Filler-{i}: {}\r\n", "a".repeat(4 << 10))).collect();
+        while let Some(uid) = wire.request().await {
+            if !wire.send(answer(&uid, &headers).as_bytes()).await {
+                return;
+            }
+        }
+    })
+    .await;
+    let interval = server.meets(20).await;
+    assert_eq!((interval.allowed, interval.wrong_verdicts), (CALLS, 0), "{:?}", interval.examples);
+}
+
+/// A body of 1 GiB is refused at 4 MiB, whether it is announced, chunked or ended by the connection's end.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_body_of_a_gibibyte_is_refused() {
+    for (what, framing) in [
+        ("announced", "Content-Length: 1073741824\r\n"),
+        ("chunked", "Transfer-Encoding: chunked\r\n"),
+        ("until close", ""),
+    ] {
+        let server = Hostile::tls(move |mut wire: Wire| async move {
+            if wire.request().await.is_some() {
+                let head = format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n{framing}\r\n");
+                let spaces = " ".repeat(64 << 10);
+                let piece = if what == "chunked" { format!("10000\r\n{spaces}\r\n") } else { spaces };
+                wire.send_for_ever(&head, piece.as_bytes()).await;
+            }
+        })
+        .await;
+        let interval = server.meets(20).await;
+        assert_eq!((interval.invalid_response, interval.errors()), (CALLS, CALLS), "{what}: {:?}", interval.examples);
+        assert_example(&interval, "the body is larger than 4 MiB");
+        server.assert_bounded(what);
+    }
+}
+
+/// The same over HTTP/2, where flow control decides what a server can push.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_body_of_a_gibibyte_is_refused_on_http2() {
+    const PIECE: usize = 64 << 10;
+    let made = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&made);
+    let server = Server::start(&[b"h2"], move |_: hyper::Request<Incoming>| {
+        let made = Arc::clone(&count);
+        async move {
+            let frames = (0..(1 << 30) / PIECE).map(move |_| {
+                made.fetch_add(PIECE as u64, Ordering::SeqCst);
+                Ok(Frame::data(Bytes::from(vec![b' '; PIECE])))
+            });
+            Response::new(StreamBody::new(stream::iter(frames)).boxed())
+        }
+    })
+    .await;
+    let config = format!(r#"{DELETIONS}, "client": "http2""#);
+    let interval = run(plan(CALLS, &config), &target(&server)).await;
+    assert_eq!((interval.invalid_response, interval.errors()), (CALLS, CALLS), "{:?}", interval.examples);
+    let mib = made.load(Ordering::SeqCst) >> 20;
+    assert!(mib <= CALLS * ACCEPTED_BYTES_MAX >> 20, "{CALLS} calls took in {mib} MiB");
+}
+
+/// What goes on for ever but slowly, or says nothing, ends at the deadline and says how far it came.
+#[tokio::test]
+async fn what_never_ends_is_a_timeout() {
+    for (what, begin, byte, expected) in [
+        (
+            "a body",
+            "HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n",
+            " ",
+            "the status line came, the body did not end",
+        ),
+        ("a head", "HTTP/1.1 200 OK\r\nX-Filler: ", "a", "no status line came"),
+        ("interim answers", "", "HTTP/1.1 102 Processing\r\n\r\n", "no status line came"),
+        ("silence", "", "", "no status line came"),
+    ] {
+        let server = Hostile::tls(move |mut wire: Wire| async move {
+            if wire.request().await.is_some() {
+                let mut more = wire.send(begin.as_bytes()).await;
+                while more {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                    more = wire.send(byte.as_bytes()).await;
+                }
+            }
+        })
+        .await;
+        let interval = server.meets(1).await;
+        assert_eq!((interval.timeout, interval.errors()), (CALLS, CALLS), "{what}: {:?}", interval.examples);
+        assert_example(&interval, expected);
+    }
+}
+
+/// Bytes that are no HTTP, and answers that break off, are broken exchanges and no timeouts.
+#[tokio::test]
+async fn garbage_and_early_ends_are_http_errors() {
+    for bytes in [
+        "\u{0}\u{1}\u{2} what?\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Le",
+        "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"kind\":",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n",
+        "",
+    ] {
+        let server = Hostile::tls(move |mut wire: Wire| async move {
+            if wire.request().await.is_some() {
+                wire.send(bytes.as_bytes()).await;
+                // A client that has hung up already is fine.
+                let _ = wire.stream.shutdown().await;
+            }
+        })
+        .await;
+        let interval = server.meets(20).await;
+        let examples = &interval.examples;
+        assert_eq!((interval.http_error, interval.errors()), (CALLS, CALLS), "{bytes:?}: {examples:?}");
+    }
+}
+
+/// An answer to the connection's previous call does not count for this one.
+#[tokio::test]
+async fn an_answer_to_another_call_is_invalid() {
+    let server = Hostile::tls(|mut wire: Wire| async move {
+        let mut previous = "00000000-0000-4000-8000-000000000000".to_owned();
+        while let Some(uid) = wire.request().await {
+            if !wire.send(answer(&previous, "").as_bytes()).await {
+                return;
+            }
+            previous = uid;
+        }
+    })
+    .await;
+    let interval = server.meets(20).await;
+    assert_eq!((interval.invalid_response, interval.errors()), (CALLS, CALLS), "{:?}", interval.examples);
+    assert_example(&interval, "response.uid is `");
+}
+
+/// No TLS session: the server hangs up in the handshake, speaks plain HTTP, or sends noise without end.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ends_and_noise_in_the_handshake_are_tls_failures() {
+    for noise in ["", "HTTP/1.1 400 Bad Request\r\n\r\nClient sent an HTTP request?\n", "~endless~"] {
+        let server = Hostile::tcp(move |mut tcp: TcpStream| async move {
+            let mut hello = [0; 512];
+            if tcp.read(&mut hello).await.is_err() {
+                return;
+            }
+            while tcp.write_all(noise.as_bytes()).await.is_ok() && noise == "~endless~" {
+                tokio::task::yield_now().await;
+            }
+            // A client that has hung up already is fine.
+            let _ = tcp.shutdown().await;
+        })
+        .await;
+        let interval = server.meets(20).await;
+        assert_eq!((interval.tls, interval.errors()), (CALLS, CALLS), "{noise:?}: {:?}", interval.examples);
+        assert_example(&interval, "tls: 127.0.0.1:");
+    }
+}
