@@ -231,6 +231,11 @@ impl Server {
         self.cluster.books.of(&Arc::from(user)).log.follow();
     }
 
+    /// Whether a followed user has asked for a resource (`packages.longhaul.dev`), answered or not.
+    pub fn asked_for(&self, user: &str, resource: &str) -> bool {
+        self.cluster.books.find(user).is_some_and(|book| book.log.asked_for(resource))
+    }
+
     /// What a followed user asked since the last call, in the order of the answers, and how many more were lost because
     /// nobody took 16,384 of them. A watch comes when it is answered and again when it ended.
     pub fn take_requests(&self, user: &str) -> (Vec<RequestFact>, u64) {

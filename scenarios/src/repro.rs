@@ -10,6 +10,7 @@ use anyhow::{Context, Result};
 use reports::judge::{self, Judgement, Verdict, Word};
 use reports::record::{EndReason, Events, Record};
 use serde::Serialize;
+use units::Span;
 
 use crate::run::{self, Options};
 use crate::scenario::{Http, Source, SubjectKind, Witness, WitnessKind};
@@ -29,6 +30,8 @@ pub(crate) struct Play {
     pub(crate) command: Vec<String>,
     /// Another choice of HTTP than the scenario's.
     pub(crate) http: Option<Http>,
+    /// How long the client gets after the last write, when that is more than the scenario gives.
+    pub(crate) drain: Option<Span>,
     /// The folder for run records.
     pub(crate) out: PathBuf,
     /// The built-in service's binary.
@@ -132,6 +135,9 @@ fn aimed(play: &Play) -> Source {
     if let Some(http) = play.http.or(only) {
         scenario.control_plane.http = http;
     }
+    if let Some(drain) = play.drain {
+        scenario.phases.drain = scenario.phases.drain.max(drain);
+    }
     let subject = &mut scenario.subject;
     if !play.command.is_empty() {
         subject.kind = SubjectKind::Command;
@@ -151,8 +157,9 @@ fn aimed(play: &Play) -> Source {
 
 fn repeat(play: &Play) -> String {
     let http = play.http.map(|http| format!(" --http {}", http.as_str())).unwrap_or_default();
+    let drain = play.drain.map(|drain| format!(" --drain {drain}")).unwrap_or_default();
     let command = if play.command.is_empty() { String::new() } else { format!(" -- {}", play.command.join(" ")) };
-    format!("cargo xtask repro {}{http}{command}", play.source.scenario.name)
+    format!("cargo xtask repro {}{http}{drain}{command}", play.source.scenario.name)
 }
 
 impl Outcome {

@@ -42,6 +42,10 @@ pub(super) struct Arguments {
     /// Offer the client only this version of HTTP: 1, 2 or both. Otherwise what the scenario says.
     #[arg(long)]
     http: Option<Http>,
+    /// How long the client gets after the last write, when that is more than the scenario gives: for clients whose own
+    /// limits are longer.
+    #[arg(long)]
+    drain: Option<units::Span>,
     /// The service to test, instead of the one beside `longhaul`.
     #[arg(long)]
     service: Option<PathBuf>,
@@ -103,9 +107,9 @@ fn planned(arguments: &Arguments, source: Source) -> Result<Play> {
         }
         (_, named) => named.clone(),
     };
-    let (http, out) = (arguments.http, arguments.out.clone());
+    let (http, drain, out) = (arguments.http, arguments.drain, arguments.out.clone());
     let quiet = arguments.quiet || arguments.json || arguments.all;
-    Ok(Play { source, command: arguments.command.clone(), http, out, service, quiet })
+    Ok(Play { source, command: arguments.command.clone(), http, drain, out, service, quiet })
 }
 
 fn list(json: bool) -> Result<()> {

@@ -204,7 +204,8 @@ impl<'a> Conductor<'a> {
         let deadline = Instant::now() + self.scenario.subject.start_timeout.0;
         let plane = &self.world.plane;
         // A real control plane does not tell who asks: there a subject without a webhook is ready when it runs.
-        let asked = move || plane.traffic(SUBJECT).is_none_or(|traffic| traffic.requests > 0);
+        let judged = self.scenario.judged();
+        let asked = move || plane.asked(SUBJECT, &judged);
         self.beside(wait_until_ready(ready.clone(), deadline, &asked)).await??;
         let api = self.world.api();
         let (load, begin) = self.beside(Load::start(load, api)).await??;

@@ -13,6 +13,7 @@ use mocks::faults::Faults;
 use mocks::{kube, pki};
 
 use super::install;
+use super::ready::Asked;
 use super::world::{HARNESS, SUBJECT};
 use crate::scenario::{ControlPlaneKind, Scenario};
 
@@ -121,6 +122,17 @@ impl Plane {
     /// What a user asked, where that is known.
     pub(super) fn traffic(&self, user: &str) -> Option<kube::Traffic> {
         self.mock().map(|mock| mock.server.traffic(user))
+    }
+
+    /// Whether a user has asked for one of some resources, given as names and spellings. A scenario that judges no resource
+    /// is content with any request.
+    pub(super) fn asked(&self, user: &str, judged: &[(String, String)]) -> Asked {
+        let Some(mock) = self.mock() else { return Asked::Judged };
+        if mock.server.traffic(user).requests == 0 {
+            return Asked::Nothing;
+        }
+        let follows = judged.is_empty() || judged.iter().any(|(name, _)| mock.server.asked_for(user, name));
+        if follows { Asked::Judged } else { Asked::Else }
     }
 
     /// The mock, for what only it can tell.

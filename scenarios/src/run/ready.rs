@@ -8,12 +8,26 @@ use anyhow::Result;
 /// Time to ask again.
 const READY_POLL: Duration = Duration::from_millis(50);
 
+/// A controller may begin with leases and objects of its own. After so long it is taken as it is.
+const ELSEWHERE_MAX: Duration = Duration::from_secs(15);
+
+/// What the subject has asked the control plane for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// It has sent no request.
+    Nothing,
+    /// Something, but not what is judged.
+    Else,
+    /// What is judged, or nobody can tell.
+    Judged,
+}
+
 /// When a subject counts as ready.
 #[derive(Debug, Clone)]
 pub(super) enum Ready {
     /// `GET` of this address answers 200.
     Http(SocketAddr, &'static str),
-    /// It has sent its first request to the control plane and, where it has a webhook, accepts connections there.
+    /// It has asked the control plane for what is judged and, where it has a webhook, accepts connections there.
     FirstRequest { webhook: Option<SocketAddr> },
 }
 
@@ -25,14 +39,20 @@ pub(super) struct NotReady {
     missing: String,
 }
 
-/// Polls until the subject is ready. `asked` tells whether it has sent a request to the control plane.
-pub(super) async fn wait_until_ready(ready: Ready, deadline: Instant, asked: &dyn Fn() -> bool) -> Result<()> {
+/// Polls until the subject is ready.
+pub(super) async fn wait_until_ready(ready: Ready, deadline: Instant, asked: &dyn Fn() -> Asked) -> Result<()> {
     let began = Instant::now();
+    let mut asks_since = None;
     loop {
         let missing = match &ready {
             Ready::Http(address, path) => http_ready(*address, path).await.err(),
-            Ready::FirstRequest { .. } if !asked() => {
+            Ready::FirstRequest { .. } if asked() == Asked::Nothing => {
                 Some("it has sent no request to the control plane; does it read $KUBECONFIG?".to_owned())
+            }
+            Ready::FirstRequest { .. }
+                if asked() == Asked::Else && asks_since.get_or_insert_with(Instant::now).elapsed() < ELSEWHERE_MAX =>
+            {
+                Some("it has not asked for what is judged yet".to_owned())
             }
             Ready::FirstRequest { webhook: Some(address) } => match tokio::net::TcpStream::connect(address).await {
                 Ok(_) => None,

@@ -3,7 +3,7 @@
 //! Owns the bounded log between requests that end and the one reader that takes them. A reader that falls behind is told how
 //! many it lost. Nothing is kept of users that nobody follows.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -14,6 +14,8 @@ use crate::kube::path::{Query, Target, verb_of};
 
 /// Facts that wait for their reader: 16 MiB at most. A reader comes by many times a second.
 const FACTS_MAX: usize = 16_384;
+/// No client follows more kinds than a cluster has.
+const RESOURCES_MAX: usize = 256;
 /// Longest continue token that is kept, in bytes.
 const CONTINUE_MAX: usize = 80;
 
@@ -97,6 +99,8 @@ pub(crate) struct RequestLog {
 struct Waiting {
     facts: VecDeque<RequestFact>,
     lost: u64,
+    /// What was ever asked for, answered or not; at most [`RESOURCES_MAX`].
+    resources: BTreeSet<String>,
 }
 
 /// A request that is under way. Told when it is dropped, however it ends.
@@ -158,6 +162,18 @@ impl RequestLog {
         inner.facts.push_back(fact);
     }
 
+    fn begun(&self, resource: String) {
+        let mut inner = self.inner.lock();
+        if inner.resources.len() < RESOURCES_MAX {
+            inner.resources.insert(resource);
+        }
+    }
+
+    /// Whether a resource was ever asked for, answered or not.
+    pub fn asked_for(&self, resource: &str) -> bool {
+        self.inner.lock().resources.contains(resource)
+    }
+
     /// What came since the last call, and how much of it was lost.
     pub fn take(&self) -> (Vec<RequestFact>, u64) {
         let mut inner = self.inner.lock();
@@ -175,6 +191,9 @@ impl Following {
         let number = log.numbers.fetch_add(1, Ordering::Relaxed) + 1;
         let about = About::default();
         let fact = RequestFact { number, record: record.clone(), about, ended: None, objects_us: None };
+        if let Some(resource) = Some(fact.asked().resource).filter(|resource| !resource.is_empty()) {
+            log.begun(resource);
+        }
         Some(Box::new(Self { book: book.clone(), fact, ended_by: None }))
     }
 
