@@ -283,7 +283,7 @@ fn status(kind: Kind, name: u8, variant: u8) -> Step {
     let path = format!("{path}/status");
     let status = match kind {
         Kind::Deployment => json!({"replicas": 1, "observedGeneration": 1}),
-        Kind::Widget if variant % 2 == 0 => json!({"replicas": 1, "phase": "Ready", "unknown": 1}),
+        Kind::Widget if variant.is_multiple_of(2) => json!({"replicas": 1, "phase": "Ready", "unknown": 1}),
         _ => json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}),
     };
     let mut object = kind.object(name, variant / 6);

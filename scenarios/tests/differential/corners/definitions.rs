@@ -22,6 +22,7 @@ fn path() -> String {
     format!("/apis/{GROUP}/v1/namespaces/{{ns}}/widgets")
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "callers build the value in place")]
 fn widget(name: &str, spec: Value) -> Value {
     json!({"apiVersion": format!("{GROUP}/v1"), "kind": "Widget", "metadata": {"name": name}, "spec": spec})
 }
@@ -73,7 +74,8 @@ fn wrong() -> Vec<Step> {
         with(|d| d["spec"]["versions"][0]["schema"] = Value::Null),
         with(|d| d["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["type"] = json!("array")),
         with(|d| {
-            d["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["odd"] = json!({})
+            d["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["odd"] =
+                json!({});
         }),
         with(|d| {
             d["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["odd"] =

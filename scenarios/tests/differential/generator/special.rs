@@ -120,7 +120,7 @@ pub fn break_widget(object: &mut Value, flaw: u8) {
         4 => spec["entries"] = json!([{"name": "one"}, {"name": "one"}, {"port": 5}]),
         _ => {
             *spec = json!({"image": "Bad Image", "replicas": "three", "ratio": 0, "labels": {"k": 1},
-                            "plain": ["a", "b", "c", "d"]})
+                            "plain": ["a", "b", "c", "d"]});
         }
     }
 }
