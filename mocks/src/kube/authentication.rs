@@ -99,7 +99,7 @@ fn check_alive(cluster: &Cluster, claims: &Claims) -> Result<(), Error> {
     Err(Error::Bound { kind: kind.to_lowercase(), name: bound.name.clone() })
 }
 
-/// What others need to check tokens (OpenID Connect Discovery 1.0), `None` for any other path. The role
+/// What others need to check tokens (`OpenID` Connect Discovery 1.0), `None` for any other path. The role
 /// system:service-account-issuer-discovery lets every service account read it.
 pub(crate) fn issuer(
     users: &Users,

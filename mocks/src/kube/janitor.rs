@@ -144,7 +144,8 @@ fn propagate(cluster: &Cluster, resource: &Resource, version: &Version) -> bool 
             delete_place(cluster, of_dependent, &place.namespace, &place.name, FOREGROUND);
         }
     }
-    if !cluster.read(|store| store.dependents(uid)).is_empty() {
+    let left = cluster.read(|store| store.dependents(uid));
+    if orphan && !left.is_empty() || left.iter().any(|place| is_blocking(cluster, place, uid)) {
         return true;
     }
     if let Some(list) = object::metadata(&mut value).get_mut("finalizers").and_then(Value::as_array_mut) {
@@ -158,6 +159,16 @@ fn propagate(cluster: &Cluster, resource: &Resource, version: &Version) -> bool 
     };
     // Whoever won the race has committed something, but that need not be looked at as a deletion again.
     !done
+}
+
+/// Whether a dependent holds back an owner that is deleted in the foreground: it says so with `blockOwnerDeletion`.
+fn is_blocking(cluster: &Cluster, place: &Place, uid: &str) -> bool {
+    let catalogue = cluster.catalogue();
+    let resource = catalogue.by_id(place.resource);
+    let dependent = resource.and_then(|resource| cluster.get(resource, &place.namespace, &place.name));
+    let Some(value) = dependent.map(|version| version.value()) else { return false };
+    let mut owners = value["metadata"]["ownerReferences"].as_array().into_iter().flatten();
+    owners.any(|owner| owner["uid"].as_str() == Some(uid) && owner["blockOwnerDeletion"] == Value::Bool(true))
 }
 
 /// Whether an owner besides `uid` keeps the object alive.

@@ -93,13 +93,12 @@ impl Tokens {
     /// What a token says, if this server signed it and it is valid now.
     pub fn verify(&self, token: &str, now: Timestamp) -> Result<Arc<Claims>, Error> {
         let known = self.verified.lock().get(token).cloned();
-        let claims = match known {
-            Some(claims) => claims,
-            None => {
-                let claims = Arc::new(self.check(token)?);
-                self.remember(token, &claims, now);
-                claims
-            }
+        let claims = if let Some(claims) = known {
+            claims
+        } else {
+            let claims = Arc::new(self.check(token)?);
+            self.remember(token, &claims, now);
+            claims
         };
         match now.as_second() {
             now_s if now_s >= claims.ends_s => Err(Error::Expired),

@@ -410,3 +410,33 @@ async fn namespaces_are_furnished_when_that_is_wanted() {
     let mut client = plain.client(Protocol::Http1, "harness").await;
     assert_eq!(client.get(CONFIG_MAPS).await.1["items"], json!([]));
 }
+
+#[tokio::test]
+async fn only_a_dependent_that_says_so_holds_its_owner_back() {
+    let world = World::start().await;
+    let mut client = world.client(Protocol::Http1, "harness").await;
+    for blocks in [false, true] {
+        let (owner, dependent) = (format!("owner-{blocks}"), format!("dependent-{blocks}"));
+        let (_, made) = client.post(CONFIG_MAPS, &config_map(&owner)).await;
+        let mut body = config_map(&dependent);
+        body["metadata"]["finalizers"] = json!(["example.com/hold"]);
+        body["metadata"]["ownerReferences"] = json!([{
+            "apiVersion": "v1", "kind": "ConfigMap", "name": owner, "uid": made["metadata"]["uid"],
+            "blockOwnerDeletion": blocks,
+        }]);
+        assert_eq!(client.post(CONFIG_MAPS, &body).await.0, 201);
+        client.delete(&format!("{CONFIG_MAPS}/{owner}?propagationPolicy=Foreground")).await;
+        let deadline = Instant::now() + PATIENCE;
+        // The dependent is marked in the same step that decides about the owner.
+        while client.get(&format!("{CONFIG_MAPS}/{dependent}")).await.1["metadata"].get("deletionTimestamp").is_none()
+            || (!blocks && client.get(&format!("{CONFIG_MAPS}/{owner}")).await.0 == 200)
+        {
+            assert!(Instant::now() < deadline, "blockOwnerDeletion: {blocks}");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        if blocks {
+            let (status, waiting) = client.get(&format!("{CONFIG_MAPS}/{owner}")).await;
+            assert_eq!((status, &waiting["metadata"]["finalizers"]), (200, &json!(["foregroundDeletion"])));
+        }
+    }
+}

@@ -168,13 +168,13 @@ impl Path {
     }
 
     /// Removes what a manager owned here and wants no more: with the key of an item the whole item goes, also what
-    /// nobody owns of it, such as defaults.
-    pub fn disown(&self, value: &mut Value) {
+    /// nobody owns of it, such as defaults. An item of which only the key is left stays when somebody owns that key.
+    pub fn disown(&self, value: &mut Value, key_is_owned: impl Fn(&[Step]) -> bool) {
         match self.0.as_slice() {
             [item @ .., Step::Field(name)] if matches!(item.last(), Some(Step::Key(key, _)) if key == name) => {
-                remove(value, item);
+                remove(value, item, 0, &key_is_owned);
             }
-            all => remove(value, all),
+            all => remove(value, all, 0, &key_is_owned),
         }
     }
 }
@@ -244,6 +244,14 @@ impl Owners {
 impl Others<'_> {
     pub fn own(&self, path: &Path) -> bool {
         self.0.iter().any(|(_, paths)| paths.contains(path))
+    }
+
+    /// Whether somebody owns the key of an item.
+    pub fn own_key(&self, item: &[Step]) -> bool {
+        let Some(Step::Key(key, _)) = item.last() else { return false };
+        let mut path = item.to_vec();
+        path.push(Step::Field(key.clone()));
+        self.own(&Path(path))
     }
 
     /// The owners of a place, as conflicts name them.
@@ -321,15 +329,16 @@ fn collect(fields: &Value, path: &mut Vec<Step>, out: &mut Vec<Path>) {
 }
 
 /// Removes the value, and what it leaves empty: an item of which only the key is left, an object without fields.
-fn remove(value: &mut Value, steps: &[Step]) {
-    let Some((step, rest)) = steps.split_first() else { return };
+fn remove(value: &mut Value, steps: &[Step], depth: usize, key_is_owned: &dyn Fn(&[Step]) -> bool) {
+    let Some(step) = steps.get(depth) else { return };
+    let is_last = depth + 1 == steps.len();
     match step {
         Step::Field(name) => {
             let Some(object) = value.as_object_mut() else { return };
-            if rest.is_empty() {
+            if is_last {
                 object.remove(name);
             } else if let Some(inner) = object.get_mut(name) {
-                remove(inner, rest);
+                remove(inner, steps, depth + 1, key_is_owned);
                 if inner.as_object().is_some_and(Map::is_empty) || inner.as_array().is_some_and(Vec::is_empty) {
                     object.remove(name);
                 }
@@ -338,9 +347,9 @@ fn remove(value: &mut Value, steps: &[Step]) {
         Step::Key(key, _) => {
             let Some(list) = value.as_array_mut() else { return };
             let Some(index) = step.position(list) else { return };
-            remove(&mut list[index], rest);
+            remove(&mut list[index], steps, depth + 1, key_is_owned);
             let only_key = list[index].as_object().is_some_and(|item| item.keys().all(|name| name == key));
-            if rest.is_empty() || only_key {
+            if is_last || (only_key && !key_is_owned(&steps[..=depth])) {
                 list.remove(index);
             }
         }

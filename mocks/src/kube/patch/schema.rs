@@ -39,6 +39,11 @@ pub(super) fn is_one_value(resource: &Resource, field: &str) -> bool {
     !resource.custom && matches!(field, "selector" | "podSelector" | "namespaceSelector" | "labelSelector")
 }
 
+/// Whether a value can be what an item is known by: plain values only, an object would have owners inside it.
+pub(super) fn is_key(value: &serde_json::Value) -> bool {
+    !value.is_object() && !value.is_array()
+}
+
 /// The rule of the list at `path` (field names only, without indices) of a resource.
 pub(super) fn list_rule(resource: &Resource, path: &[&str]) -> ListRule {
     if resource.custom {

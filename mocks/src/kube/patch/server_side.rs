@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::owners::{Owners, Path, Places, Step};
-use super::schema::{ListRule, is_one_value, list_rule};
+use super::schema::{ListRule, is_key, is_one_value, list_rule};
 use super::tracking::before_first_apply;
 use crate::kube::catalogue::Resource;
 use crate::kube::object;
@@ -58,7 +58,7 @@ pub(crate) fn apply(value: &mut Value, intent: &Value, by: &Manager<'_>, resourc
     places.forget();
     for (path, new) in wanted {
         if new.is_object() && is_atomic(&path.0, resource) {
-            path.disown(value);
+            path.disown(value, |_| false);
             places.forget();
         }
         path.set(value, new, &mut places);
@@ -81,7 +81,7 @@ fn drop_unwanted(value: &mut Value, owners: &Owners, by: &Manager<'_>, now: &[Pa
     // From the end: removing from there moves the least.
     for path in owners.applied_by(by.name, by.subresource).iter().rev() {
         if !kept.contains(path.0.as_slice()) && !others.own(path) {
-            path.disown(value);
+            path.disown(value, |item| others.own_key(item));
         }
     }
 }
@@ -110,7 +110,7 @@ fn leaves(value: &Value, resource: &Resource, path: &mut Vec<Step>, out: &mut Ve
         Value::Array(items) => {
             let names: Vec<&str> = path.iter().filter_map(Step::field).collect();
             let rule = list_rule(resource, &names);
-            let keyed = |key: &str| items.iter().all(|item| item.get(key).is_some());
+            let keyed = |key: &str| items.iter().all(|item| item.get(key).is_some_and(is_key));
             match rule {
                 ListRule::ByKey(key) if !items.is_empty() && keyed(key) => {
                     for item in items {

@@ -132,7 +132,10 @@ fn a_long_list_is_applied_and_tracked_item_by_item() {
     let before = value.clone();
     let even = |port: &u64| port.is_multiple_of(2);
     server_side(&mut value, &intent(ports(&mut (0..ITEMS).filter(even), "new")), &by("applier"), services).unwrap();
-    assert_eq!(value["spec"]["ports"], ports(&mut (0..ITEMS).filter(even), "new"));
+    let left = (0..ITEMS).map(|port| {
+        if even(&port) { json!({"port": port, "name": format!("new-{port}")}) } else { json!({"port": port}) }
+    });
+    assert_eq!(value["spec"]["ports"], Value::from(left.collect::<Vec<_>>()), "the creator owns the keys");
     value = before.clone();
     value["spec"]["ports"] = ports(&mut (5..ITEMS).rev(), "new");
     track(&mut value, Some(&before), &by("editor"), services);
@@ -142,6 +145,36 @@ fn a_long_list_is_applied_and_tracked_item_by_item() {
     };
     assert!(of("creator").is_some_and(|ports| ports.get("k:{\"port\":5}").is_some()), "the others were not touched");
     assert!(of("creator").is_some_and(|ports| ports.get("k:{\"port\":4}").is_none()), "it is gone");
+}
+
+/// Found by fuzzing: an item that is known by an object had its owners inside the key, and moved with each apply.
+#[test]
+fn an_item_is_known_by_a_plain_value_only() {
+    let catalogue = Catalogue::builtin();
+    let pods = catalogue.by_full_name("pods").unwrap();
+    let mut value = json!({"metadata": {"name": "a", "uid": "u"}});
+    let first = json!({"spec": {"ports": [{"containerPort": {"containerPort": "0"}}, {"containerPort": 1}]}});
+    let second = json!({"spec": {"ports": [{"containerPort": 2}, {"containerPort": {"containerPort": {"a": 1}}}]}});
+    server_side(&mut value, &first, &by("one"), pods).unwrap();
+    server_side(&mut value, &second, &by("two"), pods).unwrap();
+    let once = value.clone();
+    server_side(&mut value, &second, &by("two"), pods).unwrap();
+    assert_eq!(value, once);
+    assert_eq!(value["spec"]["ports"], second["spec"]["ports"], "such a list is one value");
+}
+
+#[test]
+fn an_item_stays_for_who_owns_its_key() {
+    let catalogue = Catalogue::builtin();
+    let pods = catalogue.by_full_name("pods").unwrap();
+    let mut value = json!({"metadata": {"name": "a", "uid": "u"}});
+    let with = |containers: Value| json!({"spec": {"containers": containers}});
+    server_side(&mut value, &with(json!([{"name": "a"}])), &by("one"), pods).unwrap();
+    server_side(&mut value, &with(json!([{"name": "a", "image": "i"}])), &by("two"), pods).unwrap();
+    server_side(&mut value, &with(json!([{"name": "b", "image": "i"}])), &by("two"), pods).unwrap();
+    assert_eq!(value["spec"]["containers"], json!([{"name": "a"}, {"name": "b", "image": "i"}]));
+    server_side(&mut value, &with(json!([{"name": "b"}])), &by("one"), pods).unwrap();
+    assert_eq!(value["spec"]["containers"], json!([{"name": "b", "image": "i"}]), "now nobody wants it");
 }
 
 /// A small object with a spec.

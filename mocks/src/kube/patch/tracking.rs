@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
 
-use super::schema::{ListRule, is_one_value, list_rule};
+use super::schema::{ListRule, is_key, is_one_value, list_rule};
 use super::server_side::Manager;
 use crate::kube::catalogue::Resource;
 use crate::kube::object;
@@ -254,7 +254,9 @@ impl Changes<'_> {
         let items = |value: Option<&'v Value>| value.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         let (before, after) = (items(old), items(new));
         let key = match list_rule(self.resource, names) {
-            ListRule::ByKey(key) if before.iter().chain(after).all(|item| item.get(key).is_some()) => Some(key),
+            ListRule::ByKey(key) if before.iter().chain(after).all(|item| item.get(key).is_some_and(is_key)) => {
+                Some(key)
+            }
             ListRule::Set => None,
             _ => return if new.is_some() { (Some(Fields::new()), None) } else { (None, Some(Fields::new())) },
         };
