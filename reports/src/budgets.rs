@@ -98,9 +98,9 @@ pub struct Requests {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blind: Option<Span>,
     /// How many fruitless requests a second, over any 5 s, for one scope. A list is fruitless if it is refused or its revision is
-    /// no newer than the subject had been given before; further pages of a list are not. A watch is fruitless if it is over
+    /// no newer than the subject had been given before; further pages of a list are not, nor is one that a fruitful watch follows. A watch is fruitless if it is over
     /// without having carried a version newer than that. Any other request is fruitless if it is refused; those are counted for
-    /// each method and resource.
+    /// each method and object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hot_loop: Option<Rate>,
     /// Watches from a `resourceVersion` that must not be used any more. One that was refused with 410 (as HTTP status or as

@@ -23,7 +23,7 @@ const LENGTH_MS: u64 = WARM_UP_MS + STEADY_MS + DRAIN_MS;
 /// Reviews and object changes in an interval with load.
 const REVIEWS: u64 = 1000;
 const CHANGES: u64 = 250;
-const FAULT_AT_MS: u64 = 60_000;
+pub const FAULT_AT_MS: u64 = 60_000;
 const FAULT_FOR_MS: u64 = 15_000;
 
 /// Everything that goes into a record.

@@ -2,10 +2,10 @@
 //!
 //! Owns `events.*`. It must not decide what became of a version; the ledger did.
 
-use units::Span;
+use units::{Rate, Span};
 
 use super::confidence::{Side, samples_when_none, share_when_none, side_of};
-use super::{Findings, Verdict};
+use super::{Findings, Verdict, requests};
 use crate::budgets::{Delivery, Events};
 use crate::ledger::Outcome;
 use crate::record::{EventCounts, Record, quantile_us, tag};
@@ -308,6 +308,13 @@ fn judge_blind(record: &Record, counts: &EventCounts, findings: &mut Findings) {
 }
 
 fn judge_hot_loop(record: &Record, findings: &mut Findings) {
+    let name = "events.hotLoop";
+    let gone: u64 = record.intervals.iter().map(|row| row.api.repeated_gone).sum();
+    let cause = if gone > 0 { ", resuming from a version already refused with 410 Gone" } else { "" };
+    // Where each request is known it is known too which of them brought something; the pages of a long list do.
+    if record.requests.told && record.requests.complete_until_ms().is_none() {
+        return requests::judge_hot_loop(record, name, Rate::per_second(HOT_LOOP_PER_SECOND), cause, findings);
+    }
     let mut worst = (0.0, 0);
     for row in &record.intervals {
         let seconds = row.end_ms.saturating_sub(row.start_ms) as f64 / 1000.0;
@@ -320,17 +327,16 @@ fn judge_hot_loop(record: &Record, findings: &mut Findings) {
     let (rate, start_ms) = worst;
     let limit = format!("{HOT_LOOP_PER_SECOND}/s");
     let observed = format!("{}/s", crate::words::three_digits(rate));
-    if rate > HOT_LOOP_PER_SECOND {
-        let gone: u64 = record.intervals.iter().map(|row| row.api.repeated_gone).sum();
-        let cause = if gone > 0 { ", resuming from a version already refused with 410 Gone" } else { "" };
+    let (verdict, text) = if rate > HOT_LOOP_PER_SECOND {
         let text = format!(
             "at {} the subject sent {observed} list and watch requests without observing anything{cause}: a hot loop.",
             millis(start_ms)
         );
-        findings.push("events.hotLoop", Verdict::Fail, observed, limit, text);
+        (Verdict::Fail, text)
     } else {
-        findings.push("events.hotLoop", Verdict::Pass, observed, limit, "no list or watch requests in a hot loop.");
-    }
+        (Verdict::Pass, "no list or watch requests in a hot loop.".to_owned())
+    };
+    findings.push(name, verdict, observed, limit, text);
 }
 
 fn micros_of(span: Span) -> u64 {

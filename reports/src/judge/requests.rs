@@ -4,6 +4,8 @@
 //! what the subject observed, so that a subject without a witness could be judged all the same. What each key means is said at
 //! [`crate::budgets::Requests`]; the rules are below, one file a rule.
 
+use units::Rate;
+
 use super::{Findings, Verdict};
 use crate::budgets::Requests;
 use crate::record::Record;
@@ -31,7 +33,7 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
         blind::judge(record, &asked, limit, findings);
     }
     if let Some(limit) = budget.hot_loop {
-        hot_loop::judge(&asked, limit, findings);
+        hot_loop::judge(&asked, "requests.hotLoop", limit, "", findings);
     }
     if let Some(limit) = budget.stale_resume {
         revisions::judge_stale(record, &asked, limit, findings);
@@ -59,6 +61,11 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
             count(more)
         ));
     }
+}
+
+/// The hot loop of a record that tells the requests, judged under another budget's name.
+pub(super) fn judge_hot_loop(record: &Record, name: &str, limit: Rate, cause: &str, findings: &mut Findings) {
+    hot_loop::judge(&Asked::of(record), name, limit, cause, findings);
 }
 
 /// Nothing is decided where the control plane does not tell who asks.

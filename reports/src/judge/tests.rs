@@ -1,7 +1,7 @@
 //! Each planted fault of a record makes exactly its finding fire; the clean twin none.
 
 use super::*;
-use crate::example::Example;
+use crate::example::{Example, FAULT_AT_MS, list, watch};
 use crate::ledger::Outcome;
 use crate::record::{End, EndReason, FaultEvent, tag};
 
@@ -21,7 +21,7 @@ fn fired(example: &Example) -> Vec<String> {
 /// A way to spoil a clean record, with everything that must fire.
 type Planted = (&'static str, fn(&mut Example), &'static [&'static str]);
 
-const PLANTED: [Planted; 35] = [
+const PLANTED: [Planted; 37] = [
     ("clean", |_| {}, &["pass"]),
     ("missed", |e| e.miss(2, 61_000), &["events.missed fail", "fail"]),
     ("ghost", |e| e.intervals[30].events.ghost = 1, &["events.ghost fail", "fail"]),
@@ -46,7 +46,31 @@ const PLANTED: [Planted; 35] = [
         &["events.missed fail", "events.blind fail", "fail"],
     ),
     ("idle at the end with nothing to see", |e| e.intervals[31].api.subject_idle_ms = Some(31_000), &["pass"]),
-    ("hot loop", |e| e.intervals[30].api.subject_watches = 11, &["events.hotLoop fail", "fail"]),
+    (
+        "hot loop that only counts tell",
+        |e| {
+            (e.requests, e.manifest.budgets.requests) = (None, None);
+            e.intervals[30].api.subject_watches = 11;
+        },
+        &["events.hotLoop fail", "fail"],
+    ),
+    (
+        "hot loop",
+        |e| e.requests.as_mut().unwrap().extend((0..11).map(|n| list(10 + n, 120_000 + 100 * n, 4400))),
+        &["events.hotLoop fail", "requests.hotLoop fail", "fail"],
+    ),
+    (
+        "lists that a watch follows, as of many informers",
+        |e| {
+            let rows = (0..11).flat_map(|n| {
+                let at_ms = FAULT_AT_MS + 8000;
+                [list(10 + n, at_ms, 4400), watch(40 + n, at_ms + 1, at_ms + 2, 4400, 4401)]
+            });
+            e.requests.as_mut().unwrap().extend(rows);
+            e.manifest.budgets.requests.as_mut().unwrap().open_watches = None;
+        },
+        &["pass"],
+    ),
     ("many watches with progress", |e| e.intervals[9].api.subject_watches = 11, &["pass"]),
     ("slow", |e| e.record(tag::RESPONSE_DENIED, 30_000, 30_000, 300), &["admission.p99 fail", "fail"]),
     ("slow in warm-up only", |e| e.record(tag::RESPONSE_DENIED, 5000, 30_000, 300), &["pass"]),

@@ -49,6 +49,12 @@ fn judge_end(record: &Record, findings: &mut Findings) -> bool {
         }
         EndReason::Interrupted { signal } => ("interrupted", format!("the run was interrupted by {signal} at {at}.")),
         EndReason::SubjectNotReady { detail } => ("not ready", format!("the subject was never ready: {detail}")),
+        EndReason::WitnessSilent { .. } if never_asked(findings) => {
+            let text =
+                format!("all phases ran, {at} in all. Nothing came through the witness of a subject that did not ask.");
+            findings.push("validity.completed", Verdict::Pass, "completed", "completed", text);
+            return false;
+        }
         EndReason::WitnessSilent { detail } => {
             ("witness silent", format!("nothing came through the witness: {detail}"))
         }
@@ -56,6 +62,11 @@ fn judge_end(record: &Record, findings: &mut Findings) -> bool {
     };
     findings.push("validity.completed", Verdict::Invalid, observed, "completed", text);
     false
+}
+
+/// A subject that stopped asking had nothing to prove: its silence is no riddle.
+fn never_asked(findings: &Findings) -> bool {
+    findings.broken("requests.blind")
 }
 
 fn judge_intervals(record: &Record, findings: &mut Findings) {
@@ -188,9 +199,10 @@ fn judge_witness(record: &Record, exited: bool, findings: &mut Findings) {
     let (lines, malformed) =
         record.intervals.iter().fold((0, 0), |sum, row| (sum.0 + row.witness.lines, sum.1 + row.witness.malformed));
     let counts = record.totals();
+    let excused = struck_first(record) || never_asked(findings);
     let (verdict, text) = match () {
         // A subject that was gone before it proved anything has failed by itself.
-        () if lines == 0 && counts.observations == 0 && counts.commits > 0 && !exited && !struck_first(record) => {
+        () if lines == 0 && counts.observations == 0 && counts.commits > 0 && !exited && !excused => {
             let text = format!(
                 "the {} witness carried nothing: it cannot be told from a blind subject.",
                 record.manifest.witness

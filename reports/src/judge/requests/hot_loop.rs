@@ -21,7 +21,8 @@ struct Busiest {
     what: String,
 }
 
-pub(super) fn judge(asked: &Asked, limit: Rate, findings: &mut Findings) {
+/// `name` is the budget; `cause` is said behind the time, if there is one.
+pub(super) fn judge(asked: &Asked, name: &str, limit: Rate, cause: &str, findings: &mut Findings) {
     let follows = asked.scopes.iter().map(|(scope, rows)| (scope.to_string(), fruitless(rows)));
     let worst = follows.chain(refused(asked)).map(busiest).max();
     let seconds = WINDOW_MS as f64 / 1000.0;
@@ -30,7 +31,7 @@ pub(super) fn judge(asked: &Asked, limit: Rate, findings: &mut Findings) {
     let (verdict, text) = match worst {
         Some(worst) if rate > limit.as_per_second() => {
             let text = format!(
-                "from {} on the subject sent {} requests in {} that brought nothing new ({}): a hot loop.",
+                "from {} on the subject sent {} requests in {} that brought nothing new ({}){cause}: a hot loop.",
                 millis(worst.from.0),
                 count(worst.requests),
                 millis(WINDOW_MS),
@@ -40,7 +41,7 @@ pub(super) fn judge(asked: &Asked, limit: Rate, findings: &mut Findings) {
         }
         _ => (Verdict::Pass, "no requests in a hot loop.".to_owned()),
     };
-    findings.push("requests.hotLoop", verdict, format!("{}/s", three_digits(rate)), limit.to_string(), text);
+    findings.push(name, verdict, format!("{}/s", three_digits(rate)), limit.to_string(), text);
 }
 
 fn busiest((what, times_ms): (String, Vec<u64>)) -> Busiest {
@@ -70,6 +71,8 @@ pub(super) fn fruitless(rows: &[&RequestRow]) -> Vec<u64> {
     // What watches have carried is known once they carried the last of it.
     let mut carried: Vec<(u64, Option<u64>)> = Vec::new();
     let mut times_ms = Vec::new();
+    // Places of lists in `times_ms` that no watch has followed yet.
+    let mut unfollowed = Vec::new();
     for row in rows {
         carried.retain(|(t_ms, revision)| {
             let by_now = *t_ms <= row.t_ms;
@@ -89,18 +92,27 @@ pub(super) fn fruitless(rows: &[&RequestRow]) -> Vec<u64> {
             _ => {}
         }
         if !(newer || restored || page || waits) {
-            times_ms.push(row.t_ms);
+            if is_list && row.succeeded() {
+                unfollowed.push(times_ms.len());
+            }
+            times_ms.push(Some(row.t_ms));
+        } else if !is_list && let Some(list) = unfollowed.pop() {
+            // It was what this watch needed: several informers of one scope list the same one after the other.
+            times_ms[list] = None;
         }
     }
-    times_ms
+    times_ms.into_iter().flatten().collect()
 }
 
-/// When other requests were refused, by method and resource.
+/// When other requests were refused, by method and object: conflicts of many objects are the price of working beside others.
 fn refused(asked: &Asked) -> impl Iterator<Item = (String, Vec<u64>)> {
-    let mut times: BTreeMap<(&str, &str), Vec<u64>> = BTreeMap::new();
+    let mut times: BTreeMap<(&str, &str, &str, &str), Vec<u64>> = BTreeMap::new();
     for row in asked.rows.iter().filter(|row| !row.follows() && !row.succeeded()) {
         let about = if row.resource.is_empty() { &row.path } else { &row.resource };
-        times.entry((&row.method, about)).or_default().push(row.t_ms);
+        times.entry((&row.method, about, &row.namespace, &row.name)).or_default().push(row.t_ms);
     }
-    times.into_iter().map(|((method, about), times_ms)| (format!("{method} {about}"), times_ms))
+    times.into_iter().map(|((method, about, namespace, name), times_ms)| {
+        let object = if name.is_empty() { String::new() } else { format!(" {namespace}/{name}") };
+        (format!("{method} {about}{object}"), times_ms)
+    })
 }
