@@ -23,6 +23,9 @@ use crate::wire::Failure;
 
 /// Concurrency of making many objects: their order says nothing. Those that are named are made one after the other.
 const FILL_AT_ONCE: usize = 32;
+/// So long `recreate` waits for finalizers, and so often it looks.
+const FINALIZERS_LIMIT: Duration = Duration::from_secs(15);
+const FINALIZERS_POLL: Duration = Duration::from_millis(20);
 /// The namespace that every cluster has.
 const ALWAYS_THERE: &str = "default";
 
@@ -223,7 +226,7 @@ impl Writer {
             None => (*self.plan.resource(), true),
         };
         for name in self.plan.names(due) {
-            let calls: &[Verb] = if verb == Verb::Recreate { &[Verb::Delete, Verb::Create] } else { &[verb] };
+            let calls: &[Verb] = if verb == Verb::Recreate { &[Verb::Delete, Verb::Recreate] } else { &[verb] };
             for call in calls {
                 self.number += 1;
                 let text = step.text.as_deref().unwrap_or_default();
@@ -241,6 +244,19 @@ impl Writer {
         Ok(())
     }
 
+    /// Makes an object. Its deleted namesake may still be there, for as long as somebody has a finalizer on it.
+    async fn create(&self, collection: &str, verb: Verb, object: &serde_json::Value) -> Result<Reply, Failure> {
+        let limit = Instant::now() + FINALIZERS_LIMIT;
+        loop {
+            let reply = self.client.create(collection, object).await?;
+            let waits = verb == Verb::Recreate && reply.status == http::StatusCode::CONFLICT && Instant::now() < limit;
+            if !waits {
+                return Ok(reply);
+            }
+            tokio::time::sleep(FINALIZERS_POLL).await;
+        }
+    }
+
     async fn write(&self, verb: Verb, target: Target<'_>, content: Content<'_>) -> Result<(), Failure> {
         let Target { resource, name, judged } = target;
         let namespace = &self.plan.config().namespace;
@@ -249,7 +265,7 @@ impl Writer {
         self.shared.counts.lock().planned += 1;
         let (method, reply) = match verb {
             Verb::Create | Verb::Recreate => {
-                ("POST", self.client.create(&collection, &objects::create(resource, namespace, name, content)).await)
+                ("POST", self.create(&collection, verb, &objects::create(resource, namespace, name, content)).await)
             }
             Verb::Update => ("PATCH", self.client.merge(&path, &objects::update(resource, content)).await),
             Verb::Delete => ("DELETE", self.client.delete(&path).await),
