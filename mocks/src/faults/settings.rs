@@ -78,8 +78,8 @@ pub struct Fault {
     /// neither `nth` nor `afterEvents`, else `silent`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new_streams: Option<NewStreams>,
-    /// `silent-watch`, `freeze` and `net-freeze`: whether what stood still goes on at the end. Default: false, a frozen path
-    /// stays so.
+    /// `silent-watch`, `freeze`, `net-freeze`, and `no-pong` with `silent`: whether what stood still goes on at the end.
+    /// Default: false, a frozen path stays so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heals: Option<bool>,
     /// `event-dropped` only: drop only events of this kind. Default: any.

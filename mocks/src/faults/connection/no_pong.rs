@@ -42,6 +42,10 @@ impl Behaviour for NoPong {
     }
 
     fn end(&mut self, _open: &[Arc<Stream>], scene: &mut Scene<'_>) {
+        // A connection that is dead in all but name does not come back by itself.
+        if scene.fault.silent == Some(true) && scene.fault.heals != Some(true) {
+            return;
+        }
         for handle in self.deaf.drain(..).filter_map(|handle| handle.upgrade()) {
             handle.release(scene.id);
         }

@@ -127,7 +127,7 @@ fn parameters(fault: &Fault) -> Vec<Row> {
     vec![
         ("form", f.form.is_some(), Names(&[Name::Watch410, Name::TooLarge])),
         ("newStreams", f.new_streams.is_some(), Names(&[Name::SilentWatch])),
-        ("heals", f.heals.is_some(), Names(&[Name::SilentWatch, Name::Freeze, Name::NetFreeze])),
+        ("heals", f.heals.is_some(), Names(&[Name::SilentWatch, Name::Freeze, Name::NoPong, Name::NetFreeze])),
         ("change", f.change.is_some(), Names(&[Name::EventDropped])),
         ("age", f.age.is_some(), Names(&[Name::Rewind, Name::StaleView])),
         ("newer", f.newer.is_some(), Names(&[Name::Rewind])),

@@ -92,7 +92,7 @@ async fn pings_are_answered_again_when_it_is_over() {
     let scene = Scene::start().await;
     let mut raw = Raw::connect(&scene, "h2").await;
     let mut watch = raw.watch(&scene).await;
-    scene.begin(&Fault { silent: Some(true), ..at_once(Name::NoPong) });
+    scene.begin(&Fault { silent: Some(true), heals: Some(true), ..at_once(Name::NoPong) });
     scene.write("one").await;
     assert!(tokio::time::timeout(MOMENT, event(&mut watch)).await.is_err(), "silent: no DATA either");
     assert_eq!(scene.hits(), 1);
