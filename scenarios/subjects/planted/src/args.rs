@@ -15,7 +15,7 @@ const DEFAULT_WATCH: &str = "packages.longhaul.dev/v1alpha1";
 
 /// A correct watch client whose mistakes are switches.
 #[derive(Debug, Clone, Parser)]
-#[command(name = "planted-client")]
+#[command(name = "planted-client", args_override_self = true)]
 pub struct Args {
     /// A mistake to make; may be given more than once.
     #[arg(long = "mistake", value_enum)]

@@ -1,7 +1,7 @@
 //! What is done with each change: a write, perhaps, and a report once that succeeded.
 //!
-//! Owns the queues. The changes of one object go through one queue in order; a queue that is full makes its watch wait. It
-//! must not know how a change was noticed.
+//! Owns the queues. The changes of one object go through one queue in order; a version that waits is replaced by the next one,
+//! and a queue that is full makes its watch wait. It must not know how a change was noticed.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -11,7 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use serde_json::json;
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
@@ -65,7 +65,7 @@ pub struct Handler {
 /// The entrance of the queues.
 pub struct Queues {
     handler: Arc<Handler>,
-    all: Vec<Queue>,
+    all: Vec<Arc<Queue>>,
     /// Objects whose last change was handled; kept for a mistake only.
     handled: Arc<Mutex<BTreeSet<Arc<str>>>>,
     /// Handlers that nobody waits for, and how many an object had.
@@ -74,16 +74,13 @@ pub struct Queues {
     _workers: JoinSet<()>,
 }
 
-enum Queue {
-    Bounded(mpsc::Sender<Observation>),
-    Unbounded(Arc<Heap>),
-}
-
-/// A queue without a bound.
-#[derive(Default)]
-struct Heap {
+/// What waits for one worker.
+struct Queue {
     waiting: Mutex<VecDeque<Observation>>,
     arrived: Notify,
+    taken: Notify,
+    /// Any number may wait, each version by itself: a mistake.
+    unbounded: bool,
 }
 
 impl Queues {
@@ -113,14 +110,7 @@ impl Queues {
         // By name: the end of one object comes before the beginning of its namesake.
         (&observation.object.namespace, &observation.object.name).hash(&mut hasher);
         let place = usize::try_from(hasher.finish() % QUEUES as u64).unwrap_or(0);
-        match &self.all[place] {
-            // The worker lives as long as this.
-            Queue::Bounded(queue) => drop(queue.send(observation).await),
-            Queue::Unbounded(heap) => {
-                heap.waiting.lock().push_back(observation);
-                heap.arrived.notify_one();
-            }
-        }
+        self.all[place].push(observation).await;
     }
 
     fn let_loose(&mut self, observation: Observation) {
@@ -138,29 +128,54 @@ impl Queues {
 }
 
 impl Queue {
-    fn start(handler: &Arc<Handler>, handled: &Arc<Mutex<BTreeSet<Arc<str>>>>, workers: &mut JoinSet<()>) -> Self {
+    fn start(handler: &Arc<Handler>, handled: &Arc<Mutex<BTreeSet<Arc<str>>>>, workers: &mut JoinSet<()>) -> Arc<Self> {
         let (handler, handled) = (handler.clone(), handled.clone());
-        if handler.mistakes.made(Mistake::UnboundedQueue) {
-            let heap = Arc::new(Heap::default());
-            let queue = heap.clone();
-            workers.spawn(async move {
-                loop {
-                    let next = queue.waiting.lock().pop_front();
-                    match next {
-                        Some(observation) => handler.handle(observation, &handled).await,
-                        None => queue.arrived.notified().await,
-                    }
-                }
-            });
-            return Self::Unbounded(heap);
-        }
-        let (sender, mut queue) = mpsc::channel(QUEUE_LENGTH);
+        let unbounded = handler.mistakes.made(Mistake::UnboundedQueue);
+        let (waiting, arrived, taken) = Default::default();
+        let queue = Arc::new(Self { waiting, arrived, taken, unbounded });
+        let its = queue.clone();
         workers.spawn(async move {
-            while let Some(observation) = queue.recv().await {
+            loop {
+                let next = its.waiting.lock().pop_front();
+                let Some(observation) = next else {
+                    its.arrived.notified().await;
+                    continue;
+                };
+                its.taken.notify_one();
                 handler.handle(observation, &handled).await;
             }
         });
-        Self::Bounded(sender)
+        queue
+    }
+
+    /// Waits while the queue is full.
+    async fn push(&self, observation: Observation) {
+        let mut observation = observation;
+        while let Some(refused) = self.put(observation) {
+            observation = refused;
+            self.taken.notified().await;
+        }
+        self.arrived.notify_one();
+    }
+
+    /// Returns what found no place.
+    fn put(&self, observation: Observation) -> Option<Observation> {
+        let mut waiting = self.waiting.lock();
+        if self.unbounded {
+            waiting.push_back(observation);
+            return None;
+        }
+        let full = waiting.len() >= QUEUE_LENGTH;
+        let before = waiting.iter_mut().rev().find(|before| before.object.uid == observation.object.uid);
+        match before {
+            // Whoever handles an object wants its present state; the versions in between are of no use to it.
+            Some(before) if before.change != Change::Deleted && observation.change == Change::Modified => {
+                before.object = observation.object;
+            }
+            _ if full => return Some(observation),
+            _ => waiting.push_back(observation),
+        }
+        None
     }
 }
 

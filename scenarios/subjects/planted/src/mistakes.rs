@@ -17,7 +17,7 @@
 //! | 45, 58 | no client can avoid it; the mistake is the one that makes it permanent |
 //! | 49, 50 | `--copies 70`, `--copies 12 --http 2`: the last copy is the one that reports |
 //! | 59 to 61 | need `--streaming-lists` |
-//! | M4 | one label a list: make lists frequent with `--relist 200ms` |
+//! | M4 | one label a list: make lists frequent with `--relist 2s` |
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -123,7 +123,7 @@ pub enum Mistake {
     // Pacing, sharing, authentication, scope.
     /// One back-off for all kinds, and it pauses the healthy ones.
     SharedBackoff,
-    /// Aborts every watch after 5 s and waits longer and longer while nothing happens.
+    /// Aborts every watch after 2 s and waits longer and longer while nothing happens.
     AbortsHealthyStreams,
     /// At most 64 requests at a time; further ones wait for ever.
     QueuesWatches,

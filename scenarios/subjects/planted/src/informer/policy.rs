@@ -92,7 +92,7 @@ impl Policy {
 
     /// The watch brought an event or a bookmark.
     pub fn heard(&mut self) {
-        (self.watch_failures, self.errors, self.silences, self.aborts) = (0, 0, 0, 0);
+        (self.watch_failures, self.errors, self.silences) = (0, 0, 0);
     }
 
     /// The initial events of a watch were complete.

@@ -21,7 +21,7 @@ use crate::wire::{Refusal, Trouble};
 /// For the bookmark that closes the initial events. A server that never sends it does not know it.
 const INITIAL_DEADLINE: Duration = Duration::from_secs(5);
 /// `aborts-healthy-streams`.
-const ABORT_AFTER: Duration = Duration::from_secs(5);
+const ABORT_AFTER: Duration = Duration::from_secs(2);
 /// A clock that never strikes.
 const NEVER: Duration = Duration::from_hours(24 * 365);
 
