@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 mod descriptor;
 
+use crate::scenario::Need;
+use clap::ValueEnum as _;
 use descriptor::{Client, Entry, Run};
 
 /// A client of one version, used in one way: a column of the matrix.
@@ -87,6 +89,12 @@ impl Column {
             [version] => Some(version),
             _ => None,
         }
+    }
+
+    /// What it cannot do, as `longhaul repro --cannot` wants it.
+    pub fn cannot(&self) -> Vec<String> {
+        let all = self.client.cannot.iter().chain(&self.entry.cannot);
+        all.filter_map(Need::to_possible_value).map(|need| need.get_name().to_owned()).collect()
     }
 
     /// Installs what is missing and returns the command that runs the adapter, with its variables set by `env`; nothing for

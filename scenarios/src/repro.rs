@@ -13,7 +13,7 @@ use serde::Serialize;
 use units::Span;
 
 use crate::run::{self, Options};
-use crate::scenario::{Http, Source, SubjectKind, Witness, WitnessKind};
+use crate::scenario::{Http, Need, Repro, Source, SubjectKind, Witness, WitnessKind};
 
 mod happening;
 mod notice;
@@ -21,6 +21,11 @@ mod story;
 
 use notice::Notice;
 pub(crate) use story::story;
+
+/// How often the client is asked to list, in seconds; it may be unable to.
+const RELIST_VARIABLE: &str = "LONGHAUL_RELIST_S";
+/// The client with switches for mistakes.
+const PLANTED: &str = "planted-client";
 
 /// What to play, against whom.
 #[derive(Debug, Clone)]
@@ -36,6 +41,8 @@ pub(crate) struct Play {
     pub(crate) out: PathBuf,
     /// The built-in service's binary.
     pub(crate) service: Option<PathBuf>,
+    /// What the client is known to be unable to do.
+    pub(crate) cannot: Vec<Need>,
     pub(crate) quiet: bool,
 }
 
@@ -59,6 +66,8 @@ pub(crate) struct Outcome {
     pub(crate) words: Vec<Word>,
     /// The faults that were not hit: the run says nothing about how the client takes them.
     pub(crate) not_hit: Vec<String>,
+    /// What the client would have to do for the bug to be possible in it. If there is something, nothing was run.
+    pub(crate) lacks: Vec<Need>,
     /// From the first hit to the client's next list or watch of what is judged, in milliseconds.
     pub(crate) noticed_ms: Option<u64>,
     /// From the first hit to the first observation of a version that was committed after it, in milliseconds.
@@ -69,7 +78,7 @@ pub(crate) struct Outcome {
     pub(crate) story: Vec<String>,
     /// How long it took, start and end included.
     pub(crate) seconds: f64,
-    /// The run record.
+    /// The run record; empty if nothing was run.
     pub(crate) record: PathBuf,
     /// Whether somebody stopped it.
     #[serde(skip)]
@@ -79,6 +88,9 @@ pub(crate) struct Outcome {
 /// Plays one scenario. An error means that nothing was started.
 pub(crate) async fn play(play: Play) -> Result<Outcome> {
     let began = Instant::now();
+    if let Some(outcome) = not_applicable(&play) {
+        return Ok(outcome);
+    }
     let source = aimed(&play);
     let options = Options {
         repeat: repeat(&play),
@@ -113,6 +125,7 @@ fn outcome(record: &Record, judgement: &Judgement, events: &Events, directory: &
         exit_code: judgement.exit_code,
         words: judgement.words.clone(),
         not_hit: judge::never_hit(record).into_iter().map(|fault| fault.name.clone()).collect(),
+        lacks: Vec::new(),
         noticed_ms: notice.and_then(|notice| notice.asked_ms),
         observed_ms: notice.and_then(|notice| notice.observed_ms),
         reason: judgement.reason.clone(),
@@ -121,6 +134,35 @@ fn outcome(record: &Record, judgement: &Judgement, events: &Events, directory: &
         record: directory.to_owned(),
         interrupted: record.end.as_ref().is_some_and(|end| matches!(end.reason, EndReason::Interrupted { .. })),
     }
+}
+
+/// Where a client cannot do what the bug is about, there is nothing to run, and nothing is said about the client.
+fn not_applicable(play: &Play) -> Option<Outcome> {
+    let scenario = &play.source.scenario;
+    let repro = scenario.repro.as_ref()?;
+    let lacks: Vec<Need> = repro.needs.iter().filter(|need| play.cannot.contains(need)).copied().collect();
+    if lacks.is_empty() {
+        return None;
+    }
+    let does: Vec<&str> = lacks.iter().map(|need| need.sentence()).collect();
+    Some(Outcome {
+        id: scenario.name.clone(),
+        row: Some(repro.row.0.clone()),
+        question: scenario.description.trim().to_owned(),
+        client: play.command.clone(),
+        verdict: Verdict::Inconclusive,
+        exit_code: Verdict::Inconclusive.exit_code(),
+        words: Vec::new(),
+        not_hit: Vec::new(),
+        reason: format!("not applicable: the bug is one of a client that {}.", does.join(" and ")),
+        lacks,
+        noticed_ms: None,
+        observed_ms: None,
+        story: Vec::new(),
+        seconds: 0.0,
+        record: PathBuf::new(),
+        interrupted: false,
+    })
 }
 
 /// The scenario, pointed at the client.
@@ -141,7 +183,10 @@ fn aimed(play: &Play) -> Source {
     let subject = &mut scenario.subject;
     if !play.command.is_empty() {
         subject.kind = SubjectKind::Command;
-        subject.command.clone_from(&play.command);
+        subject.command = command(&play.command, scenario.repro.as_ref());
+        if let Some(relist) = scenario.repro.as_ref().and_then(|repro| repro.clocks.relist) {
+            subject.env.insert(RELIST_VARIABLE.to_owned(), relist.0.as_secs_f64().to_string());
+        }
         (subject.settings, subject.config, subject.cwd, subject.webhook) = (None, None, None, None);
         subject.witness = Witness { kind: WitnessKind::Http, pattern: None, pointer: None };
         scenario.admission = None;
@@ -153,6 +198,18 @@ fn aimed(play: &Play) -> Source {
         watch["transport"] = "http2".into();
     }
     source
+}
+
+/// The client's command. Ours, that makes mistakes on demand, is told what a row wants of it.
+fn command(command: &[String], repro: Option<&Repro>) -> Vec<String> {
+    let mut command = command.to_vec();
+    let planted = command.first().is_some_and(|program| Path::new(program).file_name() == Some(PLANTED.as_ref()));
+    if let (true, Some(repro)) = (planted, repro) {
+        let relist = repro.clocks.relist.map(|relist| ["--relist".to_owned(), relist.to_string()]);
+        // Before its other arguments, so that these win.
+        command.splice(1..1, repro.planted_arguments.iter().cloned().chain(relist.into_iter().flatten()));
+    }
+    command
 }
 
 fn repeat(play: &Play) -> String {
@@ -167,6 +224,7 @@ impl Outcome {
     pub(crate) fn says(&self) -> String {
         let words = self.words.iter().map(|word| word.as_str()).collect::<Vec<_>>().join(", ");
         match self.verdict {
+            _ if !self.lacks.is_empty() => "not applicable".to_owned(),
             _ if self.interrupted => "interrupted".to_owned(),
             // What was seen is still worth a look, but the run cannot be trusted.
             Verdict::Invalid if !words.is_empty() => format!("invalid ({words})"),

@@ -24,7 +24,7 @@ pub use http::Http;
 pub(crate) use parse::nearest;
 pub use parse::{Error, Source};
 pub use plan::describe;
-pub use repro::{Repro, Row};
+pub use repro::{Need, Repro, Row};
 
 /// Runs with the same seed have the same plan; this is the seed when a file names none.
 const DEFAULT_SEED: u64 = 1;

@@ -11,9 +11,11 @@ use tokio::task::JoinSet;
 
 use crate::out::out;
 use crate::repro::{Outcome, Play, play};
-use crate::scenario::{Http, Source, SubjectKind, library, nearest};
+use crate::scenario::{Http, Need, Source, SubjectKind, library, nearest};
 
 const SERVICE: &str = "longhaul-service";
+/// It follows one kind and writes nothing.
+const SERVICE_CANNOT: [Need; 4] = [Need::ManyKinds, Need::HandlerWrites, Need::StreamingLists, Need::SlowHandler];
 /// More runs at once only make each other late.
 const JOBS_MAX: u16 = 64;
 
@@ -49,6 +51,9 @@ pub(super) struct Arguments {
     /// The service to test, instead of the one beside `longhaul`.
     #[arg(long)]
     service: Option<PathBuf>,
+    /// What the client cannot do, so that bugs of clients that do it are passed over as not applicable.
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "ABILITY")]
+    cannot: Vec<Need>,
     /// No live line.
     #[arg(long, short)]
     quiet: bool,
@@ -109,7 +114,9 @@ fn planned(arguments: &Arguments, source: Source) -> Result<Play> {
     };
     let (http, drain, out) = (arguments.http, arguments.drain, arguments.out.clone());
     let quiet = arguments.quiet || arguments.json || arguments.all;
-    Ok(Play { source, command: arguments.command.clone(), http, drain, out, service, quiet })
+    let ours = arguments.command.is_empty() && source.scenario.subject.kind == SubjectKind::Service;
+    let cannot = if ours { SERVICE_CANNOT.to_vec() } else { arguments.cannot.clone() };
+    Ok(Play { source, command: arguments.command.clone(), http, drain, out, service, cannot, quiet })
 }
 
 fn list(json: bool) -> Result<()> {
@@ -161,7 +168,9 @@ fn tell(outcome: &Outcome) {
         out!("time to notice: the client {}", times.join(", "));
     }
     out!("verdict: {} – {}", outcome.says(), outcome.reason);
-    out!("record: {}", outcome.record.display());
+    if outcome.lacks.is_empty() {
+        out!("record: {}", outcome.record.display());
+    }
 }
 
 /// Plays all, so many at once, and prints the table in the order of the catalogue.
@@ -200,7 +209,8 @@ async fn all(mut plays: VecDeque<Play>, arguments: &Arguments) -> Result<u8> {
     } else {
         table(&outcomes);
     }
-    let verdicts = outcomes.iter().map(|outcome| outcome.verdict);
+    // A bug that is not one of this client says nothing about it.
+    let verdicts = outcomes.iter().filter(|outcome| outcome.lacks.is_empty()).map(|outcome| outcome.verdict);
     let worst = verdicts.chain(not_started.then_some(Verdict::Inconclusive)).max().unwrap_or(Verdict::Inconclusive);
     Ok(worst.exit_code())
 }

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use crate::scenario::Need;
+
 /// One client with its versions and ways of use.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -18,6 +20,9 @@ pub(super) struct Client {
     /// Variables for the adapter. They may only shorten what the client itself offers as an option.
     #[serde(default)]
     pub(super) env: BTreeMap<String, String>,
+    /// What it cannot do, whichever way it is used.
+    #[serde(default)]
+    pub(super) cannot: Vec<Need>,
     /// One column of a table each.
     pub(super) columns: Vec<Entry>,
 }
@@ -49,6 +54,9 @@ pub(super) struct Entry {
     /// Further arguments of the adapter.
     #[serde(default)]
     pub(super) arguments: Vec<String>,
+    /// What it cannot do in this version or used in this way.
+    #[serde(default)]
+    pub(super) cannot: Vec<Need>,
     /// The only HTTP version that it is offered; both when it is empty.
     #[serde(default)]
     pub(super) http: Vec<u8>,

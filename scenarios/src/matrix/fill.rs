@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::table::{Cell, ColumnHead, Outcome, RowHead, Table};
 use crate::clients::{self, Column};
 use crate::out::out;
+use crate::scenario::Need;
 
 /// A cell may take as long as the slowest scenario, with its start and its end. More means that the run hangs.
 const CELL_TIMEOUT: Duration = Duration::from_mins(20);
@@ -80,6 +81,8 @@ struct Answer {
     not_hit: Vec<String>,
     noticed_ms: Option<u64>,
     observed_ms: Option<u64>,
+    #[serde(default)]
+    lacks: Vec<Need>,
     #[serde(default)]
     reason: String,
     record: PathBuf,
@@ -206,6 +209,9 @@ async fn cell(
         Err(needs) => return Some(Cell { outcome: Outcome::Skipped { needs: needs.clone() }, ..blank }),
     };
     arguments.extend(["--json".to_owned(), "--out".to_owned(), records.display().to_string()]);
+    if !column.cannot().is_empty() {
+        arguments.extend(["--cannot".to_owned(), column.cannot().join(",")]);
+    }
     if !command.is_empty() {
         let clocks = [("LONGHAUL_SILENCE_S", row.silence_s), ("LONGHAUL_RELIST_S", row.relist_s)];
         let clocks = clocks.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", value?)));
@@ -263,6 +269,7 @@ fn outcome(answer: &Answer) -> Outcome {
         // A budget that has no word of its own is still broken.
         "fail" if answer.words.is_empty() => Outcome::Failed { words: vec!["failed".to_owned()] },
         "fail" => Outcome::Failed { words: answer.words.clone() },
+        _ if !answer.lacks.is_empty() => Outcome::NotApplicable { lacks: answer.lacks.clone() },
         _ if !answer.not_hit.is_empty() => Outcome::NotHit { faults: answer.not_hit.clone() },
         _ if only_silence(&answer.record) => Outcome::SawNothing,
         _ => Outcome::Inconclusive,

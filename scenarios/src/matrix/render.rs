@@ -130,7 +130,7 @@ fn class(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Passed => "passed",
         Outcome::Failed { .. } | Outcome::SawNothing => "failed",
-        Outcome::NotHit { .. } | Outcome::OtherHttp | Outcome::Skipped { .. } => "none",
+        Outcome::NotHit { .. } | Outcome::OtherHttp | Outcome::NotApplicable { .. } | Outcome::Skipped { .. } => "none",
         Outcome::Inconclusive => "open",
     }
 }

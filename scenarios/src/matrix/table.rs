@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::scenario::Need;
+
 /// Rows, columns and what was seen where they cross.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -108,6 +110,11 @@ pub enum Outcome {
     SawNothing,
     /// The bug is one of another version of HTTP than the client speaks.
     OtherHttp,
+    /// The bug is one of clients that do more than this one.
+    NotApplicable {
+        /// What it does not do.
+        lacks: Vec<Need>,
+    },
     /// The run could not decide.
     Inconclusive,
     /// The client could not be installed or started here.
@@ -126,6 +133,7 @@ impl Outcome {
             Self::NotHit { faults } => format!("not hit: {}", faults.join(", ")),
             Self::SawNothing => "saw nothing".to_owned(),
             Self::OtherHttp => "other HTTP version".to_owned(),
+            Self::NotApplicable { .. } => "not applicable".to_owned(),
             Self::Inconclusive => "inconclusive".to_owned(),
             Self::Skipped { needs } => format!("skipped: needs {needs}"),
         }
@@ -133,7 +141,7 @@ impl Outcome {
 
     /// Whether the cell need not be run again by `--resume`: what could not be decided, or was not there, is tried again.
     pub fn is_final(&self) -> bool {
-        matches!(self, Self::Passed | Self::Failed { .. } | Self::NotHit { .. } | Self::SawNothing | Self::OtherHttp)
+        !matches!(self, Self::Inconclusive | Self::Skipped { .. })
     }
 }
 

@@ -40,7 +40,7 @@ pub struct Repro {
 }
 
 /// Something that not every watch client does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Need {
     /// Follows several kinds at once.
@@ -53,6 +53,19 @@ pub enum Need {
     StreamingLists,
     /// Can be told to handle slowly.
     SlowHandler,
+}
+
+impl Need {
+    /// What a client does that fulfils it: "a client that …".
+    pub fn sentence(self) -> &'static str {
+        match self {
+            Self::ManyKinds => "follows several kinds at once",
+            Self::HandlerWrites => "writes to the control plane when it handles an object",
+            Self::PeriodicRelist => "lists from time to time while its watch is healthy",
+            Self::StreamingLists => "asks for the initial state as a stream",
+            Self::SlowHandler => "can be told to handle slowly",
+        }
+    }
 }
 
 /// Clocks that a row wants short.
