@@ -9,6 +9,7 @@ mod descriptors;
 mod interrupt;
 mod kubectl_run;
 mod matrix;
+mod mistakes;
 mod planted;
 mod repro;
 mod support;
