@@ -135,7 +135,7 @@ fn a_subject_that_never_asks_is_not_ready() {
 fn asks_once(then: &str) -> String {
     let python = "import os,re,ssl,sys,time,urllib.request as u; t=open(os.environ['KUBECONFIG']).read(); \
         s=re.search(r'server: (\\S+)',t).group(1).strip('\\\"'); k=re.search(r'token: (\\S+)',t).group(1).strip('\\\"'); \
-        u.urlopen(u.Request(s+'/version',headers={'Authorization':'Bearer '+k}),context=ssl._create_unverified_context()); ";
+        u.urlopen(u.Request(s+'/apis/longhaul.dev/v1alpha1/packages',headers={'Authorization':'Bearer '+k}),context=ssl._create_unverified_context()); ";
     format!("[python3, -c, \"{}\"]", format!("{python}{then}").replace('\\', "\\\\").replace('"', "\\\""))
 }
 
