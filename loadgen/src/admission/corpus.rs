@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::config::Image;
 use super::mix::{Action, Mix};
 use super::objects::{self, Identity, Kind};
-use super::oracle::{self, Digests};
+use super::oracle::{self, Digests, Expected};
 use super::pods;
 use super::review::{Operation, Review, Template};
 use crate::{Size, seed};
@@ -20,6 +20,15 @@ const VARIANTS: usize = 16;
 /// Once the corpus has this many bytes, no further variants are made: large sizes get fewer.
 const MOST_BYTES: usize = 32 << 20;
 const MOST_CONTAINERS: usize = 3;
+/// Image names for webhooks of which nothing is known. The host is reserved for examples (RFC 2606): nothing answers there.
+const INVENTED: [&str; 6] = [
+    "shop/cart:1.4.2",
+    "shop/ledger:7",
+    "shop/search:2026-01-05",
+    "base/proxy:v3.1",
+    "tools/migrate:0.9.0",
+    "ml/model:latest",
+];
 
 /// Templates, and for each action the sequences of template numbers that its variants send.
 #[derive(Debug)]
@@ -29,9 +38,22 @@ pub(super) struct Corpus {
 }
 
 impl Corpus {
+    /// Reviews whose right answers follow from the images.
     pub(super) fn build(mix: &Mix, size: Option<Size>, seed: u64, images: &[Image]) -> Self {
         let digests = oracle::digests(images);
-        let mut expand = Expand { rng: seed::stream(seed, "corpus"), images, digests: &digests, size };
+        Self::expanded(mix, Expand::new(seed, size, images, Some(&digests)))
+    }
+
+    /// Reviews of images that nobody knows: any valid answer is right, and whatever was asked for goes on.
+    pub(super) fn for_any_webhook(mix: &Mix, size: Option<Size>, seed: u64) -> Self {
+        let images: Vec<Image> = INVENTED
+            .iter()
+            .map(|name| Image { reference: format!("registry.example.com/{name}"), digest: None })
+            .collect();
+        Self::expanded(mix, Expand::new(seed, size, &images, None))
+    }
+
+    fn expanded(mix: &Mix, mut expand: Expand<'_>) -> Self {
         let mut corpus = Self { templates: Vec::new(), actions: Vec::new() };
         let wanted = mix.weights().into_iter().filter(|&(_, weight)| weight > 0);
         corpus.actions.extend(wanted.map(|(action, _)| (action, Vec::new())));
@@ -43,7 +65,10 @@ impl Corpus {
             for (action, variants) in &mut corpus.actions {
                 let mut sequence = Vec::new();
                 for review in expand.action(*action, Pick::of(variant)) {
-                    let expected = oracle::expected(review.kind, review.object.as_ref(), &digests);
+                    let expected = match expand.digests {
+                        Some(digests) => oracle::expected(review.kind, review.object.as_ref(), digests),
+                        None => Expected::Any,
+                    };
                     let template = Template::new(&review, expected);
                     bytes += template.bytes().len();
                     sequence.push(u32::try_from(corpus.templates.len()).expect("a few thousand templates at most"));
@@ -96,11 +121,16 @@ impl Pick {
 struct Expand<'a> {
     rng: ChaCha8Rng,
     images: &'a [Image],
-    digests: &'a Digests,
+    /// `None`: nobody knows what exists.
+    digests: Option<&'a Digests>,
     size: Option<Size>,
 }
 
-impl Expand<'_> {
+impl<'a> Expand<'a> {
+    fn new(seed: u64, size: Option<Size>, images: &'a [Image], digests: Option<&'a Digests>) -> Self {
+        Self { rng: seed::stream(seed, "corpus"), images, digests, size }
+    }
+
     fn action(&mut self, action: Action, pick: Pick) -> Vec<Review> {
         match action {
             Action::CreatePod => self.create(Kind::Pod, pick),
@@ -259,9 +289,9 @@ impl Expand<'_> {
 
     /// So many references; `OneMissing` falls back to existing ones when every image exists.
     fn pick(&mut self, count: usize, pick: Pick) -> Vec<String> {
-        let mut picked: Vec<String> = (0..count)
-            .map(|_| self.one(|image| pick == Pick::Any || image.digest.is_some()).unwrap_or_default())
-            .collect();
+        let any = pick == Pick::Any || self.digests.is_none();
+        let mut picked: Vec<String> =
+            (0..count).map(|_| self.one(|image| any || image.digest.is_some()).unwrap_or_default()).collect();
         if pick == Pick::OneMissing
             && let Some(missing) = self.one(|image| image.digest.is_none())
         {
@@ -277,14 +307,16 @@ impl Expand<'_> {
     }
 
     fn exist(&self, references: &[String]) -> bool {
-        references.iter().all(|reference| self.digests.get(reference).is_some_and(Option::is_some))
+        let Some(digests) = self.digests else { return true };
+        references.iter().all(|reference| digests.get(reference).is_some_and(Option::is_some))
     }
 
-    /// The pod spec as it was admitted: every image with its digest.
+    /// The pod spec as it was admitted: every image with its digest, where digests are known.
     fn pinned(&self, spec: &Value) -> Value {
+        let Some(digests) = self.digests else { return spec.clone() };
         let mut pod = json!({"spec": spec});
         for (pointer, written) in objects::images(Kind::Pod, &pod) {
-            if let (Some(Some(digest)), Some(place)) = (self.digests.get(&written), pod.pointer_mut(&pointer)) {
+            if let (Some(Some(digest)), Some(place)) = (digests.get(&written), pod.pointer_mut(&pointer)) {
                 *place = json!(format!("{written}@{digest}"));
             }
         }

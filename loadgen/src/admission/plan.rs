@@ -31,8 +31,18 @@ pub struct Plan {
 impl Plan {
     /// Makes the payloads and fixes the streams. `images` are those of the registry that the subject will ask.
     pub fn build(config: &Config, seed: u64, length: Duration, images: &[Image]) -> Result<Self, Error> {
-        config.check()?;
         config::check_images(images)?;
+        Self::of(config, seed, length, |config| Corpus::build(&config.mix, config.size, seed, images))
+    }
+
+    /// A plan for a webhook of which nothing is known: its images are invented, and every answer that kube-apiserver would
+    /// accept is right.
+    pub fn for_any_webhook(config: &Config, seed: u64, length: Duration) -> Result<Self, Error> {
+        Self::of(config, seed, length, |config| Corpus::for_any_webhook(&config.mix, config.size, seed))
+    }
+
+    fn of(config: &Config, seed: u64, length: Duration, corpus: impl FnOnce(&Config) -> Corpus) -> Result<Self, Error> {
+        config.check()?;
         if arrivals::count(config.rate, length) == 0 {
             let problem = format!(
                 "{} makes no request in {:.1} s: raise the rate or lengthen the run",
@@ -41,8 +51,7 @@ impl Plan {
             );
             return Err(Error::Config { key: "rate", problem });
         }
-        let corpus = Arc::new(Corpus::build(&config.mix, config.size, seed, images));
-        Ok(Self { config: config.clone(), seed, length, corpus })
+        Ok(Self { config: config.clone(), seed, length, corpus: Arc::new(corpus(config)) })
     }
 
     /// How many requests the whole run plans.
@@ -90,11 +99,18 @@ impl Plan {
         let templates = self.corpus.templates();
         let bytes: usize = templates.iter().map(|template| template.bytes().len()).sum();
         let largest = templates.iter().map(|template| template.bytes().len()).max().unwrap_or(0);
-        let denials = templates.iter().filter(|template| matches!(template.expected, Expected::Deny { .. })).count();
+        let right = if templates.iter().all(|template| template.expected == Expected::Any) {
+            "any valid answer is right".to_owned()
+        } else {
+            format!(
+                "{} of them must be denied",
+                templates.iter().filter(|template| template.expected.is_deny()).count()
+            )
+        };
         let mut text = format!(
             "admission: {} requests in {:.1} s ({}, {arrivals}), sent {client}\n\
              admission: timeout {}, at most {} calls in flight\n\
-             admission: {} payloads of {:.1} KiB on average, {:.1} KiB at most; {denials} of them must be denied\n",
+             admission: {} payloads of {:.1} KiB on average, {:.1} KiB at most; {right}\n",
             self.planned(),
             self.length.as_secs_f64(),
             config.rate,

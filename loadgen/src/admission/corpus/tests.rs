@@ -26,7 +26,7 @@ pub(in crate::admission) fn corpus_of_everything(seed: u64) -> Corpus {
 }
 
 fn is_deny(corpus: &Corpus, number: u32) -> bool {
-    matches!(corpus.template(number).expected, Expected::Deny { .. })
+    corpus.template(number).expected.is_deny()
 }
 
 /// Actions that bring an unpinned image are seen both admitted and denied, the others always admitted.

@@ -3,7 +3,7 @@ use serde_json::json;
 
 use super::*;
 use crate::admission::corpus::Corpus;
-use crate::admission::corpus::tests::corpus_of_everything;
+use crate::admission::corpus::tests::{corpus_of_everything, everything};
 use crate::wire::Class;
 
 fn verdict(allowed: bool, patch: Option<Value>) -> Verdict {
@@ -16,6 +16,7 @@ fn template<'a>(corpus: &'a Corpus, label: &str, deny: bool) -> &'a Template {
         let changes = match &template.expected {
             Expected::Deny { .. } => return deny && template.label.starts_with(label),
             Expected::Allow { images } => images.iter().any(Field::must_change),
+            Expected::Any => false,
         };
         !deny && (changes || label.contains("DELETE")) && template.label.starts_with(label)
     };
@@ -40,6 +41,7 @@ fn right_answers_are_right() {
             Expected::Deny { .. } => verdict(false, None),
             Expected::Allow { .. } if template.label.contains("DELETE") => verdict(true, None),
             Expected::Allow { .. } => verdict(true, Some(right_patch(template).into())),
+            Expected::Any => panic!("{}: the images are known", template.label),
         };
         assert_eq!(wrong(template, right), None, "{}", template.label);
     }
@@ -95,6 +97,23 @@ fn wrong_answers_are_explained() {
     let gone = template(&corpus, "Pod CREATE", true);
     let (allow, why) = wrong(gone, verdict(true, None)).unwrap();
     assert!(allow && why.contains("was allowed, but registry.test:5000/shop/gone:1 does not exist"), "{why}");
+}
+
+/// Where nothing is known, every verdict is right, but a patch still has to apply.
+#[test]
+fn any_valid_answer_is_right_for_an_unknown_webhook() {
+    let corpus = Corpus::for_any_webhook(&everything(), None, 4);
+    for template in corpus.templates() {
+        let name = &template.label;
+        assert_eq!(wrong(template, verdict(true, None)), None, "{name}");
+        assert_eq!(wrong(template, verdict(false, None)), None, "{name}");
+        let sidecar = json!([{"op": "add", "path": "/metadata/labels/x", "value": "y"}]);
+        let nowhere = json!([{"op": "replace", "path": "/spec/nowhere/0", "value": 1}]);
+        if !name.contains("DELETE") {
+            assert_eq!(wrong(template, verdict(true, Some(sidecar))), None, "{name}");
+        }
+        assert_eq!(judge(template, verdict(true, Some(nowhere))).unwrap_err().class, Class::InvalidResponse, "{name}");
+    }
 }
 
 #[test]

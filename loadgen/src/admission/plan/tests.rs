@@ -60,6 +60,23 @@ fn description_says_what_matters() {
     }
 }
 
+/// Nothing has to be known of a webhook to load it: the images are of no real registry, and no answer is expected.
+#[test]
+fn a_plan_for_any_webhook_needs_no_images() {
+    let build = |seed| Plan::for_any_webhook(&config(200.0, everything()), seed, Duration::from_secs(10)).unwrap();
+    assert_eq!(build(7).fingerprint(), build(7).fingerprint());
+    assert_ne!(build(7).fingerprint(), build(8).fingerprint());
+    assert!(build(7).describe().contains("any valid answer is right"), "{}", build(7).describe());
+    for template in build(7).corpus.templates() {
+        assert_eq!(template.expected, Expected::Any, "{}", template.label);
+        let review: serde_json::Value = serde_json::from_slice(template.bytes()).unwrap();
+        let images = serde_json::to_string(&review["request"]).unwrap();
+        for image in images.split(r#""image":""#).skip(1) {
+            assert!(image.starts_with("registry.example.com/"), "{}: {image:.80}", template.label);
+        }
+    }
+}
+
 #[test]
 fn a_rate_that_makes_no_request_is_refused() {
     let error =
