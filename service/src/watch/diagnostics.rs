@@ -206,7 +206,6 @@ impl Probe for Diagnostics {
     fn page(&self) -> Option<String> {
         let count =
             |family: &Family<Label, Counter>, kind| family.get(&Label::new(kind)).map_or(0, |counter| counter.get());
-        let reasons = [Reason::Start, Reason::Expired, Reason::Stale, Reason::Stuck, Reason::Interval];
         let metrics = &self.metrics;
         let checksum = self.store.checksum();
         let state = self.state.lock();
@@ -224,7 +223,7 @@ impl Probe for Diagnostics {
             deleted: count(&metrics.events, "deleted"),
             lost: metrics.lost.get(),
             repeated: metrics.repeats.get(),
-            relists: reasons.map(|reason| (reason.name(), count(&metrics.relists, reason.name()))).into(),
+            relists: Reason::ALL.map(|reason| (reason.name(), count(&metrics.relists, reason.name()))).into(),
             queued: metrics.queued.get(),
             last_list: state.last_list.clone(),
             last_error: state.last_error.clone(),

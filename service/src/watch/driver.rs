@@ -16,7 +16,7 @@ use super::backoff::Backoff;
 use super::decode::Lines;
 use super::diagnostics::Diagnostics;
 use super::kube::{Client, LIST_PAGE};
-use super::machine::{Applied, Event, Line, Listing, Machine, Next, Reason};
+use super::machine::{Applied, Event, Line, Listing, Machine, Next, Reason, Settled};
 use super::queue::Queue;
 use super::store::Store;
 use super::witness::Witness;
@@ -32,6 +32,12 @@ const EMPTY_PAUSE: Duration = Duration::from_secs(1);
 const HEALTHY_AFTER: Duration = Duration::from_secs(5);
 /// How long a list beside the watch waits for the watch to catch up; a watch that is later than this has lost something.
 const SETTLE_GRACE: Duration = Duration::from_secs(10);
+/// Least pause after a list that is older than what is known; up to twice as long, so that clients do not march in step. Proof
+/// that the server went back takes some lists and some seconds, and until then nothing that is known can be trusted.
+const OLDER_PAUSE: Duration = Duration::from_secs(1);
+/// Least time between two lists that a stream caused by showing something older than what is known: it may be a server that
+/// repeats itself for ever.
+const DOUBT_GAP: Duration = Duration::from_secs(10);
 /// Pause after a failed list beside the watch.
 const SIDE_RETRY: Duration = Duration::from_secs(30);
 
@@ -63,6 +69,7 @@ pub struct Driver {
     page: u32,
     opened: Option<Instant>,
     relist_due: Instant,
+    doubt_after: Instant,
     side: Option<BoxFuture<'static, Result<Listing, ListError>>>,
     settling: Option<(Listing, Instant)>,
     #[cfg(feature = "planted-bugs")]
@@ -100,6 +107,7 @@ impl Driver {
             page: LIST_PAGE,
             opened: None,
             relist_due,
+            doubt_after: Instant::now(),
             side: None,
             settling: None,
             #[cfg(feature = "planted-bugs")]
@@ -142,14 +150,21 @@ impl Driver {
             Ok(listing) => listing,
             Err(error) => {
                 self.page = error.next_page(self.page);
-                return self.failed(format!("list ({}): {error}", reason.name()), error.retry_after()).await;
+                self.machine.list_failed();
+                let what = format!("list ({}): {error}", reason.name());
+                if error.is_ahead() {
+                    return self.older(what).await;
+                }
+                return self.failed(what, error.retry_after()).await;
             }
         };
         let (version, items) = (listing.version.clone(), listing.items.len());
         let mut events = Vec::new();
-        if self.machine.list(listing, &mut events) == Applied::Stale {
-            return self.failed(format!("list at {version} is older than what is known"), None).await;
-        }
+        let reason = match self.machine.list(listing, Instant::now().into_std(), &mut events) {
+            Applied::Stale => return self.older(format!("list at {version} is older than what is known")).await,
+            Applied::Rewound => self.rewound(&version),
+            Applied::Yes => reason,
+        };
         self.page = LIST_PAGE;
         self.drop_side();
         self.parts.diagnostics.applied_list(reason, items, events.len());
@@ -173,7 +188,12 @@ impl Driver {
             }
             Err(error) if error.status() == Some(http::StatusCode::GONE) => {
                 self.machine.expired();
-                self.expired("refused-410").await;
+                self.astray("refused-410").await;
+            }
+            Err(error) if error.is_ahead() => {
+                self.parts.diagnostics.failed(format!("watch from {from}: {error}"));
+                self.machine.ahead();
+                self.astray("refused-ahead").await;
             }
             Err(error) => {
                 self.parts.diagnostics.stream_ended("refused");
@@ -272,6 +292,11 @@ impl Driver {
             self.backoff.reset();
         }
         self.deliver(&mut events).await;
+        let now = Instant::now();
+        if self.machine.take_doubt() && now >= self.doubt_after {
+            self.doubt_after = now + DOUBT_GAP;
+            self.relist_due = self.relist_due.min(now);
+        }
         self.parts.diagnostics.progress();
         self.parts.diagnostics.position(self.machine.position(), self.machine.repeats);
         over
@@ -281,7 +306,8 @@ impl Driver {
     async fn over(&mut self, over: Line, progress: &Progress) {
         match over {
             Line::Continue => {}
-            Line::Expired => self.expired("expired").await,
+            Line::Expired => self.astray("expired").await,
+            Line::Ahead => self.astray("ahead").await,
             Line::Failed { code, retry_after_s, message } => {
                 self.parts.diagnostics.stream_ended("error");
                 if !progress.lines {
@@ -299,8 +325,9 @@ impl Driver {
         }
     }
 
-    /// 410 in either form. The first one is followed by a list at once, further ones without progress by a pause.
-    async fn expired(&mut self, how: &'static str) {
+    /// The position is of no use to this server: out of history, or not reached. The first time is followed by a list at once,
+    /// further ones without progress by a pause.
+    async fn astray(&mut self, how: &'static str) {
         self.parts.diagnostics.stream_ended(how);
         self.drop_side();
         #[cfg(feature = "planted-bugs")]
@@ -340,6 +367,18 @@ impl Driver {
         sleep(pause).await;
     }
 
+    /// Whoever answered is behind what is known.
+    async fn older(&mut self, what: String) {
+        self.parts.diagnostics.failed(what);
+        sleep(older_pause()).await;
+    }
+
+    fn rewound(&self, to: &str) -> Reason {
+        let lists = "all lists for some time were older than what is known";
+        self.parts.diagnostics.failed(format!("the server went back to {to}: {lists}; starting over from there"));
+        Reason::Rewound
+    }
+
     async fn deliver(&mut self, events: &mut Vec<Event>) {
         for event in events.drain(..) {
             self.parts.diagnostics.event(&event);
@@ -375,17 +414,32 @@ impl Driver {
     async fn settle(&mut self, force: bool) -> bool {
         let ready = |(listing, _): &mut (Listing, Instant)| force || self.machine.caught_up(listing);
         let Some((listing, _)) = self.settling.take_if(ready) else { return false };
+        let (version, items) = (listing.version.clone(), listing.items.len());
         let mut events = Vec::new();
-        let lost = self.machine.settle_side(&listing, &mut events);
+        let settled = self.machine.settle_side(listing, Instant::now().into_std(), &mut events);
         self.drop_side();
-        self.parts.diagnostics.applied_list(Reason::Interval, listing.items.len(), lost);
-        self.parts.diagnostics.metrics().lost.inc_by(lost as u64);
+        let (reason, differences, ended) = match settled {
+            Settled::Agrees => (Reason::Interval, 0, None),
+            Settled::Older => {
+                self.relist_due = Instant::now() + older_pause();
+                self.parts
+                    .diagnostics
+                    .failed(format!("list beside the watch at {version} is older than what is known"));
+                return false;
+            }
+            Settled::Lost(lost) => {
+                self.parts.diagnostics.metrics().lost.inc_by(lost as u64);
+                self.parts.diagnostics.failed(format!("the watch had lost {lost} events"));
+                (Reason::Interval, lost, Some("lossy"))
+            }
+            Settled::Rewound(differences) => (self.rewound(&version), differences, Some("rewound")),
+        };
+        self.parts.diagnostics.applied_list(reason, items, differences);
         self.deliver(&mut events).await;
-        if lost > 0 {
-            self.parts.diagnostics.stream_ended("lossy");
-            self.parts.diagnostics.failed(format!("the watch had lost {lost} events"));
+        if let Some(how) = ended {
+            self.parts.diagnostics.stream_ended(how);
         }
-        lost > 0
+        ended.is_some()
     }
 
     #[cfg(not(feature = "planted-bugs"))]
@@ -398,4 +452,8 @@ impl Driver {
     fn is_net_off(&self) -> bool {
         self.planted == Some(crate::planted::Bug::Ignore410)
     }
+}
+
+fn older_pause() -> Duration {
+    OLDER_PAUSE.mul_f64(1.0 + rand::rng().random::<f64>())
 }

@@ -8,21 +8,22 @@
 
 mod frame;
 mod listing;
+mod rewind;
 mod tombs;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::object::{Key, Object};
 use super::store::Store;
 use super::version::{older, reaches};
 use frame::Frame;
+pub use frame::Status;
 pub use listing::{Listing, PageError, PageStep};
+use rewind::Signs;
 use tombs::Tombs;
 
-/// Lists in a row that may be refused as older than what is known. After as many the server has really gone back, for
-/// example restored from a backup, and staying with our view would be the greater lie.
-const STALE_LISTS_MAX: u32 = 10;
 /// Failures in a row without any progress after which a watch is not resumed but started over with a list.
 const RESUMES_MAX: u32 = 5;
 /// Streams in a row that ended at once without a byte: some servers answer an expired version so, instead of with 410.
@@ -74,6 +75,10 @@ pub enum Reason {
     Start,
     /// 410: the version is out of the server's history.
     Expired,
+    /// The server says that it has not reached our version.
+    Ahead,
+    /// The server has gone back: nothing of what is known need be true any more.
+    Rewound,
     /// The last list was older than what is known.
     Stale,
     /// The watch made no progress for several attempts.
@@ -83,11 +88,17 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// Every reason.
+    pub const ALL: [Self; 7] =
+        [Self::Start, Self::Expired, Self::Ahead, Self::Rewound, Self::Stale, Self::Stuck, Self::Interval];
+
     /// The name in metrics and on the diagnostics page.
     pub fn name(self) -> &'static str {
         match self {
             Self::Start => "start",
             Self::Expired => "expired",
+            Self::Ahead => "ahead",
+            Self::Rewound => "rewound",
             Self::Stale => "stale",
             Self::Stuck => "stuck",
             Self::Interval => "interval",
@@ -102,6 +113,8 @@ pub enum Line {
     Continue,
     /// The version is out of history; the stream is over.
     Expired,
+    /// The server has not reached the version; the stream is over.
+    Ahead,
     /// The server reported an error; the stream is over.
     Failed {
         /// Status code of the error object.
@@ -120,8 +133,23 @@ pub enum Line {
 pub enum Applied {
     /// The view is the list's snapshot now.
     Yes,
+    /// It is as well, and that is older than what was known: the server has gone back in time.
+    Rewound,
     /// The list is older than what is known and was not used.
     Stale,
+}
+
+/// What a list beside the watch showed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Settled {
+    /// The watch has lost nothing.
+    Agrees,
+    /// The watch has lost so many events; its stream has lied and must be opened anew.
+    Lost(usize),
+    /// The list is older than what is known and was not used; it should be made again soon.
+    Older,
+    /// The server has gone back in time. The view is the list's snapshot now, and the stream belongs to another history.
+    Rewound(usize),
 }
 
 /// The state.
@@ -129,7 +157,8 @@ pub struct Machine {
     store: Store,
     position: Option<Box<str>>,
     needed: Option<Reason>,
-    stale_lists: u32,
+    signs: Signs,
+    doubtful: bool,
     ask_at_least: bool,
     fruitless: u32,
     empty_streams: u32,
@@ -149,7 +178,8 @@ impl Machine {
             store,
             position: None,
             needed: Some(Reason::Start),
-            stale_lists: 0,
+            signs: Signs::default(),
+            doubtful: false,
             ask_at_least: false,
             fruitless: 0,
             empty_streams: 0,
@@ -200,6 +230,7 @@ impl Machine {
             }
             Frame::Bookmark { version } => self.progress(&version),
             Frame::Expired => return self.expired(),
+            Frame::Ahead => return self.ahead(),
             Frame::Error { code, retry_after_s, message } => return Line::Failed { code, retry_after_s, message },
         }
         Line::Continue
@@ -212,6 +243,27 @@ impl Machine {
             self.cancel_side();
         }
         Line::Expired
+    }
+
+    /// The server says that it has not reached the position: it lags, or it went back and will not reach it for long.
+    pub fn ahead(&mut self) -> Line {
+        if !self.resumes_for_ever() {
+            self.needed = Some(Reason::Ahead);
+            self.cancel_side();
+        }
+        Line::Ahead
+    }
+
+    /// A list that [`Machine::next`] asked for failed. A server that went back refuses to answer at the version that we know, so
+    /// the next attempt names none.
+    pub fn list_failed(&mut self) {
+        self.ask_at_least = false;
+    }
+
+    /// Whether the stream has shown something older than what is known since this was asked last: a replay, or the new history
+    /// of a server that went back. Only a list can tell.
+    pub fn take_doubt(&mut self) -> bool {
+        std::mem::take(&mut self.doubtful)
     }
 
     /// A watch could not be opened, or failed without any progress.
@@ -231,24 +283,29 @@ impl Machine {
     }
 
     /// Takes a complete list that [`Machine::next`] asked for.
-    pub fn list(&mut self, listing: Listing, out: &mut Vec<Event>) -> Applied {
+    pub fn list(&mut self, listing: Listing, now: Instant, out: &mut Vec<Event>) -> Applied {
         let stale = self.position.as_deref().is_some_and(|known| older(&listing.version, known));
-        if stale && self.stale_lists < STALE_LISTS_MAX {
-            self.stale_lists += 1;
-            // Every other attempt names the version; a server that went back refuses to answer those.
+        if stale && !self.signs.older_list(now) {
+            // Every other attempt names the version, so that somebody who has it may answer.
             self.ask_at_least = !self.ask_at_least;
             self.needed = Some(Reason::Stale);
             return Applied::Stale;
         }
-        if stale {
+        self.adopt(listing, stale, out);
+        if stale { Applied::Rewound } else { Applied::Yes }
+    }
+
+    /// Makes the view equal to `listing`, and goes on from there.
+    fn adopt(&mut self, listing: Listing, rewound: bool, out: &mut Vec<Event>) {
+        if rewound {
             self.tombs.clear();
         }
         self.cancel_side();
-        self.diff(&listing, |_| true, stale, out);
+        self.diff(&listing, |_| true, rewound, out);
         self.position = Some(listing.version);
         self.needed = None;
-        (self.stale_lists, self.fruitless, self.empty_streams, self.ask_at_least) = (0, 0, 0, false);
-        Applied::Yes
+        self.signs.refuted();
+        (self.fruitless, self.empty_streams, self.ask_at_least) = (0, 0, false);
     }
 
     /// A list beside the watch begins: changes are noted from now on, because they may be newer than its snapshot.
@@ -266,18 +323,26 @@ impl Machine {
         self.position.as_deref().is_some_and(|position| reaches(position, &listing.version))
     }
 
-    /// Compares a list made beside the watch, and replays what the watch has lost. Answers how many events that were;
-    /// with any, the stream has lied and must be opened anew.
+    /// Compares a list made beside the watch, and replays what the watch has lost.
     ///
-    /// The position stays: keys that changed meanwhile were not compared, and their events may still be under way.
-    pub fn settle_side(&mut self, listing: &Listing, out: &mut Vec<Event>) -> usize {
-        let Some((begun_at, touched)) = self.touched.take() else { return 0 };
-        if begun_at.is_some_and(|begun_at| older(&listing.version, &begun_at)) {
-            return 0;
-        }
+    /// After [`Settled::Lost`] the position stays: keys that changed meanwhile were not compared, and their events may still be
+    /// under way.
+    pub fn settle_side(&mut self, listing: Listing, now: Instant, out: &mut Vec<Event>) -> Settled {
+        let Some((begun_at, touched)) = self.touched.take() else { return Settled::Agrees };
         let before = out.len();
-        self.diff(listing, |key| !touched.contains(key), false, out);
-        out.len() - before
+        if begun_at.is_some_and(|begun_at| older(&listing.version, &begun_at)) {
+            if !self.signs.older_list(now) {
+                return Settled::Older;
+            }
+            self.adopt(listing, true, out);
+            return Settled::Rewound(out.len() - before);
+        }
+        self.signs.refuted();
+        self.diff(&listing, |key| !touched.contains(key), false, out);
+        match out.len() - before {
+            0 => Settled::Agrees,
+            lost => Settled::Lost(lost),
+        }
     }
 
     fn stuck(&mut self) {
@@ -291,8 +356,11 @@ impl Machine {
     /// The stream proved that it moves; decimal positions never go back.
     fn progress(&mut self, version: &str) {
         (self.fruitless, self.empty_streams) = (0, 0);
-        if !self.position.as_deref().is_some_and(|known| older(version, known)) {
+        if self.position.as_deref().is_some_and(|known| older(version, known)) {
+            self.doubtful = true;
+        } else {
             self.position = Some(version.into());
+            self.signs.refuted();
         }
     }
 
@@ -366,13 +434,16 @@ impl Machine {
 
     /// Replays the difference between the view and `listing` for the keys that `concerns` names. Deletions come first, so
     /// that a consumer with a quota sees room before it is used again.
+    ///
+    /// A known object that is newer than the snapshot stays. Any other one is as the list says, also where the list has an older
+    /// version of it: then the server went back and has overtaken us since. In another history (`rewound`) an equal version means
+    /// nothing either, so there everything is told again.
     fn diff(&mut self, listing: &Listing, concerns: impl Fn(&Key) -> bool, rewound: bool, out: &mut Vec<Event>) {
+        let is_newer = |known: &Object| !rewound && older(&listing.version, &known.version);
         for known in self.store.snapshot() {
             let listed = listing.items.get(&known.key);
             let gone = listed.is_none_or(|listed| listed.uid != known.uid);
-            // Newer than the snapshot: the list could not know it.
-            let newer = !rewound && older(&listing.version, &known.version);
-            if gone && !newer && concerns(&known.key) {
+            if gone && !is_newer(&known) && concerns(&known.key) {
                 self.bury(known, &listing.version, out);
             }
         }
@@ -381,14 +452,13 @@ impl Machine {
                 continue;
             }
             let change = match self.store.object(key) {
+                Some(known) if is_newer(&known) => continue,
                 Some(known) if known.uid == listed.uid => {
-                    if known.version == listed.version || !rewound && older(&listed.version, &known.version) {
+                    if known.version == listed.version && !rewound {
                         continue;
                     }
                     Change::Modified
                 }
-                // Still there under another uid, because it is newer than the snapshot.
-                Some(known) if !rewound && older(&listing.version, &known.version) => continue,
                 _ => Change::Added,
             };
             self.tombs.remove(&listed.uid);

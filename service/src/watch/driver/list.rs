@@ -40,6 +40,11 @@ impl ListError {
         }
     }
 
+    /// Whether the server says that it has not reached the version asked for.
+    pub fn is_ahead(&self) -> bool {
+        matches!(self, Self::Request(error) if error.is_ahead())
+    }
+
     /// Objects to ask for in the pages of the next attempt; 0 asks for all at once.
     pub fn next_page(&self, page: u32) -> u32 {
         match self {

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use super::kubeconfig::Cluster;
 use crate::config::Transport;
+use crate::watch::machine::Status;
 use crate::wire::{self, Limits, Protocol, Stream};
 
 /// Objects in a page of a list, as client-go asks.
@@ -24,6 +25,8 @@ const PAGE_TIMEOUT: Duration = Duration::from_secs(30);
 const WRITE_TIMEOUT: Duration = Duration::from_secs(15);
 /// A server that accepts a watch answers at once; one that swallows the request must not hold us.
 const WATCH_HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// Enough of an error's message to act on.
+const MESSAGE_CHARS_MAX: usize = 300;
 /// Writes and lists at one time: the workers and some.
 const LIMITS: Limits = Limits { open_max: 64, idle_max: 16 };
 
@@ -42,6 +45,8 @@ pub enum Error {
         retry_after_s: Option<u64>,
         /// The message of its Status object.
         message: Option<String>,
+        /// Whether it says that it has not reached the version asked for.
+        ahead: bool,
     },
     /// The path or header could not be built.
     #[error("request: {0}")]
@@ -55,6 +60,11 @@ impl Error {
             Self::Status { status, .. } => Some(*status),
             _ => None,
         }
+    }
+
+    /// Whether the server says that it has not reached the version asked for.
+    pub fn is_ahead(&self) -> bool {
+        matches!(self, Self::Status { ahead: true, .. })
     }
 
     /// How long the server asks to wait.
@@ -169,12 +179,12 @@ impl Client {
             self.cluster.token.refused();
         }
         let retry_after = response.headers().get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
-        let status: Option<serde_json::Value> = serde_json::from_slice(response.body()).ok();
-        let message = status.as_ref().and_then(|status| status.get("message")?.as_str());
+        let status = Status::read(response.body());
         Error::Status {
             status: response.status(),
             retry_after_s: retry_after.and_then(|text| text.trim().parse().ok()),
-            message: message.map(|text| text.chars().take(300).collect()),
+            message: status.message().map(|text| text.chars().take(MESSAGE_CHARS_MAX).collect()),
+            ahead: status.is_ahead(),
         }
     }
 }

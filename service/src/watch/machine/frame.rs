@@ -21,6 +21,8 @@ pub(super) enum Frame {
     Bookmark { version: Box<str> },
     /// The version asked for is out of history.
     Expired,
+    /// The version asked for is one that the server has not reached.
+    Ahead,
     /// Any other error.
     Error { code: u16, retry_after_s: Option<u64>, message: String },
 }
@@ -71,6 +73,33 @@ pub struct Status {
 #[serde(rename_all = "camelCase", default)]
 struct Details {
     retry_after_seconds: Option<u64>,
+    causes: Vec<Cause>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Cause {
+    reason: String,
+}
+
+impl Status {
+    /// Reads the body of an answer that is not success; whatever is no Status is an empty one.
+    pub fn read(body: &[u8]) -> Self {
+        serde_json::from_slice(body).unwrap_or_default()
+    }
+
+    /// The message, for people.
+    pub fn message(&self) -> Option<&str> {
+        Some(&*self.message).filter(|text| !text.is_empty())
+    }
+
+    /// Whether the server says that it has not reached the version asked for. Servers before 1.19 say it in words only
+    /// (kubernetes/kubernetes#94315).
+    pub fn is_ahead(&self) -> bool {
+        let causes = self.details.iter().flat_map(|details| &details.causes);
+        causes.into_iter().any(|cause| cause.reason == "ResourceVersionTooLarge")
+            || self.message.starts_with("Too large resource version")
+    }
 }
 
 impl Frame {
@@ -92,6 +121,9 @@ impl Frame {
                 let status: Status = serde_json::from_str(raw.object.get()).unwrap_or_default();
                 if status.code == 410 || matches!(&*status.reason, "Expired" | "Gone") {
                     return Ok(Self::Expired);
+                }
+                if status.is_ahead() {
+                    return Ok(Self::Ahead);
                 }
                 let retry_after_s = status.details.and_then(|details| details.retry_after_seconds);
                 Ok(Self::Error { code: status.code, retry_after_s, message: status.message })

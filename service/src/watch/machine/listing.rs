@@ -67,7 +67,7 @@ struct RawListMeta<'a> {
 }
 
 impl Listing {
-    /// Adds a page. What `store` already has in the same version is shared instead of kept twice.
+    /// Adds a page. What `store` already has is shared instead of kept twice.
     pub fn page(&mut self, body: &[u8], store: &Store) -> Result<PageStep, PageError> {
         let page: RawPage<'_> = serde_json::from_slice(body)?;
         let version = page.metadata.resource_version;
@@ -84,8 +84,8 @@ impl Listing {
                 return Err(PageError::Identity);
             }
             let object = raw.into_object();
-            let known = store.object(&object.key);
-            let known = known.filter(|known| known.uid == object.uid && known.version == object.version);
+            // Not by its version alone: a server that was restored hands versions out again.
+            let known = store.object(&object.key).filter(|known| **known == object);
             let object = known.unwrap_or_else(|| Arc::new(object));
             self.items.insert(object.key.clone(), object);
         }

@@ -120,7 +120,7 @@ impl World {
     fn new() -> Self {
         let store = Store::default();
         let mut machine = Machine::new(store.clone());
-        machine.list(listing("0", &[]), &mut Vec::new());
+        machine.list(listing("0", &[]), now(), &mut Vec::new());
         Self {
             server: Server::default(),
             machine,
@@ -178,22 +178,22 @@ impl World {
         let position: u64 = self.machine.position().unwrap().parse().unwrap();
         let mut events = Vec::new();
         if stale_first && position > 0 {
-            assert_eq!(self.machine.list(self.server.list_at(position - 1), &mut events), Applied::Stale);
+            assert_eq!(self.machine.list(self.server.list_at(position - 1), now(), &mut events), Applied::Stale);
         }
-        assert_eq!(self.machine.list(self.server.list_at(self.server.version), &mut events), Applied::Yes);
+        assert_eq!(self.machine.list(self.server.list_at(self.server.version), now(), &mut events), Applied::Yes);
         self.consume(&events);
         self.resume();
     }
 
     fn settle(&mut self) {
-        if let Some((_, Some(side))) = &self.side {
-            let mut events = Vec::new();
-            let lost = self.machine.settle_side(side, &mut events);
-            self.side = None;
-            self.consume(&events);
-            if lost > 0 {
-                self.resume();
-            }
+        let Some((_, Some(side))) = self.side.take_if(|(_, listing)| listing.is_some()) else { return };
+        let mut events = Vec::new();
+        let settled = self.machine.settle_side(side, now(), &mut events);
+        self.consume(&events);
+        match settled {
+            Settled::Agrees => {}
+            Settled::Lost(_) => self.resume(),
+            Settled::Older | Settled::Rewound(_) => panic!("{settled:?}: this server never goes back"),
         }
     }
 
