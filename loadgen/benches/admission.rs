@@ -14,6 +14,7 @@ fn plan() -> Plan {
     let config = Config {
         rate: units::Rate::per_second(1000.0),
         arrivals: loadgen::Arrivals::Poisson,
+        shape: None,
         client: loadgen::admission::Client::Apiserver,
         mix: Mix::usual(),
         timeout: loadgen::admission::DEFAULT_TIMEOUT,

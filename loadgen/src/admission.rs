@@ -23,7 +23,7 @@ pub use load::{Load, Target};
 pub use mix::Mix;
 pub use plan::Plan;
 
-pub use crate::Arrivals;
+pub use crate::{Arrivals, Shape};
 
 /// Why admission load cannot be planned or started. Each text names the key and says what to write instead.
 #[derive(Debug, thiserror::Error)]

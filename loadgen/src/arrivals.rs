@@ -2,15 +2,25 @@
 //!
 //! The number of arrivals is fixed by rate and length, so that "planned" can be compared with "done" exactly. A Poisson
 //! process conditioned on its count is that many independent uniform times in order; the next of `k` remaining uniform
-//! times in a remaining stretch `r` lies `r * (1 - u^(1/k))` ahead, so they can be drawn one by one.
+//! times in a remaining stretch `r` lies `r * (1 - u^(1/k))` ahead, so they can be drawn one by one. Where the rate changes,
+//! the same is done on the axis of the cumulative rate, and [`Profile`] says when a value of it is reached.
 
+mod profile;
+mod schedule;
+mod shape;
+
+use std::sync::Arc;
 use std::time::Duration;
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use units::Rate;
 
-/// How arrivals are spread over time.
+pub(crate) use profile::Profile;
+pub use schedule::Schedule;
+pub use shape::{Ramp, Shape, Sine, Stairs, Step};
+
+/// How arrivals are spread over time: evenly or at random, round a rate that may change along a [`Shape`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Arrivals {
@@ -25,29 +35,44 @@ pub enum Arrivals {
 #[derive(Debug, Clone)]
 pub(crate) struct Times {
     arrivals: Arrivals,
-    length: Duration,
+    profile: Arc<Profile>,
     total: u64,
     next: u64,
-    at_s: f64,
+    /// How much of the profile's measure has passed; only Poisson arrivals need it.
+    passed: f64,
+    cursor: usize,
+    /// Rounding to nanoseconds must not turn two arrivals round.
+    last: Duration,
     rng: ChaCha8Rng,
 }
 
 impl Times {
+    /// A rate that stays the same.
     pub(crate) fn new(arrivals: Arrivals, rate: Rate, length: Duration, rng: ChaCha8Rng) -> Self {
-        Self { arrivals, length, total: count(rate, length), next: 0, at_s: 0.0, rng }
+        Self::along(arrivals, Arc::new(Profile::flat(rate, length)), rng)
     }
 
-    fn constant(&self) -> Duration {
-        let ns = self.length.as_nanos() * u128::from(self.next) / u128::from(self.total);
-        Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX))
+    /// A rate that changes as the profile says.
+    pub(crate) fn along(arrivals: Arrivals, profile: Arc<Profile>, rng: ChaCha8Rng) -> Self {
+        Self { arrivals, total: profile.count(), profile, next: 0, passed: 0.0, cursor: 0, last: Duration::ZERO, rng }
+    }
+
+    fn constant(&mut self) -> Duration {
+        if let Some(length) = self.profile.flat_length() {
+            // Whole nanoseconds: no drift, however long the run.
+            let ns = length.as_nanos() * u128::from(self.next) / u128::from(self.total);
+            return Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX));
+        }
+        let share = self.next as f64 / self.total as f64;
+        self.profile.when(self.profile.measure() * share, &mut self.cursor)
     }
 
     fn poisson(&mut self) -> Duration {
         let remaining = (self.total - self.next) as f64;
-        let stretch_s = self.length.as_secs_f64() - self.at_s;
+        let stretch = self.profile.measure() - self.passed;
         let u = 1.0 - self.rng.random::<f64>(); // in (0, 1]: the logarithm is finite
-        self.at_s += -stretch_s * (u.ln() / remaining).exp_m1();
-        Duration::from_secs_f64(self.at_s.max(0.0)).min(self.length)
+        self.passed += -stretch * (u.ln() / remaining).exp_m1();
+        self.profile.when(self.passed, &mut self.cursor)
     }
 }
 
@@ -63,68 +88,15 @@ impl Iterator for Times {
             Arrivals::Poisson => self.poisson(),
         };
         self.next += 1;
-        Some(at)
+        self.last = self.last.max(at);
+        Some(self.last)
     }
 }
 
 /// How many arrivals a rate makes in a length of time, rounded to the nearest.
 pub(crate) fn count(rate: Rate, length: Duration) -> u64 {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "not negative, and `as` saturates")]
-    let whole = (rate.as_per_second() * length.as_secs_f64()).round() as u64;
-    whole
+    Profile::flat(rate, length).count()
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::seed;
-    use proptest::prelude::*;
-
-    fn times(arrivals: Arrivals, per_second: f64, length: Duration, seed: u64) -> Times {
-        Times::new(arrivals, Rate::per_second(per_second), length, seed::stream(seed, "arrivals"))
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(96))]
-
-        /// Whatever the rate, arrivals are in order, inside the length, exactly as many as planned, and repeat for a seed.
-        #[test]
-        fn ordered_inside_and_exact(per_second in 0.1f64..2000.0, seconds in 1u64..20, seed: u64, even: bool) {
-            let arrivals = if even { Arrivals::Constant } else { Arrivals::Poisson };
-            let length = Duration::from_secs(seconds);
-            let all: Vec<Duration> = times(arrivals, per_second, length, seed).collect();
-            prop_assert_eq!(all.len() as u64, count(Rate::per_second(per_second), length));
-            prop_assert!(all.windows(2).all(|pair| pair[0] <= pair[1]));
-            prop_assert!(all.iter().all(|&at| at <= length));
-            let again: Vec<Duration> = times(arrivals, per_second, length, seed).collect();
-            prop_assert_eq!(all, again);
-        }
-
-        /// A Poisson process has a count in each second whose mean and variance both equal the rate, all along the run.
-        #[test]
-        fn poisson_mean_and_variance(seed: u64) {
-            let (rate, seconds) = (50.0, 400u64);
-            let mut counts = vec![0f64; 400];
-            for at in times(Arrivals::Poisson, rate, Duration::from_secs(seconds), seed) {
-                let second = usize::try_from(at.as_secs()).unwrap_or(usize::MAX).min(399);
-                counts[second] += 1.0;
-            }
-            let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
-            let variance = counts.iter().map(|c| (c - rate).powi(2)).sum::<f64>() / 400.0;
-            // Six standard errors: sqrt(50/100) is 0.71 for a quarter's mean, 50*sqrt(2/400) is 3.5 for the variance.
-            for quarter in counts.chunks(100) {
-                prop_assert!((mean(quarter) - rate).abs() < 4.3, "mean {} in a quarter", mean(quarter));
-            }
-            prop_assert!((variance - rate).abs() < 21.5, "variance {variance}");
-        }
-    }
-
-    #[test]
-    fn constant_is_evenly_spaced_without_drift() {
-        let length = Duration::from_hours(100);
-        let mut all = times(Arrivals::Constant, 3.0, length, 1);
-        assert_eq!(all.next(), Some(Duration::ZERO));
-        assert_eq!(all.next(), Some(Duration::from_nanos(333_333_333)));
-        assert_eq!(all.nth(1_079_996), Some(Duration::from_nanos(359_999_333_333_333)), "two before the end");
-    }
-}
+mod tests;

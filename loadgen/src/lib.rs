@@ -28,7 +28,7 @@ mod seed;
 mod size;
 mod wire;
 
-pub use arrivals::Arrivals;
+pub use arrivals::{Arrivals, Ramp, Schedule, Shape, Sine, Stairs, Step};
 pub use change::Change;
 pub use histogram::{HIGHEST_US, LOWEST_US, SIGNIFICANT_DIGITS};
 pub use size::Size;

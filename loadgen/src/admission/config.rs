@@ -1,9 +1,11 @@
 //! What a scenario says about admission load, and the checks that refuse nonsense before anything starts.
 
+use std::time::Duration;
+
 use units::{Rate, Span};
 
 use super::{Error, Mix};
-use crate::{Arrivals, Size};
+use crate::{Arrivals, Schedule, Shape, Size};
 
 /// What kube-apiserver uses when a webhook configuration does not say (`timeoutSeconds` of admissionregistration/v1).
 pub const DEFAULT_TIMEOUT: Span = Span::from_secs(10);
@@ -20,11 +22,15 @@ const TIMEOUT_SECONDS: std::ops::RangeInclusive<u64> = 1..=30;
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Config {
-    /// Requests (not user actions) per second.
+    /// Requests (not user actions) per second. Left out only with `shape: {steps: …}`, which has rates of its own.
+    #[serde(default)]
     pub rate: Rate,
     /// How requests are spread over time.
     #[serde(default)]
     pub arrivals: Arrivals,
+    /// How the rate changes over the run. Without it the rate stays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shape: Option<Shape>,
     /// What kind of client sends them.
     #[serde(default)]
     pub client: Client,
@@ -65,10 +71,39 @@ pub struct Image {
 }
 
 impl Config {
+    /// When requests are due in a run of this length; refuses what does not fit into it.
+    pub fn schedule(&self, seed: u64, length: Duration) -> Result<Schedule, Error> {
+        let refuse = |problem: String| {
+            let key = if self.shape.is_some() { "shape" } else { "rate" };
+            Err(Error::Config { key, problem })
+        };
+        let schedule = match Schedule::new(self.arrivals, self.rate, self.shape.as_ref(), seed, length) {
+            Ok(schedule) => schedule,
+            Err(problem) => return refuse(problem),
+        };
+        if schedule.peak() > HIGHEST_RATE {
+            return refuse(format!("reaches {:.0}/s: stay at or below `{HIGHEST_RATE}/s`", schedule.peak()));
+        }
+        if schedule.planned() == 0 {
+            let length_s = length.as_secs_f64();
+            return refuse(format!("makes no request in {length_s:.1} s: raise the rate or lengthen the run"));
+        }
+        Ok(schedule)
+    }
+
     /// Refuses what makes no sense on its own, naming the key and what to write.
     pub fn check(&self) -> Result<(), Error> {
         let per_second = self.rate.as_per_second();
-        if per_second <= 0.0 {
+        let alone = self.shape.as_ref().is_some_and(Shape::stands_alone);
+        if alone && per_second > 0.0 {
+            return refuse(
+                "rate",
+                "stands beside `shape: {steps: …}`, which has rates of its own: leave one of them out",
+            );
+        }
+        // A ramp may begin at nothing.
+        let from_zero = alone || matches!(self.shape, Some(Shape::Ramp(_) | Shape::Stairs(_)));
+        if per_second <= 0.0 && !from_zero {
             return refuse(
                 "rate",
                 "is 0: write how many requests to send, for example `200/s`, or leave `admission` out",
@@ -76,6 +111,9 @@ impl Config {
         }
         if per_second > HIGHEST_RATE {
             return refuse("rate", format!("is {}: write at most `{HIGHEST_RATE}/s`", self.rate));
+        }
+        if let Some(problem) = self.shape.as_ref().and_then(|shape| shape.problem(self.rate)) {
+            return refuse("shape", problem);
         }
         if self.mix.total() == 0 {
             return refuse(
@@ -166,6 +204,15 @@ mod tests {
         for (json, expected) in [
             (r#"{"rate": "0/s"}"#, "admission.rate: is 0: write how many requests to send, for example `200/s`"),
             (r#"{"rate": "60000/s"}"#, "admission.rate: is 60000/s: write at most `50000/s`"),
+            (r"{}", "admission.rate: is 0: write how many requests to send"),
+            (
+                r#"{"rate": "1/s", "shape": {"steps": [{"rate": "1/s", "for": "1s"}]}}"#,
+                "admission.rate: stands beside `shape: {steps",
+            ),
+            (
+                r#"{"rate": "1/s", "shape": {"sine": {"amplitude": "2/s", "period": "1s"}}}"#,
+                "admission.shape: sine.amplitude (2/s) is above `rate` (1/s)",
+            ),
             (
                 r#"{"rate": "1/s", "mix": {}}"#,
                 "admission.mix: has no weight above 0: write for example `mix: {createPod",
@@ -185,6 +232,15 @@ mod tests {
             let error = parse(json).unwrap().check().unwrap_err().to_string();
             assert!(error.starts_with(expected), "{error}\nshould begin with\n{expected}");
         }
+    }
+
+    #[test]
+    fn a_shape_that_goes_too_high_is_refused() {
+        let config = parse(r#"{"rate": "1/s", "shape": {"stairs": {"by": "9000/s", "every": "1s"}}}"#).unwrap();
+        config.check().unwrap();
+        assert!(config.schedule(1, Duration::from_secs(6)).is_ok());
+        let error = config.schedule(1, Duration::from_secs(10)).unwrap_err().to_string();
+        assert_eq!(error, "admission.shape: reaches 81001/s: stay at or below `50000/s`");
     }
 
     #[test]

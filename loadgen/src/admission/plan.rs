@@ -9,11 +9,11 @@ use bytes::Bytes;
 use rand_chacha::ChaCha8Rng;
 use sha2::{Digest, Sha256};
 
+use super::Error;
 use super::config::{self, Client, Config, Image};
 use super::corpus::Corpus;
 use super::oracle::Expected;
-use super::{Arrivals, Error};
-use crate::arrivals::{self, Times};
+use crate::arrivals::{Schedule, Times};
 use crate::seed::{self, UID_LEN};
 
 /// The fingerprint covers the corpus and so many arrivals; the rest follows from the same streams.
@@ -24,7 +24,7 @@ const FINGERPRINTED_ARRIVALS: usize = 4096;
 pub struct Plan {
     config: Config,
     seed: u64,
-    length: Duration,
+    schedule: Schedule,
     corpus: Arc<Corpus>,
 }
 
@@ -43,25 +43,23 @@ impl Plan {
 
     fn of(config: &Config, seed: u64, length: Duration, corpus: impl FnOnce(&Config) -> Corpus) -> Result<Self, Error> {
         config.check()?;
-        if arrivals::count(config.rate, length) == 0 {
-            let problem = format!(
-                "{} makes no request in {:.1} s: raise the rate or lengthen the run",
-                config.rate,
-                length.as_secs_f64()
-            );
-            return Err(Error::Config { key: "rate", problem });
-        }
-        Ok(Self { config: config.clone(), seed, length, corpus: Arc::new(corpus(config)) })
+        let schedule = config.schedule(seed, length)?;
+        Ok(Self { config: config.clone(), seed, schedule, corpus: Arc::new(corpus(config)) })
     }
 
     /// How many requests the whole run plans.
     pub fn planned(&self) -> u64 {
-        arrivals::count(self.config.rate, self.length)
+        self.schedule.planned()
+    }
+
+    /// When they are due.
+    pub fn schedule(&self) -> &Schedule {
+        &self.schedule
     }
 
     /// How long the plan is.
     pub fn length(&self) -> Duration {
-        self.length
+        self.schedule.length()
     }
 
     /// The configuration that it was built from.
@@ -87,10 +85,6 @@ impl Plan {
     /// What the plan will do, as lines of text for people.
     pub fn describe(&self) -> String {
         let config = &self.config;
-        let arrivals = match config.arrivals {
-            Arrivals::Constant => "evenly spaced",
-            Arrivals::Poisson => "Poisson",
-        };
         let client = match config.client {
             Client::Apiserver => "as kube-apiserver (HTTP/1.1, at most 25 idle connections)",
             Client::Http2 => "one HTTP/2 connection",
@@ -108,12 +102,10 @@ impl Plan {
             )
         };
         let mut text = format!(
-            "admission: {} requests in {:.1} s ({}, {arrivals}), sent {client}\n\
+            "admission: {}, sent {client}\n\
              admission: timeout {}, at most {} calls in flight\n\
              admission: {} payloads of {:.1} KiB on average, {:.1} KiB at most; {right}\n",
-            self.planned(),
-            self.length.as_secs_f64(),
-            config.rate,
+            self.schedule.summary(),
             config.timeout,
             config.max_in_flight,
             templates.len(),
@@ -136,7 +128,7 @@ impl Plan {
     /// The requests with their planned times, made one by one.
     pub(super) fn requests(self) -> Requests {
         Requests {
-            times: Times::new(self.config.arrivals, self.config.rate, self.length, seed::stream(self.seed, "arrivals")),
+            times: self.schedule.stream(),
             actions: seed::stream(self.seed, "actions"),
             uids: seed::stream(self.seed, "uids"),
             plan: self,

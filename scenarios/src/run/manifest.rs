@@ -47,7 +47,10 @@ pub(super) fn manifest(options: &Options, launch: &Launch, load: &LoadPlan, plan
         judged: scenario.judged().into_iter().map(|(name, _)| name).collect(),
         payload_fingerprint: load.admission.as_ref().map(|(plan, _)| plan.fingerprint()),
         faults: scenario.faults.iter().enumerate().map(|(index, fault)| planned(index, fault)).collect(),
-        admission_rate_per_second: scenario.admission.as_ref().map(|load| load.rate.as_per_second()),
+        admission_rate_per_second: load
+            .admission
+            .as_ref()
+            .map(|(plan, _)| plan.planned() as f64 / plan.length().as_secs_f64()),
         churn_rate_per_second: scenario.churn.as_ref().map(|churn| churn.rate.as_per_second()),
         repeat: options.repeat.clone(),
         notes: notes(options, plane),

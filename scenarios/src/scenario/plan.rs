@@ -29,9 +29,10 @@ pub fn describe(scenario: &Scenario) -> String {
     ));
     line(format!("control plane   {}", scenario.control_plane.kind.name()));
     line(format!("subject         {}, witness {}", scenario.subject.kind.name(), scenario.subject.witness.kind.name()));
-    if let Some(admission) = &scenario.admission {
-        let planned = admission.rate.as_per_second() * phases.loaded().as_secs_f64();
-        line(format!("admission       {}: about {planned:.0} reviews", admission.rate));
+    if let Some(schedule) = &schedule(scenario) {
+        for (row, text) in schedule.describe().lines().enumerate() {
+            line(format!("{:15} {text}", if row == 0 { "admission" } else { "" }));
+        }
     }
     if let Some(churn) = &scenario.churn {
         let planned = churn.rate.as_per_second() * phases.loaded().as_secs_f64();
@@ -51,15 +52,20 @@ pub fn describe(scenario: &Scenario) -> String {
     text
 }
 
+/// When reviews are due. A scenario that was read has been checked, so there is one where there is load.
+fn schedule(scenario: &Scenario) -> Option<loadgen::Schedule> {
+    scenario.admission.as_ref()?.schedule(scenario.seed, scenario.phases.loaded()).ok()
+}
+
 /// Which budgets this length can decide, and which it cannot.
 fn decides(scenario: &Scenario, line: &mut dyn FnMut(String)) {
     let budgets = &scenario.budgets;
-    let steady = scenario.phases.steady.0.as_secs_f64();
+    let (warm_up, steady) = (scenario.phases.warm_up.0, scenario.phases.steady.0.as_secs_f64());
     if budgets.events.is_some() {
         line("decides         events: every commit is accounted for".to_owned());
     }
-    if let (Some(budget), Some(load)) = (&budgets.admission, &scenario.admission) {
-        let requests = load.rate.as_per_second() * steady;
+    if let (Some(budget), Some(load)) = (&budgets.admission, schedule(scenario)) {
+        let requests = load.expected(load.length()) - load.expected(warm_up);
         for (name, wanted, beyond) in
             [("p50", budget.p50, 0.5), ("p99", budget.p99, 0.01), ("p999", budget.p999, 0.001)]
         {
@@ -97,5 +103,23 @@ mod tests {
         let text = describe(&scenario);
         assert!(text.contains("CANNOT decide   admission p99"), "{text}");
         assert!(text.contains("CANNOT decide   memory growth 1MiB/h: needs about 2.0h"), "{text}");
+    }
+
+    /// The shape of the rate is shown, and what does not fit into the run is refused with its place.
+    #[test]
+    fn the_plan_shows_how_the_rate_changes() {
+        let smoke = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/library/smoke.yaml")).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("shaped.yaml");
+        let read = |shape: &str| {
+            let text = smoke.replace("  arrivals: poisson", &format!("  arrivals: poisson\n  shape: {shape}"));
+            std::fs::write(&file, text).unwrap();
+            Source::read(file.to_str().unwrap()).map(|source| describe(&source.scenario)).map_err(|e| e.to_string())
+        };
+        let text = read("{ramp: {to: 500/s}}").unwrap();
+        assert!(text.contains("19500 requests in 52.0 s (from 250/s to 500/s, Poisson)"), "{text}");
+        assert!(text.contains("46.8s      52.0s       2535     487.5/s"), "{text}");
+        let error = read("{ramp: {to: 500/s, over: 53s}}").unwrap_err();
+        assert!(error.contains("admission.shape: ramp.over takes 53s, the load only 52s: write a shorter"), "{error}");
     }
 }

@@ -168,8 +168,11 @@ fn faults(scenario: &Scenario) -> Result<(), Problem> {
 }
 
 fn load(scenario: &Scenario) -> Result<(), Problem> {
-    if let Some(Err(error)) = scenario.admission.as_ref().map(loadgen::admission::Config::check) {
-        return problem("admission", error.to_string());
+    if let Some(config) = &scenario.admission {
+        let length = scenario.phases.loaded();
+        if let Err(error) = config.check().and_then(|()| config.schedule(scenario.seed, length)) {
+            return problem("admission", error.to_string());
+        }
     }
     if let Some(Err(error)) = scenario.churn.as_ref().map(loadgen::churn::Config::check) {
         return problem("churn", error.to_string());

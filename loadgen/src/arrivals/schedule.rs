@@ -1,0 +1,139 @@
+//! [`Schedule`]: when requests are due over a whole run, without knowing what they carry. Pure.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use units::Rate;
+
+use super::{Arrivals, Profile, Shape, Times};
+use crate::seed;
+
+/// Rows of the table: enough to see a shape, few enough for a screen.
+const ROWS: u32 = 10;
+/// Arrivals that [`Schedule::describe`] names.
+const FIRST: usize = 5;
+
+/// When requests are due. Cheap to clone; the same arguments give the same times, to the nanosecond.
+#[derive(Debug, Clone)]
+pub struct Schedule {
+    arrivals: Arrivals,
+    /// The curve of the rate in words.
+    curve: String,
+    profile: Arc<Profile>,
+    seed: u64,
+    length: Duration,
+}
+
+impl Schedule {
+    /// Lays the shape over a run of this length. The error says what does not fit, and what to write instead.
+    pub(crate) fn new(
+        arrivals: Arrivals,
+        rate: Rate,
+        shape: Option<&Shape>,
+        seed: u64,
+        length: Duration,
+    ) -> Result<Self, String> {
+        let profile = match shape {
+            None => Profile::flat(rate, length),
+            Some(shape) => shape.profile(rate, length)?,
+        };
+        let curve = shape.map_or_else(|| rate.to_string(), |shape| shape.describe(rate));
+        Ok(Self { arrivals, curve, profile: Arc::new(profile), seed, length })
+    }
+
+    /// How many requests the whole run plans.
+    pub fn planned(&self) -> u64 {
+        self.profile.count()
+    }
+
+    /// How long it is.
+    pub fn length(&self) -> Duration {
+        self.length
+    }
+
+    /// How many requests the curve of the rate puts before a time. Planned times are spread round it.
+    pub fn expected(&self, until: Duration) -> f64 {
+        self.profile.expected(until)
+    }
+
+    /// The highest rate, per second.
+    pub fn peak(&self) -> f64 {
+        self.profile.peak()
+    }
+
+    /// Planned times as offsets from the beginning, in order, made one by one.
+    pub fn times(&self) -> impl Iterator<Item = Duration> + Send + use<> {
+        self.stream()
+    }
+
+    pub(crate) fn stream(&self) -> Times {
+        Times::along(self.arrivals, Arc::clone(&self.profile), seed::stream(self.seed, "arrivals"))
+    }
+
+    /// Total, curve and spacing, in one line.
+    pub fn summary(&self) -> String {
+        let spacing = match self.arrivals {
+            Arrivals::Constant => "evenly spaced",
+            Arrivals::Poisson => "Poisson",
+        };
+        format!("{} requests in {:.1} s ({}, {spacing})", self.planned(), self.length.as_secs_f64(), self.curve)
+    }
+
+    /// The summary, a table of the run in parts where the rate changes, and the first planned times.
+    pub fn describe(&self) -> String {
+        let mut text = self.summary() + "\n";
+        if self.profile.flat_length().is_none() {
+            text += &self.table();
+        }
+        let first: Vec<String> =
+            self.stream().take(FIRST).map(|at| format!("{:.3} ms", at.as_secs_f64() * 1e3)).collect();
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "first requests at {}", first.join(", "));
+        text
+    }
+
+    fn table(&self) -> String {
+        let mut text = format!("{:>10} {:>10} {:>10} {:>11}\n", "from", "to", "requests", "rate");
+        for row in 0..ROWS {
+            let (from, to) = (self.length * row / ROWS, self.length * (row + 1) / ROWS);
+            let requests = self.expected(to) - self.expected(from);
+            let (from_s, to_s) = (from.as_secs_f64(), to.as_secs_f64());
+            let rate = requests / (to_s - from_s).max(f64::MIN_POSITIVE);
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "{from_s:>9.1}s {to_s:>9.1}s {requests:>10.0} {rate:>9.1}/s");
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_adds_up_and_shows_the_shape() {
+        let shape: Shape = serde_json::from_str(r#"{"ramp": {"to": "200/s"}}"#).unwrap();
+        let length = Duration::from_secs(20);
+        let schedule = Schedule::new(Arrivals::Constant, Rate::per_second(100.0), Some(&shape), 1, length).unwrap();
+        assert_eq!(
+            schedule.describe(),
+            "\
+3000 requests in 20.0 s (from 100/s to 200/s, evenly spaced)
+      from         to   requests        rate
+      0.0s       2.0s        210     105.0/s
+      2.0s       4.0s        230     115.0/s
+      4.0s       6.0s        250     125.0/s
+      6.0s       8.0s        270     135.0/s
+      8.0s      10.0s        290     145.0/s
+     10.0s      12.0s        310     155.0/s
+     12.0s      14.0s        330     165.0/s
+     14.0s      16.0s        350     175.0/s
+     16.0s      18.0s        370     185.0/s
+     18.0s      20.0s        390     195.0/s
+first requests at 0.000 ms, 9.998 ms, 19.990 ms, 29.978 ms, 39.960 ms
+"
+        );
+        assert_eq!(schedule.times().count(), 3000);
+    }
+}
