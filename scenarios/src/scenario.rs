@@ -11,8 +11,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::Span;
 
-#[cfg(test)]
-mod catalogue;
 mod http;
 pub mod library;
 mod parse;

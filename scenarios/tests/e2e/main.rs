@@ -6,6 +6,7 @@ mod bad_input;
 mod clients;
 mod control_plane;
 mod descriptors;
+mod faults_page;
 mod interrupt;
 mod kubectl_run;
 mod matrix;

@@ -74,6 +74,8 @@ pub enum Handling {
     Status,
     /// An annotation is written, once an object.
     Annotation,
+    /// A `ConfigMap` with its name is kept beside it: read, then created or replaced, and deleted with it.
+    Copy,
 }
 
 /// What the environment says.

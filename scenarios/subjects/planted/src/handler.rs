@@ -3,6 +3,8 @@
 //! Owns the queues. The changes of one object go through one queue in order; a version that waits is replaced by the next one,
 //! and a queue that is full makes its watch wait. It must not know how a change was noticed.
 
+mod copy;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
@@ -20,7 +22,7 @@ use crate::backoff;
 use crate::mistakes::{Mistake, Mistakes};
 use crate::object::{MARK, Object};
 use crate::store::Change;
-use crate::wire::{Ask, Trouble, Wire};
+use crate::wire::{Answer, Ask, Trouble, Wire};
 use crate::witness;
 
 /// Queues of one kind: a slow handler holds up an eighth of the objects at the most.
@@ -204,10 +206,9 @@ impl Handler {
 
     /// Writes until that is done; false when it was given up.
     async fn write_until_done(&self, observation: &Observation) -> bool {
-        let Some(ask) = self.write(observation) else { return true };
         let mut failures = 0;
         loop {
-            let trouble = match self.try_write(&ask).await {
+            let trouble = match self.try_write(observation).await {
                 Ok(()) => return true,
                 Err(trouble) => trouble,
             };
@@ -232,7 +233,7 @@ impl Handler {
         }
         let path = self.scope.object_path(&object.namespace, &object.name);
         match self.handling {
-            Handling::None => None,
+            Handling::None | Handling::Copy => None,
             Handling::Status if object.observed == object.generation => None,
             Handling::Status => {
                 let body =
@@ -247,13 +248,13 @@ impl Handler {
         }
     }
 
-    async fn try_write(&self, ask: &Ask) -> Result<(), Trouble> {
-        let mut answer = self.wire.send(ask).await?;
-        if answer.status >= 300 {
-            return Err(answer.refusal().await);
+    async fn try_write(&self, observation: &Observation) -> Result<(), Trouble> {
+        if self.handling == Handling::Copy {
+            let Observation { change, object, .. } = observation;
+            return copy::keep(&self.wire, &self.scope, object, *change).await;
         }
-        // Read to its end, so that the connection can be used again.
-        answer.collect(ANSWER_BYTES_MAX, Some(ANSWER_PATIENCE)).await.map(drop)
+        let Some(ask) = self.write(observation) else { return Ok(()) };
+        finished(self.wire.send(&ask).await?).await.map(drop)
     }
 
     async fn report(&self, observation: &Observation) {
@@ -265,4 +266,12 @@ impl Handler {
         // The witness' task lives as long as the process.
         let _ = self.lines.send(line.to_string()).await;
     }
+}
+
+/// The body of an answer; a refusal is an error. Read to its end, so that the connection can be used again.
+async fn finished(mut answer: Answer) -> Result<Bytes, Trouble> {
+    if answer.status >= 300 {
+        return Err(answer.refusal().await);
+    }
+    answer.collect(ANSWER_BYTES_MAX, Some(ANSWER_PATIENCE)).await
 }

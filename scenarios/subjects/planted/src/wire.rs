@@ -81,6 +81,18 @@ impl Ask {
         Self { method: Method::PATCH, path, body, patient: false }
     }
 
+    /// A DELETE.
+    pub fn delete(path: String) -> Self {
+        Self { method: Method::DELETE, path, body: None, patient: false }
+    }
+
+    /// A whole object: a POST that makes it, or a PUT in place of the one that is there.
+    pub fn object(path: String, body: &serde_json::Value, replaces: bool) -> Self {
+        let method = if replaces { Method::PUT } else { Method::POST };
+        let body = Some(("application/json", Bytes::from(body.to_string())));
+        Self { method, path, body, patient: false }
+    }
+
     /// Waits for the head of the answer for ever: only a mistake does so.
     pub fn patiently(mut self, patient: bool) -> Self {
         self.patient = patient;

@@ -1,0 +1,42 @@
+//! `--handler copy`: a `ConfigMap` with the name of each object, as controllers keep what they own beside what they watch.
+//!
+//! Owns the requests for one change of one object: a read, then a creation or a replacement; a deletion when it is gone.
+//! It must not try again: whoever handles changes does.
+
+use serde_json::{Value, json};
+
+use super::finished;
+use crate::args::Scope;
+use crate::object::Object;
+use crate::store::Change;
+use crate::wire::{Ask, Trouble, Wire};
+
+/// Where an object without a namespace of its own has its copy.
+const NAMESPACE: &str = "default";
+
+/// Makes the copy what the object is.
+pub async fn keep(wire: &Wire, scope: &Scope, object: &Object, change: Change) -> Result<(), Trouble> {
+    let namespace = if object.namespace.is_empty() { NAMESPACE } else { &*object.namespace };
+    let all = format!("/api/v1/namespaces/{namespace}/configmaps");
+    // A kind of its own in front, so that two kinds with one name do not fight over a copy.
+    let name = format!("{}.{}", scope.resource, object.name);
+    let path = format!("{all}/{name}");
+    if change == Change::Deleted {
+        return finished(wire.send(&Ask::delete(path)).await?).await.map(drop);
+    }
+    let present = finished(wire.send(&Ask::get(path.clone())).await?).await;
+    let mut copy = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name},
+        "data": {"uid": &*object.uid, "resourceVersion": object.revision.as_str()},
+    });
+    let ask = match present {
+        Ok(bytes) => {
+            let present: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+            copy["metadata"]["resourceVersion"] = present["metadata"]["resourceVersion"].clone();
+            Ask::object(path, &copy, true)
+        }
+        Err(trouble) if trouble.code() == Some(404) => Ask::object(all, &copy, false),
+        Err(trouble) => return Err(trouble),
+    };
+    finished(wire.send(&ask).await?).await.map(drop)
+}

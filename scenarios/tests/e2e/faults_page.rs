@@ -1,0 +1,351 @@
+//! `docs/faults.md` as its readers use it: every example is played and every fault in it is hit, and there is nothing to
+//! write in a scenario about faults, scripts, events and requests that no example shows.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::Instant;
+
+use mocks::faults::{Fault, Name};
+use serde_json::{Value, json};
+
+use crate::support::{longhaul, program};
+
+const PAGE: &str = include_str!("../../../docs/faults.md");
+const SCHEMA: &str = include_str!("../../scenario.schema.json");
+
+/// Runs at a time. Each is a harness and a client that sleep most of the time.
+const AT_ONCE: usize = 8;
+/// Examples that may need a second try, alone, on a machine that stalls for seconds.
+const SECOND_TRIES_MAX: usize = 5;
+/// What says, right before an example, which arguments the client needs.
+const PLAYED_WITH: &str = "<!-- played with ";
+/// What choosing keys there are; every other key of a fault is a parameter and must be shown for each fault that has it.
+const CHOOSING: [&str; 13] = [
+    "id",
+    "at",
+    "when",
+    "for",
+    "nth",
+    "afterEvents",
+    "count",
+    "probability",
+    "resource",
+    "on",
+    "query",
+    "userAgent",
+    "endpoint",
+];
+
+/// One block of YAML.
+#[derive(Debug, Clone)]
+struct Example {
+    /// Where it begins on the page.
+    line: usize,
+    /// Arguments of the client.
+    arguments: Vec<String>,
+    /// What is played, as the page says: a list stands for the faults of the first file, other keys replace its keys.
+    scenario: Value,
+}
+
+/// What became of it.
+struct Seen {
+    example: Example,
+    /// Empty when it was as it must be.
+    wrong: String,
+    /// What this machine lacks.
+    skipped: Option<String>,
+    seconds: f64,
+}
+
+#[test]
+fn every_example_is_played_and_every_fault_in_it_is_hit() {
+    let Some(client) = program("planted-client") else { return };
+    let began = Instant::now();
+    let examples = examples();
+    let all = examples.len();
+    let seen = play_all(&client, examples, AT_ONCE);
+    let (right, wrong): (Vec<Seen>, Vec<Seen>) = seen.into_iter().partition(|seen| seen.wrong.is_empty());
+    assert!(wrong.len() <= SECOND_TRIES_MAX, "{} of {all} examples:\n{}", wrong.len(), told(&wrong));
+    let first_time = told(&wrong);
+    let again = play_all(&client, wrong.into_iter().map(|seen| seen.example).collect(), 1);
+    let wrong: Vec<Seen> = again.into_iter().filter(|seen| !seen.wrong.is_empty()).collect();
+    for needs in right.iter().filter_map(|seen| seen.skipped.as_ref()) {
+        println!("skipped: needs {}", needs.trim());
+    }
+    println!("{all} examples, {:.0} s; needed a second try:\n{first_time}", began.elapsed().as_secs_f64());
+    assert!(wrong.is_empty(), "{}", told(&wrong));
+}
+
+fn play_all(client: &Path, examples: Vec<Example>, at_once: usize) -> Vec<Seen> {
+    let waiting = Mutex::new(VecDeque::from(examples));
+    let seen = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..at_once {
+            scope.spawn(|| {
+                loop {
+                    let Some(example) = waiting.lock().unwrap().pop_front() else { return };
+                    let result = play(client, example);
+                    seen.lock().unwrap().push(result);
+                }
+            });
+        }
+    });
+    seen.into_inner().unwrap()
+}
+
+/// As a reader does it: a file, and `longhaul repro FILE -- client`.
+fn play(client: &Path, example: Example) -> Seen {
+    let began = Instant::now();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("my-bug.yaml");
+    std::fs::write(&file, example.scenario.to_string()).unwrap();
+    let mut run = longhaul(&["repro", file.to_str().unwrap(), "--json", "--quiet", "--out"]);
+    let output = run.arg(folder.path()).arg("--").arg(client).args(&example.arguments).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let (mut wrong, mut skipped) = (String::new(), None);
+    let lossy = example.faults().iter().any(|fault| fault["name"] == "net-loss");
+    match (serde_json::from_slice::<Value>(&output.stdout), said.split_once("skipped: ")) {
+        (Ok(answer), _) => wrong = judge(&example, output.status.code(), &answer),
+        // Only packets that vanish need what not every machine has.
+        (Err(_), Some((_, why))) if lossy => skipped = why.split_once(" need ").map(|(_, needs)| needs.to_owned()),
+        (Err(error), _) => wrong = format!("exit {:?}, {error}: {said}", output.status.code()),
+    }
+    Seen { example, wrong, skipped, seconds: began.elapsed().as_secs_f64() }
+}
+
+/// What is not as the page says; empty when everything is.
+fn judge(example: &Example, code: Option<i32>, answer: &Value) -> String {
+    let mut wrong = String::new();
+    if code != Some(0) {
+        let _ = write!(wrong, "exit {code:?}, {}: {}; ", answer["words"], answer["reason"]);
+    }
+    let record = Path::new(answer["record"].as_str().unwrap());
+    let rows = std::fs::read_to_string(record.join("faults.jsonl")).unwrap();
+    let mut hits: BTreeMap<String, u64> = BTreeMap::new();
+    for row in rows.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()) {
+        let most = hits.entry(row["id"].as_str().unwrap().to_owned()).or_default();
+        *most = (*most).max(row["hits"].as_u64().unwrap_or(0));
+    }
+    for (index, fault) in example.faults().iter().enumerate() {
+        let name = fault["name"].as_str().unwrap();
+        let hits = hits.get(&format!("{}-{name}", index + 1)).copied().unwrap_or(0);
+        let most = fault["count"].as_u64().unwrap_or(u64::MAX);
+        if hits == 0 || hits > most {
+            let _ = write!(wrong, "{hits} hits of {fault}; ");
+        }
+    }
+    for (what, times) in unwritten(example, record) {
+        let _ = write!(wrong, "{what} is missing {times} times among the commits; ");
+    }
+    wrong
+}
+
+/// The writes of the script that are not in the record.
+fn unwritten(example: &Example, record: &Path) -> BTreeMap<String, i64> {
+    let mut missing: BTreeMap<String, i64> = BTreeMap::new();
+    let script = &example.scenario["script"];
+    for step in script["steps"].as_array().into_iter().flatten().filter(|step| step.get("resource").is_none()) {
+        let times = step["times"].as_i64().unwrap_or(1);
+        for (verb, changes) in [
+            ("create", &["added"][..]),
+            ("update", &["modified"]),
+            ("delete", &["deleted"]),
+            ("recreate", &["deleted", "added"]),
+        ] {
+            let names = match &step[verb] {
+                Value::String(name) => vec![name.as_str()],
+                names => names.as_array().into_iter().flatten().filter_map(Value::as_str).collect(),
+            };
+            for (name, change) in names.iter().flat_map(|name| changes.iter().map(move |change| (name, change))) {
+                for number in 1..=times {
+                    let numbered = verb == "create" && times > 1;
+                    let name = if numbered { format!("{name}-{number}") } else { (*name).to_owned() };
+                    *missing.entry(format!("{name} {change}")).or_default() += 1;
+                }
+            }
+        }
+    }
+    let packed = std::fs::File::open(record.join("commits.jsonl.zst")).unwrap();
+    let text = String::from_utf8(zstd::decode_all(packed).unwrap()).unwrap();
+    for commit in text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()) {
+        let what = format!("{} {}", commit["name"].as_str().unwrap(), commit["change"].as_str().unwrap());
+        // What existed before the client did is no step.
+        if commit["tMs"] != 0
+            && let Some(times) = missing.get_mut(&what)
+        {
+            *times -= 1;
+        }
+    }
+    missing.retain(|_, times| *times > 0);
+    missing
+}
+
+fn told(seen: &[Seen]) -> String {
+    let line = |seen: &Seen| format!("  line {}, {:.0} s: {}\n", seen.example.line, seen.seconds, seen.wrong);
+    seen.iter().map(line).collect()
+}
+
+impl Example {
+    fn faults(&self) -> &[Value] {
+        self.scenario["faults"].as_array().map_or(&[], Vec::as_slice)
+    }
+}
+
+/// Every example of the page; the first is the whole file that the others change.
+fn examples() -> Vec<Example> {
+    let (mut examples, mut base) = (Vec::new(), Value::Null);
+    let mut at = 0;
+    while let Some(found) = PAGE[at..].find("```yaml\n") {
+        let (begin, text) = (at + found, at + found + "```yaml\n".len());
+        let end = text + PAGE[text..].find("```\n").expect("a block of the page ends");
+        let line = PAGE[..begin].lines().count() + 1;
+        let before = PAGE[..begin].lines().last().unwrap_or_default();
+        let arguments = before.strip_prefix(PLAYED_WITH).and_then(|rest| rest.strip_suffix(" -->")).unwrap_or_default();
+        let yaml: Value = serde_saphyr::from_str(&PAGE[text..end])
+            .unwrap_or_else(|error| panic!("line {line}: {error}\n{}", &PAGE[text..end]));
+        let mut scenario = base.clone();
+        match yaml {
+            whole @ Value::Object(_) if whole.get("apiVersion").is_some() => scenario = whole,
+            list @ Value::Array(_) => scenario["faults"] = list,
+            Value::Object(keys) => scenario.as_object_mut().expect("the first is whole").extend(keys),
+            other => panic!("line {line}: {other} is no example"),
+        }
+        if base.is_null() {
+            base = scenario.clone();
+        }
+        let arguments = arguments.split_whitespace().map(str::to_owned).collect();
+        examples.push(Example { line, arguments, scenario });
+        at = end;
+    }
+    examples
+}
+
+/// The keys of a part of the schema, by its path from the top.
+fn keys(schema: &Value, path: &[&str]) -> BTreeSet<String> {
+    let at = path.iter().fold(resolved(schema, schema), |at, key| {
+        let at = &at["properties"][*key];
+        resolved(schema, if at["type"] == "array" { &at["items"] } else { at })
+    });
+    at["properties"].as_object().unwrap_or_else(|| panic!("{path:?} has keys")).keys().cloned().collect()
+}
+
+/// What a reference stands for; of an alternative the first that is one.
+fn resolved<'a>(schema: &'a Value, at: &'a Value) -> &'a Value {
+    let reference = |at: &'a Value| at["$ref"].as_str().and_then(|text| text.strip_prefix("#/$defs/"));
+    let mut choices = std::iter::once(at).chain(at["anyOf"].as_array().into_iter().flatten());
+    choices.find_map(reference).map_or(at, |name| resolved(schema, &schema["$defs"][name]))
+}
+
+/// The words that a key takes, if it takes words.
+fn words(schema: &Value, key: &str) -> Vec<String> {
+    let values = resolved(schema, &schema["$defs"]["Fault"]["properties"][key]);
+    let words = values["oneOf"].as_array().into_iter().flatten();
+    words.filter_map(|word| Some(word["const"].as_str()?.to_owned())).collect()
+}
+
+/// All keys that examples use below a path, lists on the way included.
+fn used(path: &[&str]) -> BTreeSet<String> {
+    let mut used = BTreeSet::new();
+    for example in examples() {
+        let mut at = vec![&example.scenario];
+        for key in path {
+            at = at.into_iter().map(|at| &at[*key]).collect();
+            at = at.into_iter().flat_map(|at| at.as_array().map_or(vec![at], |all| all.iter().collect())).collect();
+        }
+        used.extend(at.into_iter().filter_map(Value::as_object).flat_map(|keys| keys.keys().cloned()));
+    }
+    used
+}
+
+#[test]
+fn every_fault_key_and_word_is_in_an_example() {
+    let schema: Value = serde_json::from_str(SCHEMA).unwrap();
+    let faults: Vec<Value> = examples().iter().flat_map(|example| example.faults().to_vec()).collect();
+    let known = keys(&schema, &["faults"]);
+    let mut missing: Vec<String> = Vec::new();
+    for key in CHOOSING {
+        assert!(known.contains(key), "the schema has no `{key}`: it is no choosing key any more");
+        if !faults.iter().any(|fault| fault.get(key).is_some()) {
+            missing.push(format!("`{key}`"));
+        }
+    }
+    for name in Name::ALL.map(Name::as_str) {
+        let its: Vec<&Value> = faults.iter().filter(|fault| fault["name"] == name).collect();
+        if its.is_empty() {
+            missing.push(format!("`{name}`"));
+        }
+        for key in known.iter().filter(|key| *key != "name" && !CHOOSING.contains(&key.as_str())) {
+            // A key is one of this fault if any value that is shown for it somewhere is accepted.
+            let mut shown = faults.iter().filter_map(|fault| fault.get(key));
+            let accepted = |value: &Value| {
+                let fault = serde_json::from_value::<Fault>(json!({"name": name, "at": "1s", (key): value}));
+                fault.is_ok_and(|fault| fault.check().is_ok())
+            };
+            if shown.any(accepted) && !its.iter().any(|fault| fault.get(key).is_some()) {
+                missing.push(format!("`{key}` of `{name}`"));
+            }
+        }
+    }
+    for key in &known {
+        if !faults.iter().any(|fault| fault.get(key).is_some()) {
+            missing.push(format!("`{key}`"));
+        }
+        let unseen = |word: &String| !faults.iter().any(|fault| fault.get(key) == Some(&json!(word)));
+        for word in words(&schema, key).into_iter().filter(unseen) {
+            // HTTP/2 has many codes and they do the same; the page names them.
+            if key != "code" || !PAGE.contains(&format!("`{word}`")) {
+                missing.push(format!("`{key}: {word}`"));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "docs/faults.md has no example of {}", missing.join(", "));
+}
+
+#[test]
+fn every_key_of_scripts_and_budgets_is_in_an_example() {
+    let schema: Value = serde_json::from_str(SCHEMA).unwrap();
+    let paths: [&[&str]; 10] = [
+        &["faults", "when"],
+        &["script"],
+        &["script", "steps"],
+        &["script", "steps", "when"],
+        &["budgets", "events"],
+        &["budgets", "requests"],
+        &["budgets", "requests", "watches"],
+        &["budgets", "requests", "connections"],
+        &["phases"],
+        &["faults"],
+    ];
+    for path in paths {
+        let (known, used) = (keys(&schema, path), used(path));
+        let missing: Vec<&String> = known.difference(&used).collect();
+        assert!(missing.is_empty(), "docs/faults.md has no example of {missing:?} in `{}`", path.join("."));
+        let unknown: Vec<&String> = used.difference(&known).collect();
+        assert!(unknown.is_empty(), "docs/faults.md shows {unknown:?} in `{}`, which is not there", path.join("."));
+    }
+    // One number or a range: the schema of `nth` has both.
+    assert_eq!(used(&["faults", "nth"]), ["from", "to"].map(str::to_owned).into());
+}
+
+/// What the tables describe is there, and all of it is described.
+#[test]
+fn the_tables_name_everything_and_nothing_else() {
+    let schema: Value = serde_json::from_str(SCHEMA).unwrap();
+    let mut known: BTreeSet<String> = Name::ALL.map(|name| name.as_str().to_owned()).into();
+    for path in [&["faults"][..], &["script"], &["script", "steps"], &["budgets", "events"], &["budgets", "requests"]] {
+        known.extend(keys(&schema, path));
+    }
+    let cells = PAGE.lines().filter_map(|line| line.strip_prefix("| `")?.split(" | ").next());
+    let named: BTreeSet<String> = cells
+        .flat_map(|cell| cell.split(", `"))
+        .map(|name| name.split(['`', ':']).next().unwrap_or_default().to_owned())
+        .collect();
+    let unknown: Vec<&String> = named.difference(&known).collect();
+    assert!(unknown.is_empty(), "docs/faults.md describes {unknown:?}, which is not there");
+    // Parameters stand in the row of their fault.
+    let missing: Vec<&String> =
+        known.difference(&named).filter(|name| *name != "name" && !PAGE.contains(&format!("`{name}`"))).collect();
+    assert!(missing.is_empty(), "docs/faults.md does not describe {missing:?}");
+}
