@@ -18,6 +18,7 @@ pub mod bench;
 mod body;
 mod books;
 mod catalogue;
+mod cel;
 mod cluster;
 mod config;
 mod defaults;

@@ -4,6 +4,7 @@
 //! Connections live in `client`, reading configurations in `hook`. It must not write objects.
 
 mod client;
+mod conditions;
 mod hook;
 mod review;
 
@@ -16,9 +17,11 @@ use serde_json::Value;
 pub(crate) use client::Client;
 pub(crate) use hook::check_configuration;
 
+use super::cel::Input;
 use super::handler::Call;
 use super::object;
 use super::status::Failure;
+use conditions::Opinion;
 use hook::{FailurePolicy, Hook, Hooks};
 use review::Verdict;
 
@@ -92,7 +95,7 @@ pub(crate) async fn admit(attempt: &Attempt<'_>, object: &mut Value) -> Result<A
         return Ok(Admitted::default());
     }
     let changed = mutate(attempt, &hooks.mutating, object, &mut warnings).await?;
-    let validating: Vec<&Hook> = matching(attempt, &hooks.validating, object)?;
+    let validating: Vec<&Hook> = matching(attempt, &hooks.validating, object).await?;
     let shown = &*object;
     let calls = validating.iter().map(|hook| call_hook(attempt, hook, shown));
     for answer in futures_util::future::join_all(calls).await {
@@ -116,7 +119,7 @@ async fn mutate(
     for round in 0..2 {
         for (index, hook) in hooks.iter().enumerate() {
             let again = called.iter().any(|(known, stale)| *known == index && *stale && hook.reinvoke);
-            if (round == 1 && !again) || !matches_checked(attempt, hook, object)? {
+            if (round == 1 && !again) || !matches_checked(attempt, hook, object).await? {
                 continue;
             }
             let Some(verdict) = call_hook(attempt, hook, object).await? else { continue };
@@ -141,10 +144,10 @@ async fn mutate(
     Ok(changed)
 }
 
-fn matching<'a>(attempt: &Attempt<'_>, hooks: &'a [Hook], object: &Value) -> Result<Vec<&'a Hook>, Failure> {
+async fn matching<'a>(attempt: &Attempt<'_>, hooks: &'a [Hook], object: &Value) -> Result<Vec<&'a Hook>, Failure> {
     let mut found = Vec::new();
     for hook in hooks {
-        if matches_checked(attempt, hook, object)? {
+        if matches_checked(attempt, hook, object).await? {
             found.push(hook);
         }
     }
@@ -152,8 +155,8 @@ fn matching<'a>(attempt: &Attempt<'_>, hooks: &'a [Hook], object: &Value) -> Res
 }
 
 /// Whether a hook is to be called; a dry run must not meet one with side effects.
-fn matches_checked(attempt: &Attempt<'_>, hook: &Hook, object: &Value) -> Result<bool, Failure> {
-    if !hook.matches(attempt, object) {
+async fn matches_checked(attempt: &Attempt<'_>, hook: &Hook, object: &Value) -> Result<bool, Failure> {
+    if !hook.matches(attempt, object) || !meets_conditions(attempt, hook, object).await? {
         return Ok(false);
     }
     if attempt.call.query.dry_run && !hook.dry_run {
@@ -163,11 +166,28 @@ fn matches_checked(attempt: &Attempt<'_>, hook: &Hook, object: &Value) -> Result
     Ok(true)
 }
 
+/// Whether a hook's conditions let it see the request.
+async fn meets_conditions(attempt: &Attempt<'_>, hook: &Hook, object: &Value) -> Result<bool, Failure> {
+    if hook.conditions.is_empty() {
+        return Ok(true);
+    }
+    let (request, none) = (review::request(attempt), Value::Null);
+    let input = Input { object, old_object: attempt.old.unwrap_or(&none), request: &request };
+    let opinion = conditions::judge(&hook.conditions, &input, hook.failure_policy);
+    // The conditions of the next webhook have a budget of their own; other requests go in between.
+    tokio::task::yield_now().await;
+    match opinion {
+        Opinion::Call => Ok(true),
+        Opinion::Skip => Ok(false),
+        Opinion::Refuse(why) => Err(Failure::forbidden(attempt.call.resource.about(attempt.name), &why)),
+    }
+}
+
 /// Calls one hook. `None`: it failed and may be ignored.
 async fn call_hook(attempt: &Attempt<'_>, hook: &Hook, object: &Value) -> Result<Option<Verdict>, Failure> {
     let admission = &attempt.call.cluster().admission;
     let uid = attempt.call.cluster().fresh().uid;
-    let request = review::request(attempt, &uid, object);
+    let request = review::body(attempt, &uid, object);
     let began = tokio::time::Instant::now();
     let path_and_query = hook.path_and_query();
     let target = hook.target(attempt.call.cluster());

@@ -19,7 +19,7 @@ use super::store::{Facts, Identity, Progress};
 pub(crate) use conform::{conform, unset};
 pub(crate) use content::check as check_content;
 pub(crate) use immutable::check as check_immutable;
-pub(crate) use names::{check_finalizers_of_deleted, check_name};
+pub(crate) use names::{check_finalizers_of_deleted, check_label_key, check_name};
 
 /// etcd's default limit of one request, which is the largest object a real cluster takes.
 pub(crate) const OBJECT_MAX_BYTES: usize = 1_572_864;

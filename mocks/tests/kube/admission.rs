@@ -282,11 +282,88 @@ async fn a_hook_is_asked_again_when_a_later_one_changed_something() {
 }
 
 #[tokio::test]
+async fn conditions_decide_who_is_asked() {
+    let script: Script = Arc::new(|_, request| Some(allowed(request)));
+    let (world, hook) = (World::start().await, Webhook::start(script).await);
+    let with = |path: &str, policy: &str, expression: &str| {
+        let conditions = json!([{"name": "condition", "expression": expression}]);
+        hook.entry(path, &json!({"matchConditions": conditions, "failurePolicy": policy}))
+    };
+    let webhooks = vec![
+        with("/all", "Fail", "true"),
+        with("/none", "Fail", "object.metadata.name == 'other' && object.data.nothing == 'x'"),
+        with("/who", "Fail", "request.userInfo.username == 'harness' && !request.dryRun"),
+        with("/new", "Fail", "request.operation == 'CREATE' && oldObject == null"),
+        with("/open", "Ignore", "object.data.nothing == 'x'"),
+        with("/pods", "Fail", "request.resource.resource == 'pods'"),
+    ];
+    let (status, made) = configure(&world, "MutatingWebhookConfiguration", webhooks).await;
+    assert_eq!(status, 201, "{made}");
+    let asked = || {
+        let mut paths: Vec<String> =
+            hook.paths().iter().map(|path| path.split('?').next().unwrap().to_owned()).collect();
+        hook.calls.lock().unwrap().clear();
+        paths.sort();
+        paths
+    };
+    let mut client = world.client(Protocol::Http1, "harness").await;
+    assert_eq!(client.post(CONFIG_MAPS, &config_map("a")).await.0, 201);
+    assert_eq!(asked(), ["/all", "/new", "/who"]);
+    let changed = json!({"data": {"b": "2"}});
+    client.patch(&format!("{CONFIG_MAPS}/a"), "application/merge-patch+json", &changed).await;
+    assert_eq!(asked(), ["/all", "/who"]);
+
+    let closed = vec![with("/closed", "Fail", "object.data.nothing == 'x'")];
+    let (status, made) = configure(&world, "ValidatingWebhookConfiguration", closed).await;
+    assert_eq!(status, 201, "{made}");
+    let (status, refused) = client.post(CONFIG_MAPS, &config_map("b")).await;
+    let why = "configmaps \"b\" is forbidden: expression 'object.data.nothing == 'x'' resulted in error: \
+               no such key: nothing";
+    assert_eq!((status, &refused["message"]), (403, &json!(why)));
+    assert!(!asked().contains(&"/closed".to_owned()), "a webhook whose conditions failed is not called");
+}
+
+/// A condition made to take for ever costs its request and nobody else anything.
+#[tokio::test]
+async fn a_condition_without_end_stops_nobody_else() {
+    let script: Script = Arc::new(|_, request| Some(allowed(request)));
+    let (world, hook) = (World::start().await, Webhook::start(script).await);
+    let hundred = format!("[{}]", (0..100).map(|n| n.to_string()).collect::<Vec<_>>().join(", "));
+    let expression =
+        format!("{hundred}.all(a, {hundred}.all(b, {hundred}.all(c, {hundred}.all(d, a + b + c + d >= 0))))");
+    let conditions = json!([{"name": "endless", "expression": expression}]);
+    let webhooks = vec![hook.entry("/x", &json!({"matchConditions": conditions}))];
+    let (status, made) = configure(&world, "ValidatingWebhookConfiguration", webhooks).await;
+    assert_eq!(status, 201, "{made}");
+    let (mut client, mut other) =
+        (world.client(Protocol::Http1, "harness").await, world.client(Protocol::Http1, "subject").await);
+    let hostile = async {
+        let (status, refused) = client.post(CONFIG_MAPS, &config_map("a")).await;
+        assert_eq!(status, 403);
+        assert!(refused["message"].as_str().unwrap().ends_with("actual cost limit exceeded"), "{refused}");
+    };
+    let reading = async {
+        for _ in 0..10 {
+            assert_eq!(other.get(CONFIG_MAPS).await.0, 200);
+        }
+    };
+    tokio::time::timeout(PATIENCE, futures_util::future::join(hostile, reading)).await.unwrap();
+}
+
+#[tokio::test]
 async fn dry_runs_and_configurations_are_checked() {
     let script: Script = Arc::new(|_, request| Some(allowed(request)));
     let (world, hook) = (World::start().await, Webhook::start(script).await);
     for (wrong, text) in [
-        (json!({"matchConditions": [{"name": "x", "expression": "true"}]}), "no CEL"),
+        (
+            json!({"matchConditions": [{"name": "x", "expression": "obj == 1"}]}),
+            "webhooks[0].matchConditions[0].expression: Invalid value: \"obj == 1\": compilation failed: \
+             ERROR: <input>:1:1: undeclared reference to 'obj' (in container '')",
+        ),
+        (
+            json!({"matchConditions": [{"name": "x", "expression": "authorizer.path('/x').check('get').allowed()"}]}),
+            "'authorizer' is not supported by this server",
+        ),
         (json!({"sideEffects": "Some"}), "sideEffects"),
         (json!({"timeoutSeconds": 31}), "between 1 and 30"),
         (json!({"clientConfig": {"url": "http://127.0.0.1"}}), "https://"),

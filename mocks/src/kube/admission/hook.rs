@@ -8,8 +8,9 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::Value;
 
 use super::client::Target;
-use super::{Attempt, label, namespace_of, subject_of};
+use super::{Attempt, conditions, label, namespace_of, subject_of};
 use crate::kube::catalogue::{Catalogue, Resource};
+use crate::kube::cel::Program;
 use crate::kube::cluster::Cluster;
 use crate::kube::object;
 use crate::kube::selector::{Requirement, from_label_selector, labels_match};
@@ -38,6 +39,7 @@ pub(crate) struct Hook {
     pub reinvoke: bool,
     /// It may be called for a dry run.
     pub dry_run: bool,
+    pub conditions: Vec<Program>,
     rules: Vec<Rule>,
     namespaces: Vec<Requirement>,
     objects: Vec<Requirement>,
@@ -80,10 +82,7 @@ pub(crate) fn check_configuration(value: &Value, resource: &Resource) -> Vec<Cau
     }
     for (index, hook) in value["webhooks"].as_array().into_iter().flatten().enumerate() {
         let field = |name: &str| format!("webhooks[{index}].{name}");
-        if hook["matchConditions"].as_array().is_some_and(|conditions| !conditions.is_empty()) {
-            let why = "this API server evaluates no CEL: leave matchConditions out, or use a real control plane";
-            causes.push(Cause::forbidden(&field("matchConditions"), why));
-        }
+        causes.extend(conditions::check(&hook["matchConditions"], &field("matchConditions")));
         if hook["name"].as_str().is_none_or(|name| name.split('.').count() < 3) {
             let shown = hook["name"].to_string();
             causes.push(Cause::invalid(
@@ -159,6 +158,7 @@ impl Hook {
             timeout: Duration::from_secs(timeout_s),
             reinvoke: text("reinvocationPolicy") == "IfNeeded",
             dry_run: matches!(text("sideEffects"), "None" | "NoneOnDryRun"),
+            conditions: conditions::read(&raw["matchConditions"]),
             rules: rules.collect(),
             namespaces: from_label_selector(&raw["namespaceSelector"]).unwrap_or_default(),
             objects: from_label_selector(&raw["objectSelector"]).unwrap_or_default(),

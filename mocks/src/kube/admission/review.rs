@@ -16,8 +16,8 @@ pub(super) struct Verdict {
     pub warnings: Vec<String>,
 }
 
-/// The body of the call.
-pub(super) fn request(attempt: &Attempt<'_>, uid: &str, object: &Value) -> Bytes {
+/// What a review says about a request, without the objects.
+pub(super) fn request(attempt: &Attempt<'_>) -> Value {
     let call = attempt.call;
     let served = call.served();
     let kind = json!({"group": &*call.resource.group, "version": &*served.name, "kind": &*call.resource.kind});
@@ -34,11 +34,14 @@ pub(super) fn request(attempt: &Attempt<'_>, uid: &str, object: &Value) -> Bytes
         options["fieldManager"] = Value::from(manager.clone());
     }
     let mut request = json!({
-        "uid": uid, "kind": kind, "resource": resource, "requestKind": kind, "requestResource": resource,
-        "name": attempt.name, "operation": attempt.operation.as_str(),
-        "userInfo": call.who.info(),
-        "object": object, "oldObject": attempt.old, "dryRun": call.query.dry_run, "options": options,
+        "kind": kind, "resource": resource, "requestKind": kind, "requestResource": resource,
+        "operation": attempt.operation.as_str(), "userInfo": call.who.info(), "dryRun": call.query.dry_run,
+        "options": options,
     });
+    // What is empty is left out.
+    if !attempt.name.is_empty() {
+        request["name"] = Value::from(attempt.name);
+    }
     if let Some(namespace) = &call.target.namespace {
         request["namespace"] = Value::from(namespace.clone());
     } else if &*call.resource.full_name == "namespaces" {
@@ -48,6 +51,15 @@ pub(super) fn request(attempt: &Attempt<'_>, uid: &str, object: &Value) -> Bytes
         request["subResource"] = Value::from(subresource.clone());
         request["requestSubResource"] = Value::from(subresource.clone());
     }
+    request
+}
+
+/// The body of the call.
+pub(super) fn body(attempt: &Attempt<'_>, uid: &str, object: &Value) -> Bytes {
+    let mut request = request(attempt);
+    request["uid"] = Value::from(uid);
+    request["object"] = object.clone();
+    request["oldObject"] = attempt.old.cloned().unwrap_or(Value::Null);
     let review = json!({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": request});
     Bytes::from(review.to_string())
 }

@@ -113,7 +113,7 @@ pub(crate) fn check_finalizers_of_deleted(value: &Value, old: &Value) -> Vec<Cau
 }
 
 /// Whether `key` is a qualified name.
-fn check_label_key(key: &str) -> bool {
+pub(crate) fn check_label_key(key: &str) -> bool {
     let (prefix, name) = key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
     let prefix_fits =
         prefix.is_none_or(|prefix| prefix.len() <= 253 && prefix.to_lowercase().split('.').all(is_dns_label));

@@ -1,0 +1,137 @@
+//! `matchConditions`: what a webhook asks of a request beyond its rules (KEP-3716).
+//!
+//! Owns their validation, and what comes of them: one that is false skips the webhook, whatever the others say; otherwise
+//! an error follows the failure policy.
+
+use serde_json::Value;
+
+use super::hook::FailurePolicy;
+use crate::kube::cel::{BUDGET, Input, Program};
+use crate::kube::object::check_label_key;
+use crate::kube::status::Cause;
+
+/// The API's own limit.
+const CONDITIONS_MAX: usize = 64;
+
+/// What the conditions of a webhook say about a request.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Opinion {
+    Call,
+    Skip,
+    /// The request is refused, and the webhook is not called.
+    Refuse(String),
+}
+
+/// What is wrong with the conditions of the webhook at `field`.
+pub(super) fn check(conditions: &Value, field: &str) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let list = conditions.as_array().map(Vec::as_slice).unwrap_or_default();
+    if list.len() > CONDITIONS_MAX {
+        let message = format!("Too many: {}: must have at most {CONDITIONS_MAX} items", list.len());
+        causes.push(Cause { reason: "FieldValueTooMany", field: field.to_owned(), message });
+        return causes;
+    }
+    let mut names: Vec<&str> = Vec::new();
+    for (index, condition) in list.iter().enumerate() {
+        let (name, expression) = (text(condition, "name"), text(condition, "expression"));
+        let at = |key: &str| format!("{field}[{index}].{key}");
+        if expression.trim().is_empty() {
+            causes.push(Cause::required(&at("expression"), ""));
+        } else if let Err(why) = Program::compile(expression) {
+            causes.push(Cause::invalid(&at("expression"), &Value::from(expression).to_string(), &why));
+        }
+        if name.is_empty() {
+            causes.push(Cause::required(&at("name"), ""));
+        } else if !check_label_key(name) {
+            let why = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
+                       alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
+                       '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+            causes.push(Cause::invalid(&at("name"), &Value::from(name).to_string(), why));
+        } else if names.contains(&name) {
+            let message = format!("Duplicate value: {}", Value::from(name));
+            causes.push(Cause { reason: "FieldValueDuplicate", field: at("name"), message });
+        }
+        names.push(name);
+    }
+    causes
+}
+
+/// Compiles conditions that were checked before.
+pub(super) fn read(conditions: &Value) -> Vec<Program> {
+    let list = conditions.as_array().into_iter().flatten();
+    list.filter_map(|condition| Program::compile(text(condition, "expression")).ok()).collect()
+}
+
+/// Asks all conditions; together they have one budget.
+pub(super) fn judge(programs: &[Program], input: &Input<'_>, policy: FailurePolicy) -> Opinion {
+    let mut budget = BUDGET;
+    let mut errors = Vec::new();
+    for program in programs {
+        match program.run(input, &mut budget) {
+            Ok(true) => {}
+            Ok(false) => return Opinion::Skip,
+            Err(why) => errors.push(why),
+        }
+    }
+    match (&errors[..], policy) {
+        ([], _) => Opinion::Call,
+        (_, FailurePolicy::Ignore) => Opinion::Skip,
+        ([only], FailurePolicy::Fail) => Opinion::Refuse(only.clone()),
+        (several, FailurePolicy::Fail) => Opinion::Refuse(format!("[{}]", several.join(", "))),
+    }
+}
+
+fn text<'a>(condition: &'a Value, key: &str) -> &'a str {
+    condition[key].as_str().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn causes(conditions: &Value) -> Vec<String> {
+        check(conditions, "webhooks[0].matchConditions").iter().map(|c| format!("{}: {}", c.field, c.message)).collect()
+    }
+
+    #[test]
+    fn conditions_are_checked() {
+        let good =
+            json!([{"name": "a", "expression": "true"}, {"name": "example.com/b", "expression": "object.x == 1"}]);
+        assert_eq!(causes(&good), Vec::<String>::new());
+        let wrong = json!([{"name": "a", "expression": "foo"}, {"name": "a", "expression": " "}, {"name": "no name"}]);
+        let found = causes(&wrong);
+        assert_eq!(
+            found[0],
+            "webhooks[0].matchConditions[0].expression: Invalid value: \"foo\": compilation failed: \
+             ERROR: <input>:1:1: undeclared reference to 'foo' (in container '')\n | foo\n | ^"
+        );
+        assert_eq!(found[1], "webhooks[0].matchConditions[1].expression: Required value");
+        assert_eq!(found[2], "webhooks[0].matchConditions[1].name: Duplicate value: \"a\"");
+        assert_eq!(found[3], "webhooks[0].matchConditions[2].expression: Required value");
+        assert!(found[4].starts_with("webhooks[0].matchConditions[2].name: Invalid value: \"no name\""), "{found:?}");
+        let many: Vec<Value> = (0..65).map(|n| json!({"name": format!("n{n}"), "expression": "true"})).collect();
+        let too_many = "webhooks[0].matchConditions: Too many: 65: must have at most 64 items";
+        assert_eq!(causes(&Value::from(many)), [too_many]);
+    }
+
+    /// A false condition wins over an error, and errors follow the failure policy.
+    #[test]
+    fn opinions() {
+        let judged = |expressions: &[&str], policy| {
+            let list: Vec<Value> = expressions.iter().map(|e| json!({"name": "x", "expression": e})).collect();
+            let (object, null) = (json!({"kind": "ConfigMap"}), Value::Null);
+            let input = Input { object: &object, old_object: &null, request: &null };
+            judge(&read(&Value::from(list)), &input, policy)
+        };
+        let broken = "object.x == 1";
+        assert_eq!(judged(&[], FailurePolicy::Fail), Opinion::Call);
+        assert_eq!(judged(&["true", "object.kind == 'ConfigMap'"], FailurePolicy::Fail), Opinion::Call);
+        assert_eq!(judged(&[broken, "false"], FailurePolicy::Fail), Opinion::Skip);
+        assert_eq!(judged(&[broken, "true"], FailurePolicy::Ignore), Opinion::Skip);
+        let why = "expression 'object.x == 1' resulted in error: no such key: x";
+        assert_eq!(judged(&[broken, "true"], FailurePolicy::Fail), Opinion::Refuse(why.to_owned()));
+        assert_eq!(judged(&[broken, broken], FailurePolicy::Fail), Opinion::Refuse(format!("[{why}, {why}]")));
+    }
+}

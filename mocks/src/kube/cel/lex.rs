@@ -1,0 +1,209 @@
+//! The words of an expression (CEL language definition, "Syntax" and "String and Bytes Values").
+//!
+//! Owns tokens, numbers and escapes. Offsets count bytes of the source.
+
+use super::Issue;
+
+/// One word and where it begins.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Token {
+    pub at: usize,
+    pub word: Word,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Word {
+    Ident(String),
+    /// Without a sign; `9223372036854775808` exists only behind one.
+    Int(u64),
+    Uint(u64),
+    Double(f64),
+    Text(String),
+    /// An operator, a bracket or `in`.
+    Sign(&'static str),
+    End,
+}
+
+/// Longer ones first, so that `<=` is not `<`.
+const SIGNS: &[&str] = &[
+    "&&", "||", "==", "!=", "<=", ">=", "<", ">", "+", "-", "*", "/", "%", "!", "?", ":", ".", ",", "(", ")", "[", "]",
+    "{", "}",
+];
+
+impl Word {
+    /// The word as errors show it.
+    pub fn shown(&self) -> String {
+        match self {
+            Self::Ident(name) => name.clone(),
+            Self::Int(number) | Self::Uint(number) => number.to_string(),
+            Self::Double(number) => number.to_string(),
+            Self::Text(text) => format!("\"{text}\""),
+            Self::Sign(sign) => (*sign).to_owned(),
+            Self::End => "<EOF>".to_owned(),
+        }
+    }
+}
+
+/// Cuts an expression into words; the last one is `End`.
+pub(super) fn words(source: &str) -> Result<Vec<Token>, Issue> {
+    let mut tokens = Vec::new();
+    let mut at = 0;
+    while let Some(first) = source[at..].chars().next() {
+        let rest = &source[at..];
+        if first.is_whitespace() {
+            at += first.len_utf8();
+        } else if rest.starts_with("//") {
+            at += rest.find('\n').unwrap_or(rest.len());
+        } else {
+            let (word, length) = word(rest).map_err(|why| Issue::at(at, why))?;
+            tokens.push(Token { at, word });
+            at += length;
+        }
+    }
+    tokens.push(Token { at, word: Word::End });
+    Ok(tokens)
+}
+
+fn word(rest: &str) -> Result<(Word, usize), String> {
+    if let Some((prefix, quoted)) = literal_start(rest) {
+        if prefix.contains(['b', 'B']) {
+            return Err("values of type bytes are not supported by this server".to_owned());
+        }
+        let (text, length) = text(quoted, !prefix.is_empty())?;
+        return Ok((Word::Text(text), prefix.len() + length));
+    }
+    let first = rest.chars().next().unwrap_or_default();
+    let followed_by_digit = || rest[1..].starts_with(|next: char| next.is_ascii_digit());
+    if first.is_ascii_digit() || (first == '.' && followed_by_digit()) {
+        return number(rest);
+    }
+    if first.is_ascii_alphabetic() || first == '_' {
+        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
+        let name = &rest[..end];
+        return Ok((if name == "in" { Word::Sign("in") } else { Word::Ident(name.to_owned()) }, end));
+    }
+    let sign = SIGNS.iter().find(|sign| rest.starts_with(**sign));
+    sign.map(|sign| (Word::Sign(sign), sign.len()))
+        .ok_or_else(|| format!("Syntax error: token recognition error at: '{first}'"))
+}
+
+/// The letters in front of a quote, and what begins with the quote.
+fn literal_start(rest: &str) -> Option<(&str, &str)> {
+    // Two letters at most; looking further would make the whole quadratic.
+    let quote = rest.bytes().take(3).position(|byte| matches!(byte, b'"' | b'\''))?;
+    let (prefix, quoted) = rest.split_at(quote);
+    let lower = prefix.to_ascii_lowercase();
+    matches!(lower.as_str(), "" | "r" | "b" | "br" | "rb").then_some((prefix, quoted))
+}
+
+fn number(rest: &str) -> Result<(Word, usize), String> {
+    if let Some(hex) = rest.strip_prefix("0x") {
+        let end = hex.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(hex.len());
+        let value = u64::from_str_radix(&hex[..end], 16).map_err(|_| "invalid int literal".to_owned())?;
+        return Ok(suffixed(value, hex, end, 2));
+    }
+    let digits =
+        |from: usize| rest[from..].find(|c: char| !c.is_ascii_digit()).map_or(rest.len(), |length| from + length);
+    let mut end = digits(0);
+    let mut whole = true;
+    if rest[end..].starts_with('.') && rest[end + 1..].starts_with(|next: char| next.is_ascii_digit()) {
+        (end, whole) = (digits(end + 1), false);
+    }
+    if let Some(exponent) = rest[end..].strip_prefix(['e', 'E']) {
+        let sign = usize::from(exponent.starts_with(['+', '-']));
+        if exponent[sign..].starts_with(|next: char| next.is_ascii_digit()) {
+            (end, whole) = (digits(end + 1 + sign), false);
+        }
+    }
+    if whole {
+        let value = rest[..end].parse().map_err(|_| "invalid int literal".to_owned())?;
+        return Ok(suffixed(value, rest, end, 0));
+    }
+    let value = rest[..end].parse().map_err(|_| "invalid double literal".to_owned())?;
+    Ok((Word::Double(value), end))
+}
+
+fn suffixed(value: u64, rest: &str, end: usize, before: usize) -> (Word, usize) {
+    if rest[end..].starts_with(['u', 'U']) {
+        (Word::Uint(value), before + end + 1)
+    } else {
+        (Word::Int(value), before + end)
+    }
+}
+
+/// A quoted text and its length with the quotes.
+fn text(quoted: &str, raw: bool) -> Result<(String, usize), String> {
+    let long = quoted.starts_with("\"\"\"") || quoted.starts_with("'''");
+    let quote = &quoted[..if long { 3 } else { 1 }];
+    let unclosed = || format!("Syntax error: token recognition error at: '{quote}': the text has no end");
+    let mut text = String::new();
+    let mut at = quote.len();
+    loop {
+        let rest = &quoted[at..];
+        if rest.starts_with(quote) {
+            return Ok((text, at + quote.len()));
+        }
+        let next = rest.chars().next().ok_or_else(unclosed)?;
+        if next == '\n' && !long {
+            return Err(unclosed());
+        }
+        if next == '\\' && !raw {
+            let (letter, length) = escape(&rest[1..])?;
+            text.push(letter);
+            at += 1 + length;
+        } else {
+            text.push(next);
+            at += next.len_utf8();
+        }
+    }
+}
+
+/// What stands behind a backslash: the letter and how much was read.
+fn escape(rest: &str) -> Result<(char, usize), String> {
+    let wrong = || "Syntax error: token recognition error: unknown escape sequence".to_owned();
+    let coded = |from: usize, digits: usize, radix: u32| {
+        let code = rest.get(from..from + digits).and_then(|text| u32::from_str_radix(text, radix).ok());
+        Ok((code.and_then(char::from_u32).ok_or_else(wrong)?, from + digits))
+    };
+    let letter = match rest.chars().next().ok_or_else(wrong)? {
+        'x' | 'X' => return coded(1, 2, 16),
+        'u' => return coded(1, 4, 16),
+        'U' => return coded(1, 8, 16),
+        '0'..='3' => return coded(0, 3, 8),
+        'a' => '\u{7}',
+        'b' => '\u{8}',
+        'f' => '\u{c}',
+        'n' => '\n',
+        'r' => '\r',
+        't' => '\t',
+        'v' => '\u{b}',
+        same @ ('\\' | '?' | '"' | '\'' | '`') => same,
+        _ => return Err(wrong()),
+    };
+    Ok((letter, 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(source: &str) -> Word {
+        let tokens = words(source).unwrap();
+        assert_eq!(tokens.len(), 2, "{tokens:?}");
+        tokens[0].word.clone()
+    }
+
+    #[test]
+    fn literals() {
+        assert_eq!(one("0x1F"), Word::Int(31));
+        assert_eq!(one("7u"), Word::Uint(7));
+        assert_eq!(one("1.5e-3"), Word::Double(1.5e-3));
+        assert_eq!(one(".5"), Word::Double(0.5));
+        assert_eq!(one(r#""a\n\x41\u00e9\101""#), Word::Text("a\nA\u{e9}A".to_owned()));
+        assert_eq!(one(r"r'\d+'"), Word::Text(r"\d+".to_owned()));
+        assert_eq!(one("'''it's\ntwo'''"), Word::Text("it's\ntwo".to_owned()));
+        for wrong in ["'a", "\"\\q\"", "99999999999999999999", "b'x'", "#", "'\u{e9}\\u12'"] {
+            assert!(words(wrong).is_err(), "{wrong}");
+        }
+    }
+}

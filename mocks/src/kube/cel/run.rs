@@ -1,0 +1,376 @@
+//! Running a compiled expression on a budget.
+//!
+//! Owns operators, fields, macros and the count of steps. `&&`, `||`, `all` and `exists` forgive an error where the other
+//! side decides, as the language says; nothing forgives an empty budget.
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use super::Input;
+use super::functions::{self, Pattern};
+use super::parse::{Kind, Macro, MacroKind, Node};
+use super::value::{List, Map, Val};
+
+/// Bytes that are looked at or copied for the price of one step, as in a real server.
+const BYTES_PER_STEP: usize = 10;
+
+/// Why there is no value.
+#[derive(Debug)]
+pub(super) enum Stop {
+    Error(String),
+    Budget,
+}
+
+pub(super) type Found<'a> = Result<Val<'a>, Stop>;
+
+pub(super) struct Run<'a, 'b> {
+    input: Input<'a>,
+    budget: &'b mut u64,
+    /// Variables of the macros around, the innermost last.
+    scope: Vec<(&'a str, Val<'a>)>,
+    /// Patterns that were compiled, so that a macro compiles one once.
+    pub patterns: HashMap<String, Rc<Pattern>>,
+}
+
+pub(super) fn run<'a>(root: &'a Node, input: &Input<'a>, budget: &mut u64) -> Found<'a> {
+    Run { input: *input, budget, scope: Vec::new(), patterns: HashMap::new() }.of(root)
+}
+
+pub(super) fn error<T>(why: impl Into<String>) -> Result<T, Stop> {
+    Err(Stop::Error(why.into()))
+}
+
+pub(super) fn no_overload<T>() -> Result<T, Stop> {
+    error("no such overload")
+}
+
+impl<'a> Run<'a, '_> {
+    /// Takes steps from the budget.
+    pub fn pay(&mut self, steps: usize) -> Result<(), Stop> {
+        let left = self.budget.checked_sub(steps as u64);
+        *self.budget = left.unwrap_or(0);
+        left.map(|_| ()).ok_or(Stop::Budget)
+    }
+
+    pub fn pay_for_bytes(&mut self, bytes: usize) -> Result<(), Stop> {
+        self.pay(bytes / BYTES_PER_STEP)
+    }
+
+    fn of(&mut self, node: &'a Node) -> Found<'a> {
+        self.pay(1)?;
+        match &node.kind {
+            Kind::Null => Ok(Val::Null),
+            Kind::Bool(flag) => Ok(Val::Bool(*flag)),
+            Kind::Int(number) => Ok(Val::Int(*number)),
+            Kind::Uint(number) => Ok(Val::Uint(*number)),
+            Kind::Double(number) => Ok(Val::Double(*number)),
+            Kind::Text(text) => Ok(Val::lent(text)),
+            Kind::Ident(name) => self.ident(name),
+            Kind::Select { of, field, optional } => {
+                let of = self.of(of)?;
+                pick(&of, &Val::lent(field), *optional)
+            }
+            Kind::Has { of, field } => {
+                let of = self.of(of)?;
+                Ok(Val::Bool(lookup(&of, &Val::lent(field)).is_some()))
+            }
+            Kind::Index { of, key, optional } => {
+                let of = self.of(of)?;
+                let key = self.of(key)?;
+                pick(&of, &key, *optional)
+            }
+            Kind::Call { target, name, arguments } => self.call(target.as_deref(), name, arguments),
+            Kind::Unary(sign, inner) => match (*sign, self.of(inner)?) {
+                ("!", Val::Bool(flag)) => Ok(Val::Bool(!flag)),
+                ("-", Val::Int(number)) => whole(number.checked_neg()),
+                ("-", Val::Double(number)) => Ok(Val::Double(-number)),
+                _ => no_overload(),
+            },
+            Kind::Binary(sign, left, right) => {
+                let left = self.of(left)?;
+                let right = self.of(right)?;
+                self.binary(sign, &left, &right)
+            }
+            Kind::Logic { and, operands } => {
+                let deciding = !*and;
+                self.decide(deciding, operands, Self::of)
+            }
+            Kind::Ternary(parts) => {
+                let [condition, yes, no] = &**parts;
+                match self.of(condition)? {
+                    Val::Bool(true) => self.of(yes),
+                    Val::Bool(false) => self.of(no),
+                    _ => no_overload(),
+                }
+            }
+            Kind::List(items) => {
+                let items: Result<Vec<Val<'a>>, Stop> = items.iter().map(|item| self.of(item)).collect();
+                Ok(Val::list(items?))
+            }
+            Kind::Map(entries) => {
+                let pairs: Result<Vec<_>, Stop> =
+                    entries.iter().map(|(key, value)| Ok((self.of(key)?, self.of(value)?))).collect();
+                Ok(Val::Map(Map::Own(Rc::new(pairs?))))
+            }
+            Kind::Macro(inner) => self.in_macro(inner),
+        }
+    }
+
+    fn ident(&self, name: &str) -> Found<'a> {
+        if let Some((_, value)) = self.scope.iter().rev().find(|(known, _)| *known == name) {
+            return Ok(value.clone());
+        }
+        match name {
+            "object" => Ok(Val::of(self.input.object)),
+            "oldObject" => Ok(Val::of(self.input.old_object)),
+            "request" => Ok(Val::of(self.input.request)),
+            _ => error(format!("no such attribute(s): {name}")),
+        }
+    }
+
+    /// Looks for one that is `deciding`; an error counts only when none is.
+    fn decide<T>(
+        &mut self,
+        deciding: bool,
+        items: impl IntoIterator<Item = T>,
+        mut answer: impl FnMut(&mut Self, T) -> Found<'a>,
+    ) -> Found<'a> {
+        let mut failed = None;
+        for item in items {
+            match answer(self, item) {
+                Ok(Val::Bool(flag)) if flag == deciding => return Ok(Val::Bool(deciding)),
+                Ok(Val::Bool(_)) => {}
+                Ok(_) => failed = failed.or(Some("no such overload".to_owned())),
+                Err(Stop::Error(why)) => failed = failed.or(Some(why)),
+                Err(Stop::Budget) => return Err(Stop::Budget),
+            }
+        }
+        failed.map_or(Ok(Val::Bool(!deciding)), error)
+    }
+
+    fn call(&mut self, target: Option<&'a Node>, name: &str, arguments: &'a [Node]) -> Found<'a> {
+        // `optional.of(x)`: a name with a dot, unless a macro around has a variable of that name.
+        let is_space = |node: &Node| matches!(&node.kind, Kind::Ident(space) if space == "optional");
+        let named = |run: &Self| run.scope.iter().any(|(known, _)| *known == "optional");
+        let space = target.is_some_and(is_space) && !named(self);
+        let target = match target {
+            Some(target) if !space => Some(self.of(target)?),
+            _ => None,
+        };
+        let values: Result<Vec<Val<'a>>, Stop> = arguments.iter().map(|argument| self.of(argument)).collect();
+        let values = values?;
+        match (space, name, &values[..]) {
+            (true, "none", []) => Ok(Val::Optional(None)),
+            (true, "of", [value]) => Ok(Val::some(value.clone())),
+            (true, "ofNonZeroValue", [value]) => {
+                Ok(if functions::is_zero(value) { Val::Optional(None) } else { Val::some(value.clone()) })
+            }
+            _ => functions::call(self, name, target.as_ref(), &values),
+        }
+    }
+
+    fn binary(&mut self, sign: &str, left: &Val<'a>, right: &Val<'a>) -> Found<'a> {
+        match sign {
+            "==" => Ok(Val::Bool(self.equal(left, right)?)),
+            "!=" => Ok(Val::Bool(!self.equal(left, right)?)),
+            "<" | "<=" | ">" | ">=" => {
+                if let (Val::Text(a), Val::Text(b)) = (left, right) {
+                    self.pay_for_bytes(a.len().min(b.len()))?;
+                }
+                let nan = matches!(left, Val::Double(n) if n.is_nan()) || matches!(right, Val::Double(n) if n.is_nan());
+                let Some(order) = left.compare(right) else {
+                    return if nan { Ok(Val::Bool(false)) } else { no_overload() };
+                };
+                Ok(Val::Bool(match sign {
+                    "<" => order == Ordering::Less,
+                    "<=" => order != Ordering::Greater,
+                    ">" => order == Ordering::Greater,
+                    _ => order != Ordering::Less,
+                }))
+            }
+            "in" => Ok(Val::Bool(self.contains(right, left)?)),
+            _ => self.arithmetic(sign, left, right),
+        }
+    }
+
+    fn arithmetic(&mut self, sign: &str, left: &Val<'a>, right: &Val<'a>) -> Found<'a> {
+        match (left, right) {
+            (Val::Int(a), Val::Int(b)) => match sign {
+                "+" => whole(a.checked_add(*b)),
+                "-" => whole(a.checked_sub(*b)),
+                "*" => whole(a.checked_mul(*b)),
+                "/" if *b == 0 => error("division by zero"),
+                "/" => whole(a.checked_div(*b)),
+                _ if *b == 0 => error("modulus by zero"),
+                _ => whole(a.checked_rem(*b)),
+            },
+            (Val::Uint(a), Val::Uint(b)) => {
+                let made = match sign {
+                    "+" => a.checked_add(*b),
+                    "-" => a.checked_sub(*b),
+                    "*" => a.checked_mul(*b),
+                    "/" if *b == 0 => return error("division by zero"),
+                    "/" => a.checked_div(*b),
+                    _ if *b == 0 => return error("modulus by zero"),
+                    _ => a.checked_rem(*b),
+                };
+                made.map_or_else(|| error("unsigned integer overflow"), |number| Ok(Val::Uint(number)))
+            }
+            (Val::Double(a), Val::Double(b)) => match sign {
+                "+" => Ok(Val::Double(a + b)),
+                "-" => Ok(Val::Double(a - b)),
+                "*" => Ok(Val::Double(a * b)),
+                "/" => Ok(Val::Double(a / b)),
+                _ => no_overload(),
+            },
+            (Val::Text(a), Val::Text(b)) if sign == "+" => {
+                self.pay_for_bytes(a.len() + b.len())?;
+                Ok(Val::text(format!("{}{}", &**a, &**b)))
+            }
+            (Val::List(a), Val::List(b)) if sign == "+" => {
+                self.pay(a.len() + b.len())?;
+                Ok(Val::list(a.iter().chain(b.iter()).collect()))
+            }
+            _ => no_overload(),
+        }
+    }
+
+    /// Whether a list has an equal item, or a map the key.
+    pub fn contains(&mut self, within: &Val<'a>, wanted: &Val<'a>) -> Result<bool, Stop> {
+        match within {
+            Val::List(list) => {
+                for item in list.iter() {
+                    self.pay(1)?;
+                    if self.equal(&item, wanted)? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+            Val::Map(map) => Ok(map.find(wanted).is_some()),
+            _ => no_overload(),
+        }
+    }
+
+    /// Values of different types are unequal, except numbers.
+    pub fn equal(&mut self, left: &Val<'a>, right: &Val<'a>) -> Result<bool, Stop> {
+        match (left, right) {
+            (Val::List(a), Val::List(b)) => {
+                if a.len() != b.len() {
+                    return Ok(false);
+                }
+                for (one, other) in a.iter().zip(b.iter()) {
+                    self.pay(1)?;
+                    if !self.equal(&one, &other)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            (Val::Map(a), Val::Map(b)) => {
+                if a.len() != b.len() {
+                    return Ok(false);
+                }
+                self.pay(a.len())?;
+                for key in a.keys() {
+                    let (Some(one), Some(other)) = (a.find(&key), b.find(&key)) else { return Ok(false) };
+                    if !self.equal(&one, &other)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            (Val::Null, Val::Null) | (Val::Optional(None), Val::Optional(None)) => Ok(true),
+            (Val::Optional(Some(a)), Val::Optional(Some(b))) => self.equal(a, b),
+            _ => {
+                if let (Val::Text(a), Val::Text(b)) = (left, right) {
+                    self.pay_for_bytes(a.len().min(b.len()))?;
+                }
+                Ok(left.compare(right) == Some(Ordering::Equal))
+            }
+        }
+    }
+
+    fn in_macro(&mut self, inner: &'a Macro) -> Found<'a> {
+        let items = match self.of(&inner.over)? {
+            Val::List(list) => list,
+            Val::Map(map) => {
+                self.pay(map.len())?;
+                List::Own(Rc::new(map.keys()))
+            }
+            _ => return no_overload(),
+        };
+        let with = |run: &mut Self, item: Val<'a>, node: &'a Node| {
+            run.scope.push((inner.variable.as_str(), item));
+            let found = run.of(node);
+            run.scope.pop();
+            found
+        };
+        let holds = |run: &mut Self, item: Val<'a>, node: &'a Node| match with(run, item, node)? {
+            Val::Bool(flag) => Ok(flag),
+            _ => no_overload(),
+        };
+        match inner.kind {
+            MacroKind::All | MacroKind::Exists => {
+                let deciding = inner.kind == MacroKind::Exists;
+                self.decide(deciding, items.iter(), |run, item| with(run, item, &inner.body))
+            }
+            MacroKind::ExistsOne => {
+                let mut count = 0_usize;
+                for item in items.iter() {
+                    count += usize::from(holds(self, item, &inner.body)?);
+                }
+                Ok(Val::Bool(count == 1))
+            }
+            MacroKind::Filter | MacroKind::Map => {
+                let mut kept = Vec::new();
+                for item in items.iter() {
+                    let condition =
+                        if inner.kind == MacroKind::Filter { Some(&inner.body) } else { inner.filter.as_ref() };
+                    if let Some(condition) = condition
+                        && !holds(self, item.clone(), condition)?
+                    {
+                        continue;
+                    }
+                    kept.push(if inner.kind == MacroKind::Map { with(self, item, &inner.body)? } else { item });
+                }
+                Ok(Val::list(kept))
+            }
+        }
+    }
+}
+
+fn whole<'a>(number: Option<i64>) -> Found<'a> {
+    number.map_or_else(|| error("integer overflow"), |number| Ok(Val::Int(number)))
+}
+
+/// The value at a key or an index, if it is there.
+fn lookup<'a>(of: &Val<'a>, key: &Val<'_>) -> Option<Val<'a>> {
+    match of {
+        Val::Map(map) => map.find(key),
+        Val::List(list) => match key {
+            Val::Int(index) => list.at(usize::try_from(*index).ok()?),
+            Val::Uint(index) => list.at(usize::try_from(*index).ok()?),
+            _ => None,
+        },
+        Val::Optional(inner) => lookup(inner.as_ref()?, key),
+        _ => None,
+    }
+}
+
+/// `a.b`, `a[b]`, and their optional forms.
+fn pick<'a>(of: &Val<'a>, key: &Val<'_>, optional: bool) -> Found<'a> {
+    let found = lookup(of, key);
+    if optional || matches!(of, Val::Optional(_)) {
+        return Ok(Val::Optional(found.map(Rc::new)));
+    }
+    match (found, of) {
+        (Some(value), _) => Ok(value),
+        (None, Val::List(_)) if matches!(key, Val::Int(_) | Val::Uint(_)) => {
+            error(format!("index out of bounds: {}", key.shown()))
+        }
+        (None, Val::List(_)) => no_overload(),
+        (None, _) => error(format!("no such key: {}", key.shown())),
+    }
+}

@@ -1,0 +1,244 @@
+//! What expressions mean, what is refused, and that none of them takes for ever.
+
+use std::time::Instant;
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+fn object() -> Value {
+    json!({
+        "metadata": {"name": "web-1", "namespace": "prod", "labels": {"app": "web", "tier.example.com/x": "1"}},
+        "spec": {"replicas": 3, "ratio": 0.5, "containers": [
+            {"name": "a", "image": "reg.io/a:1"}, {"name": "b", "image": "reg.io/b@sha256:00"},
+        ]},
+        "list": [3, 1, 2], "words": ["x", "y"],
+    })
+}
+
+fn request() -> Value {
+    json!({
+        "kind": {"group": "apps", "version": "v1", "kind": "Deployment"}, "operation": "CREATE", "name": "web-1",
+        "userInfo": {"username": "system:serviceaccount:a:b", "groups": ["system:authenticated"]}, "dryRun": false,
+    })
+}
+
+fn run(source: &str) -> Result<bool, String> {
+    let (object, request) = (object(), request());
+    let program = Program::compile(source).map_err(|why| format!("refused: {why}"))?;
+    program.run(&Input { object: &object, old_object: &Value::Null, request: &request }, &mut BUDGET.clone())
+}
+
+#[test]
+fn what_is_true() {
+    for source in [
+        "1 + 2 * 3 == 7 && (1 + 2) * 3 == 9 && -7 / 2 == -3 && -7 % 2 == -1",
+        "true ? 1 == 1 : false",
+        "1 < 2 && 1u < 2u && 1.5 < 2.5 && 'a' < 'b' && 'a' + 'b' == \"ab\"",
+        "object.spec.replicas == 3 && object.spec.replicas < 3.5 && object.spec.ratio == 0.5",
+        "has(object.metadata.labels) && !has(object.metadata.annotations) && !has(oldObject.metadata)",
+        "'app' in object.metadata.labels && !('x' in object.metadata.labels)",
+        "object.metadata.labels['tier.example.com/x'] == '1'",
+        "object.metadata.namespace == 'prod'",
+        "object.spec.containers.all(c, c.image.startsWith('reg.io/'))",
+        "object.spec.containers.exists(c, c.image.contains('@sha256:'))",
+        "object.spec.containers.exists_one(c, c.name == 'b')",
+        "object.spec.containers.map(c, c.name) == ['a', 'b']",
+        "object.spec.containers.map(c, c.name == 'a', c.image) == ['reg.io/a:1']",
+        "object.spec.containers.filter(c, c.name != 'a').size() == 1 && size(object.list) == 3",
+        "object.metadata.labels.all(k, k.size() > 2)",
+        "request.operation in ['CREATE', 'UPDATE'] && request.kind.group == 'apps' && !request.dryRun",
+        "!request.userInfo.username.startsWith('system:node:') && 'system:authenticated' in request.userInfo.groups",
+        "object.metadata.name.matches('^web-[0-9]+$') && matches('abc', 'b')",
+        "'a-b'.split('-') == ['a', 'b'] && ['a', 'b'].join('-') == 'a-b' && 'aXa'.replace('a', 'b') == 'bXb'",
+        "'h\u{e9}llo'.substring(1, 3) == '\u{e9}l' && 'h\u{e9}llo'.indexOf('l') == 2 && 'ab'.charAt(1) == 'b'",
+        "' A '.trim().lowerAscii() == 'a' && 'x1y2'.find('[0-9]') == '1'",
+        "object.list.max() == 3 && object.list.sum() == 6 && !object.list.isSorted() && [1, 2].isSorted()",
+        "object.?metadata.?annotations['x'].orValue('none') == 'none'",
+        "object.metadata.?labels[?'app'].orValue('') == 'web' && !object.?status.hasValue()",
+        "optional.of(1).value() == 1 && optional.none().orValue(2) == 2",
+        "int('7') == 7 && string(7) == '7' && double(1) == 1.0 && bool('true') && uint(3) == 3u && int(2.9) == 2",
+        "dyn(1) == 1.0 && dyn(1) != 'a' && {'a': 1}.a == 1 && {'a': [1]} == {'a': [1]}",
+        // An error counts only where it decides.
+        "object.nothing.here == 1 || true",
+        "!(object.nothing.here == 1 && false)",
+        "[0, 1].exists(x, 1 / x == 1)",
+        "'\\u00e9' == '\u{e9}' && r'\\d' == '\\\\d' && 0x10 == 16 // a comment",
+        "--1 == 1 && !!true && -9223372036854775808 < 0",
+        "[[1, 2], [3]].map(x, x.map(x, x + 1)) == [[2, 3], [4]]",
+    ] {
+        assert_eq!(run(source), Ok(true), "{source}");
+    }
+}
+
+#[test]
+fn what_fails_when_it_runs() {
+    for (source, why) in [
+        ("object.spec.paused == true", "no such key: paused"),
+        ("oldObject.metadata.name == 'a'", "no such key: metadata"),
+        ("object.list[3] == 1", "index out of bounds: 3"),
+        ("object.spec.replicas + 'a' == ''", "no such overload"),
+        ("object.spec.replicas / 0 == 1", "division by zero"),
+        ("9223372036854775807 + object.spec.replicas > 0", "integer overflow"),
+        ("object.metadata.name && true", "no such overload"),
+        ("object.metadata.name.matches(object.metadata.name + '(')", "error parsing regexp"),
+        ("'abc'.substring(2, 9) == ''", "index out of range: 9"),
+        ("object.?status.value() == 1", "optional.none() dereference"),
+    ] {
+        let failed = run(source).unwrap_err();
+        assert!(failed.starts_with(&format!("expression '{source}' resulted in error: {why}")), "{failed}");
+    }
+}
+
+#[test]
+fn what_is_refused() {
+    for (source, why) in [
+        ("", "Syntax error: mismatched input '<EOF>'"),
+        ("object.", "Syntax error"),
+        ("1 +", "<input>:1:4: Syntax error"),
+        ("a b", "<input>:1:3: Syntax error: mismatched input 'b' expecting <EOF>"),
+        ("object.x == 'a", "token recognition error"),
+        ("foo == 1", "undeclared reference to 'foo' (in container '')"),
+        ("object.spec.foo(1)", "undeclared reference to 'foo'"),
+        ("request.user == 'a'", "undefined field 'user'"),
+        ("request.object == 1", "undefined field 'object'"),
+        ("request.kind.resource == 'a'", "undefined field 'resource'"),
+        ("authorizer.path('/x').check('get').allowed()", "'authorizer' is not supported by this server"),
+        ("quantity('1Mi').isGreaterThan(quantity('1Ki'))", "'quantity' is not supported by this server"),
+        ("1 + 'a' == 2", "found no matching overload for '_+_' applied to '(int, string)'"),
+        ("request.name == 1", "found no matching overload for '_==_' applied to '(string, int)'"),
+        ("1 && true", "found no matching overload for '_&&_' applied to '(int, bool)'"),
+        ("'a'.startsWith(1)", "found no matching overload for 'startsWith' applied to 'string.(int)'"),
+        ("1.all(x, true)", "cannot be range of a comprehension"),
+        ("[1].all(x, x)", "expected type 'bool' but found 'int'"),
+        ("[1].all(x.y, true)", "argument must be a simple name"),
+        ("has(object)", "invalid argument to has() macro"),
+        ("x.matches('a')", "undeclared reference to 'x'"),
+        ("'a'.matches('(')", "error parsing regexp"),
+        ("object.spec.replicas", "must evaluate to bool"),
+        ("1", "must evaluate to bool"),
+        ("namespace == 'a'", "reserved identifier: namespace"),
+        ("b'a' == b'a'", "not supported by this server"),
+    ] {
+        let refused = Program::compile(source).unwrap_err();
+        assert!(refused.contains(why), "{source}: {refused}");
+    }
+    let two = "foo &&\n bar";
+    let refused = Program::compile(two).unwrap_err();
+    assert!(refused.contains("<input>:1:1: ") && refused.contains("<input>:2:2: "), "{refused}");
+    assert!(refused.ends_with("\n |  bar\n | .^"), "{refused}");
+}
+
+/// Nothing that is deep or long takes a stack or a second.
+#[test]
+fn what_is_too_deep_or_too_long() {
+    for source in [
+        format!("{}true{}", "(".repeat(5_000), ")".repeat(5_000)),
+        format!("{}1{} == 1", "[".repeat(5_000), "]".repeat(5_000)),
+        format!("1{} == 1", "+1".repeat(5_000)),
+        format!("object{} == 1", ".a".repeat(5_000)),
+        format!("{}true", "true?true:".repeat(1_500)),
+        format!("{}true{}", "[1].all(x,".repeat(1_000), ")".repeat(1_000)),
+        format!("'{}' == ''", "a".repeat(EXPRESSION_MAX_BYTES)),
+        "-".repeat(10_000),
+    ] {
+        assert!(Program::compile(&source).is_err(), "{}", &source[..40]);
+    }
+    let long = format!("true{}", " && true".repeat(2_000));
+    assert_eq!(run(&long), Ok(true), "a chain is no depth");
+    assert_eq!(run(&format!("{}true", "!".repeat(10_000))), Ok(true));
+}
+
+/// Expressions made to take for ever end with an empty budget.
+#[test]
+fn what_would_never_end() {
+    let items: Vec<u32> = (0..1_000).collect();
+    let text = "a".repeat(200_000);
+    let object = json!({"items": items, "text": text});
+    let loops = |body: &str| format!("object.items.all(a, object.items.all(b, object.items.all(c, {body})))");
+    for source in [
+        loops("true"),
+        loops("a + b + c >= 0"),
+        "object.items.map(a, object.text + object.text).size() == 1000".to_owned(),
+        "object.items.all(a, object.items == object.items)".to_owned(),
+        "object.items.all(a, object.text.matches('(a?){200}b'))".to_owned(),
+        "object.items.all(a, object.text.contains('b') || true)".to_owned(),
+        "object.items.all(a, object.text.replace('a', object.text) != '')".to_owned(),
+        "object.items.all(a, 'x'.matches('(a{9}){9}' + string(a)) || true)".to_owned(),
+        "object.items.all(a, object.text.split('').size() > 0)".to_owned(),
+    ] {
+        let program = Program::compile(&source).unwrap();
+        let input = Input { object: &object, old_object: &Value::Null, request: &Value::Null };
+        let mut budget = BUDGET;
+        let began = Instant::now();
+        let failed = program.run(&input, &mut budget).unwrap_err();
+        println!("{:?} {source}", began.elapsed());
+        assert!(failed.ends_with("operation cancelled: actual cost limit exceeded"), "{failed}");
+        assert_eq!(budget, 0);
+    }
+}
+
+/// Pieces that an expression may be put together from, so that many of them parse.
+fn source() -> impl Strategy<Value = String> {
+    let words = prop::sample::select(vec![
+        "object",
+        "request",
+        "oldObject",
+        ".",
+        "a",
+        "(",
+        ")",
+        "[",
+        "]",
+        "{",
+        "}",
+        "==",
+        "&&",
+        "||",
+        "!",
+        "-",
+        "+",
+        "1",
+        "2u",
+        "1.5",
+        "'x'",
+        "\"\\n\"",
+        ".all(x,",
+        ".map(x,",
+        "x",
+        "has(",
+        "?",
+        ":",
+        ",",
+        "in",
+        ".size()",
+        "true",
+        "null",
+        ".?a",
+        "[?'a']",
+        ".orValue(1)",
+        "optional.of(",
+        "'\u{e9}'",
+        "%",
+        "/",
+        "\n",
+        "r'\\'",
+        "'''",
+    ]);
+    prop::collection::vec(words, 0..24).prop_map(|words| words.join(" "))
+}
+
+proptest! {
+    /// Whatever is written, it is refused, or it runs and ends.
+    #[test]
+    fn never_panics(source in source(), text in "\\PC{0,40}") {
+        for source in [source, text] {
+            if let Ok(program) = Program::compile(&source) {
+                let object = json!({"a": [1, "x", {"a": null}]});
+                let input = Input { object: &object, old_object: &Value::Null, request: &object };
+                let _ = program.run(&input, &mut BUDGET.clone());
+            }
+        }
+    }
+}
