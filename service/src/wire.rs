@@ -294,10 +294,13 @@ impl Client {
 }
 
 impl Stream {
-    /// The next piece of the body; `None` is a clean end. Without a deadline of its own: the caller has one.
+    /// The next piece of the body, which is never empty; `None` is a clean end. Without a deadline of its own: the caller has one.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
         while let Some(frame) = self.body.frame().await {
-            if let Ok(data) = frame?.into_data() {
+            // HTTP/2 ends many streams with a DATA frame of no bytes; it says nothing, also not that somebody is alive.
+            if let Ok(data) = frame?.into_data()
+                && !data.is_empty()
+            {
                 return Ok(Some(data));
             }
         }

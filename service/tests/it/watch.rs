@@ -131,11 +131,20 @@ async fn a_torn_line_and_unavailability_are_resumed() {
 
 #[tokio::test]
 async fn streams_that_end_at_once_make_no_hot_loop() {
-    let api = Api::start(false).await;
+    no_hot_loop("http1", false).await;
+}
+
+#[tokio::test]
+async fn streams_that_end_at_once_make_no_hot_loop_over_http2() {
+    no_hot_loop("http2", true).await;
+}
+
+async fn no_hot_loop(transport: &str, http2: bool) {
+    let api = Api::start(http2).await;
     for _ in 0..50 {
         api.fault(Fault::Empty);
     }
-    let service = start(&api, "http1", "").await;
+    let service = start(&api, transport, "").await;
     let begun = Instant::now();
     until("some watches are opened", || api.world.lock().count("?watch") >= 5).await;
     let elapsed = begun.elapsed().as_secs_f64();
@@ -144,6 +153,8 @@ async fn streams_that_end_at_once_make_no_hot_loop() {
         api.world.lock().requests.iter().filter(|(_, request)| request.ends_with("/packages")).count() >= 2
     })
     .await;
+    let watches = api.world.lock().count("?watch");
+    assert!(watches < 10, "{watches} watches ended at once before the first list");
     service.app.stop().await;
 }
 

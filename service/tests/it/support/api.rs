@@ -250,7 +250,11 @@ async fn open_watch(
         Some(Fault::LineThenHold(line)) => hold(vec![(line + "\n").into()]),
         Some(Fault::Silence) => hold(vec![]),
         Some(Fault::Swallow) => std::future::pending().await,
-        Some(Fault::Empty) => Response::new(full("")),
+        // One DATA frame without a byte, as servers end HTTP/2 streams; HTTP/1.1 has no such thing and leaves it out.
+        Some(Fault::Empty) => {
+            let chunks = stream::iter([Ok(Frame::data(Bytes::new()))]);
+            Response::new(BodyExt::boxed(StreamBody::new(chunks)))
+        }
         Some(Fault::Torn(events)) => {
             let mut text: String =
                 pending(&world.lock(), from).into_iter().take(events).map(|(_, line)| line + "\n").collect();
