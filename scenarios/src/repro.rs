@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result};
+use reports::budgets::Budgets;
 use reports::judge::{self, Judgement, Verdict, Word};
 use reports::record::{EndReason, Events, Record};
 use serde::Serialize;
@@ -24,6 +25,11 @@ pub(crate) use story::story;
 
 /// How often the client is asked to list, in seconds; it may be unable to.
 const RELIST_VARIABLE: &str = "LONGHAUL_RELIST_S";
+/// Our own service promises more than a row asks of every client: somebody asks again within this time whatever happens. Its
+/// pauses grow to 30 s, but no row refuses it for as long as that takes.
+const SERVICE_BLIND_MAX: Span = Span::from_secs(15);
+/// And its descriptors stay flat: 24 were the most in any row, eight of them its workers' connections.
+const SERVICE_DESCRIPTORS_MAX: u64 = 32;
 /// The client with switches for mistakes.
 const PLANTED: &str = "planted-client";
 
@@ -191,13 +197,25 @@ fn aimed(play: &Play) -> Source {
         subject.witness = Witness { kind: WitnessKind::Http, pattern: None, pointer: None };
         scenario.admission = None;
         scenario.budgets.admission = None;
-    } else if subject.kind == SubjectKind::Service && scenario.control_plane.http == Http::Two {
-        // The service is told which one to speak; it does not ask the server.
-        let settings = subject.settings.get_or_insert_default();
-        let watch = settings.entry("watch").or_insert_with(|| serde_json::json!({}));
-        watch["transport"] = "http2".into();
+    } else if subject.kind == SubjectKind::Service {
+        if scenario.control_plane.http == Http::Two {
+            // The service is told which one to speak; it does not ask the server.
+            let settings = subject.settings.get_or_insert_default();
+            let watch = settings.entry("watch").or_insert_with(|| serde_json::json!({}));
+            watch["transport"] = "http2".into();
+        }
+        promise(&mut scenario.budgets, scenario.repro.is_some());
     }
     source
+}
+
+/// What our own service is held to in every documented bug, besides what the row asks. It never asks without progress more often than
+/// twice a second either, but that is judged in every run.
+fn promise(budgets: &mut Budgets, documented: bool) {
+    if documented {
+        budgets.requests.get_or_insert_default().blind.get_or_insert(SERVICE_BLIND_MAX);
+        budgets.descriptors.get_or_insert_default().ceiling.get_or_insert(SERVICE_DESCRIPTORS_MAX);
+    }
 }
 
 /// The client's command. Ours, that makes mistakes on demand, is told what a row wants of it.

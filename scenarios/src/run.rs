@@ -35,6 +35,7 @@ mod timeline;
 mod world;
 
 pub(crate) use clock::Clock;
+pub(crate) use gate::Gate;
 pub(crate) use manifest::{begins, describe};
 
 /// What to run, and how.

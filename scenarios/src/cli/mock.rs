@@ -3,20 +3,25 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context, Result};
 use mocks::{faults, kube, pki, registry};
 
+mod play;
+
 use crate::descriptors;
 use crate::out::out;
-use crate::run::describe;
+use crate::run::Gate;
+use play::Engines;
 
 /// What to do where a server cannot listen.
 const PORT_REMEDY: &str =
     "the mock did not start; another program may use its port: stop that one or give another --port";
 /// Room for ten thousand watchers, those who write, and the files of the program itself.
 const DESCRIPTORS: u64 = 10_500;
+/// Decides what the network does by chance. A scenario can name its own.
+const SEED: u64 = 1;
 /// The user of the kubeconfig that is written.
 const USER: &str = "admin";
 
@@ -100,8 +105,12 @@ async fn kube(arguments: Kube) -> Result<()> {
     })?;
     let authority = pki::Authority::generate("longhaul")?;
     let mut config = kube::Config::new();
-    config.listen = loopback(arguments.port);
+    let namespace = Gate::namespace(&faults)?;
+    config.names = namespace.iter().map(|namespace| namespace.address().to_string()).collect();
+    // Where the network is to be bad, what stands in front of the server has the port that clients know.
+    config.listen = loopback(if Gate::is_needed(&faults) { 0 } else { arguments.port });
     config.epoch = Instant::now();
+    let epoch = config.epoch;
     config.bookmarks_every = arguments.bookmarks_every.0;
     config.crds = vec![kind::manifests::package_crd()?];
     config.furnished_namespaces = true;
@@ -126,10 +135,17 @@ async fn kube(arguments: Kube) -> Result<()> {
         let port = if arguments.port == 0 { 0 } else { arguments.port.saturating_add(number) };
         replicas.push(server.replica(loopback(port)).await.context(PORT_REMEDY)?);
     }
+    let gate =
+        Gate::open(&faults, namespace, server.address(), arguments.port, epoch, SEED).await.context(PORT_REMEDY)?;
     let text = server.kubeconfig(USER).context("the server does not know its own user")?;
-    std::fs::write(&arguments.kubeconfig, text)
+    std::fs::write(&arguments.kubeconfig, gate.direct(&text)?)
         .with_context(|| format!("failed to write {}", arguments.kubeconfig.display()))?;
-    out!("mock Kubernetes API server at {}", server.url());
+    if let Some(address) = gate.address() {
+        out!("mock Kubernetes API server at https://{address}, through a network with faults");
+        out!("the same without them at      {}", server.url());
+    } else {
+        out!("mock Kubernetes API server at {}", server.url());
+    }
     for replica in &replicas {
         out!("another endpoint of it at     {}", replica.url());
     }
@@ -137,72 +153,18 @@ async fn kube(arguments: Kube) -> Result<()> {
     server.faults().target_users(&everybody);
     server.faults().target_endpoints(0..u32::from(arguments.endpoints));
     let mut signals = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+    let engines = Engines { server: server.faults(), network: gate.faults() };
     tokio::select! {
-        () = play(server.faults(), &faults, schedule) => {}
+        () = play::play(&engines, &faults, schedule) => {}
         _ = signals.recv() => {}
         _ = tokio::signal::ctrl_c() => {}
     }
+    gate.close().await;
     for replica in replicas {
         replica.shutdown().await;
     }
     server.shutdown().await;
     Ok(())
-}
-
-/// How often hits are looked at, for the faults that wait for them.
-const LOOK_EVERY: Duration = Duration::from_millis(10);
-
-/// Hits of one fault that are printed; some faults hit every event.
-const TOLD_MAX: usize = 20;
-
-/// Begins and ends the faults at their times; never returns.
-async fn play(engine: &faults::Faults, faults: &[faults::Fault], mut schedule: faults::Schedule) {
-    let start = Instant::now();
-    let begin = |index: usize, at: Duration| {
-        out!("{:>6.1}s begins: {}", at.as_secs_f64(), describe(&faults[index]));
-        if let Err(error) = engine.begin(number(index), &faults[index]) {
-            eprintln!("longhaul: fault {} was refused: {error}", index + 1);
-        }
-    };
-    for index in schedule.armed_before() {
-        begin(index, Duration::ZERO);
-    }
-    let mut told = vec![0; faults.len()];
-    loop {
-        let now = start.elapsed();
-        for hit in engine.take_hits() {
-            tell(&hit, faults, &mut told, now);
-        }
-        for index in (0..faults.len()).filter(|index| engine.hits(number(*index)) > 0) {
-            schedule.hit(index, now);
-        }
-        while let Some(step) = schedule.due(now) {
-            match step {
-                faults::Step::Begin(index) => begin(index, now),
-                faults::Step::End(index) => {
-                    engine.end(number(index));
-                    let (name, hits) = (faults[index].name.as_str(), engine.hits(number(index)));
-                    out!("{:>6.1}s ended: {name} ({hits} hits)", now.as_secs_f64());
-                }
-            }
-        }
-        tokio::time::sleep(LOOK_EVERY).await;
-    }
-}
-
-/// Prints a hit, the first ones of each fault.
-fn tell(hit: &faults::Hit, faults: &[faults::Fault], told: &mut [usize], now: Duration) {
-    let index = usize::try_from(hit.fault.0).unwrap_or(usize::MAX);
-    let Some((fault, told)) = faults.get(index).zip(told.get_mut(index)) else { return };
-    *told += 1;
-    if *told <= TOLD_MAX {
-        let more = if *told == TOLD_MAX { " (further hits are counted only)" } else { "" };
-        out!("{:>6.1}s hit: {}: {}{more}", now.as_secs_f64(), fault.name.as_str(), hit.detail);
-    }
-}
-
-fn number(index: usize) -> faults::FaultId {
-    faults::FaultId(u32::try_from(index).unwrap_or(u32::MAX))
 }
 
 fn read_faults(path: &std::path::Path) -> Result<Vec<faults::Fault>> {

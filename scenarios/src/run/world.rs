@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use mocks::faults::{Family, Fault, FaultId, Hit};
 use mocks::{pki, registry};
-use serde_json::Value;
 use tempfile::TempDir;
 
 use super::gate::Gate;
@@ -56,7 +55,7 @@ impl World {
         let names: Vec<String> = namespace.iter().map(|namespace| namespace.address().to_string()).collect();
         let plane = Plane::start(scenario, &authority, directory.path(), names).await?;
         let epoch = plane.mock().map_or_else(Instant::now, |mock| mock.epoch);
-        let gate = Gate::open(&scenario.faults, namespace, plane.subject_address()?, epoch, scenario.seed).await?;
+        let gate = Gate::open(&scenario.faults, namespace, plane.subject_address()?, 0, epoch, scenario.seed).await?;
         let mut config = registry::Config::new();
         config.listen = loopback();
         // The service can be told where a host really is. Its images then have one name in every run, and the payloads of
@@ -73,16 +72,7 @@ impl World {
     /// keeps it in a file of its own beside it.
     pub(super) fn kubeconfig(&self) -> Result<PathBuf> {
         let text = self.plane.kubeconfig().context("the control plane does not know the subject's user")?;
-        let mut config: Value = serde_saphyr::from_str(&text).context("the kubeconfig is not YAML")?;
-        if let Some(cluster) = config.pointer_mut("/clusters/0/cluster")
-            && let Some(address) = self.gate.address()
-        {
-            cluster["server"] = format!("https://{address}").into();
-            if let Some(name) = self.gate.server_name() {
-                cluster["tls-server-name"] = name.into();
-            }
-        }
-        self.write("kubeconfig.yaml", &serde_saphyr::to_string(&config).context("failed to write the kubeconfig")?)
+        self.write("kubeconfig.yaml", &self.gate.direct(&text)?)
     }
 
     /// A serving certificate for the subject's webhook.
