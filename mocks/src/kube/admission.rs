@@ -5,6 +5,7 @@
 
 mod client;
 mod conditions;
+mod form;
 mod hook;
 mod review;
 
@@ -22,6 +23,7 @@ use super::handler::Call;
 use super::object;
 use super::status::Failure;
 use conditions::Opinion;
+use form::{Form, Seen};
 use hook::{FailurePolicy, Hook, Hooks};
 use review::Verdict;
 
@@ -95,9 +97,8 @@ pub(crate) async fn admit(attempt: &Attempt<'_>, object: &mut Value) -> Result<A
         return Ok(Admitted::default());
     }
     let changed = mutate(attempt, &hooks.mutating, object, &mut warnings).await?;
-    let validating: Vec<&Hook> = matching(attempt, &hooks.validating, object).await?;
-    let shown = &*object;
-    let calls = validating.iter().map(|hook| call_hook(attempt, hook, shown));
+    let validating = matching(attempt, &hooks.validating, object).await?;
+    let calls = validating.iter().map(|(hook, seen)| call_hook(attempt, hook, seen));
     for answer in futures_util::future::join_all(calls).await {
         if let Some(verdict) = answer? {
             warnings.extend(verdict.warnings);
@@ -119,21 +120,24 @@ async fn mutate(
     for round in 0..2 {
         for (index, hook) in hooks.iter().enumerate() {
             let again = called.iter().any(|(known, stale)| *known == index && *stale && hook.reinvoke);
-            if (round == 1 && !again) || !matches_checked(attempt, hook, object).await? {
+            if round == 1 && !again {
                 continue;
             }
-            let Some(verdict) = call_hook(attempt, hook, object).await? else { continue };
+            let Some(seen) = seen_by(attempt, hook, object).await? else { continue };
+            let Some(verdict) = call_hook(attempt, hook, &seen).await? else { continue };
             warnings.extend(verdict.warnings);
-            let before = object.clone();
             if let Some(patch) = &verdict.patch {
-                json_patch::patch(object, patch).map_err(|error| {
+                let mut next = Value::clone(&seen.object);
+                json_patch::patch(&mut next, patch).map_err(|error| {
                     Failure::internal(format!("failed to apply the patch of webhook \"{}\": {error}", hook.name))
                 })?;
-            }
-            if *object != before {
-                changed = true;
-                for (known, stale) in &mut called {
-                    *stale |= *known != index;
+                if next != *seen.object {
+                    seen.form.convert(&Form::asked(attempt.call), &mut next);
+                    *object = next;
+                    changed = true;
+                    for (known, stale) in &mut called {
+                        *stale |= *known != index;
+                    }
                 }
             }
             if round == 0 {
@@ -144,35 +148,42 @@ async fn mutate(
     Ok(changed)
 }
 
-async fn matching<'a>(attempt: &Attempt<'_>, hooks: &'a [Hook], object: &Value) -> Result<Vec<&'a Hook>, Failure> {
+/// The hooks that want to see a request, and how.
+async fn matching<'a>(
+    attempt: &Attempt<'a>,
+    hooks: &'a [Hook],
+    object: &'a Value,
+) -> Result<Vec<(&'a Hook, Seen<'a>)>, Failure> {
     let mut found = Vec::new();
     for hook in hooks {
-        if matches_checked(attempt, hook, object).await? {
-            found.push(hook);
+        if let Some(seen) = seen_by(attempt, hook, object).await? {
+            found.push((hook, seen));
         }
     }
     Ok(found)
 }
 
-/// Whether a hook is to be called; a dry run must not meet one with side effects.
-async fn matches_checked(attempt: &Attempt<'_>, hook: &Hook, object: &Value) -> Result<bool, Failure> {
-    if !hook.matches(attempt, object) || !meets_conditions(attempt, hook, object).await? {
-        return Ok(false);
+/// What a hook is to be shown, if it is to be called; a dry run must not meet one with side effects.
+async fn seen_by<'a>(attempt: &Attempt<'a>, hook: &Hook, object: &'a Value) -> Result<Option<Seen<'a>>, Failure> {
+    let Some(form) = hook.form(attempt, object) else { return Ok(None) };
+    let seen = Seen::new(attempt, object, form);
+    if !meets_conditions(attempt, hook, &seen).await? {
+        return Ok(None);
     }
     if attempt.call.query.dry_run && !hook.dry_run {
         let message = format!("admission webhook \"{}\" does not support dry run", hook.name);
         return Err(Failure::bad_request(message));
     }
-    Ok(true)
+    Ok(Some(seen))
 }
 
 /// Whether a hook's conditions let it see the request.
-async fn meets_conditions(attempt: &Attempt<'_>, hook: &Hook, object: &Value) -> Result<bool, Failure> {
+async fn meets_conditions(attempt: &Attempt<'_>, hook: &Hook, seen: &Seen<'_>) -> Result<bool, Failure> {
     if hook.conditions.is_empty() {
         return Ok(true);
     }
-    let (request, none) = (review::request(attempt), Value::Null);
-    let input = Input { object, old_object: attempt.old.unwrap_or(&none), request: &request };
+    let (request, none) = (review::request(attempt, &seen.form), Value::Null);
+    let input = Input { object: &seen.object, old_object: seen.old.as_deref().unwrap_or(&none), request: &request };
     let opinion = conditions::judge(&hook.conditions, &input, hook.failure_policy);
     // The conditions of the next webhook have a budget of their own; other requests go in between.
     tokio::task::yield_now().await;
@@ -184,17 +195,17 @@ async fn meets_conditions(attempt: &Attempt<'_>, hook: &Hook, object: &Value) ->
 }
 
 /// Calls one hook. `None`: it failed and may be ignored.
-async fn call_hook(attempt: &Attempt<'_>, hook: &Hook, object: &Value) -> Result<Option<Verdict>, Failure> {
+async fn call_hook(attempt: &Attempt<'_>, hook: &Hook, seen: &Seen<'_>) -> Result<Option<Verdict>, Failure> {
     let admission = &attempt.call.cluster().admission;
     let uid = attempt.call.cluster().fresh().uid;
-    let request = review::body(attempt, &uid, object);
+    let request = review::body(attempt, &uid, seen, hook.review);
     let began = tokio::time::Instant::now();
     let path_and_query = hook.path_and_query();
     let target = hook.target(attempt.call.cluster());
     let called = async {
         let target = target?;
         let body = admission.client.post(&target, &path_and_query, request).await?;
-        review::verdict(&body, &uid, hook.mutating)
+        review::verdict(&body, &uid, hook.mutating, hook.review)
     };
     let answer = match tokio::time::timeout(hook.timeout, called).await {
         Ok(answer) => answer,

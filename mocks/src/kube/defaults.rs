@@ -10,6 +10,9 @@ use serde_json::{Value, json};
 use super::catalogue::Resource;
 use super::{events, object};
 
+const MUTATING: &str = "mutatingwebhookconfigurations.admissionregistration.k8s.io";
+const VALIDATING: &str = "validatingwebhookconfigurations.admissionregistration.k8s.io";
+
 /// Fills in the defaults of an object that is being created.
 pub(crate) fn apply(value: &mut Value, resource: &Resource, now: Timestamp) {
     match &*resource.full_name {
@@ -62,6 +65,7 @@ pub(crate) fn apply(value: &mut Value, resource: &Resource, now: Timestamp) {
             }
         }
         "networkpolicies.networking.k8s.io" => network_policy(value),
+        MUTATING | VALIDATING => webhooks(value, resource),
         "events" => events::fill(value),
         "persistentvolumeclaims" => set(value, &["status"], "phase", json!("Pending")),
         "customresourcedefinitions.apiextensions.k8s.io" => definition(value, now),
@@ -80,8 +84,33 @@ pub(crate) fn on_update(value: &mut Value, resource: &Resource, now: Timestamp) 
         }
         "deployments.apps" => deployment(value),
         "networkpolicies.networking.k8s.io" => network_policy(value),
+        MUTATING | VALIDATING => webhooks(value, resource),
         "customresourcedefinitions.apiextensions.k8s.io" => definition(value, now),
         _ => {}
+    }
+}
+
+/// The defaults of admissionregistration.k8s.io/v1.
+fn webhooks(value: &mut Value, resource: &Resource) {
+    for hook in value.get_mut("webhooks").and_then(Value::as_array_mut).into_iter().flatten() {
+        for (key, default) in [
+            ("failurePolicy", json!("Fail")),
+            ("matchPolicy", json!("Equivalent")),
+            ("namespaceSelector", json!({})),
+            ("objectSelector", json!({})),
+            ("timeoutSeconds", json!(10)),
+        ] {
+            set(hook, &[], key, default);
+        }
+        if &*resource.full_name == MUTATING {
+            set(hook, &[], "reinvocationPolicy", json!("Never"));
+        }
+        for rule in hook.get_mut("rules").and_then(Value::as_array_mut).into_iter().flatten() {
+            set(rule, &[], "scope", json!("*"));
+        }
+        if hook.pointer("/clientConfig/service").is_some_and(Value::is_object) {
+            set(hook, &["clientConfig", "service"], "port", json!(443));
+        }
     }
 }
 

@@ -323,6 +323,95 @@ async fn conditions_decide_who_is_asked() {
     assert!(!asked().contains(&"/closed".to_owned()), "a webhook whose conditions failed is not called");
 }
 
+/// A webhook for one API of the events sees those that come through the other, in its own form, and may change them.
+#[tokio::test]
+async fn equivalent_requests_match_unless_exact_ones_are_asked_for() {
+    let script: Script = Arc::new(|path, request| match path {
+        "/newer" => Some(patched(request, &json!([{"op": "replace", "path": "/note", "value": "changed"}]))),
+        _ => Some(allowed(request)),
+    });
+    let (world, hook) = (World::start().await, Webhook::start(script).await);
+    let rule = |path: &str, group: &str, version: &str, resource: &str, policy: &str| {
+        let rules =
+            json!([{"operations": ["*"], "apiGroups": [group], "apiVersions": [version], "resources": [resource]}]);
+        hook.entry(path, &json!({"rules": rules, "matchPolicy": policy}))
+    };
+    let webhooks = vec![
+        rule("/newer", "events.k8s.io", "v1", "events", "Equivalent"),
+        rule("/exact", "events.k8s.io", "v1", "events", "Exact"),
+        rule("/scaler", "autoscaling", "v1", "horizontalpodautoscalers", "Equivalent"),
+        rule("/scaler-exact", "autoscaling", "v1", "horizontalpodautoscalers", "Exact"),
+        rule("/both", "autoscaling", "*", "horizontalpodautoscalers", "Equivalent"),
+    ];
+    let (status, made) = configure(&world, "MutatingWebhookConfiguration", webhooks).await;
+    assert_eq!(status, 201, "{made}");
+    let mut client = world.client(Protocol::Http1, "harness").await;
+    let event = json!({
+        "apiVersion": "v1", "kind": "Event", "metadata": {"name": "e"}, "message": "text", "reason": "Why",
+        "involvedObject": {"kind": "Pod", "name": "p", "namespace": "default"}, "type": "Normal",
+    });
+    let (status, made) = client.post("/api/v1/namespaces/default/events", &event).await;
+    assert_eq!((status, &made["message"], &made["apiVersion"]), (201, &json!("changed"), &json!("v1")), "{made}");
+    let calls: Vec<(String, Value)> =
+        std::mem::take(&mut *hook.calls.lock().unwrap()).into_iter().map(|(uri, _, review)| (uri, review)).collect();
+    assert_eq!(calls.len(), 1, "{calls:?}");
+    let request = &calls[0].1["request"];
+    assert_eq!(request["kind"], json!({"group": "events.k8s.io", "version": "v1", "kind": "Event"}));
+    assert_eq!(request["resource"], json!({"group": "events.k8s.io", "version": "v1", "resource": "events"}));
+    assert_eq!(request["requestKind"], json!({"group": "", "version": "v1", "kind": "Event"}));
+    assert_eq!(request["requestResource"], json!({"group": "", "version": "v1", "resource": "events"}));
+    let object = &request["object"];
+    assert_eq!((&object["apiVersion"], &object["note"]), (&json!("events.k8s.io/v1"), &json!("text")), "{object}");
+
+    let scaler = json!({
+        "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "h"},
+        "spec": {"maxReplicas": 2, "scaleTargetRef": {"kind": "Deployment", "name": "d"}},
+    });
+    let path = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers";
+    assert_eq!(client.post(path, &scaler).await.0, 201);
+    let versions: Vec<(String, Value, Value)> = std::mem::take(&mut *hook.calls.lock().unwrap())
+        .into_iter()
+        .map(|(uri, _, review)| {
+            (uri, review["request"]["kind"]["version"].clone(), review["request"]["object"].clone())
+        })
+        .collect();
+    let seen: Vec<(&str, &Value)> =
+        versions.iter().map(|(uri, version, _)| (uri.split('?').next().unwrap(), version)).collect();
+    assert_eq!(seen, [("/scaler", &json!("v1")), ("/both", &json!("v2"))], "what was asked for comes first");
+    assert_eq!(versions[0].2["apiVersion"], "autoscaling/v1");
+}
+
+#[tokio::test]
+async fn older_reviews_are_sent_to_webhooks_that_want_them() {
+    let script: Script = Arc::new(|path, request| match path {
+        // Neither what it is nor which review it answers, as the older form allows.
+        "/older" => {
+            let patch = BASE64.encode(json!([{"op": "add", "path": "/data/older", "value": "yes"}]).to_string());
+            Some((200, json!({"response": {"allowed": true, "patch": patch}})))
+        }
+        _ => Some(allowed(request)),
+    });
+    let (world, hook) = (World::start().await, Webhook::start(script).await);
+    let with = |path: &str, versions: Value| hook.entry(path, &json!({"admissionReviewVersions": versions}));
+    let webhooks = vec![with("/older", json!(["v9", "v1beta1", "v1"])), with("/newer", json!(["v1", "v1beta1"]))];
+    let (status, made) = configure(&world, "MutatingWebhookConfiguration", webhooks).await;
+    assert_eq!(status, 201, "{made}");
+    let mut client = world.client(Protocol::Http1, "harness").await;
+    let (status, made) = client.post(CONFIG_MAPS, &config_map("a")).await;
+    assert_eq!((status, &made["data"]["older"]), (201, &json!("yes")), "{made}");
+    let versions: Vec<Value> = hook.calls.lock().unwrap().iter().map(|(_, _, r)| r["apiVersion"].clone()).collect();
+    assert_eq!(versions, ["admission.k8s.io/v1beta1", "admission.k8s.io/v1"]);
+    for (wrong, text) in [
+        (json!([]), "Required value: must specify one of v1, v1beta1"),
+        (json!(["v9"]), "must include at least one of v1, v1beta1"),
+        (json!(["v1", "v1"]), "admissionReviewVersions[1]: Invalid value: \"v1\": duplicate version"),
+    ] {
+        let (status, refused) = configure(&world, "ValidatingWebhookConfiguration", vec![with("/x", wrong)]).await;
+        assert_eq!(status, 422);
+        assert!(refused["message"].as_str().unwrap().contains(text), "{refused}");
+    }
+}
+
 /// A condition made to take for ever costs its request and nobody else anything.
 #[tokio::test]
 async fn a_condition_without_end_stops_nobody_else() {

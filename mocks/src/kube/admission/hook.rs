@@ -8,6 +8,8 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::Value;
 
 use super::client::Target;
+use super::form::Form;
+use super::review::ReviewVersion;
 use super::{Attempt, conditions, label, namespace_of, subject_of};
 use crate::kube::catalogue::{Catalogue, Resource};
 use crate::kube::cel::Program;
@@ -40,6 +42,9 @@ pub(crate) struct Hook {
     /// It may be called for a dry run.
     pub dry_run: bool,
     pub conditions: Vec<Program>,
+    match_policy: MatchPolicy,
+    /// The first of the webhook's list that this server knows.
+    pub review: ReviewVersion,
     rules: Vec<Rule>,
     namespaces: Vec<Requirement>,
     objects: Vec<Requirement>,
@@ -51,6 +56,13 @@ pub(crate) struct Hook {
 pub(crate) enum FailurePolicy {
     Fail,
     Ignore,
+}
+
+/// What a rule says about requests through other versions and APIs of the same objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum MatchPolicy {
+    Exact,
+    Equivalent,
 }
 
 #[derive(Debug)]
@@ -94,11 +106,11 @@ pub(crate) fn check_configuration(value: &Value, resource: &Resource) -> Vec<Cau
         if !matches!(hook["sideEffects"].as_str(), Some("None" | "NoneOnDryRun")) {
             causes.push(Cause::required(&field("sideEffects"), "must specify one of None, NoneOnDryRun"));
         }
-        let versions = hook["admissionReviewVersions"].as_array();
-        if !versions.is_some_and(|versions| versions.iter().any(|version| version == "v1")) {
-            let why = "must specify one of v1";
-            causes.push(Cause::required(&field("admissionReviewVersions"), why));
+        if let Some(policy) = hook["matchPolicy"].as_str().filter(|policy| !matches!(*policy, "Exact" | "Equivalent")) {
+            let message = format!("Unsupported value: \"{policy}\": supported values: \"Equivalent\", \"Exact\"");
+            causes.push(Cause { reason: "FieldValueNotSupported", field: field("matchPolicy"), message });
         }
+        check_review_versions(hook, &field("admissionReviewVersions"), &mut causes);
         if let Some(timeout) = hook["timeoutSeconds"].as_u64()
             && !(1..=TIMEOUT_MAX_S).contains(&timeout)
         {
@@ -115,6 +127,27 @@ pub(crate) fn check_configuration(value: &Value, resource: &Resource) -> Vec<Cau
         }
     }
     causes
+}
+
+fn review_versions(hook: &Value) -> impl Iterator<Item = &str> {
+    hook["admissionReviewVersions"].as_array().into_iter().flatten().filter_map(Value::as_str)
+}
+
+fn check_review_versions(hook: &Value, field: &str, causes: &mut Vec<Cause>) {
+    let mut seen: Vec<&str> = Vec::new();
+    for (index, version) in review_versions(hook).enumerate() {
+        if seen.contains(&version) {
+            let at = format!("{field}[{index}]");
+            causes.push(Cause::invalid(&at, &format!("\"{version}\""), "duplicate version"));
+        }
+        seen.push(version);
+    }
+    if seen.is_empty() {
+        causes.push(Cause::required(field, "must specify one of v1, v1beta1"));
+    } else if seen.iter().all(|version| ReviewVersion::of(version).is_none()) {
+        let shown = hook["admissionReviewVersions"].to_string();
+        causes.push(Cause::invalid(field, &shown, "must include at least one of v1, v1beta1"));
+    }
 }
 
 /// Both kinds of configurations by name; true is mutating.
@@ -159,6 +192,8 @@ impl Hook {
             reinvoke: text("reinvocationPolicy") == "IfNeeded",
             dry_run: matches!(text("sideEffects"), "None" | "NoneOnDryRun"),
             conditions: conditions::read(&raw["matchConditions"]),
+            match_policy: if text("matchPolicy") == "Exact" { MatchPolicy::Exact } else { MatchPolicy::Equivalent },
+            review: review_versions(raw).find_map(ReviewVersion::of).unwrap_or(ReviewVersion::V1),
             rules: rules.collect(),
             namespaces: from_label_selector(&raw["namespaceSelector"]).unwrap_or_default(),
             objects: from_label_selector(&raw["objectSelector"]).unwrap_or_default(),
@@ -167,13 +202,28 @@ impl Hook {
         }
     }
 
-    /// Rules, then the namespace's labels, then the labels of the object or of what it was before.
-    pub fn matches(&self, attempt: &Attempt<'_>, object: &Value) -> bool {
-        self.rules.iter().any(|rule| rule.matches(attempt))
-            && self.namespace_matches(attempt, object)
+    /// The form in which the webhook wants to see a request, if it does: rules, then the namespace's labels, then the
+    /// labels of the object or of what it was before.
+    pub fn form(&self, attempt: &Attempt<'_>, object: &Value) -> Option<Form> {
+        let form = self.matching_form(attempt)?;
+        let selected = self.namespace_matches(attempt, object)
             && (self.objects.is_empty()
                 || labels_match(&self.objects, |key| label(object, key))
-                || attempt.old.is_some_and(|old| labels_match(&self.objects, |key| label(old, key))))
+                || attempt.old.is_some_and(|old| labels_match(&self.objects, |key| label(old, key))));
+        selected.then_some(form)
+    }
+
+    /// What the request named comes first.
+    fn matching_form(&self, attempt: &Attempt<'_>) -> Option<Form> {
+        let matches = |form: &Form| self.rules.iter().any(|rule| rule.matches(attempt, form));
+        let asked = Form::asked(attempt.call);
+        if matches(&asked) {
+            return Some(asked);
+        }
+        if self.match_policy == MatchPolicy::Exact {
+            return None;
+        }
+        Form::equivalents(attempt.call).into_iter().find(matches)
     }
 
     fn namespace_matches(&self, attempt: &Attempt<'_>, object: &Value) -> bool {
@@ -243,32 +293,31 @@ impl Rule {
         }
     }
 
-    fn matches(&self, attempt: &Attempt<'_>) -> bool {
-        let call = attempt.call;
+    fn matches(&self, attempt: &Attempt<'_>, form: &Form) -> bool {
         let any = |list: &[String], wanted: &str| list.iter().any(|item| item == "*" || item == wanted);
         // A namespace counts as cluster-scoped, as the real rules say.
         let scope = match self.scope.as_str() {
-            "Namespaced" => call.resource.namespaced,
-            "Cluster" => !call.resource.namespaced,
+            "Namespaced" => form.resource.namespaced,
+            "Cluster" => !form.resource.namespaced,
             _ => true,
         };
         scope
             && any(&self.operations, attempt.operation.as_str())
-            && any(&self.groups, &call.resource.group)
-            && any(&self.versions, &call.served().name)
-            && self.resources.iter().any(|item| resource_matches(item, call))
+            && any(&self.groups, &form.resource.group)
+            && any(&self.versions, &form.version)
+            && self.resources.iter().any(|item| resource_matches(item, attempt, form))
     }
 }
 
 /// `pods`, `pods/status`, `pods/*`, `*`, `*/scale`, `*/*`.
-fn resource_matches(item: &str, call: &crate::kube::handler::Call) -> bool {
+fn resource_matches(item: &str, attempt: &Attempt<'_>, form: &Form) -> bool {
     let (resource, sub) = item.split_once('/').map_or((item, None), |(resource, sub)| (resource, Some(sub)));
-    let sub_matches = match (sub, call.target.subresource.as_deref()) {
+    let sub_matches = match (sub, attempt.call.target.subresource.as_deref()) {
         (None, None) | (Some("*"), _) => true,
         (Some(wanted), Some(is)) => wanted == is,
         _ => false,
     };
-    sub_matches && (resource == "*" || resource == &*call.resource.plural)
+    sub_matches && (resource == "*" || resource == &*form.resource.plural)
 }
 
 fn place(config: &Value) -> Place {

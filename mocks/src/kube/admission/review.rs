@@ -1,9 +1,34 @@
-//! The `AdmissionReview` of a request, and reading the answer (admission.k8s.io/v1).
+//! The `AdmissionReview` of a request, and reading the answer (admission.k8s.io/v1 and v1beta1).
 
 use bytes::Bytes;
 use serde_json::{Value, json};
 
+use super::form::{Form, Seen};
 use super::{Attempt, Operation};
+
+/// The two forms of a review: the same fields, and other demands on the answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReviewVersion {
+    V1,
+    V1Beta1,
+}
+
+impl ReviewVersion {
+    pub fn of(name: &str) -> Option<Self> {
+        match name {
+            "v1" => Some(Self::V1),
+            "v1beta1" => Some(Self::V1Beta1),
+            _ => None,
+        }
+    }
+
+    fn api_version(self) -> &'static str {
+        match self {
+            Self::V1 => "admission.k8s.io/v1",
+            Self::V1Beta1 => "admission.k8s.io/v1beta1",
+        }
+    }
+}
 
 /// What a webhook answered.
 #[derive(Debug, Default)]
@@ -17,12 +42,12 @@ pub(super) struct Verdict {
 }
 
 /// What a review says about a request, without the objects.
-pub(super) fn request(attempt: &Attempt<'_>) -> Value {
+pub(super) fn request(attempt: &Attempt<'_>, form: &Form) -> Value {
     let call = attempt.call;
-    let served = call.served();
-    let kind = json!({"group": &*call.resource.group, "version": &*served.name, "kind": &*call.resource.kind});
-    let resource =
-        json!({"group": &*call.resource.group, "version": &*served.name, "resource": &*call.resource.plural});
+    let asked = Form::asked(call);
+    let kind =
+        |form: &Form| json!({"group": &*form.resource.group, "version": &*form.version, "kind": &*form.resource.kind});
+    let resource = |form: &Form| json!({"group": &*form.resource.group, "version": &*form.version, "resource": &*form.resource.plural});
     let options_kind = match attempt.operation {
         Operation::Create => "CreateOptions",
         Operation::Update if call.method == http::Method::PATCH => "PatchOptions",
@@ -34,7 +59,8 @@ pub(super) fn request(attempt: &Attempt<'_>) -> Value {
         options["fieldManager"] = Value::from(manager.clone());
     }
     let mut request = json!({
-        "kind": kind, "resource": resource, "requestKind": kind, "requestResource": resource,
+        "kind": kind(form), "resource": resource(form), "requestKind": kind(&asked),
+        "requestResource": resource(&asked),
         "operation": attempt.operation.as_str(), "userInfo": call.who.info(), "dryRun": call.query.dry_run,
         "options": options,
     });
@@ -55,55 +81,73 @@ pub(super) fn request(attempt: &Attempt<'_>) -> Value {
 }
 
 /// The body of the call.
-pub(super) fn body(attempt: &Attempt<'_>, uid: &str, object: &Value) -> Bytes {
-    let mut request = request(attempt);
+pub(super) fn body(attempt: &Attempt<'_>, uid: &str, seen: &Seen<'_>, version: ReviewVersion) -> Bytes {
+    let mut request = request(attempt, &seen.form);
     request["uid"] = Value::from(uid);
-    request["object"] = object.clone();
-    request["oldObject"] = attempt.old.cloned().unwrap_or(Value::Null);
-    let review = json!({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": request});
+    request["object"] = Value::clone(&seen.object);
+    request["oldObject"] = seen.old.as_deref().cloned().unwrap_or(Value::Null);
+    let review = json!({"kind": "AdmissionReview", "apiVersion": version.api_version(), "request": request});
     Bytes::from(review.to_string())
 }
 
-/// Checks an answer as the real server does; an error counts as a failed call.
-pub(super) fn verdict(body: &[u8], uid: &str, mutating: bool) -> Result<Verdict, String> {
-    use base64::Engine as _;
+/// Checks an answer as the real server does; an error counts as a failed call. The older form need not say what it is,
+/// nor which review it answers, nor which kind of patch it has.
+pub(super) fn verdict(body: &[u8], uid: &str, mutating: bool, version: ReviewVersion) -> Result<Verdict, String> {
     let review: Value = serde_json::from_slice(body).map_err(|error| format!("could not be decoded: {error}"))?;
     let text = |pointer: &str| review.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let (api_version, kind) = (text("/apiVersion"), text("/kind"));
-    if (api_version, kind) != ("admission.k8s.io/v1", "AdmissionReview") {
-        return Err(format!(
-            "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got {api_version}, Kind={kind}"
-        ));
-    }
     let response = review.get("response").filter(|response| response.is_object());
-    let response = response.ok_or("webhook response was absent")?;
-    if text("/response/uid") != uid {
-        return Err(format!("expected response.uid=\"{uid}\", got \"{}\"", text("/response/uid")));
-    }
-    let patch_type = response.get("patchType").and_then(Value::as_str);
-    let patch = match (response.get("patch").and_then(Value::as_str), patch_type) {
-        (None, None) => None,
-        (Some(_), _) | (_, Some(_)) if !mutating => return Err("validating webhook may not patch".to_owned()),
-        (Some(encoded), Some("JSONPatch")) => {
-            let bytes = base64::engine::general_purpose::STANDARD.decode(encoded);
-            let bytes = bytes.map_err(|error| format!("response.patch is not base64: {error}"))?;
-            Some(serde_json::from_slice(&bytes).map_err(|error| format!("response.patch is no JSON patch: {error}"))?)
+    match version {
+        ReviewVersion::V1 => {
+            if (api_version, kind) != (version.api_version(), "AdmissionReview") {
+                return Err(format!(
+                    "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got {api_version}, Kind={kind}"
+                ));
+            }
+            if response.is_some() && text("/response/uid") != uid {
+                return Err(format!("expected response.uid=\"{uid}\", got \"{}\"", text("/response/uid")));
+            }
         }
-        (None, Some(_)) => return Err("response.patchType needs response.patch".to_owned()),
-        (Some(_), None) => return Err("response.patch needs response.patchType=JSONPatch".to_owned()),
-        (Some(_), Some(other)) => return Err(format!("unsupported patch type {other}")),
-    };
-    let allowed = response.get("allowed").and_then(Value::as_bool).ok_or("response.allowed is missing")?;
+        ReviewVersion::V1Beta1 => {
+            let says = |is: &str, expected: &str| is.is_empty() || is == expected;
+            if !says(api_version, version.api_version()) || !says(kind, "AdmissionReview") {
+                // What is something else is read as something else, and this stays empty.
+                return Err("webhook response was absent".to_owned());
+            }
+        }
+    }
+    let response = response.ok_or("webhook response was absent")?;
     let code = response.pointer("/status/code").and_then(Value::as_u64).unwrap_or(0);
     let warnings = response.get("warnings").and_then(Value::as_array).into_iter().flatten();
     Ok(Verdict {
-        allowed,
+        // Nothing said is a no.
+        allowed: response.get("allowed").and_then(Value::as_bool).unwrap_or(false),
         code: u16::try_from(code).unwrap_or(0),
         message: text("/response/status/message").to_owned(),
         reason: text("/response/status/reason").to_owned(),
-        patch,
+        patch: patch(response, mutating, version)?,
         warnings: warnings.filter_map(Value::as_str).map(str::to_owned).collect(),
     })
+}
+
+fn patch(response: &Value, mutating: bool, version: ReviewVersion) -> Result<Option<json_patch::Patch>, String> {
+    use base64::Engine as _;
+    let text = |key: &str| response.get(key).and_then(Value::as_str);
+    let (encoded, kind) = (text("patch").filter(|patch| !patch.is_empty()), text("patchType"));
+    let encoded = match (version, encoded, kind) {
+        (ReviewVersion::V1Beta1, encoded, _) => encoded.filter(|_| mutating),
+        (_, None, None) => None,
+        (_, Some(_), _) if !mutating => return Err("validating webhook may not return response.patch".to_owned()),
+        (_, _, Some(_)) if !mutating => return Err("validating webhook may not return response.patchType".to_owned()),
+        (_, Some(encoded), Some("JSONPatch")) => Some(encoded),
+        (_, None, Some(_)) => return Err("webhook returned response.patchType but not response.patch".to_owned()),
+        (_, Some(_), None) => return Err("webhook returned response.patch but not response.patchType".to_owned()),
+        (_, Some(_), Some(other)) => return Err(format!("webhook returned invalid response.patchType of \"{other}\"")),
+    };
+    let Some(encoded) = encoded else { return Ok(None) };
+    let bytes = base64::engine::general_purpose::STANDARD.decode(encoded);
+    let bytes = bytes.map_err(|error| format!("response.patch is not base64: {error}"))?;
+    serde_json::from_slice(&bytes).map(Some).map_err(|error| format!("response.patch is no JSON patch: {error}"))
 }
 
 #[cfg(test)]
@@ -112,18 +156,18 @@ mod tests {
 
     fn check(mutating: bool, response: &Value) -> Result<Verdict, String> {
         let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response});
-        verdict(review.to_string().as_bytes(), "u", mutating)
+        verdict(review.to_string().as_bytes(), "u", mutating, ReviewVersion::V1)
     }
 
     #[test]
     fn answers_are_checked() {
         assert!(check(false, &json!({"uid": "u", "allowed": true})).unwrap().allowed);
+        assert!(!check(false, &json!({"uid": "u"})).unwrap().allowed, "nothing said is a no");
         let patch = "W10="; // an empty list of operations
         assert!(check(true, &json!({"uid": "u", "allowed": true, "patch": patch, "patchType": "JSONPatch"})).is_ok());
         for (mutating, wrong) in [
             (true, json!({"uid": "other", "allowed": true})),
             (true, json!({"allowed": true})),
-            (true, json!({"uid": "u"})),
             (true, json!({"uid": "u", "allowed": true, "patch": patch})),
             (true, json!({"uid": "u", "allowed": true, "patchType": "JSONPatch"})),
             (true, json!({"uid": "u", "allowed": true, "patch": "!", "patchType": "JSONPatch"})),
@@ -135,6 +179,20 @@ mod tests {
         }
         let beta =
             json!({"apiVersion": "admission.k8s.io/v1beta1", "kind": "AdmissionReview", "response": {"uid": "u"}});
-        assert!(verdict(beta.to_string().as_bytes(), "u", true).is_err());
+        assert!(verdict(beta.to_string().as_bytes(), "u", true, ReviewVersion::V1).is_err());
+    }
+
+    #[test]
+    fn the_older_form_asks_for_less() {
+        let read =
+            |mutating, review: &Value| verdict(review.to_string().as_bytes(), "u", mutating, ReviewVersion::V1Beta1);
+        let patched = json!({"response": {"allowed": true, "patch": "W10="}});
+        assert!(read(true, &patched).unwrap().patch.is_some());
+        assert!(read(false, &patched).unwrap().patch.is_none(), "a patch of a validating webhook is passed over");
+        let newer =
+            json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": {"allowed": true}});
+        for wrong in [json!({}), newer] {
+            assert_eq!(read(true, &wrong).unwrap_err(), "webhook response was absent");
+        }
     }
 }

@@ -1,0 +1,100 @@
+//! The API through which a webhook sees a request.
+//!
+//! Owns `matchPolicy: Equivalent`: a request for one version of a resource may be shown to a webhook in another version, or
+//! in another API of the same objects, and what the webhook changes comes back (Kubernetes documentation, "Matching
+//! requests: matchPolicy"). It must not know rules.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::Attempt;
+use crate::kube::catalogue::Resource;
+use crate::kube::events;
+use crate::kube::handler::Call;
+
+/// One version of one API of a resource.
+#[derive(Debug, Clone)]
+pub(super) struct Form {
+    pub resource: Arc<Resource>,
+    pub version: Arc<str>,
+}
+
+/// What a webhook is shown.
+#[derive(Debug)]
+pub(super) struct Seen<'a> {
+    pub form: Form,
+    pub object: Cow<'a, Value>,
+    pub old: Option<Cow<'a, Value>>,
+}
+
+impl Form {
+    /// What the request named.
+    pub fn asked(call: &Call) -> Self {
+        Self { resource: call.resource.clone(), version: call.served().name.clone() }
+    }
+
+    /// The other versions and APIs of the same objects that have the subresource as well.
+    pub fn equivalents(call: &Call) -> Vec<Self> {
+        let own = Self::asked(call);
+        let catalogue = call.cluster().catalogue();
+        let mut found = Vec::new();
+        for resource in catalogue.iter().filter(|resource| resource.id == call.resource.id) {
+            for version in resource.versions.iter().filter(|version| version.active) {
+                let has_subresource = match call.target.subresource.as_deref() {
+                    Some("status") => version.status || !resource.custom,
+                    Some("scale") => version.scale.is_some(),
+                    _ => true,
+                };
+                let form = Self { resource: resource.clone(), version: version.name.clone() };
+                if has_subresource && !form.is(&own) {
+                    found.push(form);
+                }
+            }
+        }
+        found
+    }
+
+    pub fn is(&self, other: &Self) -> bool {
+        self.resource.group == other.resource.group && self.version == other.version
+    }
+
+    fn api_version(&self) -> String {
+        match &*self.resource.group {
+            "" => self.version.to_string(),
+            group => format!("{group}/{}", self.version),
+        }
+    }
+
+    /// Turns an object of this form into one of another.
+    pub fn convert(&self, to: &Self, value: &mut Value) {
+        if self.is(to) || !value.is_object() {
+            return;
+        }
+        match (self.resource.mirrors, to.resource.mirrors) {
+            (true, false) => events::to_stored(value),
+            (false, true) => events::from_stored(value),
+            _ => {}
+        }
+        value["apiVersion"] = Value::from(to.api_version());
+    }
+
+    fn shown<'a>(&self, to: &Self, value: &'a Value) -> Cow<'a, Value> {
+        if self.is(to) {
+            return Cow::Borrowed(value);
+        }
+        let mut value = value.clone();
+        self.convert(to, &mut value);
+        Cow::Owned(value)
+    }
+}
+
+impl<'a> Seen<'a> {
+    /// A request in the form in which a webhook wants to see it.
+    pub fn new(attempt: &Attempt<'a>, object: &'a Value, form: Form) -> Self {
+        let asked = Form::asked(attempt.call);
+        let old = attempt.old.map(|old| asked.shown(&form, old));
+        Self { object: asked.shown(&form, object), old, form }
+    }
+}
