@@ -20,6 +20,9 @@ fn plan() -> Plan {
         timeout: loadgen::admission::DEFAULT_TIMEOUT,
         size: None,
         max_in_flight: loadgen::admission::DEFAULT_MAX_IN_FLIGHT,
+        threads: 1,
+        tls_resumption: false,
+        calls_per_connection: None,
     };
     Plan::build(&config, 7, Duration::from_mins(1), &[image("cart", 'a'), image("ledger", 'b')])
         .expect("the configuration is valid")

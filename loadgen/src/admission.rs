@@ -1,13 +1,14 @@
 //! Admission load: who asks what, when, what the right answer is, and what came back.
 //!
 //! The path of a request: [`Plan::build`] makes a bounded corpus of `AdmissionReview`s and an endless-looking but exact
-//! stream of (time, review); the pacing thread hands each over when due; a worker thread of its own sends it as
-//! kube-apiserver would, checks the answer as kube-apiserver would, compares it with what is right, and records.
+//! stream of (time, review); generator threads of their own send each when it is due, as kube-apiserver would, check the
+//! answer as kube-apiserver would, compare it with what is right, and record.
 
 mod answer;
 pub(crate) mod bench;
 mod config;
 mod corpus;
+mod generator;
 mod interval;
 mod load;
 mod mix;
@@ -16,10 +17,11 @@ mod oracle;
 mod plan;
 mod pods;
 mod review;
+mod streams;
 
-pub use config::{Client, Config, DEFAULT_MAX_IN_FLIGHT, DEFAULT_TIMEOUT, HIGHEST_RATE, Image};
-pub use interval::Interval;
-pub use load::{Load, Target};
+pub use config::{Client, Config, DEFAULT_MAX_IN_FLIGHT, DEFAULT_THREADS, DEFAULT_TIMEOUT, HIGHEST_RATE, Image};
+pub use interval::{Interval, Phases, SLOWEST, Slow};
+pub use load::{ClientCertificate, Load, Target};
 pub use mix::Mix;
 pub use plan::Plan;
 

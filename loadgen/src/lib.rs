@@ -26,6 +26,7 @@ mod pace;
 pub mod script;
 mod seed;
 mod size;
+mod socket;
 mod wire;
 
 pub use arrivals::{Arrivals, Ramp, Schedule, Shape, Sine, Stairs, Step};

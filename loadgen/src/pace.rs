@@ -33,6 +33,10 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
+    pub(crate) fn planned_one(&self) {
+        self.planned.fetch_add(1, Ordering::Relaxed);
+    }
+
     pub(crate) fn overflow_one(&self) {
         self.overflow.fetch_add(1, Ordering::Relaxed);
     }
@@ -106,7 +110,7 @@ fn run<T>(
         if stop.load(Ordering::Relaxed) {
             return;
         }
-        counts.planned.fetch_add(1, Ordering::Relaxed);
+        counts.planned_one();
         match out.try_send(Due { planned, item }) {
             Ok(()) => {}
             Err(mpsc::error::TrySendError::Full(_)) => counts.overflow_one(),
@@ -115,16 +119,16 @@ fn run<T>(
     }
 }
 
-/// Sleeps to absolute times of the monotonic clock.
+/// Absolute times of the monotonic clock, and sleeping to them.
 #[cfg(target_os = "linux")]
-struct Clock {
+pub(crate) struct Clock {
     instant: Instant,
     monotonic: Duration,
 }
 
 #[cfg(target_os = "linux")]
 impl Clock {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         // The kernel may add 50 us to each sleep to save power; ask for the least. A refusal costs lateness, which shows.
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
@@ -135,13 +139,18 @@ impl Clock {
         Self { instant: Instant::now(), monotonic: since_boot }
     }
 
-    /// Returns at the time, or earlier when a signal interrupts; the caller looks at the clock again.
-    fn sleep_until(&self, at: Instant) {
+    /// The instant as the kernel counts it. An instant from before the clock was made is taken for that moment.
+    pub(crate) fn absolute(&self, at: Instant) -> rustix::thread::Timespec {
         let absolute = self.monotonic + at.saturating_duration_since(self.instant);
-        let request = rustix::thread::Timespec {
+        rustix::thread::Timespec {
             tv_sec: i64::try_from(absolute.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: i64::from(absolute.subsec_nanos()),
-        };
+        }
+    }
+
+    /// Returns at the time, or earlier when a signal interrupts; the caller looks at the clock again.
+    fn sleep_until(&self, at: Instant) {
+        let request = self.absolute(at);
         let _ = rustix::thread::clock_nanosleep_absolute(rustix::thread::ClockId::Monotonic, &request);
     }
 }

@@ -11,10 +11,12 @@ mod http2;
 use bytes::Bytes;
 use http::StatusCode;
 
-pub(crate) use endpoint::{Endpoint, EndpointError};
-pub(crate) use exchange::{Body, Progress};
+pub(crate) use endpoint::{CONNECT_LIMIT, Endpoint, EndpointError, TLS_LIMIT, Tls};
+pub(crate) use exchange::{Awaited, Body, MOST_BODY_BYTES, Progress, timed_out};
 pub(crate) use http1::Http1;
 pub(crate) use http2::Http2;
+
+use crate::socket::Seen;
 
 /// A complete answer.
 #[derive(Debug)]
@@ -22,6 +24,14 @@ pub(crate) struct Answer {
     pub status: StatusCode,
     pub content_type: Option<String>,
     pub body: Bytes,
+}
+
+impl Answer {
+    /// The parts that say whether it counts.
+    pub(crate) fn seen(&self) -> Seen<'_> {
+        let content_type = self.content_type.as_deref().map(str::as_bytes);
+        Seen { status: self.status.as_u16(), content_type, body: &self.body }
+    }
 }
 
 /// Why there is no answer, or none that counts.
@@ -58,7 +68,13 @@ impl Failure {
         Self { class: Class::InvalidResponse, text }
     }
 
-    fn http(text: String) -> Self {
+    /// A body beyond [`MOST_BODY_BYTES`], with the length that was announced.
+    pub(crate) fn body_too_large(announced: Option<u64>) -> Self {
+        let announced = announced.map(|bytes| format!(" (Content-Length: {bytes})")).unwrap_or_default();
+        Self::invalid(format!("the body is larger than {} MiB{announced}", MOST_BODY_BYTES >> 20))
+    }
+
+    pub(crate) fn http(text: String) -> Self {
         Self { class: Class::HttpError, text }
     }
 }

@@ -4,11 +4,14 @@
 //! admission.k8s.io/v1: the uid is echoed, group, version and kind are right, `patch` and `patchType` come both or not at
 //! all, the patch is base64 of a JSON Patch. One rule is narrower: only JSON is read, not YAML or protobuf.
 
+use std::borrow::Cow;
+
 use base64::Engine as _;
 use json_patch::Patch;
 use serde::Deserialize;
 
-use crate::wire::{Answer, Class, Failure};
+use crate::socket::Seen;
+use crate::wire::{Class, Failure};
 
 /// What a well-formed answer says.
 #[derive(Debug)]
@@ -22,24 +25,37 @@ pub(super) struct Verdict {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Review {
-    #[serde(default)]
-    api_version: String,
-    #[serde(default)]
-    kind: String,
-    response: Option<Response>,
+struct Review<'a> {
+    #[serde(default, borrow)]
+    api_version: Cow<'a, str>,
+    #[serde(default, borrow)]
+    kind: Cow<'a, str>,
+    #[serde(borrow)]
+    response: Option<Response<'a>>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Response {
-    #[serde(default)]
-    uid: String,
+struct Response<'a> {
+    #[serde(default, borrow)]
+    uid: Cow<'a, str>,
     #[serde(default)]
     allowed: bool,
-    patch: Option<String>,
-    patch_type: Option<String>,
+    #[serde(borrow)]
+    patch: Option<Text<'a>>,
+    #[serde(borrow)]
+    patch_type: Option<Text<'a>>,
     status: Option<Status>,
+}
+
+/// Text that is not copied unless it has escapes; serde borrows through an `Option` only from a type of its own.
+#[derive(Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl Text<'_> {
+    fn of<'b>(text: Option<&'b Text<'_>>) -> Option<&'b str> {
+        text.map(|text| &*text.0)
+    }
 }
 
 #[derive(Deserialize)]
@@ -48,19 +64,20 @@ struct Status {
 }
 
 /// Reads an answer to the call with this uid.
-pub(super) fn check(answer: &Answer, uid: &[u8]) -> Result<Verdict, Failure> {
-    if answer.status != http::StatusCode::OK {
-        let text = format!("HTTP {}: {}", answer.status.as_u16(), excerpt(&answer.body));
+pub(super) fn check(answer: Seen<'_>, uid: &[u8]) -> Result<Verdict, Failure> {
+    if answer.status != 200 {
+        let text = format!("HTTP {}: {}", answer.status, excerpt(answer.body));
         return Err(Failure { class: Class::HttpError, text });
     }
-    if let Some(content_type) = &answer.content_type {
-        let essence = content_type.split(';').next().unwrap_or_default().trim();
-        if !essence.eq_ignore_ascii_case("application/json") {
+    if let Some(content_type) = answer.content_type {
+        let essence = content_type.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii();
+        if !essence.eq_ignore_ascii_case(b"application/json") {
+            let content_type = String::from_utf8_lossy(content_type);
             return Err(Failure::invalid(format!("the Content-Type is `{content_type}`, not application/json")));
         }
     }
-    let review: Review = serde_json::from_slice(&answer.body).map_err(|error| {
-        Failure::invalid(format!("the body is no AdmissionReview ({error}): {}", excerpt(&answer.body)))
+    let review: Review = serde_json::from_slice(answer.body).map_err(|error| {
+        Failure::invalid(format!("the body is no AdmissionReview ({error}): {}", excerpt(answer.body)))
     })?;
     let Some(response) = review.response else {
         return Err(Failure::invalid("the AdmissionReview has no `response`".to_owned()));
@@ -74,7 +91,7 @@ pub(super) fn check(answer: &Answer, uid: &[u8]) -> Result<Verdict, Failure> {
             format!("it is a `{}` `{}`, not an admission.k8s.io/v1 AdmissionReview", review.api_version, review.kind);
         return Err(Failure::invalid(text));
     }
-    let patch = patch(response.patch.as_deref(), response.patch_type.as_deref(), response.allowed)?;
+    let patch = patch(Text::of(response.patch.as_ref()), Text::of(response.patch_type.as_ref()), response.allowed)?;
     let message = response.status.and_then(|status| status.message).unwrap_or_default();
     Ok(Verdict { allowed: response.allowed, patch, message })
 }
@@ -121,12 +138,9 @@ mod tests {
     const UID: &str = "11111111-2222-4333-8444-555555555555";
 
     fn checked(status: u16, content_type: Option<&str>, body: &str) -> Result<Verdict, String> {
-        let answer = Answer {
-            status: http::StatusCode::from_u16(status).unwrap(),
-            content_type: content_type.map(str::to_owned),
-            body: body.replace("UID", UID).into_bytes().into(),
-        };
-        check(&answer, UID.as_bytes()).map_err(|failure| format!("{}: {}", failure.class.text(), failure.text))
+        let body = body.replace("UID", UID);
+        let answer = Seen { status, content_type: content_type.map(str::as_bytes), body: body.as_bytes() };
+        check(answer, UID.as_bytes()).map_err(|failure| format!("{}: {}", failure.class.text(), failure.text))
     }
 
     fn review(response: &str) -> String {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::answer;
-use super::interval::{Recorder, Times};
+use super::interval::{Phases, Recorder, Times};
 use super::oracle::{self, Expected, Judgement};
 use super::plan::{Plan, Request};
 use crate::wire::Answer;
@@ -39,12 +39,15 @@ impl Call {
 
     pub(crate) fn judge(&self, answer: &Answer) -> bool {
         let template = self.plan.corpus().template(self.request.template);
-        let judged = answer::check(answer, &self.request.uid).and_then(|verdict| oracle::judge(template, verdict));
+        let judged =
+            answer::check(answer.seen(), &self.request.uid).and_then(|verdict| oracle::judge(template, verdict));
         judged.is_ok_and(|judgement| judgement.allowed && judgement.wrong.is_none())
     }
 
     pub(crate) fn record(&mut self, response: Duration) {
         self.recorder.sent(response / 100);
-        self.recorder.answered(Times { response, service: response }, Judgement { allowed: true, wrong: None });
+        let phases = Phases { wait: response, ..Phases::default() };
+        let times = Times { phases, service: response };
+        self.recorder.answered(times, self.request.template, Judgement { allowed: true, wrong: None });
     }
 }

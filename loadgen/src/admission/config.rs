@@ -11,8 +11,12 @@ use crate::{Arrivals, Schedule, Shape, Size};
 pub const DEFAULT_TIMEOUT: Span = Span::from_secs(10);
 /// Enough for 500 requests a second that take a second each; few enough to stay far below a descriptor limit of 1024.
 pub const DEFAULT_MAX_IN_FLIGHT: u32 = 500;
-/// Requests per second. One worker thread with TLS does some ten thousand; beyond this the plan is a typing error.
+/// Requests per second and thread. A thread with TLS does some ten thousand; beyond this the plan is a typing error.
 pub const HIGHEST_RATE: f64 = 50_000.0;
+/// One thread does more than most webhooks can answer.
+pub const DEFAULT_THREADS: u32 = 1;
+/// Threads beyond the processors of a machine only make each other late; no machine that generates load has more.
+const HIGHEST_THREADS: u32 = 64;
 /// Each call in flight may hold a connection.
 const HIGHEST_IN_FLIGHT: u32 = 20_000;
 /// The range of `timeoutSeconds` (admissionregistration/v1).
@@ -46,6 +50,16 @@ pub struct Config {
     /// Calls that may be under way at once. A request that finds them all taken is counted as overflow.
     #[serde(default = "default_max_in_flight")]
     pub max_in_flight: u32,
+    /// Threads that send, 1 to 64. Each has its share of the plan and of `maxInFlight`, and connections of its own, as each
+    /// of several kube-apiservers has.
+    #[serde(default = "default_threads")]
+    pub threads: u32,
+    /// Whether TLS sessions are resumed. kube-apiserver does not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tls_resumption: bool,
+    /// A connection is closed after so many calls, for a steady churn of connections (`client: apiserver` only).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calls_per_connection: Option<u32>,
 }
 
 /// What kind of client sends the reviews.
@@ -55,7 +69,7 @@ pub enum Client {
     /// As kube-apiserver does: HTTP/1.1 over TLS, at most 25 idle connections kept 90 s, more when busy.
     #[default]
     Apiserver,
-    /// One HTTP/2 connection, one stream a call.
+    /// One HTTP/2 connection a thread, one stream a call.
     Http2,
     /// A new HTTP/1.1 connection for each call.
     NoReuse,
@@ -81,8 +95,9 @@ impl Config {
             Ok(schedule) => schedule,
             Err(problem) => return refuse(problem),
         };
-        if schedule.peak() > HIGHEST_RATE {
-            return refuse(format!("reaches {:.0}/s: stay at or below `{HIGHEST_RATE}/s`", schedule.peak()));
+        let highest = HIGHEST_RATE * f64::from(self.threads);
+        if schedule.peak() > highest {
+            return refuse(format!("reaches {:.0}/s: stay at or below `{highest}/s`", schedule.peak()));
         }
         if schedule.planned() == 0 {
             let length_s = length.as_secs_f64();
@@ -109,8 +124,12 @@ impl Config {
                 "is 0: write how many requests to send, for example `200/s`, or leave `admission` out",
             );
         }
-        if per_second > HIGHEST_RATE {
-            return refuse("rate", format!("is {}: write at most `{HIGHEST_RATE}/s`", self.rate));
+        if self.threads == 0 || self.threads > HIGHEST_THREADS {
+            return refuse("threads", format!("is {}: write 1 to {HIGHEST_THREADS}", self.threads));
+        }
+        if per_second > HIGHEST_RATE * f64::from(self.threads) {
+            let text = format!("is {}: write at most `{HIGHEST_RATE}/s` for each of `threads`", self.rate);
+            return refuse("rate", text);
         }
         if let Some(problem) = self.shape.as_ref().and_then(|shape| shape.problem(self.rate)) {
             return refuse("shape", problem);
@@ -128,6 +147,17 @@ impl Config {
         if self.max_in_flight == 0 || self.max_in_flight > HIGHEST_IN_FLIGHT {
             let text = format!("is {}: write 1 to {HIGHEST_IN_FLIGHT}", self.max_in_flight);
             return refuse("maxInFlight", text);
+        }
+        if self.max_in_flight < self.threads {
+            let text = format!("is {}: each of the {} threads needs one at least", self.max_in_flight, self.threads);
+            return refuse("maxInFlight", text);
+        }
+        match self.calls_per_connection {
+            Some(0) => return refuse("callsPerConnection", "is 0: write 1 or more, or leave it out"),
+            Some(_) if self.client != Client::Apiserver => {
+                return refuse("callsPerConnection", "goes with `client: apiserver` only: leave it out");
+            }
+            _ => {}
         }
         match self.size.and_then(Size::problem) {
             Some(problem) => refuse("size", problem),
@@ -178,6 +208,10 @@ fn default_max_in_flight() -> u32 {
     DEFAULT_MAX_IN_FLIGHT
 }
 
+fn default_threads() -> u32 {
+    DEFAULT_THREADS
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -193,6 +227,7 @@ mod tests {
         assert_eq!(config.client, Client::Apiserver);
         assert_eq!(config.timeout, DEFAULT_TIMEOUT);
         assert_eq!(config.max_in_flight, DEFAULT_MAX_IN_FLIGHT);
+        assert_eq!((config.threads, config.tls_resumption, config.calls_per_connection), (1, false, None));
         assert!(config.mix.total() > 0);
         config.check().unwrap();
         let again = parse(&serde_json::to_string(&config).unwrap()).unwrap();
@@ -203,7 +238,6 @@ mod tests {
     fn every_refusal_names_the_key_and_what_to_write() {
         for (json, expected) in [
             (r#"{"rate": "0/s"}"#, "admission.rate: is 0: write how many requests to send, for example `200/s`"),
-            (r#"{"rate": "60000/s"}"#, "admission.rate: is 60000/s: write at most `50000/s`"),
             (r"{}", "admission.rate: is 0: write how many requests to send"),
             (
                 r#"{"rate": "1/s", "shape": {"steps": [{"rate": "1/s", "for": "1s"}]}}"#,
@@ -212,6 +246,18 @@ mod tests {
             (
                 r#"{"rate": "1/s", "shape": {"sine": {"amplitude": "2/s", "period": "1s"}}}"#,
                 "admission.shape: sine.amplitude (2/s) is above `rate` (1/s)",
+            ),
+            (r#"{"rate": "60000/s"}"#, "admission.rate: is 60000/s: write at most `50000/s` for each of `threads`"),
+            (r#"{"rate": "1/s", "threads": 0}"#, "admission.threads: is 0: write 1 to 64"),
+            (r#"{"rate": "1/s", "threads": 65}"#, "admission.threads: is 65: write 1 to 64"),
+            (
+                r#"{"rate": "1/s", "threads": 4, "maxInFlight": 3}"#,
+                "admission.maxInFlight: is 3: each of the 4 threads needs one",
+            ),
+            (r#"{"rate": "1/s", "callsPerConnection": 0}"#, "admission.callsPerConnection: is 0: write 1 or more"),
+            (
+                r#"{"rate": "1/s", "callsPerConnection": 9, "client": "http2"}"#,
+                "admission.callsPerConnection: goes with `client: apiserver` only",
             ),
             (
                 r#"{"rate": "1/s", "mix": {}}"#,

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
+use super::corpus::Corpus;
 use super::oracle::Judgement;
 use crate::examples::{self, Examples};
 use crate::histogram;
@@ -53,7 +54,48 @@ pub struct Interval {
     pub lateness: Histogram<u64>,
     /// At most five distinct texts: what failed, or what was wrong about a verdict.
     pub examples: Vec<String>,
+    /// The calls with the longest response times, longest first, at most [`SLOWEST`].
+    pub slowest: Vec<Slow>,
+    /// Whether each call waited for another's end ([`super::Load::saturate`]): then nothing is late and nothing overflows, and
+    /// latencies say nothing about what users would see.
+    pub closed_loop: bool,
 }
+
+/// One slow call and where its time went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Slow {
+    /// What was asked: `Deployment CREATE shop/cart`.
+    pub label: String,
+    /// `allowed`, `denied` or the class of its failure.
+    pub outcome: &'static str,
+    /// Where its time went. Sums up to the response time.
+    pub phases: Phases,
+}
+
+/// The time of a call from its planned moment to its end. For HTTP/2 only `queue` and `wait` are told apart.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Phases {
+    /// Until it was begun, and until a connection was free or dialled.
+    pub queue: Duration,
+    /// Its own TCP handshake. Zero on a connection that was there.
+    pub connect: Duration,
+    /// Its own TLS handshake. Zero on a connection that was there.
+    pub tls: Duration,
+    /// From the request to the first byte of the answer.
+    pub wait: Duration,
+    /// From there to the end of the answer.
+    pub body: Duration,
+}
+
+impl Phases {
+    /// The response time.
+    pub fn response(&self) -> Duration {
+        self.queue + self.connect + self.tls + self.wait + self.body
+    }
+}
+
+/// Slow calls that an interval keeps. Enough to see what they have in common.
+pub const SLOWEST: usize = 10;
 
 impl Default for Interval {
     fn default() -> Self {
@@ -77,6 +119,8 @@ impl Default for Interval {
             service: histogram::empty(),
             lateness: histogram::empty(),
             examples: Vec::new(),
+            slowest: Vec::new(),
+            closed_loop: false,
         }
     }
 }
@@ -103,6 +147,10 @@ impl Interval {
         histogram::add(&mut self.service, &other.service);
         histogram::add(&mut self.lateness, &other.lateness);
         examples::merge(&mut self.examples, &other.examples);
+        self.slowest.extend_from_slice(&other.slowest);
+        self.slowest.sort_by_key(|slow| std::cmp::Reverse(slow.phases.response()));
+        self.slowest.truncate(SLOWEST);
+        self.closed_loop |= other.closed_loop;
     }
 
     /// Calls that did not end in a valid answer.
@@ -111,17 +159,20 @@ impl Interval {
     }
 }
 
-/// Collects an interval. The worker writes, `take` swaps.
+/// Collects an interval. One thread writes, `take` swaps.
 #[derive(Debug, Default)]
 pub(super) struct Recorder {
     interval: Interval,
     examples: Examples,
+    slowest: Slowest,
 }
 
-/// When a call was planned, begun and over.
+/// How long a call took.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Times {
-    pub response: Duration,
+    /// From its planned moment to its end, by where the time went.
+    pub phases: Phases,
+    /// From its real beginning to its end.
     pub service: Duration,
 }
 
@@ -131,16 +182,21 @@ impl Recorder {
         histogram::record(&mut self.interval.lateness, lateness);
     }
 
-    pub(super) fn answered(&mut self, times: Times, judgement: Judgement) {
+    /// `template` is the number of the call's template in the corpus.
+    pub(super) fn answered(&mut self, times: Times, template: u32, judgement: Judgement) {
         let interval = &mut self.interval;
+        let response = times.phases.response();
         histogram::record(&mut interval.service, times.service);
-        if judgement.allowed {
+        let outcome = if judgement.allowed {
             interval.allowed += 1;
-            histogram::record(&mut interval.response_allowed, times.response);
+            histogram::record(&mut interval.response_allowed, response);
+            "allowed"
         } else {
             interval.denied += 1;
-            histogram::record(&mut interval.response_denied, times.response);
-        }
+            histogram::record(&mut interval.response_denied, response);
+            "denied"
+        };
+        self.slowest.note(response, times.phases, template, outcome);
         if let Some(wrong) = judgement.wrong {
             interval.wrong_verdicts += 1;
             interval.wrong_allows += u64::from(wrong.allow);
@@ -149,10 +205,11 @@ impl Recorder {
         }
     }
 
-    pub(super) fn failed(&mut self, times: Times, failure: Failure) {
+    pub(super) fn failed(&mut self, times: Times, template: u32, failure: Failure) {
         let interval = &mut self.interval;
+        let response = times.phases.response();
         histogram::record(&mut interval.service, times.service);
-        histogram::record(&mut interval.response_error, times.response);
+        histogram::record(&mut interval.response_error, response);
         *match failure.class {
             Class::HttpError => &mut interval.http_error,
             Class::Timeout => &mut interval.timeout,
@@ -160,6 +217,7 @@ impl Recorder {
             Class::Tls => &mut interval.tls,
             Class::InvalidResponse => &mut interval.invalid_response,
         } += 1;
+        self.slowest.note(response, times.phases, template, failure.class.text());
         self.examples.note(failure.class.text(), || failure.text);
     }
 
@@ -167,7 +225,74 @@ impl Recorder {
         self.interval.abandoned += calls;
     }
 
-    pub(super) fn finish(self, (planned, overflow): (u64, u64)) -> Interval {
-        Interval { planned, overflow, examples: self.examples.into_texts(), ..self.interval }
+    pub(super) fn finish(self, (planned, overflow): (u64, u64), corpus: &Corpus, closed_loop: bool) -> Interval {
+        let slowest = self.slowest.into_slow(corpus);
+        Interval { planned, overflow, examples: self.examples.into_texts(), slowest, closed_loop, ..self.interval }
+    }
+}
+
+/// The longest calls so far, without a text until they are asked for.
+#[derive(Debug, Default)]
+struct Slowest {
+    kept: Vec<(Duration, Phases, u32, &'static str)>,
+    /// What is not longer than this has no place.
+    threshold: Duration,
+}
+
+impl Slowest {
+    fn note(&mut self, response: Duration, phases: Phases, template: u32, outcome: &'static str) {
+        if response <= self.threshold {
+            return;
+        }
+        if self.kept.len() == SLOWEST {
+            self.kept.pop();
+        } else if self.kept.is_empty() {
+            self.kept.reserve_exact(SLOWEST);
+        }
+        let at = self.kept.partition_point(|(other, ..)| *other >= response);
+        self.kept.insert(at, (response, phases, template, outcome));
+        if let [.., (least, ..)] = &self.kept[..]
+            && self.kept.len() == SLOWEST
+        {
+            self.threshold = *least;
+        }
+    }
+
+    fn into_slow(self, corpus: &Corpus) -> Vec<Slow> {
+        let label = |template: u32| corpus.template(template).label.clone();
+        let slow = |(_, phases, template, outcome)| Slow { label: label(template), outcome, phases };
+        self.kept.into_iter().map(slow).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever the order they come in, the longest are kept, longest first.
+    #[test]
+    fn the_slowest_are_kept() {
+        let mut slowest = Slowest::default();
+        for i in 0..1000u64 {
+            let response = Duration::from_micros(i * 7919 % 1000);
+            slowest.note(response, Phases { wait: response, ..Phases::default() }, 0, "allowed");
+        }
+        let kept: Vec<u128> = slowest.kept.iter().map(|(response, ..)| response.as_micros()).collect();
+        assert_eq!(kept, (990..1000).rev().collect::<Vec<u128>>());
+    }
+
+    /// Adding intervals keeps the longest of both.
+    #[test]
+    fn adding_keeps_the_slowest_of_both() {
+        let slow = |ms: u64| Slow {
+            label: String::new(),
+            outcome: "denied",
+            phases: Phases { tls: Duration::from_millis(ms), ..Phases::default() },
+        };
+        let of = |from: u64| Interval { slowest: (from..from + 8).rev().map(slow).collect(), ..Interval::default() };
+        let mut total = of(1);
+        total.add(&of(5));
+        let kept: Vec<u128> = total.slowest.iter().map(|slow| slow.phases.response().as_millis()).collect();
+        assert_eq!(kept, [12, 11, 10, 9, 8, 8, 7, 7, 6, 6]);
     }
 }

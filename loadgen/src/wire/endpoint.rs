@@ -1,21 +1,26 @@
 //! Where to connect: address, name, trusted certificates, and the TCP and TLS handshakes.
 
+use std::net::ToSocketAddrs as _;
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::Uri;
 use rustls::ClientConfig;
+use rustls::client::Resumption;
 use rustls_pki_types::pem::PemObject as _;
-use rustls_pki_types::{CertificateDer, ServerName};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::{Class, Failure, chain};
+use crate::socket::Peer;
 
 /// As k8s.io/apimachinery sets it for kube-apiserver's clients.
-const CONNECT_LIMIT: Duration = Duration::from_secs(30);
-const TLS_LIMIT: Duration = Duration::from_secs(10);
+pub(crate) const CONNECT_LIMIT: Duration = Duration::from_secs(30);
+pub(crate) const TLS_LIMIT: Duration = Duration::from_secs(10);
+/// Session tickets that a client keeps. Each is used once, so this is also how many handshakes at once may resume.
+const TICKETS: usize = 256;
 
 /// Why an address cannot be used. Says what to write instead.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +31,21 @@ pub(crate) enum EndpointError {
     ServerName { name: String },
     #[error("the CA certificates cannot be used: {why}")]
     Ca { why: String },
+    #[error("the client certificate cannot be used: {why}")]
+    Identity { why: String },
+    #[error("`{host}` has no address ({why}): check the name, or write the IP address and name the server apart")]
+    Resolve { host: String, why: String },
+}
+
+/// How TLS is spoken with a server.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tls<'a> {
+    /// The one protocol that is offered.
+    pub alpn: &'a [u8],
+    /// Whether sessions are resumed.
+    pub resumption: bool,
+    /// The client's certificate chain and its key, as PEM.
+    pub identity: Option<(&'a str, &'a str)>,
 }
 
 /// A server. Cheap to clone.
@@ -39,11 +59,18 @@ pub(crate) struct Endpoint {
     pub path: Arc<str>,
     name: ServerName<'static>,
     tls: Arc<ClientConfig>,
+    resumption: bool,
 }
 
 impl Endpoint {
     /// `name` is what the certificate must be for; empty: the host of the URL. `alpn` is the one protocol offered.
     pub(crate) fn new(url: &str, name: &str, ca_pem: &str, alpn: &[u8]) -> Result<Self, EndpointError> {
+        // Go resumes sessions only with a session cache, and kube-apiserver's webhook clients have none.
+        Self::with(url, name, ca_pem, Tls { alpn, resumption: false, identity: None })
+    }
+
+    /// As [`Endpoint::new`], with a say in how TLS is spoken.
+    pub(crate) fn with(url: &str, name: &str, ca_pem: &str, tls: Tls<'_>) -> Result<Self, EndpointError> {
         let bad = |why: &str| EndpointError::Url { url: url.to_owned(), why: why.to_owned() };
         let uri: Uri = url.parse().map_err(|error: http::uri::InvalidUri| bad(&error.to_string()))?;
         if uri.scheme_str() != Some("https") {
@@ -63,8 +90,24 @@ impl Endpoint {
             authority: authority.as_str().into(),
             path: uri.path().into(),
             name,
-            tls: Arc::new(client_config(ca_pem, alpn)?),
+            resumption: tls.resumption,
+            tls: Arc::new(client_config(ca_pem, tls)?),
         })
+    }
+
+    /// The same server for connections that seal their records themselves. Looks the host's addresses up, which may take
+    /// seconds; they are kept, because a look-up in the thread that sends would make it late.
+    pub(crate) fn peer(&self) -> Result<Peer, EndpointError> {
+        let unresolved = |why: String| EndpointError::Resolve { host: self.host.to_string(), why };
+        let addresses: Vec<_> =
+            (&*self.host, self.port).to_socket_addrs().map_err(|error| unresolved(error.to_string()))?.collect();
+        if addresses.is_empty() {
+            return Err(unresolved("the look-up found nothing".to_owned()));
+        }
+        let mut tls = ClientConfig::clone(&self.tls);
+        tls.enable_secret_extraction = true;
+        let at = format!("{}:{}", self.host, self.port);
+        Ok(Peer { at, addresses, name: self.name.clone(), tls: Arc::new(tls), resumption: self.resumption })
     }
 
     /// A TCP connection and a TLS session on it.
@@ -93,7 +136,7 @@ impl Endpoint {
     }
 }
 
-fn client_config(ca_pem: &str, alpn: &[u8]) -> Result<ClientConfig, EndpointError> {
+fn client_config(ca_pem: &str, tls: Tls<'_>) -> Result<ClientConfig, EndpointError> {
     let bad = |why: String| EndpointError::Ca { why };
     let mut roots = rustls::RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(ca_pem.as_bytes()) {
@@ -106,15 +149,38 @@ fn client_config(ca_pem: &str, alpn: &[u8]) -> Result<ClientConfig, EndpointErro
         ));
     }
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let mut config = ClientConfig::builder_with_provider(provider)
+    let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| bad(error.to_string()))?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    config.alpn_protocols = vec![alpn.to_vec()];
-    // Go resumes sessions only with a session cache, and kube-apiserver's webhook clients have none.
-    config.resumption = rustls::client::Resumption::disabled();
+        .with_root_certificates(roots);
+    let mut config = match tls.identity {
+        None => config.with_no_client_auth(),
+        Some((chain_pem, key_pem)) => {
+            let (certificates, key) = identity(chain_pem, key_pem)?;
+            let unusable = |error: rustls::Error| EndpointError::Identity { why: chain(&error) };
+            config.with_client_auth_cert(certificates, key).map_err(unusable)?
+        }
+    };
+    config.alpn_protocols = vec![tls.alpn.to_vec()];
+    config.resumption = if tls.resumption { Resumption::in_memory_sessions(TICKETS) } else { Resumption::disabled() };
     Ok(config)
+}
+
+fn identity(
+    chain_pem: &str,
+    key_pem: &str,
+) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), EndpointError> {
+    let bad = |why: String| EndpointError::Identity { why };
+    let chain = CertificateDer::pem_slice_iter(chain_pem.as_bytes()).collect::<Result<Vec<_>, _>>();
+    let chain = chain.map_err(|error| bad(format!("{error:?}")))?;
+    if chain.is_empty() {
+        return Err(
+            bad("there is no `BEGIN CERTIFICATE` block: give the certificate and its chain, as PEM".to_owned()),
+        );
+    }
+    let key = PrivateKeyDer::from_pem_slice(key_pem.as_bytes());
+    let missing = |error| bad(format!("its key is no PEM of a private key ({error:?}): give PKCS#8, PKCS#1 or SEC1"));
+    Ok((chain, key.map_err(missing)?))
 }
 
 #[cfg(test)]

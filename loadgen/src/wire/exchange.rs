@@ -15,7 +15,7 @@ use super::{Answer, Class, Failure, chain};
 pub(crate) type Body = Full<Bytes>;
 
 /// No answer that this crate asks for comes near it: an admission patch or one object of at most 1.5 MiB.
-const MOST_BODY_BYTES: usize = 4 << 20;
+pub(crate) const MOST_BODY_BYTES: usize = 4 << 20;
 
 /// How far a call has come, so that a timeout can say what it was waiting for.
 #[derive(Debug, Default)]
@@ -31,13 +31,33 @@ impl Progress {
 
     /// The failure of a call that was cut off at its deadline.
     pub(crate) fn timeout(&self, limit: Duration) -> Failure {
-        let waiting = match self.0.load(Ordering::Relaxed) {
-            Self::CONNECTED => "the request was on its way, no status line came",
-            Self::ANSWERING => "the status line came, the body did not end",
-            _ => "no connection was ready",
-        };
-        Failure { class: Class::Timeout, text: format!("no complete answer within {} s: {waiting}", limit.as_secs()) }
+        timed_out(
+            limit,
+            match self.0.load(Ordering::Relaxed) {
+                Self::CONNECTED => Awaited::Head,
+                Self::ANSWERING => Awaited::Body,
+                _ => Awaited::Connection,
+            },
+        )
     }
+}
+
+/// What a call was waiting for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Awaited {
+    Connection,
+    Head,
+    Body,
+}
+
+/// The failure of a call that was not over in time.
+pub(crate) fn timed_out(limit: Duration, awaited: Awaited) -> Failure {
+    let waiting = match awaited {
+        Awaited::Connection => "no connection was ready",
+        Awaited::Head => "the request was on its way, no status line came",
+        Awaited::Body => "the status line came, the body did not end",
+    };
+    Failure { class: Class::Timeout, text: format!("no complete answer within {} s: {waiting}", limit.as_secs()) }
 }
 
 /// Reads the answer's body, up to the cap.
@@ -45,16 +65,14 @@ pub(super) async fn read(response: Response<Incoming>, progress: &Progress) -> R
     progress.0.store(Progress::ANSWERING, Ordering::Relaxed);
     let (head, body) = response.into_parts();
     let text_of = |name| head.headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
-    let too_large =
-        |announced: &str| Failure::invalid(format!("the body is larger than {} MiB{announced}", MOST_BODY_BYTES >> 20));
     let announced = text_of(CONTENT_LENGTH).and_then(|text| text.parse::<u64>().ok());
     if let Some(bytes) = announced.filter(|&bytes| bytes > MOST_BODY_BYTES as u64) {
-        return Err(too_large(&format!(" (Content-Length: {bytes})")));
+        return Err(Failure::body_too_large(Some(bytes)));
     }
     let content_type = text_of(CONTENT_TYPE);
     match Limited::new(body, MOST_BODY_BYTES).collect().await {
         Ok(body) => Ok(Answer { status: head.status, content_type, body: body.to_bytes() }),
-        Err(error) if error.is::<LengthLimitError>() => Err(too_large("")),
+        Err(error) if error.is::<LengthLimitError>() => Err(Failure::body_too_large(None)),
         Err(error) => Err(Failure::http(format!("the body broke off: {}", chain(&*error)))),
     }
 }

@@ -130,7 +130,7 @@ impl Hostile {
                 serving.spawn(handler(tcp));
             }
         });
-        let target = Target { url, server_name: String::new(), ca_pem };
+        let target = Target { url, ca_pem, ..Target::default() };
         Self { target, written: Arc::new(AtomicU64::new(0)), _tasks: tasks }
     }
 

@@ -40,6 +40,7 @@ pub fn target(server: &Server) -> Target {
         url: format!("https://{}/mutate", server.address),
         server_name: "webhook.test.svc".to_owned(),
         ca_pem: server.ca_pem.clone(),
+        ..Target::default()
     }
 }
 

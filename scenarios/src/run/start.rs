@@ -199,6 +199,7 @@ fn load_plan(scenario: &Scenario, world: &World, webhook: Option<SocketAddr>) ->
                 url: format!("https://{address}{path}"),
                 server_name: "localhost".to_owned(),
                 ca_pem: world.authority.ca_pem().to_owned(),
+                client_certificate: None,
             };
             Some((plan, target))
         }

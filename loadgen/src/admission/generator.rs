@@ -1,0 +1,237 @@
+//! A generator thread: sends its share of the plan over its own connections, and records what comes back.
+//!
+//! One thread, one poll, no task and no lock that another thread holds for long. Whenever it wakes, what is due is sent
+//! before any answer is looked at, and between two answers it looks whether something has become due.
+//! `calls.rs` is what happens to a call, `pool.rs` what happens to a connection.
+
+mod calls;
+mod head;
+mod pool;
+mod source;
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use mio::{Events, Poll, Token, Waker};
+use slab::Slab;
+
+use super::config::{Client, Config};
+use super::corpus::Corpus;
+use super::load::{Shared, Stop};
+use super::{Error, plan};
+use crate::pace::Due;
+use crate::socket::{Alarm, Peer, Scratch};
+use crate::wire::Endpoint;
+use calls::{Call, Deadlines};
+use head::Head;
+use pool::Pool;
+
+pub(super) use head::{ACCEPTED, AGENT, JSON};
+pub(super) use source::Source;
+
+/// `MaxIdleConnsPerHost` of kube-apiserver's webhook clients.
+const IDLE_MAX: usize = 25;
+/// Requests that may be due and unsent while answers get their turn. More would only be late.
+const QUEUE: usize = 1024;
+/// Requests sent before answers get their turn when more are due than can be sent.
+const SENT_A_TURN: usize = 64;
+/// Events that one look at the poll takes.
+const EVENTS: usize = 128;
+/// How often idle and opening connections are looked over, and the longest sleep.
+const SWEEP: Duration = Duration::from_secs(1);
+
+const ALARM: Token = Token(0);
+const WAKER: Token = Token(1);
+/// Connections have the tokens from here on.
+const FIRST_CONNECTION: usize = 2;
+
+/// What a thread needs to know of its task.
+pub(super) struct Setup {
+    corpus: Arc<Corpus>,
+    peer: Peer,
+    head: Head,
+    timeout: Duration,
+    in_flight_max: usize,
+    idle_max: usize,
+    /// Calls that a connection carries.
+    calls_max: u32,
+}
+
+impl Setup {
+    pub(super) fn new(
+        config: &Config,
+        endpoint: &Endpoint,
+        corpus: Arc<Corpus>,
+        in_flight_max: usize,
+    ) -> Result<Self, Error> {
+        let calls_max =
+            if config.client == Client::NoReuse { 1 } else { config.calls_per_connection.unwrap_or(u32::MAX) };
+        Ok(Self {
+            corpus,
+            peer: endpoint.peer()?,
+            head: Head::new(endpoint, config.timeout.0),
+            timeout: config.timeout.0,
+            in_flight_max,
+            idle_max: IDLE_MAX,
+            calls_max,
+        })
+    }
+
+    /// Keeps so many idle connections, for a closed loop.
+    pub(super) fn keeping(self, idle_max: usize) -> Self {
+        Self { idle_max, ..self }
+    }
+}
+
+/// The state of the thread.
+pub(super) struct Generator {
+    setup: Setup,
+    source: Source,
+    shared: Arc<Shared>,
+    stop: Arc<Stop>,
+    poll: Poll,
+    alarm: Alarm,
+    scratch: Scratch,
+    /// Due and not yet begun, at most [`QUEUE`].
+    due: VecDeque<Due<plan::Request>>,
+    calls: Slab<Call>,
+    deadlines: Deadlines,
+    next_serial: u64,
+    pool: Pool,
+    next_sweep: Instant,
+}
+
+impl Generator {
+    pub(super) fn new(setup: Setup, source: Source, shared: Arc<Shared>, stop: Arc<Stop>) -> io::Result<(Self, Waker)> {
+        let poll = Poll::new()?;
+        let waker = Waker::new(poll.registry(), WAKER)?;
+        let alarm = Alarm::new(poll.registry(), ALARM)?;
+        let generator = Self {
+            setup,
+            source,
+            shared,
+            stop,
+            poll,
+            alarm,
+            scratch: Scratch::new(),
+            due: VecDeque::with_capacity(QUEUE),
+            calls: Slab::new(),
+            deadlines: Deadlines::default(),
+            next_serial: 0,
+            pool: Pool::default(),
+            next_sweep: Instant::now() + SWEEP,
+        };
+        Ok((generator, waker))
+    }
+
+    /// Runs until it is told to stop and its calls are over.
+    pub(super) fn run(mut self) {
+        let mut events = Events::with_capacity(EVENTS);
+        loop {
+            if let Some(until) = self.stop.until() {
+                self.last_due();
+                if (self.calls.is_empty() && self.due.is_empty()) || Instant::now() >= until {
+                    break;
+                }
+            }
+            if let Err(error) = self.turn(&mut events) {
+                // Nothing outside can cause it; what was planned is then counted as not sent.
+                tracing::error!(%error, "the generator's poll failed");
+                self.source.rest(&self.shared.counts);
+                break;
+            }
+        }
+        self.shared.recorder.lock().abandoned(self.calls.len() as u64);
+        for _ in self.due.drain(..) {
+            self.shared.counts.overflow_one();
+        }
+        self.close_all();
+    }
+
+    fn turn(&mut self, events: &mut Events) -> io::Result<()> {
+        self.send_due();
+        let now = Instant::now();
+        self.expire(now);
+        if now >= self.next_sweep {
+            self.next_sweep = now + SWEEP;
+            self.sweep(now);
+        }
+        let timeout = self.timeout()?;
+        match self.poll.poll(events, timeout) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
+            Err(error) => return Err(error),
+        }
+        // A request must not go over a connection that the server has closed already.
+        for event in &*events {
+            if let Some(slot) = slot_of(event.token())
+                && self.pool.is_idle(slot)
+            {
+                self.on_event(slot, event.is_read_closed());
+            }
+        }
+        self.send_due();
+        for event in &*events {
+            if let Some(slot) = slot_of(event.token()) {
+                self.on_event(slot, event.is_read_closed());
+                self.send_due();
+            }
+        }
+        for _ in 0..self.pool.unread.len() {
+            if let Some(slot) = self.pool.unread.pop_front() {
+                self.on_event(slot, false);
+                self.send_due();
+            }
+        }
+        Ok(())
+    }
+
+    /// How long the poll may sleep.
+    fn timeout(&mut self) -> io::Result<Option<Duration>> {
+        if !self.due.is_empty() || !self.pool.unread.is_empty() {
+            return Ok(Some(Duration::ZERO));
+        }
+        let mut at = self.next_sweep;
+        let planned = self.source.next_at(self.calls.len());
+        let deadline = self.deadlines.next(&self.calls);
+        for other in [planned, deadline, self.stop.until()].into_iter().flatten() {
+            at = at.min(other);
+        }
+        self.alarm.timeout(at)
+    }
+
+    /// Begins what is due, up to a bound.
+    fn send_due(&mut self) {
+        let mut now = Instant::now();
+        for _ in 0..SENT_A_TURN {
+            self.pull(now);
+            let Some(due) = self.due.pop_front() else { return };
+            self.begin(&due);
+            now = Instant::now();
+        }
+    }
+
+    /// Moves what is due from the plan to the queue; what finds it full is overflow.
+    fn pull(&mut self, now: Instant) {
+        while let Some(due) = self.source.due(now, self.calls.len() + self.due.len()) {
+            self.shared.counts.planned_one();
+            if self.due.len() < QUEUE {
+                self.due.push_back(due);
+            } else {
+                self.shared.counts.overflow_one();
+            }
+        }
+    }
+
+    /// What was due before the stop counts as planned, and nothing later.
+    fn last_due(&mut self) {
+        self.pull(Instant::now());
+        self.source.close();
+    }
+}
+
+fn slot_of(token: Token) -> Option<usize> {
+    token.0.checked_sub(FIRST_CONNECTION)
+}

@@ -1,0 +1,189 @@
+//! What happens to a call: begun, given a connection, answered, failed or out of time. Counted exactly once.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use slab::Slab;
+
+use super::head::Digits;
+use super::pool::State;
+use super::{Generator, plan};
+use crate::admission::interval::{Phases, Times};
+use crate::admission::{answer, oracle};
+use crate::pace::Due;
+use crate::socket::Opening;
+use crate::wire::{Awaited, Failure, timed_out};
+
+/// A request is moved from connections that were closed before a byte was written to others so many times.
+const TRIES: u32 = 4;
+
+/// A call under way.
+pub(super) struct Call {
+    /// Tells it from another call that has its place later.
+    pub(super) serial: u64,
+    pub(super) connection: Option<usize>,
+    planned: Instant,
+    begun: Instant,
+    request: plan::Request,
+    tries: u32,
+    /// When it got its connection, and how that was opened if it was opened for a call just then.
+    acquired: Option<(Instant, Option<Opening>)>,
+    first_byte: Option<Instant>,
+}
+
+impl Generator {
+    /// Begins the call, or counts it as overflow.
+    pub(super) fn begin(&mut self, due: &Due<plan::Request>) {
+        if self.calls.len() >= self.setup.in_flight_max {
+            self.shared.counts.overflow_one();
+            return;
+        }
+        let begun = Instant::now();
+        self.shared.recorder.lock().sent(begun.saturating_duration_since(due.planned));
+        let serial = self.next_serial;
+        self.next_serial += 1;
+        let call = self.calls.insert(Call {
+            serial,
+            connection: None,
+            planned: due.planned,
+            begun,
+            request: due.item,
+            tries: 0,
+            acquired: None,
+            first_byte: None,
+        });
+        self.deadlines.push(begun + self.setup.timeout, call, serial, &self.calls);
+        self.acquire(call);
+    }
+
+    /// Sends the call over the connection, which is idle or has just been opened.
+    pub(super) fn dispatch(&mut self, key: usize, slot: usize) {
+        let (Some(call), Some(seat)) = (self.calls.get_mut(key), self.pool.seats.get_mut(slot)) else { return };
+        let fresh = seat.connection.calls() == 0;
+        call.tries += 1;
+        call.connection = Some(slot);
+        call.acquired = Some((Instant::now(), fresh.then(|| seat.connection.opening())));
+        seat.state = State::Busy { call: key };
+        let body = self.setup.corpus.template(call.request.template).around(&call.request.uid);
+        let length = Digits::of(body.iter().map(|part| part.len()).sum());
+        let parts = self.setup.head.around(&length, body);
+        let Err(error) = seat.connection.send(&parts, &mut self.scratch) else { return };
+        self.close(slot);
+        if error.unsent && self.calls[key].tries < TRIES {
+            self.calls[key].connection = None;
+            self.acquire(key);
+        } else {
+            self.over(key, Err(error.failure));
+        }
+    }
+
+    /// The answer is complete in the connection.
+    pub(super) fn answered(&mut self, key: usize, slot: usize) {
+        let end = Instant::now();
+        let (Some(call), Some(seat)) = (self.calls.try_remove(key), self.pool.seats.get(slot)) else { return };
+        let template = self.setup.corpus.template(call.request.template);
+        let judged = answer::check(seat.connection.answer(), &call.request.uid)
+            .and_then(|verdict| oracle::judge(template, verdict));
+        self.record(&call, end, judged);
+    }
+
+    /// The call is over without an answer; its connection is closed already.
+    pub(super) fn failed(&mut self, key: usize, failure: Failure) {
+        self.over(key, Err(failure));
+    }
+
+    fn over(&mut self, key: usize, outcome: Result<oracle::Judgement, Failure>) {
+        let Some(call) = self.calls.try_remove(key) else { return };
+        self.record(&call, Instant::now(), outcome);
+    }
+
+    fn record(&mut self, call: &Call, end: Instant, outcome: Result<oracle::Judgement, Failure>) {
+        let times = Times { phases: call.phases(end), service: end.saturating_duration_since(call.begun) };
+        let mut recorder = self.shared.recorder.lock();
+        match outcome {
+            Ok(judgement) => recorder.answered(times, call.request.template, judgement),
+            Err(failure) => recorder.failed(times, call.request.template, failure),
+        }
+    }
+
+    /// Notes when an answer began that is not complete.
+    pub(super) fn answer_begun(&mut self, key: usize) {
+        if let Some(call) = self.calls.get_mut(key) {
+            call.first_byte.get_or_insert_with(Instant::now);
+        }
+    }
+
+    /// Ends the calls whose time is over.
+    pub(super) fn expire(&mut self, now: Instant) {
+        while let Some(key) = self.deadlines.expired(now, &self.calls) {
+            let awaited = match self.calls[key].connection {
+                None => Awaited::Connection,
+                Some(slot) if self.pool.seats[slot].connection.in_body() => Awaited::Body,
+                Some(_) => Awaited::Head,
+            };
+            match self.calls[key].connection {
+                Some(slot) => self.close(slot),
+                None => self.pool.waiting.retain(|waiting| *waiting != key),
+            }
+            self.over(key, Err(timed_out(self.setup.timeout, awaited)));
+        }
+    }
+}
+
+impl Call {
+    fn phases(&self, end: Instant) -> Phases {
+        let Some((acquired, opening)) = self.acquired else {
+            return Phases { queue: end.saturating_duration_since(self.planned), ..Phases::default() };
+        };
+        let (mut connect, mut tls) = (Duration::ZERO, Duration::ZERO);
+        if let Some(Opening { begun, connected: Some(connected), open: Some(open) }) = opening {
+            connect = connected.saturating_duration_since(begun.max(self.planned));
+            tls = open.saturating_duration_since(connected.max(self.planned));
+        }
+        let first_byte = self.first_byte.unwrap_or(end);
+        Phases {
+            queue: acquired.saturating_duration_since(self.planned).saturating_sub(connect + tls),
+            connect,
+            tls,
+            wait: first_byte.saturating_duration_since(acquired),
+            body: end.saturating_duration_since(first_byte),
+        }
+    }
+}
+
+/// The deadlines of calls in the order they fall due, which is the order in which the calls were begun, because all may
+/// take equally long. Entries of calls that are over are passed over, and thrown out when they are the majority.
+#[derive(Debug, Default)]
+pub(super) struct Deadlines(VecDeque<(Instant, usize, u64)>);
+
+impl Deadlines {
+    /// Entries that are not worth throwing out.
+    const SLACK: usize = 64;
+
+    fn push(&mut self, at: Instant, key: usize, serial: u64, calls: &Slab<Call>) {
+        if self.0.len() >= 2 * calls.len() + Self::SLACK {
+            self.0.retain(|(_, key, serial)| is(calls, *key, *serial));
+        }
+        self.0.push_back((at, key, serial));
+    }
+
+    /// The next deadline of a call that is not over.
+    pub(super) fn next(&mut self, calls: &Slab<Call>) -> Option<Instant> {
+        while let Some((at, key, serial)) = self.0.front() {
+            if is(calls, *key, *serial) {
+                return Some(*at);
+            }
+            self.0.pop_front();
+        }
+        None
+    }
+
+    fn expired(&mut self, now: Instant, calls: &Slab<Call>) -> Option<usize> {
+        self.next(calls).filter(|at| *at <= now)?;
+        self.0.pop_front().map(|(_, key, _)| key)
+    }
+}
+
+fn is(calls: &Slab<Call>, key: usize, serial: u64) -> bool {
+    calls.get(key).is_some_and(|call| call.serial == serial)
+}

@@ -1,0 +1,66 @@
+//! The head of a request as kube-apiserver writes it, made once; only the length differs from call to call.
+
+use std::io::Write as _;
+use std::time::Duration;
+
+use crate::wire::Endpoint;
+
+/// `Accept` of client-go's REST client for JSON.
+pub(in crate::admission) const ACCEPTED: &str = "application/json, */*";
+/// `User-Agent` of kube-apiserver's webhook clients.
+pub(in crate::admission) const AGENT: &str = "kube-apiserver-admission";
+/// The content type of a review.
+pub(in crate::admission) const JSON: &str = "application/json";
+
+/// The text before and behind the length of the body.
+pub(super) struct Head {
+    before: Vec<u8>,
+    behind: Vec<u8>,
+}
+
+/// A number as text, without an allocation.
+pub(super) struct Digits {
+    bytes: [u8; 20],
+    length: usize,
+}
+
+impl Head {
+    pub(super) fn new(endpoint: &Endpoint, timeout: Duration) -> Self {
+        let (path, authority, seconds) = (&endpoint.path, &endpoint.authority, timeout.as_secs());
+        let before = format!(
+            "POST {path}?timeout={seconds}s HTTP/1.1\r\nHost: {authority}\r\nUser-Agent: {AGENT}\r\nContent-Length: "
+        );
+        let behind = format!("\r\nAccept: {ACCEPTED}\r\nContent-Type: {JSON}\r\n\r\n");
+        Self { before: before.into_bytes(), behind: behind.into_bytes() }
+    }
+
+    /// Head and body in the order they are sent.
+    pub(super) fn around<'a>(&'a self, length: &'a Digits, body: [&'a [u8]; 3]) -> [&'a [u8]; 6] {
+        let [first, uid, last] = body;
+        [&self.before, &length.bytes[..length.length], &self.behind, first, uid, last]
+    }
+}
+
+impl Digits {
+    pub(super) fn of(number: usize) -> Self {
+        let mut bytes = [0; 20];
+        let mut rest = &mut bytes[..];
+        // 20 digits hold every 64-bit number.
+        let _ = write!(rest, "{number}");
+        let length = 20 - rest.len();
+        Self { bytes, length }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_are_decimal() {
+        for number in [0, 7, 4096, usize::MAX] {
+            let digits = Digits::of(number);
+            assert_eq!(digits.bytes[..digits.length], *number.to_string().as_bytes());
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Wakes a poll at an absolute time of the monotonic clock, to the microsecond.
+//!
+//! A poll's own timeout is relative and in milliseconds, which is late at the median by half of one.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+/// Sleeping and waking costs more than this: closer times are waited for awake.
+const AWAKE: Duration = Duration::from_micros(10);
+
+#[cfg(target_os = "linux")]
+pub(crate) use linux::Alarm;
+#[cfg(not(target_os = "linux"))]
+pub(crate) use portable::Alarm;
+
+/// Whether the time is so near that sleeping is not worth it.
+fn near(at: Instant) -> bool {
+    at.saturating_duration_since(Instant::now()) <= AWAKE
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::os::fd::{AsRawFd as _, OwnedFd};
+
+    use mio::unix::SourceFd;
+    use mio::{Interest, Registry, Token};
+    use rustix::time::{
+        Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
+    };
+
+    use super::{Duration, Instant, io, near};
+    use crate::pace::Clock;
+
+    /// A timer descriptor among the sockets.
+    pub(crate) struct Alarm {
+        descriptor: OwnedFd,
+        clock: Clock,
+        set: Option<Instant>,
+    }
+
+    impl Alarm {
+        pub(crate) fn new(registry: &Registry, token: Token) -> io::Result<Self> {
+            let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
+            let descriptor = timerfd_create(TimerfdClockId::Monotonic, flags)?;
+            registry.register(&mut SourceFd(&descriptor.as_raw_fd()), token, Interest::READABLE)?;
+            Ok(Self { descriptor, clock: Clock::new(), set: None })
+        }
+
+        /// How long the next poll may take so that it ends at the time: not at all, or until the timer fires.
+        pub(crate) fn timeout(&mut self, at: Instant) -> io::Result<Option<Duration>> {
+            if near(at) {
+                return Ok(Some(Duration::ZERO));
+            }
+            if self.set != Some(at) {
+                let absolute = self.clock.absolute(at);
+                let it_value = Timespec { tv_sec: absolute.tv_sec, tv_nsec: absolute.tv_nsec };
+                let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value };
+                // Setting it also forgets that it fired, so it never has to be read.
+                timerfd_settime(&self.descriptor, TimerfdTimerFlags::ABSTIME, &once)?;
+                self.set = Some(at);
+            }
+            Ok(None)
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod portable {
+    use mio::{Registry, Token};
+
+    use super::{Duration, Instant, io, near};
+
+    /// The poll's own timeout: the best where there are no timer descriptors.
+    pub(crate) struct Alarm;
+
+    impl Alarm {
+        pub(crate) fn new(_: &Registry, _: Token) -> io::Result<Self> {
+            Ok(Self)
+        }
+
+        pub(crate) fn timeout(&mut self, at: Instant) -> io::Result<Option<Duration>> {
+            Ok(Some(if near(at) { Duration::ZERO } else { at.saturating_duration_since(Instant::now()) }))
+        }
+    }
+}

@@ -1,0 +1,356 @@
+//! One connection: TCP, TLS and HTTP/1.1 without ever blocking. Its owner calls when the poll says that something happened.
+
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use mio::net::TcpStream;
+use mio::{Interest, Registry, Token};
+use rustls::ClientConfig;
+use rustls_pki_types::ServerName;
+
+use super::answer::{Reader, Seen};
+use super::handshake::{Handshake, Step};
+use super::record::{self, Broken, RECORD_MAX_BYTES};
+use super::session::{Opened, Session};
+use crate::wire::{Class, Failure};
+
+/// One read takes at most so much: four full records.
+const READ_BYTES: usize = 64 << 10;
+/// Reads before others get their turn, so that one large answer cannot make the next request late.
+const READS_A_TURN: usize = 4;
+
+/// Where connections go, and how TLS is spoken there.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    /// `host:port`, for messages.
+    pub at: String,
+    /// Never empty; tried in order.
+    pub addresses: Vec<SocketAddr>,
+    pub name: ServerName<'static>,
+    /// Must allow that secrets are extracted.
+    pub tls: Arc<ClientConfig>,
+    /// Whether tickets of the server are kept for later handshakes.
+    pub resumption: bool,
+}
+
+/// Buffers that all connections of a thread share.
+pub(crate) struct Scratch {
+    incoming: Box<[u8]>,
+    outgoing: Vec<u8>,
+}
+
+impl Scratch {
+    pub(crate) fn new() -> Self {
+        Self { incoming: vec![0; RECORD_MAX_BYTES + READ_BYTES].into(), outgoing: Vec::new() }
+    }
+}
+
+/// When a connection was begun, had TCP, and had TLS.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Opening {
+    pub begun: Instant,
+    pub connected: Option<Instant>,
+    pub open: Option<Instant>,
+}
+
+/// A connection that may be opening, open, or under a call.
+pub(crate) struct Connection {
+    tcp: TcpStream,
+    stage: Stage,
+    reader: Reader,
+    /// The beginning of a record whose end has not come.
+    partial: Vec<u8>,
+    /// What could not be written yet, from `written` on.
+    outgoing: Vec<u8>,
+    written: usize,
+    calls: u32,
+    opening: Opening,
+}
+
+enum Stage {
+    Connecting,
+    /// `None` only while it advances.
+    Handshake(Option<Box<Handshake>>),
+    Open(Box<Session>),
+}
+
+/// What [`Connection::receive`] found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Received {
+    /// Nothing that completes an answer.
+    Nothing,
+    /// The expected answer is complete.
+    Answer,
+    /// The server hung up while nothing was expected of it.
+    Closed,
+    /// There is more to read, and it is somebody else's turn.
+    More,
+}
+
+/// A request that could not be sent.
+pub(crate) struct SendError {
+    /// Not a byte went out: it may go over another connection.
+    pub unsent: bool,
+    pub failure: Failure,
+}
+
+impl Connection {
+    /// Begins to connect.
+    pub(crate) fn dial(
+        peer: &Peer,
+        address: SocketAddr,
+        registry: &Registry,
+        token: Token,
+        begun: Instant,
+    ) -> Result<Self, Failure> {
+        let refused = |error: io::Error| connect_failure(peer, &error);
+        let mut tcp = TcpStream::connect(address).map_err(refused)?;
+        registry.register(&mut tcp, token, Interest::READABLE | Interest::WRITABLE).map_err(refused)?;
+        Ok(Self {
+            tcp,
+            stage: Stage::Connecting,
+            reader: Reader::new(),
+            partial: Vec::new(),
+            outgoing: Vec::new(),
+            written: 0,
+            calls: 0,
+            opening: Opening { begun, connected: None, open: None },
+        })
+    }
+
+    pub(crate) fn opening(&self) -> Opening {
+        self.opening
+    }
+
+    /// Requests that were sent over it.
+    pub(crate) fn calls(&self) -> u32 {
+        self.calls
+    }
+
+    /// Whether another request may go over it, after the answer that has just come.
+    pub(crate) fn reusable(&self) -> bool {
+        let fresh_key = matches!(&self.stage, Stage::Open(session) if !session.exhausted());
+        fresh_key && self.reader.keep() && self.partial.is_empty()
+    }
+
+    /// Whether a byte of the answer has come.
+    pub(crate) fn answer_begun(&self) -> bool {
+        self.reader.begun()
+    }
+
+    /// Whether the head of the answer has come and its body has not.
+    pub(crate) fn in_body(&self) -> bool {
+        self.reader.in_body()
+    }
+
+    /// The answer that [`Received::Answer`] announced.
+    pub(crate) fn answer(&self) -> Seen<'_> {
+        self.reader.seen()
+    }
+
+    /// Goes on with opening. True when the connection is open.
+    pub(crate) fn open_further(&mut self, peer: &Peer, scratch: &mut Scratch) -> Result<bool, Failure> {
+        if matches!(self.stage, Stage::Connecting) {
+            if let Some(error) = self.tcp.take_error().ok().flatten() {
+                return Err(connect_failure(peer, &error));
+            }
+            match self.tcp.peer_addr() {
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::NotConnected => return Ok(false),
+                Err(error) => return Err(connect_failure(peer, &error)),
+            }
+            // Go's net package does so for every connection.
+            self.tcp.set_nodelay(true).map_err(|error| connect_failure(peer, &error))?;
+            self.opening.connected = Some(Instant::now());
+            let tls = Arc::clone(&peer.tls);
+            let handshake = Handshake::new(tls, peer.name.clone()).map_err(|why| tls_failure(peer, &why))?;
+            self.stage = Stage::Handshake(Some(Box::new(handshake)));
+            self.advance(peer, &[])?;
+        }
+        self.flush().map_err(|error| tls_failure(peer, &error.to_string()))?;
+        while !matches!(self.stage, Stage::Open(_)) {
+            let read = match self.tcp.read(&mut scratch.incoming) {
+                Ok(0) => return Err(tls_failure(peer, "the server closed the connection during the handshake")),
+                Ok(read) => read,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return Err(tls_failure(peer, &error.to_string())),
+            };
+            self.advance(peer, &scratch.incoming[..read])?;
+        }
+        self.opening.open = Some(Instant::now());
+        let filled = self.partial.len();
+        scratch.incoming[..filled].copy_from_slice(&self.partial);
+        self.records(&mut scratch.incoming[..filled])?;
+        Ok(true)
+    }
+
+    fn advance(&mut self, peer: &Peer, read: &[u8]) -> Result<(), Failure> {
+        let Stage::Handshake(handshake) = &mut self.stage else { return Ok(()) };
+        let Some(handshake) = handshake.take() else { return Ok(()) };
+        let step = handshake.advance(read, peer.resumption, &mut self.outgoing);
+        // Also when it failed: the alert tells the server why. That it may not go out changes nothing then.
+        let flushed = self.flush();
+        match step.map_err(|why| tls_failure(peer, &why))? {
+            Step::More(handshake) => self.stage = Stage::Handshake(Some(handshake)),
+            Step::Done(session, behind) => {
+                self.stage = Stage::Open(session);
+                self.partial = behind;
+            }
+        }
+        flushed.map_err(|error| tls_failure(peer, &error.to_string()))
+    }
+
+    /// Sends the parts as one request and expects its answer.
+    pub(crate) fn send(&mut self, parts: &[&[u8]], scratch: &mut Scratch) -> Result<(), SendError> {
+        let Stage::Open(session) = &mut self.stage else {
+            return Err(SendError { unsent: true, failure: Failure::http("the connection is not open".to_owned()) });
+        };
+        self.reader.expect();
+        self.calls += 1;
+        let sealed = &mut scratch.outgoing;
+        sealed.clear();
+        session.seal(parts, sealed).map_err(|broken| SendError { unsent: true, failure: broken_failure(broken) })?;
+        let error = if self.outgoing.is_empty() {
+            match write_once(&mut self.tcp, sealed) {
+                Ok(written) => {
+                    self.outgoing.extend_from_slice(&sealed[written..]);
+                    None
+                }
+                Err(error) => Some((true, error)),
+            }
+        } else {
+            self.outgoing.extend_from_slice(sealed);
+            self.flush().err().map(|error| (false, error))
+        };
+        match error {
+            None => Ok(()),
+            Some((unsent, error)) => {
+                let text = format!("the connection broke while the request was written: {error}");
+                Err(SendError { unsent, failure: Failure::http(text) })
+            }
+        }
+    }
+
+    /// Writes what is left to write, as far as it goes.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        while self.written < self.outgoing.len() {
+            match write_once(&mut self.tcp, &self.outgoing[self.written..])? {
+                0 => return Ok(()),
+                written => self.written += written,
+            }
+        }
+        self.outgoing.clear();
+        self.outgoing.shrink_to(READ_BYTES);
+        self.written = 0;
+        Ok(())
+    }
+
+    /// Reads what has come. `closing`: the server has hung up, so reading goes on to the end.
+    pub(crate) fn receive(&mut self, closing: bool, scratch: &mut Scratch) -> Result<Received, Failure> {
+        for _ in 0..READS_A_TURN {
+            let kept = self.partial.len();
+            scratch.incoming[..kept].copy_from_slice(&self.partial);
+            let space = &mut scratch.incoming[kept..];
+            let (read, full) = match self.tcp.read(space) {
+                Ok(0) => return self.ended(),
+                Ok(read) => (read, read == space.len()),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(self.found()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(_) if self.reader.done() => return self.ended(),
+                Err(error) if self.in_body() => return Err(Failure::http(format!("the body broke off: {error}"))),
+                Err(error) => {
+                    return Err(Failure::http(format!("the connection broke before an answer: {error}")));
+                }
+            };
+            if self.records(&mut scratch.incoming[..kept + read])? {
+                return self.ended();
+            }
+            if !full && !closing {
+                return Ok(self.found());
+            }
+        }
+        Ok(Received::More)
+    }
+
+    /// The answer has been looked at; nothing more is expected.
+    pub(crate) fn rest(&mut self) {
+        self.reader.rest();
+    }
+
+    /// Says good-bye, when that can be done at once.
+    pub(crate) fn close(mut self, scratch: &mut Scratch) {
+        if let Stage::Open(session) = &mut self.stage
+            && self.outgoing.is_empty()
+        {
+            scratch.outgoing.clear();
+            if session.seal_end(&mut scratch.outgoing).is_ok() {
+                // The server may be gone, which is all the same now.
+                let _ = self.tcp.write(&scratch.outgoing);
+            }
+        }
+    }
+
+    fn found(&self) -> Received {
+        if self.reader.done() { Received::Answer } else { Received::Nothing }
+    }
+
+    fn ended(&mut self) -> Result<Received, Failure> {
+        if !self.partial.is_empty() && self.in_body() {
+            return Err(Failure::http("the body broke off: the connection ended in a TLS record".to_owned()));
+        }
+        self.reader.end()?;
+        Ok(if self.reader.done() { Received::Answer } else { Received::Closed })
+    }
+
+    /// Opens every whole record, and keeps the rest. True when the server said that nothing more comes.
+    fn records(&mut self, filled: &mut [u8]) -> Result<bool, Failure> {
+        let Stage::Open(session) = &mut self.stage else { return Ok(false) };
+        self.partial.clear();
+        let mut at = 0;
+        let mut ended = false;
+        while let Some(length) = record::length(&filled[at..]).map_err(broken_failure)?
+            && let Some(record) = filled.get_mut(at..at + length)
+            && !ended
+        {
+            at += length;
+            match session.open(record, &mut self.outgoing).map_err(broken_failure)? {
+                Opened::Data(data) => self.reader.feed(data)?,
+                Opened::Nothing => {}
+                Opened::End => ended = true,
+            }
+        }
+        if !ended {
+            self.partial.extend_from_slice(&filled[at..]);
+        }
+        self.flush().map_err(|error| Failure::http(format!("the connection broke before an answer: {error}")))?;
+        Ok(ended)
+    }
+}
+
+/// How many bytes one write takes; 0 when it would block.
+fn write_once(tcp: &mut TcpStream, bytes: &[u8]) -> io::Result<usize> {
+    loop {
+        match tcp.write(bytes) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(written) => return Ok(written),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(0),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn connect_failure(peer: &Peer, error: &io::Error) -> Failure {
+    Failure { class: Class::Connect, text: format!("{}: {error}", peer.at) }
+}
+
+fn tls_failure(peer: &Peer, why: &str) -> Failure {
+    Failure { class: Class::Tls, text: format!("{}: {why}", peer.at) }
+}
+
+fn broken_failure(broken: Broken) -> Failure {
+    Failure { class: Class::Tls, text: broken.0.to_owned() }
+}
