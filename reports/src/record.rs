@@ -20,7 +20,7 @@ mod tests;
 mod writer;
 
 pub use events::{EVENTS_MAX, Events, ObservationEvent};
-pub use latency::{Latency, RESPONSE_TAGS, Slice, tag};
+pub use latency::{HistogramLog, Latency, RESPONSE_TAGS, Slice, tag};
 pub use manifest::{Machine, Manifest, Phases, PlannedFault, SCHEMA, Subject, Versions};
 pub use reader::Record;
 pub use requests::{EndedBy, REQUEST_LINES_MAX, RequestLine, RequestRow, RequestSummary, Requests, Verb};

@@ -4,14 +4,17 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use reports::judge::Verdict;
 
 mod cluster;
 mod files;
+mod load;
 mod matrix;
 mod mock;
 mod report;
 mod repro;
 mod soak;
+mod traffic;
 
 /// Soak tests and benchmarks for admission webhooks and watch controllers.
 #[derive(Parser)]
@@ -48,6 +51,9 @@ enum Command {
         /// The run's directory.
         directory: PathBuf,
     },
+    /// Send admission reviews to any webhook at a planned rate and measure its answers. Exit 0 pass, 1 a limit is broken, 2 the
+    /// numbers cannot be trusted or are too few, 64 bad arguments or no webhook.
+    Load(Box<load::Arguments>),
     /// Run one part of the pretend outside world alone.
     #[command(subcommand)]
     Mock(mock::Command),
@@ -78,6 +84,7 @@ pub fn main() -> ExitCode {
         Command::List => files::list(),
         Command::Matrix(arguments) => matrix::matrix(arguments),
         Command::Report { directory } => report::report(&directory),
+        Command::Load(arguments) => load::load(&arguments),
         Command::Mock(command) => mock::mock(command),
         Command::Cluster(command) => cluster::cluster(command),
         Command::Schema => files::schema(),
@@ -94,6 +101,20 @@ fn init_log() {
 /// The runtime of everything that talks to the outside world.
 fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     Ok(tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?)
+}
+
+/// Runs a command whose result is a verdict; an error means that nothing was started.
+fn run(command: impl Future<Output = anyhow::Result<Verdict>>) -> ExitCode {
+    let result = runtime().and_then(|runtime| {
+        let result = runtime.block_on(command);
+        // Nothing of a finished run may keep the process alive.
+        runtime.shutdown_timeout(std::time::Duration::from_secs(2));
+        result
+    });
+    match result {
+        Ok(verdict) => ExitCode::from(verdict.exit_code()),
+        Err(error) => fail(reports::exit::USAGE, &error),
+    }
 }
 
 /// Prints an error with its causes and returns `code`.

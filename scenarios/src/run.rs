@@ -29,7 +29,7 @@ mod plane;
 mod ready;
 mod requests;
 mod restored;
-mod signals;
+pub(crate) mod signals;
 mod start;
 mod timeline;
 mod world;

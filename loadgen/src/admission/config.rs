@@ -75,6 +75,17 @@ pub enum Client {
     NoReuse,
 }
 
+impl Client {
+    /// In words, for people.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::Apiserver => "as kube-apiserver (HTTP/1.1, at most 25 idle connections)",
+            Self::Http2 => "one HTTP/2 connection",
+            Self::NoReuse => "a new HTTP/1.1 connection for each call",
+        }
+    }
+}
+
 /// An image that the load may use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Image {

@@ -10,7 +10,7 @@ use rand_chacha::ChaCha8Rng;
 use sha2::{Digest, Sha256};
 
 use super::Error;
-use super::config::{self, Client, Config, Image};
+use super::config::{self, Config, Image};
 use super::corpus::Corpus;
 use super::oracle::Expected;
 use crate::arrivals::{Schedule, Times};
@@ -85,11 +85,7 @@ impl Plan {
     /// What the plan will do, as lines of text for people.
     pub fn describe(&self) -> String {
         let config = &self.config;
-        let client = match config.client {
-            Client::Apiserver => "as kube-apiserver (HTTP/1.1, at most 25 idle connections)",
-            Client::Http2 => "one HTTP/2 connection",
-            Client::NoReuse => "a new HTTP/1.1 connection for each call",
-        };
+        let client = config.client.describe();
         let templates = self.corpus.templates();
         let bytes: usize = templates.iter().map(|template| template.bytes().len()).sum();
         let largest = templates.iter().map(|template| template.bytes().len()).max().unwrap_or(0);

@@ -77,7 +77,8 @@ pub(super) struct Frame<'a> {
     pub length_ms: u64,
 }
 
-pub(super) struct HistogramLog {
+/// A log being written. Interval by interval, so that what was measured before an unexpected end can be read.
+pub struct HistogramLog {
     path: PathBuf,
     out: BufWriter<File>,
     serializer: V2DeflateSerializer,
@@ -223,6 +224,7 @@ fn merge(sum: &mut Histogram<u64>, part: &Histogram<u64>) {
 }
 
 impl HistogramLog {
+    /// Creates the file and writes its head. `started_at` is an RFC 3339 time; the times of the rows count from it.
     pub fn create(path: PathBuf, started_at: &str) -> Result<Self, Error> {
         let file = File::create(&path).map_err(io_error("create", &path))?;
         let mut out = BufWriter::new(file);
@@ -239,6 +241,7 @@ impl HistogramLog {
         Ok(Self { path, out, serializer: V2DeflateSerializer::new() })
     }
 
+    /// Appends the histogram of an interval.
     pub fn append(&mut self, tag: &str, start_ms: u64, end_ms: u64, histogram: &Histogram<u64>) -> Result<(), Error> {
         let checked = Tag::new(tag).ok_or_else(|| self.error(&"a tag has no comma, space or line end"))?;
         let length = Duration::from_millis(end_ms.saturating_sub(start_ms));
@@ -252,11 +255,12 @@ impl HistogramLog {
         result.map_err(|reason| self.error(&reason))
     }
 
+    /// Hands everything to the operating system.
     pub fn flush(&mut self) -> Result<(), Error> {
         self.out.flush().map_err(io_error("write", &self.path))
     }
 
-    pub fn error(&self, reason: &dyn std::fmt::Display) -> Error {
+    pub(super) fn error(&self, reason: &dyn std::fmt::Display) -> Error {
         Error::Histogram { path: self.path.clone(), reason: reason.to_string() }
     }
 }

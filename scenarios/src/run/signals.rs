@@ -3,22 +3,22 @@
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// 128 + SIGINT: what a shell reports for a program that Ctrl-C ended.
-const EXIT_ABORTED: i32 = 130;
+pub(crate) const EXIT_ABORTED: i32 = 130;
 
 /// The signals that end a run.
-pub(super) struct Signals {
+pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
 }
 
 impl Signals {
     /// From now on the signals come here instead of ending the process.
-    pub(super) fn listen() -> std::io::Result<Self> {
+    pub(crate) fn listen() -> std::io::Result<Self> {
         Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
     }
 
     /// The name of the next signal.
-    pub(super) async fn next(&mut self) -> &'static str {
+    pub(crate) async fn next(&mut self) -> &'static str {
         tokio::select! {
             _ = self.interrupt.recv() => "SIGINT",
             _ = self.terminate.recv() => "SIGTERM",
@@ -26,7 +26,7 @@ impl Signals {
     }
 
     /// The run is ending; who asks again does not want to wait for the order of it.
-    pub(super) fn abort_on_next(mut self) -> tokio::task::JoinHandle<()> {
+    pub(crate) fn abort_on_next(mut self) -> tokio::task::JoinHandle<()> {
         tokio::spawn(async move {
             self.next().await;
             crate::subject::kill_all();

@@ -1,0 +1,90 @@
+//! `longhaul load`: load on any webhook, without a scenario and without an API server.
+
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result};
+use reports::judge::Verdict;
+
+use super::traffic::{self, Curve, Output, To, Traffic};
+use crate::load::limits::{Limits, worst};
+use crate::load::live::Live;
+use crate::load::measure::{self, Measured, Watch};
+use crate::load::report::{Numbers, Report, SCHEMA, findings};
+use crate::load::{Job, hlog, summary};
+use crate::out::out;
+use crate::run::signals::Signals;
+
+/// Arguments of `longhaul load`.
+#[derive(clap::Args)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    to: To,
+    #[command(flatten)]
+    curve: Curve,
+    #[command(flatten)]
+    traffic: Traffic,
+    #[command(flatten)]
+    limits: Limits,
+    #[command(flatten)]
+    output: Output,
+    /// Only print the plan: totals, the curve of the rate, the first requests, the fingerprint.
+    #[arg(long)]
+    plan: bool,
+}
+
+/// Sends the load and exits with its verdict.
+pub(super) fn load(arguments: &Arguments) -> ExitCode {
+    super::run(run(arguments))
+}
+
+async fn run(arguments: &Arguments) -> Result<Verdict> {
+    let Arguments { to, curve, traffic, limits, output, plan } = arguments;
+    let job = traffic::job(to, traffic, curve)?;
+    if *plan {
+        let plan = job.plan()?;
+        out!("{}{}", plan.schedule().describe(), plan.describe().trim_end());
+        return Ok(Verdict::Pass);
+    }
+    traffic::check(&job, to).await?;
+    once(&job, limits, output).await
+}
+
+/// One measurement from its start to its report.
+async fn once(job: &Job, limits: &Limits, output: &Output) -> Result<Verdict> {
+    let plan = job.plan()?;
+    let mut watch = watch(output)?;
+    let (fingerprint, schedule) = (plan.fingerprint(), plan.schedule().summary());
+    let measured = measure::measure(job, plan, &mut watch).await?;
+    watch.live.end();
+    let report = report(job, schedule, fingerprint, &measured, limits);
+    if !traffic::write_json(output, &report)? {
+        out!("{}", summary::summary(&report).trim_end());
+    }
+    Ok(report.verdict)
+}
+
+/// Who looks on: the live line, the log of histograms, and Ctrl-C.
+pub(super) fn watch(output: &Output) -> Result<Watch> {
+    let log = output.hlog.as_deref().map(hlog::Log::create).transpose().context("failed to create the .hlog")?;
+    let signals = Signals::listen().context("failed to listen for signals")?;
+    Ok(Watch { live: Live::new(output.quiet), log, signals, log_offset: std::time::Duration::ZERO })
+}
+
+fn report(job: &Job, schedule: String, fingerprint: String, measured: &Measured, limits: &Limits) -> Report {
+    let findings = findings(measured, limits);
+    let verdict = worst(&findings);
+    Report {
+        schema: SCHEMA,
+        url: job.to.url.clone(),
+        schedule,
+        client: job.config.client.describe().to_owned(),
+        seed: job.seed,
+        fingerprint,
+        workers: 1,
+        lasted_ms: u64::try_from(measured.lasted.as_millis()).unwrap_or(u64::MAX),
+        numbers: Numbers::of(&measured.total),
+        verdict,
+        exit_code: verdict.exit_code(),
+        findings,
+    }
+}

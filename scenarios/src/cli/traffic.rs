@@ -1,0 +1,246 @@
+//! The flags that `load`, `capacity` and `replay` share: where to, how, how much, and what to write.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use loadgen::admission::Client;
+use loadgen::{Arrivals, Ramp, Shape, Sine, Stairs, Step};
+use serde_json::{Value, json};
+use units::{Bytes, Rate, Span};
+
+use crate::load::{Job, Webhook, descriptors, probe};
+use crate::scenario::nearest;
+
+/// What a command gets that does not say: the seed of scenario files.
+const DEFAULT_SEED: u64 = 1;
+/// A file of certificates is a few KiB; the bundles of whole operating systems are below 1 MiB.
+const CA_BYTES_MAX: u64 = 4 << 20;
+
+/// Where to.
+#[derive(clap::Args)]
+pub(super) struct To {
+    /// Address and path of the webhook, such as `https://127.0.0.1:8443/mutate`.
+    url: String,
+    /// The CA that signed its certificate, as PEM; a self-signed certificate is its own CA.
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+    /// The name that its certificate must be for, such as `webhook.shop.svc`. Default: the host of the URL.
+    #[arg(long, value_name = "NAME", default_value = "")]
+    server_name: String,
+    /// Do not send one request first to see whether a webhook is there.
+    #[arg(long)]
+    no_probe: bool,
+}
+
+/// How, and how much at once.
+#[derive(clap::Args)]
+pub(super) struct Traffic {
+    /// How requests are spread over time, round the rate.
+    #[arg(long, default_value = "poisson", value_parser = named::<Arrivals>)]
+    arrivals: Arrivals,
+    /// What kind of client sends them: `apiserver` as kube-apiserver does, `http2`, or `no-reuse` with a new connection for
+    /// each call.
+    #[arg(long, default_value = "apiserver", value_parser = named::<Client>)]
+    client: Client,
+    /// What users do, in relative weights: `createPod=5,rollImage=1`. Default: a usual mix.
+    #[arg(long, value_name = "ACTION=WEIGHT,…", value_parser = mix)]
+    mix: Option<Value>,
+    /// How large reviews are: `4KiB`, or `2KiB..64KiB` for a median and a maximum. Default: their natural size.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    size: Option<Value>,
+    /// Calls that may be under way at once; a request that finds them all taken counts as not sent.
+    #[arg(long, value_name = "N", default_value_t = loadgen::admission::DEFAULT_MAX_IN_FLIGHT)]
+    max_in_flight: u32,
+    /// How long a call may take, whole seconds from 1s to 30s.
+    #[arg(long, value_name = "TIME", default_value_t = loadgen::admission::DEFAULT_TIMEOUT)]
+    timeout: Span,
+    /// Equal seeds are equal loads, byte for byte.
+    #[arg(long, value_name = "NUMBER", default_value_t = DEFAULT_SEED)]
+    seed: u64,
+}
+
+/// How much, over time.
+#[derive(clap::Args)]
+pub(super) struct Curve {
+    /// Requests, such as `1000/s` or `90/m`.
+    #[arg(long, value_name = "RATE", required_unless_present = "steps")]
+    rate: Option<Rate>,
+    /// For how long. Default: 60s, or with --steps as long as they take.
+    #[arg(long = "for", value_name = "TIME")]
+    length: Option<Span>,
+    /// Go evenly from --rate to this rate.
+    #[arg(long, value_name = "RATE", group = "shape")]
+    ramp_to: Option<Rate>,
+    /// One rate after the other, instead of --rate: `100/s:10s,500/s:30s`.
+    #[arg(long, value_name = "RATE:TIME,…", value_delimiter = ',', value_parser = step, group = "shape", conflicts_with = "rate")]
+    steps: Vec<Step>,
+    /// From --rate upwards, by so much every so often: `100/s:10s`.
+    #[arg(long, value_name = "RATE:TIME", value_parser = step, group = "shape")]
+    stairs: Option<Step>,
+    /// Up and down round --rate, by so much with this period: `300/s:60s`.
+    #[arg(long, value_name = "RATE:TIME", value_parser = step, group = "shape")]
+    sine: Option<Step>,
+}
+
+/// What to write, and where.
+#[derive(clap::Args)]
+pub(super) struct Output {
+    /// Write the result as JSON to a file, or with `-` to stdout instead of the summary.
+    #[arg(long, value_name = "FILE")]
+    pub(super) json: Option<PathBuf>,
+    /// Write the histograms of every second in the standard interval log format of HdrHistogram.
+    #[arg(long, value_name = "FILE")]
+    pub(super) hlog: Option<PathBuf>,
+    /// No live line.
+    #[arg(long, short)]
+    pub(super) quiet: bool,
+}
+
+impl Curve {
+    /// (rate, shape, length) as a scenario file would have them.
+    fn parts(&self) -> (Rate, Option<Shape>, Duration) {
+        const DEFAULT_LENGTH: Duration = Duration::from_mins(1);
+        let shape = if let Some(to) = self.ramp_to {
+            Some(Shape::Ramp(Ramp { to, over: None }))
+        } else if let Some(Step { rate, length }) = self.stairs {
+            Some(Shape::Stairs(Stairs { by: rate, every: length, to: None }))
+        } else if let Some(Step { rate, length }) = self.sine {
+            Some(Shape::Sine(Sine { amplitude: rate, period: length }))
+        } else {
+            (!self.steps.is_empty()).then(|| Shape::Steps(self.steps.clone()))
+        };
+        let steps: Duration = self.steps.iter().map(|step| step.length.0).sum();
+        let length = self.length.map_or(if steps.is_zero() { DEFAULT_LENGTH } else { steps }, |length| length.0);
+        (self.rate.unwrap_or_default(), shape, length)
+    }
+}
+
+/// The job that the flags describe, checked.
+pub(super) fn job(to: &To, traffic: &Traffic, curve: &Curve) -> Result<Job> {
+    let (rate, shape, length) = curve.parts();
+    job_of(to, traffic, rate, shape, length)
+}
+
+/// The job with another rate than the flags'.
+pub(super) fn job_of(to: &To, traffic: &Traffic, rate: Rate, shape: Option<Shape>, length: Duration) -> Result<Job> {
+    // Through the format of scenario files, so that what is not named here has their defaults.
+    let mut config = json!({
+        "arrivals": traffic.arrivals,
+        "client": traffic.client,
+        "maxInFlight": traffic.max_in_flight,
+        "timeout": traffic.timeout,
+    });
+    for (key, value) in [("mix", &traffic.mix), ("size", &traffic.size)] {
+        if let Some(value) = value {
+            config[key] = value.clone();
+        }
+    }
+    let mut config: loadgen::admission::Config = serde_json::from_value(config)?;
+    (config.rate, config.shape) = (rate, shape);
+    anyhow::ensure!(!length.is_zero(), "--for is 0s: write how long to send, for example 60s");
+    config.check()?;
+    config.schedule(traffic.seed, length)?;
+    let length_ns = u64::try_from(length.as_nanos()).context("--for is too long")?;
+    let to = Webhook { url: to.url.clone(), server_name: to.server_name.clone(), ca_pem: ca(to.ca.as_deref())? };
+    Ok(Job { config, seed: traffic.seed, length_ns, to })
+}
+
+/// Everything that can be known to be wrong before the clock starts.
+pub(super) async fn check(job: &Job, to: &To) -> Result<()> {
+    descriptors::provide(job.config.max_in_flight)?;
+    if !to.no_probe {
+        let plan = job.plan()?;
+        let body = plan.preview(1).pop().map(|(_, body)| body).unwrap_or_default();
+        probe::probe(&job.to, job.config.client, body).await?;
+    }
+    Ok(())
+}
+
+/// Writes the JSON of a result. `true` when it went to stdout, where nothing else may go then.
+pub(super) fn write_json(output: &Output, value: &impl serde::Serialize) -> Result<bool> {
+    let Some(path) = &output.json else { return Ok(false) };
+    let text = serde_json::to_string_pretty(value)?;
+    if path == Path::new("-") {
+        crate::out::out!("{text}");
+        return Ok(true);
+    }
+    std::fs::write(path, text + "\n").with_context(|| format!("failed to write {}", path.display()))?;
+    Ok(false)
+}
+
+fn ca(path: Option<&Path>) -> Result<String> {
+    let Some(path) = path else {
+        anyhow::bail!(
+            "--ca FILE is missing: give the CA that signed the webhook's certificate, as PEM (in a cluster, the base64 in \
+             `webhooks[].clientConfig.caBundle` of the webhook configuration); a self-signed certificate is its own CA"
+        )
+    };
+    let read = || -> std::io::Result<String> {
+        use std::io::Read as _;
+        let mut text = String::new();
+        std::fs::File::open(path)?.take(CA_BYTES_MAX).read_to_string(&mut text)?;
+        Ok(text)
+    };
+    read().with_context(|| format!("--ca: failed to read {}", path.display()))
+}
+
+/// A value as it is written in scenario files.
+fn named<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, String> {
+    serde_json::from_value(Value::String(text.to_owned())).map_err(|error| error.to_string())
+}
+
+fn step(text: &str) -> Result<Step, String> {
+    let Some((rate, length)) = text.split_once(':') else {
+        return Err(format!("`{text}` is no rate and time: write for example `100/s:10s`"));
+    };
+    let rate = rate.parse().map_err(|error: units::Error| error.to_string())?;
+    let length = length.parse().map_err(|error: units::Error| error.to_string())?;
+    Ok(Step { rate, length })
+}
+
+fn mix(text: &str) -> Result<Value, String> {
+    let known = serde_json::to_value(loadgen::admission::Mix::default()).map_err(|error| error.to_string())?;
+    let known: Vec<&str> = known.as_object().into_iter().flat_map(serde_json::Map::keys).map(String::as_str).collect();
+    let mut mix = serde_json::Map::new();
+    for part in text.split(',') {
+        let example = "write for example `createPod=5,rollImage=1`";
+        let (action, weight) = part.split_once('=').ok_or_else(|| format!("`{part}` has no weight: {example}"))?;
+        if !known.contains(&action) {
+            let near = nearest(action, &known).map(|near| format!(", perhaps `{near}`"));
+            return Err(format!("`{action}` is no action{}: known are {}", near.unwrap_or_default(), known.join(", ")));
+        }
+        let weight: u32 = weight.parse().map_err(|_| format!("`{weight}` is no whole number: {example}"))?;
+        mix.insert(action.to_owned(), weight.into());
+    }
+    Ok(mix.into())
+}
+
+fn size(text: &str) -> Result<Value, String> {
+    let (median, max) = text.split_once("..").unwrap_or((text, text));
+    for part in [median, max] {
+        part.parse::<Bytes>().map_err(|error| error.to_string())?;
+    }
+    Ok(json!({"median": median, "max": max}))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_say_what_to_write() {
+        for (error, expected) in [
+            (mix("createPods=1").unwrap_err(), "`createPods` is no action, perhaps `createPod`: known are "),
+            (mix("createPod").unwrap_err(), "`createPod` has no weight: write for example"),
+            (mix("createPod=many").unwrap_err(), "`many` is no whole number"),
+            (size("4").unwrap_err(), "`4` has no unit"),
+            (step("100/s").unwrap_err(), "`100/s` is no rate and time: write for example `100/s:10s`"),
+            (step("100:1s").unwrap_err(), "`100` has no unit: write for example `200/s`"),
+            (named::<Client>("curl").unwrap_err(), "unknown variant `curl`, expected one of `apiserver`"),
+        ] {
+            assert!(error.starts_with(expected), "{error}\nshould begin with\n{expected}");
+        }
+        assert_eq!(size("4KiB").unwrap(), json!({"median": "4KiB", "max": "4KiB"}));
+    }
+}

@@ -1,0 +1,55 @@
+//! Load without a scenario: `longhaul load`, `capacity` and `replay` against any webhook.
+//!
+//! Owns the check of the target, a measurement from its start to its numbers, what they are held against, and how they are
+//! told. It does not know how requests are made and sent: that is `loadgen`. Nothing here needs an API server.
+
+pub(crate) mod descriptors;
+pub(crate) mod hlog;
+pub(crate) mod limits;
+pub(crate) mod live;
+pub(crate) mod measure;
+pub(crate) mod probe;
+pub(crate) mod report;
+pub(crate) mod summary;
+
+use std::time::Duration;
+
+use loadgen::admission::{Config, Error, Plan, Target};
+use serde::{Deserialize, Serialize};
+
+/// Everything that decides what is sent, when and where to. Equal jobs are equal loads, whatever process sends them.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Job {
+    pub(crate) config: Config,
+    pub(crate) seed: u64,
+    /// Nanoseconds, so that every process reads exactly the same length.
+    pub(crate) length_ns: u64,
+    pub(crate) to: Webhook,
+}
+
+/// The webhook under load, as it is passed on to other processes.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Webhook {
+    pub(crate) url: String,
+    pub(crate) server_name: String,
+    pub(crate) ca_pem: String,
+}
+
+impl Job {
+    pub(crate) fn length(&self) -> Duration {
+        Duration::from_nanos(self.length_ns)
+    }
+
+    /// Makes the payloads.
+    pub(crate) fn plan(&self) -> Result<Plan, Error> {
+        Plan::for_any_webhook(&self.config, self.seed, self.length())
+    }
+}
+
+impl Webhook {
+    pub(crate) fn target(&self) -> Target {
+        Target { url: self.url.clone(), server_name: self.server_name.clone(), ca_pem: self.ca_pem.clone() }
+    }
+}

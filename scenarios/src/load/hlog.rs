@@ -1,0 +1,36 @@
+//! The `.hlog` of a measurement: every interval of every histogram, in the standard format, under the tags of run records.
+
+use std::path::Path;
+
+use hdrhistogram::Histogram;
+use loadgen::admission::Interval;
+use reports::record::{Error, HistogramLog, tag};
+
+/// The histograms of an interval with their tags, always in the same order.
+pub(crate) fn tagged(interval: &Interval) -> [(&'static str, &Histogram<u64>); 5] {
+    [
+        (tag::RESPONSE_ALLOWED, &interval.response_allowed),
+        (tag::RESPONSE_DENIED, &interval.response_denied),
+        (tag::RESPONSE_ERROR, &interval.response_error),
+        (tag::SERVICE, &interval.service),
+        (tag::LATENESS, &interval.lateness),
+    ]
+}
+
+/// The file being written.
+pub(crate) struct Log(HistogramLog);
+
+impl Log {
+    /// Creates the file. Its times count from now.
+    pub(crate) fn create(path: &Path) -> Result<Self, Error> {
+        HistogramLog::create(path.to_owned(), &jiff::Timestamp::now().to_string()).map(Self)
+    }
+
+    /// Appends an interval. Empty histograms are left out.
+    pub(crate) fn append(&mut self, start_ms: u64, end_ms: u64, interval: &Interval) -> Result<(), Error> {
+        for (tag, histogram) in tagged(interval).into_iter().filter(|(_, histogram)| !histogram.is_empty()) {
+            self.0.append(tag, start_ms, end_ms, histogram)?;
+        }
+        self.0.flush()
+    }
+}

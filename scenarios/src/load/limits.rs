@@ -1,0 +1,221 @@
+//! What a measurement is held against, and what became of it. Pure.
+
+use std::fmt;
+use std::str::FromStr;
+
+use hdrhistogram::Histogram;
+use loadgen::admission::Interval;
+use reports::judge::{Finding, Verdict};
+use reports::record::{quantile_us, samples_needed};
+use reports::words;
+use units::Span;
+
+/// A run that sends less than this share of its plan was not the planned load.
+pub(crate) const SENT_LEAST: f64 = 0.99;
+
+/// Limits of response time and errors. Each that is not given is not judged.
+#[derive(Debug, Clone, Copy, Default, PartialEq, clap::Args)]
+pub(crate) struct Limits {
+    /// Exit 1 when half of the answers take longer, from the planned time on.
+    #[arg(long, value_name = "TIME")]
+    pub(crate) p50: Option<Span>,
+    /// Exit 1 when more than one answer in a hundred takes longer.
+    #[arg(long, value_name = "TIME")]
+    pub(crate) p99: Option<Span>,
+    /// Exit 1 when more than one answer in a thousand takes longer.
+    #[arg(long, value_name = "TIME")]
+    pub(crate) p999: Option<Span>,
+    /// Exit 1 when more than this share of the calls ends without a valid answer, such as `0.1%`.
+    #[arg(long, value_name = "SHARE")]
+    pub(crate) errors: Option<Percent>,
+}
+
+/// A share of a hundred, written `0.1%`.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+pub(crate) struct Percent(pub(crate) f64);
+
+impl FromStr for Percent {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
+        match number {
+            Some(number) if (0.0..=100.0).contains(&number) => Ok(Self(number)),
+            _ => Err(format!("`{text}` is no share: write 0% to 100%, for example `0.1%`")),
+        }
+    }
+}
+
+impl fmt::Display for Percent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}%", self.0)
+    }
+}
+
+impl Limits {
+    /// Compares each limit that was given.
+    pub(crate) fn judge(&self, total: &Interval) -> Vec<Finding> {
+        let response = response(total);
+        let mut findings = Vec::new();
+        for (name, limit, parts) in [("p50", self.p50, 500), ("p99", self.p99, 990), ("p999", self.p999, 999)] {
+            if let Some(limit) = limit {
+                findings.push(quantile(name, limit, parts, &response));
+            }
+        }
+        findings.extend(self.errors.map(|limit| errors(limit, total)));
+        findings
+    }
+}
+
+/// The share of planned requests that were sent.
+pub(crate) fn sent_share(total: &Interval) -> f64 {
+    if total.planned == 0 { 0.0 } else { total.sent as f64 / total.planned as f64 }
+}
+
+/// Whether the generator kept to its plan; the condition of every other number.
+pub(crate) fn sending(total: &Interval) -> Finding {
+    let share = sent_share(total);
+    let enough = share >= SENT_LEAST;
+    let text = if enough {
+        format!("{:.2} % of the planned requests were sent", share * 100.0)
+    } else {
+        format!(
+            "only {:.2} % of the planned requests were sent, {} found every call that may be in flight under way: lower the \
+             rate, or raise --max-in-flight when the webhook should take more calls at once",
+            share * 100.0,
+            words::count(total.overflow)
+        )
+    };
+    Finding {
+        judge: "validity".to_owned(),
+        budget: "generator.sent".to_owned(),
+        verdict: if enough { Verdict::Pass } else { Verdict::Invalid },
+        observed: format!("{:.2} %", share * 100.0),
+        limit: format!("at least {:.0} %", SENT_LEAST * 100.0),
+        text,
+    }
+}
+
+/// All outcomes together: an error is an answer that somebody waited for.
+pub(crate) fn response(total: &Interval) -> Histogram<u64> {
+    let mut all = total.response_allowed.clone();
+    for part in [&total.response_denied, &total.response_error] {
+        // Equal bounds, so adding cannot fail.
+        let _ = all.add(part);
+    }
+    all
+}
+
+/// The worst of the findings, or a pass when there is nothing to say.
+pub(crate) fn worst(findings: &[Finding]) -> Verdict {
+    findings.iter().map(|finding| finding.verdict).max().unwrap_or(Verdict::Pass)
+}
+
+fn quantile(name: &str, limit: Span, parts_per_thousand: u64, response: &Histogram<u64>) -> Finding {
+    let limit_us = u64::try_from(limit.0.as_micros()).unwrap_or(u64::MAX);
+    let finding = |verdict, observed: String, text| Finding {
+        judge: "load".to_owned(),
+        budget: format!("load.{name}"),
+        verdict,
+        observed,
+        limit: limit.to_string(),
+        text,
+    };
+    let Some(us) = quantile_us(response, parts_per_thousand) else {
+        let needed = samples_needed(parts_per_thousand);
+        let text = format!(
+            "{name} is not known from {}: it needs {} answers, run longer",
+            words::counted(response.len(), "answer"),
+            words::count(needed)
+        );
+        return finding(Verdict::Inconclusive, format!("{} answers", response.len()), text);
+    };
+    let (verdict, word) = if us > limit_us { (Verdict::Fail, "above") } else { (Verdict::Pass, "within") };
+    let text = format!("{name} of the response time is {}, {word} its limit of {limit}", words::micros(us));
+    finding(verdict, words::micros(us), text)
+}
+
+fn errors(limit: Percent, total: &Interval) -> Finding {
+    let ended = total.sent.saturating_sub(total.abandoned);
+    let share = if ended == 0 { 0.0 } else { total.errors() as f64 / ended as f64 * 100.0 };
+    let (verdict, word) = match (ended, share > limit.0) {
+        (0, _) => (Verdict::Inconclusive, "unknown beside"),
+        (_, true) => (Verdict::Fail, "above"),
+        (_, false) => (Verdict::Pass, "within"),
+    };
+    Finding {
+        judge: "load".to_owned(),
+        budget: "load.errors".to_owned(),
+        verdict,
+        observed: format!("{share:.3} %"),
+        limit: limit.to_string(),
+        text: format!(
+            "{} of {} calls ended without a valid answer ({share:.3} %), {word} the limit of {limit}",
+            words::count(total.errors()),
+            words::count(ended)
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn total(answers: u64, us: u64, errors: u64) -> Interval {
+        let mut total = Interval {
+            planned: answers + errors,
+            sent: answers + errors,
+            allowed: answers,
+            http_error: errors,
+            ..Interval::default()
+        };
+        total.response_allowed.record_n(us, answers).unwrap();
+        total.response_error.record_n(us, errors).unwrap();
+        total
+    }
+
+    fn judged(limits: &Limits, total: &Interval) -> Vec<(Verdict, String)> {
+        limits.judge(total).into_iter().map(|finding| (finding.verdict, finding.text)).collect()
+    }
+
+    #[test]
+    fn limits_decide_only_with_enough_samples() {
+        let limits = Limits { p99: Some(Span::from_millis(20)), ..Limits::default() };
+        assert_eq!(worst(&limits.judge(&total(10_000, 19_000, 0))), Verdict::Pass);
+        let broken = judged(&limits, &total(10_000, 25_000, 0));
+        assert_eq!(broken[0].0, Verdict::Fail);
+        assert!(broken[0].1.contains("is 25 ms, above its limit of 20ms"), "{}", broken[0].1);
+        let few = judged(&limits, &total(9_999, 25_000, 0));
+        assert_eq!(few[0].0, Verdict::Inconclusive);
+        assert!(few[0].1.contains("it needs 10,000 answers, run longer"), "{}", few[0].1);
+    }
+
+    /// An error counts as an answer that somebody waited for, so a fast 500 does not hide and a slow one is in the percentile.
+    #[test]
+    fn errors_are_part_of_the_response_time_and_have_a_limit_of_their_own() {
+        let limits = Limits { errors: Some("1%".parse().unwrap()), ..Limits::default() };
+        assert_eq!(worst(&limits.judge(&total(990, 10, 10))), Verdict::Pass);
+        assert_eq!(worst(&limits.judge(&total(989, 10, 11))), Verdict::Fail);
+        assert_eq!(worst(&limits.judge(&Interval::default())), Verdict::Inconclusive);
+        assert_eq!(response(&total(989, 10, 11)).len(), 1000);
+    }
+
+    #[test]
+    fn a_generator_that_sends_less_than_it_planned_is_invalid() {
+        let mut late = total(9_900, 10, 0);
+        late.planned = 10_000;
+        assert_eq!(sending(&late).verdict, Verdict::Pass);
+        late.planned = 10_001;
+        assert_eq!(sending(&late).verdict, Verdict::Invalid);
+        assert_eq!(sending(&Interval::default()).verdict, Verdict::Invalid, "nothing was sent");
+    }
+
+    #[test]
+    fn shares_say_what_to_write() {
+        assert_eq!("0.1%".parse(), Ok(Percent(0.1)));
+        for text in ["0.1", "101%", "-1%", "NaN%", "x%"] {
+            let error = text.parse::<Percent>().unwrap_err();
+            assert!(error.contains("for example `0.1%`"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! One measurement: a plan sent from its start to its end, read every second, ended early by a signal.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use loadgen::admission::{Interval, Load, Plan};
+
+use super::Job;
+use super::hlog::Log;
+use super::live::Live;
+use crate::run::signals::Signals;
+
+/// Threads need a moment before they can be on time.
+const LEAD: Duration = Duration::from_millis(200);
+/// How often the load is read: the interval of the live line and of the `.hlog`.
+const EVERY: Duration = Duration::from_secs(1);
+/// After the last planned moment everything planned has been handed over; a pacing thread that is this late is stuck.
+const PACING_LIMIT: Duration = Duration::from_mins(1);
+/// Beyond the calls' own timeout: what the machine may need to notice it.
+const DRAIN_GRACE: Duration = Duration::from_secs(1);
+/// Who interrupts does not want to wait for the longest timeout.
+const DRAIN_INTERRUPTED: Duration = Duration::from_secs(2);
+
+/// Who looks on while load runs.
+pub(crate) struct Watch {
+    pub(crate) live: Live,
+    pub(crate) log: Option<Log>,
+    pub(crate) signals: Signals,
+    /// The time on the axis of the log at which this measurement begins; more than 0 when there was one before.
+    pub(crate) log_offset: Duration,
+}
+
+/// How a measurement ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// All was planned, sent or counted.
+    Whole,
+    /// A signal came.
+    Interrupted(&'static str),
+    /// The generator itself failed.
+    Broken(String),
+}
+
+/// What was measured.
+#[derive(Debug)]
+pub(crate) struct Measured {
+    pub(crate) total: Interval,
+    /// From the first planned moment to the end of planning.
+    pub(crate) lasted: Duration,
+    pub(crate) ended: Ended,
+}
+
+/// Sends the plan. Errors are of the kind that can only come before anything was sent.
+pub(crate) async fn measure(job: &Job, plan: Plan, watch: &mut Watch) -> Result<Measured> {
+    let (whole, length) = (plan.planned(), plan.length());
+    let begin = Instant::now() + LEAD;
+    let load = Load::start(plan, &job.to.target(), begin).context("failed to start the load")?;
+    let mut run = Run { begin, length, total: Interval::default(), told_ms: 0 };
+    let ended = loop {
+        let next = begin + EVERY * (run.ticks() + 1);
+        // Nobody waits a whole second for a plan that is over in half of one.
+        let next =
+            if begin + length > Instant::now() { next.min(begin + length) } else { next.min(Instant::now() + EVERY) };
+        tokio::select! {
+            signal = watch.signals.next() => break Ended::Interrupted(signal),
+            () = tokio::time::sleep_until(next.into()) => {}
+        }
+        let newest = load.take();
+        run.tell(&newest, watch)?;
+        if run.total.planned + load.planned_now() >= whole {
+            break Ended::Whole;
+        }
+        if begin.elapsed() > length + PACING_LIMIT {
+            break Ended::Broken("the pacing thread has stopped before the plan was over".to_owned());
+        }
+    };
+    let lasted = begin.elapsed().min(length);
+    let drain = if ended == Ended::Whole { job.config.timeout.0 + DRAIN_GRACE } else { DRAIN_INTERRUPTED };
+    let rest = load.stop(drain).await;
+    run.tell(&rest, watch)?;
+    Ok(Measured { total: run.total, lasted, ended })
+}
+
+/// The state of a measurement between two readings.
+struct Run {
+    begin: Instant,
+    length: Duration,
+    total: Interval,
+    told_ms: u64,
+}
+
+impl Run {
+    fn ticks(&self) -> u32 {
+        u32::try_from(self.begin.elapsed().as_secs()).unwrap_or(u32::MAX - 1)
+    }
+
+    fn tell(&mut self, newest: &Interval, watch: &mut Watch) -> Result<()> {
+        let now = self.begin.elapsed();
+        self.total.add(newest);
+        if let Some(log) = &mut watch.log {
+            let now_ms = millis(now);
+            let offset_ms = millis(watch.log_offset);
+            log.append(offset_ms + self.told_ms, offset_ms + now_ms, newest).context("failed to write the .hlog")?;
+            self.told_ms = now_ms;
+        }
+        watch.live.show(now, self.length, &self.total, newest);
+        Ok(())
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,276 @@
+//! `longhaul load` against a webhook of the test: numbers, exit codes, and what it says when there is no webhook.
+
+use std::net::TcpListener;
+use std::process::{Output, Stdio};
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::support::longhaul;
+use crate::webhook::{Certificate, Habit, Webhook};
+
+fn load(webhook: &Webhook, arguments: &[&str]) -> Output {
+    let (url, ca) = (webhook.url(), webhook.ca());
+    longhaul(&["load", &url, "--ca", ca.to_str().unwrap(), "--quiet"]).args(arguments).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn story(output: &Output) -> String {
+    format!("exit {:?}\n{}\n{}", output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+fn report(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", story(output)))
+}
+
+/// Every planned request arrives at the webhook, and every number of the result agrees with that.
+#[test]
+fn what_is_counted_is_what_the_webhook_saw() {
+    let webhook = Webhook::start(Habit::Allow);
+    let hlog = webhook.file("run.hlog");
+    let arguments = ["--rate", "200/s", "--for", "2s", "--json", "-", "--hlog", hlog.to_str().unwrap(), "--p99", "5s"];
+    let output = load(&webhook, &arguments);
+    assert_eq!(output.status.code(), Some(2), "400 answers are too few for a p99: {}", story(&output));
+    let report = report(&output);
+    assert_eq!(report["schema"], "longhaul-load/v1");
+    assert_eq!(report["verdict"], "inconclusive");
+    let numbers = &report["numbers"];
+    assert_eq!(numbers["planned"], 400);
+    assert_eq!(numbers["sent"].as_u64().unwrap() + numbers["overflow"].as_u64().unwrap(), 400);
+    assert_eq!(numbers["allowed"], numbers["sent"]);
+    assert_eq!(webhook.reviews(), numbers["sent"].as_u64().unwrap() + 1, "one more for the probe");
+    assert_eq!(numbers["response"]["count"], numbers["sent"]);
+    assert_eq!(histograms(&hlog), numbers["sent"].as_u64().unwrap());
+}
+
+/// The samples of all `response.allowed` rows, read with the library that every tool for this format has a twin of.
+fn histograms(path: &std::path::Path) -> u64 {
+    use base64::Engine as _;
+    use hdrhistogram::Histogram;
+    use hdrhistogram::serialization::Deserializer;
+    use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
+    let file = std::fs::read(path).unwrap();
+    let mut samples = 0;
+    for entry in IntervalLogIterator::new(&file) {
+        if let LogEntry::Interval(row) = entry.unwrap()
+            && row.tag().unwrap().as_str() == "response.allowed"
+        {
+            let bytes = base64::engine::general_purpose::STANDARD.decode(row.encoded_histogram()).unwrap();
+            let histogram: Histogram<u64> = Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap();
+            samples += histogram.len();
+        }
+    }
+    samples
+}
+
+#[test]
+fn limits_decide_the_exit_code() {
+    let slow = Webhook::start(Habit::Slow(Duration::from_millis(300)));
+    let output = load(&slow, &["--rate", "100/s", "--for", "3s", "--p50", "250ms"]);
+    assert_eq!(output.status.code(), Some(1), "{}", story(&output));
+    assert!(text(&output.stdout).contains("p50 of the response time is 3"), "{}", story(&output));
+    assert!(text(&output.stdout).contains("above its limit of 250ms"), "{}", story(&output));
+
+    let failing = Webhook::start(Habit::Errors(4));
+    let output = load(&failing, &["--rate", "100/s", "--for", "2s", "--errors", "10%", "--json", "-"]);
+    assert_eq!(output.status.code(), Some(1), "{}", story(&output));
+    let result = report(&output);
+    let errors = result["numbers"]["httpError"].as_u64().unwrap();
+    assert!((45..=51).contains(&errors), "every fourth of 200 reviews: {errors}");
+    assert!(result["numbers"]["examples"][0].as_str().unwrap().contains("HTTP 500: `boom`"), "{}", story(&output));
+    let output = load(&failing, &["--rate", "100/s", "--for", "1s", "--errors", "50%"]);
+    assert_eq!(output.status.code(), Some(0), "{}", story(&output));
+}
+
+/// A webhook that holds every call makes the in-flight limit overflow: that was not the planned load.
+#[test]
+fn a_generator_that_could_not_send_is_invalid() {
+    let webhook = Webhook::start(Habit::Slow(Duration::from_secs(2)));
+    let output = load(&webhook, &["--rate", "100/s", "--for", "1s", "--max-in-flight", "10", "--errors", "0%"]);
+    assert_eq!(output.status.code(), Some(2), "{}", story(&output));
+    let said = text(&output.stdout);
+    assert!(said.contains("of the planned requests were sent, 90 found every call"), "{}", story(&output));
+    assert!(said.contains("verdict: invalid"), "{}", story(&output));
+}
+
+#[test]
+fn a_signal_ends_it_early_with_the_summary() {
+    let webhook = Webhook::start(Habit::Allow);
+    let (url, ca) = (webhook.url(), webhook.ca());
+    let mut command =
+        longhaul(&["load", &url, "--ca", ca.to_str().unwrap(), "--rate", "100/s", "--for", "10m", "--quiet"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let deadline = std::time::Instant::now() + Duration::from_mins(1);
+    while webhook.reviews() < 50 {
+        assert!(std::time::Instant::now() < deadline, "no load came");
+        std::thread::park_timeout(Duration::from_millis(10));
+    }
+    let pid = rustix::process::Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    rustix::process::kill_process(pid, Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", story(&output));
+    let said = text(&output.stdout);
+    assert!(said.contains("SIGINT ended the run early"), "{}", story(&output));
+    assert!(said.contains("response time"), "{}", story(&output));
+}
+
+/// The plan is printed without asking anybody, and the same seed prints the same.
+#[test]
+fn the_plan_is_printed() {
+    let webhook = Webhook::start(Habit::Allow);
+    let arguments = ["--rate", "10/s", "--ramp-to", "110/s", "--for", "20s", "--arrivals", "constant", "--plan"];
+    let output = load(&webhook, &arguments);
+    assert_eq!(output.status.code(), Some(0), "{}", story(&output));
+    let said = text(&output.stdout);
+    assert!(said.starts_with("1200 requests in 20.0 s (from 10/s to 110/s, evenly spaced)\n"), "{said}");
+    assert!(said.contains("18.0s      20.0s        210     105.0/s"), "{said}");
+    assert!(said.contains("fingerprint "), "{said}");
+    assert_eq!(said, text(&load(&webhook, &arguments).stdout));
+    assert_ne!(said, text(&load(&webhook, &[&arguments[..], &["--seed", "2"]].concat()).stdout));
+    assert_eq!(webhook.reviews(), 0);
+}
+
+/// What the program says, and that it starts nothing.
+fn refused(arguments: &[&str]) -> String {
+    let output = longhaul(&["load"]).args(arguments).args(["--rate", "10/s", "--for", "1s"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(64), "{}", story(&output));
+    assert!(output.stdout.is_empty(), "{}", story(&output));
+    text(&output.stderr)
+}
+
+fn assert_says(said: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(said.contains(part), "`{part}` is not in\n{said}");
+    }
+}
+
+#[test]
+fn no_listener_wrong_path_and_no_webhook_say_what_to_do() {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let closed = free.local_addr().unwrap();
+    drop(free);
+    let webhook = Webhook::start(Habit::Allow);
+    let ca = webhook.ca();
+    let ca = ca.to_str().unwrap();
+    let url = format!("https://{closed}/mutate");
+    assert_says(&refused(&[&url, "--ca", ca]), &[&format!("nothing listens at {closed}"), "start the webhook"]);
+
+    let url = format!("https://{}/mutat", webhook.address);
+    let said = refused(&[&url, "--ca", ca]);
+    assert_says(&said, &["no webhook at the path `/mutat`", "HTTP 404: 404 page not found", "/mutate (`clientConfig"]);
+
+    let nonsense = Webhook::start(Habit::Nonsense);
+    let said = refused(&[&nonsense.url(), "--ca", nonsense.ca().to_str().unwrap()]);
+    assert_says(&said, &["not with an AdmissionReview", r#"{"hello":"world"}"#]);
+    let wrong = Webhook::start(Habit::WrongUid);
+    assert_says(&refused(&[&wrong.url(), "--ca", wrong.ca().to_str().unwrap()]), &["wrong `response.uid`"]);
+    let errors = Webhook::start(Habit::Errors(1));
+    let said = refused(&[&errors.url(), "--ca", errors.ca().to_str().unwrap()]);
+    assert_says(&said, &["answers the first review with HTTP 500 (boom)", "--no-probe"]);
+    let output = load(&errors, &["--rate", "50/s", "--for", "1s", "--no-probe", "--json", "-"]);
+    assert_eq!(output.status.code(), Some(0), "{}", story(&output));
+    assert_eq!(report(&output)["numbers"]["httpError"], 50);
+}
+
+#[test]
+fn certificates_that_do_not_fit_say_what_to_give() {
+    let webhook = Webhook::start(Habit::Allow);
+    let other = Webhook::start(Habit::Allow);
+    let ca = webhook.ca();
+    let ca = ca.to_str().unwrap();
+    assert_says(&refused(&[&webhook.url()]), &["--ca FILE is missing", "caBundle"]);
+    let said = refused(&[&webhook.url(), "--ca", other.ca().to_str().unwrap()]);
+    assert_says(&said, &["not signed by the CA in --ca, although that has the right name", "openssl s_client"]);
+    let unrelated = webhook.file("unrelated.pem");
+    std::fs::write(&unrelated, mocks::pki::Authority::generate("unrelated").unwrap().ca_pem()).unwrap();
+    let said = refused(&[&webhook.url(), "--ca", unrelated.to_str().unwrap()]);
+    assert_says(&said, &["signed by none of the CAs in --ca", "openssl s_client"]);
+    let empty = webhook.file("empty.pem");
+    std::fs::write(&empty, "no certificate").unwrap();
+    let said = refused(&[&webhook.url(), "--ca", empty.to_str().unwrap()]);
+    assert_says(&said, &["--ca: there is no `BEGIN CERTIFICATE` block"]);
+    assert_says(&refused(&[&webhook.url(), "--ca", "/nowhere"]), &["--ca: failed to read /nowhere"]);
+
+    let named = Webhook::with(Habit::Allow, Certificate::For("webhook.shop.svc"));
+    let (url, ca_file) = (named.url(), named.ca());
+    let said = refused(&[&url, "--ca", ca_file.to_str().unwrap()]);
+    assert_says(&said, &["is not for `127.0.0.1`; it is for webhook.shop.svc: choose", "--server-name"]);
+    let output = load(&named, &["--rate", "50/s", "--for", "1s", "--server-name", "webhook.shop.svc"]);
+    assert_eq!(output.status.code(), Some(0), "{}", story(&output));
+
+    let expired = Webhook::with(Habit::Allow, Certificate::Expired);
+    let said = refused(&[&expired.url(), "--ca", expired.ca().to_str().unwrap()]);
+    assert_says(&said, &["has expired", "renew it"]);
+    let asks = Webhook::with(Habit::Allow, Certificate::AsksForClients);
+    let said = refused(&[&asks.url(), "--ca", asks.ca().to_str().unwrap()]);
+    assert_says(&said, &["demands a client certificate"]);
+    let said = refused(&[&webhook.url(), "--ca", ca, "--client", "http2"]);
+    assert_says(&said, &["HTTP"]);
+}
+
+#[test]
+fn plain_http_and_tls_are_told_apart() {
+    let webhook = Webhook::start(Habit::Allow);
+    let ca = webhook.ca();
+    let ca = ca.to_str().unwrap();
+    let said = refused(&[&format!("http://{}/mutate", webhook.address), "--ca", ca]);
+    assert_says(&said, &[&format!("this port speaks TLS: write https://{}/mutate", webhook.address)]);
+
+    let plain = Plain::start();
+    let said = refused(&[&format!("https://{}/mutate", plain.0), "--ca", ca]);
+    assert_says(&said, &["speaks no TLS, perhaps plain http", "https only"]);
+    let said = refused(&[&format!("http://{}/mutate", plain.0), "--ca", ca]);
+    assert_says(
+        &said,
+        &["begins with http://", "Kubernetes calls webhooks over https only: give the server a certificate"],
+    );
+    for (url, expected) in [("nonsense", "does not begin with https://"), ("https://", "is no address")] {
+        assert_says(&refused(&[url, "--ca", ca]), &[expected, "write for example https://"]);
+    }
+}
+
+/// A server of plain HTTP that finds every request bad, as real ones do when they are greeted with TLS.
+struct Plain(std::net::SocketAddr);
+
+impl Plain {
+    fn start() -> Self {
+        use std::io::{Read as _, Write as _};
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let mut stream = stream;
+                let _ = stream.read(&mut [0; 4096]);
+                let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
+            }
+        });
+        Self(address)
+    }
+}
+
+#[test]
+fn flags_that_make_no_sense_are_refused() {
+    let webhook = Webhook::start(Habit::Allow);
+    let ca = webhook.ca();
+    let (url, ca) = (webhook.url(), ca.to_str().unwrap().to_owned());
+    let run = |arguments: &[&str]| {
+        let output = longhaul(&["load", &url, "--ca", &ca]).args(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(64), "{}", story(&output));
+        text(&output.stderr)
+    };
+    assert_says(&run(&[]), &["--rate <RATE>"]);
+    assert_says(&run(&["--rate", "0/s"]), &["admission.rate: is 0"]);
+    assert_says(&run(&["--rate", "100"]), &["`100` has no unit: write for example `200/s`"]);
+    assert_says(&run(&["--rate", "99999999/s"]), &["write at most"]);
+    assert_says(&run(&["--rate", "1/s", "--for", "0s"]), &["--for is 0s"]);
+    assert_says(&run(&["--rate", "1/s", "--steps", "1/s:1s"]), &["cannot be used with"]);
+    assert_says(&run(&["--rate", "5/s", "--sine", "6/s:1s"]), &["sine.amplitude (6/s) is above `rate` (5/s)"]);
+    assert_says(&run(&["--rate", "1/s", "--mix", "createPods=1"]), &["perhaps `createPod`"]);
+    assert_says(&run(&["--rate", "1/s", "--errors", "1"]), &["for example `0.1%`"]);
+    assert_says(&run(&["--rate", "1/s", "--timeout", "100ms"]), &["admission.timeout"]);
+    assert_eq!(webhook.reviews(), 0);
+}

@@ -1,0 +1,151 @@
+//! A small TLS webhook inside the test process, for commands that need no control plane. It shares no code with the client
+//! under test.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use mocks::pki::{Authority, Pair, server_config};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+
+/// What the webhook does with every review that comes to `/mutate`.
+#[derive(Debug, Clone, Copy)]
+pub enum Habit {
+    /// Allows it.
+    Allow,
+    /// Allows it after this time.
+    Slow(Duration),
+    /// Every so many-th gets HTTP 500, beginning with the second.
+    Errors(u64),
+    /// Answers with HTTP 200 and something else.
+    Nonsense,
+    /// Answers with a uid of its own.
+    WrongUid,
+}
+
+/// The certificate that it presents.
+#[derive(Debug, Clone, Copy)]
+pub enum Certificate {
+    For(&'static str),
+    Expired,
+    AsksForClients,
+}
+
+/// A running webhook with the CA of its certificate in a file. Dropping it ends it.
+pub struct Webhook {
+    pub address: SocketAddr,
+    pub reviews: Arc<AtomicU64>,
+    folder: tempfile::TempDir,
+    _runtime: tokio::runtime::Runtime,
+}
+
+impl Webhook {
+    /// Allows everything, with a certificate for 127.0.0.1.
+    pub fn start(habit: Habit) -> Self {
+        Self::with(habit, Certificate::For("127.0.0.1"))
+    }
+
+    pub fn with(habit: Habit, certificate: Certificate) -> Self {
+        let authority = Authority::generate("test CA").unwrap();
+        let pair = match certificate {
+            Certificate::For(name) => authority.server(&[name]),
+            Certificate::Expired => authority.expired_server(&["127.0.0.1"]),
+            Certificate::AsksForClients => authority.server(&["127.0.0.1"]),
+        };
+        let pair = pair.unwrap();
+        let mut config = if matches!(certificate, Certificate::AsksForClients) {
+            asking(&pair, authority.ca_pem())
+        } else {
+            rustls::ServerConfig::clone(&server_config(&pair, None).unwrap())
+        };
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("ca.pem"), authority.ca_pem()).unwrap();
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+        let address = listener.local_addr().unwrap();
+        let reviews = Arc::new(AtomicU64::new(0));
+        runtime.spawn(accept(listener, TlsAcceptor::from(Arc::new(config)), habit, Arc::clone(&reviews)));
+        Self { address, reviews, folder, _runtime: runtime }
+    }
+
+    pub fn url(&self) -> String {
+        format!("https://{}/mutate", self.address)
+    }
+
+    pub fn ca(&self) -> PathBuf {
+        self.folder.path().join("ca.pem")
+    }
+
+    /// A folder that ends with the webhook.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub fn reviews(&self) -> u64 {
+        self.reviews.load(Ordering::SeqCst)
+    }
+}
+
+/// A configuration that lets nobody in without a certificate of this CA.
+fn asking(pair: &Pair, ca_pem: &str) -> rustls::ServerConfig {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(ca_pem.as_bytes()).unwrap()).unwrap();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
+    let builder = rustls::ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let builder = builder.with_client_cert_verifier(verifier.build().unwrap());
+    let chain = CertificateDer::from_pem_slice(pair.certificate_pem.as_bytes()).unwrap();
+    builder.with_single_cert(vec![chain], PrivateKeyDer::from_pem_slice(pair.key_pem.as_bytes()).unwrap()).unwrap()
+}
+
+async fn accept(listener: TcpListener, acceptor: TlsAcceptor, habit: Habit, reviews: Arc<AtomicU64>) {
+    while let Ok((tcp, _)) = listener.accept().await {
+        let (acceptor, reviews) = (acceptor.clone(), Arc::clone(&reviews));
+        tokio::spawn(async move {
+            let Ok(stream) = acceptor.accept(tcp).await else { return };
+            let service = service_fn(move |request| {
+                let reviews = Arc::clone(&reviews);
+                async move { Ok::<_, Infallible>(answer(request, habit, &reviews).await) }
+            });
+            // Clients that go away are part of the tests.
+            let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+        });
+    }
+}
+
+async fn answer(request: Request<Incoming>, habit: Habit, reviews: &AtomicU64) -> Response<Full<Bytes>> {
+    let respond = |status: u16, content_type: &str, text: String| {
+        Response::builder().status(status).header("Content-Type", content_type).body(Full::new(text.into())).unwrap()
+    };
+    if request.uri().path() != "/mutate" {
+        return respond(404, "text/plain", "404 page not found".to_owned());
+    }
+    let body = request.into_body().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+    let review: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let count = reviews.fetch_add(1, Ordering::SeqCst) + 1;
+    let mut uid = review["request"]["uid"].clone();
+    match habit {
+        Habit::Slow(time) => tokio::time::sleep(time).await,
+        Habit::Errors(every) if count.is_multiple_of(every) => return respond(500, "text/plain", "boom".to_owned()),
+        Habit::Allow | Habit::Errors(_) => {}
+        Habit::Nonsense => return respond(200, "application/json", json!({"hello": "world"}).to_string()),
+        Habit::WrongUid => uid = "another".into(),
+    }
+    let answer = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+        "response": {"uid": uid, "allowed": true}});
+    respond(200, "application/json", answer.to_string())
+}
