@@ -50,6 +50,11 @@ impl Job {
 
 impl Webhook {
     pub(crate) fn target(&self) -> Target {
-        Target { url: self.url.clone(), server_name: self.server_name.clone(), ca_pem: self.ca_pem.clone() }
+        Target {
+            url: self.url.clone(),
+            server_name: self.server_name.clone(),
+            ca_pem: self.ca_pem.clone(),
+            ..Target::default()
+        }
     }
 }
