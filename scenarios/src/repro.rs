@@ -30,6 +30,10 @@ const RELIST_VARIABLE: &str = "LONGHAUL_RELIST_S";
 const SERVICE_BLIND_MAX: Span = Span::from_secs(15);
 /// And its descriptors stay flat: 24 were the most in any row, eight of them its workers' connections.
 const SERVICE_DESCRIPTORS_MAX: u64 = 32;
+/// How long its handler is asked to take with every other modification of an object, in seconds.
+const HANDLER_VARIABLE: &str = "LONGHAUL_HANDLER_S";
+/// The clocks of our service, as its settings call them below `watch`.
+const CLOCKS: [&str; 3] = ["serverTimeout", "silenceLimit", "relistInterval"];
 /// The client with switches for mistakes.
 const PLANTED: &str = "planted-client";
 
@@ -43,6 +47,8 @@ pub(crate) struct Play {
     pub(crate) http: Option<Http>,
     /// How long the client gets after the last write, when that is more than the scenario gives.
     pub(crate) drain: Option<Span>,
+    /// Whether the client keeps its own limits for silence and between lists.
+    pub(crate) own_clocks: bool,
     /// The folder for run records.
     pub(crate) out: PathBuf,
     /// The built-in service's binary.
@@ -187,11 +193,18 @@ fn aimed(play: &Play) -> Source {
         scenario.phases.drain = scenario.phases.drain.max(drain);
     }
     let subject = &mut scenario.subject;
+    if play.own_clocks
+        && let Some(watch) = subject.settings.as_mut().and_then(|settings| settings.get_mut("watch")?.as_object_mut())
+    {
+        watch.retain(|key, _| !CLOCKS.contains(&key.as_str()));
+    }
     if !play.command.is_empty() {
         subject.kind = SubjectKind::Command;
         subject.command = command(&play.command, scenario.repro.as_ref());
-        if let Some(relist) = scenario.repro.as_ref().and_then(|repro| repro.clocks.relist) {
-            subject.env.insert(RELIST_VARIABLE.to_owned(), relist.0.as_secs_f64().to_string());
+        let clocks = scenario.repro.as_ref().map(|repro| repro.clocks.clone()).unwrap_or_default();
+        let relist = clocks.relist.filter(|_| !play.own_clocks);
+        for (variable, clock) in [(RELIST_VARIABLE, relist), (HANDLER_VARIABLE, clocks.handler)] {
+            subject.env.extend(clock.map(|clock| (variable.to_owned(), clock.0.as_secs_f64().to_string())));
         }
         (subject.settings, subject.config, subject.cwd, subject.webhook) = (None, None, None, None);
         subject.witness = Witness { kind: WitnessKind::Http, pattern: None, pointer: None };
@@ -233,8 +246,9 @@ fn command(command: &[String], repro: Option<&Repro>) -> Vec<String> {
 fn repeat(play: &Play) -> String {
     let http = play.http.map(|http| format!(" --http {}", http.as_str())).unwrap_or_default();
     let drain = play.drain.map(|drain| format!(" --drain {drain}")).unwrap_or_default();
+    let clocks = if play.own_clocks { " --own-clocks" } else { "" };
     let command = if play.command.is_empty() { String::new() } else { format!(" -- {}", play.command.join(" ")) };
-    format!("cargo xtask repro {}{http}{drain}{command}", play.source.scenario.name)
+    format!("cargo xtask repro {}{http}{drain}{clocks}{command}", play.source.scenario.name)
 }
 
 impl Outcome {
@@ -253,3 +267,6 @@ impl Outcome {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

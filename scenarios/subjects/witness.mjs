@@ -23,11 +23,26 @@ export function path({ plural, group, version }) {
 /** A number from the environment; `undefined` leaves the client its default. */
 export const number = (name) => (process.env[name] ? Number(process.env[name]) : undefined);
 
+/** What a row wants a handler to take with every other modification of an object, the first one included, in ms. */
+const SLOW_MS = (number("LONGHAUL_HANDLER_S") ?? 0) * 1000;
+// Modifications of each object so far, where that matters; such a row has a few objects.
+const modified = new Map();
+
+async function slowly(object, phase) {
+  const [uid, times] = [object?.metadata?.uid, modified.get(object?.metadata?.uid) ?? 0];
+  if (phase === "MODIFIED") modified.set(uid, times + 1);
+  if (phase === "MODIFIED" && times % 2 === 0) await new Promise((done) => setTimeout(done, SLOW_MS));
+  report(object, phase);
+}
+
+/** The handler of every adapter: it reports when its work is done. Only a slow one is asynchronous. */
+export const handle = (object, phase) => (SLOW_MS > 0 ? slowly(object, phase) : report(object, phase));
+
 let waiting = [];
 let posting = false;
 
-/** Reports one call of a handler. What is no event of an object (a Status) is told as the change of one without a uid. */
-export function report(object, phase) {
+/** Tells the witness of one call of a handler. What is no event of an object (a Status) is told as the change of one without a uid. */
+function report(object, phase) {
   const { uid = "", resourceVersion = "" } = object?.metadata ?? {};
   const change = CHANGES[phase] ?? "modified";
   waiting.push(JSON.stringify({ uid: uid || `${phase}-${object?.code ?? ""}`, resourceVersion: resourceVersion || "0", change }));

@@ -3,6 +3,7 @@
 Made to be copied. Nothing here retries, compares or repairs what a client says.
 """
 
+import collections
 import json
 import os
 import urllib.request
@@ -18,6 +19,18 @@ def resources():
         plural, _, group = name.partition(".")
         found.append((group, version, plural))
     return found
+
+
+MODIFIED = collections.Counter()
+
+
+def slow_s(item, event):
+    """How long the handler is to take with this event: what a row wants, for every other modification of an object."""
+    if event != "MODIFIED" or "LONGHAUL_HANDLER_S" not in os.environ:
+        return 0
+    uid = item["metadata"]["uid"]
+    MODIFIED[uid] += 1
+    return float(os.environ["LONGHAUL_HANDLER_S"]) if MODIFIED[uid] % 2 else 0
 
 
 def report(item, event):

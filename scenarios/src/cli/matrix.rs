@@ -17,6 +17,12 @@ pub(super) struct Arguments {
     /// Only these documented bugs, by name or by their row in the catalogue.
     #[arg(long, value_delimiter = ',')]
     rows: Vec<String>,
+    /// How long a client gets after the last write, where the row gives less: for clients whose own limits are longer.
+    #[arg(long)]
+    drain: Option<units::Span>,
+    /// Leave every client its own limits for silence and between lists, instead of those that the row wants short.
+    #[arg(long)]
+    own_clocks: bool,
     /// How many runs at once. Runs that disturb each other make verdicts of the machine, not of the client.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=32))]
     jobs: u8,
@@ -40,12 +46,12 @@ pub(super) fn matrix(arguments: Arguments) -> ExitCode {
 }
 
 async fn run(arguments: Arguments) -> anyhow::Result<()> {
-    let bugs = rows()?;
+    let bugs = rows(arguments.drain, arguments.own_clocks)?;
     if arguments.list {
         return list(&bugs).await;
     }
-    let Arguments { clients, rows, jobs, out, resume, list: _ } = arguments;
-    let choice = Choice { clients, rows, jobs: usize::from(jobs), out, resume };
+    let Arguments { clients, rows, drain, own_clocks, jobs, out, resume, list: _ } = arguments;
+    let choice = Choice { clients, rows, drain, own_clocks, jobs: usize::from(jobs), out, resume };
     let (mut table, columns) = matrix::table_for(&choice, bugs)?;
     let stop = tokio_util::sync::CancellationToken::new();
     let mut terminated = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
@@ -66,16 +72,20 @@ async fn run(arguments: Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The documented bugs of the library.
-fn rows() -> anyhow::Result<Vec<RowHead>> {
+/// The documented bugs of the library, as long as they are to run.
+fn rows(drain: Option<units::Span>, own_clocks: bool) -> anyhow::Result<Vec<RowHead>> {
     let head = |source: crate::scenario::Source| {
-        let scenario = source.scenario;
+        let mut scenario = source.scenario;
+        if let Some(drain) = drain {
+            scenario.phases.drain = scenario.phases.drain.max(drain);
+        }
         let repro = scenario.repro?;
         let question = scenario.description.trim().to_owned();
         let length_ms = u64::try_from(scenario.phases.total().as_millis()).unwrap_or(u64::MAX);
         let (row, reference, http) = (repro.row.0, repro.reference, repro.http_versions);
         // The scenario sets these clocks for the built-in service; every client with an option for them gets the same.
-        let watch = scenario.subject.settings.as_ref().and_then(|settings| settings.get("watch"));
+        let settings = scenario.subject.settings.as_ref().filter(|_| !own_clocks);
+        let watch = settings.and_then(|settings| settings.get("watch"));
         let clock = |key: &str| watch.and_then(|watch| watch.get(key)?.as_str()?.parse::<units::Span>().ok());
         let (silence_s, relist_s) = (clock("silenceLimit"), clock("relistInterval"));
         let (silence_s, relist_s) = (silence_s.map(|span| span.0.as_secs()), relist_s.map(|span| span.0.as_secs()));

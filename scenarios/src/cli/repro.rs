@@ -48,6 +48,9 @@ pub(super) struct Arguments {
     /// limits are longer.
     #[arg(long)]
     drain: Option<units::Span>,
+    /// Leave the client its own limits for silence and between lists, where the scenario wants them short.
+    #[arg(long)]
+    own_clocks: bool,
     /// The service to test, instead of the one beside `longhaul`.
     #[arg(long)]
     service: Option<PathBuf>,
@@ -116,7 +119,8 @@ fn planned(arguments: &Arguments, source: Source) -> Result<Play> {
     let quiet = arguments.quiet || arguments.json || arguments.all;
     let ours = arguments.command.is_empty() && source.scenario.subject.kind == SubjectKind::Service;
     let cannot = if ours { SERVICE_CANNOT.to_vec() } else { arguments.cannot.clone() };
-    Ok(Play { source, command: arguments.command.clone(), http, drain, out, service, cannot, quiet })
+    let (command, own_clocks) = (arguments.command.clone(), arguments.own_clocks);
+    Ok(Play { source, command, http, drain, own_clocks, out, service, cannot, quiet })
 }
 
 fn list(json: bool) -> Result<()> {

@@ -1,5 +1,6 @@
 //! Filling the table: which cells are wanted, and running those that are not known yet.
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
@@ -9,13 +10,15 @@ use serde::Deserialize;
 use tokio::process::Command;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use units::Span;
 
 use super::table::{Cell, ColumnHead, Outcome, RowHead, Table};
 use crate::clients::{self, Column};
 use crate::out::out;
 use crate::scenario::Need;
 
-/// A cell may take as long as the slowest scenario, with its start and its end. More means that the run hangs.
+/// A cell may take as long as the slowest scenario, with its start and its end, beside what `--drain` adds. More means that
+/// the run hangs.
 const CELL_TIMEOUT: Duration = Duration::from_mins(20);
 /// A run that is told to end stops its client first, which may take as long as a scenario allows (30 s by default).
 const STOP_TIMEOUT: Duration = Duration::from_mins(1);
@@ -29,6 +32,10 @@ pub struct Choice {
     pub clients: Vec<String>,
     /// Names of rows, or their numbers in the catalogue; empty for all.
     pub rows: Vec<String>,
+    /// How long a client gets after the last write, where the row gives less.
+    pub drain: Option<Span>,
+    /// Whether every client keeps its own clocks.
+    pub own_clocks: bool,
     /// How many runs at once.
     pub jobs: usize,
     /// The folder of the table and of the run records.
@@ -94,22 +101,26 @@ pub fn table_for(choice: &Choice, bugs: Vec<RowHead>) -> Result<(Table, Vec<Colu
     let rows = chosen_rows(&choice.rows, bugs)?;
     let path = choice.out.join(FILE);
     let resume = |why: String| Error::Resume { path: path.clone(), why };
-    let cells = match std::fs::read(&path) {
+    let (before, cells) = match std::fs::read(&path) {
         Ok(bytes) if choice.resume => {
             let old: Table = serde_json::from_slice(&bytes).map_err(|error| resume(error.to_string()))?;
             if old.format != Table::FORMAT || old.longhaul != env!("CARGO_PKG_VERSION") {
                 return Err(resume(format!("it is of format {} and longhaul {}", old.format, old.longhaul)));
             }
-            old.cells
+            (old.rows, old.cells)
         }
-        _ => Vec::new(),
+        _ => Default::default(),
     };
     let heads: Vec<ColumnHead> = columns.iter().map(column_head).collect();
-    let known =
-        |cell: &Cell| heads.iter().any(|head| head.id == cell.column) && rows.iter().any(|row| row.id == cell.row);
+    // What was measured with another length or other clocks is another measurement.
+    let same = |row: &&RowHead| before.contains(row);
+    let known = |cell: &Cell| {
+        heads.iter().any(|head| head.id == cell.column) && rows.iter().filter(same).any(|row| row.id == cell.row)
+    };
     let cells = cells.into_iter().filter(|cell| cell.outcome.is_final() && known(cell)).collect();
     let longhaul = env!("CARGO_PKG_VERSION").to_owned();
-    Ok((Table { format: Table::FORMAT, date: today(), longhaul, columns: heads, rows, cells }, columns))
+    let own_clocks = choice.own_clocks;
+    Ok((Table { format: Table::FORMAT, date: today(), longhaul, own_clocks, columns: heads, rows, cells }, columns))
 }
 
 /// Runs every cell that the table lacks; the table is written after each. When `stop` is cancelled the runs under way are ended
@@ -144,9 +155,8 @@ pub async fn fill(
             && !stop.is_cancelled()
             && let Some((row, column)) = wanted.next()
         {
-            let records = choice.out.join("runs").join(column.0.id());
-            let stop = stop.clone();
-            running.spawn(async move { cell(&row, &column.0, &column.1, &records, &stop).await });
+            let (choice, stop) = (choice.clone(), stop.clone());
+            running.spawn(async move { cell(&row, &column.0, &column.1, &choice, &stop).await });
         }
         let Some(ended) = running.join_next().await else { return Ok(()) };
         // A cell does not panic; one that did would be run again by --resume, as one that was interrupted is.
@@ -184,14 +194,23 @@ async fn cell(
     row: &RowHead,
     column: &Column,
     command: &Result<Vec<String>, String>,
-    records: &Path,
+    choice: &Choice,
     stop: &CancellationToken,
 ) -> Option<Cell> {
+    let records = choice.out.join("runs").join(column.id());
     let mut arguments = vec!["repro".to_owned(), row.id.clone()];
     if let Some(version) = column.http() {
         arguments.extend(["--http".to_owned(), version.to_string()]);
     }
-    let repeat = format!("longhaul matrix --clients {} --rows {}", column.id(), row.id);
+    let mut repeat = format!("longhaul matrix --clients {} --rows {}", column.id(), row.id);
+    if let Some(drain) = choice.drain {
+        arguments.extend(["--drain".to_owned(), drain.to_string()]);
+        let _ = write!(repeat, " --drain {drain}");
+    }
+    if choice.own_clocks {
+        arguments.push("--own-clocks".to_owned());
+        repeat += " --own-clocks";
+    }
     let blank = Cell {
         row: row.id.clone(),
         column: column.id().to_owned(),
@@ -219,7 +238,8 @@ async fn cell(
         arguments.extend(["--".to_owned(), "env".to_owned()].into_iter().chain(clocks));
         arguments.extend(command.iter().cloned());
     }
-    Some(match play(&arguments, stop).await? {
+    let patience = CELL_TIMEOUT + choice.drain.unwrap_or_default().0;
+    Some(match play(&arguments, patience, stop).await? {
         Ok(answer) => Cell {
             noticed_ms: answer.noticed_ms,
             observed_ms: answer.observed_ms,
@@ -232,7 +252,7 @@ async fn cell(
 }
 
 /// A run in a process of its own, in a group of its own: it is told to end here and by nobody else, and ends its client itself.
-async fn play(arguments: &[String], stop: &CancellationToken) -> Option<Result<Answer, String>> {
+async fn play(arguments: &[String], patience: Duration, stop: &CancellationToken) -> Option<Result<Answer, String>> {
     let child = std::env::current_exe().and_then(|longhaul| {
         let mut command = Command::new(longhaul);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -247,7 +267,7 @@ async fn play(arguments: &[String], stop: &CancellationToken) -> Option<Result<A
     let ended = tokio::select! {
         output = &mut output => return Some(output.map_err(|error| error.to_string()).and_then(|output| answer(&output))),
         () = stop.cancelled() => None,
-        () = tokio::time::sleep(CELL_TIMEOUT) => Some(Err("the run did not end".to_owned())),
+        () = tokio::time::sleep(patience) => Some(Err("the run did not end".to_owned())),
     };
     if let Some(pid) = pid {
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
@@ -270,20 +290,37 @@ fn outcome(answer: &Answer) -> Outcome {
         "fail" if answer.words.is_empty() => Outcome::Failed { words: vec!["failed".to_owned()] },
         "fail" => Outcome::Failed { words: answer.words.clone() },
         _ if !answer.lacks.is_empty() => Outcome::NotApplicable { lacks: answer.lacks.clone() },
+        _ if broke_off(&answer.record) => Outcome::Inconclusive,
         _ if !answer.not_hit.is_empty() => Outcome::NotHit { faults: answer.not_hit.clone() },
         _ if only_silence(&answer.record) => Outcome::SawNothing,
         _ => Outcome::Inconclusive,
     }
 }
 
+/// The findings of a run; nothing where there are none to read.
+fn findings(record: &Path) -> Vec<serde_json::Value> {
+    let bytes = std::fs::read(record.join("verdict.json")).unwrap_or_default();
+    let mut verdict: serde_json::Value = serde_json::from_slice(&bytes).unwrap_or_default();
+    match verdict["findings"].take() {
+        serde_json::Value::Array(findings) => findings,
+        _ => Vec::new(),
+    }
+}
+
+/// A run that was not played to its end for other reasons than the client's silence: a fault that was not hit in it says nothing.
+fn broke_off(record: &Path) -> bool {
+    findings(record).iter().any(|finding| {
+        finding["budget"] == "validity.completed"
+            && finding["verdict"] == "invalid"
+            && finding["observed"] != "witness silent"
+    })
+}
+
 /// Whether all that the judges hold against a run is that nothing came through the witness.
 fn only_silence(record: &Path) -> bool {
-    let verdict: serde_json::Value = match std::fs::read(record.join("verdict.json")) {
-        Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_default(),
-        Err(_) => return false,
-    };
+    let findings = findings(record);
     let invalid = |finding: &&serde_json::Value| finding["verdict"] == "invalid";
-    let mut invalid = verdict["findings"].as_array().into_iter().flatten().filter(invalid).peekable();
+    let mut invalid = findings.iter().filter(invalid).peekable();
     let of_witness = |finding: &serde_json::Value| {
         finding["budget"] == "validity.witness"
             || (finding["budget"] == "validity.completed" && finding["observed"] == "witness silent")
@@ -329,3 +366,6 @@ fn unknown(what: &'static str, name: &str, known: &[&str]) -> Error {
 fn today() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%d").to_string()
 }
+
+#[cfg(test)]
+mod tests;

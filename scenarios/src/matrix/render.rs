@@ -6,6 +6,9 @@ use super::table::{Cell, ColumnHead, Outcome, RowHead, Table};
 
 /// Stands where nothing was run.
 const NOTHING: &str = "–";
+/// Stands where clients were left their own clocks; what the page says of each client's clocks is otherwise what was shortened.
+const OWN_CLOCKS: &str = " Every client kept its own limits for silence and between lists: where the list of clocks says that one is \
+    what the row asks, its default held.";
 
 /// The table as Markdown.
 pub fn markdown(table: &Table) -> String {
@@ -37,6 +40,7 @@ fn length(row: &RowHead) -> String {
 }
 
 fn introduction(table: &Table) -> String {
+    let clocks = if table.own_clocks { OWN_CLOCKS } else { "" };
     format!(
         "Measured on {} with Longhaul {}, one run a cell, mock control plane. `passed`: the fault was hit and every budget of \
          the scenario was kept. `saw nothing`: the fault was hit, and the client reported no event from beginning to end. \
@@ -44,7 +48,7 @@ fn introduction(table: &Table) -> String {
          holds for the length of the run, which stands beside the row: a client whose own limits are longer may still recover \
          later. Times count from the \
          fault's first hit: *asks* is the client's next request for the resource, *sees* the first version reported that was \
-         committed afterwards.",
+         committed afterwards.{clocks}",
         table.date, table.longhaul
     )
 }
@@ -92,6 +96,7 @@ struct Page<'a> {
     table: &'a Table,
     rows: Vec<Row<'a>>,
     clocks: Vec<&'a ColumnHead>,
+    own_clocks: &'static str,
 }
 
 struct Row<'a> {
@@ -123,7 +128,8 @@ pub fn html(table: &Table) -> Result<String, askama::Error> {
         length: length(row),
         cells: table.columns.iter().map(|column| shown(row, column)).collect(),
     };
-    Page { table, rows: table.rows.iter().map(row).collect(), clocks: distinct(table) }.render()
+    let own_clocks = if table.own_clocks { OWN_CLOCKS } else { "" };
+    Page { table, rows: table.rows.iter().map(row).collect(), clocks: distinct(table), own_clocks }.render()
 }
 
 fn class(outcome: &Outcome) -> &'static str {

@@ -14,6 +14,9 @@ pub struct Table {
     pub date: String,
     /// The version of `longhaul`.
     pub longhaul: String,
+    /// Whether every client kept its own limits for silence and between lists.
+    #[serde(default)]
+    pub own_clocks: bool,
     /// The clients.
     pub columns: Vec<ColumnHead>,
     /// The bugs.

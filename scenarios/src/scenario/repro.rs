@@ -31,7 +31,8 @@ pub struct Repro {
     /// What a client must be able to do for the bug to be possible in it. Default: list and watch one kind.
     #[serde(default)]
     pub needs: Vec<Need>,
-    /// Clocks that the row wants short. A command gets them as `LONGHAUL_RELIST_S`; what it makes of them is its affair.
+    /// Clocks that the row sets. A command gets them as `LONGHAUL_RELIST_S` and `LONGHAUL_HANDLER_S`; what it makes of them is
+    /// its affair.
     #[serde(default)]
     pub clocks: Clocks,
     /// Arguments that the planted client needs here, its correct twin too.
@@ -68,13 +69,16 @@ impl Need {
     }
 }
 
-/// Clocks that a row wants short.
+/// Clocks that a row sets.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Clocks {
     /// The time between two lists of a client that relists while its watch is healthy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relist: Option<Span>,
+    /// How long the handler takes with every other modification of an object, the first one included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handler: Option<Span>,
 }
 
 /// A row of the catalogue, written `4` or `M2`.

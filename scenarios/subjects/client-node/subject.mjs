@@ -3,7 +3,7 @@
 // As in the informer example of the package: an `error` handler that starts the informer again after 5 s. The pause
 // can be shortened with CLIENT_NODE_RESTART_MS; the package has no option for anything else that matters here.
 import * as k8s from "@kubernetes/client-node";
-import { namespace, number, path, report, resources } from "./witness.mjs";
+import { handle, namespace, number, path, resources } from "./witness.mjs";
 
 const RESTART_MS = number("CLIENT_NODE_RESTART_MS") ?? 5000;
 const KINDS = { configmaps: "ConfigMap", secrets: "Secret", pods: "Pod", events: "Event" };
@@ -41,4 +41,4 @@ function watch(resource, tell) {
   void start();
 }
 
-resources.forEach((resource, index) => watch(resource, index === 0 ? report : () => {}));
+resources.forEach((resource, index) => watch(resource, index === 0 ? handle : () => {}));

@@ -5,13 +5,14 @@ documentation promises every event of the watch and, after a list, one call with
 All settings are kopf's defaults, but for the silence limit where LONGHAUL_SILENCE_S names one.
 """
 
+import asyncio
 import os
 import sys
 
 import kopf
 
 sys.path.insert(0, os.path.dirname(__file__))
-from witness import report, resources  # noqa: E402
+from witness import report, resources, slow_s  # noqa: E402
 
 (JUDGED, *OTHERS) = resources()
 
@@ -22,8 +23,9 @@ def configure(settings, **_):
 
 
 @kopf.on.event(*JUDGED)
-def judged(event, **_):
-    report(event["object"], event["type"] or "ADDED")
+async def judged(event, **_):
+    await asyncio.sleep(slow_s(event["object"], event["type"]))
+    await asyncio.to_thread(report, event["object"], event["type"] or "ADDED")
 
 
 for other in OTHERS:

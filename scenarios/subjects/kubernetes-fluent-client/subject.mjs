@@ -4,7 +4,7 @@
 // from the environment; without it the client's own defaults hold. Nothing is done about GIVE_UP: it is written down.
 import fs from "node:fs";
 import { createRequire } from "node:module";
-import { namespace, number, report, resources } from "./witness.mjs";
+import { handle, namespace, number, resources } from "./witness.mjs";
 
 const { GenericKind, K8s, RegisterKind, WatchEvent } = createRequire(import.meta.url)("kubernetes-fluent-client");
 
@@ -34,4 +34,4 @@ function watch({ plural, group, version }, tell) {
   return watcher.start();
 }
 
-await Promise.all(resources.map((resource, index) => watch(resource, index === 0 ? report : () => {})));
+await Promise.all(resources.map((resource, index) => watch(resource, index === 0 ? handle : () => {})));

@@ -4,7 +4,7 @@
 // its store. The admission and metrics server is left out (`deferStart`): it needs a certificate and watches nothing.
 // The clocks are those of the PEPR_… variables that the version knows.
 import { createRequire } from "node:module";
-import { namespace, report, resources } from "./witness.mjs";
+import { handle, namespace, resources } from "./witness.mjs";
 
 process.env.PEPR_WATCH_MODE = "true";
 process.env.PEPR_LAST_SEEN_LIMIT_SECONDS ??= process.env.LONGHAUL_SILENCE_S ?? "300";
@@ -31,8 +31,8 @@ resources.forEach(({ plural, group, version }, index) => {
   // Kinds are known by the name of their class.
   const Kind = { [plural]: class extends GenericKind {} }[plural];
   RegisterKind(Kind, { group, version, kind: plural, plural });
-  capability.When(Kind).IsCreatedOrUpdated().Watch(index === 0 ? report : () => {});
-  capability.When(Kind).IsDeleted().Watch(index === 0 ? report : () => {});
+  capability.When(Kind).IsCreatedOrUpdated().Watch(index === 0 ? handle : () => {});
+  capability.When(Kind).IsDeleted().Watch(index === 0 ? handle : () => {});
 });
 const pepr = { uuid: "longhaul", onError: "ignore", alwaysIgnore: { namespaces: [] }, customLabels: {} };
 new PeprModule({ description: "subject", pepr }, [capability], { deferStart: true });

@@ -11,7 +11,7 @@ import traceback
 
 from kubernetes import client, config, watch
 
-from witness import report, resources
+from witness import report, resources, slow_s
 
 PAUSE_S = 1
 NAMESPACE = os.environ.get("LONGHAUL_NAMESPACE", "")
@@ -51,6 +51,12 @@ def follow(resource, tell):
         time.sleep(PAUSE_S)
 
 
+def handle(item, event):
+    """The handler: it reports when its work is done."""
+    time.sleep(slow_s(item, event))
+    report(item, event)
+
+
 def replace(known, items, tell):
     fresh = {item["metadata"]["uid"]: item for item in items}
     for uid in [uid for uid in known if uid not in fresh]:
@@ -65,4 +71,4 @@ config.load_kube_config()
 judged, *others = resources()
 for resource in others:
     threading.Thread(target=follow, args=(resource, lambda *_: None), daemon=True).start()
-follow(judged, report)
+follow(judged, handle)

@@ -138,9 +138,13 @@ fn entry(metadata: &ObjectMeta) -> ((String, String), (String, String)) {
     (key, (text(&metadata.uid), text(&metadata.resource_version)))
 }
 
+/// The handler of a version: it reports when its work is done, and nothing else is handled meanwhile.
 async fn applied(known: &mut Known, metadata: &ObjectMeta, witness: &Witness) -> Result<()> {
     let (key, value) = entry(metadata);
     let before = known.insert(key, value.clone());
+    if before.as_ref().is_some_and(|before| *before != value) {
+        witness.works(&value.0).await;
+    }
     witness.report(value, if before.is_some() { "modified" } else { "added" }).await
 }
 

@@ -1,4 +1,7 @@
-//! Tells the witness what the library told: one post a line, in order.
+//! Tells the witness what the library told: one post a line, in order. Handlers take their time where a row asks for it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
@@ -12,6 +15,10 @@ use hyper_util::rt::TokioExecutor;
 pub struct Witness {
     client: Client<HttpConnector, Full<Bytes>>,
     url: Uri,
+    /// What a row wants a handler to take with every other modification of an object, the first one included.
+    slow: Duration,
+    /// Modifications of each object so far, where that matters; such a row has a few objects.
+    modified: tokio::sync::Mutex<BTreeMap<String, u64>>,
 }
 
 impl Witness {
@@ -19,7 +26,25 @@ impl Witness {
     pub fn from_environment() -> Result<Self> {
         let url = std::env::var("LONGHAUL_WITNESS_URL").context("LONGHAUL_WITNESS_URL is not set")?;
         let client = Client::builder(TokioExecutor::new()).build_http();
-        Ok(Self { client, url: url.parse().context("LONGHAUL_WITNESS_URL is no URL")? })
+        let slow_s = std::env::var("LONGHAUL_HANDLER_S").ok().and_then(|text| text.parse().ok()).unwrap_or_default();
+        let slow = Duration::try_from_secs_f64(slow_s).context("LONGHAUL_HANDLER_S is no time in seconds")?;
+        let url = url.parse().context("LONGHAUL_WITNESS_URL is no URL")?;
+        Ok(Self { client, url, slow, modified: tokio::sync::Mutex::default() })
+    }
+
+    /// The work that a handler does with a modification of this object.
+    pub async fn works(&self, uid: &str) {
+        if self.slow.is_zero() {
+            return;
+        }
+        let mut modified = self.modified.lock().await;
+        let times = modified.entry(uid.to_owned()).or_default();
+        *times += 1;
+        let first = *times % 2 == 1;
+        drop(modified);
+        if first {
+            tokio::time::sleep(self.slow).await;
+        }
     }
 
     /// Reports one version. Who cannot report must not go on as if nothing were wrong.
