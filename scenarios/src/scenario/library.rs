@@ -4,8 +4,10 @@
 use super::{Error, Source};
 
 /// Name and text of the scenarios of everyday use, in the order of `longhaul list`.
-const SCENARIOS: [(&str, &str); 2] = [
+const SCENARIOS: [(&str, &str); 4] = [
     ("smoke", include_str!("../../library/smoke.yaml")),
+    ("silence", include_str!("../../library/silence.yaml")),
+    ("packet-loss", include_str!("../../library/packet-loss.yaml")),
     ("example-watcher", include_str!("../../library/example-watcher.yaml")),
 ];
 
