@@ -21,9 +21,18 @@ fn fired(example: &Example) -> Vec<String> {
 /// A way to spoil a clean record, with everything that must fire.
 type Planted = (&'static str, fn(&mut Example), &'static [&'static str]);
 
-const PLANTED: [Planted; 37] = [
+const PLANTED: [Planted; 39] = [
     ("clean", |_| {}, &["pass"]),
     ("missed", |e| e.miss(2, 61_000), &["events.missed fail", "fail"]),
+    (
+        "missed by a harness that stood still",
+        |e| {
+            e.miss(2, 61_000);
+            e.intervals[20].end_ms += 10_001;
+        },
+        &["validity.pace invalid", "events.missed fail", "invalid"],
+    ),
+    ("passed although the harness stood still", |e| e.intervals[31].end_ms += 10_001, &["pass"]),
     ("ghost", |e| e.intervals[30].events.ghost = 1, &["events.ghost fail", "fail"]),
     ("regressed", |e| e.intervals[9].events.regressed = 1, &["events.regressed fail", "fail"]),
     ("phantom", |e| e.intervals[9].events.phantom = 1, &["events.phantom fail", "fail"]),

@@ -13,6 +13,9 @@ const SENT_LEAST: f64 = 0.99;
 const LATENESS_P99_US: u64 = 10_000;
 /// The longest time without a sample of the subject.
 const SAMPLE_GAP_MS: u64 = 30_000;
+/// A harness that writes a row every 5 s and once needed longer than this stood still for as much as the least deadline of an
+/// observation: what came meanwhile was heard late, and of the rest nobody can tell whether it would have come.
+const INTERVAL_MS_MAX: u64 = 10_000;
 /// Pressure on the processor, in percent of time, that is worth a note.
 const PSI_CPU_PCT: f64 = 50.0;
 
@@ -81,6 +84,21 @@ fn judge_intervals(record: &Record, findings: &mut Findings) {
         let text = format!("nothing was recorded from {} to {}.", millis(before.end_ms), millis(after.start_ms));
         let hole = millis(after.start_ms - before.end_ms);
         findings.push("validity.intervals", Verdict::Invalid, format!("hole of {hole}"), "no hole", text);
+    }
+    let longest = record.intervals.iter().max_by_key(|row| row.end_ms.saturating_sub(row.start_ms));
+    // It can only make a subject look worse than it is: one that passed all the same has passed.
+    if let Some(row) = longest.filter(|_| findings.broken("events.") || findings.broken("requests.")) {
+        let length_ms = row.end_ms.saturating_sub(row.start_ms);
+        if length_ms > INTERVAL_MS_MAX {
+            let text = format!(
+                "the harness did not keep up: one of its intervals, from {} to {}, should have taken 5 s. What it says about \
+                 the subject's events proves nothing; run it again on a quieter machine or with fewer `--jobs`.",
+                millis(row.start_ms),
+                millis(row.end_ms)
+            );
+            let limit = format!("at most {}", millis(INTERVAL_MS_MAX));
+            findings.push("validity.pace", Verdict::Invalid, millis(length_ms), limit, text);
+        }
     }
 }
 
