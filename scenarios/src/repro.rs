@@ -7,14 +7,13 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use reports::budgets::Budgets;
 use reports::judge::{self, Judgement, Verdict, Word};
 use reports::record::{EndReason, Events, Record};
 use serde::Serialize;
 use units::Span;
 
 use crate::run::{self, Options};
-use crate::scenario::{Http, Need, Repro, Source, SubjectKind, Witness, WitnessKind};
+use crate::scenario::{Http, Need, Repro, Scenario, Source, SubjectKind, Witness, WitnessKind};
 
 mod happening;
 mod notice;
@@ -25,6 +24,8 @@ pub(crate) use story::story;
 
 /// How often the client is asked to list, in seconds; it may be unable to.
 const RELIST_VARIABLE: &str = "LONGHAUL_RELIST_S";
+/// The kind that our own service follows.
+const SERVICE_FOLLOWS: &str = "packages.longhaul.dev";
 /// Our own service promises more than a row asks of every client: somebody asks again within this time whatever happens. Its
 /// pauses grow to 30 s, but no row refuses it for as long as that takes.
 const SERVICE_BLIND_MAX: Span = Span::from_secs(15);
@@ -116,9 +117,13 @@ pub(crate) async fn play(play: Play) -> Result<Outcome> {
     };
     let scenario = options.source.scenario.clone();
     let directory = Box::pin(run::record(options)).await?;
-    let (record, judgement) = run::judged(&directory)?;
-    let events = Events::open(&directory).context("failed to read the events of the run")?;
-    let mut outcome = outcome(&record, &judgement, &events, &directory);
+    // Judging a long record takes a while, and with `--jobs` other runs have their clocks on this thread.
+    let judged = tokio::task::spawn_blocking(move || {
+        let (record, judgement) = run::judged(&directory)?;
+        let events = Events::open(&directory).context("failed to read the events of the run")?;
+        anyhow::Ok(outcome(&record, &judgement, &events, &directory))
+    });
+    let mut outcome = judged.await.context("the judge ended with a panic")??;
     outcome.row = scenario.repro.map(|repro| repro.row.0);
     outcome.seconds = began.elapsed().as_secs_f64();
     Ok(outcome)
@@ -217,18 +222,23 @@ fn aimed(play: &Play) -> Source {
             let watch = settings.entry("watch").or_insert_with(|| serde_json::json!({}));
             watch["transport"] = "http2".into();
         }
-        promise(&mut scenario.budgets, scenario.repro.is_some());
+        if scenario.repro.is_some() {
+            promise(scenario);
+        }
     }
     source
 }
 
 /// What our own service is held to in every documented bug, besides what the row asks. It never asks without progress more often than
 /// twice a second either, but that is judged in every run.
-fn promise(budgets: &mut Budgets, documented: bool) {
-    if documented {
+fn promise(scenario: &mut Scenario) {
+    // It follows one kind; what else a row writes is for clients that follow several.
+    let follows_all = scenario.judged().iter().all(|(name, _)| name == SERVICE_FOLLOWS);
+    let budgets = &mut scenario.budgets;
+    if follows_all {
         budgets.requests.get_or_insert_default().blind.get_or_insert(SERVICE_BLIND_MAX);
-        budgets.descriptors.get_or_insert_default().ceiling.get_or_insert(SERVICE_DESCRIPTORS_MAX);
     }
+    budgets.descriptors.get_or_insert_default().ceiling.get_or_insert(SERVICE_DESCRIPTORS_MAX);
 }
 
 /// The client's command. Ours, that makes mistakes on demand, is told what a row wants of it.
