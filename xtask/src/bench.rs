@@ -20,6 +20,8 @@ pub(crate) struct Arguments {
 enum What {
     /// The mock Kubernetes API server, beside kube-apiserver when `KUBEBUILDER_ASSETS` names a folder with it.
     Kube,
+    /// The load generator, beside wrk, h2load, hey, ab and oha where those are installed.
+    Load,
     /// The core of the mock Kubernetes API server without sockets: the store, the log and selectors.
     Store,
 }
@@ -29,6 +31,7 @@ pub(crate) fn bench(arguments: &Arguments) -> Result<ExitCode> {
     let mut command = cargo::cargo();
     match arguments.what {
         What::Kube => command.args(["bench", "--package=scenarios", "--bench=kube", "--"]),
+        What::Load => command.args(["bench", "--package=loadgen", "--bench=load", "--"]),
         What::Store => command.args(["bench", "--package=mocks", "--bench=store", "--"]),
     };
     command.args(&arguments.arguments);

@@ -4,11 +4,32 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::answer;
 use super::interval::{Phases, Recorder, Times};
 use super::oracle::{self, Expected, Judgement};
 use super::plan::{Plan, Request};
+use super::{Config, Error, answer};
+use crate::Size;
 use crate::wire::Answer;
+
+/// A plan whose every body is the same, exactly so many bytes long; `None` when no seed from this one on gives it.
+pub(crate) fn plan_of_one(config: &Config, seed: u64, length: Duration, bytes: usize) -> Result<Option<Plan>, Error> {
+    const SEEDS: u64 = 64;
+    let with = |seed, size: usize| {
+        let size = units::Bytes(size as u64);
+        let config = Config { size: Some(Size { median: size, max: size }), ..config.clone() };
+        Plan::of_one(&config, seed, length, 0)
+    };
+    for seed in seed..seed + SEEDS {
+        let first = with(seed, bytes)?.corpus().template(0).bytes().len();
+        // Padding is exact where the drawn size is the largest one, which half of the seeds draw first.
+        let Some(size) = (2 * bytes).checked_sub(first).filter(|size| *size > 0) else { continue };
+        let plan = with(seed, size)?;
+        if plan.corpus().template(0).bytes().len() == bytes {
+            return Ok(Some(plan));
+        }
+    }
+    Ok(None)
+}
 
 pub(crate) struct Call {
     plan: Plan,

@@ -80,6 +80,15 @@ impl Corpus {
         corpus
     }
 
+    /// This corpus with one of its templates for everything.
+    pub(super) fn only(mut self, number: usize) -> Self {
+        self.templates = vec![self.templates.swap_remove(number)];
+        for (_, variants) in &mut self.actions {
+            *variants = vec![vec![0]];
+        }
+        self
+    }
+
     pub(super) fn templates(&self) -> &[Template] {
         &self.templates
     }

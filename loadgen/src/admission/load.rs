@@ -98,7 +98,7 @@ impl Load {
             let in_flight_max = (config.max_in_flight as usize + threads - 1 - number) / threads;
             let share = plan.requests().skip(number).step_by(threads);
             if config.client == Client::Http2 {
-                load.spawn_streams(number, &config, &endpoint, share, begin, in_flight_max)?;
+                load.spawn_streams(number, (&config, &endpoint, in_flight_max), share, Some(begin))?;
             } else {
                 let setup = Setup::new(&config, &endpoint, Arc::clone(&load.corpus), in_flight_max)?;
                 load.spawn_generator(number, setup, Source::planned(share, begin))?;
@@ -107,8 +107,8 @@ impl Load {
         Ok(load)
     }
 
-    /// As fast as possible: on each thread so many connections, each with its next request as soon as the last is
-    /// answered, until the plan's requests are used up or the load is stopped; the plan's times do not count. For
+    /// As fast as possible: on each thread so many connections (HTTP/2: streams of its one connection, as far as the server
+    /// lets them be), each with its next request as soon as the last is answered, until the plan's requests are used up or the load is stopped; the plan's times do not count. For
     /// benchmarks and for finding a capacity only: a *closed* loop hides the waiting that its users would feel.
     pub fn saturate(plan: Plan, target: &Target, connections: usize) -> Result<Self, Error> {
         let config = plan.config().clone();
@@ -116,17 +116,17 @@ impl Load {
         if connections == 0 || connections > CLOSED_LOOP_MAX {
             return refuse("connections", format!("is {connections}: write 1 to {CLOSED_LOOP_MAX}"));
         }
-        if config.client == Client::Http2 {
-            return refuse("client", "is http2: a closed loop needs HTTP/1.1 connections".to_owned());
-        }
         let endpoint = endpoint(&config, target)?;
         let threads = config.threads as usize;
         let mut load = Self { threads: Vec::new(), corpus: Arc::clone(plan.corpus()), closed_loop: true };
         for (number, plan) in std::iter::repeat_n(plan, threads).enumerate() {
             let share = plan.requests().skip(number).step_by(threads);
-            let setup = Setup::new(&config, &endpoint, Arc::clone(&load.corpus), connections)?;
-            let setup = setup.keeping(connections);
-            load.spawn_generator(number, setup, Source::closed_loop(share, connections))?;
+            if config.client == Client::Http2 {
+                load.spawn_streams(number, (&config, &endpoint, connections), share, None)?;
+            } else {
+                let setup = Setup::new(&config, &endpoint, Arc::clone(&load.corpus), connections)?;
+                load.spawn_generator(number, setup.keeping(connections), Source::closed_loop(share, connections))?;
+            }
         }
         Ok(load)
     }
@@ -148,11 +148,9 @@ impl Load {
     fn spawn_streams(
         &mut self,
         number: usize,
-        config: &Config,
-        endpoint: &Endpoint,
+        (config, endpoint, in_flight_max): (&Config, &Endpoint, usize),
         share: impl Iterator<Item = (Duration, super::plan::Request)> + Send + 'static,
-        begin: Instant,
-        in_flight_max: usize,
+        begin: Option<Instant>,
     ) -> Result<(), Error> {
         let shared = Arc::new(Shared::default());
         let (finished, done) = oneshot::channel();

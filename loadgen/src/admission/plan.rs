@@ -41,6 +41,11 @@ impl Plan {
         Self::of(config, seed, length, |config| Corpus::for_any_webhook(&config.mix, config.size, seed))
     }
 
+    /// A plan for any webhook that sends one template of the corpus only.
+    pub(super) fn of_one(config: &Config, seed: u64, length: Duration, number: usize) -> Result<Self, Error> {
+        Self::of(config, seed, length, |config| Corpus::for_any_webhook(&config.mix, config.size, seed).only(number))
+    }
+
     fn of(config: &Config, seed: u64, length: Duration, corpus: impl FnOnce(&Config) -> Corpus) -> Result<Self, Error> {
         config.check()?;
         let schedule = config.schedule(seed, length)?;

@@ -1,4 +1,4 @@
-//! The client `http2`: one connection, one stream a call. Owns its pacing thread and its worker thread.
+//! The client `http2`: one connection, one stream a call. Owns its worker thread, and its pacing thread in an open loop.
 //!
 //! The worker is a current-thread runtime on its own thread, so that nothing the harness does can delay a call. It takes
 //! no decision about *when*: what the pacing thread hands over is sent at once or counted as overflow.
@@ -28,36 +28,48 @@ const QUEUE: usize = 1024;
 /// Streams under way.
 #[derive(Debug)]
 pub(super) struct Streams {
-    pacer: Pacer,
+    /// `None` in a closed loop.
+    pacer: Option<Pacer>,
     drain_until: watch::Sender<Option<Instant>>,
 }
 
 impl Streams {
-    /// Starts both threads; `finished` hears when the worker is over.
+    /// Starts the threads; `finished` hears when the worker is over. Without a `begin` it is a closed loop: as many calls
+    /// as may be in flight, and the next request whenever one is over.
     pub(super) fn start(
         number: usize,
         (config, endpoint, corpus, in_flight_max): (&Config, Endpoint, Arc<Corpus>, usize),
-        (share, begin): (impl Iterator<Item = (Duration, plan::Request)> + Send + 'static, Instant),
+        (share, begin): (impl Iterator<Item = (Duration, plan::Request)> + Send + 'static, Option<Instant>),
         shared: Arc<Shared>,
         finished: oneshot::Sender<()>,
     ) -> Result<(Self, JoinHandle<()>), Error> {
         let caller = Arc::new(Caller::new(config, endpoint, corpus)?);
-        let (out, queue) = mpsc::channel(QUEUE);
         let (drain_until, drain) = watch::channel(None);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let counts = Arc::clone(&shared.counts);
         let worker = Worker { caller, shared, calls: JoinSet::new(), in_flight_max };
-        let thread = std::thread::Builder::new().name(format!("admission-{number}")).spawn(move || {
+        let builder = std::thread::Builder::new().name(format!("admission-{number}"));
+        let Some(begin) = begin else {
+            let thread = builder.spawn(move || {
+                runtime.block_on(worker.run_closed_loop(share, drain));
+                let _ = finished.send(());
+            })?;
+            return Ok((Self { pacer: None, drain_until }, thread));
+        };
+        let (out, queue) = mpsc::channel(QUEUE);
+        let thread = builder.spawn(move || {
             runtime.block_on(worker.run(queue, drain));
             let _ = finished.send(());
         })?;
         let pacer = Pacer::start(&format!("admission-pacer-{number}"), begin, share, out, counts)?;
-        Ok((Self { pacer, drain_until }, thread))
+        Ok((Self { pacer: Some(pacer), drain_until }, thread))
     }
 
     /// Plans no further request and cuts off what is not over by then.
     pub(super) fn stop(&self, until: Instant) {
-        self.pacer.stop();
+        if let Some(pacer) = &self.pacer {
+            pacer.stop();
+        }
         self.drain_until.send_replace(Some(until));
     }
 }
@@ -70,7 +82,7 @@ struct Worker {
 }
 
 impl Worker {
-    async fn run(mut self, mut queue: mpsc::Receiver<Due<plan::Request>>, mut drain: watch::Receiver<Option<Instant>>) {
+    async fn run(mut self, mut queue: mpsc::Receiver<Due<plan::Request>>, drain: watch::Receiver<Option<Instant>>) {
         loop {
             tokio::select! {
                 biased;
@@ -81,6 +93,31 @@ impl Worker {
                 Some(_) = self.calls.join_next() => {}
             }
         }
+        self.drain(drain).await;
+    }
+
+    async fn run_closed_loop(
+        mut self,
+        mut share: impl Iterator<Item = (Duration, plan::Request)>,
+        mut drain: watch::Receiver<Option<Instant>>,
+    ) {
+        while drain.borrow().is_none() {
+            while self.calls.len() < self.in_flight_max
+                && let Some((_, item)) = share.next()
+            {
+                self.shared.counts.planned_one();
+                self.begin(Due { planned: Instant::now(), item });
+            }
+            tokio::select! {
+                ended = self.calls.join_next() => if ended.is_none() { break },
+                _ = drain.changed() => {}
+            }
+        }
+        self.drain(drain).await;
+    }
+
+    /// Lets calls end in the time that they are given.
+    async fn drain(mut self, mut drain: watch::Receiver<Option<Instant>>) {
         let over = async {
             let until = drain.wait_for(Option::is_some).await.ok().and_then(|until| *until);
             tokio::time::sleep_until(until.unwrap_or_else(Instant::now).into()).await;

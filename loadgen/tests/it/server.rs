@@ -13,7 +13,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use rustls::pki_types::PrivatePkcs8KeyDer;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
@@ -24,7 +24,30 @@ pub type Body = BoxBody<Bytes, std::io::Error>;
 #[derive(Debug, Default)]
 pub struct Connections {
     pub accepted: AtomicUsize,
+    /// TLS sessions that were resumed.
+    pub resumed: AtomicUsize,
     pub open: AtomicUsize,
+}
+
+/// A certificate of a server's own with its key.
+pub struct Identity {
+    pub chain: Vec<CertificateDer<'static>>,
+    pub key: PrivateKeyDer<'static>,
+    pub pem: String,
+    pub key_pem: String,
+}
+
+impl Identity {
+    pub fn new() -> Self {
+        let names = ["127.0.0.1".to_owned(), "webhook.test.svc".to_owned()];
+        let key = rcgen::generate_simple_self_signed(names).unwrap();
+        Self {
+            chain: vec![key.cert.der().clone()],
+            key: PrivatePkcs8KeyDer::from(key.signing_key.serialize_der()).into(),
+            pem: key.cert.pem(),
+            key_pem: key.signing_key.serialize_pem(),
+        }
+    }
 }
 
 /// A running server. Dropping it ends it.
@@ -42,25 +65,30 @@ impl Server {
         H: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
         F: Future<Output = Response<Body>> + Send + 'static,
     {
-        let key = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned(), "webhook.test.svc".to_owned()]).unwrap();
+        let identity = Identity::new();
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let mut config = rustls::ServerConfig::builder_with_provider(provider)
+        let config = rustls::ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(
-                vec![key.cert.der().clone()],
-                PrivatePkcs8KeyDer::from(key.signing_key.serialize_der()).into(),
-            )
-            .unwrap();
+            .with_no_client_auth();
+        let mut config = config.with_single_cert(identity.chain.clone(), identity.key.clone_key()).unwrap();
         config.alpn_protocols = alpn.iter().map(|protocol| protocol.to_vec()).collect();
+        Self::with(config, identity.pem, handler).await
+    }
+
+    /// Serves the handler with a TLS configuration of its own.
+    pub async fn with<H, F>(config: rustls::ServerConfig, ca_pem: String, handler: H) -> Self
+    where
+        H: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
+        F: Future<Output = Response<Body>> + Send + 'static,
+    {
         let acceptor = TlsAcceptor::from(Arc::new(config));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let connections = Arc::new(Connections::default());
         let mut tasks = JoinSet::new();
         tasks.spawn(accept(listener, acceptor, Arc::clone(&connections), handler));
-        Self { address, ca_pem: key.cert.pem(), connections, _tasks: tasks }
+        Self { address, ca_pem, connections, _tasks: tasks }
     }
 
     pub fn accepted(&self) -> usize {
@@ -107,6 +135,9 @@ where
     connections.accepted.fetch_add(1, Ordering::SeqCst);
     connections.open.fetch_add(1, Ordering::SeqCst);
     if let Ok(stream) = acceptor.accept(tcp).await {
+        if stream.get_ref().1.handshake_kind() == Some(rustls::HandshakeKind::Resumed) {
+            connections.resumed.fetch_add(1, Ordering::SeqCst);
+        }
         let h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
         let service = service_fn(move |request| {
             let answer = handler(request);

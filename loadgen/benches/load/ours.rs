@@ -1,0 +1,152 @@
+//! Our generator as a process of its own, so that its CPU time and memory are its own.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use loadgen::admission::{Client, Config, Interval, Load, Plan, Target};
+use procfs::WithCurrentSystemInfo as _;
+use serde::{Deserialize, Serialize};
+
+/// What every generator posts: 4 KiB.
+pub(crate) const BODY_BYTES: usize = 4096;
+const SEED: u64 = 7;
+/// How often counters are read.
+const LOOK: Duration = Duration::from_millis(100);
+/// Answers that are under way at the end may take so long.
+const DRAIN: Duration = Duration::from_secs(10);
+
+/// What a generator process does.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Task {
+    pub(crate) url: String,
+    pub(crate) ca_pem: String,
+    pub(crate) threads: u32,
+    pub(crate) http2: bool,
+    pub(crate) mode: Mode,
+    /// The moment of the first request, in milliseconds since 1970; now when it is past.
+    pub(crate) begin_ms: f64,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(crate) enum Mode {
+    /// A closed loop with so many connections (HTTP/2: streams) a thread, for so long.
+    Saturate { connections: usize, seconds: f64 },
+    /// The same until each of these numbers of requests was sent; memory is read there.
+    Count { connections: usize, marks: Vec<u64> },
+    /// An open loop.
+    Open { per_second: f64, seconds: f64, poisson: bool },
+}
+
+/// What it says in the end.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Told {
+    pub(crate) requests: u64,
+    pub(crate) errors: u64,
+    pub(crate) overflow: u64,
+    pub(crate) seconds: f64,
+    /// Response times and lateness in milliseconds at p50, p99, p99.9 and the maximum.
+    pub(crate) response_ms: [f64; 4],
+    pub(crate) lateness_ms: [f64; 4],
+    /// At each mark.
+    pub(crate) rss_bytes: Vec<u64>,
+    pub(crate) examples: Vec<String>,
+}
+
+/// The body that every generator sends.
+pub(crate) fn body() -> Result<Vec<u8>> {
+    let plan = plan(1.0, 1.0, false, 1, false)?;
+    let (_, body) = plan.preview(1).into_iter().next().context("the plan is empty")?;
+    Ok(body.to_vec())
+}
+
+/// The plan of an open loop; the truth is computed from its times.
+pub(crate) fn plan(per_second: f64, seconds: f64, poisson: bool, threads: u32, http2: bool) -> Result<Plan> {
+    let mut config: Config = serde_json::from_value(serde_json::json!({"rate": "1/s"}))?;
+    config.rate = units::Rate::per_second(per_second);
+    config.arrivals = if poisson { loadgen::Arrivals::Poisson } else { loadgen::Arrivals::Constant };
+    config.client = if http2 { Client::Http2 } else { Client::Apiserver };
+    config.threads = threads;
+    config.max_in_flight = 2_000;
+    let plan = loadgen::bench::plan_of_one(&config, SEED, Duration::from_secs_f64(seconds), BODY_BYTES)?;
+    plan.context("no template has that size")
+}
+
+/// Is a generator process.
+pub(crate) fn generate(task: &str) -> Result<bool> {
+    let task: Task = serde_json::from_str(task)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let told = runtime.block_on(work(&task))?;
+    println!("{}", serde_json::to_string(&told)?);
+    Ok(true)
+}
+
+async fn work(task: &Task) -> Result<Told> {
+    let target = Target { url: task.url.clone(), ca_pem: task.ca_pem.clone(), ..Target::default() };
+    let wait_ms = task.begin_ms - crate::server::clock_ms()?;
+    // A plan of an hour at the highest rate is more than any closed loop uses up.
+    let endless = || plan(40_000.0 * f64::from(task.threads), 3600.0, false, task.threads, task.http2);
+    let start = Instant::now();
+    let mut rss_bytes = Vec::new();
+    let (load, total) = match &task.mode {
+        Mode::Saturate { connections, seconds } => {
+            let load = Load::saturate(endless()?, &target, *connections)?;
+            let mut total = Interval::default();
+            let until = start + Duration::from_secs_f64(*seconds);
+            while Instant::now() < until {
+                tokio::time::sleep(LOOK).await;
+                total.add(&load.take());
+            }
+            (load, total)
+        }
+        Mode::Count { connections, marks } => {
+            let load = Load::saturate(endless()?, &target, *connections)?;
+            let mut total = Interval::default();
+            for mark in marks {
+                while total.sent < *mark {
+                    tokio::time::sleep(LOOK).await;
+                    total.add(&load.take());
+                }
+                rss_bytes.push(procfs::process::Process::myself()?.stat()?.rss_bytes().get());
+            }
+            (load, total)
+        }
+        Mode::Open { per_second, seconds, poisson } => {
+            let plan = plan(*per_second, *seconds, *poisson, task.threads, task.http2)?;
+            let begin = start + Duration::from_secs_f64(wait_ms.max(0.0) / 1e3);
+            let load = Load::start(plan, &target, begin)?;
+            let mut total = Interval::default();
+            let until = begin + Duration::from_secs_f64(*seconds);
+            while Instant::now() < until {
+                tokio::time::sleep(LOOK).await;
+                total.add(&load.take());
+            }
+            (load, total)
+        }
+    };
+    told(load, total, start, rss_bytes).await
+}
+
+async fn told(load: Load, mut total: Interval, start: Instant, rss_bytes: Vec<u64>) -> Result<Told> {
+    let seconds = start.elapsed().as_secs_f64();
+    let requests = total.allowed + total.denied;
+    total.add(&load.stop(DRAIN).await);
+    if total.allowed == 0 {
+        bail!("no request was answered: {:?}", total.examples);
+    }
+    let mut response = total.response_allowed.clone();
+    response.add(&total.response_denied)?;
+    response.add(&total.response_error)?;
+    let at = |histogram: &hdrhistogram::Histogram<u64>| {
+        [0.5, 0.99, 0.999, 1.0].map(|quantile| histogram.value_at_quantile(quantile) as f64 / 1e3)
+    };
+    Ok(Told {
+        requests: if total.closed_loop { requests } else { total.allowed + total.denied },
+        errors: total.errors() + total.wrong_verdicts,
+        overflow: total.overflow,
+        seconds,
+        response_ms: at(&response),
+        lateness_ms: at(&total.lateness),
+        rss_bytes,
+        examples: total.examples,
+    })
+}

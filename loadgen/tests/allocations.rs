@@ -1,0 +1,111 @@
+//! The send loop allocates nothing: ten thousand calls after the first thousand, counted at the allocator.
+//!
+//! A binary of its own, because an allocator belongs to a whole program. What the server and the runtime allocate is not
+//! counted: their threads say so.
+#![expect(clippy::unwrap_used, reason = "a test whose scaffolding fails has failed")]
+#![expect(unsafe_code, reason = "an allocator is unsafe by its nature; this one only counts and passes on")]
+
+#[path = "it/server.rs"]
+#[expect(dead_code, reason = "shared with the other tests")]
+mod server;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use http_body_util::BodyExt as _;
+use hyper::Request;
+use hyper::body::Incoming;
+use loadgen::admission::{Config, Load, Plan, Target};
+use server::Server;
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    static EXEMPT: Cell<bool> = const { Cell::new(false) };
+}
+
+struct Counting;
+
+impl Counting {
+    fn count() {
+        if !EXEMPT.try_with(Cell::get).unwrap_or(true) {
+            ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+// SAFETY: every call is passed on to the system's allocator as it came.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        Self::count();
+        // SAFETY: the caller keeps the contract of `alloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller keeps the contract of `dealloc`.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        Self::count();
+        // SAFETY: the caller keeps the contract of `realloc`.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Calls before counting begins: connections are opened, buffers find their size.
+const WARM_UP: u64 = 1_000;
+const COUNTED: u64 = 10_000;
+
+/// From the plan to the record of an answer, a call allocates nothing; so ten thousand do not, whatever the pace.
+#[test]
+fn a_call_allocates_nothing() {
+    EXEMPT.set(true);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .on_thread_start(|| EXEMPT.set(true))
+        .enable_all()
+        .build()
+        .unwrap();
+    let server =
+        runtime.block_on(runtime.spawn(Server::start(&[b"http/1.1"], |request: Request<Incoming>| async move {
+            let body = request.into_body().collect().await.unwrap().to_bytes();
+            let uid = std::str::from_utf8(&body).unwrap().split_once(r#""uid":""#).unwrap().1[..36].to_owned();
+            let answer = serde_json::json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+            "response": {"uid": uid, "allowed": true}});
+            server::respond(200, "application/json", answer.to_string())
+        })));
+    let server = server.unwrap();
+    let target = Target {
+        url: format!("https://{}/mutate", server.address),
+        ca_pem: server.ca_pem.clone(),
+        ..Target::default()
+    };
+    let config: Config = serde_json::from_str(r#"{"rate": "1000/s", "timeout": "30s"}"#).unwrap();
+    let plan = Plan::for_any_webhook(&config, 7, Duration::from_mins(1)).unwrap();
+    let load = Load::saturate(plan, &target, 4).unwrap();
+    let answered = || load.planned_now();
+    wait(|| answered() >= WARM_UP);
+    let (allocations, calls) = (ALLOCATIONS.load(Ordering::Relaxed), answered());
+    assert!(allocations > 0, "opening connections allocates, so something is wrong with the counter");
+    wait(|| answered() >= calls + COUNTED);
+    let allocated = ALLOCATIONS.load(Ordering::Relaxed) - allocations;
+    let interval = runtime.block_on(load.stop(Duration::from_secs(20)));
+    assert_eq!((interval.errors(), interval.wrong_verdicts), (0, 0), "{:?}", interval.examples);
+    assert_eq!(allocated, 0, "allocations in {COUNTED} calls");
+}
+
+/// Polls until the condition holds; panics after two minutes.
+fn wait(condition: impl Fn() -> bool) {
+    let limit = Instant::now() + Duration::from_mins(2);
+    while !condition() {
+        assert!(Instant::now() < limit, "the load does not get on");
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+}

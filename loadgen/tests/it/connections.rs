@@ -1,0 +1,283 @@
+//! How connections are opened, sealed, shared and given up: what the generator's own send path must get right beside HTTP.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use hyper::body::Incoming;
+use loadgen::admission::{ClientCertificate, Interval, Load, Plan, Target};
+use parking_lot::Mutex;
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig, SupportedCipherSuite};
+use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+
+use crate::server::{Body, Identity, Server, until};
+use crate::webhook::{self, H1, assert_accounts, plan, right, run, target};
+
+async fn rightly(request: hyper::Request<Incoming>) -> hyper::Response<Body> {
+    webhook::json(&right(&webhook::body(request).await))
+}
+
+/// A server that speaks this suite and nothing else.
+fn config_with(identity: &Identity, suite: SupportedCipherSuite) -> ServerConfig {
+    let provider = CryptoProvider { cipher_suites: vec![suite], ..aws_lc_rs::default_provider() };
+    ServerConfig::builder_with_provider(Arc::new(provider))
+        .with_protocol_versions(&[suite.version()])
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(identity.chain.clone(), identity.key.clone_key())
+        .unwrap()
+}
+
+/// Sends the plan over one connection at a time, each request when the last is answered: how many connections that takes
+/// does not depend on how busy the machine is.
+async fn one_by_one(plan: Plan, target: &Target) -> Interval {
+    let planned = plan.planned();
+    let load = Load::saturate(plan, target, 1).unwrap();
+    until("every request to be sent", || load.planned_now() == planned).await;
+    let interval = load.stop(Duration::from_secs(20)).await;
+    assert_accounts(&interval);
+    interval
+}
+
+fn assert_right(interval: &Interval, requests: u64) {
+    assert_eq!(
+        (interval.sent, interval.errors(), interval.wrong_verdicts),
+        (requests, 0, 0),
+        "{:?}",
+        interval.examples
+    );
+}
+
+/// Every cipher suite of TLS 1.2 and 1.3, with requests of several records each.
+#[tokio::test]
+async fn every_cipher_suite_carries_large_requests() {
+    for suite in aws_lc_rs::ALL_CIPHER_SUITES {
+        let identity = Identity::new();
+        // The certificate's key is of the elliptic kind; suites for RSA have the same records.
+        if format!("{:?}", suite.suite()).contains("RSA") {
+            continue;
+        }
+        let config = config_with(&identity, *suite);
+        let server = Server::with(config, identity.pem, rightly).await;
+        let large = r#""rate": "50/s", "size": {"median": "40KiB", "max": "100KiB"}"#;
+        let interval = one_by_one(plan(6, large), &target(&server)).await;
+        assert_right(&interval, 6);
+        assert_eq!(server.accepted(), 1, "{:?}: the connection is used again", suite.suite());
+    }
+}
+
+/// A server that changes its keys after every answer, and asks for the client's to change (RFC 8446, section 4.6.3).
+#[tokio::test]
+async fn key_updates_are_followed() {
+    let identity = Identity::new();
+    let config = config_with(&identity, aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256);
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://{}/mutate", listener.local_addr().unwrap());
+    let connections = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&connections);
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move {
+        let mut serving = JoinSet::new();
+        loop {
+            let (tcp, _) = listener.accept().await.unwrap();
+            count.fetch_add(1, Ordering::SeqCst);
+            let acceptor = acceptor.clone();
+            serving.spawn(async move {
+                let mut stream = acceptor.accept(tcp).await.unwrap();
+                let (mut seen, mut buffer) = (Vec::new(), vec![0; 64 << 10]);
+                while let Ok(read @ 1..) = stream.read(&mut buffer).await {
+                    seen.extend_from_slice(&buffer[..read]);
+                    let text = String::from_utf8_lossy(&seen).into_owned();
+                    let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+                    let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: ")).unwrap();
+                    if body.len() < length.parse().unwrap() {
+                        continue;
+                    }
+                    seen.clear();
+                    let review = serde_json::from_str(body).unwrap();
+                    let answer = webhook::answer(&review, json!({"allowed": true})).to_string();
+                    let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{answer}", answer.len());
+                    stream.write_all(answer.as_bytes()).await.unwrap();
+                    stream.get_mut().1.refresh_traffic_keys().unwrap();
+                    stream.flush().await.unwrap();
+                }
+            });
+        }
+    });
+    let target = Target { url, ca_pem: identity.pem, ..Target::default() };
+    let interval = one_by_one(plan(50, r#""mix": {"deletePod": 1}"#), &target).await;
+    assert_right(&interval, 50);
+    assert_eq!(connections.load(Ordering::SeqCst), 1, "the connection outlives updates of its keys");
+}
+
+/// A server that wants to know who calls: with the certificate it answers, without one the message says what is missing.
+#[tokio::test]
+async fn client_certificates_are_shown() {
+    let (identity, client) = (Identity::new(), Identity::new());
+    let mut roots = RootCertStore::empty();
+    roots.add(client.chain[0].clone()).unwrap();
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider)).build().unwrap();
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_client_cert_verifier(verifier)
+        .with_single_cert(identity.chain.clone(), identity.key.clone_key())
+        .unwrap();
+    let server = Server::with(config, identity.pem, rightly).await;
+    let certificate = ClientCertificate { chain_pem: client.pem, key_pem: client.key_pem };
+    let known = Target { client_certificate: Some(certificate), ..target(&server) };
+    assert_right(&run(plan(20, ""), &known).await, 20);
+    let unknown = run(plan(20, ""), &target(&server)).await;
+    assert_eq!((unknown.tls, unknown.errors()), (20, 20), "{:?}", unknown.examples);
+    assert!(unknown.examples[0].contains("the server wants a client certificate"), "{:?}", unknown.examples);
+
+    let broken = ClientCertificate { chain_pem: "no pem".to_owned(), key_pem: String::new() };
+    let broken = Target { client_certificate: Some(broken), ..target(&server) };
+    let error = Load::start(plan(1, ""), &broken, Instant::now()).unwrap_err().to_string();
+    assert!(error.contains("the client certificate cannot be used: there is no `BEGIN CERTIFICATE`"), "{error}");
+    assert!(!format!("{known:?}").contains("PRIVATE KEY"), "keys are not printed");
+}
+
+/// Sessions are resumed only when asked for: kube-apiserver makes a full handshake for each connection.
+#[tokio::test]
+async fn sessions_are_resumed_only_on_request() {
+    for resumption in [true, false] {
+        let server = Server::start(H1, rightly).await;
+        let more = format!(r#""callsPerConnection": 1, "tlsResumption": {resumption}"#);
+        assert_right(&one_by_one(plan(50, &more), &target(&server)).await, 50);
+        let resumed = server.connections.resumed.load(Ordering::SeqCst);
+        assert_eq!(server.accepted(), 50);
+        // The first connection has no ticket yet.
+        assert_eq!(resumed, if resumption { 49 } else { 0 });
+    }
+}
+
+/// Connections are given up after so many calls.
+#[tokio::test]
+async fn connections_are_churned() {
+    let server = Server::start(H1, rightly).await;
+    let interval = one_by_one(plan(100, r#""callsPerConnection": 10"#), &target(&server)).await;
+    assert_right(&interval, 100);
+    assert_eq!(server.accepted(), 10);
+}
+
+/// Threads share the plan: every request once, over connections of each thread's own.
+#[tokio::test]
+async fn threads_share_the_plan() {
+    let seen = Arc::new(Mutex::new(BTreeSet::new()));
+    let log = Arc::clone(&seen);
+    let server = Server::start(H1, move |request: hyper::Request<Incoming>| {
+        let log = Arc::clone(&log);
+        async move {
+            let review = webhook::body(request).await;
+            log.lock().insert(review["request"]["uid"].as_str().unwrap().to_owned());
+            webhook::json(&right(&review))
+        }
+    })
+    .await;
+    let interval = run(plan(200, r#""threads": 4, "rate": "200/s""#), &target(&server)).await;
+    assert_right(&interval, 200);
+    assert_eq!(seen.lock().len(), 200);
+    assert!(server.accepted() >= 4, "{}", server.accepted());
+    assert_eq!(interval.slowest.len(), loadgen::admission::SLOWEST);
+}
+
+/// A server that closes its idle connections costs connections but no calls.
+#[tokio::test]
+async fn idle_connections_that_the_server_closed_are_not_used() {
+    let close = Arc::new(AtomicBool::new(false));
+    let closing = Arc::clone(&close);
+    let server = Server::start(H1, move |request: hyper::Request<Incoming>| {
+        let closing = closing.load(Ordering::SeqCst);
+        async move {
+            let mut response = rightly(request).await;
+            if closing {
+                response.headers_mut().insert("Connection", "close".parse().unwrap());
+            }
+            response
+        }
+    })
+    .await;
+    let load = Load::start(plan(60, r#""rate": "20/s""#), &target(&server), Instant::now()).unwrap();
+    until("an idle connection", || server.open() > 0).await;
+    close.store(true, Ordering::SeqCst);
+    until("every request to be planned", || load.planned_now() == 60).await;
+    let interval = load.stop(Duration::from_secs(20)).await;
+    assert_right(&interval, 60);
+    assert!(server.accepted() > 20, "{}", server.accepted());
+}
+
+/// A closed loop says that it is one, keeps its connections busy, and never has more calls under way than connections.
+#[tokio::test]
+async fn a_closed_loop_waits_for_answers() {
+    let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (inside, peak) = (Arc::clone(&now), Arc::clone(&most));
+    let server = Server::start(H1, move |request: hyper::Request<Incoming>| {
+        let (inside, peak) = (Arc::clone(&inside), Arc::clone(&peak));
+        async move {
+            peak.fetch_max(inside.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            let response = rightly(request).await;
+            inside.fetch_sub(1, Ordering::SeqCst);
+            response
+        }
+    })
+    .await;
+    let load = Load::saturate(plan(400, r#""rate": "1/s", "threads": 2"#), &target(&server), 3).unwrap();
+    until("the plan to be used up", || load.planned_now() == 400).await;
+    let interval = load.stop(Duration::from_secs(20)).await;
+    assert_accounts(&interval);
+    assert_right(&interval, 400);
+    assert!(interval.closed_loop);
+    assert!(most.load(Ordering::SeqCst) <= 6, "{}", most.load(Ordering::SeqCst));
+    assert_eq!(server.accepted(), 6);
+    let error = Load::saturate(plan(1, ""), &target(&server), 0).unwrap_err().to_string();
+    assert!(error.contains("connections: is 0: write 1 to"), "{error}");
+}
+
+/// The closed loop over HTTP/2: streams of one connection a thread.
+#[tokio::test]
+async fn a_closed_loop_of_streams() {
+    let server = Server::start(&[b"h2"], rightly).await;
+    let load = Load::saturate(plan(400, r#""client": "http2", "threads": 2"#), &target(&server), 20).unwrap();
+    until("the plan to be used up", || load.planned_now() == 400).await;
+    let interval = load.stop(Duration::from_secs(20)).await;
+    assert_accounts(&interval);
+    assert_right(&interval, 400);
+    assert!(interval.closed_loop);
+    assert_eq!(server.accepted(), 2);
+}
+
+/// The slowest calls are told with where their time went.
+#[tokio::test]
+async fn slow_calls_are_told_by_phase() {
+    let server = Server::start(H1, |request: hyper::Request<Incoming>| async move {
+        let review = webhook::body(request).await;
+        if review["request"]["operation"] == "DELETE" {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+        }
+        webhook::json(&right(&review))
+    })
+    .await;
+    let more = r#""mix": {"createPod": 9, "deletePod": 1}, "rate": "100/s""#;
+    let interval = run(plan(100, more), &target(&server)).await;
+    assert_right(&interval, 100);
+    assert!(!interval.closed_loop);
+    let slowest = &interval.slowest[0];
+    assert!(slowest.label.starts_with("Pod DELETE "), "{slowest:?}");
+    assert!(slowest.phases.wait >= Duration::from_millis(299), "{slowest:?}");
+    let all: Vec<Duration> = interval.slowest.iter().map(|slow| slow.phases.response()).collect();
+    assert!(all.is_sorted_by(|a, b| a >= b), "{all:?}");
+
+    let interval = run(plan(20, r#""client": "no-reuse", "rate": "100/s""#), &target(&server)).await;
+    let opened = |slow: &loadgen::admission::Slow| !slow.phases.connect.is_zero() && !slow.phases.tls.is_zero();
+    assert!(interval.slowest.iter().all(opened), "each had a connection of its own: {:?}", interval.slowest);
+}
