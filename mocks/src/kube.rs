@@ -30,6 +30,7 @@ mod furnish;
 pub mod fuzz;
 mod handler;
 mod janitor;
+mod json;
 mod listen;
 mod object;
 mod openapi;

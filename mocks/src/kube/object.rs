@@ -6,6 +6,7 @@ mod conform;
 mod content;
 mod immutable;
 mod names;
+mod unknown;
 
 use std::sync::Arc;
 
@@ -20,6 +21,7 @@ pub(crate) use conform::{conform, unset};
 pub(crate) use content::check as check_content;
 pub(crate) use immutable::check as check_immutable;
 pub(crate) use names::{check_finalizers_of_deleted, check_label_key, check_name};
+pub(crate) use unknown::drop_unknown;
 
 /// etcd's default limit of one request, which is the largest object a real cluster takes.
 pub(crate) const OBJECT_MAX_BYTES: usize = 1_572_864;

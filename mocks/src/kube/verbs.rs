@@ -22,6 +22,7 @@ pub(crate) use delete::{Manner, Propagation, delete_place, finish};
 use super::authorization::{self, Access, Authorization};
 use super::config::Limits;
 use super::handler::{Answer, Call};
+use super::json;
 use super::path::verb_of;
 use super::protobuf;
 use super::status::{Cause, Failure};
@@ -158,6 +159,16 @@ fn decode(content_type: &str, bytes: &Bytes) -> Result<Value, Failure> {
             Err(failure)
         }
     }
+}
+
+/// Decodes a body; answers the paths of the fields that came twice as well.
+fn decode_noting(content_type: &str, bytes: &Bytes) -> Result<(Value, Vec<String>), Failure> {
+    let media = content_type.split(';').next().unwrap_or_default().trim();
+    if matches!(media, "" | "application/json" | "*/*") {
+        return json::read(bytes)
+            .map_err(|error| Failure::bad_request(format!("the object provided is unrecognized: {error}")));
+    }
+    Ok((decode(content_type, bytes)?, Vec::new()))
 }
 
 fn yaml(bytes: &Bytes) -> Result<Value, Failure> {

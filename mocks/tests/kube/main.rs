@@ -10,6 +10,7 @@ mod connections;
 mod definitions;
 mod events;
 mod faults;
+mod fields;
 mod grace;
 mod hostile;
 mod kubectl;

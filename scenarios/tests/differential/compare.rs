@@ -97,6 +97,17 @@ pub const MEANT: &[Meant] = &[
         },
     },
     Meant {
+        name: "List types of custom resources in server-side apply",
+        diverges: true,
+        applies: |step, found| {
+            let applied = step.content.as_deref() == Some("application/apply-patch+yaml");
+            let merged = found.at == "/status" && is(found.real.as_ref(), 409) && is(found.mock.as_ref(), 200)
+                || found.at.starts_with("/body/spec/set")
+                || found.at.starts_with("/body/spec/entries");
+            applied && step.path.contains("/widgets/") && merged
+        },
+    },
+    Meant {
         name: "Patching an older Secret",
         diverges: true,
         applies: |step, found| {

@@ -1,8 +1,8 @@
 //! The types of the fields of built-in kinds.
 //!
 //! Owns refusing a body whose fields have the wrong JSON type, and leaving out what means "not set": the real server
-//! decodes into typed structures, so `null`, an empty text and an empty list never come back. Fields that the table
-//! of types does not know are kept as they are. It must not know which values are allowed.
+//! decodes into typed structures, so `null`, an empty text and an empty list never come back. Fields that a type does not
+//! have are dropped in `unknown`. It must not know which values are allowed.
 
 use serde_json::{Map, Value};
 
@@ -24,8 +24,6 @@ pub(crate) fn conform(value: &mut Value, resource: &Resource) -> Result<(), Fail
     }
     let name = schema::name(value["apiVersion"].as_str().unwrap_or_default(), &resource.kind);
     let (Some(fields), Some(object)) = (message(name), value.as_object_mut()) else { return Ok(()) };
-    // The table has all top-level fields of the kinds that it knows.
-    object.retain(|key, _| matches!(key.as_str(), "apiVersion" | "kind") || fields.iter().any(|f| f.name == key));
     // It is part of the real type, not a pointer to one, so it is always there.
     if fields.iter().any(|field| field.name == "spec") {
         let spec = object.entry("spec").or_insert(Value::Null);

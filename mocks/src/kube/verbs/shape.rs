@@ -1,12 +1,13 @@
-//! The schema's part of a write of a custom resource.
+//! Which fields a write may have.
 //!
-//! Owns `fieldValidation` (Kubernetes API concepts, "Field validation"): whether an unknown field is refused, told or
-//! dropped in silence. Built-in resources have no schema here and pass untouched.
+//! Owns `fieldValidation` (Kubernetes API concepts, "Field validation"): whether a field that is unknown or written twice is
+//! refused, told or passed over in silence. Custom resources are asked by their schemas, built-in ones by the table of types.
 
 use serde_json::Value;
 
 use crate::kube::catalogue::Resource;
 use crate::kube::handler::{Answer, Call};
+use crate::kube::object;
 use crate::kube::status::{Cause, Failure};
 
 /// A little less than what the JSON parser takes (128).
@@ -15,8 +16,8 @@ const DEPTH_MAX: usize = 120;
 /// Said about a definition whose rules are written in CEL.
 const RULES: &str = "x-kubernetes-validations are not evaluated by this server: objects that break them are accepted";
 
-/// Removes unknown fields; answers the warnings.
-pub(super) fn prune(call: &Call, value: &mut Value) -> Result<Vec<String>, Failure> {
+/// Removes unknown fields; answers the warnings about them and about the fields that came `twice`.
+pub(super) fn prune(call: &Call, value: &mut Value, twice: &[String]) -> Result<Vec<String>, Failure> {
     let mode = call.query.field_validation.as_deref().unwrap_or("Warn");
     if !matches!(mode, "Strict" | "Warn" | "Ignore") {
         let message = format!("Unsupported value: \"{mode}\": supported values: \"Ignore\", \"Strict\", \"Warn\"");
@@ -24,8 +25,12 @@ pub(super) fn prune(call: &Call, value: &mut Value) -> Result<Vec<String>, Failu
         let cause = Cause { reason: "FieldValueNotSupported", field: "fieldValidation".to_owned(), message };
         return Err(Failure::invalid(about, &[cause]));
     }
-    let Some(schema) = &call.served().structure else { return Ok(Vec::new()) };
-    let unknown: Vec<String> = schema.prune(value).iter().map(|path| format!("unknown field \"{path}\"")).collect();
+    let mut unknown = object::drop_unknown(value, &call.resource);
+    if let Some(schema) = &call.served().structure {
+        unknown.extend(schema.prune(value));
+    }
+    let unknown = unknown.iter().map(|path| format!("unknown field \"{path}\""));
+    let unknown: Vec<String> = unknown.chain(twice.iter().map(|path| format!("duplicate field \"{path}\""))).collect();
     match mode {
         "Strict" if !unknown.is_empty() => {
             let (kind, version) = (&call.resource.kind, &call.served().name);

@@ -11,7 +11,7 @@ use hyper::body::Incoming;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{decode, read_body, shape};
+use super::{decode, decode_noting, read_body, shape};
 use crate::kube::admission::{self, Admitted, Attempt, Operation, check_configuration};
 use crate::kube::authorization::program;
 use crate::kube::handler::{Answer, Call};
@@ -42,15 +42,16 @@ const CREATED_BY_UPDATE: &[&str] = &[
 pub(super) async fn create(call: &Call, body: Incoming) -> Result<Answer, Failure> {
     let renderer = Renderer::negotiate(call)?;
     let bytes = read_body(&call.app.limits, body).await?;
-    let value = decode(&call.content_type, &bytes)?;
-    create_object(call, &renderer, value).await
+    let (mut value, twice) = decode_noting(&call.content_type, &bytes)?;
+    object::check_type(&mut value, &call.resource, call.served())?;
+    let told = shape::prune(call, &mut value, &twice)?;
+    Ok(shape::tell(create_object(call, &renderer, value).await?, told))
 }
 
-/// Creates `value`; the answer is 201.
-pub(super) async fn create_object(call: &Call, renderer: &Renderer, mut value: Value) -> Result<Answer, Failure> {
+/// Creates `value`, which has no unknown fields; the answer is 201.
+async fn create_object(call: &Call, renderer: &Renderer, mut value: Value) -> Result<Answer, Failure> {
     let (resource, now) = (&call.resource, Timestamp::now());
     object::check_type(&mut value, resource, call.served())?;
-    let mut told = shape::prune(call, &mut value)?;
     shape::fill(call, &mut value);
     object::conform(&mut value, resource)?;
     object::check_namespace(resource, object::meta(&value, "namespace"), call.namespace())?;
@@ -64,6 +65,7 @@ pub(super) async fn create_object(call: &Call, renderer: &Renderer, mut value: V
         defaults::apply(&mut candidate, resource, now);
         let admitted = admit(call, Operation::Create, &name, &mut candidate, None).await?;
         if admitted.changed {
+            object::drop_unknown(&mut candidate, resource);
             defaults::apply(&mut candidate, resource, now);
         }
         shape::fill(call, &mut candidate);
@@ -76,7 +78,6 @@ pub(super) async fn create_object(call: &Call, renderer: &Renderer, mut value: V
                 .map_err(|causes| Failure::invalid(resource.about_kind(&name), &causes))?;
             warnings.extend(shape::unevaluated(&defined));
         }
-        warnings.append(&mut told);
         let made = |body: Bytes| Answer { warnings: warnings.clone(), ..Answer::json(StatusCode::CREATED, body) };
         if call.cluster().get(resource, call.namespace(), &name).is_some() {
             if generated {
@@ -102,15 +103,19 @@ pub(super) async fn create_object(call: &Call, renderer: &Renderer, mut value: V
 pub(super) async fn update(call: &Call, body: Incoming, status_only: bool) -> Result<Answer, Failure> {
     let renderer = Renderer::negotiate(call)?;
     let bytes = read_body(&call.app.limits, body).await?;
-    let mut value = decode(&call.content_type, &bytes)?;
+    let (mut value, twice) = decode_noting(&call.content_type, &bytes)?;
     let name = call.target.name.as_deref().unwrap_or_default();
     if let Err(failure) = object::check_type(&mut value, &call.resource, call.served()) {
-        // The kind of a custom resource is looked at with the content, after the revision.
-        let late = failure.code == StatusCode::UNPROCESSABLE_ENTITY;
-        let exists = || call.cluster().get(&call.resource, call.namespace(), name).is_some();
-        return Err(if late && exists() { unconditional(call, name, &value).unwrap_or(failure) } else { failure });
+        // The kind of a custom resource is looked at with the content: after whether it is there, and after the revision.
+        if failure.code != StatusCode::UNPROCESSABLE_ENTITY {
+            return Err(failure);
+        }
+        let exists = call.cluster().get(&call.resource, call.namespace(), name).is_some();
+        let first =
+            if exists { unconditional(call, name, &value) } else { Some(absent(call, name, &value, status_only)) };
+        return Err(first.unwrap_or(failure));
     }
-    let told = shape::prune(call, &mut value)?;
+    let told = shape::prune(call, &mut value, &twice)?;
     shape::fill(call, &mut value);
     object::conform(&mut value, &call.resource)?;
     let given = object::meta(&value, "name").to_owned();
@@ -121,16 +126,14 @@ pub(super) async fn update(call: &Call, body: Incoming, status_only: bool) -> Re
     }
     object::check_namespace(&call.resource, object::meta(&value, "namespace"), call.namespace())?;
     if call.cluster().get(&call.resource, call.namespace(), name).is_none() && !status_only {
-        let uid = object::meta(&value, "uid");
-        if !uid.is_empty() {
-            let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: ");
-            return Err(Failure::conflict(call.resource.about(name), &why));
+        if !object::meta(&value, "uid").is_empty() {
+            return Err(absent(call, name, &value, status_only));
         }
         if CREATED_BY_UPDATE.contains(&&*call.resource.full_name) {
             check_number(object::meta(&value, "resourceVersion"))?;
             // Nothing was read that this could be the revision of, and the real server does not mind.
             object::metadata(&mut value).remove("resourceVersion");
-            return create_object(call, &renderer, value).await;
+            return Ok(shape::tell(create_object(call, &renderer, value).await?, told));
         }
     } else if status_only && call.cluster().get(&call.resource, call.namespace(), name).is_none() {
         return Err(Failure::not_found(call.resource.about(name)));
@@ -162,7 +165,7 @@ pub(super) async fn patch(call: &Call, body: Incoming, status_only: bool) -> Res
         if let Err(failure) = object::check_type(&mut patched, &call.resource, call.served()) {
             return Err(patch.made_nonsense(failure));
         }
-        told = shape::prune(call, &mut patched)?;
+        told = shape::prune(call, &mut patched, &[])?;
         shape::fill(call, &mut patched);
         if let Err(failure) = object::conform(&mut patched, &call.resource) {
             return Err(patch.made_nonsense(failure));
@@ -190,7 +193,7 @@ async fn apply(call: &Call, renderer: &Renderer, applied: &Value, status_only: b
     let mut applied = applied.clone();
     patch::check_intent(&applied)?;
     object::check_type(&mut applied, &call.resource, call.served())?;
-    let told = shape::prune(call, &mut applied)?;
+    let told = shape::prune(call, &mut applied, &[])?;
     object::conform(&mut applied, &call.resource)?;
     let by = manager(call, status_only);
     let given = object::meta(&applied, "name").to_owned();
@@ -304,6 +307,9 @@ pub(super) async fn change(
             value["spec"] = old["spec"].clone();
         }
         let admitted = admit_update(call, name, &mut value, &old).await?;
+        if admitted.changed {
+            object::drop_unknown(&mut value, resource);
+        }
         if !is_binding(call) {
             // A webhook may change no more than a client, nor may the defaults of a definition, which has a status of its
             // own; and what the defaults filled in again is no change.
@@ -340,6 +346,17 @@ pub(super) async fn change(
         }
     }
     Err(Failure::stale(resource.about(name)))
+}
+
+/// The refusal of an update of an object that is not there; one that names a uid is about another one.
+fn absent(call: &Call, name: &str, value: &Value, status_only: bool) -> Failure {
+    let about = call.resource.about(name);
+    match object::meta(value, "uid") {
+        uid if !uid.is_empty() && !status_only => {
+            Failure::conflict(about, &format!("Precondition failed: UID in precondition: {uid}, UID in object meta: "))
+        }
+        _ => Failure::not_found(about),
+    }
 }
 
 /// The refusal of an update that does not say which version it was made from, where it must.

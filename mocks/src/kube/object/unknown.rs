@@ -1,0 +1,136 @@
+//! Fields that a type does not have.
+//!
+//! Owns finding and dropping them in built-in objects, as the real server's decoder does, by the table of all fields. Those
+//! of custom resources are found by their schemas.
+
+use serde_json::{Map, Value};
+
+use crate::kube::catalogue::Resource;
+use crate::kube::protobuf::schema::{self, Field, Kind, message};
+
+/// Names that are collected at most, as in the real decoder; all unknown fields are dropped.
+const NAMES_MAX: usize = 100;
+
+/// Drops the fields that nobody knows; answers their paths.
+pub(crate) fn drop_unknown(value: &mut Value, resource: &Resource) -> Vec<String> {
+    let mut unknown = Vec::new();
+    if resource.custom {
+        // The metadata is of one type for all kinds.
+        if let Some(Value::Object(metadata)) = value.get_mut("metadata") {
+            walk(metadata, &["ObjectMeta"], "metadata", &mut unknown);
+        }
+        return unknown;
+    }
+    let names: &[&str] = match &*resource.full_name {
+        // Its versions are not converted, so that what belongs to one is kept in the other.
+        "horizontalpodautoscalers.autoscaling" => &["HorizontalPodAutoscaler", "HorizontalPodAutoscalerV1"],
+        _ => &[schema::name(value["apiVersion"].as_str().unwrap_or_default(), &resource.kind)],
+    };
+    if names.iter().all(|name| message(name).is_some())
+        && let Some(object) = value.as_object_mut()
+    {
+        walk(object, names, "", &mut unknown);
+    }
+    unknown
+}
+
+/// Goes through an object that may be of several types.
+fn walk(object: &mut Map<String, Value>, types: &[&str], at: &str, unknown: &mut Vec<String>) {
+    object.retain(|name, value| {
+        if at.is_empty() && matches!(name.as_str(), "apiVersion" | "kind") {
+            return true;
+        }
+        let fields: Vec<&Field> = types.iter().filter_map(|kind| find(kind, name)).collect();
+        let path = || if at.is_empty() { name.clone() } else { format!("{at}.{name}") };
+        if fields.is_empty() {
+            if unknown.len() < NAMES_MAX {
+                unknown.push(path());
+            }
+            return false;
+        }
+        let of_message = |field: &&Field| if let Kind::Message(inner) = field.kind { Some(inner) } else { None };
+        let below: Vec<&str> = fields.iter().filter_map(of_message).collect();
+        if !below.is_empty() {
+            match value {
+                Value::Array(items) => {
+                    for (index, item) in items.iter_mut().enumerate() {
+                        if let Value::Object(item) = item {
+                            walk(item, &below, &format!("{}[{index}]", path()), unknown);
+                        }
+                    }
+                }
+                Value::Object(entries) if fields.iter().any(|field| field.map) => {
+                    for (key, entry) in entries.iter_mut() {
+                        if let Value::Object(entry) = entry {
+                            walk(entry, &below, &format!("{}.{key}", path()), unknown);
+                        }
+                    }
+                }
+                Value::Object(inner) => walk(inner, &below, &path(), unknown),
+                _ => {}
+            }
+        }
+        true
+    });
+}
+
+/// The field of a message, also of those that it has inline.
+fn find(kind: &str, name: &str) -> Option<&'static Field> {
+    message(kind)?.iter().find_map(|field| match (&field.kind, field.name) {
+        (Kind::Message(inner), "<inline>") => find(inner, name),
+        (_, known) => (known == name).then_some(field),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::kube::catalogue::Catalogue;
+
+    fn dropped(full_name: &str, value: &mut Value) -> Vec<String> {
+        drop_unknown(value, Catalogue::builtin().by_full_name(full_name).unwrap())
+    }
+
+    #[test]
+    fn unknown_fields_go_wherever_they_are() {
+        let mut value = json!({
+            "apiVersion": "apps/v1", "kind": "Deployment", "extra": 1,
+            "metadata": {"name": "a", "labels": {"any": "label"}, "lables": {"a": "b"}},
+            "spec": {"replicas": 1, "Replicas": 2, "selector": {"matchLabels": {"a": "b"}}, "template": {
+                "metadata": {"labels": {"a": "b"}},
+                "spec": {
+                    "containers": [{"name": "c", "image": "i"}, {"name": "d", "imagePullPolcy": "Always"}],
+                    "volumes": [{"name": "v", "emptyDir": {"sizeLimit": "1Mi", "odd": true}}],
+                    "nodeSelector": {"any": "node"},
+                },
+            }},
+        });
+        let unknown = dropped("deployments.apps", &mut value);
+        assert_eq!(
+            unknown,
+            [
+                "extra",
+                "metadata.lables",
+                "spec.Replicas",
+                "spec.template.spec.containers[1].imagePullPolcy",
+                "spec.template.spec.volumes[0].emptyDir.odd",
+            ]
+        );
+        let left = &value["spec"]["template"]["spec"];
+        assert_eq!(left["volumes"], json!([{"name": "v", "emptyDir": {"sizeLimit": "1Mi"}}]));
+        assert_eq!(left["nodeSelector"], json!({"any": "node"}));
+        assert_eq!(dropped("deployments.apps", &mut value), Vec::<String>::new());
+    }
+
+    #[test]
+    fn each_api_has_its_own_fields() {
+        let mut newer = json!({"apiVersion": "events.k8s.io/v1", "kind": "Event", "note": "n", "message": "m"});
+        assert_eq!(dropped("events.events.k8s.io", &mut newer), ["message"]);
+        let mut scaler = json!({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "spec": {
+            "maxReplicas": 2, "metrics": [], "targetCPUUtilizationPercentage": 50, "odd": 1,
+        }});
+        assert_eq!(dropped("horizontalpodautoscalers.autoscaling", &mut scaler), ["spec.odd"]);
+    }
+}
