@@ -6,6 +6,7 @@
 mod json_patch;
 mod merge;
 mod owners;
+mod removal;
 mod schema;
 mod server_side;
 mod strategic;

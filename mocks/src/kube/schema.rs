@@ -29,6 +29,8 @@ pub(crate) struct Schema {
     format: Option<Format>,
     bounds: Bounds,
     list: ListType,
+    /// `x-kubernetes-map-type: atomic`: the object is one value.
+    one_value: bool,
     /// Unknown fields stay.
     preserves: bool,
     /// `apiVersion`, `kind` and `metadata` are those of an object.
@@ -74,6 +76,14 @@ enum ListType {
     Map(Vec<String>),
 }
 
+/// How the items of a list find their partners, with the defaults of the keys.
+#[derive(Debug)]
+pub(crate) enum Merge<'a> {
+    ByKeys(Vec<(&'a str, Option<&'a Value>)>),
+    Set,
+    Atomic,
+}
+
 /// The formats that are checked; others are notes for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
@@ -102,6 +112,36 @@ impl Schema {
     /// Whether there are rules in CEL, which are not evaluated.
     pub fn has_rules(&self) -> bool {
         self.has_rules
+    }
+
+    /// The schema of the field at a path of names; the items of lists have none.
+    pub fn below(&self, path: &[&str]) -> Option<&Self> {
+        path.iter().try_fold(self, |mut at, name| {
+            while let Some(items) = &at.items {
+                at = items;
+            }
+            match (at.property(name), &at.additional) {
+                (None, Additional::Like(schema)) => Some(&**schema),
+                (found, _) => found,
+            }
+        })
+    }
+
+    /// How the items of this list merge.
+    pub fn merge(&self) -> Merge<'_> {
+        match (&self.list, &self.items) {
+            (ListType::Set, _) => Merge::Set,
+            (ListType::Map(keys), Some(items)) if !keys.is_empty() => {
+                let default = |key: &str| items.property(key).and_then(|schema| schema.default.as_ref());
+                Merge::ByKeys(keys.iter().map(|key| (key.as_str(), default(key))).collect())
+            }
+            _ => Merge::Atomic,
+        }
+    }
+
+    /// Whether an object of this schema is one value.
+    pub fn is_one_value(&self) -> bool {
+        self.one_value
     }
 
     /// Removes the fields that the schema does not know; answers their paths.

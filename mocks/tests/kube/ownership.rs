@@ -129,3 +129,74 @@ async fn the_status_has_its_own_entry() {
     assert_eq!(refused["details"]["causes"][0]["message"], json!(message), "{refused}");
     assert_eq!(client.send(Method::DELETE, &format!("{PACKAGES}/p"), "").await.status(), 200);
 }
+
+/// A definition with lists of all types.
+fn gadgets() -> Value {
+    let port = json!({"type": "object", "required": ["port"], "properties": {
+        "port": {"type": "integer"}, "protocol": {"type": "string", "default": "TCP"}, "note": {"type": "string"},
+    }});
+    let spec = json!({"type": "object", "properties": {
+        "plain": {"type": "array", "items": {"type": "string"}},
+        "set": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
+        "ports": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["port", "protocol"],
+                  "items": port},
+        "one": {"type": "object", "x-kubernetes-map-type": "atomic", "additionalProperties": {"type": "string"}},
+        "many": {"type": "object", "additionalProperties": {"type": "string"}},
+    }});
+    let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "gadgets.test.dev"},
+        "spec": {"group": "test.dev", "scope": "Namespaced", "names": {"plural": "gadgets", "kind": "Gadget"},
+                 "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}]},
+    })
+}
+
+#[tokio::test]
+async fn lists_of_custom_resources_merge_as_their_schema_says() {
+    let world = World::start().await;
+    let mut client = world.client(Protocol::Http1, "harness").await;
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    assert_eq!(client.post(definitions, &gadgets()).await.0, 201);
+    let path = |manager: &str| format!("/apis/test.dev/v1/namespaces/default/gadgets/g?fieldManager={manager}");
+    let intent = |spec: Value| {
+        json!({"apiVersion": "test.dev/v1", "kind": "Gadget", "metadata": {"name": "g", "finalizers": ["a.dev/f"]},
+               "spec": spec})
+    };
+    let first = json!({"set": ["x"], "ports": [{"port": 1, "note": "one"}], "plain": ["p"], "one": {"a": "1"},
+                       "many": {"a": "1"}});
+    let (status, made) = client.patch(&path("one"), APPLY, &intent(first)).await;
+    assert_eq!(status, 201, "{made}");
+    let mut second = intent(json!({"set": ["y"], "many": {"b": "2"},
+                                   "ports": [{"port": 1, "protocol": "UDP"}, {"port": 2, "note": "two"}]}));
+    second["metadata"]["finalizers"] = json!(["b.dev/f"]);
+    let (status, both) = client.patch(&path("two"), APPLY, &second).await;
+    assert_eq!(status, 200, "{both}");
+    assert_eq!(both["spec"]["set"], json!(["x", "y"]));
+    assert_eq!(both["spec"]["many"], json!({"a": "1", "b": "2"}));
+    assert_eq!(both["metadata"]["finalizers"], json!(["a.dev/f", "b.dev/f"]));
+    let ports = json!([
+        {"port": 1, "protocol": "TCP", "note": "one"}, {"port": 1, "protocol": "UDP"},
+        {"port": 2, "protocol": "TCP", "note": "two"},
+    ]);
+    assert_eq!(both["spec"]["ports"], ports, "two keys, one of them by default");
+    let owned = &entries(&both)[1].3["f:spec"]["f:ports"];
+    assert!(owned.get("k:{\"port\":2,\"protocol\":\"TCP\"}").is_some(), "{owned}");
+
+    for (spec, field) in [
+        (json!({"plain": ["q"]}), ".spec.plain"),
+        (json!({"one": {"b": "2"}}), ".spec.one"),
+        (json!({"ports": [{"port": 1, "note": "mine"}]}), ".spec.ports[port=1,protocol=\"TCP\"].note"),
+    ] {
+        let (status, refused) = client.patch(&path("three"), APPLY, &intent(spec)).await;
+        assert_eq!((status, &refused["details"]["causes"][0]["field"]), (409, &json!(field)), "{refused}");
+    }
+    let (status, left) = client.patch(&path("one"), APPLY, &intent(json!({"set": ["z"]}))).await;
+    assert_eq!(status, 200, "{left}");
+    assert_eq!(
+        left["spec"],
+        json!({"set": ["y", "z"], "many": {"b": "2"}, "ports": [
+            {"port": 1, "protocol": "UDP"}, {"port": 2, "protocol": "TCP", "note": "two"},
+        ]})
+    );
+}

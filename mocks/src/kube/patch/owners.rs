@@ -2,6 +2,7 @@
 //!
 //! Owns paths into objects and the notation of KEP-555: `f:name`, `k:{"name":"a"}`, `v:"x"`.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
@@ -14,8 +15,8 @@ use crate::kube::object;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Step {
     Field(String),
-    /// The item of a list whose key has this value.
-    Key(String, Value),
+    /// The item of a list whose keys have these values.
+    Key(Vec<(String, Value)>),
     /// The item of a set.
     Value(Value),
 }
@@ -56,7 +57,7 @@ impl Step {
     fn notation(&self) -> String {
         match self {
             Self::Field(name) => format!("f:{name}"),
-            Self::Key(key, value) => format!("k:{}", json!({ key: value })),
+            Self::Key(keys) => format!("k:{}", Value::Object(keys.iter().cloned().collect())),
             Self::Value(value) => format!("v:{value}"),
         }
     }
@@ -67,27 +68,38 @@ impl Step {
             "f" => Some(Self::Field(rest.to_owned())),
             "k" => {
                 let keys: Map<String, Value> = serde_json::from_str(rest).ok()?;
-                keys.into_iter().next().map(|(key, value)| Self::Key(key, value))
+                (!keys.is_empty()).then(|| Self::Key(keys.into_iter().collect()))
             }
             "v" => serde_json::from_str(rest).ok().map(Self::Value),
             _ => None,
         }
     }
 
-    /// Searched from the end, from where the items of a list are removed one by one.
-    fn position(&self, list: &[Value]) -> Option<usize> {
+    /// Whether this is a step to an item that is known by this field, among others.
+    pub fn is_key(&self, field: &str) -> bool {
+        matches!(self, Self::Key(keys) if keys.iter().any(|(key, _)| key == field))
+    }
+
+    /// By what an item of a list is known, if this is a step into a list. Several keys are a list.
+    fn wanted(&self) -> Option<Cow<'_, Value>> {
         match self {
             Self::Field(_) => None,
-            Self::Key(key, wanted) => list.iter().rposition(|item| item.get(key) == Some(wanted)),
-            Self::Value(wanted) => list.iter().rposition(|item| item == wanted),
+            Self::Key(keys) => Some(match &keys[..] {
+                [(_, wanted)] => Cow::Borrowed(wanted),
+                several => Cow::Owned(several.iter().map(|(_, wanted)| wanted.clone()).collect()),
+            }),
+            Self::Value(wanted) => Some(Cow::Borrowed(wanted)),
         }
     }
 
-    /// By what an item of a list is known, if this is a step into a list.
-    fn wanted(&self) -> Option<&Value> {
+    /// By what an item of the list is known that this is a step into.
+    fn known_by(&self, item: &Value) -> Option<Value> {
         match self {
-            Self::Field(_) => None,
-            Self::Key(_, wanted) | Self::Value(wanted) => Some(wanted),
+            Self::Key(keys) => match &keys[..] {
+                [(key, _)] => item.get(key).cloned(),
+                several => several.iter().map(|(key, _)| item.get(key).cloned()).collect(),
+            },
+            _ => Some(item.clone()),
         }
     }
 }
@@ -95,26 +107,25 @@ impl Step {
 impl Places {
     /// The place of the item that `path` ends with, in the list that its other steps lead to. One list is known by one
     /// key: the rules of a resource say by which.
-    fn of(&mut self, path: &[Step], list: &[Value]) -> Option<usize> {
+    pub fn of(&mut self, path: &[Step], list: &[Value]) -> Option<usize> {
         let (step, above) = path.split_last()?;
         if !self.0.contains_key(above) {
             let mut places = HashMap::new();
             for (index, item) in list.iter().enumerate() {
-                let known_by = if let Step::Key(key, _) = step { item.get(key) } else { Some(item) };
-                if let Some(known_by) = known_by {
-                    places.entry(known_by.clone()).or_insert(index);
+                if let Some(known_by) = step.known_by(item) {
+                    places.entry(known_by).or_insert(index);
                 }
             }
             self.0.insert(above.to_vec(), places);
         }
-        self.0.get(above)?.get(step.wanted()?).copied()
+        self.0.get(above)?.get(&*step.wanted()?).copied()
     }
 
     fn add(&mut self, path: &[Step], index: usize) {
         if let Some((step, above)) = path.split_last()
             && let (Some(places), Some(wanted)) = (self.0.get_mut(above), step.wanted())
         {
-            places.insert(wanted.clone(), index);
+            places.insert(wanted.into_owned(), index);
         }
     }
 
@@ -143,14 +154,14 @@ impl Path {
                     }
                     at.as_object_mut().expect("made an object above").entry(name.clone()).or_insert(Value::Null)
                 }
-                Step::Key(..) | Step::Value(_) => {
+                Step::Key(_) | Step::Value(_) => {
                     if !at.is_array() {
                         *at = json!([]);
                     }
                     let list = at.as_array_mut().expect("made a list above");
                     let index = places.of(&self.0[..=depth], list).unwrap_or_else(|| {
                         list.push(match step {
-                            Step::Key(key, wanted) => json!({ key: wanted }),
+                            Step::Key(keys) => Value::Object(keys.iter().cloned().collect()),
                             Step::Value(wanted) => wanted.clone(),
                             Step::Field(_) => Value::Null,
                         });
@@ -166,17 +177,6 @@ impl Path {
             *at = new;
         }
     }
-
-    /// Removes what a manager owned here and wants no more: with the key of an item the whole item goes, also what
-    /// nobody owns of it, such as defaults. An item of which only the key is left stays when somebody owns that key.
-    pub fn disown(&self, value: &mut Value, key_is_owned: impl Fn(&[Step]) -> bool) {
-        match self.0.as_slice() {
-            [item @ .., Step::Field(name)] if matches!(item.last(), Some(Step::Key(key, _)) if key == name) => {
-                remove(value, item, 0, &key_is_owned);
-            }
-            all => remove(value, all, 0, &key_is_owned),
-        }
-    }
 }
 
 impl fmt::Display for Path {
@@ -184,7 +184,10 @@ impl fmt::Display for Path {
         for step in &self.0 {
             match step {
                 Step::Field(name) => write!(f, ".{name}")?,
-                Step::Key(key, value) => write!(f, "[{key}={value}]")?,
+                Step::Key(keys) => {
+                    let keys: Vec<String> = keys.iter().map(|(key, value)| format!("{key}={value}")).collect();
+                    write!(f, "[{}]", keys.join(","))?;
+                }
                 Step::Value(value) => write!(f, "[={value}]")?,
             }
         }
@@ -248,10 +251,12 @@ impl Others<'_> {
 
     /// Whether somebody owns the key of an item.
     pub fn own_key(&self, item: &[Step]) -> bool {
-        let Some(Step::Key(key, _)) = item.last() else { return false };
-        let mut path = item.to_vec();
-        path.push(Step::Field(key.clone()));
-        self.own(&Path(path))
+        let Some(Step::Key(keys)) = item.last() else { return false };
+        keys.iter().any(|(key, _)| {
+            let mut path = item.to_vec();
+            path.push(Step::Field(key.clone()));
+            self.own(&Path(path))
+        })
     }
 
     /// The owners of a place, as conflicts name them.
@@ -297,7 +302,7 @@ impl Entry {
                 let next = at.entry(step.notation()).or_insert_with(|| json!({}));
                 let Some(map) = next.as_object_mut() else { break };
                 at = map;
-                if let Step::Key(..) = step {
+                if let Step::Key(_) = step {
                     at.entry(".").or_insert_with(|| json!({}));
                 }
             }
@@ -324,40 +329,6 @@ fn collect(fields: &Value, path: &mut Vec<Step>, out: &mut Vec<Path>) {
             path.push(step);
             collect(below, path, out);
             path.pop();
-        }
-    }
-}
-
-/// Removes the value, and what it leaves empty: an item of which only the key is left, an object without fields.
-fn remove(value: &mut Value, steps: &[Step], depth: usize, key_is_owned: &dyn Fn(&[Step]) -> bool) {
-    let Some(step) = steps.get(depth) else { return };
-    let is_last = depth + 1 == steps.len();
-    match step {
-        Step::Field(name) => {
-            let Some(object) = value.as_object_mut() else { return };
-            if is_last {
-                object.remove(name);
-            } else if let Some(inner) = object.get_mut(name) {
-                remove(inner, steps, depth + 1, key_is_owned);
-                if inner.as_object().is_some_and(Map::is_empty) || inner.as_array().is_some_and(Vec::is_empty) {
-                    object.remove(name);
-                }
-            }
-        }
-        Step::Key(key, _) => {
-            let Some(list) = value.as_array_mut() else { return };
-            let Some(index) = step.position(list) else { return };
-            remove(&mut list[index], steps, depth + 1, key_is_owned);
-            let only_key = list[index].as_object().is_some_and(|item| item.keys().all(|name| name == key));
-            if is_last || (only_key && !key_is_owned(&steps[..=depth])) {
-                list.remove(index);
-            }
-        }
-        Step::Value(_) => {
-            let Some(list) = value.as_array_mut() else { return };
-            if let Some(index) = step.position(list) {
-                list.remove(index);
-            }
         }
     }
 }

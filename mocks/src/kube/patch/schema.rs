@@ -1,9 +1,29 @@
-//! How lists of built-in types merge: by which key, or as a set.
+//! How lists merge: by which key, or as a set.
 //!
-//! Owns the table, read from the API reference ("patch strategy: merge", "patch merge key"). Lists that are not in
-//! it are replaced as a whole, which is also the rule of custom resources without list types.
+//! Owns the table of the built-in types, read from the API reference ("patch strategy: merge", "patch merge key"), and
+//! asks the schemas of custom resources for their list types (Kubernetes documentation, "Server-Side Apply", "Merge
+//! strategy"). Other lists are replaced as a whole.
+
+use serde_json::Value;
 
 use crate::kube::catalogue::Resource;
+use crate::kube::schema::{self, Schema};
+
+/// The rules of server-side apply for one version of a resource.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Rules<'a> {
+    Builtin(&'a Resource),
+    Custom(Option<&'a Schema>),
+}
+
+/// How the items of a list find their partners in server-side apply.
+#[derive(Debug)]
+pub(super) enum Merge<'a> {
+    /// By the values of these fields, with what stands for an absent one.
+    ByKeys(Vec<(&'a str, Option<&'a Value>)>),
+    Set,
+    Atomic,
+}
 
 /// How the items of a list find their partners.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,6 +34,55 @@ pub(super) enum ListRule {
     Set,
     /// The whole list is one value.
     Atomic,
+}
+
+impl<'a> Rules<'a> {
+    pub fn of(resource: &'a Resource, api_version: &str) -> Self {
+        if !resource.custom {
+            return Self::Builtin(resource);
+        }
+        let version = resource.versions.iter().find(|version| &*version.api_version == api_version);
+        Self::Custom(version.unwrap_or_else(|| resource.storage_version()).structure.as_deref())
+    }
+
+    /// The rule of the list at `path` (field names only).
+    pub fn list(&self, path: &[&str]) -> Merge<'a> {
+        let schema = match self {
+            Self::Builtin(resource) => {
+                return match list_rule(resource, path) {
+                    ListRule::ByKey(key) => Merge::ByKeys(vec![(key, None)]),
+                    ListRule::Set => Merge::Set,
+                    ListRule::Atomic => Merge::Atomic,
+                };
+            }
+            Self::Custom(schema) => schema,
+        };
+        match path {
+            // The metadata is of one type for all kinds.
+            ["metadata", "finalizers"] => Merge::Set,
+            ["metadata", "ownerReferences"] => Merge::ByKeys(vec![("uid", None)]),
+            _ => match schema.and_then(|schema| schema.below(path)).map(Schema::merge) {
+                Some(schema::Merge::ByKeys(keys)) => Merge::ByKeys(keys),
+                Some(schema::Merge::Set) => Merge::Set,
+                _ => Merge::Atomic,
+            },
+        }
+    }
+
+    /// Whether the object at `path` (field names only) is one value.
+    pub fn is_one_value(&self, path: &[&str]) -> bool {
+        match self {
+            Self::Builtin(_) => path.last().is_some_and(|field| SELECTORS.contains(field)),
+            Self::Custom(schema) => schema
+                .and_then(|schema| schema.below(path))
+                .is_some_and(|below| !path.is_empty() && below.is_one_value()),
+        }
+    }
+}
+
+/// The value of an item's key, or what stands for it. `None`: it has none, or one that no item can be known by.
+pub(super) fn key_of<'v>(item: &'v Value, (key, default): (&str, Option<&'v Value>)) -> Option<&'v Value> {
+    item.as_object()?.get(key).or(default).filter(|value| is_key(value))
 }
 
 /// `(field name, rule)` inside a pod spec, at any depth below it.
@@ -33,22 +102,17 @@ const POD_SPEC: &[(&str, ListRule)] = &[
     ("resourceClaims", ListRule::ByKey("name")),
 ];
 
-/// Whether the object in this field of a built-in type is one value: selectors are (`structType: atomic` of the type
-/// `LabelSelector`), because half of one would mean something else.
-pub(super) fn is_one_value(resource: &Resource, field: &str) -> bool {
-    !resource.custom && matches!(field, "selector" | "podSelector" | "namespaceSelector" | "labelSelector")
-}
+/// The fields of built-in types whose objects are one value (`structType: atomic` of the type `LabelSelector`), because
+/// half of a selector would mean something else.
+const SELECTORS: &[&str] = &["selector", "podSelector", "namespaceSelector", "labelSelector"];
 
 /// Whether a value can be what an item is known by: plain values only, an object would have owners inside it.
-pub(super) fn is_key(value: &serde_json::Value) -> bool {
+fn is_key(value: &Value) -> bool {
     !value.is_object() && !value.is_array()
 }
 
 /// The rule of the list at `path` (field names only, without indices) of a resource.
 pub(super) fn list_rule(resource: &Resource, path: &[&str]) -> ListRule {
-    if resource.custom {
-        return ListRule::Atomic;
-    }
     let Some(field) = path.last() else { return ListRule::Atomic };
     match path {
         ["metadata", "finalizers"] => return ListRule::Set,

@@ -10,7 +10,8 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::owners::{Owners, Path, Places, Step};
-use super::schema::{ListRule, is_key, is_one_value, list_rule};
+use super::removal::Removal;
+use super::schema::{Merge, Rules, key_of};
 use super::tracking::before_first_apply;
 use crate::kube::catalogue::Resource;
 use crate::kube::object;
@@ -36,7 +37,8 @@ pub(crate) fn apply(value: &mut Value, intent: &Value, by: &Manager<'_>, resourc
     }
     let mut owners = Owners::read(value);
     let mut wanted = Vec::new();
-    leaves(&intent, resource, &mut Vec::new(), &mut wanted);
+    let rules = Rules::of(resource, by.api_version);
+    leaves(&intent, rules, &mut Vec::new(), &mut wanted);
 
     let mut places = Places::default();
     let others = owners.others(by.name, by.subresource);
@@ -57,9 +59,9 @@ pub(crate) fn apply(value: &mut Value, intent: &Value, by: &Manager<'_>, resourc
     drop_unwanted(value, &owners, by, &now);
     places.forget();
     for (path, new) in wanted {
-        if new.is_object() && is_atomic(&path.0, resource) {
-            path.disown(value, |_| false);
-            places.forget();
+        if new.is_object() && is_atomic(&path.0, rules) {
+            // It takes the place of what was there, also when it is empty.
+            path.set(value, Value::Null, &mut places);
         }
         path.set(value, new, &mut places);
     }
@@ -78,12 +80,14 @@ fn drop_unwanted(value: &mut Value, owners: &Owners, by: &Manager<'_>, now: &[Pa
     // What is wanted now, and everything above it.
     let kept: HashSet<&[Step]> = now.iter().flat_map(|path| (1..=path.0.len()).map(|depth| &path.0[..depth])).collect();
     let others = owners.others(by.name, by.subresource);
-    // From the end: removing from there moves the least.
-    for path in owners.applied_by(by.name, by.subresource).iter().rev() {
+    let key_is_owned = |item: &[Step]| others.own_key(item);
+    let mut removal = Removal::new(&key_is_owned);
+    for path in &owners.applied_by(by.name, by.subresource) {
         if !kept.contains(path.0.as_slice()) && !others.own(path) {
-            path.disown(value, |item| others.own_key(item));
+            removal.take(value, path);
         }
     }
+    removal.finish(value);
 }
 
 /// Refuses an intent that speaks of owners.
@@ -95,46 +99,54 @@ pub(crate) fn check_intent(intent: &Value) -> Result<(), Failure> {
 }
 
 /// The leaves of an intent: scalars, lists that are one value, and empty objects.
-fn leaves(value: &Value, resource: &Resource, path: &mut Vec<Step>, out: &mut Vec<(Path, Value)>) {
+fn leaves(value: &Value, rules: Rules<'_>, path: &mut Vec<Step>, out: &mut Vec<(Path, Value)>) {
     match value {
-        Value::Object(map) if !map.is_empty() && !is_atomic(path, resource) => {
+        Value::Object(map) if !map.is_empty() && !is_atomic(path, rules) => {
             for (key, inner) in map {
                 if path.is_empty() && matches!(key.as_str(), "apiVersion" | "kind") {
                     continue;
                 }
                 path.push(Step::Field(key.clone()));
-                leaves(inner, resource, path, out);
+                leaves(inner, rules, path, out);
                 path.pop();
             }
         }
-        Value::Array(items) => {
-            let names: Vec<&str> = path.iter().filter_map(Step::field).collect();
-            let rule = list_rule(resource, &names);
-            let keyed = |key: &str| items.iter().all(|item| item.get(key).is_some_and(is_key));
-            match rule {
-                ListRule::ByKey(key) if !items.is_empty() && keyed(key) => {
-                    for item in items {
-                        path.push(Step::Key(key.to_owned(), item[key].clone()));
-                        leaves(item, resource, path, out);
-                        path.pop();
-                    }
+        Value::Array(items) if !items.is_empty() => match rules.list(&names(path)) {
+            Merge::ByKeys(keys) => {
+                let known_by = |item: &Value| -> Option<Vec<(String, Value)>> {
+                    let named = keys.iter().map(|key| Some((key.0.to_owned(), key_of(item, *key)?.clone())));
+                    named.collect()
+                };
+                let Some(steps) = items.iter().map(known_by).collect::<Option<Vec<_>>>() else {
+                    return out.push((Path(path.clone()), value.clone()));
+                };
+                for (item, step) in items.iter().zip(steps) {
+                    path.push(Step::Key(step));
+                    leaves(item, rules, path, out);
+                    path.pop();
                 }
-                ListRule::Set if !items.is_empty() => {
-                    for item in items {
-                        path.push(Step::Value(item.clone()));
-                        out.push((Path(path.clone()), item.clone()));
-                        path.pop();
-                    }
-                }
-                _ => out.push((Path(path.clone()), value.clone())),
             }
-        }
+            Merge::Set => {
+                for item in items {
+                    path.push(Step::Value(item.clone()));
+                    out.push((Path(path.clone()), item.clone()));
+                    path.pop();
+                }
+            }
+            Merge::Atomic => out.push((Path(path.clone()), value.clone())),
+        },
         other => out.push((Path(path.clone()), other.clone())),
     }
 }
 
-fn is_atomic(path: &[Step], resource: &Resource) -> bool {
-    path.last().and_then(Step::field).is_some_and(|field| is_one_value(resource, field))
+/// The names of the fields on the way.
+fn names(path: &[Step]) -> Vec<&str> {
+    path.iter().filter_map(Step::field).collect()
+}
+
+/// Whether the object at the end of a path is one value; the item of a list is not a field.
+fn is_atomic(path: &[Step], rules: Rules<'_>) -> bool {
+    path.last().and_then(Step::field).is_some_and(|_| rules.is_one_value(&names(path)))
 }
 
 /// What an intent may carry but does not own.

@@ -147,6 +147,31 @@ fn a_long_list_is_applied_and_tracked_item_by_item() {
     assert!(of("creator").is_some_and(|ports| ports.get("k:{\"port\":4}").is_none()), "it is gone");
 }
 
+/// What one manager stops wanting goes in one sweep: removing item by item from a list of this length took seconds.
+#[test]
+fn a_long_list_is_taken_away_at_once() {
+    const ITEMS: u64 = 10_000;
+    let catalogue = Catalogue::builtin();
+    let services = catalogue.by_full_name("services").unwrap();
+    let intent = |range: &mut dyn Iterator<Item = u64>| {
+        let ports: Vec<Value> = range.map(|port| json!({"port": port, "name": format!("n{port}")})).collect();
+        json!({"apiVersion": "v1", "kind": "Service", "spec": {"ports": ports, "type": "ClusterIP"}})
+    };
+    let mut value = json!({"metadata": {"name": "a", "uid": "u"}});
+    server_side(&mut value, &intent(&mut (0..ITEMS)), &by("one"), services).unwrap();
+    server_side(&mut value, &intent(&mut [5, 9_000].into_iter()), &by("two"), services).unwrap();
+    let mut looked_at = value.clone();
+    server_side(&mut looked_at, &intent(&mut (7..9)), &by("one"), services).unwrap();
+    let names = |value: &Value| -> Vec<Value> {
+        value["spec"]["ports"].as_array().unwrap().iter().map(|port| port["name"].clone()).collect()
+    };
+    assert_eq!(names(&looked_at), ["n5", "n7", "n8", "n9000"], "in their old order, with what the other one wants");
+    let none = json!({"apiVersion": "v1", "kind": "Service", "spec": {"type": "ClusterIP"}});
+    server_side(&mut looked_at, &none, &by("one"), services).unwrap();
+    server_side(&mut looked_at, &none, &by("two"), services).unwrap();
+    assert_eq!(looked_at["spec"], json!({"type": "ClusterIP"}), "an empty list goes as well");
+}
+
 /// Found by fuzzing: an item that is known by an object had its owners inside the key, and moved with each apply.
 #[test]
 fn an_item_is_known_by_a_plain_value_only() {

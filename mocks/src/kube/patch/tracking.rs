@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
 
-use super::schema::{ListRule, is_key, is_one_value, list_rule};
+use super::schema::{Merge, Rules, key_of};
 use super::server_side::Manager;
 use crate::kube::catalogue::Resource;
 use crate::kube::object;
@@ -47,7 +47,7 @@ pub(crate) fn track(value: &mut Value, old: Option<&Value>, by: &Manager<'_>, re
     if entries.is_empty() && old.is_some() {
         return;
     }
-    let mut changes = Changes { resource, set: Fields::new(), gone: Fields::new() };
+    let mut changes = Changes { rules: Rules::of(resource, by.api_version), set: Fields::new(), gone: Fields::new() };
     changes.root(old.unwrap_or(&Value::Null), value, by.subresource);
     let entries = if changes.set.is_empty() && changes.gone.is_empty() {
         entries.to_vec()
@@ -61,7 +61,7 @@ pub(crate) fn track(value: &mut Value, old: Option<&Value>, by: &Manager<'_>, re
 
 /// Gives an object that was never tracked an entry for all that it holds, so that an apply can conflict with it.
 pub(super) fn before_first_apply(value: &mut Value, by: &Manager<'_>, resource: &Resource) {
-    let mut changes = Changes { resource, set: Fields::new(), gone: Fields::new() };
+    let mut changes = Changes { rules: Rules::of(resource, by.api_version), set: Fields::new(), gone: Fields::new() };
     changes.root(&Value::Null, value, "");
     let first = Manager { name: BEFORE_FIRST_APPLY, subresource: "", ..*by };
     let entries = moved(Vec::new(), changes, &first);
@@ -155,7 +155,7 @@ fn unite(fields: &mut Fields, more: Fields) {
 
 /// What is different between two objects.
 struct Changes<'a> {
-    resource: &'a Resource,
+    rules: Rules<'a>,
     /// New or changed.
     set: Fields,
     /// Not there any more.
@@ -201,7 +201,7 @@ impl Changes<'_> {
         if old == new {
             return (None, None);
         }
-        if names.last().is_some_and(|field| is_one_value(self.resource, field)) {
+        if self.rules.is_one_value(names) {
             return match new {
                 // Nothing was there and nothing is said: nobody's.
                 Some(Value::Object(after)) if after.is_empty() && old.is_none() => (None, None),
@@ -253,29 +253,39 @@ impl Changes<'_> {
     ) -> (Option<Fields>, Option<Fields>) {
         let items = |value: Option<&'v Value>| value.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         let (before, after) = (items(old), items(new));
-        let key = match list_rule(self.resource, names) {
-            ListRule::ByKey(key) if before.iter().chain(after).all(|item| item.get(key).is_some_and(is_key)) => {
-                Some(key)
-            }
-            ListRule::Set => None,
-            _ => return if new.is_some() { (Some(Fields::new()), None) } else { (None, Some(Fields::new())) },
+        let whole = || if new.is_some() { (Some(Fields::new()), None) } else { (None, Some(Fields::new())) };
+        let keys = match self.rules.list(names) {
+            Merge::ByKeys(keys) => Some(keys),
+            Merge::Set => None,
+            Merge::Atomic => return whole(),
         };
-        if after.is_empty() && before.is_empty() {
-            return if new.is_some() { (Some(Fields::new()), None) } else { (None, Some(Fields::new())) };
+        let known = |item: &'v Value| -> Option<Vec<&'v Value>> {
+            match &keys {
+                // A default lives as long as the schema, the items do not: an item without its key is not compared.
+                Some(keys) => keys.iter().map(|(key, _)| key_of(item, (key, None))).collect(),
+                None => Some(vec![item]),
+            }
+        };
+        if (after.is_empty() && before.is_empty()) || before.iter().chain(after).any(|item| known(item).is_none()) {
+            return whole();
         }
-        let notation = |item: &Value| match key {
-            Some(key) => format!("k:{}", json!({ key: item[key] })),
+        let notation = |item: &Value| match &keys {
+            Some(keys) => {
+                let named: Map<String, Value> =
+                    keys.iter().map(|(key, _)| ((*key).to_owned(), item[*key].clone())).collect();
+                format!("k:{}", Value::Object(named))
+            }
             None => format!("v:{item}"),
         };
-        let known_by = |item: &'v Value| key.map_or(item, |key| &item[key]);
-        let index = |list: &'v [Value]| -> HashMap<&'v Value, &'v Value> {
+        let known_by = |item: &'v Value| known(item).unwrap_or_default();
+        let index = |list: &'v [Value]| -> HashMap<Vec<&'v Value>, &'v Value> {
             // Of several the first counts.
             list.iter().rev().map(|item| (known_by(item), item)).collect()
         };
         let (in_before, in_after) = (index(before), index(after));
         let (mut set, mut gone) = (Fields::new(), Fields::new());
         for item in after {
-            let partner = in_before.get(known_by(item)).copied();
+            let partner = in_before.get(&known_by(item)).copied();
             let (mut set_below, gone_below) = self.compare(partner, Some(item), names);
             // Whoever adds an item owns the item as well as what is in it.
             if let Some(fields) = set_below.as_mut().filter(|fields| !fields.is_empty())
@@ -286,7 +296,7 @@ impl Changes<'_> {
             keep(&mut set, notation(item), set_below);
             keep(&mut gone, notation(item), gone_below);
         }
-        for item in before.iter().filter(|item| !in_after.contains_key(known_by(item))) {
+        for item in before.iter().filter(|item| !in_after.contains_key(&known_by(item))) {
             gone.insert(notation(item), json!({}));
         }
         (Some(set).filter(|set| !set.is_empty()), Some(gone).filter(|gone| !gone.is_empty()))

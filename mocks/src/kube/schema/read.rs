@@ -51,6 +51,7 @@ fn one(raw: &Value, at: &str, structural: bool, causes: &mut Vec<Cause>) -> Sche
             Some("map") => ListType::Map(texts(&raw["x-kubernetes-list-map-keys"])),
             _ => ListType::Atomic,
         },
+        one_value: raw["x-kubernetes-map-type"] == "atomic",
         preserves: flag("x-kubernetes-preserve-unknown-fields"),
         embedded: flag("x-kubernetes-embedded-resource"),
         has_rules: raw["x-kubernetes-validations"].as_array().is_some_and(|rules| !rules.is_empty()),

@@ -126,6 +126,12 @@ fn applied() -> Vec<Step> {
         by("one", json!({"image": "a:1"})),
         by("one", json!({"image": "a:1", "free": {"deep": {"a": 1}}, "labels": {"k": "v"}})),
         by("two", json!({"free": {"deep": {"b": 2}}, "labels": {"l": "w"}})),
+        by("one", json!({"image": "a:1", "ports": [{"port": 1, "note": "n"}], "one": {"a": "1"}})),
+        by("two", json!({"ports": [{"port": 1, "protocol": "UDP"}, {"port": 2}]})),
+        by("two", json!({"one": {"b": "2"}})),
+        by("two", json!({"ports": [{"port": 1, "note": "m"}]})),
+        by("two", json!({"ports": [{"port": 2, "note": "m"}]})),
+        by("one", json!({"image": "a:1"})),
         Step::get(format!("{path}/a")),
     ]
 }

@@ -9,6 +9,9 @@ pub fn definition(group: &str) -> Value {
     let entry = json!({"type": "object", "required": ["name"], "properties": {
         "name": {"type": "string"}, "port": {"type": "integer", "default": 80}, "note": {"type": "string"},
     }});
+    let port = json!({"type": "object", "required": ["port"], "properties": {
+        "port": {"type": "integer"}, "protocol": {"type": "string", "default": "TCP"}, "note": {"type": "string"},
+    }});
     let spec = json!({"type": "object", "required": ["image"], "properties": {
         "image": {"type": "string", "minLength": 1, "pattern": "^[a-z0-9:./@-]+$"},
         "replicas": {"type": "integer", "minimum": 0, "maximum": 10, "default": 1},
@@ -20,6 +23,9 @@ pub fn definition(group: &str) -> Value {
         "labels": {"type": "object", "additionalProperties": {"type": "string"}},
         "plain": {"type": "array", "maxItems": 3, "items": {"type": "string"}},
         "set": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
+        "ports": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["port", "protocol"],
+                  "items": port},
+        "one": {"type": "object", "x-kubernetes-map-type": "atomic", "additionalProperties": {"type": "string"}},
         "entries": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
                     "items": entry},
     }});
