@@ -9,9 +9,10 @@ use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::catalogue::{Catalogue, Resource};
+use super::catalogue::{Catalogue, Resource, definition as definition_of};
+use super::cel::{BUDGET, Input, Program};
 use super::patch::{self, Manager, Patch};
 use super::path::{Query, Target, pairs};
 use super::selector::{Selector, from_label_selector, labels_match, parse_labels};
@@ -27,10 +28,31 @@ const KINDS: &[&str] = &[
 ];
 
 static CATALOGUE: LazyLock<Catalogue> = LazyLock::new(Catalogue::builtin);
+/// A custom resource with lists of all types, in the words of `shape`.
+static CUSTOM: LazyLock<Arc<Resource>> = LazyLock::new(|| {
+    let text = json!({"type": "string"});
+    let item = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {
+        "name": text, "key": {"type": "string", "default": "a"},
+    }});
+    let keyed = |keys: &[&str]| json!({"type": "array", "items": item, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": keys});
+    let spec = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {
+        "a": keyed(&["name"]), "b": keyed(&["name", "key"]),
+        "values": {"type": "array", "items": text, "x-kubernetes-list-type": "set"},
+        "labels": {"type": "object", "additionalProperties": text, "x-kubernetes-map-type": "atomic"},
+    }});
+    let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}});
+    let definition = json!({"metadata": {"name": "things.example.com"}, "spec": {
+        "group": "example.com", "scope": "Namespaced", "names": {"plural": "things", "kind": "Thing"},
+        "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}],
+    }});
+    Arc::new(definition_of(&definition).unwrap_or_else(|_| panic!("the definition is right")))
+});
 
 fn resource(shape: &mut Shape<'_>) -> Arc<Resource> {
-    let name = KINDS[usize::from(shape.byte()) % KINDS.len()];
-    CATALOGUE.by_full_name(name).expect("the kinds are built in").clone()
+    match KINDS.get(usize::from(shape.byte()) % (KINDS.len() + 1)) {
+        Some(name) => CATALOGUE.by_full_name(name).expect("the kinds are built in").clone(),
+        None => CUSTOM.clone(),
+    }
 }
 
 fn text(bytes: &[u8]) -> std::borrow::Cow<'_, str> {
@@ -138,6 +160,25 @@ pub fn server_side(bytes: &[u8]) {
     let mut written = shape.object();
     written["metadata"] = value["metadata"].clone();
     patch::track(&mut written, Some(&before), &by("three", false), &resource);
+}
+
+/// Conditions of webhooks: they are refused, or they end within their budget.
+pub fn conditions(bytes: &[u8]) {
+    let text = text(bytes);
+    let (source, rest) = text.split_once('\0').unwrap_or((&text, ""));
+    let Ok(program) = Program::compile(source) else { return };
+    let mut shape = Shape::new(rest.as_bytes());
+    let (object, old_object, request) = (shape.value(), shape.value(), shape.object());
+    let input = Input { object: &object, old_object: &old_object, request: &request };
+    let mut budget = BUDGET;
+    let first = program.run(&input, &mut budget);
+    assert_eq!(program.run(&input, &mut BUDGET.clone()), first, "running is a function");
+}
+
+/// JSON bodies: what is read twice is what the library reads, and nothing more is refused.
+pub fn json_bodies(bytes: &[u8]) {
+    let library: Option<Value> = serde_json::from_slice(bytes).ok();
+    assert_eq!(super::json::read(bytes).ok().map(|(value, _)| value), library);
 }
 
 /// Protobuf bodies, with and without their envelope.
