@@ -44,7 +44,9 @@ pub struct Config {
     /// How long a call may take, whole seconds from 1s to 30s; sent as `?timeout=10s` as kube-apiserver does.
     #[serde(default = "default_timeout")]
     pub timeout: Span,
-    /// How large the objects are. Without it they have their natural size, 1 to 8 KiB.
+    /// How large the reviews are, within 2 %, each grown by itself the way real objects are: more containers, environment,
+    /// volumes, annotations, files. Kinds that cannot be so small or so large (a scale, an eviction, a workload in less than
+    /// 4 KiB, a Namespace in more than 200 KiB) come as near as they can. Without it reviews have their natural size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<Size>,
     /// Calls that may be under way at once. A request that finds them all taken is counted as overflow.

@@ -13,6 +13,10 @@ pub struct Mix {
     pub create_pod: u32,
     /// A Deployment, its `ReplicaSet` and its Pods.
     pub create_deployment: u32,
+    /// A `ReplicaSet` without a Deployment, and its Pods.
+    pub create_replica_set: u32,
+    /// A `ReplicationController` and its Pods.
+    pub create_replication_controller: u32,
     /// A `StatefulSet` and its Pods.
     pub create_stateful_set: u32,
     /// A `DaemonSet` and its Pods.
@@ -21,17 +25,47 @@ pub struct Mix {
     pub create_job: u32,
     /// A `CronJob`, the first Job that it makes, and that Job's Pod.
     pub create_cron_job: u32,
-    /// One image of a Deployment changed (`kubectl set image`): UPDATE, a new `ReplicaSet`, new Pods, an old Pod deleted.
+    /// A custom resource with a pod template in `spec.template`, and a Pod of its operator. Opt-in, because many webhooks
+    /// know the built-in kinds only.
+    pub create_custom_resource: u32,
+    /// A `ConfigMap`: no images; to be admitted as it is.
+    pub create_config_map: u32,
+    /// A Secret: no images; to be admitted as it is.
+    pub create_secret: u32,
+    /// A Service: no images; to be admitted as it is.
+    pub create_service: u32,
+    /// A `CustomResourceDefinition` whose schema names containers and images; to be admitted as it is.
+    pub create_custom_resource_definition: u32,
+    /// A Namespace with the `ServiceAccount` and the `ConfigMap` that controllers put into it; to be admitted as they are.
+    pub create_namespace: u32,
+    /// A Deployment with `kubectl apply --dry-run=server`: one CREATE that nothing follows.
+    pub dry_run_deployment: u32,
+    /// A `ConfigMap` changed: one UPDATE; to be admitted as it is.
+    pub update_config_map: u32,
+    /// One image of a Deployment changed (`kubectl set image`): UPDATE, a new `ReplicaSet`, new Pods, the old `ReplicaSet`
+    /// scaled down, an old Pod deleted.
     pub roll_image: u32,
-    /// A Deployment's replicas changed: UPDATE of Deployment and `ReplicaSet` without image changes, new Pods.
+    /// A Deployment's replicas changed by `kubectl apply`: UPDATE of Deployment and `ReplicaSet` without image changes, Pods
+    /// created or deleted.
     pub scale_deployment: u32,
+    /// The same by `kubectl scale`: the first UPDATE is of the `scale` subresource, whose object is no Deployment. Opt-in,
+    /// because some webhooks are not registered for it.
+    pub scale_through_subresource: u32,
+    /// A Deployment deleted, and what it owned after it: DELETE of Deployment, `ReplicaSet` and Pods.
+    pub delete_deployment: u32,
     /// A Pod's label changed: one UPDATE without image changes.
     pub label_pod: u32,
-    /// A Pod deleted: one DELETE, which carries only the old object.
+    /// A Pod deleted: one DELETE of whoever wants it gone and one of the kubelet, with only the old object.
     pub delete_pod: u32,
+    /// A Pod evicted through the `eviction` subresource, as `kubectl drain` does: CREATE of the eviction, DELETE of the
+    /// kubelet. Opt-in, because some webhooks are not registered for it.
+    pub evict_pod: u32,
     /// `kubectl debug`: an ephemeral container added through the `ephemeralcontainers` subresource. Opt-in, because
     /// some webhooks are not registered for it.
     pub debug_pod: u32,
+    /// A Pod bound to a node and running: CREATE of the `binding`, UPDATE of the `status` of Pod, `ReplicaSet` and
+    /// Deployment; to be admitted as they are. Opt-in, because few webhooks are registered for it.
+    pub update_status: u32,
     /// A Pod that mounts an image as a volume (Kubernetes 1.31 and later). Opt-in, because many webhooks overlook it.
     pub create_pod_with_image_volume: u32,
 }
@@ -41,15 +75,29 @@ pub struct Mix {
 pub(super) enum Action {
     CreatePod,
     CreateDeployment,
+    CreateReplicaSet,
+    CreateReplicationController,
     CreateStatefulSet,
     CreateDaemonSet,
     CreateJob,
     CreateCronJob,
+    CreateCustomResource,
+    CreateConfigMap,
+    CreateSecret,
+    CreateService,
+    CreateCustomResourceDefinition,
+    CreateNamespace,
+    DryRunDeployment,
+    UpdateConfigMap,
     RollImage,
     ScaleDeployment,
+    ScaleThroughSubresource,
+    DeleteDeployment,
     LabelPod,
     DeletePod,
+    EvictPod,
     DebugPod,
+    UpdateStatus,
     CreatePodWithImageVolume,
 }
 
@@ -59,15 +107,29 @@ impl Action {
         match self {
             Self::CreatePod => "createPod",
             Self::CreateDeployment => "createDeployment",
+            Self::CreateReplicaSet => "createReplicaSet",
+            Self::CreateReplicationController => "createReplicationController",
             Self::CreateStatefulSet => "createStatefulSet",
             Self::CreateDaemonSet => "createDaemonSet",
             Self::CreateJob => "createJob",
             Self::CreateCronJob => "createCronJob",
+            Self::CreateCustomResource => "createCustomResource",
+            Self::CreateConfigMap => "createConfigMap",
+            Self::CreateSecret => "createSecret",
+            Self::CreateService => "createService",
+            Self::CreateCustomResourceDefinition => "createCustomResourceDefinition",
+            Self::CreateNamespace => "createNamespace",
+            Self::DryRunDeployment => "dryRunDeployment",
+            Self::UpdateConfigMap => "updateConfigMap",
             Self::RollImage => "rollImage",
             Self::ScaleDeployment => "scaleDeployment",
+            Self::ScaleThroughSubresource => "scaleThroughSubresource",
+            Self::DeleteDeployment => "deleteDeployment",
             Self::LabelPod => "labelPod",
             Self::DeletePod => "deletePod",
+            Self::EvictPod => "evictPod",
             Self::DebugPod => "debugPod",
+            Self::UpdateStatus => "updateStatus",
             Self::CreatePodWithImageVolume => "createPodWithImageVolume",
         }
     }
@@ -85,19 +147,33 @@ impl Mix {
     }
 
     /// Every action with its weight, always in the same order.
-    pub(super) fn weights(&self) -> [(Action, u32); 12] {
+    pub(super) fn weights(&self) -> [(Action, u32); 26] {
         [
             (Action::CreatePod, self.create_pod),
             (Action::CreateDeployment, self.create_deployment),
+            (Action::CreateReplicaSet, self.create_replica_set),
+            (Action::CreateReplicationController, self.create_replication_controller),
             (Action::CreateStatefulSet, self.create_stateful_set),
             (Action::CreateDaemonSet, self.create_daemon_set),
             (Action::CreateJob, self.create_job),
             (Action::CreateCronJob, self.create_cron_job),
+            (Action::CreateCustomResource, self.create_custom_resource),
+            (Action::CreateConfigMap, self.create_config_map),
+            (Action::CreateSecret, self.create_secret),
+            (Action::CreateService, self.create_service),
+            (Action::CreateCustomResourceDefinition, self.create_custom_resource_definition),
+            (Action::CreateNamespace, self.create_namespace),
+            (Action::DryRunDeployment, self.dry_run_deployment),
+            (Action::UpdateConfigMap, self.update_config_map),
             (Action::RollImage, self.roll_image),
             (Action::ScaleDeployment, self.scale_deployment),
+            (Action::ScaleThroughSubresource, self.scale_through_subresource),
+            (Action::DeleteDeployment, self.delete_deployment),
             (Action::LabelPod, self.label_pod),
             (Action::DeletePod, self.delete_pod),
+            (Action::EvictPod, self.evict_pod),
             (Action::DebugPod, self.debug_pod),
+            (Action::UpdateStatus, self.update_status),
             (Action::CreatePodWithImageVolume, self.create_pod_with_image_volume),
         ]
     }

@@ -1,79 +1,156 @@
-//! The Kubernetes objects that reviews carry, and where each kind keeps its images. Pure.
+//! The Kubernetes objects that reviews carry: their kinds, and how one comes from a manifest to what the API server stores.
+//! Pure.
+//!
+//! An object is made the way a real one is: a person or a controller writes a manifest ([`manifest`], [`plain`]), the API
+//! server fills in defaults and notes who set what ([`defaults`], [`fields`]), and once stored it has a uid, a version and a
+//! status ([`status`]). Members are in alphabetical order where Go's are in the order of the struct; JSON knows no order.
+
+pub(super) mod defaults;
+pub(super) mod fields;
+pub(super) mod grow;
+pub(super) mod manifest;
+mod plain;
+pub(super) mod status;
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::seed;
 
 /// Plans must not depend on the day they are made on.
-const CREATED: &str = "2026-01-05T08:30:00Z";
+pub(super) const CREATED: &str = "2026-01-05T08:30:00Z";
 
-/// The kinds of the corpus.
+/// The kinds of the corpus, with those that only exist as subresources of others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Pod,
     Deployment,
     ReplicaSet,
+    ReplicationController,
     StatefulSet,
     DaemonSet,
     Job,
     CronJob,
+    /// A custom resource with a pod template where the built-in workloads have theirs.
+    Worker,
+    Namespace,
+    ServiceAccount,
+    ConfigMap,
+    Secret,
+    Service,
+    CustomResourceDefinition,
+    Scale,
+    Eviction,
+    Binding,
+}
+
+/// What is known of a kind.
+struct Facts {
+    name: &'static str,
+    plural: &'static str,
+    group: &'static str,
+    version: &'static str,
 }
 
 impl Kind {
+    fn facts(self) -> Facts {
+        let facts = |name, plural, group, version| Facts { name, plural, group, version };
+        match self {
+            Self::Pod => facts("Pod", "pods", "", "v1"),
+            Self::Deployment => facts("Deployment", "deployments", "apps", "v1"),
+            Self::ReplicaSet => facts("ReplicaSet", "replicasets", "apps", "v1"),
+            Self::ReplicationController => facts("ReplicationController", "replicationcontrollers", "", "v1"),
+            Self::StatefulSet => facts("StatefulSet", "statefulsets", "apps", "v1"),
+            Self::DaemonSet => facts("DaemonSet", "daemonsets", "apps", "v1"),
+            Self::Job => facts("Job", "jobs", "batch", "v1"),
+            Self::CronJob => facts("CronJob", "cronjobs", "batch", "v1"),
+            Self::Worker => facts("Worker", "workers", "example.com", "v1alpha1"),
+            Self::Namespace => facts("Namespace", "namespaces", "", "v1"),
+            Self::ServiceAccount => facts("ServiceAccount", "serviceaccounts", "", "v1"),
+            Self::ConfigMap => facts("ConfigMap", "configmaps", "", "v1"),
+            Self::Secret => facts("Secret", "secrets", "", "v1"),
+            Self::Service => facts("Service", "services", "", "v1"),
+            Self::CustomResourceDefinition => {
+                facts("CustomResourceDefinition", "customresourcedefinitions", "apiextensions.k8s.io", "v1")
+            }
+            // These three are never resources of their own: the plural is not used.
+            Self::Scale => facts("Scale", "", "autoscaling", "v1"),
+            Self::Eviction => facts("Eviction", "", "policy", "v1"),
+            Self::Binding => facts("Binding", "", "", "v1"),
+        }
+    }
+
     pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Pod => "Pod",
-            Self::Deployment => "Deployment",
-            Self::ReplicaSet => "ReplicaSet",
-            Self::StatefulSet => "StatefulSet",
-            Self::DaemonSet => "DaemonSet",
-            Self::Job => "Job",
-            Self::CronJob => "CronJob",
-        }
+        self.facts().name
     }
 
-    pub(super) fn plural(self) -> String {
-        format!("{}s", self.name().to_lowercase())
+    pub(super) fn plural(self) -> &'static str {
+        self.facts().plural
     }
 
-    /// The API group; every one of them is at v1.
     pub(super) fn group(self) -> &'static str {
-        match self {
-            Self::Pod => "",
-            Self::Deployment | Self::ReplicaSet | Self::StatefulSet | Self::DaemonSet => "apps",
-            Self::Job | Self::CronJob => "batch",
+        self.facts().group
+    }
+
+    pub(super) fn version(self) -> &'static str {
+        self.facts().version
+    }
+
+    pub(super) fn api_version(self) -> String {
+        match self.group() {
+            "" => self.version().to_owned(),
+            group => format!("{group}/{}", self.version()),
         }
     }
 
-    fn api_version(self) -> &'static str {
-        match self.group() {
-            "apps" => "apps/v1",
-            "batch" => "batch/v1",
-            _ => "v1",
-        }
+    pub(super) fn is_namespaced(self) -> bool {
+        !matches!(self, Self::Namespace | Self::CustomResourceDefinition)
+    }
+
+    /// Whether the API server counts `metadata.generation` for it.
+    fn has_generation(self) -> bool {
+        matches!(
+            self,
+            Self::Deployment
+                | Self::ReplicaSet
+                | Self::ReplicationController
+                | Self::StatefulSet
+                | Self::DaemonSet
+                | Self::Job
+                | Self::CronJob
+                | Self::Worker
+                | Self::CustomResourceDefinition
+        )
     }
 
     /// The controller that makes objects for this kind, as a service account of `kube-system`.
     pub(super) fn controller(self) -> &'static str {
         match self {
-            Self::Pod => "default-scheduler",
             Self::Deployment => "deployment-controller",
             Self::ReplicaSet => "replicaset-controller",
+            Self::ReplicationController => "replication-controller",
             Self::StatefulSet => "statefulset-controller",
             Self::DaemonSet => "daemon-set-controller",
             Self::Job => "job-controller",
             Self::CronJob => "cronjob-controller",
+            _ => "namespace-controller",
         }
     }
 
-    /// JSON pointer to the pod spec.
-    fn pod_spec(self) -> &'static str {
+    /// JSON pointer to the pod spec, for kinds that have one.
+    pub(super) fn pod_spec(self) -> Option<&'static str> {
         match self {
-            Self::Pod => "/spec",
-            Self::CronJob => "/spec/jobTemplate/spec/template/spec",
-            _ => "/spec/template/spec",
+            Self::Pod => Some("/spec"),
+            Self::CronJob => Some("/spec/jobTemplate/spec/template/spec"),
+            Self::Deployment
+            | Self::ReplicaSet
+            | Self::ReplicationController
+            | Self::StatefulSet
+            | Self::DaemonSet
+            | Self::Job
+            | Self::Worker => Some("/spec/template/spec"),
+            _ => None,
         }
     }
 }
@@ -81,92 +158,93 @@ impl Kind {
 /// What an object is called and who owns it.
 #[derive(Debug, Clone)]
 pub(super) struct Identity {
+    /// Its own name for a Namespace; unused for other objects without a namespace.
     pub namespace: String,
     pub name: String,
+    /// The beginning of the name where the API server makes the rest up.
+    pub generate_name: Option<String>,
     pub uid: String,
-    pub owner: Option<(Kind, String, String)>,
+    pub owner: Option<Owner>,
+    /// The application that it is part of; labels and selectors are made of it.
+    pub app: String,
+    /// `pod-template-hash` of a `ReplicaSet`, `controller-revision-hash` of others; empty for people's objects.
+    pub hash: String,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Owner {
+    pub kind: Kind,
+    pub name: String,
+    pub uid: String,
 }
 
 impl Identity {
     pub(super) fn new(rng: &mut ChaCha8Rng, namespace: &str, name: String) -> Self {
-        Self { namespace: namespace.to_owned(), name, uid: seed::uid_string(rng), owner: None }
+        Self {
+            namespace: namespace.to_owned(),
+            app: name.clone(),
+            name,
+            generate_name: None,
+            uid: seed::uid_string(rng),
+            owner: None,
+            hash: String::new(),
+        }
     }
 
-    /// An object that this one's controller makes, named as controllers do.
-    pub(super) fn child(&self, rng: &mut ChaCha8Rng, kind: Kind, suffix: usize) -> Self {
-        let name = format!("{}-{}", self.name, seed::suffix(rng, suffix));
+    /// An object that the controller of this one (of kind `kind`) makes, named as that controller names them.
+    pub(super) fn child(&self, rng: &mut ChaCha8Rng, kind: Kind, ordinal: u32) -> Self {
+        let hash = if self.hash.is_empty() { seed::suffix(rng, 10) } else { self.hash.clone() };
+        let (name, generate_name) = match kind {
+            Kind::Deployment => (format!("{}-{hash}", self.name), None),
+            // Minutes since the epoch, of the time that a CronJob was due.
+            Kind::CronJob => (format!("{}-{}", self.name, 29_459_070 + ordinal), None),
+            Kind::StatefulSet => (format!("{}-{ordinal}", self.name), None),
+            _ => {
+                let prefix = format!("{}-", self.name);
+                (format!("{prefix}{}", seed::suffix(rng, 5)), Some(prefix))
+            }
+        };
+        let owner = Owner { kind, name: self.name.clone(), uid: self.uid.clone() };
         let mut child = Self::new(rng, &self.namespace, name);
-        child.owner = Some((kind, self.name.clone(), self.uid.clone()));
+        child.app.clone_from(&self.app);
+        child.hash = hash;
+        child.generate_name = generate_name;
+        child.owner = Some(owner);
         child
     }
 }
 
-/// Builds an object of the kind round a pod spec. `stored` objects have what the API server adds on storing.
-pub(super) fn object(kind: Kind, identity: &Identity, pod_spec: &Value, replicas: u32, stored: bool) -> Value {
-    let labels =
-        json!({"app.kubernetes.io/name": "app", "app.kubernetes.io/part-of": "shop", "pod-template-hash": "6c9d7f8b5"});
-    let template = || json!({"metadata": {"creationTimestamp": null, "labels": labels}, "spec": pod_spec});
-    let selector = json!({"matchLabels": {"app.kubernetes.io/name": "app"}});
-    let spec = match kind {
-        Kind::Pod => pod_spec.clone(),
-        Kind::Deployment => json!({
-            "replicas": replicas, "selector": selector, "template": template(), "revisionHistoryLimit": 10,
-            "progressDeadlineSeconds": 600,
-            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}}
-        }),
-        Kind::ReplicaSet => json!({"replicas": replicas, "selector": selector, "template": template()}),
-        Kind::StatefulSet => json!({
-            "replicas": replicas, "selector": selector, "template": template(), "serviceName": identity.name,
-            "podManagementPolicy": "OrderedReady", "revisionHistoryLimit": 10
-        }),
-        Kind::DaemonSet => json!({
-            "selector": selector, "template": template(), "revisionHistoryLimit": 10,
-            "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
-        }),
-        Kind::Job => json!({"backoffLimit": 6, "completions": 1, "parallelism": 1, "template": template()}),
-        Kind::CronJob => json!({
-            "schedule": "*/5 * * * *", "concurrencyPolicy": "Allow", "suspend": false,
-            "jobTemplate": {"metadata": {"creationTimestamp": null}, "spec": {"template": template()}}
-        }),
-    };
-    let mut object = json!({
-        "apiVersion": kind.api_version(),
-        "kind": kind.name(),
-        "metadata": metadata(identity, &labels, stored),
-        "spec": spec,
-    });
-    let fields = json!([{
-        "manager": "kubectl-client-side-apply", "operation": "Update", "apiVersion": kind.api_version(),
-        "time": CREATED, "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": owned_fields(&object["spec"])}
-    }]);
-    object["metadata"]["managedFields"] = fields;
-    if stored {
-        object["status"] = json!({"observedGeneration": 1, "conditions": [
-            {"type": "Ready", "status": "True", "lastTransitionTime": CREATED}
-        ]});
+/// Makes a requested object a stored one: named, numbered, with a status and the controller's fields.
+pub(super) fn store(kind: Kind, object: &mut Value, identity: &Identity) {
+    let metadata = &mut object["metadata"];
+    metadata["name"] = json!(identity.name);
+    metadata["uid"] = json!(identity.uid);
+    metadata["resourceVersion"] = json!("482134");
+    metadata["creationTimestamp"] = json!(CREATED);
+    if kind.has_generation() {
+        metadata["generation"] = json!(1);
     }
-    object
+    if kind == Kind::Pod {
+        object["spec"]["nodeName"] = json!(NODE);
+    }
+    let Some(settled) = status::settled(kind, object, identity) else { return };
+    let manager = if kind == Kind::Pod { "kubelet" } else { "kube-controller-manager" };
+    let entry = fields::entry(manager, kind, &json!({"status": settled}));
+    if let Some(entries) = object["metadata"]["managedFields"].as_array_mut() {
+        entries.push(entry);
+    }
+    object["status"] = settled;
 }
 
-/// Pads the object with an annotation until it has about so many bytes as JSON.
-pub(super) fn pad(object: &mut Value, bytes: u64, rng: &mut ChaCha8Rng) {
-    const KEY: &str = "longhaul.dev/padding";
-    let natural = object.to_string().len() as u64 + KEY.len() as u64 + 6;
-    let missing = usize::try_from(bytes.saturating_sub(natural)).unwrap_or(0);
-    if missing == 0 {
-        return;
-    }
-    if !object["metadata"]["annotations"].is_object() {
-        object["metadata"]["annotations"] = json!({});
-    }
-    object["metadata"]["annotations"][KEY] = Value::String(seed::suffix(rng, missing));
-}
+/// The node that every Pod of the corpus runs on.
+pub(super) const NODE: &str = "node-1";
 
 /// Every image of the object: JSON pointer and what is written there. Empty ones are no images.
 pub(super) fn images(kind: Kind, object: &Value) -> Vec<(String, String)> {
-    let prefix = kind.pod_spec();
     let mut found = Vec::new();
-    let Some(spec) = object.pointer(prefix) else { return found };
+    let Some((prefix, spec)) = kind.pod_spec().and_then(|prefix| Some((prefix, object.pointer(prefix)?))) else {
+        return found;
+    };
     for list in ["containers", "initContainers", "ephemeralContainers", "volumes"] {
         let (pointer, field) =
             if list == "volumes" { ("/image/reference", "image/reference") } else { ("/image", "image") };
@@ -179,44 +257,6 @@ pub(super) fn images(kind: Kind, object: &Value) -> Vec<(String, String)> {
         }
     }
     found
-}
-
-fn metadata(identity: &Identity, labels: &Value, stored: bool) -> Value {
-    let mut metadata = json!({
-        "name": identity.name,
-        "namespace": identity.namespace,
-        "labels": labels,
-        "annotations": {"deployment.kubernetes.io/revision": "1", "team": "payments"},
-        "creationTimestamp": null,
-    });
-    if stored {
-        metadata["creationTimestamp"] = json!(CREATED);
-        metadata["uid"] = json!(identity.uid);
-        metadata["resourceVersion"] = json!("48213");
-        metadata["generation"] = json!(1);
-    }
-    if let Some((kind, name, uid)) = &identity.owner {
-        metadata["ownerReferences"] = json!([{
-            "apiVersion": kind.api_version(), "kind": kind.name(), "name": name, "uid": uid,
-            "controller": true, "blockOwnerDeletion": true
-        }]);
-    }
-    metadata
-}
-
-/// The `FieldsV1` form of who set what: `f:` for keys, `k:` for list items known by their name.
-fn owned_fields(value: &Value) -> Value {
-    match value {
-        Value::Object(map) => {
-            map.iter().map(|(key, inner)| (format!("f:{key}"), owned_fields(inner))).collect::<Map<_, _>>().into()
-        }
-        Value::Array(items) if items.iter().all(|item| item["name"].is_string()) => items
-            .iter()
-            .map(|item| (format!("k:{}", json!({"name": item["name"]})), owned_fields(item)))
-            .collect::<Map<_, _>>()
-            .into(),
-        _ => json!({}),
-    }
 }
 
 /// A number of replicas as small services have it.

@@ -1,6 +1,6 @@
-//! Pod specs as people write them: containers with probes, environment, resources and volumes. Pure.
+//! Pod specs as people write them: containers with probes, environment, resources and volumes; no defaults. Pure.
 //!
-//! They only have to look like the real thing in shape and size (1 to 4 KiB); no kubelet ever runs them.
+//! They only have to look like the real thing in shape and size; no kubelet ever runs them.
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -19,98 +19,158 @@ pub(super) fn word(rng: &mut ChaCha8Rng) -> &'static str {
     WORDS[rng.random_range(0..WORDS.len())]
 }
 
-/// A pod spec with one container for each image. With three images the last is an init container, with two sometimes.
+/// The least that a person writes: a name, an image and a word for each container.
+pub(super) fn lean(images: &[String]) -> Value {
+    let containers = images
+        .iter()
+        .enumerate()
+        .map(|(i, image)| json!({"name": format!("app-{i}"), "image": image, "args": ["serve"]}));
+    json!({"containers": containers.collect::<Vec<_>>()})
+}
+
+/// A pod spec with one container for each image. With three images the last is an init container, with two sometimes;
+/// some of those go on running as sidecars.
 pub(super) fn spec(rng: &mut ChaCha8Rng, images: &[String]) -> Value {
     let with_init = images.len() > 2 || (images.len() > 1 && rng.random_bool(0.5));
     let (containers, init) = images.split_at(images.len() - usize::from(with_init));
+    let mut list = vec![main(rng, &containers[0])];
+    for (i, image) in containers.iter().enumerate().skip(1) {
+        list.push(sidecar(rng, i, image));
+    }
+    let name = word(rng);
     let mut spec = json!({
-        "containers": containers.iter().enumerate().map(|(i, image)| container(rng, i, image)).collect::<Vec<_>>(),
-        "dnsPolicy": "ClusterFirst",
-        "enableServiceLinks": true,
-        "restartPolicy": "Always",
-        "schedulerName": "default-scheduler",
-        "securityContext": {"runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"}},
-        "serviceAccountName": "default",
-        "terminationGracePeriodSeconds": 30,
-        "tolerations": [
-            {"effect": "NoExecute", "key": "node.kubernetes.io/not-ready", "operator": "Exists", "tolerationSeconds": 300},
-            {"effect": "NoExecute", "key": "node.kubernetes.io/unreachable", "operator": "Exists", "tolerationSeconds": 300}
-        ],
+        "containers": list,
+        "securityContext": {"runAsNonRoot": true, "runAsUser": 10001, "fsGroup": 10001, "seccompProfile": {"type": "RuntimeDefault"}},
+        "serviceAccountName": name,
         "volumes": [
             {"name": "tmp", "emptyDir": {}},
-            {"name": "config", "configMap": {"name": format!("{}-config", word(rng)), "defaultMode": 420}},
-            {"name": "kube-api-access", "projected": {"defaultMode": 420, "sources": [
-                {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
-                {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}}
-            ]}}
+            {"name": "config", "configMap": {"name": format!("{name}-config")}},
+            {"name": "credentials", "secret": {"secretName": format!("{name}-credentials"), "optional": true}}
         ]
     });
     if let [image] = init {
-        spec["initContainers"] = json!([{
-            "name": "prepare",
-            "image": image,
-            "imagePullPolicy": "IfNotPresent",
-            "command": ["/bin/prepare", "--wait"],
-            "resources": {},
-            "terminationMessagePath": "/dev/termination-log",
-            "terminationMessagePolicy": "File"
-        }]);
+        spec["initContainers"] = json!([init_container(rng, image)]);
     }
+    surroundings(rng, name, &mut spec);
     spec
 }
 
-/// An ephemeral container as `kubectl debug` adds it.
-pub(super) fn debugger(rng: &mut ChaCha8Rng, image: &str) -> Value {
-    json!({
-        "name": format!("debugger-{}", seed::suffix(rng, 5)),
-        "image": image,
-        "imagePullPolicy": "IfNotPresent",
-        "stdin": true,
-        "tty": true,
-        "resources": {},
-        "terminationMessagePath": "/dev/termination-log",
-        "terminationMessagePolicy": "File"
-    })
+/// What only some specs say: where the Pod may run, what it may pull with, how long it has to end.
+fn surroundings(rng: &mut ChaCha8Rng, name: &str, spec: &mut Value) {
+    let selector = json!({"matchLabels": {"app.kubernetes.io/name": name}});
+    if rng.random_bool(0.4) {
+        spec["affinity"] = json!({"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
+            {"weight": 100, "podAffinityTerm": {"topologyKey": "kubernetes.io/hostname", "labelSelector": selector}}
+        ]}});
+    }
+    if rng.random_bool(0.3) {
+        spec["topologySpreadConstraints"] = json!([{
+            "maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "ScheduleAnyway",
+            "labelSelector": selector
+        }]);
+    }
+    if rng.random_bool(0.3) {
+        spec["imagePullSecrets"] = json!([{"name": "registry-credentials"}]);
+    }
+    if rng.random_bool(0.3) {
+        spec["nodeSelector"] = json!({"kubernetes.io/os": "linux", "node.example.com/pool": word(rng)});
+        spec["tolerations"] = json!([{"key": "dedicated", "operator": "Equal", "value": name, "effect": "NoSchedule"}]);
+    }
+    if rng.random_bool(0.2) {
+        spec["hostAliases"] = json!([{"ip": "10.0.3.7", "hostnames": ["legacy.example.com"]}]);
+    }
+    if rng.random_bool(0.3) {
+        spec["terminationGracePeriodSeconds"] = json!(rng.random_range(5..120));
+    }
 }
 
-fn container(rng: &mut ChaCha8Rng, index: usize, image: &str) -> Value {
-    let port = 8080 + index;
-    let probe = |path: &str| {
-        json!({
-            "httpGet": {"path": path, "port": port, "scheme": "HTTP"},
-            "initialDelaySeconds": 5, "periodSeconds": 10, "timeoutSeconds": 1, "successThreshold": 1, "failureThreshold": 3
-        })
-    };
-    let env: Vec<Value> = (0..rng.random_range(0..5))
-        .map(|i| {
-            let name = format!("{}_{i}", word(rng).to_uppercase());
-            json!({"name": name, "value": format!("{}://{}.internal:{port}/{}", word(rng), word(rng), seed::suffix(rng, 12))})
-        })
-        .collect();
+/// The container that the Pod is for.
+fn main(rng: &mut ChaCha8Rng, image: &str) -> Value {
+    let probe = |path: &str| json!({"httpGet": {"path": path, "port": "http"}, "initialDelaySeconds": 5});
+    let mut env = vec![
+        json!({"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}),
+        json!({"name": "DATABASE_PASSWORD", "valueFrom": {"secretKeyRef": {"name": "database", "key": "password"}}}),
+    ];
+    for i in 0..rng.random_range(1..10) {
+        let name = format!("{}_URL_{i}", word(rng).to_uppercase());
+        let value = format!("{}://{}.internal:8080/{}", word(rng), word(rng), seed::suffix(rng, 12));
+        env.push(json!({"name": name, "value": value}));
+    }
     let mut container = json!({
-        "name": if index == 0 { "app".to_owned() } else { format!("sidecar-{index}") },
+        "name": "app",
         "image": image,
-        "imagePullPolicy": "IfNotPresent",
-        "args": ["--listen", format!(":{port}"), "--log-format=json"],
+        "args": ["--listen", ":8080", "--log-format=json"],
         "env": env,
-        "ports": [{"name": "http", "containerPort": port, "protocol": "TCP"}],
+        "ports": [{"name": "http", "containerPort": 8080}],
         "livenessProbe": probe("/healthz"),
+        "readinessProbe": probe("/readyz"),
         "resources": {
             "requests": {"cpu": format!("{}m", rng.random_range(1..8) * 50), "memory": "64Mi"},
             "limits": {"memory": format!("{}Mi", rng.random_range(1..8) * 128)}
         },
         "securityContext": {"allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}, "readOnlyRootFilesystem": true},
-        "terminationMessagePath": "/dev/termination-log",
-        "terminationMessagePolicy": "File",
         "volumeMounts": [
             {"name": "tmp", "mountPath": "/tmp"},
             {"name": "config", "mountPath": "/etc/app", "readOnly": true},
-            {"name": "kube-api-access", "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount", "readOnly": true}
+            {"name": "credentials", "mountPath": "/etc/credentials", "readOnly": true}
         ]
     });
-    // Sidecars are simpler than what they serve.
-    if index == 0 {
-        container["readinessProbe"] = probe("/readyz");
+    if rng.random_bool(0.3) {
+        container["envFrom"] = json!([{"configMapRef": {"name": format!("{}-env", word(rng))}}]);
+    }
+    if rng.random_bool(0.3) {
+        container["lifecycle"] = json!({"preStop": {"exec": {"command": ["/bin/sleep", "5"]}}});
     }
     container
+}
+
+/// A container beside the main one. Sidecars are simpler than what they serve.
+pub(super) fn sidecar(rng: &mut ChaCha8Rng, index: usize, image: &str) -> Value {
+    let port = 9000 + index;
+    json!({
+        "name": format!("{}-{index}", word(rng)),
+        "image": image,
+        "args": [format!("--listen=:{port}"), "--upstream=http://127.0.0.1:8080"],
+        "ports": [{"containerPort": port}],
+        "livenessProbe": {"tcpSocket": {"port": port}, "periodSeconds": 20},
+        "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"memory": "64Mi"}},
+        "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}]
+    })
+}
+
+fn init_container(rng: &mut ChaCha8Rng, image: &str) -> Value {
+    let mut container = json!({
+        "name": "prepare",
+        "image": image,
+        "command": ["/bin/prepare", "--wait"],
+        "env": [{"name": "TARGET", "value": format!("{}.internal", word(rng))}],
+        "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}]
+    });
+    // Runs as long as the Pod does (Kubernetes 1.29 and later).
+    if rng.random_bool(0.3) {
+        container["restartPolicy"] = json!("Always");
+    }
+    container
+}
+
+/// A volume and the mount for it.
+pub(super) fn volume(rng: &mut ChaCha8Rng, number: usize) -> (Value, Value) {
+    let name = format!("{}-{number}", word(rng));
+    let source = match rng.random_range(0..3) {
+        0 => json!({"name": name, "configMap": {"name": format!("{name}-files")}}),
+        1 => json!({"name": name, "secret": {"secretName": format!("{name}-keys")}}),
+        _ => json!({"name": name, "persistentVolumeClaim": {"claimName": format!("{name}-data")}}),
+    };
+    (source, json!({"name": name, "mountPath": format!("/srv/{name}"), "readOnly": true}))
+}
+
+/// An ephemeral container as `kubectl debug` adds it.
+pub(super) fn debugger(rng: &mut ChaCha8Rng, image: &str, target: &str) -> Value {
+    json!({
+        "name": format!("debugger-{}", seed::suffix(rng, 5)),
+        "image": image,
+        "stdin": true,
+        "tty": true,
+        "targetContainerName": target
+    })
 }

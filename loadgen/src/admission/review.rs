@@ -3,10 +3,15 @@
 //! Reviews are serialised once, before the clock starts; a call copies the bytes and writes its own uid into them, which
 //! costs less than a microsecond and cannot change anything else.
 
+#[cfg(test)]
+mod recorded;
+mod request;
+
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+pub(super) use self::request::{Actor, Options};
 use super::objects::{Identity, Kind};
 use super::oracle::Expected;
 use crate::seed::UID_LEN;
@@ -16,12 +21,16 @@ const PLACEHOLDER: &str = "00000000-0000-0000-0000-000000000000";
 /// What a review is about.
 #[derive(Debug, Clone)]
 pub(super) struct Review {
+    /// What `object` and `oldObject` are.
     pub kind: Kind,
-    pub operation: Operation,
+    /// What is asked of; another kind than `kind` for `scale`, `eviction` and `binding`.
+    pub resource: Kind,
     pub sub_resource: Option<&'static str>,
+    pub operation: Operation,
     pub identity: Identity,
-    /// The controller that asks, or `None` for a person.
-    pub controller: Option<Kind>,
+    pub actor: Actor,
+    pub options: Options,
+    pub dry_run: bool,
     pub object: Option<Value>,
     pub old: Option<Value>,
 }
@@ -41,6 +50,72 @@ impl Operation {
             Self::Delete => "DELETE",
         }
     }
+
+    /// As in the kind of its options.
+    fn verb(self) -> &'static str {
+        match self {
+            Self::Create => "Create",
+            Self::Update => "Update",
+            Self::Delete => "Delete",
+        }
+    }
+}
+
+impl Review {
+    pub(super) fn create(kind: Kind, identity: &Identity, actor: Actor, object: Value) -> Self {
+        Self {
+            kind,
+            resource: kind,
+            sub_resource: None,
+            operation: Operation::Create,
+            identity: identity.clone(),
+            actor,
+            options: Options::Write(None),
+            dry_run: false,
+            object: Some(object),
+            old: None,
+        }
+    }
+
+    /// On UPDATE the old object comes without `managedFields`.
+    pub(super) fn update(kind: Kind, identity: &Identity, actor: Actor, object: Value, mut old: Value) -> Self {
+        if let Some(metadata) = old["metadata"].as_object_mut() {
+            metadata.remove("managedFields");
+        }
+        let created = Self::create(kind, identity, actor, object);
+        Self { operation: Operation::Update, old: Some(old), ..created }
+    }
+
+    pub(super) fn delete(kind: Kind, identity: &Identity, actor: Actor, options: Options, old: Value) -> Self {
+        let created = Self::create(kind, identity, actor, Value::Null);
+        Self { operation: Operation::Delete, options, object: None, old: Some(old), ..created }
+    }
+
+    /// Written with this field manager.
+    pub(super) fn managed_by(self, manager: &'static str) -> Self {
+        Self { options: Options::Write(Some(manager)), ..self }
+    }
+
+    /// Asked through a subresource.
+    pub(super) fn through(self, sub_resource: &'static str, resource: Kind) -> Self {
+        Self { resource, sub_resource: Some(sub_resource), ..self }
+    }
+
+    /// The body with the placeholder uid.
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        serde_json::to_vec(&Envelope::of(self)).expect("strings and JSON values always serialise")
+    }
+
+    fn label(&self) -> String {
+        let Identity { namespace, name, generate_name, .. } = &self.identity;
+        let sub = self.sub_resource.map(|sub| format!("/{sub}")).unwrap_or_default();
+        let name = match generate_name {
+            Some(prefix) if self.operation == Operation::Create && self.sub_resource.is_none() => format!("{prefix}*"),
+            _ => name.clone(),
+        };
+        let at = if self.resource.is_namespaced() { format!("{namespace}/{name}") } else { name };
+        format!("{}{sub} {} {at}", self.resource.name(), self.operation.name())
+    }
 }
 
 /// A review ready to be sent, with its right answer.
@@ -55,16 +130,13 @@ pub(super) struct Template {
 
 impl Template {
     pub(super) fn new(review: &Review, expected: Expected) -> Self {
-        let bytes = serde_json::to_vec(&Envelope::of(review)).expect("strings and JSON values always serialise");
+        let bytes = review.to_bytes();
         // The uid is the first field after the constant head, so the first hit is the right one.
         let uid_at = bytes
             .windows(UID_LEN)
             .position(|window| window == PLACEHOLDER.as_bytes())
             .expect("the envelope was just written with the placeholder");
-        let Identity { namespace, name, .. } = &review.identity;
-        let sub = review.sub_resource.map(|sub| format!("/{sub}")).unwrap_or_default();
-        let label = format!("{}{sub} {} {namespace}/{name}", review.kind.name(), review.operation.name());
-        Self { bytes, uid_at, label, expected }
+        Self { bytes, uid_at, label: review.label(), expected }
     }
 
     /// The body of one call.
@@ -113,8 +185,10 @@ struct Request<'a> {
     request_resource: Value,
     #[serde(skip_serializing_if = "Option::is_none")]
     request_sub_resource: Option<&'static str>,
-    name: &'a str,
-    namespace: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    namespace: Option<&'a str>,
     operation: &'static str,
     user_info: Value,
     object: Option<&'a Value>,
@@ -125,55 +199,34 @@ struct Request<'a> {
 
 impl<'a> Envelope<'a> {
     fn of(review: &'a Review) -> Self {
-        let kind = json!({"group": review.kind.group(), "version": "v1", "kind": review.kind.name()});
-        let resource = json!({"group": review.kind.group(), "version": "v1", "resource": review.kind.plural()});
+        let Review { kind, resource, operation, identity, .. } = review;
+        let group_kind = json!({"group": kind.group(), "version": kind.version(), "kind": kind.name()});
+        let of = json!({"group": resource.group(), "version": resource.version(), "resource": resource.plural()});
+        // A name that the API server will make up is not known yet; a subresource belongs to an object that has one.
+        let unnamed =
+            *operation == Operation::Create && identity.generate_name.is_some() && review.sub_resource.is_none();
+        // A Namespace is asked for in itself.
+        let namespaced = resource.is_namespaced() || *resource == Kind::Namespace;
         Self {
             kind: "AdmissionReview",
             api_version: "admission.k8s.io/v1",
             request: Request {
                 uid: PLACEHOLDER,
-                request_kind: kind.clone(),
-                request_resource: resource.clone(),
-                kind,
-                resource,
+                request_kind: group_kind.clone(),
+                request_resource: of.clone(),
+                kind: group_kind,
+                resource: of,
                 sub_resource: review.sub_resource,
                 request_sub_resource: review.sub_resource,
-                name: &review.identity.name,
-                namespace: &review.identity.namespace,
-                operation: review.operation.name(),
-                user_info: user_info(review.controller),
+                name: (!unnamed).then_some(identity.name.as_str()),
+                namespace: namespaced.then_some(identity.namespace.as_str()),
+                operation: operation.name(),
+                user_info: review.actor.user_info(),
                 object: review.object.as_ref(),
                 old_object: review.old.as_ref(),
-                dry_run: false,
-                options: options(review.operation, review.controller),
+                dry_run: review.dry_run,
+                options: review.options.json(operation.verb(), review.dry_run),
             },
-        }
-    }
-}
-
-fn user_info(controller: Option<Kind>) -> Value {
-    match controller {
-        Some(kind) => json!({
-            "username": format!("system:serviceaccount:kube-system:{}", kind.controller()),
-            "uid": "5f0c2c31-6e1b-4b0b-9a53-0d8f1f4a7c11",
-            "groups": ["system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"]
-        }),
-        None => json!({
-            "username": "jane@example.com",
-            "groups": ["shop-developers", "system:authenticated"],
-            "extra": {"authentication.kubernetes.io/credential-id": ["X509SHA256=7c9d2f0a"]}
-        }),
-    }
-}
-
-fn options(operation: Operation, controller: Option<Kind>) -> Value {
-    let manager = if controller.is_some() { "kube-controller-manager" } else { "kubectl-client-side-apply" };
-    let api_version = "meta.k8s.io/v1";
-    match operation {
-        Operation::Create => json!({"kind": "CreateOptions", "apiVersion": api_version, "fieldManager": manager}),
-        Operation::Update => json!({"kind": "UpdateOptions", "apiVersion": api_version, "fieldManager": manager}),
-        Operation::Delete => {
-            json!({"kind": "DeleteOptions", "apiVersion": api_version, "propagationPolicy": "Background"})
         }
     }
 }

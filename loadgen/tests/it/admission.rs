@@ -13,9 +13,12 @@ use serde_json::{Value, json};
 use crate::server::{Body, Server, respond, until};
 use crate::webhook::{self, H1, assert_accounts, plan, right, run, target};
 
-const EVERYTHING: &str = r#""mix": {"createPod": 3, "createDeployment": 2, "createStatefulSet": 1, "createDaemonSet": 1,
-    "createJob": 1, "createCronJob": 1, "rollImage": 2, "scaleDeployment": 1, "labelPod": 1, "deletePod": 1,
-    "debugPod": 1, "createPodWithImageVolume": 1}"#;
+const EVERYTHING: &str = r#""mix": {"createPod": 3, "createDeployment": 2, "createReplicaSet": 1,
+    "createReplicationController": 1, "createStatefulSet": 1, "createDaemonSet": 1, "createJob": 1, "createCronJob": 1,
+    "createCustomResource": 1, "createConfigMap": 1, "createSecret": 1, "createService": 1,
+    "createCustomResourceDefinition": 1, "createNamespace": 1, "dryRunDeployment": 1, "updateConfigMap": 1, "rollImage": 2,
+    "scaleDeployment": 1, "scaleThroughSubresource": 1, "deleteDeployment": 1, "labelPod": 1, "deletePod": 1,
+    "evictPod": 1, "debugPod": 1, "updateStatus": 1, "createPodWithImageVolume": 1}"#;
 
 /// Sends 20 Pods, each answered by the function.
 async fn answered_by(answer: fn(Value) -> Response<Body>) -> Interval {

@@ -75,7 +75,10 @@ pub async fn body(request: Request<Incoming>) -> Value {
 /// The right answer.
 pub fn right(review: &Value) -> Value {
     let mut found = Vec::new();
-    find_images(&review["request"]["object"], "", &mut found);
+    // Kubernetes drops what else a report of status changes.
+    if review["request"]["subResource"] != "status" {
+        find_images(&review["request"]["object"], "", &mut found);
+    }
     let mut patch = Vec::new();
     for (path, written) in found.into_iter().filter(|(_, written)| !written.contains('@')) {
         let image = images().into_iter().find(|image| image.reference == written);
@@ -107,7 +110,9 @@ pub fn json(value: &Value) -> Response<Body> {
 /// Every `image` text in a container and every `image.reference` of a volume, wherever it is.
 fn find_images(value: &Value, at: &str, found: &mut Vec<(String, String)>) {
     match value {
-        Value::Object(map) if !at.ends_with("/managedFields") => {
+        Value::Object(map)
+            if !at.ends_with("/managedFields") && !at.ends_with("/openAPIV3Schema") && at != "/status" =>
+        {
             for (key, inner) in map {
                 let here = format!("{at}/{}", key.replace('~', "~0").replace('/', "~1"));
                 match inner.as_str() {

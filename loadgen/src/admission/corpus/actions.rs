@@ -1,0 +1,372 @@
+//! What each action makes Kubernetes ask: one function an action. Pure.
+//!
+//! Left out everywhere are reviews that no webhook for workloads is registered for: events, endpoints, leases, revisions.
+//! Bindings and reports of status are actions of their own.
+
+use rand::RngExt;
+use serde_json::{Value, json};
+
+use super::Pick;
+use super::expand::{Expand, State, Workload};
+use crate::admission::mix::Action;
+use crate::admission::objects::manifest::CLIENT_SIDE;
+use crate::admission::objects::{CREATED, Identity, Kind, defaults, fields, status};
+use crate::admission::pods;
+use crate::admission::review::{Actor, Options, Review};
+
+impl Expand<'_> {
+    /// The reviews of one user action, in the order in which they come.
+    pub(super) fn action(&mut self, action: Action, pick: Pick) -> Vec<Review> {
+        match action {
+            Action::CreatePod => self.create(Kind::Pod, pick),
+            Action::CreateDeployment => self.create(Kind::Deployment, pick),
+            Action::CreateReplicaSet => self.create(Kind::ReplicaSet, pick),
+            Action::CreateReplicationController => self.create(Kind::ReplicationController, pick),
+            Action::CreateStatefulSet => self.create(Kind::StatefulSet, pick),
+            Action::CreateDaemonSet => self.create(Kind::DaemonSet, pick),
+            Action::CreateJob => self.create(Kind::Job, pick),
+            Action::CreateCronJob => self.create(Kind::CronJob, pick),
+            Action::CreateCustomResource => self.create(Kind::Worker, pick),
+            Action::CreateConfigMap => self.create(Kind::ConfigMap, Pick::Existing),
+            Action::CreateSecret => self.create(Kind::Secret, Pick::Existing),
+            Action::CreateService => self.create(Kind::Service, Pick::Existing),
+            Action::CreateCustomResourceDefinition => self.create_definition(),
+            Action::CreateNamespace => self.create_namespace(),
+            Action::DryRunDeployment => self.dry_run(pick),
+            Action::UpdateConfigMap => self.update_config_map(),
+            Action::RollImage => self.roll_image(pick),
+            Action::ScaleDeployment => self.scale_deployment(false),
+            Action::ScaleThroughSubresource => self.scale_deployment(true),
+            Action::DeleteDeployment => self.delete_deployment(),
+            Action::LabelPod => self.label_pod(),
+            Action::DeletePod => self.delete_pod(),
+            Action::EvictPod => self.evict_pod(),
+            Action::DebugPod => self.debug_pod(pick),
+            Action::UpdateStatus => self.update_status(),
+            Action::CreatePodWithImageVolume => self.image_volume(pick),
+        }
+    }
+
+    fn create(&mut self, kind: Kind, pick: Pick) -> Vec<Review> {
+        let workload = self.workload(kind, pick);
+        let mut reviews = vec![self.asked(&workload)];
+        if workload.exists {
+            let replicas = workload.replicas;
+            reviews.extend(self.children(&workload, kind, &workload.identity, replicas));
+        }
+        reviews
+    }
+
+    /// The CREATE of a person.
+    fn asked(&mut self, workload: &Workload) -> Review {
+        let draft = workload.draft();
+        self.sized(|this, growth, rng| {
+            let object = this.object(&draft, State::Asked, growth, rng);
+            Review::create(draft.kind, draft.identity, Actor::Person, object).managed_by(draft.manager(growth))
+        })
+    }
+
+    /// What the controllers make from an object that was admitted.
+    fn children(&mut self, workload: &Workload, kind: Kind, owner: &Identity, count: u32) -> Vec<Review> {
+        let (next, count) = match kind {
+            Kind::Deployment => (Kind::ReplicaSet, 1),
+            Kind::CronJob => (Kind::Job, 1),
+            Kind::Job | Kind::Worker => (Kind::Pod, 1),
+            Kind::ReplicaSet | Kind::ReplicationController | Kind::StatefulSet | Kind::DaemonSet => (Kind::Pod, count),
+            _ => return Vec::new(),
+        };
+        let actor = match kind {
+            Kind::Worker => Actor::Account("workers-system", "workers-operator"),
+            kind => Actor::ControllerOf(kind),
+        };
+        let mut reviews = Vec::new();
+        for ordinal in 0..count {
+            let identity = owner.child(&mut self.rng, kind, ordinal);
+            reviews.push(self.copied(workload, next, &identity, actor));
+            reviews.extend(self.children(workload, next, &identity, workload.replicas));
+        }
+        reviews
+    }
+
+    /// The CREATE of a controller.
+    fn copied(&mut self, workload: &Workload, kind: Kind, identity: &Identity, actor: Actor) -> Review {
+        let draft = workload.draft_of(kind, identity);
+        self.sized(|this, growth, rng| {
+            Review::create(kind, identity, actor, this.object(&draft, State::Copied, growth, rng))
+        })
+    }
+
+    /// An UPDATE of a stored object: what it was, and what `change` makes of it.
+    fn changed(
+        &mut self,
+        workload: &Workload,
+        (kind, identity, actor): (Kind, &Identity, Actor),
+        change: impl Fn(&mut Value),
+    ) -> Review {
+        let draft = workload.draft_of(kind, identity);
+        self.sized(|this, growth, rng| {
+            let old = this.object(&draft, State::Stored, growth, rng);
+            let mut new = old.clone();
+            change(&mut new);
+            Review::update(kind, identity, actor, new, old)
+        })
+    }
+
+    fn deleted(
+        &mut self,
+        workload: &Workload,
+        (kind, identity, actor): (Kind, &Identity, Actor),
+        options: &Options,
+    ) -> Review {
+        let draft = workload.draft_of(kind, identity);
+        self.sized(|this, growth, rng| {
+            let mut old = this.object(&draft, State::Stored, growth, rng);
+            if let Options::DeleteNow { .. } = options {
+                old["metadata"]["deletionTimestamp"] = json!(CREATED);
+                old["metadata"]["deletionGracePeriodSeconds"] = json!(30);
+            }
+            Review::delete(kind, identity, actor, options.clone(), old)
+        })
+    }
+
+    /// A Pod's end: whoever wants it gone, and the kubelet once it is.
+    fn end(&mut self, workload: &Workload, identity: &Identity, actor: Actor, options: &Options) -> Vec<Review> {
+        vec![
+            self.deleted(workload, (Kind::Pod, identity, actor), options),
+            self.deleted(
+                workload,
+                (Kind::Pod, identity, Actor::Kubelet),
+                &Options::DeleteNow { uid: identity.uid.clone() },
+            ),
+        ]
+    }
+
+    fn create_namespace(&mut self) -> Vec<Review> {
+        let mut namespace = self.workload(Kind::Namespace, Pick::Existing);
+        namespace.identity.name.clone_from(&namespace.identity.namespace);
+        let mut reviews = vec![self.asked(&namespace)];
+        for (kind, name, controller) in [
+            (Kind::ServiceAccount, "default", "service-account-controller"),
+            (Kind::ConfigMap, "kube-root-ca.crt", "root-ca-cert-publisher"),
+        ] {
+            let within = namespace.identity.name.clone();
+            let identity = Identity::new(&mut self.rng, &within, name.to_owned());
+            reviews.push(self.copied(&namespace, kind, &identity, Actor::Account("kube-system", controller)));
+        }
+        reviews
+    }
+
+    fn create_definition(&mut self) -> Vec<Review> {
+        let mut definition = self.workload(Kind::CustomResourceDefinition, Pick::Existing);
+        let singular = definition.identity.app.replace('-', "");
+        definition.identity.name = format!("{singular}s.example.com");
+        definition.identity.app = singular;
+        vec![self.asked(&definition)]
+    }
+
+    fn dry_run(&mut self, pick: Pick) -> Vec<Review> {
+        let workload = self.workload(Kind::Deployment, pick);
+        vec![Review { dry_run: true, ..self.asked(&workload) }]
+    }
+
+    fn update_config_map(&mut self) -> Vec<Review> {
+        let workload = self.workload(Kind::ConfigMap, Pick::Existing);
+        let changed = self.changed(&workload, (Kind::ConfigMap, &workload.identity, Actor::Person), |new| {
+            new["data"]["app.yaml"] = json!("server:\n  listen: :8080\n  workers: 16\nlog:\n  format: json\n");
+        });
+        vec![changed.managed_by(CLIENT_SIDE)]
+    }
+
+    fn roll_image(&mut self, pick: Pick) -> Vec<Review> {
+        let before = self.workload(Kind::Deployment, Pick::Existing);
+        let image = self.pick(1, pick).remove(0);
+        let exists = self.exist(std::slice::from_ref(&image));
+        let set = |spec: &str| {
+            let (at, image) = (format!("{spec}/containers/0/image"), json!(image));
+            move |new: &mut Value| {
+                if let Some(place) = new.pointer_mut(&at) {
+                    place.clone_from(&image);
+                }
+            }
+        };
+        let change = set("/spec/template/spec");
+        let part = |new: &Value| {
+            let name = new.pointer("/spec/template/spec/containers/0/name").cloned().unwrap_or_default();
+            json!({"spec": {"template": {"spec": {"containers": [{"name": name, "image": image}]}}}})
+        };
+        let rolled = self.changed(&before, (Kind::Deployment, &before.identity, Actor::Person), |new| {
+            change(new);
+            let entry = fields::entry("kubectl-set", Kind::Deployment, &part(new));
+            if let Some(entries) = new["metadata"]["managedFields"].as_array_mut() {
+                entries.push(entry);
+            }
+        });
+        let mut reviews = vec![rolled.managed_by("kubectl-set")];
+        if !exists {
+            return reviews;
+        }
+        let mut after = Workload { template: before.template.clone(), identity: before.identity.clone(), ..before };
+        set("/spec")(&mut after.template);
+        // One Pod more than wanted, then one of the old ones less.
+        after.replicas = 1;
+        reviews.extend(self.children(&after, Kind::Deployment, &after.identity, 1));
+        let old_set = before.identity.child(&mut self.rng, Kind::Deployment, 0);
+        let old_pod = old_set.child(&mut self.rng, Kind::ReplicaSet, 0);
+        let controller = Actor::ControllerOf(Kind::Deployment);
+        reviews.push(self.changed(&before, (Kind::ReplicaSet, &old_set, controller), |new| {
+            new["spec"]["replicas"] = json!(before.replicas - 1);
+        }));
+        reviews.extend(self.end(&before, &old_pod, Actor::ControllerOf(Kind::ReplicaSet), &Options::Delete));
+        reviews
+    }
+
+    fn scale_deployment(&mut self, through_subresource: bool) -> Vec<Review> {
+        let mut workload = self.workload(Kind::Deployment, Pick::Existing);
+        workload.replicas += 1;
+        let before = workload.replicas;
+        let more = self.rng.random_bool(0.5);
+        let after = if more { before + 2 } else { before - 1 };
+        let identity = workload.identity.clone();
+        let mut reviews = vec![if through_subresource {
+            scale(&identity, before, after)
+        } else {
+            let changed = self.changed(&workload, (Kind::Deployment, &identity, Actor::Person), |new| {
+                new["spec"]["replicas"] = json!(after);
+            });
+            changed.managed_by(CLIENT_SIDE)
+        }];
+        let set = identity.child(&mut self.rng, Kind::Deployment, 0);
+        reviews.push(self.changed(&workload, (Kind::ReplicaSet, &set, Actor::ControllerOf(Kind::Deployment)), |new| {
+            new["spec"]["replicas"] = json!(after);
+            new["metadata"]["annotations"]["deployment.kubernetes.io/desired-replicas"] = json!(after.to_string());
+        }));
+        if more {
+            reviews.extend(self.children(&workload, Kind::ReplicaSet, &set, after - before));
+        } else {
+            let pod = set.child(&mut self.rng, Kind::ReplicaSet, 0);
+            reviews.extend(self.end(&workload, &pod, Actor::ControllerOf(Kind::ReplicaSet), &Options::Delete));
+        }
+        reviews
+    }
+
+    /// What a Deployment owned goes after it, by the garbage collector.
+    fn delete_deployment(&mut self) -> Vec<Review> {
+        let workload = self.workload(Kind::Deployment, Pick::Existing);
+        let set = workload.identity.child(&mut self.rng, Kind::Deployment, 0);
+        let collected = |identity: &Identity| Options::DeleteInBackground { uid: Some(identity.uid.clone()) };
+        let by_hand = Options::DeleteInBackground { uid: None };
+        let collector = Actor::GARBAGE_COLLECTOR;
+        let mut reviews = vec![
+            self.deleted(&workload, (Kind::Deployment, &workload.identity, Actor::Person), &by_hand),
+            self.deleted(&workload, (Kind::ReplicaSet, &set, collector), &collected(&set)),
+        ];
+        for ordinal in 0..workload.replicas {
+            let pod = set.child(&mut self.rng, Kind::ReplicaSet, ordinal);
+            reviews.extend(self.end(&workload, &pod, collector, &collected(&pod)));
+        }
+        reviews
+    }
+
+    fn label_pod(&mut self) -> Vec<Review> {
+        let (workload, pod) = self.running_pod();
+        let tier = pods::word(&mut self.rng);
+        let labelled = self.changed(&workload, (Kind::Pod, &pod, Actor::Person), |new| {
+            new["metadata"]["labels"]["tier"] = json!(tier);
+        });
+        vec![labelled.managed_by("kubectl-label")]
+    }
+
+    fn delete_pod(&mut self) -> Vec<Review> {
+        let (workload, pod) = self.running_pod();
+        self.end(&workload, &pod, Actor::Person, &Options::DeleteInBackground { uid: None })
+    }
+
+    /// An eviction deletes on the inside: webhooks hear of it again from the kubelet.
+    fn evict_pod(&mut self) -> Vec<Review> {
+        let (workload, pod) = self.running_pod();
+        let object = json!({
+            "apiVersion": "policy/v1", "kind": "Eviction",
+            "metadata": {"name": pod.name, "namespace": pod.namespace, "creationTimestamp": null}
+        });
+        let eviction = Review::create(Kind::Eviction, &pod, Actor::Person, object).through("eviction", Kind::Pod);
+        let gone = Options::DeleteNow { uid: pod.uid.clone() };
+        vec![eviction, self.deleted(&workload, (Kind::Pod, &pod, Actor::Kubelet), &gone)]
+    }
+
+    fn debug_pod(&mut self, pick: Pick) -> Vec<Review> {
+        let (workload, pod) = self.running_pod();
+        let image = self.pick(1, pick).remove(0);
+        let target = workload.template.pointer("/spec/containers/0/name").and_then(Value::as_str).unwrap_or_default();
+        let mut debugger = pods::debugger(&mut self.rng, &image, target);
+        defaults::container(&mut debugger);
+        let debugged = self.changed(&workload, (Kind::Pod, &pod, Actor::Person), |new| {
+            new["spec"]["ephemeralContainers"] = json!([debugger]);
+        });
+        vec![debugged.managed_by("kubectl-debug").through("ephemeralcontainers", Kind::Pod)]
+    }
+
+    /// A Pod finds its node and runs, and its owners count it.
+    fn update_status(&mut self) -> Vec<Review> {
+        let (mut workload, pod) = self.running_pod();
+        workload.replicas = 1;
+        let set =
+            pod.owner.clone().map(|owner| Identity { name: owner.name, uid: owner.uid, ..workload.identity.clone() });
+        let bound = Review::create(Kind::Binding, &pod, Actor::Scheduler, status::binding(&pod));
+        let mut reviews = vec![bound.through("binding", Kind::Pod)];
+        let deployment = workload.identity.clone();
+        let owners = [
+            (Kind::Pod, Some(pod), Actor::Kubelet),
+            (Kind::ReplicaSet, set, Actor::ControllerOf(Kind::ReplicaSet)),
+            (Kind::Deployment, Some(deployment), Actor::ControllerOf(Kind::Deployment)),
+        ];
+        for (kind, identity, actor) in owners {
+            let Some(identity) = identity else { continue };
+            let draft = workload.draft_of(kind, &identity);
+            let reported = self.sized(|this, growth, rng| {
+                let new = this.object(&draft, State::Stored, growth, rng);
+                let mut old = new.clone();
+                // Before, nothing was known.
+                old["status"] = defaults::status(kind).unwrap_or_default();
+                Review::update(kind, &identity, actor, new, old)
+            });
+            reviews.push(reported.through("status", kind));
+        }
+        reviews
+    }
+
+    fn image_volume(&mut self, pick: Pick) -> Vec<Review> {
+        let image = self.pick(1, pick).remove(0);
+        let mut workload = self.workload(Kind::Pod, Pick::Existing);
+        let volume = json!({"name": "model", "image": {"reference": image}});
+        match workload.template["spec"]["volumes"].as_array_mut() {
+            Some(volumes) => volumes.push(volume),
+            None => workload.template["spec"]["volumes"] = json!([volume]),
+        }
+        vec![self.asked(&workload)]
+    }
+
+    /// A Pod of a Deployment that was admitted some time ago, with what it was made from.
+    fn running_pod(&mut self) -> (Workload, Identity) {
+        let workload = self.workload(Kind::Deployment, Pick::Existing);
+        let set = workload.identity.child(&mut self.rng, Kind::Deployment, 0);
+        let pod = set.child(&mut self.rng, Kind::ReplicaSet, 0);
+        (workload, pod)
+    }
+}
+
+/// `kubectl scale`: the object is the scale, not the Deployment.
+fn scale(deployment: &Identity, before: u32, after: u32) -> Review {
+    let Identity { namespace, name, uid, app, .. } = deployment;
+    let object = |replicas: u32| {
+        json!({
+            "apiVersion": "autoscaling/v1", "kind": "Scale",
+            "metadata": {
+                "name": name, "namespace": namespace, "uid": uid, "resourceVersion": "482134", "creationTimestamp": CREATED
+            },
+            "spec": {"replicas": replicas},
+            "status": {"replicas": before, "selector": format!("app.kubernetes.io/name={app}")}
+        })
+    };
+    Review::update(Kind::Scale, deployment, Actor::Person, object(after), object(before))
+        .through("scale", Kind::Deployment)
+}

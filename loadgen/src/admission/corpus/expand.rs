@@ -1,0 +1,191 @@
+//! The means of expansion: images, identities, objects at the size that was asked for. Pure.
+
+use std::collections::BTreeMap;
+
+use rand::{RngExt, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
+use serde_json::{Value, json};
+
+use super::Pick;
+use crate::admission::config::Image;
+use crate::admission::objects::grow::Growth;
+use crate::admission::objects::manifest::{self, Draft};
+use crate::admission::objects::{self, Identity, Kind};
+use crate::admission::oracle::Digests;
+use crate::admission::pods;
+use crate::admission::review::Review;
+use crate::{Size, seed};
+
+const MOST_CONTAINERS: usize = 3;
+/// Reviews below this size are of objects with the least that a person writes.
+const LEAN_BELOW: u64 = 12 << 10;
+/// Reviews above it are of objects that no `kubectl apply` on the client's side can write: its copy of the manifest would
+/// be larger than annotations may be.
+const APPLIED_BELOW: u64 = 200 << 10;
+/// A review that is nearer to its size than one part in so many is near enough.
+const TOLERANCE: u64 = 100;
+/// Each try is nearer to the size than the last by an order of magnitude, so three are usual.
+const MOST_TRIES: usize = 8;
+
+/// What is needed to make reviews.
+pub(super) struct Expand<'a> {
+    pub rng: ChaCha8Rng,
+    images: &'a [Image],
+    /// `None`: nobody knows what exists.
+    pub digests: Option<&'a Digests>,
+    size: Option<Size>,
+    /// The size of the review in hand, in bytes.
+    target: Option<u64>,
+    /// What one byte of a manifest made of the last review of this kind: the first guess for the next.
+    slopes: BTreeMap<(&'static str, bool), f64>,
+}
+
+/// How an object came to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    /// As a person or a controller asks for it.
+    Asked,
+    /// As a controller asks for it that copies what was admitted: every image with its digest, where digests are known.
+    Copied,
+    /// As it is stored: admitted, named and settled.
+    Stored,
+}
+
+/// A workload with what its objects are made of.
+pub(super) struct Workload {
+    pub kind: Kind,
+    pub identity: Identity,
+    pub template: Value,
+    pub replicas: u32,
+    /// Whether it can be admitted.
+    pub exists: bool,
+}
+
+impl Workload {
+    pub(super) fn draft(&self) -> Draft<'_> {
+        self.draft_of(self.kind, &self.identity)
+    }
+
+    /// An object that was made for this workload.
+    pub(super) fn draft_of<'a>(&'a self, kind: Kind, identity: &'a Identity) -> Draft<'a> {
+        Draft { kind, identity, template: &self.template, replicas: self.replicas }
+    }
+}
+
+impl<'a> Expand<'a> {
+    pub(super) fn new(seed: u64, size: Option<Size>, images: &'a [Image], digests: Option<&'a Digests>) -> Self {
+        Self { rng: seed::stream(seed, "corpus"), images, digests, size, target: None, slopes: BTreeMap::new() }
+    }
+
+    /// A workload of a person with up to three images; with one where it must be small.
+    pub(super) fn workload(&mut self, kind: Kind, pick: Pick) -> Workload {
+        self.target = self.size.map(|size| size.draw(&mut self.rng));
+        let most = if self.is_lean() { 1 } else { MOST_CONTAINERS };
+        let count = self.rng.random_range(1..=most);
+        let images = self.pick(count, pick);
+        self.workload_of(kind, &images)
+    }
+
+    /// A workload of these images, for a review of the size that was drawn last.
+    fn workload_of(&mut self, kind: Kind, images: &[String]) -> Workload {
+        let identity = self.identity();
+        let spec = if self.is_lean() { pods::lean(images) } else { pods::spec(&mut self.rng, images) };
+        let template = if kind.pod_spec().is_some() { manifest::template(&identity.app, &spec) } else { Value::Null };
+        Workload { kind, template, replicas: objects::replicas(&mut self.rng), exists: self.exist(images), identity }
+    }
+
+    fn is_lean(&self) -> bool {
+        self.target.is_some_and(|bytes| bytes < LEAN_BELOW)
+    }
+
+    /// Makes a review as large as was asked for. `build` must make the same of the same arguments.
+    pub(super) fn sized(&mut self, build: impl Fn(&Self, &Growth, &ChaCha8Rng) -> Review) -> Review {
+        let rng = ChaCha8Rng::seed_from_u64(self.rng.random());
+        let Some(target) = self.target else { return build(self, &Growth::NATURAL, &rng) };
+        let mut growth = Growth { bytes: 0, applied: target < APPLIED_BELOW };
+        let mut before: Option<(usize, u64)> = None;
+        let mut best: Option<(u64, Review)> = None;
+        for _ in 0..MOST_TRIES {
+            let review = build(self, &growth, &rng);
+            let length = review.to_bytes().len() as u64;
+            let kind = (review.kind.name(), review.old.is_some() && review.object.is_some());
+            let off = target.abs_diff(length);
+            if best.as_ref().is_none_or(|&(least, _)| off < least) {
+                best = Some((off, review));
+            }
+            if off <= target / TOLERANCE {
+                break;
+            }
+            if let Some((bytes, at)) = before {
+                let (grown, by) = (growth.bytes as f64 - bytes as f64, length as f64 - at as f64);
+                if by == 0.0 {
+                    // A kind that does not grow, or has grown as far as Kubernetes lets it.
+                    break;
+                }
+                self.slopes.insert(kind, (by / grown).clamp(0.2, 20.0));
+            }
+            before = Some((growth.bytes, length));
+            let slope = self.slopes.get(&kind).copied().unwrap_or(2.0);
+            let next = growth.bytes as f64 + (target as f64 - length as f64) / slope;
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped: 0 to 2^20")]
+            let next = next.clamp(0.0, 1_048_576.0) as usize;
+            if next == growth.bytes {
+                break;
+            }
+            growth.bytes = next;
+        }
+        best.map(|(_, review)| review).expect("the loop runs at least once")
+    }
+
+    /// The object of the draft in this state.
+    pub(super) fn object(&self, draft: &Draft<'_>, state: State, growth: &Growth, rng: &ChaCha8Rng) -> Value {
+        let mut object = draft.requested(growth, rng.clone());
+        if state != State::Asked {
+            self.pin(draft.kind, &mut object);
+        }
+        if state == State::Stored {
+            objects::store(draft.kind, &mut object, draft.identity);
+        }
+        object
+    }
+
+    pub(super) fn identity(&mut self) -> Identity {
+        let namespace = format!("{}-{}", pods::word(&mut self.rng), self.rng.random_range(1..10));
+        let name = format!("{}-{}", pods::word(&mut self.rng), seed::suffix(&mut self.rng, 4));
+        Identity::new(&mut self.rng, &namespace, name)
+    }
+
+    /// So many references; `OneMissing` falls back to existing ones when every image exists.
+    pub(super) fn pick(&mut self, count: usize, pick: Pick) -> Vec<String> {
+        let any = pick == Pick::Any || self.digests.is_none();
+        let mut picked: Vec<String> =
+            (0..count).map(|_| self.one(|image| any || image.digest.is_some()).unwrap_or_default()).collect();
+        if pick == Pick::OneMissing
+            && let Some(missing) = self.one(|image| image.digest.is_none())
+        {
+            let at = self.rng.random_range(0..count);
+            picked[at] = missing;
+        }
+        picked
+    }
+
+    fn one(&mut self, wanted: impl Fn(&Image) -> bool) -> Option<String> {
+        let fitting: Vec<&Image> = self.images.iter().filter(|image| wanted(image)).collect();
+        (!fitting.is_empty()).then(|| fitting[self.rng.random_range(0..fitting.len())].reference.clone())
+    }
+
+    pub(super) fn exist(&self, references: &[String]) -> bool {
+        let Some(digests) = self.digests else { return true };
+        references.iter().all(|reference| digests.get(reference).is_some_and(Option::is_some))
+    }
+
+    /// What an admission makes of the object: every image with its digest, where digests are known.
+    fn pin(&self, kind: Kind, object: &mut Value) {
+        let Some(digests) = self.digests else { return };
+        for (pointer, written) in objects::images(kind, object) {
+            if let (Some(Some(digest)), Some(place)) = (digests.get(&written), object.pointer_mut(&pointer)) {
+                *place = json!(format!("{written}@{digest}"));
+            }
+        }
+    }
+}

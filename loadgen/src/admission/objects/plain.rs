@@ -1,0 +1,94 @@
+//! Manifests of kinds that hold no pod spec. Some have words in them that look like one: an answer that changes them is
+//! wrong. Pure.
+
+use base64::Engine as _;
+use rand_chacha::ChaCha8Rng;
+use serde_json::{Value, json};
+
+use super::grow::Growth;
+use super::{Identity, Kind};
+use crate::admission::pods;
+use crate::seed;
+
+/// The manifest of such a kind, grown in its own way.
+pub(super) fn manifest(
+    kind: Kind,
+    identity: &Identity,
+    metadata: &Value,
+    growth: &Growth,
+    rng: &mut ChaCha8Rng,
+) -> Value {
+    let mut object = json!({"apiVersion": kind.api_version(), "kind": kind.name(), "metadata": metadata});
+    match kind {
+        Kind::ConfigMap if identity.name == ROOT_CA => {
+            object["data"] = json!({"ca.crt": pem(rng)});
+            object["metadata"] = json!({
+                "name": identity.name, "namespace": identity.namespace, "annotations": {"kubernetes.io/description":
+                    "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints."}
+            });
+        }
+        Kind::ConfigMap => {
+            object["data"] = json!({
+                "app.yaml": "server:\n  listen: :8080\n  workers: 8\nlog:\n  format: json\n",
+                // A manifest in a text is a text.
+                "worker-pod.yaml": "apiVersion: v1\nkind: Pod\nspec:\n  containers:\n  - name: worker\n    image: worker:latest\n"
+            });
+            growth.files(&mut object["data"], rng);
+        }
+        Kind::Secret => {
+            object["type"] = json!("Opaque");
+            let mut text = |bytes| base64::engine::general_purpose::STANDARD.encode(seed::suffix(rng, bytes));
+            // A multiple of three bytes ends without padding, so that growth can go on from there.
+            object["data"] = json!({"dsn": text(96), "password": text(24)});
+            growth.secrets(&mut object["data"], rng);
+        }
+        Kind::Service => {
+            object["spec"] = json!({
+                "selector": super::manifest::selector(identity),
+                "ports": [{"name": "http", "port": 80, "targetPort": "http"}, {"name": "metrics", "port": 9090, "targetPort": 9090}]
+            });
+            growth.annotations(&mut object["metadata"]["annotations"], rng);
+        }
+        Kind::CustomResourceDefinition => {
+            object["spec"] = definition(identity);
+            growth.schema(&mut object["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"], rng);
+        }
+        Kind::ServiceAccount => object["metadata"] = json!({"name": identity.name, "namespace": identity.namespace}),
+        _ => {
+            object["metadata"]["labels"]["example.com/team"] = json!(pods::word(rng));
+            growth.annotations(&mut object["metadata"]["annotations"], rng);
+        }
+    }
+    object
+}
+
+/// The `ConfigMap` that every namespace gets.
+pub(in crate::admission) const ROOT_CA: &str = "kube-root-ca.crt";
+
+/// A definition whose schema has properties with the names of a pod template's fields.
+fn definition(identity: &Identity) -> Value {
+    let plural = format!("{}s", identity.app);
+    let text = || json!({"type": "string", "minLength": 1, "maxLength": 253});
+    json!({
+        "group": "example.com", "scope": "Namespaced",
+        "names": {"plural": plural, "singular": identity.app, "kind": "Worker", "listKind": "WorkerList"},
+        "versions": [{
+            "name": "v1alpha1", "served": true, "storage": true, "subresources": {"status": {}},
+            "additionalPrinterColumns": [{"name": "Image", "type": "string", "jsonPath": ".spec.template.spec.containers[0].image"}],
+            "schema": {"openAPIV3Schema": {"type": "object", "properties": {
+                "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+                "spec": {"type": "object", "description": "What is to be done: ", "properties": {
+                    "image": text(),
+                    "containers": {"type": "array", "items": {"type": "object", "properties": {"image": text()}}},
+                    "template": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}
+                }}
+            }}}
+        }]
+    })
+}
+
+/// About as long as a CA certificate with a 2048-bit key.
+fn pem(rng: &mut ChaCha8Rng) -> String {
+    let lines: Vec<String> = (0..16).map(|_| seed::suffix(rng, 64)).collect();
+    format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", lines.join("\n"))
+}

@@ -1,0 +1,89 @@
+//! Who asks, and with which options: `userInfo` and `options` of a request. Pure.
+//!
+//! A PATCH reaches webhooks as UPDATE with `UpdateOptions`, whatever options it came with; only what `kubectl` does has a
+//! field manager in it (seen with kube-apiserver 1.20).
+
+use serde_json::{Value, json};
+
+use crate::admission::objects::{Kind, NODE};
+
+/// Who asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::admission) enum Actor {
+    Person,
+    /// The controller that acts for objects of this kind.
+    ControllerOf(Kind),
+    /// Another service account: namespace and name.
+    Account(&'static str, &'static str),
+    Scheduler,
+    Kubelet,
+}
+
+impl Actor {
+    /// Deletes what a deleted object owned.
+    pub(in crate::admission) const GARBAGE_COLLECTOR: Self = Self::Account("kube-system", "generic-garbage-collector");
+
+    pub(super) fn user_info(self) -> Value {
+        let account = |namespace: &str, name: &str| {
+            json!({
+                "username": format!("system:serviceaccount:{namespace}:{name}"),
+                "uid": "5f0c2c31-6e1b-4b0b-9a53-0d8f1f4a7c11",
+                "groups": ["system:serviceaccounts", format!("system:serviceaccounts:{namespace}"), "system:authenticated"]
+            })
+        };
+        match self {
+            Self::Person => json!({
+                "username": "jane@example.com",
+                "groups": ["shop-developers", "system:authenticated"],
+                "extra": {"authentication.kubernetes.io/credential-id": ["X509SHA256=7c9d2f0a"]}
+            }),
+            Self::ControllerOf(kind) => account("kube-system", kind.controller()),
+            Self::Account(namespace, name) => account(namespace, name),
+            Self::Scheduler => json!({"username": "system:kube-scheduler", "groups": ["system:authenticated"]}),
+            Self::Kubelet => json!({
+                "username": format!("system:node:{NODE}"), "groups": ["system:nodes", "system:authenticated"]
+            }),
+        }
+    }
+}
+
+/// What is asked for beside the object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::admission) enum Options {
+    /// Of a CREATE or an UPDATE: the field manager, where one is named.
+    Write(Option<&'static str>),
+    /// `kubectl delete`, and the garbage collector, which names the uid that it means.
+    DeleteInBackground { uid: Option<String> },
+    /// Controllers that have a Pod too many.
+    Delete,
+    /// The kubelet, once a Pod has ended.
+    DeleteNow { uid: String },
+}
+
+impl Options {
+    pub(super) fn json(&self, verb: &str, dry_run: bool) -> Value {
+        let mut options = json!({"kind": format!("{verb}Options"), "apiVersion": "meta.k8s.io/v1"});
+        match self {
+            Self::Write(manager) => {
+                if let Some(manager) = manager {
+                    options["fieldManager"] = json!(manager);
+                }
+            }
+            Self::DeleteInBackground { uid } => {
+                options["propagationPolicy"] = json!("Background");
+                if let Some(uid) = uid {
+                    options["preconditions"] = json!({"uid": uid});
+                }
+            }
+            Self::Delete => {}
+            Self::DeleteNow { uid } => {
+                options["gracePeriodSeconds"] = json!(0);
+                options["preconditions"] = json!({"uid": uid});
+            }
+        }
+        if dry_run {
+            options["dryRun"] = json!(["All"]);
+        }
+        options
+    }
+}
