@@ -32,7 +32,7 @@ fn benches(c: &mut Criterion) {
     c.bench_function("plan: build", |b| b.iter(|| black_box(plan())));
     let plan = plan();
     c.bench_function("plan: 1000 requests", |b| b.iter(|| black_box(plan.preview(1000))));
-    let mut call = loadgen::bench::Call::of(&plan).expect("the mix has Pods that need a pin");
+    let mut call = loadgen::bench::Call::to_patch(&plan).expect("the mix has Pods that need a pin");
     assert!(call.judge(), "the benchmark judges a right answer");
     c.bench_function("splice: uid into body", |b| b.iter(|| black_box(call.splice())));
     c.bench_function("judge: a right answer", |b| b.iter(|| black_box(call.judge())));

@@ -24,20 +24,35 @@ pub struct Call {
     answer: Answer,
 }
 
+/// The stream of requests alone: when each is due and which review it is.
+pub fn requests(plan: &crate::admission::Plan) -> impl Iterator<Item = (Duration, u32)> + use<> {
+    admission::requests(plan)
+}
+
 impl Call {
-    /// Takes the first request of the plan that needs a patch.
-    pub fn of(plan: &crate::admission::Plan) -> Option<Self> {
-        let (call, patch) = admission::Call::first_with_patch(plan)?;
+    /// Takes the first request of the plan whose right answer has a patch.
+    pub fn to_patch(plan: &crate::admission::Plan) -> Option<Self> {
+        let (call, patch) = admission::Call::first(plan, true)?;
         let patch = base64::engine::general_purpose::STANDARD.encode(patch.to_string());
-        let body = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": {
-            "uid": call.uid(), "allowed": true, "patchType": "JSONPatch", "patch": patch
-        }});
-        let answer = Answer { status: http::StatusCode::OK, content_type: None, body: body.to_string().into() };
-        Some(Self { call, answer })
+        let response = json!({"uid": call.uid(), "allowed": true, "patchType": "JSONPatch", "patch": patch});
+        Some(Self::answered(call, &response))
     }
 
-    /// The body with the uid in it; returns its length in bytes.
-    pub fn splice(&self) -> usize {
+    /// Takes the first request of the plan with images that are right as they are.
+    pub fn to_leave(plan: &crate::admission::Plan) -> Option<Self> {
+        let (call, _) = admission::Call::first(plan, false)?;
+        let response = json!({"uid": call.uid(), "allowed": true});
+        Some(Self::answered(call, &response))
+    }
+
+    fn answered(call: admission::Call, response: &serde_json::Value) -> Self {
+        let body = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response});
+        let answer = Answer { status: http::StatusCode::OK, content_type: None, body: body.to_string().into() };
+        Self { call, answer }
+    }
+
+    /// Writes the body with the uid in it into a buffer that is kept; returns its length in bytes.
+    pub fn splice(&mut self) -> usize {
         self.call.splice()
     }
 

@@ -24,6 +24,8 @@ enum What {
     Load,
     /// The core of the mock Kubernetes API server without sockets: the store, the log and selectors.
     Store,
+    /// Instructions that a request of admission load costs outside the sockets, counted by valgrind.
+    Instructions,
 }
 
 /// Builds the benchmark with what it measures, and runs it in the caller's own folder.
@@ -33,6 +35,7 @@ pub(crate) fn bench(arguments: &Arguments) -> Result<ExitCode> {
         What::Kube => command.args(["bench", "--package=scenarios", "--bench=kube", "--"]),
         What::Load => command.args(["bench", "--package=loadgen", "--bench=load", "--"]),
         What::Store => command.args(["bench", "--package=mocks", "--bench=store", "--"]),
+        What::Instructions => command.args(["bench", "--package=loadgen", "--bench=instructions", "--"]),
     };
     command.args(&arguments.arguments);
     let shown = cargo::shown(&command);

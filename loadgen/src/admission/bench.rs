@@ -35,18 +35,28 @@ pub(crate) struct Call {
     plan: Plan,
     request: Request,
     recorder: Recorder,
+    /// The body as it was sent last; kept, as connections keep theirs.
+    body: Vec<u8>,
+}
+
+/// The stream of requests, without the rest of their way.
+pub(crate) fn requests(plan: &Plan) -> impl Iterator<Item = (Duration, u32)> + use<> {
+    plan.clone().requests().map(|(at, request)| (at, request.template))
 }
 
 impl Call {
-    /// The first request whose right answer has a patch, and that patch.
-    pub(crate) fn first_with_patch(plan: &Plan) -> Option<(Self, Value)> {
+    /// The first request whose right answer has a patch, or has none though there are images; and that patch.
+    pub(crate) fn first(plan: &Plan, with_patch: bool) -> Option<(Self, Value)> {
         plan.clone().requests().find_map(|(_, request)| {
             let Expected::Allow { images } = &plan.corpus().template(request.template).expected else { return None };
             let writes = images.iter().filter(|field| field.written != field.right);
             let patch: Vec<Value> =
                 writes.map(|field| json!({"op": "replace", "path": field.pointer, "value": field.right})).collect();
-            let call = Self { plan: plan.clone(), request, recorder: Recorder::default() };
-            (!patch.is_empty()).then(|| (call, patch.into()))
+            if images.is_empty() || patch.is_empty() == with_patch {
+                return None;
+            }
+            let call = Self { plan: plan.clone(), request, recorder: Recorder::default(), body: Vec::new() };
+            Some((call, patch.into()))
         })
     }
 
@@ -54,8 +64,12 @@ impl Call {
         String::from_utf8_lossy(&self.request.uid).into_owned()
     }
 
-    pub(crate) fn splice(&self) -> usize {
-        self.plan.corpus().template(self.request.template).with_uid(&self.request.uid).len()
+    pub(crate) fn splice(&mut self) -> usize {
+        self.body.clear();
+        for part in self.plan.corpus().template(self.request.template).around(&self.request.uid) {
+            self.body.extend_from_slice(part);
+        }
+        self.body.len()
     }
 
     pub(crate) fn judge(&self, answer: &Answer) -> bool {
