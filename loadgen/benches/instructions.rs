@@ -79,6 +79,7 @@ fn main() -> Result<ExitCode> {
     }
     let plan = plan()?;
     let bytes = Call::to_patch(&plan).map_or(0, |mut call| call.splice());
+    print!("{}", plan.describe());
     println!("instructions for one request, without sockets (body of {bytes} bytes):");
     let mut sum = 0;
     for step in &STEPS {

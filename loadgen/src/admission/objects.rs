@@ -167,7 +167,7 @@ pub(super) struct Identity {
     pub owner: Option<Owner>,
     /// The application that it is part of; labels and selectors are made of it.
     pub app: String,
-    /// `pod-template-hash` of a `ReplicaSet`, `controller-revision-hash` of others; empty for people's objects.
+    /// `pod-template-hash` below a Deployment, `controller-revision-hash` below others; empty where there is none.
     pub hash: String,
 }
 
@@ -193,7 +193,11 @@ impl Identity {
 
     /// An object that the controller of this one (of kind `kind`) makes, named as that controller names them.
     pub(super) fn child(&self, rng: &mut ChaCha8Rng, kind: Kind, ordinal: u32) -> Self {
-        let hash = if self.hash.is_empty() { seed::suffix(rng, 10) } else { self.hash.clone() };
+        // Others hand down what they have, which is nothing where a person made them.
+        let hash = match kind {
+            Kind::Deployment | Kind::StatefulSet | Kind::DaemonSet => seed::suffix(rng, 10),
+            _ => self.hash.clone(),
+        };
         let (name, generate_name) = match kind {
             Kind::Deployment => (format!("{}-{hash}", self.name), None),
             // Minutes since the epoch, of the time that a CronJob was due.

@@ -268,7 +268,7 @@ impl Expand<'_> {
     }
 
     fn label_pod(&mut self) -> Vec<Review> {
-        let (workload, pod) = self.running_pod();
+        let (workload, _, pod) = self.running_pod();
         let tier = pods::word(&mut self.rng);
         let labelled = self.changed(&workload, (Kind::Pod, &pod, Actor::Person), |new| {
             new["metadata"]["labels"]["tier"] = json!(tier);
@@ -277,13 +277,13 @@ impl Expand<'_> {
     }
 
     fn delete_pod(&mut self) -> Vec<Review> {
-        let (workload, pod) = self.running_pod();
+        let (workload, _, pod) = self.running_pod();
         self.end(&workload, &pod, Actor::Person, &Options::DeleteInBackground { uid: None })
     }
 
     /// An eviction deletes on the inside: webhooks hear of it again from the kubelet.
     fn evict_pod(&mut self) -> Vec<Review> {
-        let (workload, pod) = self.running_pod();
+        let (workload, _, pod) = self.running_pod();
         let object = json!({
             "apiVersion": "policy/v1", "kind": "Eviction",
             "metadata": {"name": pod.name, "namespace": pod.namespace, "creationTimestamp": null}
@@ -294,7 +294,7 @@ impl Expand<'_> {
     }
 
     fn debug_pod(&mut self, pick: Pick) -> Vec<Review> {
-        let (workload, pod) = self.running_pod();
+        let (workload, _, pod) = self.running_pod();
         let image = self.pick(1, pick).remove(0);
         let target = workload.template.pointer("/spec/containers/0/name").and_then(Value::as_str).unwrap_or_default();
         let mut debugger = pods::debugger(&mut self.rng, &image, target);
@@ -307,27 +307,23 @@ impl Expand<'_> {
 
     /// A Pod finds its node and runs, and its owners count it.
     fn update_status(&mut self) -> Vec<Review> {
-        let (mut workload, pod) = self.running_pod();
+        let (mut workload, set, pod) = self.running_pod();
         workload.replicas = 1;
-        let set =
-            pod.owner.clone().map(|owner| Identity { name: owner.name, uid: owner.uid, ..workload.identity.clone() });
+        let deployment = workload.identity.clone();
         let bound = Review::create(Kind::Binding, &pod, Actor::Scheduler, status::binding(&pod));
         let mut reviews = vec![bound.through("binding", Kind::Pod)];
-        let deployment = workload.identity.clone();
-        let owners = [
-            (Kind::Pod, Some(pod), Actor::Kubelet),
-            (Kind::ReplicaSet, set, Actor::ControllerOf(Kind::ReplicaSet)),
-            (Kind::Deployment, Some(deployment), Actor::ControllerOf(Kind::Deployment)),
-        ];
-        for (kind, identity, actor) in owners {
-            let Some(identity) = identity else { continue };
-            let draft = workload.draft_of(kind, &identity);
+        for (kind, identity, actor) in [
+            (Kind::Pod, &pod, Actor::Kubelet),
+            (Kind::ReplicaSet, &set, Actor::ControllerOf(Kind::ReplicaSet)),
+            (Kind::Deployment, &deployment, Actor::ControllerOf(Kind::Deployment)),
+        ] {
+            let draft = workload.draft_of(kind, identity);
             let reported = self.sized(|this, growth, rng| {
                 let new = this.object(&draft, State::Stored, growth, rng);
                 let mut old = new.clone();
                 // Before, nothing was known.
                 old["status"] = defaults::status(kind).unwrap_or_default();
-                Review::update(kind, &identity, actor, new, old)
+                Review::update(kind, identity, actor, new, old)
             });
             reviews.push(reported.through("status", kind));
         }
@@ -345,12 +341,12 @@ impl Expand<'_> {
         vec![self.asked(&workload)]
     }
 
-    /// A Pod of a Deployment that was admitted some time ago, with what it was made from.
-    fn running_pod(&mut self) -> (Workload, Identity) {
+    /// A Deployment that was admitted some time ago, its `ReplicaSet` and one Pod of it.
+    fn running_pod(&mut self) -> (Workload, Identity, Identity) {
         let workload = self.workload(Kind::Deployment, Pick::Existing);
         let set = workload.identity.child(&mut self.rng, Kind::Deployment, 0);
         let pod = set.child(&mut self.rng, Kind::ReplicaSet, 0);
-        (workload, pod)
+        (workload, set, pod)
     }
 }
 

@@ -24,7 +24,7 @@ const LEAN_BELOW: u64 = 12 << 10;
 const APPLIED_BELOW: u64 = 200 << 10;
 /// A review that is nearer to its size than one part in so many is near enough.
 const TOLERANCE: u64 = 100;
-/// Each try is nearer to the size than the last by an order of magnitude, so three are usual.
+/// A kind whose size jumps might never come near enough: then the nearest try is taken.
 const MOST_TRIES: usize = 8;
 
 /// What is needed to make reviews.

@@ -1,4 +1,4 @@
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
@@ -190,6 +190,41 @@ fn search(value: &Value, at: &mut String, found: &mut Vec<(String, String)>) {
         Value::Array(items) => items.iter().enumerate().for_each(|(i, inner)| inside(&i.to_string(), inner)),
         _ => {}
     }
+}
+
+/// What a controller makes is what it looks for: its labels match the selector of its owner, and only sets of a Deployment
+/// have a hash in theirs.
+#[test]
+fn children_match_the_selectors_of_their_owners() {
+    let corpus = corpus_of_everything(10);
+    let requests = requests(&corpus);
+    let (mut matched, mut with_hash) = (0, BTreeSet::new());
+    for sequence in corpus.actions().iter().flat_map(|(_, variants)| variants) {
+        let mut selectors: BTreeMap<String, Value> = BTreeMap::new();
+        for &number in sequence {
+            let (label, request) = &requests[number as usize];
+            let object = &request["object"];
+            let owner = &object["metadata"]["ownerReferences"][0];
+            if request["operation"] != "CREATE" || request["subResource"].is_string() {
+                continue;
+            }
+            if let Some(selector) = owner["name"].as_str().and_then(|name| selectors.get(name)) {
+                for (key, value) in selector.as_object().unwrap() {
+                    assert_eq!(&object["metadata"]["labels"][key], value, "{label} does not match its owner");
+                    matched += 1;
+                }
+            }
+            let selector = &object["spec"]["selector"];
+            let selector = if selector["matchLabels"].is_object() { &selector["matchLabels"] } else { selector };
+            if selector.is_object() {
+                let hashed = selector["pod-template-hash"].is_string();
+                assert_eq!(hashed, object["kind"] == "ReplicaSet" && owner["kind"] == "Deployment", "{label}");
+                with_hash.insert(hashed);
+                selectors.insert(request["name"].as_str().unwrap().to_owned(), selector.clone());
+            }
+        }
+    }
+    assert!(matched > 20 && with_hash.len() == 2, "{matched} {with_hash:?}");
 }
 
 /// Objects in their natural size are as large as real ones of their kind.

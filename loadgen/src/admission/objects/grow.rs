@@ -44,6 +44,9 @@ impl Growth {
         let Some(containers) = spec["containers"].as_array_mut() else { return };
         let images: Vec<String> =
             containers.iter().filter_map(|container| Some(container["image"].as_str()?.to_owned())).collect();
+        if images.is_empty() {
+            return;
+        }
         for i in 0..(self.bytes / BYTES_PER_CONTAINER).min(MOST_CONTAINERS) {
             let more = pods::sidecar(rng, containers.len(), &images[i % images.len()]);
             left = left.saturating_sub(more.to_string().len() + 1);

@@ -65,7 +65,12 @@ impl Draft<'_> {
             growth.pod_spec(&mut template["spec"], rng);
         }
         let metadata = self.metadata();
-        let labels = selector(identity);
+        let mut labels = selector(identity);
+        if *kind == Kind::ReplicaSet && identity.owner.is_some() {
+            // So that each of a Deployment's sets has Pods of its own.
+            labels["pod-template-hash"] = json!(identity.hash);
+            template["metadata"]["labels"]["pod-template-hash"] = json!(identity.hash);
+        }
         let selector = json!({"matchLabels": labels});
         let spec = match kind {
             Kind::Pod => {
@@ -157,7 +162,9 @@ impl Draft<'_> {
             _ => {}
         }
         match owner {
-            Kind::Deployment | Kind::ReplicaSet => labels["pod-template-hash"] = json!(identity.hash),
+            Kind::Deployment | Kind::ReplicaSet if !identity.hash.is_empty() => {
+                labels["pod-template-hash"] = json!(identity.hash);
+            }
             Kind::DaemonSet => {
                 labels["controller-revision-hash"] = json!(identity.hash);
                 labels["pod-template-generation"] = json!("1");
