@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use reports::judge::Verdict;
 
+mod capacity;
 mod cluster;
 mod files;
 mod load;
@@ -15,6 +16,7 @@ mod report;
 mod repro;
 mod soak;
 mod traffic;
+mod worker;
 
 /// Soak tests and benchmarks for admission webhooks and watch controllers.
 #[derive(Parser)]
@@ -54,6 +56,11 @@ enum Command {
     /// Send admission reviews to any webhook at a planned rate and measure its answers. Exit 0 pass, 1 a limit is broken, 2 the
     /// numbers cannot be trusted or are too few, 64 bad arguments or no webhook.
     Load(Box<load::Arguments>),
+    /// Find and confirm the highest rate at which a webhook meets its limits. Exit 0 found, 1 no rate meets them, 2 not decided,
+    /// 64 as `load`.
+    Capacity(Box<capacity::Arguments>),
+    /// One of several processes that send one plan; `load --workers` starts it.
+    Worker(worker::Arguments),
     /// Run one part of the pretend outside world alone.
     #[command(subcommand)]
     Mock(mock::Command),
@@ -84,6 +91,8 @@ pub fn main() -> ExitCode {
         Command::List => files::list(),
         Command::Matrix(arguments) => matrix::matrix(arguments),
         Command::Report { directory } => report::report(&directory),
+        Command::Capacity(arguments) => capacity::capacity(&arguments),
+        Command::Worker(arguments) => worker::worker(&arguments),
         Command::Load(arguments) => load::load(&arguments),
         Command::Mock(command) => mock::mock(command),
         Command::Cluster(command) => cluster::cluster(command),

@@ -3,6 +3,7 @@
 //! Owns the check of the target, a measurement from its start to its numbers, what they are held against, and how they are
 //! told. It does not know how requests are made and sent: that is `loadgen`. Nothing here needs an API server.
 
+pub(crate) mod capacity;
 pub(crate) mod descriptors;
 pub(crate) mod hlog;
 pub(crate) mod limits;
@@ -11,6 +12,7 @@ pub(crate) mod measure;
 pub(crate) mod probe;
 pub(crate) mod report;
 pub(crate) mod summary;
+pub(crate) mod workers;
 
 use std::time::Duration;
 
@@ -35,6 +37,22 @@ pub(crate) struct Webhook {
     pub(crate) url: String,
     pub(crate) server_name: String,
     pub(crate) ca_pem: String,
+    /// What the client shows when the server asks. Never printed, and never sent over a network.
+    pub(crate) client_certificate: Option<Identity>,
+}
+
+/// A client certificate with its key, as PEM.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Identity {
+    pub(crate) chain_pem: String,
+    pub(crate) key_pem: String,
+}
+
+impl std::fmt::Debug for Identity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Identity").finish_non_exhaustive()
+    }
 }
 
 impl Job {
@@ -50,11 +68,14 @@ impl Job {
 
 impl Webhook {
     pub(crate) fn target(&self) -> Target {
+        let certificate = self.client_certificate.clone();
+        let client_certificate = certificate
+            .map(|Identity { chain_pem, key_pem }| loadgen::admission::ClientCertificate { chain_pem, key_pem });
         Target {
             url: self.url.clone(),
             server_name: self.server_name.clone(),
             ca_pem: self.ca_pem.clone(),
-            ..Target::default()
+            client_certificate,
         }
     }
 }

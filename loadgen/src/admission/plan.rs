@@ -26,6 +26,14 @@ pub struct Plan {
     seed: u64,
     schedule: Schedule,
     corpus: Arc<Corpus>,
+    share: Share,
+}
+
+/// Every so many-th request of the plan, beginning with this one.
+#[derive(Debug, Clone, Copy)]
+struct Share {
+    number: u64,
+    of: u64,
 }
 
 impl Plan {
@@ -49,12 +57,28 @@ impl Plan {
     fn of(config: &Config, seed: u64, length: Duration, corpus: impl FnOnce(&Config) -> Corpus) -> Result<Self, Error> {
         config.check()?;
         let schedule = config.schedule(seed, length)?;
-        Ok(Self { config: config.clone(), seed, schedule, corpus: Arc::new(corpus(config)) })
+        Ok(Self {
+            config: config.clone(),
+            seed,
+            schedule,
+            corpus: Arc::new(corpus(config)),
+            share: Share { number: 0, of: 1 },
+        })
     }
 
-    /// How many requests the whole run plans.
+    /// The part of the plan that the `number`-th of several generators sends, counted from 0: every `of`-th request. All parts
+    /// together are the plan, and each keeps its fingerprint. `of` is at least 1 and `number` below it.
+    #[must_use]
+    pub fn share(mut self, number: u32, of: u32) -> Self {
+        let of = u64::from(of.max(1));
+        self.share = Share { number: u64::from(number).min(of - 1), of };
+        self
+    }
+
+    /// How many requests the whole run plans, of this share.
     pub fn planned(&self) -> u64 {
-        self.schedule.planned()
+        let Share { number, of } = self.share;
+        self.schedule.planned().saturating_sub(number).div_ceil(of)
     }
 
     /// When they are due.
@@ -79,7 +103,7 @@ impl Plan {
             hash.update((template.bytes().len() as u64).to_le_bytes());
             hash.update(template.bytes());
         }
-        for (at, request) in self.clone().requests().take(FINGERPRINTED_ARRIVALS) {
+        for (at, request) in self.clone().whole().take(FINGERPRINTED_ARRIVALS) {
             hash.update(u64::try_from(at.as_micros()).unwrap_or(u64::MAX).to_le_bytes());
             hash.update(request.template.to_le_bytes());
             hash.update(request.uid);
@@ -126,8 +150,14 @@ impl Plan {
         text
     }
 
-    /// The requests with their planned times, made one by one.
-    pub(super) fn requests(self) -> Requests {
+    /// The requests of this share with their planned times, made one by one.
+    pub(super) fn requests(self) -> impl Iterator<Item = (Duration, Request)> + Send + use<> {
+        let Share { number, of } = self.share;
+        let usize_of = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        self.whole().skip(usize_of(number)).step_by(usize_of(of))
+    }
+
+    fn whole(self) -> Requests {
         Requests {
             times: self.schedule.stream(),
             actions: seed::stream(self.seed, "actions"),
@@ -156,7 +186,7 @@ pub(super) struct Request {
 }
 
 /// The stream of requests. Holds the rest of one action at most.
-pub(super) struct Requests {
+struct Requests {
     times: Times,
     actions: ChaCha8Rng,
     uids: ChaCha8Rng,

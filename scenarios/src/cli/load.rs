@@ -1,5 +1,6 @@
 //! `longhaul load`: load on any webhook, without a scenario and without an API server.
 
+use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
@@ -8,8 +9,9 @@ use reports::judge::Verdict;
 use super::traffic::{self, Curve, Output, To, Traffic};
 use crate::load::limits::{Limits, worst};
 use crate::load::live::Live;
-use crate::load::measure::{self, Measured, Watch};
+use crate::load::measure::{self, Watch};
 use crate::load::report::{Numbers, Report, SCHEMA, findings};
+use crate::load::workers::{self, WORKERS_MAX, Workers};
 use crate::load::{Job, hlog, summary};
 use crate::out::out;
 use crate::run::signals::Signals;
@@ -27,6 +29,12 @@ pub(super) struct Arguments {
     limits: Limits,
     #[command(flatten)]
     output: Output,
+    /// Send with so many processes on this machine, each with its share of the plan.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(WORKERS_MAX)))]
+    workers: Option<u32>,
+    /// Send with workers that listen elsewhere (`longhaul worker --listen`), each with its share of the plan.
+    #[arg(long, value_name = "ADDRESS,…", value_delimiter = ',', conflicts_with = "workers")]
+    worker_at: Vec<SocketAddr>,
     /// Only print the plan: totals, the curve of the rate, the first requests, the fingerprint.
     #[arg(long)]
     plan: bool,
@@ -38,7 +46,7 @@ pub(super) fn load(arguments: &Arguments) -> ExitCode {
 }
 
 async fn run(arguments: &Arguments) -> Result<Verdict> {
-    let Arguments { to, curve, traffic, limits, output, plan } = arguments;
+    let Arguments { to, curve, traffic, limits, output, plan, workers, worker_at } = arguments;
     let job = traffic::job(to, traffic, curve)?;
     if *plan {
         let plan = job.plan()?;
@@ -46,17 +54,41 @@ async fn run(arguments: &Arguments) -> Result<Verdict> {
         return Ok(Verdict::Pass);
     }
     traffic::check(&job, to).await?;
-    once(&job, limits, output).await
+    let workers = match workers {
+        Some(count) => Some(Workers::fork(*count).await?),
+        None if !worker_at.is_empty() => Some(Workers::connect(worker_at).await?),
+        None => None,
+    };
+    once(&job, workers, limits, output).await
 }
 
 /// One measurement from its start to its report.
-async fn once(job: &Job, limits: &Limits, output: &Output) -> Result<Verdict> {
+async fn once(job: &Job, workers: Option<Workers>, limits: &Limits, output: &Output) -> Result<Verdict> {
     let plan = job.plan()?;
     let mut watch = watch(output)?;
     let (fingerprint, schedule) = (plan.fingerprint(), plan.schedule().summary());
-    let measured = measure::measure(job, plan, &mut watch).await?;
+    let count = workers.as_ref().map_or(1, Workers::count);
+    let measured = match workers {
+        None => measure::measure(job, plan, &mut watch).await?,
+        Some(workers) => workers::measure(job, &plan, workers, &mut watch).await?,
+    };
     watch.live.end();
-    let report = report(job, schedule, fingerprint, &measured, limits);
+    let findings = findings(&measured, limits);
+    let verdict = worst(&findings);
+    let report = Report {
+        schema: SCHEMA,
+        url: job.to.url.clone(),
+        schedule,
+        client: job.config.client.describe().to_owned(),
+        seed: job.seed,
+        fingerprint,
+        workers: count,
+        lasted_ms: u64::try_from(measured.lasted.as_millis()).unwrap_or(u64::MAX),
+        numbers: Numbers::of(&measured.total),
+        verdict,
+        exit_code: verdict.exit_code(),
+        findings,
+    };
     if !traffic::write_json(output, &report)? {
         out!("{}", summary::summary(&report).trim_end());
     }
@@ -68,23 +100,4 @@ pub(super) fn watch(output: &Output) -> Result<Watch> {
     let log = output.hlog.as_deref().map(hlog::Log::create).transpose().context("failed to create the .hlog")?;
     let signals = Signals::listen().context("failed to listen for signals")?;
     Ok(Watch { live: Live::new(output.quiet), log, signals, log_offset: std::time::Duration::ZERO })
-}
-
-fn report(job: &Job, schedule: String, fingerprint: String, measured: &Measured, limits: &Limits) -> Report {
-    let findings = findings(measured, limits);
-    let verdict = worst(&findings);
-    Report {
-        schema: SCHEMA,
-        url: job.to.url.clone(),
-        schedule,
-        client: job.config.client.describe().to_owned(),
-        seed: job.seed,
-        fingerprint,
-        workers: 1,
-        lasted_ms: u64::try_from(measured.lasted.as_millis()).unwrap_or(u64::MAX),
-        numbers: Numbers::of(&measured.total),
-        verdict,
-        exit_code: verdict.exit_code(),
-        findings,
-    }
 }

@@ -9,13 +9,13 @@ use loadgen::{Arrivals, Ramp, Shape, Sine, Stairs, Step};
 use serde_json::{Value, json};
 use units::{Bytes, Rate, Span};
 
-use crate::load::{Job, Webhook, descriptors, probe};
+use crate::load::{Identity, Job, Webhook, descriptors, probe};
 use crate::scenario::nearest;
 
 /// What a command gets that does not say: the seed of scenario files.
 const DEFAULT_SEED: u64 = 1;
 /// A file of certificates is a few KiB; the bundles of whole operating systems are below 1 MiB.
-const CA_BYTES_MAX: u64 = 4 << 20;
+const PEM_BYTES_MAX: u64 = 4 << 20;
 
 /// Where to.
 #[derive(clap::Args)]
@@ -28,6 +28,12 @@ pub(super) struct To {
     /// The name that its certificate must be for, such as `webhook.shop.svc`. Default: the host of the URL.
     #[arg(long, value_name = "NAME", default_value = "")]
     server_name: String,
+    /// A client certificate with its chain, as PEM, for webhooks that ask for one.
+    #[arg(long, value_name = "FILE", requires = "key")]
+    cert: Option<PathBuf>,
+    /// The private key of --cert, as PEM.
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    key: Option<PathBuf>,
     /// Do not send one request first to see whether a webhook is there.
     #[arg(long)]
     no_probe: bool,
@@ -52,6 +58,15 @@ pub(super) struct Traffic {
     /// Calls that may be under way at once; a request that finds them all taken counts as not sent.
     #[arg(long, value_name = "N", default_value_t = loadgen::admission::DEFAULT_MAX_IN_FLIGHT)]
     max_in_flight: u32,
+    /// Threads that send, each with connections of its own.
+    #[arg(long, value_name = "N", default_value_t = loadgen::admission::DEFAULT_THREADS)]
+    threads: u32,
+    /// Close each connection after so many calls, for a steady churn of connections.
+    #[arg(long, value_name = "N")]
+    calls_per_connection: Option<u32>,
+    /// Resume TLS sessions, which kube-apiserver does not.
+    #[arg(long)]
+    tls_resumption: bool,
     /// How long a call may take, whole seconds from 1s to 30s.
     #[arg(long, value_name = "TIME", default_value_t = loadgen::admission::DEFAULT_TIMEOUT)]
     timeout: Span,
@@ -116,6 +131,18 @@ impl Curve {
     }
 }
 
+impl To {
+    pub(super) fn url(&self) -> &str {
+        &self.url
+    }
+}
+
+impl Traffic {
+    pub(super) fn max_in_flight(&self) -> u32 {
+        self.max_in_flight
+    }
+}
+
 /// The job that the flags describe, checked.
 pub(super) fn job(to: &To, traffic: &Traffic, curve: &Curve) -> Result<Job> {
     let (rate, shape, length) = curve.parts();
@@ -130,6 +157,9 @@ pub(super) fn job_of(to: &To, traffic: &Traffic, rate: Rate, shape: Option<Shape
         "client": traffic.client,
         "maxInFlight": traffic.max_in_flight,
         "timeout": traffic.timeout,
+        "threads": traffic.threads,
+        "callsPerConnection": traffic.calls_per_connection,
+        "tlsResumption": traffic.tls_resumption,
     });
     for (key, value) in [("mix", &traffic.mix), ("size", &traffic.size)] {
         if let Some(value) = value {
@@ -142,7 +172,12 @@ pub(super) fn job_of(to: &To, traffic: &Traffic, rate: Rate, shape: Option<Shape
     config.check()?;
     config.schedule(traffic.seed, length)?;
     let length_ns = u64::try_from(length.as_nanos()).context("--for is too long")?;
-    let to = Webhook { url: to.url.clone(), server_name: to.server_name.clone(), ca_pem: ca(to.ca.as_deref())? };
+    let client_certificate = match (&to.cert, &to.key) {
+        (Some(cert), Some(key)) => Some(Identity { chain_pem: pem("--cert", cert)?, key_pem: pem("--key", key)? }),
+        _ => None,
+    };
+    let ca_pem = ca(to.ca.as_deref())?;
+    let to = Webhook { url: to.url.clone(), server_name: to.server_name.clone(), ca_pem, client_certificate };
     Ok(Job { config, seed: traffic.seed, length_ns, to })
 }
 
@@ -176,13 +211,17 @@ fn ca(path: Option<&Path>) -> Result<String> {
              `webhooks[].clientConfig.caBundle` of the webhook configuration); a self-signed certificate is its own CA"
         )
     };
+    pem("--ca", path)
+}
+
+fn pem(flag: &str, path: &Path) -> Result<String> {
     let read = || -> std::io::Result<String> {
         use std::io::Read as _;
         let mut text = String::new();
-        std::fs::File::open(path)?.take(CA_BYTES_MAX).read_to_string(&mut text)?;
+        std::fs::File::open(path)?.take(PEM_BYTES_MAX).read_to_string(&mut text)?;
         Ok(text)
     };
-    read().with_context(|| format!("--ca: failed to read {}", path.display()))
+    read().with_context(|| format!("{flag}: failed to read {}", path.display()))
 }
 
 /// A value as it is written in scenario files.

@@ -13,6 +13,9 @@ use units::Span;
 /// A run that sends less than this share of its plan was not the planned load.
 pub(crate) const SENT_LEAST: f64 = 0.99;
 
+/// A share of errors from fewer calls is chance.
+const ERROR_CALLS_LEAST: u64 = 100;
+
 /// Limits of response time and errors. Each that is not given is not judged.
 #[derive(Debug, Clone, Copy, Default, PartialEq, clap::Args)]
 pub(crate) struct Limits {
@@ -64,6 +67,23 @@ impl Limits {
         }
         findings.extend(self.errors.map(|limit| errors(limit, total)));
         findings
+    }
+
+    /// In words: `p99 20ms, errors 0.1%`.
+    pub(crate) fn describe(&self) -> String {
+        let mut parts: Vec<String> = [("p50", self.p50), ("p99", self.p99), ("p99.9", self.p999)]
+            .into_iter()
+            .filter_map(|(name, limit)| Some(format!("{name} {}", limit?)))
+            .collect();
+        parts.extend(self.errors.map(|limit| format!("errors {limit}")));
+        parts.join(", ")
+    }
+
+    /// The answers that the strictest limit needs before it may decide.
+    pub(crate) fn samples_needed(&self) -> u64 {
+        let of = |limit: Option<Span>, parts| limit.map_or(0, |_| samples_needed(parts));
+        let errors = self.errors.map_or(0, |_| ERROR_CALLS_LEAST);
+        of(self.p50, 500).max(of(self.p99, 990)).max(of(self.p999, 999)).max(errors)
     }
 }
 
@@ -138,10 +158,10 @@ fn quantile(name: &str, limit: Span, parts_per_thousand: u64, response: &Histogr
 fn errors(limit: Percent, total: &Interval) -> Finding {
     let ended = total.sent.saturating_sub(total.abandoned);
     let share = if ended == 0 { 0.0 } else { total.errors() as f64 / ended as f64 * 100.0 };
-    let (verdict, word) = match (ended, share > limit.0) {
-        (0, _) => (Verdict::Inconclusive, "unknown beside"),
-        (_, true) => (Verdict::Fail, "above"),
-        (_, false) => (Verdict::Pass, "within"),
+    let (verdict, word) = match share > limit.0 {
+        _ if ended < ERROR_CALLS_LEAST => (Verdict::Inconclusive, "too few to compare with"),
+        true => (Verdict::Fail, "above"),
+        false => (Verdict::Pass, "within"),
     };
     Finding {
         judge: "load".to_owned(),

@@ -36,6 +36,15 @@ impl Live {
         Self::Terminal(bar)
     }
 
+    /// A line of its own, for what happens once.
+    pub(crate) fn say(&self, text: &str) {
+        match self {
+            Self::Terminal(bar) => bar.println(text),
+            Self::Plain { .. } => eprintln!("{text}"),
+            Self::Quiet => {}
+        }
+    }
+
     /// Shows the state after the newest interval.
     pub(crate) fn show(&mut self, now: Duration, length: Duration, total: &Interval, newest: &Interval) {
         match self {

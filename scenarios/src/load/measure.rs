@@ -13,13 +13,16 @@ use crate::run::signals::Signals;
 /// Threads need a moment before they can be on time.
 const LEAD: Duration = Duration::from_millis(200);
 /// How often the load is read: the interval of the live line and of the `.hlog`.
-const EVERY: Duration = Duration::from_secs(1);
+pub(crate) const EVERY: Duration = Duration::from_secs(1);
 /// After the last planned moment everything planned has been handed over; a pacing thread that is this late is stuck.
-const PACING_LIMIT: Duration = Duration::from_mins(1);
+pub(crate) const PACING_LIMIT: Duration = Duration::from_mins(1);
 /// Beyond the calls' own timeout: what the machine may need to notice it.
 const DRAIN_GRACE: Duration = Duration::from_secs(1);
 /// Who interrupts does not want to wait for the longest timeout.
-const DRAIN_INTERRUPTED: Duration = Duration::from_secs(2);
+pub(crate) const DRAIN_INTERRUPTED: Duration = Duration::from_secs(2);
+
+/// What is said when it is.
+pub(crate) const STUCK: &str = "the pacing thread has stopped before the plan was over";
 
 /// Who looks on while load runs.
 pub(crate) struct Watch {
@@ -55,7 +58,7 @@ pub(crate) async fn measure(job: &Job, plan: Plan, watch: &mut Watch) -> Result<
     let (whole, length) = (plan.planned(), plan.length());
     let begin = Instant::now() + LEAD;
     let load = Load::start(plan, &job.to.target(), begin).context("failed to start the load")?;
-    let mut run = Run { begin, length, total: Interval::default(), told_ms: 0 };
+    let mut run = Run::new(begin, length);
     let ended = loop {
         let next = begin + EVERY * (run.ticks() + 1);
         // Nobody waits a whole second for a plan that is over in half of one.
@@ -71,39 +74,56 @@ pub(crate) async fn measure(job: &Job, plan: Plan, watch: &mut Watch) -> Result<
             break Ended::Whole;
         }
         if begin.elapsed() > length + PACING_LIMIT {
-            break Ended::Broken("the pacing thread has stopped before the plan was over".to_owned());
+            break Ended::Broken(STUCK.to_owned());
         }
     };
     let lasted = begin.elapsed().min(length);
-    let drain = if ended == Ended::Whole { job.config.timeout.0 + DRAIN_GRACE } else { DRAIN_INTERRUPTED };
-    let rest = load.stop(drain).await;
+    let rest = load.stop(drain(job, ended == Ended::Whole)).await;
     run.tell(&rest, watch)?;
     Ok(Measured { total: run.total, lasted, ended })
 }
 
+/// How long calls that are under way may take when nothing more is planned.
+pub(crate) fn drain(job: &Job, whole: bool) -> Duration {
+    if whole { job.config.timeout.0 + DRAIN_GRACE } else { DRAIN_INTERRUPTED }
+}
+
 /// The state of a measurement between two readings.
-struct Run {
+pub(crate) struct Run {
     begin: Instant,
     length: Duration,
-    total: Interval,
+    pub(crate) total: Interval,
     told_ms: u64,
 }
 
 impl Run {
+    pub(crate) fn new(begin: Instant, length: Duration) -> Self {
+        Self { begin, length, total: Interval::default(), told_ms: 0 }
+    }
+
     fn ticks(&self) -> u32 {
         u32::try_from(self.begin.elapsed().as_secs()).unwrap_or(u32::MAX - 1)
     }
 
     fn tell(&mut self, newest: &Interval, watch: &mut Watch) -> Result<()> {
-        let now = self.begin.elapsed();
+        let span = (self.told_ms, millis(self.begin.elapsed()));
+        self.tell_at(newest, span, watch)
+    }
+
+    /// Adds an interval that lay between these milliseconds, and shows it to everybody who looks on.
+    pub(crate) fn tell_at(
+        &mut self,
+        newest: &Interval,
+        (start_ms, end_ms): (u64, u64),
+        watch: &mut Watch,
+    ) -> Result<()> {
         self.total.add(newest);
+        self.told_ms = end_ms;
         if let Some(log) = &mut watch.log {
-            let now_ms = millis(now);
             let offset_ms = millis(watch.log_offset);
-            log.append(offset_ms + self.told_ms, offset_ms + now_ms, newest).context("failed to write the .hlog")?;
-            self.told_ms = now_ms;
+            log.append(offset_ms + start_ms, offset_ms + end_ms, newest).context("failed to write the .hlog")?;
         }
-        watch.live.show(now, self.length, &self.total, newest);
+        watch.live.show(self.begin.elapsed(), self.length, &self.total, newest);
         Ok(())
     }
 }

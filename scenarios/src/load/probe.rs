@@ -17,7 +17,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
-use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio_rustls::rustls::{self, AlertDescription, CertificateError, ClientConfig, RootCertStore};
 
 use super::Webhook;
@@ -141,7 +141,21 @@ fn client_config(to: &Webhook, client: Client) -> Result<Arc<ClientConfig>, Prob
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     let builder = builder.map_err(|error| Problem(error.to_string()))?;
-    let mut config = builder.with_root_certificates(roots).with_no_client_auth();
+    let builder = builder.with_root_certificates(roots);
+    let mut config = match &to.client_certificate {
+        None => builder.with_no_client_auth(),
+        Some(identity) => {
+            let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(identity.chain_pem.as_bytes()).collect();
+            let key = PrivateKeyDer::from_pem_slice(identity.key_pem.as_bytes());
+            let (Ok(chain), Ok(key)) = (chain, key) else {
+                return problem("--cert and --key: one of them is no PEM of a certificate or private key");
+            };
+            match builder.with_client_auth_cert(chain, key) {
+                Ok(config) => config,
+                Err(error) => return problem(format!("--cert and --key do not go together: {error}")),
+            }
+        }
+    };
     config.alpn_protocols = vec![if client == Client::Http2 { b"h2".to_vec() } else { b"http/1.1".to_vec() }];
     Ok(Arc::new(config))
 }
@@ -194,7 +208,10 @@ fn tls_error(error: &io::Error) -> Option<&rustls::Error> {
 fn refused(alert: AlertDescription, at: &str) -> String {
     match alert {
         AlertDescription::CertificateRequired | AlertDescription::BadCertificate | AlertDescription::UnknownCA => {
-            format!("{at} demands a client certificate ({alert:?}): this program was given none that it trusts")
+            format!(
+                "{at} demands a client certificate ({alert:?}): give one that it trusts with --cert and --key, as \
+                 kube-apiserver gets one from its --admission-control-config-file"
+            )
         }
         AlertDescription::UnrecognisedName => {
             format!(

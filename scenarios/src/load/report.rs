@@ -1,6 +1,6 @@
 //! The result of a measurement for programs: one JSON object with a versioned schema. Pure.
 
-use loadgen::admission::Interval;
+use loadgen::admission::{Interval, Slow};
 use reports::judge::{Finding, Verdict};
 use reports::record::Quantiles;
 use serde::Serialize;
@@ -62,8 +62,44 @@ pub(crate) struct Numbers {
     pub(crate) service: Option<Quantiles>,
     /// From the planned moment to the real start: the generator's own fault.
     pub(crate) lateness: Option<Quantiles>,
+    /// The slowest calls with where their time went, slowest first. Workers do not tell theirs.
+    pub(crate) slowest: Vec<Slowest>,
     /// Up to five error texts.
     pub(crate) examples: Vec<String>,
+}
+
+/// A slow call. All times in microseconds.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Slowest {
+    pub(crate) label: String,
+    pub(crate) outcome: &'static str,
+    pub(crate) response_us: u64,
+    /// Until a connection was there for it.
+    pub(crate) queue_us: u64,
+    /// Its own TCP and TLS handshakes, where it needed new ones.
+    pub(crate) connect_us: u64,
+    pub(crate) tls_us: u64,
+    /// From the request to the first byte of the answer.
+    pub(crate) wait_us: u64,
+    pub(crate) body_us: u64,
+}
+
+impl Slowest {
+    fn of(slow: &Slow) -> Self {
+        let us = |time: std::time::Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        let phases = &slow.phases;
+        Self {
+            label: slow.label.clone(),
+            outcome: slow.outcome,
+            response_us: us(phases.response()),
+            queue_us: us(phases.queue),
+            connect_us: us(phases.connect),
+            tls_us: us(phases.tls),
+            wait_us: us(phases.wait),
+            body_us: us(phases.body),
+        }
+    }
 }
 
 impl Numbers {
@@ -87,6 +123,7 @@ impl Numbers {
             response_error: Quantiles::of_any(&total.response_error),
             service: Quantiles::of_any(&total.service),
             lateness: Quantiles::of_any(&total.lateness),
+            slowest: total.slowest.iter().map(Slowest::of).collect(),
             examples: total.examples.clone(),
         }
     }

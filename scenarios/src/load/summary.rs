@@ -7,12 +7,16 @@ use reports::words;
 
 use super::report::{Numbers, Report};
 
+/// More of them say the same again.
+const SLOWEST_SHOWN: usize = 5;
+
 /// The whole summary. Ends with a line feed.
 pub(crate) fn summary(report: &Report) -> String {
     let mut text = format!("{}\n{}, {}\n\n", report.url, report.schedule, report.client);
     text += &counts(&report.numbers);
     text.push('\n');
     text += &table(&report.numbers);
+    text += &slowest(&report.numbers);
     if !report.numbers.examples.is_empty() {
         text += "\nexamples of what went wrong\n";
         for example in &report.numbers.examples {
@@ -78,6 +82,33 @@ fn table(numbers: &Numbers) -> String {
     }
     text + "response time counts from the planned moment, service time from the real start of a call;\n\
             a percentile needs 100 samples beyond it\n"
+}
+
+/// Where the time of the slowest calls went.
+fn slowest(numbers: &Numbers) -> String {
+    if numbers.slowest.is_empty() {
+        return String::new();
+    }
+    let mut text = format!(
+        "\n{:17} {:>12} {:>10} {:>10} {:>10} {:>10}  {}\n",
+        "slowest", "queue", "connect", "TLS", "wait", "body", "call"
+    );
+    for slow in numbers.slowest.iter().take(SLOWEST_SHOWN) {
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            text,
+            "{:17} {:>12} {:>10} {:>10} {:>10} {:>10}  {}, {}",
+            words::micros(slow.response_us),
+            words::micros(slow.queue_us),
+            words::micros(slow.connect_us),
+            words::micros(slow.tls_us),
+            words::micros(slow.wait_us),
+            words::micros(slow.body_us),
+            slow.label,
+            slow.outcome
+        );
+    }
+    text
 }
 
 fn row(name: &str, quantiles: &Quantiles) -> String {

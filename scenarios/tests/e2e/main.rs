@@ -3,6 +3,7 @@
 
 mod asked;
 mod bad_input;
+mod capacity;
 mod clients;
 mod control_plane;
 mod descriptors;
@@ -19,3 +20,4 @@ mod service_rows;
 mod support;
 mod webhook;
 mod witnesses;
+mod workers;

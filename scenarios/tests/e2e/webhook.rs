@@ -34,6 +34,8 @@ pub enum Habit {
     Nonsense,
     /// Answers with a uid of its own.
     WrongUid,
+    /// Allows so many at once, each in so much time; what is beyond waits, as before a server with too few threads.
+    AtOnce(usize, Duration),
 }
 
 /// The certificate that it presents.
@@ -113,13 +115,21 @@ fn asking(pair: &Pair, ca_pem: &str) -> rustls::ServerConfig {
 }
 
 async fn accept(listener: TcpListener, acceptor: TlsAcceptor, habit: Habit, reviews: Arc<AtomicU64>) {
+    let places = match habit {
+        Habit::AtOnce(places, _) => places,
+        _ => tokio::sync::Semaphore::MAX_PERMITS,
+    };
+    let places = Arc::new(tokio::sync::Semaphore::new(places));
     while let Ok((tcp, _)) = listener.accept().await {
-        let (acceptor, reviews) = (acceptor.clone(), Arc::clone(&reviews));
+        let (acceptor, reviews, places) = (acceptor.clone(), Arc::clone(&reviews), Arc::clone(&places));
         tokio::spawn(async move {
             let Ok(stream) = acceptor.accept(tcp).await else { return };
             let service = service_fn(move |request| {
-                let reviews = Arc::clone(&reviews);
-                async move { Ok::<_, Infallible>(answer(request, habit, &reviews).await) }
+                let (reviews, places) = (Arc::clone(&reviews), Arc::clone(&places));
+                async move {
+                    let _place = places.acquire().await.unwrap();
+                    Ok::<_, Infallible>(answer(request, habit, &reviews).await)
+                }
             });
             // Clients that go away are part of the tests.
             let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
@@ -139,7 +149,7 @@ async fn answer(request: Request<Incoming>, habit: Habit, reviews: &AtomicU64) -
     let count = reviews.fetch_add(1, Ordering::SeqCst) + 1;
     let mut uid = review["request"]["uid"].clone();
     match habit {
-        Habit::Slow(time) => tokio::time::sleep(time).await,
+        Habit::Slow(time) | Habit::AtOnce(_, time) => tokio::time::sleep(time).await,
         Habit::Errors(every) if count.is_multiple_of(every) => return respond(500, "text/plain", "boom".to_owned()),
         Habit::Allow | Habit::Errors(_) => {}
         Habit::Nonsense => return respond(200, "application/json", json!({"hello": "world"}).to_string()),

@@ -48,6 +48,25 @@ fn exactly_as_many_requests_as_planned_each_with_a_uid_of_its_own() {
     assert_eq!(uids.len(), all.len());
 }
 
+/// Several generators together send exactly the plan: no request is lost, doubled or changed.
+#[test]
+fn shares_add_up_to_the_plan() {
+    let whole: Vec<(Duration, Request)> = plan(1).requests().collect();
+    for of in [1u32, 2, 3, 7] {
+        let mut parts: Vec<(Duration, Request)> = Vec::new();
+        for number in 0..of {
+            let share = plan(1).share(number, of);
+            let requests: Vec<_> = share.clone().requests().collect();
+            assert_eq!(requests.len() as u64, share.planned());
+            assert_eq!(share.fingerprint(), plan(1).fingerprint());
+            parts.extend(requests);
+        }
+        parts.sort_by_key(|(at, _)| *at);
+        assert_eq!(parts.len(), whole.len());
+        assert!(parts.iter().all(|part| whole.contains(part)), "of {of}");
+    }
+}
+
 /// A plan of 100 hours is an iterator: it costs no more memory or time to make than one of a second.
 #[test]
 fn a_long_plan_is_lazy() {

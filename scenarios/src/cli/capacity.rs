@@ -1,0 +1,222 @@
+//! `longhaul capacity`: the highest rate at which a webhook meets its limits.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Result;
+use reports::judge::Verdict;
+use serde::Serialize;
+use units::{Rate, Span};
+
+use super::load::watch;
+use super::traffic::{self, Output, To, Traffic};
+use crate::load::capacity::{
+    self, CONFIRMATION_LONGER, CONFIRMATIONS_MAX, Context, Culprit, LENGTHENED_MAX, Next, Outcome, STAGES_MAX, Search,
+    Stage,
+};
+use crate::load::limits::{Limits, Percent};
+use crate::load::measure::{self, Ended, Watch};
+use crate::out::out;
+
+/// The version of the JSON.
+const SCHEMA: &str = "longhaul-capacity/v1";
+/// A webhook that was overloaded gets this long to become itself again.
+const SETTLE: Duration = Duration::from_secs(1);
+/// Without a limit of its own: fast errors are no capacity.
+const DEFAULT_ERRORS: Percent = Percent(0.1);
+
+/// Arguments of `longhaul capacity`.
+#[derive(clap::Args)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    to: To,
+    #[command(flatten)]
+    limits: Limits,
+    /// The first rate; from there it is doubled until a limit breaks, or halved until none does.
+    #[arg(long, value_name = "RATE", default_value = "500/s")]
+    start: Rate,
+    /// The highest rate to try. Default: 50000/s for each thread.
+    #[arg(long, value_name = "RATE")]
+    highest: Option<Rate>,
+    /// How long each rate is tried; low rates up to six times longer, until their percentiles are known. The result is
+    /// confirmed three times longer.
+    #[arg(long, value_name = "TIME", default_value = "10s")]
+    stage: Span,
+    #[command(flatten)]
+    traffic: Traffic,
+    #[command(flatten)]
+    output: Output,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Report<'a> {
+    schema: &'static str,
+    url: &'a str,
+    limits: String,
+    /// The confirmed rate, requests per second.
+    capacity_per_second: Option<f64>,
+    /// Whether the generator was the bound: the webhook may be able to do more.
+    generator_bound: bool,
+    text: &'a str,
+    verdict: Verdict,
+    exit_code: u8,
+    stages: &'a [Stage],
+}
+
+/// Searches and exits: 0 found, 1 no rate meets the limits, 2 not decided.
+pub(super) fn capacity(arguments: &Arguments) -> ExitCode {
+    super::run(run(arguments))
+}
+
+async fn run(arguments: &Arguments) -> Result<Verdict> {
+    let mut limits = arguments.limits;
+    anyhow::ensure!(
+        limits.p50.is_some() || limits.p99.is_some() || limits.p999.is_some() || limits.errors.is_some(),
+        "a capacity is the rate at which limits are still met, and there is none: add for example --p99 20ms"
+    );
+    limits.errors.get_or_insert(DEFAULT_ERRORS);
+    anyhow::ensure!(!arguments.stage.0.is_zero(), "--stage is 0s: write how long each rate is tried, for example 10s");
+    let (to, traffic) = (&arguments.to, &arguments.traffic);
+    let first = traffic::job_of(to, traffic, arguments.start, None, arguments.stage.0)?;
+    let most = loadgen::admission::HIGHEST_RATE * f64::from(first.config.threads);
+    let highest = arguments.highest.map_or(most, |rate| rate.as_per_second().min(most));
+    anyhow::ensure!(
+        highest >= arguments.start.as_per_second(),
+        "--highest is below --start ({}): write a higher one",
+        arguments.start
+    );
+    traffic::check(&first, to).await?;
+    let mut watch = watch(&arguments.output)?;
+    if !arguments.output.quiet {
+        eprintln!("{}", bound(arguments, &limits, first.config.timeout.0));
+        eprintln!("{}", capacity::heads());
+    }
+    let mut search = Search::new(arguments.start.as_per_second(), highest);
+    let found = stages(arguments, &limits, &mut search, &mut watch).await?;
+    watch.live.end();
+    tell(arguments, &limits, &found)
+}
+
+/// What the search found, and how it went.
+struct Found {
+    outcome: Option<Outcome>,
+    /// Why there is no outcome.
+    ended: Option<String>,
+    stages: Vec<Stage>,
+}
+
+async fn stages(arguments: &Arguments, limits: &Limits, search: &mut Search, watch: &mut Watch) -> Result<Found> {
+    let context = Context { limits, max_in_flight: arguments.traffic.max_in_flight() };
+    let mut stages = Vec::new();
+    loop {
+        let (rate, confirmation) = match search.next() {
+            Next::Try(rate) => (rate, false),
+            Next::Confirm(rate) => (rate, true),
+            Next::End(outcome) => return Ok(Found { outcome: Some(outcome), ended: None, stages }),
+        };
+        let mut length = capacity::length(rate, arguments.stage, limits);
+        if confirmation {
+            length.0 *= CONFIRMATION_LONGER;
+        }
+        let job = traffic::job_of(&arguments.to, &arguments.traffic, Rate::per_second(rate), None, length.0)?;
+        let measured = measure::measure(&job, job.plan()?, watch).await?;
+        watch.log_offset += measured.lasted + SETTLE;
+        match measured.ended {
+            Ended::Whole => {}
+            Ended::Interrupted(signal) => {
+                return Ok(Found { outcome: None, ended: Some(format!("{signal} ended the search early")), stages });
+            }
+            Ended::Broken(why) => return Ok(Found { outcome: None, ended: Some(why), stages }),
+        }
+        let stage = capacity::stage(rate, length, confirmation, &measured.total, &context);
+        if !arguments.output.quiet {
+            watch.live.say(&capacity::line(&stage));
+        }
+        let met = stage.met;
+        let undecided = stage.why.clone().filter(|_| stage.undecided);
+        stages.push(stage);
+        if let Some(why) = undecided {
+            // Lower rates would have even fewer answers.
+            let outcome = search.only_broken().then_some(Outcome::None);
+            let remedy = "give --stage more time, or --start a higher rate";
+            return Ok(Found { outcome, ended: Some(format!("not known: {why}; {remedy}")), stages });
+        }
+        search.record(met);
+        tokio::time::sleep(SETTLE).await;
+    }
+}
+
+/// The longest that the search can take, said before it begins.
+fn bound(arguments: &Arguments, limits: &Limits, timeout: Duration) -> String {
+    let longest = arguments.stage.0 * LENGTHENED_MAX;
+    let beside = SETTLE + timeout + Duration::from_secs(1);
+    let most = (longest + beside) * STAGES_MAX + (longest * CONFIRMATION_LONGER + beside) * CONFIRMATIONS_MAX;
+    let usual = arguments.stage.0 * 10 + arguments.stage.0 * CONFIRMATION_LONGER;
+    format!(
+        "looking for the highest rate with {}: usually about {} min, at most {} min ({STAGES_MAX} rates and \
+         {CONFIRMATIONS_MAX} confirmations)",
+        limits.describe(),
+        usual.as_secs().div_ceil(60),
+        most.as_secs().div_ceil(60)
+    )
+}
+
+fn tell(arguments: &Arguments, limits: &Limits, found: &Found) -> Result<Verdict> {
+    let last = found.stages.iter().rev().find(|stage| !stage.met && !stage.undecided);
+    let generator_bound = last.is_some_and(|stage| stage.culprit == Some(Culprit::Generator));
+    let broke = last.map(|stage| {
+        let (rate, why) = (Rate::per_second(stage.rate_per_second), stage.why.as_deref().unwrap_or_default());
+        format!("at {rate}: {why}")
+    });
+    let broke = broke.unwrap_or_default();
+    let remedy = "add --threads, or take processors from nothing else; the webhook may be able to do more";
+    let (capacity, verdict, text) = match (found.outcome, &found.ended) {
+        (Some(Outcome::Confirmed(rate)), _) if generator_bound => {
+            let text = format!("at least {}, then the generator was at its end ({broke}): {remedy}", per_second(rate));
+            (Some(rate), Verdict::Inconclusive, text)
+        }
+        (Some(Outcome::Confirmed(rate)), _) => {
+            (Some(rate), Verdict::Pass, format!("{}, confirmed; what broke first, {broke}", per_second(rate)))
+        }
+        (Some(Outcome::AtLeast(rate)), _) => {
+            let text = format!("at least {}, the highest rate that may be tried (--highest)", per_second(rate));
+            (Some(rate), Verdict::Pass, text)
+        }
+        (Some(Outcome::None), _) if generator_bound => {
+            (None, Verdict::Inconclusive, format!("not known, the generator was at its end ({broke}): {remedy}"))
+        }
+        (Some(Outcome::None), _) => (None, Verdict::Fail, format!("none: no rate met the limits ({broke})")),
+        (Some(Outcome::Unconfirmed), _) => {
+            let text = format!("not known: rates that met the limits did not when they were tried longer ({broke})");
+            (None, Verdict::Inconclusive, text)
+        }
+        (None, ended) => (None, Verdict::Invalid, ended.clone().unwrap_or_default()),
+    };
+    let limits = limits.describe();
+    let report = Report {
+        schema: SCHEMA,
+        url: arguments.to.url(),
+        limits: limits.clone(),
+        capacity_per_second: capacity,
+        generator_bound,
+        text: &text,
+        verdict,
+        exit_code: verdict.exit_code(),
+        stages: &found.stages,
+    };
+    if !traffic::write_json(&arguments.output, &report)? {
+        if arguments.output.quiet {
+            out!("{}", capacity::heads());
+            for stage in &found.stages {
+                out!("{}", capacity::line(stage));
+            }
+        }
+        out!("capacity with {limits}: {text}\nverdict: {}", verdict.word());
+    }
+    Ok(verdict)
+}
+
+fn per_second(rate: f64) -> String {
+    Rate::per_second(rate).to_string()
+}

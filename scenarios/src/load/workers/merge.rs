@@ -1,0 +1,127 @@
+//! Intervals of several workers become intervals of all of them. Pure.
+
+use std::collections::BTreeMap;
+
+use loadgen::admission::Interval;
+
+/// A worker may be so many intervals behind the first one. Beyond that it hangs, and the others' intervals would pile up.
+const BEHIND_MAX: u64 = 30;
+
+/// Intervals that some workers have delivered and others have not.
+#[derive(Debug)]
+pub(crate) struct Merge {
+    /// The number that each worker must deliver next.
+    next: Vec<u64>,
+    /// Workers that have ended deliver nothing more.
+    ended: Vec<bool>,
+    open: BTreeMap<u64, Sum>,
+}
+
+/// The sum of those that were delivered.
+#[derive(Debug)]
+pub(crate) struct Sum {
+    pub(crate) start_ms: u64,
+    pub(crate) end_ms: u64,
+    pub(crate) interval: Interval,
+}
+
+impl Merge {
+    pub(crate) fn new(workers: usize) -> Self {
+        Self { next: vec![0; workers], ended: vec![false; workers], open: BTreeMap::new() }
+    }
+
+    /// Adds an interval of a worker.
+    pub(crate) fn add(&mut self, worker: usize, number: u64, sum: Sum) -> Result<(), String> {
+        let next = &mut self.next[worker];
+        if self.ended[worker] || number != *next {
+            return Err(format!("delivered interval {number} where {next} is next"));
+        }
+        *next += 1;
+        let newest = *next;
+        if let Some(open) = self.open.get_mut(&number) {
+            open.start_ms = open.start_ms.min(sum.start_ms);
+            open.end_ms = open.end_ms.max(sum.end_ms);
+            open.interval.add(&sum.interval);
+        } else {
+            self.open.insert(number, sum);
+        }
+        let slowest = self.waiting().min_by_key(|&(_, next)| next);
+        match slowest {
+            Some((slow, next)) if newest > next + BEHIND_MAX => {
+                Err(format!("is {} intervals ahead of worker {slow}, which hangs", newest - next))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The worker has said that it delivered so many.
+    pub(crate) fn end(&mut self, worker: usize, intervals: u64) -> Result<(), String> {
+        let delivered = self.next[worker];
+        if delivered != intervals || self.ended[worker] {
+            return Err(format!("ended after {intervals} intervals but delivered {delivered}"));
+        }
+        self.ended[worker] = true;
+        Ok(())
+    }
+
+    /// Whether every worker has ended.
+    pub(crate) fn is_over(&self) -> bool {
+        self.ended.iter().all(|&ended| ended)
+    }
+
+    /// The next interval that is whole, in order.
+    pub(crate) fn pop(&mut self) -> Option<Sum> {
+        let slowest = self.waiting().map(|(_, next)| next).min().unwrap_or(u64::MAX);
+        let (&number, _) = self.open.first_key_value()?;
+        if number < slowest { self.open.remove(&number) } else { None }
+    }
+
+    /// What is left when a run breaks off: the others' share is still worth telling.
+    pub(crate) fn rest(self) -> impl Iterator<Item = Sum> {
+        self.open.into_values()
+    }
+
+    fn waiting(&self) -> impl Iterator<Item = (usize, u64)> {
+        let waiting = |&(worker, _): &(usize, u64)| !self.ended[worker];
+        self.next.iter().copied().enumerate().filter(waiting)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sum(end_ms: u64, sent: u64) -> Sum {
+        Sum { start_ms: 0, end_ms, interval: Interval { sent, ..Interval::default() } }
+    }
+
+    #[test]
+    fn an_interval_is_whole_when_everybody_who_goes_on_has_delivered_it() {
+        let mut merge = Merge::new(3);
+        merge.add(0, 0, sum(1000, 1)).unwrap();
+        merge.add(1, 0, sum(1010, 2)).unwrap();
+        assert!(merge.pop().is_none());
+        merge.add(0, 1, sum(2000, 4)).unwrap();
+        merge.add(2, 0, sum(1005, 8)).unwrap();
+        let whole = merge.pop().unwrap();
+        assert_eq!((whole.end_ms, whole.interval.sent), (1010, 11));
+        assert!(merge.pop().is_none());
+        merge.end(1, 1).unwrap();
+        merge.end(2, 1).unwrap();
+        assert_eq!(merge.pop().unwrap().interval.sent, 4);
+        assert!(!merge.is_over());
+        merge.end(0, 2).unwrap();
+        assert!(merge.is_over() && merge.pop().is_none());
+    }
+
+    #[test]
+    fn gaps_repetitions_and_hanging_workers_are_told() {
+        let mut merge = Merge::new(2);
+        assert_eq!(merge.add(0, 1, sum(1, 1)).unwrap_err(), "delivered interval 1 where 0 is next");
+        merge.add(0, 0, sum(1, 1)).unwrap();
+        assert_eq!(merge.add(0, 0, sum(1, 1)).unwrap_err(), "delivered interval 0 where 1 is next");
+        assert_eq!(merge.end(1, 3).unwrap_err(), "ended after 3 intervals but delivered 0");
+        let behind = (1..100).find_map(|number| merge.add(0, number, sum(1, 1)).err()).unwrap();
+        assert_eq!(behind, "is 31 intervals ahead of worker 1, which hangs");
+    }
+}

@@ -1,0 +1,242 @@
+//! The worker protocol: what is said, as JSON lines, and how an interval travels. Pure; `docs/worker-protocol.md` is its
+//! description for others. A change that an older side would not understand gets another version.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Deserializer, Serializer as _, V2Serializer};
+use loadgen::admission::Interval;
+use loadgen::{HIGHEST_US, LOWEST_US, SIGNIFICANT_DIGITS};
+use serde::{Deserialize, Serialize};
+
+use crate::load::{Job, hlog};
+
+/// The version of the protocol. Both sides must name the same.
+pub(crate) const PROTOCOL: &str = "longhaul-worker/1";
+/// The longest line. The largest are intervals: five histograms of at most 18,000 counters of a few bytes each, in base64.
+pub(crate) const LINE_BYTES_MAX: usize = 4 << 20;
+/// Example texts in one interval.
+const EXAMPLES_MAX: usize = 8;
+/// Characters of a text from the other side that are believed or shown.
+const TEXT_CHARS_MAX: usize = 600;
+
+/// What the coordinator says.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) enum Order {
+    /// The work: the whole job, and which share of it.
+    Assign(Box<Assignment>),
+    /// Answer with your clock.
+    Ping { id: u64 },
+    /// Send the first request when your clock shows this.
+    #[serde(rename_all = "camelCase")]
+    Start { at_clock_ns: u64 },
+    /// Send nothing new, give calls a moment, and end.
+    Stop {},
+}
+
+/// The share of a job.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Assignment {
+    pub(crate) protocol: String,
+    pub(crate) job: Job,
+    /// From 0.
+    pub(crate) worker: u32,
+    pub(crate) workers: u32,
+}
+
+/// What a worker says.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) enum Word {
+    /// The first line.
+    Hello { protocol: String, version: String },
+    /// The plan is made. The fingerprint is that of the whole plan.
+    Ready { planned: u64, fingerprint: String },
+    /// The answer to a ping: nanoseconds on the worker's own clock, which never goes back.
+    #[serde(rename_all = "camelCase")]
+    Pong { id: u64, clock_ns: u64 },
+    /// What was measured since the last interval.
+    Interval(Box<Row>),
+    /// Nothing follows. How many intervals there were.
+    End { intervals: u64 },
+    /// The work cannot be done, and why.
+    Error { message: String },
+}
+
+/// An interval on its way.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Row {
+    /// From 0, without gaps.
+    pub(crate) number: u64,
+    /// Milliseconds since the start.
+    pub(crate) start_ms: u64,
+    pub(crate) end_ms: u64,
+    pub(crate) planned: u64,
+    pub(crate) sent: u64,
+    pub(crate) overflow: u64,
+    pub(crate) allowed: u64,
+    pub(crate) denied: u64,
+    pub(crate) http_error: u64,
+    pub(crate) timeout: u64,
+    pub(crate) connect: u64,
+    pub(crate) tls: u64,
+    pub(crate) invalid_response: u64,
+    pub(crate) abandoned: u64,
+    /// By tag, as in `.hlog` files: `HdrHistogram` V2, base64. Those without samples are left out.
+    pub(crate) histograms: std::collections::BTreeMap<String, String>,
+    pub(crate) examples: Vec<String>,
+}
+
+impl Row {
+    /// Packs an interval.
+    pub(crate) fn of(number: u64, (start_ms, end_ms): (u64, u64), interval: &Interval) -> Result<Self, String> {
+        let mut histograms = std::collections::BTreeMap::new();
+        for (tag, histogram) in hlog::tagged(interval).into_iter().filter(|(_, histogram)| !histogram.is_empty()) {
+            let mut bytes = Vec::new();
+            V2Serializer::new().serialize(histogram, &mut bytes).map_err(|error| error.to_string())?;
+            histograms.insert(tag.to_owned(), STANDARD.encode(bytes));
+        }
+        Ok(Self {
+            number,
+            start_ms,
+            end_ms,
+            planned: interval.planned,
+            sent: interval.sent,
+            overflow: interval.overflow,
+            allowed: interval.allowed,
+            denied: interval.denied,
+            http_error: interval.http_error,
+            timeout: interval.timeout,
+            connect: interval.connect,
+            tls: interval.tls,
+            invalid_response: interval.invalid_response,
+            abandoned: interval.abandoned,
+            histograms,
+            examples: interval.examples.clone(),
+        })
+    }
+
+    /// Unpacks it, and refuses what no worker of this version writes: adding it would spoil every number.
+    pub(crate) fn interval(mut self) -> Result<Interval, String> {
+        let mut interval = Interval {
+            planned: self.planned,
+            sent: self.sent,
+            overflow: self.overflow,
+            allowed: self.allowed,
+            denied: self.denied,
+            http_error: self.http_error,
+            timeout: self.timeout,
+            connect: self.connect,
+            tls: self.tls,
+            invalid_response: self.invalid_response,
+            abandoned: self.abandoned,
+            ..Interval::default()
+        };
+        for (tag, histogram) in [
+            (reports::record::tag::RESPONSE_ALLOWED, &mut interval.response_allowed),
+            (reports::record::tag::RESPONSE_DENIED, &mut interval.response_denied),
+            (reports::record::tag::RESPONSE_ERROR, &mut interval.response_error),
+            (reports::record::tag::SERVICE, &mut interval.service),
+            (reports::record::tag::LATENESS, &mut interval.lateness),
+        ] {
+            if let Some(text) = self.histograms.remove(tag) {
+                let other = histogram_of(&text).map_err(|why| format!("the histogram `{tag}` {why}"))?;
+                histogram.add(&other).map_err(|error| format!("the histogram `{tag}` cannot be added: {error}"))?;
+            }
+        }
+        if let Some(tag) = self.histograms.keys().next() {
+            return Err(format!("there is no histogram `{}`", cut(tag)));
+        }
+        let answers = interval.response_allowed.len() + interval.response_denied.len();
+        if (answers, interval.lateness.len()) != (interval.allowed + interval.denied, interval.sent) {
+            return Err("counts and histograms do not agree".to_owned());
+        }
+        interval.examples = self.examples.iter().take(EXAMPLES_MAX).map(|text| cut(text)).collect();
+        Ok(interval)
+    }
+}
+
+fn histogram_of(text: &str) -> Result<Histogram<u64>, String> {
+    let bytes = STANDARD.decode(text).map_err(|error| format!("is no base64: {error}"))?;
+    let histogram: Histogram<u64> =
+        Deserializer::new().deserialize(&mut bytes.as_slice()).map_err(|error| format!("is damaged: {error}"))?;
+    let bounds = (histogram.low(), histogram.high(), histogram.sigfig());
+    if bounds != (LOWEST_US, HIGHEST_US, SIGNIFICANT_DIGITS) {
+        return Err(format!("has the bounds {bounds:?}, not ({LOWEST_US}, {HIGHEST_US}, {SIGNIFICANT_DIGITS})"));
+    }
+    Ok(histogram)
+}
+
+/// A text of the other side, bounded and without line feeds.
+pub(crate) fn cut(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(TEXT_CHARS_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Interval {
+        let mut interval =
+            Interval { planned: 12, sent: 10, overflow: 2, allowed: 7, denied: 2, timeout: 1, ..Interval::default() };
+        interval.response_allowed.record_n(1500, 7).unwrap();
+        interval.response_denied.record_n(900, 2).unwrap();
+        interval.response_error.record_n(10_000_000, 1).unwrap();
+        interval.service.record_n(800, 10).unwrap();
+        interval.lateness.record_n(50, 10).unwrap();
+        interval.examples.push("timeout: no answer".to_owned());
+        interval
+    }
+
+    #[test]
+    fn an_interval_arrives_as_it_was_sent() {
+        let row = Row::of(3, (3000, 4000), &sample()).unwrap();
+        let line = serde_json::to_string(&Word::Interval(Box::new(row))).unwrap();
+        let Word::Interval(row) = serde_json::from_str(&line).unwrap() else { panic!("{line}") };
+        assert_eq!((row.number, row.start_ms, row.end_ms), (3, 3000, 4000));
+        let back = row.interval().unwrap();
+        assert_eq!((back.planned, back.sent, back.overflow, back.timeout), (12, 10, 2, 1));
+        assert_eq!(back.response_allowed, sample().response_allowed);
+        assert_eq!(back.lateness, sample().lateness);
+        assert_eq!(back.examples, sample().examples);
+    }
+
+    #[test]
+    fn what_no_worker_writes_is_refused() {
+        let row = || Row::of(0, (0, 1000), &sample()).unwrap();
+        let refused = |change: &dyn Fn(&mut Row)| {
+            let mut row = row();
+            change(&mut row);
+            row.interval().unwrap_err()
+        };
+        let put = |text: String| move |row: &mut Row| drop(row.histograms.insert("service".to_owned(), text.clone()));
+        assert!(refused(&put("?".to_owned())).contains("`service` is no base64"));
+        assert!(refused(&put(STANDARD.encode("nonsense"))).contains("`service` is damaged"));
+        let mut bytes = Vec::new();
+        let wide = Histogram::<u64>::new_with_bounds(1, 1 << 40, 3).unwrap();
+        V2Serializer::new().serialize(&wide, &mut bytes).unwrap();
+        assert!(refused(&put(STANDARD.encode(bytes))).contains("has the bounds"));
+        assert!(
+            refused(&|row| drop(row.histograms.insert("more".to_owned(), String::new())))
+                .contains("no histogram `more`")
+        );
+        assert!(refused(&|row| row.sent = 11).contains("do not agree"));
+    }
+
+    /// The messages of version 1, byte for byte: another worker may have been written from the description.
+    #[test]
+    fn lines_are_those_of_the_description() {
+        let text = |word: &Word| serde_json::to_string(word).unwrap();
+        let hello = Word::Hello { protocol: PROTOCOL.to_owned(), version: "0.1.0".to_owned() };
+        assert_eq!(text(&hello), r#"{"hello":{"protocol":"longhaul-worker/1","version":"0.1.0"}}"#);
+        assert_eq!(text(&Word::Pong { id: 7, clock_ns: 12 }), r#"{"pong":{"id":7,"clockNs":12}}"#);
+        assert_eq!(text(&Word::End { intervals: 60 }), r#"{"end":{"intervals":60}}"#);
+        let order = |order: &Order| serde_json::to_string(order).unwrap();
+        assert_eq!(order(&Order::Ping { id: 7 }), r#"{"ping":{"id":7}}"#);
+        assert_eq!(order(&Order::Start { at_clock_ns: 5 }), r#"{"start":{"atClockNs":5}}"#);
+        assert_eq!(order(&Order::Stop {}), r#"{"stop":{}}"#);
+    }
+}

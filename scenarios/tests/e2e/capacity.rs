@@ -1,0 +1,67 @@
+//! `longhaul capacity` against a webhook whose capacity is known.
+
+use std::process::Output;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::support::longhaul;
+use crate::webhook::{Habit, Webhook};
+
+fn capacity(webhook: &Webhook, arguments: &[&str]) -> (Output, Value) {
+    let (url, ca) = (webhook.url(), webhook.ca());
+    let mut command = longhaul(&["capacity", &url, "--ca", ca.to_str().unwrap(), "--json", "-", "--quiet"]);
+    let output = command.args(arguments).output().unwrap();
+    let json = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    (output, json)
+}
+
+fn story(output: &Output) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    format!("exit {:?}\n{}\n{}", output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+/// Two places of 50 ms each are forty reviews a second: what is beyond waits, ever longer, and the limit breaks.
+#[test]
+fn a_known_capacity_is_found_and_confirmed() {
+    let webhook = Webhook::start(Habit::AtOnce(2, Duration::from_millis(50)));
+    let arguments =
+        ["--p50", "400ms", "--start", "20/s", "--stage", "5s", "--arrivals", "constant", "--highest", "80/s"];
+    let (output, json) = capacity(&webhook, &arguments);
+    assert_eq!(output.status.code(), Some(0), "{}", story(&output));
+    let found = json["capacityPerSecond"].as_f64().unwrap();
+    // A queue that grows for five seconds has not broken the median yet when it is only a little too fast.
+    assert!((20.0..=50.0).contains(&found), "{}", story(&output));
+    let stages = json["stages"].as_array().unwrap();
+    assert!(stages.last().unwrap()["confirmation"].as_bool().unwrap(), "{}", story(&output));
+    let broken = stages.iter().find(|stage| stage["met"] == false).expect("a rate that was too much");
+    assert!(broken["why"].as_str().unwrap().contains("above its limit of 400ms"), "{}", story(&output));
+    assert_eq!(broken["culprit"], "subject", "{}", story(&output));
+    assert!(json["text"].as_str().unwrap().contains("what broke first, at "), "{}", story(&output));
+}
+
+#[test]
+fn a_webhook_that_never_meets_the_limits_has_none() {
+    let webhook = Webhook::start(Habit::Errors(2));
+    let (output, json) = capacity(&webhook, &["--errors", "1%", "--start", "100/s", "--stage", "1s"]);
+    assert_eq!(output.status.code(), Some(1), "{}", story(&output));
+    assert!(json["text"].as_str().unwrap().contains("none: no rate met the limits"), "{}", story(&output));
+    assert!(json["capacityPerSecond"].is_null());
+    let (output, json) = capacity(&webhook, &["--errors", "1%", "--start", "3/s", "--stage", "1s"]);
+    assert_eq!(output.status.code(), Some(2), "{}", story(&output));
+    assert!(json["text"].as_str().unwrap().contains("too few to compare"), "{}", story(&output));
+}
+
+#[test]
+fn what_cannot_be_searched_is_refused() {
+    let webhook = Webhook::start(Habit::Allow);
+    let said = |arguments: &[&str]| {
+        let (output, _) = capacity(&webhook, arguments);
+        assert_eq!(output.status.code(), Some(64), "{}", story(&output));
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    assert!(said(&[]).contains("add for example --p99 20ms"));
+    assert!(said(&["--p99", "20ms", "--stage", "0s"]).contains("--stage is 0s"));
+    assert!(said(&["--p99", "20ms", "--start", "100/s", "--highest", "50/s"]).contains("--highest is below --start"));
+    assert_eq!(webhook.reviews(), 0);
+}

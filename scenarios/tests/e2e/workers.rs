@@ -1,0 +1,199 @@
+//! Several processes send one plan: their numbers add up, and a worker that dies or talks nonsense spoils the run.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use serde_json::{Value, json};
+
+use crate::support::longhaul;
+use crate::webhook::{Habit, Webhook};
+
+/// A busy machine may take long to start processes; a test that waits longer has found a hang.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+fn start(webhook: &Webhook, arguments: &[&str]) -> Child {
+    let (url, ca) = (webhook.url(), webhook.ca());
+    let mut command = longhaul(&["load", &url, "--ca", ca.to_str().unwrap(), "--quiet", "--json", "-"]);
+    command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+fn story(output: &Output) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    format!("exit {:?}\n{}\n{}", output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+fn until(what: &str, condition: impl Fn() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !condition() {
+        assert!(Instant::now() < deadline, "waited in vain for {what}");
+        std::thread::park_timeout(Duration::from_millis(10));
+    }
+}
+
+/// The workers of a process, by `/proc`.
+fn workers(parent: u32) -> Vec<Pid> {
+    let tasks = std::fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten().flatten();
+    let children = tasks.map(|task| std::fs::read_to_string(task.path().join("children")).unwrap_or_default());
+    let pids: Vec<i32> =
+        children.flat_map(|list| list.split_whitespace().map(|pid| pid.parse().unwrap()).collect::<Vec<_>>()).collect();
+    pids.into_iter().filter_map(Pid::from_raw).collect()
+}
+
+#[test]
+fn shares_add_up_to_the_plan() {
+    let webhook = Webhook::start(Habit::Allow);
+    let hlog = webhook.file("workers.hlog");
+    let arguments = ["--rate", "100/s", "--for", "3s", "--workers", "3", "--hlog", hlog.to_str().unwrap()];
+    let output = start(&webhook, &arguments).wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", story(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["workers"], 3);
+    assert_eq!(report["numbers"]["planned"], 300, "{}", story(&output));
+    assert_eq!(report["numbers"]["allowed"], 300, "{}", story(&output));
+    assert_eq!(report["numbers"]["response"]["count"], 300);
+    assert_eq!(report["numbers"]["lateness"]["count"], 300);
+    assert_eq!(webhook.reviews(), 301, "one more for the probe");
+    // One process plans the same load.
+    let alone = start(&webhook, &["--rate", "100/s", "--for", "3s"]).wait_with_output().unwrap();
+    let alone: Value = serde_json::from_slice(&alone.stdout).unwrap();
+    assert_eq!(alone["fingerprint"], report["fingerprint"]);
+    let rows = std::fs::read_to_string(hlog).unwrap();
+    assert!(rows.lines().filter(|line| line.starts_with("Tag=service")).count() >= 3, "{rows}");
+}
+
+#[test]
+fn a_killed_worker_makes_the_run_invalid_and_nobody_stays() {
+    let webhook = Webhook::start(Habit::Allow);
+    let child = start(&webhook, &["--rate", "50/s", "--for", "10m", "--workers", "2"]);
+    // Both have told of their first second.
+    until("load", || webhook.reviews() > 150);
+    let workers = workers(child.id());
+    assert_eq!(workers.len(), 2);
+    kill_process(workers[0], Signal::KILL).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", story(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let why = report["findings"][0]["text"].as_str().unwrap();
+    assert!(why.contains("ended before its work was done: signal: 9"), "{why}");
+    assert!(report["numbers"]["sent"].as_u64().unwrap() > 0, "what was measured until then is told");
+    until("the other worker's end", || test_kill_process(workers[1]).is_err());
+}
+
+#[test]
+fn no_worker_outlives_a_killed_coordinator() {
+    let webhook = Webhook::start(Habit::Allow);
+    let mut child = start(&webhook, &["--rate", "50/s", "--for", "10m", "--workers", "2"]);
+    until("load", || webhook.reviews() > 20);
+    let workers = workers(child.id());
+    assert_eq!(workers.len(), 2);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    for worker in workers {
+        until("the end of a worker", || gone(worker));
+    }
+}
+
+/// Not there, or dead and not yet waited for by whoever inherited it.
+fn gone(pid: Pid) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
+    stat.is_empty() || stat.contains(") Z ")
+}
+
+#[test]
+fn ctrl_c_ends_all_with_the_summary() {
+    let webhook = Webhook::start(Habit::Allow);
+    let child = start(&webhook, &["--rate", "50/s", "--for", "10m", "--workers", "2"]);
+    until("load", || webhook.reviews() > 50);
+    kill_process(Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap(), Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", story(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(
+        report["findings"][0]["text"].as_str().unwrap().contains("SIGINT ended the run early"),
+        "{}",
+        story(&output)
+    );
+    let numbers = &report["numbers"];
+    let answered = numbers["allowed"].as_u64().unwrap() + numbers["abandoned"].as_u64().unwrap();
+    assert_eq!(numbers["sent"].as_u64().unwrap(), answered, "{}", story(&output));
+    assert!(numbers["allowed"].as_u64().unwrap() >= 50, "{}", story(&output));
+}
+
+#[test]
+fn workers_elsewhere_do_the_same() {
+    let webhook = Webhook::start(Habit::Allow);
+    let listening = || {
+        let mut command = longhaul(&["worker", "--listen", "127.0.0.1:0"]);
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+        (child, line.trim().rsplit(' ').next().unwrap().to_owned())
+    };
+    let (mut first, one) = listening();
+    let (mut second, two) = listening();
+    let arguments = ["--rate", "50/s", "--for", "2s", "--worker-at", &format!("{one},{two}")];
+    let output = start(&webhook, &arguments).wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", story(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&report["workers"], &report["numbers"]["allowed"]), (&json!(2), &json!(100)), "{}", story(&output));
+    assert!(first.wait().unwrap().success() && second.wait().unwrap().success());
+}
+
+/// A worker of the test that says these lines, one after each order.
+fn impostor(lines: Vec<String>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        let (mut stream, _): (TcpStream, _) = listener.accept().unwrap();
+        let mut orders = BufReader::new(stream.try_clone().unwrap());
+        for line in lines {
+            // The coordinator may have had enough.
+            let _ = stream.write_all(line.as_bytes());
+            let _ = orders.read_line(&mut String::new());
+        }
+    });
+    address
+}
+
+#[test]
+fn other_versions_and_nonsense_are_refused() {
+    let webhook = Webhook::start(Habit::Allow);
+    let said = |lines: &[&str]| {
+        let address = impostor(lines.iter().map(|line| format!("{line}\n")).collect());
+        let arguments = ["--rate", "10/s", "--for", "1s", "--worker-at", &address];
+        let output = start(&webhook, &arguments).wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(64), "{}", story(&output));
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let hello = r#"{"hello":{"protocol":"longhaul-worker/1","version":"0.1.0"}}"#;
+    let newer = said(&[r#"{"hello":{"protocol":"longhaul-worker/2","version":"9.0.0"}}"#]);
+    assert!(newer.contains("speaks longhaul-worker/2 (longhaul 9.0.0), this program longhaul-worker/1"), "{newer}");
+    let garbage = said(&["GET / HTTP/1.1"]);
+    assert!(garbage.contains("wrote `GET / HTTP/1.1`, which is no line of the protocol"), "{garbage}");
+    let other = said(&[hello, r#"{"ready":{"planned":9,"fingerprint":"abc"}}"#]);
+    assert!(other.contains("has another plan: 9 requests of abc, not 10 of"), "{other}");
+    let error = said(&[hello, r#"{"error":{"message":"no descriptors left"}}"#]);
+    assert!(error.contains("no descriptors left"), "{error}");
+    let order = said(&[hello, r#"{"end":{"intervals":0}}"#]);
+    assert!(order.contains("where `ready` is next"), "{order}");
+    let long = said(&[&"x".repeat((4 << 20) + 10)]);
+    assert!(long.contains("a line of more than 4194304 bytes"), "{long}");
+}
+
+/// A worker checks its coordinator as the coordinator checks its workers.
+#[test]
+fn a_worker_refuses_what_it_does_not_know() {
+    let said = |input: &str| {
+        let mut child = longhaul(&["worker"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{}", story(&output));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    assert!(said("hello?\n").contains("which is no line of the protocol"));
+    assert!(said("{\"ping\":{\"id\":1}}\n").contains("the first order must be `assign`"));
+    assert!(said("").starts_with(r#"{"hello":{"protocol":"longhaul-worker/1""#));
+}
