@@ -46,6 +46,7 @@ clean! {
     kube_rs_streaming_lists_are_clean: "kube-rs-streaming",
     kube_rs_controller_is_clean: "kube-rs-controller",
     client_node_is_clean: "client-node-2.0.1",
+    client_node_over_http_2_is_clean: "client-node-2.0.1-h2",
     fluent_client_2_3_is_clean: "kfc-2.3.1",
     fluent_client_2_6_is_clean: "kfc-2.6.5",
     fluent_client_3_3_is_clean: "kfc-3.3.7",
