@@ -209,7 +209,7 @@ impl Ledger {
 
     /// The control plane was restored from an older state, and this version, committed long ago, is its object's newest one
     /// again. It has to be observed again; what was committed after it is undone, and whoever has not observed it need not any
-    /// more. An object that was deleted cannot come back: that is a contradiction.
+    /// more, though an observation that was on its way is no phantom. An object that was deleted cannot come back: that is a contradiction.
     pub fn restore(&mut self, commit: &Commit<'_>) {
         self.objects.undo(commit, &mut self.tally);
         self.commit(commit);

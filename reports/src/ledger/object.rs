@@ -27,6 +27,8 @@ pub(super) struct Object {
     pub collapsed: Collapsed,
     /// The last settled versions, oldest first.
     pub settled: VecDeque<SettledVersion>,
+    /// Versions that a restore took back before they were observed, newest last: what was under way may still arrive.
+    pub undone: VecDeque<Box<str>>,
     /// Whether older versions than those in `settled` exist.
     pub dropped: bool,
     pub newest_seen: Option<u64>,

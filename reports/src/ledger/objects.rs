@@ -12,6 +12,9 @@ use super::memory::{Forgotten, Memory};
 use super::object::{Collapsed, Deletion, FullName, Object, Version, due_ms};
 use super::{Anomaly, Change, Commit, Config, Observation, Outcome, Tally};
 
+/// Versions of one object that a restore took back and that are remembered; a subject that is so far behind has other worries.
+const UNDONE_PER_OBJECT: usize = 1024;
+
 /// All objects.
 #[derive(Debug)]
 pub(super) struct Objects {
@@ -115,7 +118,11 @@ impl Objects {
     }
 
     pub fn footprint(&self) -> usize {
-        let versions: usize = self.by_uid.values().map(|object| 1 + object.pending.len() + object.settled.len()).sum();
+        let versions: usize = self
+            .by_uid
+            .values()
+            .map(|object| 1 + object.pending.len() + object.settled.len() + object.undone.len())
+            .sum();
         versions + self.open.len() + self.overdue_deletions.len() + self.tombstones.len() + self.gaps.len()
     }
 
@@ -158,7 +165,10 @@ impl Objects {
         for version in object.pending.drain(..) {
             self.open.remove(&version.order);
             tally.count(Outcome::Coalesced, 1);
+            object.undone.push_back(version.rv);
         }
+        let surplus = object.undone.len().saturating_sub(UNDONE_PER_OBJECT);
+        object.undone.drain(..surplus);
         self.overdue = self.overdue.saturating_sub(std::mem::take(&mut object.overdue) as u64);
     }
 
@@ -177,6 +187,7 @@ impl Objects {
             overdue: 0,
             collapsed: Collapsed::default(),
             settled: VecDeque::new(),
+            undone: VecDeque::new(),
             dropped: false,
             newest_seen: None,
             newest_committed: commit.order,
@@ -207,6 +218,11 @@ impl Objects {
                 return Settled::Yes;
             }
             self.settle_through(seen, index, tally, memory);
+            return Settled::Yes;
+        }
+        // It was on its way when the restore took it back, and proves nothing any more.
+        if let Some(index) = object.undone.iter().position(|rv| **rv == *seen.rv) {
+            object.undone.remove(index);
             return Settled::Yes;
         }
         let known = object.settled.iter().find(|version| *version.rv == *seen.rv).map(|version| version.order);

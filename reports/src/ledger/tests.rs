@@ -592,4 +592,14 @@ fn a_restored_version_is_owed_again_and_an_undone_one_is_not() {
     assert_eq!((good.observed, good.coalesced, good.missed, good.regressed, good.duplicate), (4, 1, 0, 0, 0));
     let blind = history(&[]);
     assert_eq!((blind.missed, blind.coalesced), (2, 1), "both the restored version and the one after it");
+    let crossing = history(&[("4", 45), ("2", 46), ("3", 55)]);
+    assert_eq!(
+        crossing,
+        EventCounts { observations: 5, ..good },
+        "what was under way is no phantom, and proves nothing"
+    );
+    let clings = history(&[("4", 45)]);
+    assert_eq!((clings.missed, clings.phantom), (2, 0));
+    let repeats = history(&[("4", 45), ("4", 46), ("3", 55)]);
+    assert_eq!(repeats.phantom, 1, "a second time it was never committed");
 }
