@@ -194,7 +194,7 @@ fn ended(row: &RequestRow, ended_ms: u64) -> Happening {
     Happening { t_ms: ended_ms, sort: format!("the watch is ended by {by}"), what }
 }
 
-/// What the client reported that no healthy one would.
+/// What the client reported that no healthy one would, or not often.
 fn believed(row: &AnomalyRow) -> Option<Happening> {
     let wrong = [Outcome::Regressed, Outcome::Phantom, Outcome::Resurrected, Outcome::Duplicate, Outcome::IdentitySwap];
     if !wrong.contains(&row.outcome) {
@@ -208,7 +208,11 @@ fn believed(row: &AnomalyRow) -> Option<Happening> {
     let name = if row.name.is_empty() { &row.uid } else { &row.name };
     Some(Happening {
         t_ms: row.observed_ms.unwrap_or(row.t_ms),
-        sort: format!("the client is WRONG ({})", row.outcome.words()),
+        // Telling something twice is legal, and after a restore the only safe thing to do.
+        sort: match row.outcome {
+            Outcome::Duplicate => "the client tells again what it had told".to_owned(),
+            outcome => format!("the client is WRONG ({})", outcome.words()),
+        },
         what: format!("{name} {change} ({})", row.revision),
     })
 }

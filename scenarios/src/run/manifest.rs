@@ -15,11 +15,16 @@ pub(super) fn fault_id(index: usize, fault: &mocks::faults::Fault) -> String {
     format!("{}-{}", index + 1, fault.name.as_str())
 }
 
-/// Describes the run.
-pub(super) fn manifest(options: &Options, launch: &Launch, load: &LoadPlan, plane: &Plane) -> Manifest {
+/// Describes the run; `digest` is that of the subject's program.
+pub(super) fn manifest(
+    options: &Options,
+    launch: &Launch,
+    digest: Option<String>,
+    load: &LoadPlan,
+    plane: &Plane,
+) -> Manifest {
     let scenario = &options.source.scenario;
     let now = jiff::Timestamp::now();
-    let digest = machine::digest(&launch.program).ok();
     Manifest {
         schema: SCHEMA.to_owned(),
         run_id: format!("{}-{}-{}", now.strftime("%Y%m%dT%H%M%SZ"), scenario.name, scenario.seed),

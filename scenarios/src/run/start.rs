@@ -13,6 +13,7 @@ use super::feed::Feed;
 use super::ready::Ready;
 use super::world::{World, free_port};
 use super::{Clock, Options, manifest};
+use crate::machine;
 use crate::scenario::{Scenario, SubjectKind, WitnessKind};
 use crate::subject::{self, Launch};
 use crate::witness::log::Pattern;
@@ -94,7 +95,11 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared> {
     launch.environment.push((WATCH_VARIABLE.to_owned(), watches.join(",")));
     launch.environment.push((NAMESPACE_VARIABLE.to_owned(), String::new()));
     let mut load = load_plan(scenario, &world, webhook)?;
-    let mut manifest = manifest::manifest(options, &launch, &load, &world.plane);
+    // Reading a large program takes a while, and with `--jobs` other runs have their clocks on this thread.
+    let program = launch.program.clone();
+    let digest = tokio::task::spawn_blocking(move || machine::digest(&program).ok()).await;
+    let digest = digest.context("the subject's program could not be read to its end")?;
+    let mut manifest = manifest::manifest(options, &launch, digest, &load, &world.plane);
     let directory = directory(&options.runs, &mut manifest)?;
     let goes_back = scenario.faults.iter().any(|fault| fault.name == mocks::faults::Name::Rewind);
     let pointer = scenario.subject.witness.pointer.clone();
