@@ -49,8 +49,9 @@ pub const MEANT: &[Meant] = &[
         diverges: true,
         applies: |step, found| {
             let writes = matches!(step.method.as_str(), "PATCH" | "PUT");
-            let kinds =
-                ["/deployments/", "/secrets/", "/events/", "/widgets/"].iter().any(|kind| step.path.contains(kind));
+            let kinds = ["/deployments/", "/pods/", "/secrets/", "/events/", "/widgets/"]
+                .iter()
+                .any(|kind| step.path.contains(kind));
             writes && kinds && found.at == "/body/metadata/resourceVersion"
         },
     },

@@ -2,6 +2,7 @@
 
 mod definitions;
 mod events;
+mod unknown;
 mod watches;
 
 use serde_json::json;
@@ -32,6 +33,7 @@ pub fn all() -> Vec<Sequence> {
     .into_iter()
     .chain(events::all())
     .chain(definitions::all())
+    .chain(unknown::all())
     .chain(watches::all())
     .collect()
 }
