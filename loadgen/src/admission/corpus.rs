@@ -18,8 +18,11 @@ use crate::Size;
 
 /// Different instances of each action. Enough that no two neighbouring requests look alike.
 const VARIANTS: usize = 16;
-/// Once the corpus has this many bytes, no further variants are made: large sizes get fewer.
+/// Once the corpus has this many bytes, no further variants are made: large sizes get fewer, but each action has one,
+/// whatever its size.
 const MOST_BYTES: usize = 32 << 20;
+/// The bounds of a corpus.
+const MOST: Most = Most { variants: VARIANTS, bytes: MOST_BYTES };
 /// Image names for webhooks of which nothing is known. The host is reserved for examples (RFC 2606): nothing answers there.
 const INVENTED: [&str; 6] = [
     "shop/cart:1.4.2",
@@ -37,11 +40,17 @@ pub(super) struct Corpus {
     actions: Vec<(Action, Vec<Vec<u32>>)>,
 }
 
+#[derive(Debug, Clone, Copy)]
+struct Most {
+    variants: usize,
+    bytes: usize,
+}
+
 impl Corpus {
     /// Reviews whose right answers follow from the images.
     pub(super) fn build(mix: &Mix, size: Option<Size>, seed: u64, images: &[Image]) -> Self {
         let digests = oracle::digests(images);
-        Self::expanded(mix, VARIANTS, Expand::new(seed, size, images, Some(&digests)))
+        Self::expanded(mix, MOST, Expand::new(seed, size, images, Some(&digests)))
     }
 
     /// Reviews of images that nobody knows: any valid answer is right, and whatever was asked for goes on.
@@ -50,17 +59,17 @@ impl Corpus {
             .iter()
             .map(|name| Image { reference: format!("registry.example.com/{name}"), digest: None })
             .collect();
-        Self::expanded(mix, VARIANTS, Expand::new(seed, size, &images, None))
+        Self::expanded(mix, MOST, Expand::new(seed, size, &images, None))
     }
 
-    fn expanded(mix: &Mix, most_variants: usize, mut expand: Expand<'_>) -> Self {
+    fn expanded(mix: &Mix, most: Most, mut expand: Expand<'_>) -> Self {
         let mut corpus = Self { templates: Vec::new(), actions: Vec::new() };
         let wanted = mix.weights().into_iter().filter(|&(_, weight)| weight > 0);
         corpus.actions.extend(wanted.map(|(action, _)| (action, Vec::new())));
         let mut bytes = 0;
-        for variant in 0..most_variants {
+        for variant in 0..most.variants {
             for (action, variants) in &mut corpus.actions {
-                if variant > 0 && bytes > MOST_BYTES {
+                if variant > 0 && bytes > most.bytes {
                     return corpus;
                 }
                 let mut sequence = Vec::new();
