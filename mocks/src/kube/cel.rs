@@ -5,7 +5,7 @@
 //! outside data; the time of a run is bounded by its steps, and its memory by what the steps may copy.
 //!
 //! A library is not used: `cel` 0.15 has no check of types and no limit of the cost of an evaluation, both of which a
-//! real server's answers depend on (docs/decisions names the evidence).
+//! real server's answers depend on (docs/decisions/009).
 
 mod check;
 mod functions;
