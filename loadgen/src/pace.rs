@@ -97,6 +97,9 @@ fn run<T>(
     counts: &Counts,
     stop: &AtomicBool,
 ) {
+    // The kernel may add 50 us to each sleep to save power; ask for the least. A refusal costs lateness, which shows.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
     let clock = Clock::new();
     for (offset, item) in source {
         let planned = begin + offset;
@@ -129,8 +132,6 @@ pub(crate) struct Clock {
 #[cfg(target_os = "linux")]
 impl Clock {
     pub(crate) fn new() -> Self {
-        // The kernel may add 50 us to each sleep to save power; ask for the least. A refusal costs lateness, which shows.
-        let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
         let since_boot = Duration::new(
             u64::try_from(now.tv_sec).unwrap_or_default(),

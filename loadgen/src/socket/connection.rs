@@ -132,7 +132,8 @@ impl Connection {
     /// Whether another request may go over it, after the answer that has just come.
     pub(crate) fn reusable(&self) -> bool {
         let fresh_key = matches!(&self.stage, Stage::Open(session) if !session.exhausted());
-        fresh_key && self.reader.keep() && self.partial.is_empty()
+        // A server that answered before it had the whole request would take the rest for the next one.
+        fresh_key && self.reader.keep() && self.partial.is_empty() && self.outgoing.is_empty()
     }
 
     /// Whether a byte of the answer has come.

@@ -13,9 +13,10 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig, SupportedCipherSuite};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 
 use crate::server::{Body, Identity, Server, until};
 use crate::webhook::{self, H1, assert_accounts, plan, right, run, target};
@@ -73,49 +74,100 @@ async fn every_cipher_suite_carries_large_requests() {
     }
 }
 
+/// A server whose connections, after the TLS handshake, are the handler's.
+struct Raw {
+    target: Target,
+    accepted: Arc<AtomicUsize>,
+    _tasks: JoinSet<()>,
+}
+
+impl Raw {
+    async fn start<F>(handler: fn(TlsStream<TcpStream>) -> F) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let identity = Identity::new();
+        let config = config_with(&identity, aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256);
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("https://{}/mutate", listener.local_addr().unwrap());
+        let accepted = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&accepted);
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
+            let mut serving = JoinSet::new();
+            loop {
+                let (tcp, _) = listener.accept().await.unwrap();
+                count.fetch_add(1, Ordering::SeqCst);
+                let acceptor = acceptor.clone();
+                serving.spawn(async move { handler(acceptor.accept(tcp).await.unwrap()).await });
+            }
+        });
+        Self { target: Target { url, ca_pem: identity.pem, ..Target::default() }, accepted, _tasks: tasks }
+    }
+}
+
+/// Reads until the text so far is enough; `None` when the client is gone.
+async fn read_until<T>(stream: &mut TlsStream<TcpStream>, enough: impl Fn(&str) -> Option<T>) -> Option<T> {
+    let (mut seen, mut buffer) = (Vec::new(), vec![0; 64 << 10]);
+    loop {
+        let read = stream.read(&mut buffer).await.ok().filter(|&read| read > 0)?;
+        seen.extend_from_slice(&buffer[..read]);
+        if let Some(found) = enough(&String::from_utf8_lossy(&seen)) {
+            return Some(found);
+        }
+    }
+}
+
+async fn allow(stream: &mut TlsStream<TcpStream>, uid: &str) {
+    let review = json!({"request": {"uid": uid}});
+    let answer = webhook::answer(&review, json!({"allowed": true})).to_string();
+    let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{answer}", answer.len());
+    stream.write_all(answer.as_bytes()).await.unwrap();
+    stream.flush().await.unwrap();
+}
+
+fn uid(text: &str) -> Option<String> {
+    text.split_once(r#""uid":""#)?.1.get(..36).map(str::to_owned)
+}
+
 /// A server that changes its keys after every answer, and asks for the client's to change (RFC 8446, section 4.6.3).
 #[tokio::test]
 async fn key_updates_are_followed() {
-    let identity = Identity::new();
-    let config = config_with(&identity, aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256);
-    let acceptor = TlsAcceptor::from(Arc::new(config));
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("https://{}/mutate", listener.local_addr().unwrap());
-    let connections = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&connections);
-    let mut tasks = JoinSet::new();
-    tasks.spawn(async move {
-        let mut serving = JoinSet::new();
-        loop {
-            let (tcp, _) = listener.accept().await.unwrap();
-            count.fetch_add(1, Ordering::SeqCst);
-            let acceptor = acceptor.clone();
-            serving.spawn(async move {
-                let mut stream = acceptor.accept(tcp).await.unwrap();
-                let (mut seen, mut buffer) = (Vec::new(), vec![0; 64 << 10]);
-                while let Ok(read @ 1..) = stream.read(&mut buffer).await {
-                    seen.extend_from_slice(&buffer[..read]);
-                    let text = String::from_utf8_lossy(&seen).into_owned();
-                    let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
-                    let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: ")).unwrap();
-                    if body.len() < length.parse().unwrap() {
-                        continue;
-                    }
-                    seen.clear();
-                    let review = serde_json::from_str(body).unwrap();
-                    let answer = webhook::answer(&review, json!({"allowed": true})).to_string();
-                    let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{answer}", answer.len());
-                    stream.write_all(answer.as_bytes()).await.unwrap();
-                    stream.get_mut().1.refresh_traffic_keys().unwrap();
-                    stream.flush().await.unwrap();
-                }
-            });
+    let server = Raw::start(|mut stream| async move {
+        let whole = |text: &str| {
+            let (head, body) = text.split_once("\r\n\r\n")?;
+            let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: "))?;
+            (body.len() >= length.parse().ok()?).then(|| uid(body))?
+        };
+        while let Some(uid) = read_until(&mut stream, whole).await {
+            allow(&mut stream, &uid).await;
+            stream.get_mut().1.refresh_traffic_keys().unwrap();
+            stream.flush().await.unwrap();
         }
-    });
-    let target = Target { url, ca_pem: identity.pem, ..Target::default() };
-    let interval = one_by_one(plan(50, r#""mix": {"deletePod": 1}"#), &target).await;
+    })
+    .await;
+    let interval = one_by_one(plan(50, r#""mix": {"deletePod": 1}"#), &server.target).await;
     assert_right(&interval, 50);
-    assert_eq!(connections.load(Ordering::SeqCst), 1, "the connection outlives updates of its keys");
+    assert_eq!(server.accepted.load(Ordering::SeqCst), 1, "the connection outlives updates of its keys");
+}
+
+/// A server that answers before it has read the request: the answer counts, and the connection, in which the rest of the
+/// request would be taken for the next one, is given up.
+#[tokio::test]
+async fn an_early_answer_ends_the_connection() {
+    let server = Raw::start(|mut stream| async move {
+        if let Some(uid) = read_until(&mut stream, uid).await {
+            allow(&mut stream, &uid).await;
+        }
+        std::future::pending().await
+    })
+    .await;
+    let huge = r#""mix": {"deletePod": 1}, "size": {"median": "1MiB", "max": "1MiB"}"#;
+    // More than the kernel takes of a connection whose other side does not read, so each is cut off in the middle.
+    let interval = one_by_one(plan(3, huge), &server.target).await;
+    assert_right(&interval, 3);
+    assert_eq!(server.accepted.load(Ordering::SeqCst), 3);
 }
 
 /// A server that wants to know who calls: with the certificate it answers, without one the message says what is missing.
