@@ -67,7 +67,13 @@ pub(crate) fn measure(server: &Server, tools: &Tools, quick: bool, report: &mut 
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "10 or 20")]
     let task = Loop { path: FREEZE_PATH, http2: false, threads: 1, connections: CONNECTIONS, seconds: seconds as u32 };
     for tool in tools.present.iter().filter(|tool| **tool != Tool::Ours) {
-        let run = tools.run(*tool, server, task)?;
+        let run = match tools.run(*tool, server, task) {
+            Ok(run) => run,
+            Err(error) => {
+                crate::speed::failed(*tool, &error);
+                continue;
+            }
+        };
         let p99 = run.p99_ms.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.1}"));
         let note = if *tool == Tool::H2load { "   (its maximum: it has no percentiles)" } else { "" };
         println!("{:<28}{p99:>12}{:>12}{:>12}{:>12}{note}", format!("{}, closed loop", tool.name()), "", "-", "");

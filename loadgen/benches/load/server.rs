@@ -6,7 +6,7 @@
 use std::convert::Infallible;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::SocketAddr;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -32,6 +32,8 @@ const STREAMS_MAX: u32 = 2_000;
 /// The running server.
 pub(crate) struct Server {
     child: Child,
+    /// Kept, so that the server can always write.
+    _output: BufReader<ChildStdout>,
     pub(crate) address: SocketAddr,
     pub(crate) ca_pem: String,
 }
@@ -54,7 +56,8 @@ impl Server {
                 bail!("the server ended before it was ready");
             }
         }
-        Ok(Self { child, address: line.trim().parse().context("the server did not say where it is")?, ca_pem })
+        let address = line.trim().parse().context("the server did not say where it is")?;
+        Ok(Self { child, _output: output, address, ca_pem })
     }
 
     /// The URL of a path.

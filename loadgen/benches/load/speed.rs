@@ -40,7 +40,11 @@ pub(crate) fn measure(server: &Server, tools: &Tools, quick: bool, report: &mut 
                 for place in 0..able.len() {
                     // Each round begins with another, so that none always comes after the same.
                     let place = (place + round) % able.len();
-                    runs[place].push(tools.run(able[place], server, task)?);
+                    match tools.run(able[place], server, task) {
+                        Ok(run) => runs[place].push(run),
+                        Err(error) if able[place] == Tool::Ours => return Err(error),
+                        Err(error) => failed(able[place], &error),
+                    }
                 }
             }
             show(http2, threads, &able, &runs, report);
@@ -55,6 +59,7 @@ fn show(http2: bool, threads: u32, able: &[Tool], runs: &[Vec<Run>], report: &mu
     let medians: Vec<(Tool, f64, f64)> = able
         .iter()
         .zip(runs)
+        .filter(|(_, runs)| !runs.is_empty())
         .map(|(tool, runs)| (*tool, of(runs, |run| run.per_second), of(runs, |run| run.cpu_us)))
         .collect();
     let Some((_, our_rate, our_cpu)) = medians.iter().find(|(tool, ..)| *tool == Tool::Ours).copied() else { return };
@@ -85,6 +90,13 @@ fn show(http2: bool, threads: u32, able: &[Tool], runs: &[Vec<Run>], report: &mu
     });
     let samples: serde_json::Map<_, serde_json::Value> = samples.collect();
     report.json.insert(format!("speed {protocol} {threads}"), samples.into());
+}
+
+/// A tool that cannot do it is told of and left out; what it said may be long.
+pub(crate) fn failed(tool: Tool, error: &anyhow::Error) {
+    let text = format!("{error:#}");
+    let first: String = text.chars().take(300).collect();
+    eprintln!("{} is left out here: {}", tool.name(), first.replace('\n', " "));
 }
 
 /// Memory of our generator after one and after ten million requests.

@@ -154,13 +154,14 @@ impl Tools {
                 format!("--h1 -t{threads} -c{connections} -D{seconds} -d {body} -H content-type:application/json {url}")
             }
             Tool::Hey => {
+                // Without a host of its own it sends the port in the server's name, which rustls refuses.
                 let h2 = if http2 { "-h2 " } else { "" };
                 format!(
-                    "{h2}-cpus {threads} -c {connections} -z {seconds}s -m POST -D {body} -T application/json {url}"
+                    "{h2}-host localhost -cpus {threads} -c {connections} -z {seconds}s -m POST -D {body} -T application/json {url}"
                 )
             }
             Tool::Ab => {
-                format!("-q -k -c {connections} -t {seconds} -n 100000000 -p {body} -T application/json {url}")
+                format!("-q -k -c {connections} -t {seconds} -n 2000000 -p {body} -T application/json {url}")
             }
             Tool::Oha => {
                 let h2 = if http2 {

@@ -7,28 +7,25 @@ use serde_json::{Value, json};
 use super::interval::{Phases, Recorder, Times};
 use super::oracle::{self, Expected, Judgement};
 use super::plan::{Plan, Request};
+use super::review::{PLACEHOLDER, Template};
 use super::{Config, Error, answer};
-use crate::Size;
 use crate::wire::Answer;
 
-/// A plan whose every body is the same, exactly so many bytes long; `None` when no seed from this one on gives it.
-pub(crate) fn plan_of_one(config: &Config, seed: u64, length: Duration, bytes: usize) -> Result<Option<Plan>, Error> {
-    const SEEDS: u64 = 64;
-    let with = |seed, size: usize| {
-        let size = units::Bytes(size as u64);
-        let config = Config { size: Some(Size { median: size, max: size }), ..config.clone() };
-        Plan::of_one(&config, seed, length, 0)
+/// A plan whose every body is the same, exactly so many bytes long, at least some hundred. Any valid answer is right.
+pub(crate) fn plan_of_one(config: &Config, seed: u64, length: Duration, bytes: usize) -> Result<Plan, Error> {
+    let body = |padding: &str| {
+        json!({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": {
+            "uid": PLACEHOLDER, "kind": {"group": "", "version": "v1", "kind": "Pod"},
+            "resource": {"group": "", "version": "v1", "resource": "pods"},
+            "name": "cart", "namespace": "shop", "operation": "CREATE", "dryRun": false, "oldObject": null,
+            "object": {"kind": "Pod", "apiVersion": "v1",
+                "metadata": {"name": "cart", "namespace": "shop", "annotations": {"longhaul.dev/padding": padding}},
+                "spec": {"containers": [{"name": "cart", "image": "registry.example.com/shop/cart:1.4.2"}]}}}})
+        .to_string()
     };
-    for seed in seed..seed + SEEDS {
-        let first = with(seed, bytes)?.corpus().template(0).bytes().len();
-        // Padding is exact where the drawn size is the largest one, which half of the seeds draw first.
-        let Some(size) = (2 * bytes).checked_sub(first).filter(|size| *size > 0) else { continue };
-        let plan = with(seed, size)?;
-        if plan.corpus().template(0).bytes().len() == bytes {
-            return Ok(Some(plan));
-        }
-    }
-    Ok(None)
+    let padding = "p".repeat(bytes.saturating_sub(body("").len()));
+    let template = Template::of(body(&padding).into_bytes(), "Pod CREATE shop/cart".to_owned(), Expected::Any);
+    Plan::of_one(config, seed, length, template)
 }
 
 pub(crate) struct Call {

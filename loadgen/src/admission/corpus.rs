@@ -89,13 +89,10 @@ impl Corpus {
         corpus
     }
 
-    /// This corpus with one of its templates for everything.
-    pub(super) fn only(mut self, number: usize) -> Self {
-        self.templates = vec![self.templates.swap_remove(number)];
-        for (_, variants) in &mut self.actions {
-            *variants = vec![vec![0]];
-        }
-        self
+    /// One template for everything that the mix does.
+    pub(super) fn only(mix: &Mix, template: Template) -> Self {
+        let wanted = mix.weights().into_iter().filter(|&(_, weight)| weight > 0);
+        Self { templates: vec![template], actions: wanted.map(|(action, _)| (action, vec![vec![0]])).collect() }
     }
 
     pub(super) fn templates(&self) -> &[Template] {

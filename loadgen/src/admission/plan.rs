@@ -13,6 +13,7 @@ use super::Error;
 use super::config::{self, Config, Image};
 use super::corpus::Corpus;
 use super::oracle::Expected;
+use super::review::Template;
 use crate::arrivals::{Schedule, Times};
 use crate::seed::{self, UID_LEN};
 
@@ -49,9 +50,9 @@ impl Plan {
         Self::of(config, seed, length, |config| Corpus::for_any_webhook(&config.mix, config.size, seed))
     }
 
-    /// A plan for any webhook that sends one template of the corpus only.
-    pub(super) fn of_one(config: &Config, seed: u64, length: Duration, number: usize) -> Result<Self, Error> {
-        Self::of(config, seed, length, |config| Corpus::for_any_webhook(&config.mix, config.size, seed).only(number))
+    /// A plan that sends one template only.
+    pub(super) fn of_one(config: &Config, seed: u64, length: Duration, template: Template) -> Result<Self, Error> {
+        Self::of(config, seed, length, |config| Corpus::only(&config.mix, template))
     }
 
     fn of(config: &Config, seed: u64, length: Duration, corpus: impl FnOnce(&Config) -> Corpus) -> Result<Self, Error> {

@@ -16,7 +16,8 @@ use super::objects::{Identity, Kind};
 use super::oracle::Expected;
 use crate::seed::UID_LEN;
 
-const PLACEHOLDER: &str = "00000000-0000-0000-0000-000000000000";
+/// Stands where a call's uid will be.
+pub(super) const PLACEHOLDER: &str = "00000000-0000-0000-0000-000000000000";
 
 /// What a review is about.
 #[derive(Debug, Clone)]
@@ -130,13 +131,17 @@ pub(super) struct Template {
 
 impl Template {
     pub(super) fn new(review: &Review, expected: Expected) -> Self {
-        let bytes = review.to_bytes();
+        Self::of(review.to_bytes(), review.label(), expected)
+    }
+
+    /// From bytes that have the placeholder where the uid belongs.
+    pub(super) fn of(bytes: Vec<u8>, label: String, expected: Expected) -> Self {
         // The uid is the first field after the constant head, so the first hit is the right one.
         let uid_at = bytes
             .windows(UID_LEN)
             .position(|window| window == PLACEHOLDER.as_bytes())
             .expect("the envelope was just written with the placeholder");
-        Self { bytes, uid_at, label: review.label(), expected }
+        Self { bytes, uid_at, label, expected }
     }
 
     /// The body of one call.
