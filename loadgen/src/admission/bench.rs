@@ -32,8 +32,6 @@ pub(crate) struct Call {
     plan: Plan,
     request: Request,
     recorder: Recorder,
-    /// The body as it was sent last; kept, as connections keep theirs.
-    body: Vec<u8>,
 }
 
 /// The stream of requests, without the rest of their way.
@@ -52,7 +50,7 @@ impl Call {
             if images.is_empty() || patch.is_empty() == with_patch {
                 return None;
             }
-            let call = Self { plan: plan.clone(), request, recorder: Recorder::default(), body: Vec::new() };
+            let call = Self { plan: plan.clone(), request, recorder: Recorder::default() };
             Some((call, patch.into()))
         })
     }
@@ -61,12 +59,8 @@ impl Call {
         String::from_utf8_lossy(&self.request.uid).into_owned()
     }
 
-    pub(crate) fn splice(&mut self) -> usize {
-        self.body.clear();
-        for part in self.plan.corpus().template(self.request.template).around(&self.request.uid) {
-            self.body.extend_from_slice(part);
-        }
-        self.body.len()
+    pub(crate) fn splice(&self) -> [&[u8]; 3] {
+        self.plan.corpus().template(self.request.template).around(&self.request.uid)
     }
 
     pub(crate) fn judge(&self, answer: &Answer) -> bool {
