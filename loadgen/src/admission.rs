@@ -51,6 +51,9 @@ pub enum Error {
         /// What is wrong and what to write instead.
         problem: String,
     },
+    /// The file of a replay.
+    #[error(transparent)]
+    Recording(#[from] crate::RecordingError),
     /// The operating system refused a thread or a runtime.
     #[error("start the load's threads: {source}")]
     Threads {

@@ -6,6 +6,7 @@
 //! the same is done on the axis of the cumulative rate, and [`Profile`] says when a value of it is reached.
 
 mod profile;
+mod recording;
 mod schedule;
 mod shape;
 
@@ -17,7 +18,10 @@ use rand_chacha::ChaCha8Rng;
 use units::Rate;
 
 pub(crate) use profile::Profile;
+pub use recording::RecordingError;
+pub(crate) use recording::{Entries, Recorded, Recording};
 pub use schedule::Schedule;
+pub(crate) use schedule::Stream;
 pub use shape::{Ramp, Shape, Sine, Stairs, Step};
 
 /// How arrivals are spread over time: evenly or at random, round a rate that may change along a [`Shape`].

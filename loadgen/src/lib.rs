@@ -29,7 +29,7 @@ mod size;
 mod socket;
 mod wire;
 
-pub use arrivals::{Arrivals, Ramp, Schedule, Shape, Sine, Stairs, Step};
+pub use arrivals::{Arrivals, Ramp, RecordingError, Schedule, Shape, Sine, Stairs, Step};
 pub use change::Change;
 pub use histogram::{HIGHEST_US, LOWEST_US, SIGNIFICANT_DIGITS};
 pub use size::Size;

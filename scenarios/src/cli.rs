@@ -12,6 +12,7 @@ mod files;
 mod load;
 mod matrix;
 mod mock;
+mod replay;
 mod report;
 mod repro;
 mod soak;
@@ -59,6 +60,8 @@ enum Command {
     /// Find and confirm the highest rate at which a webhook meets its limits. Exit 0 found, 1 no rate meets them, 2 not decided,
     /// 64 as `load`.
     Capacity(Box<capacity::Arguments>),
+    /// Send what a file says, when it says so, to any webhook. Exit codes as `load`.
+    Replay(Box<replay::Arguments>),
     /// One of several processes that send one plan; `load --workers` starts it.
     Worker(worker::Arguments),
     /// Run one part of the pretend outside world alone.
@@ -92,6 +95,7 @@ pub fn main() -> ExitCode {
         Command::Matrix(arguments) => matrix::matrix(arguments),
         Command::Report { directory } => report::report(&directory),
         Command::Capacity(arguments) => capacity::capacity(&arguments),
+        Command::Replay(arguments) => replay::replay(&arguments),
         Command::Worker(arguments) => worker::worker(&arguments),
         Command::Load(arguments) => load::load(&arguments),
         Command::Mock(command) => mock::mock(command),

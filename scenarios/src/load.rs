@@ -14,6 +14,7 @@ pub(crate) mod report;
 pub(crate) mod summary;
 pub(crate) mod workers;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use loadgen::admission::{Config, Error, Plan, Target};
@@ -27,6 +28,8 @@ pub(crate) struct Job {
     pub(crate) seed: u64,
     /// Nanoseconds, so that every process reads exactly the same length.
     pub(crate) length_ns: u64,
+    /// A file that says what is sent when, instead of the configuration. Every process reads its own copy.
+    pub(crate) replay: Option<PathBuf>,
     pub(crate) to: Webhook,
 }
 
@@ -62,7 +65,10 @@ impl Job {
 
     /// Makes the payloads.
     pub(crate) fn plan(&self) -> Result<Plan, Error> {
-        Plan::for_any_webhook(&self.config, self.seed, self.length())
+        match &self.replay {
+            None => Plan::for_any_webhook(&self.config, self.seed, self.length()),
+            Some(file) => Plan::replay(&self.config, self.seed, file),
+        }
     }
 }
 

@@ -109,8 +109,8 @@ impl Config {
             Err(problem) => return refuse(problem),
         };
         let highest = HIGHEST_RATE * f64::from(self.threads);
-        if schedule.peak() > highest {
-            return refuse(format!("reaches {:.0}/s: stay at or below `{highest}/s`", schedule.peak()));
+        if let Some(peak) = schedule.peak().filter(|&peak| peak > highest) {
+            return refuse(format!("reaches {peak:.0}/s: stay at or below `{highest}/s`"));
         }
         if schedule.planned() == 0 {
             let length_s = length.as_secs_f64();

@@ -15,6 +15,7 @@ use super::mix::{Action, Mix};
 use super::oracle::{self, Expected};
 use super::review::Template;
 use crate::Size;
+use crate::arrivals::Recorded;
 
 /// Different instances of each action. Enough that no two neighbouring requests look alike.
 const VARIANTS: usize = 16;
@@ -93,6 +94,18 @@ impl Corpus {
     pub(super) fn only(mix: &Mix, template: Template) -> Self {
         let wanted = mix.weights().into_iter().filter(|&(_, weight)| weight > 0);
         Self { templates: vec![template], actions: wanted.map(|(action, _)| (action, vec![vec![0]])).collect() }
+    }
+
+    /// Reviews of somebody else, beside those of this corpus. Returns the number of the first of them.
+    pub(super) fn add(&mut self, recorded: Vec<Recorded>) -> u32 {
+        let first = u32::try_from(self.templates.len()).expect("a few thousand templates at most");
+        self.templates.extend(recorded.into_iter().map(Template::recorded));
+        first
+    }
+
+    /// No review at all, for recordings that bring every one.
+    pub(super) fn empty() -> Self {
+        Self { templates: Vec::new(), actions: Vec::new() }
     }
 
     pub(super) fn templates(&self) -> &[Template] {

@@ -2,23 +2,29 @@
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use rand_chacha::ChaCha8Rng;
 use sha2::{Digest, Sha256};
+use units::Rate;
 
 use super::Error;
 use super::config::{self, Config, Image};
 use super::corpus::Corpus;
 use super::oracle::Expected;
 use super::review::Template;
-use crate::arrivals::{Schedule, Times};
+use crate::arrivals::{Recording, Schedule, Stream};
 use crate::seed::{self, UID_LEN};
 
 /// The fingerprint covers the corpus and so many arrivals; the rest follows from the same streams.
 const FINGERPRINTED_ARRIVALS: usize = 4096;
+
+/// A replay has no rate; a configuration must have one.
+const MEANINGLESS: Rate = Rate::ONE_PER_SECOND;
 
 /// A plan of admission load. Cheap to clone; the same arguments give the same plan, byte for byte.
 #[derive(Debug, Clone)]
@@ -27,6 +33,8 @@ pub struct Plan {
     seed: u64,
     schedule: Schedule,
     corpus: Arc<Corpus>,
+    /// The number of a recording's first review in the corpus.
+    recorded_at: u32,
     share: Share,
 }
 
@@ -63,6 +71,7 @@ impl Plan {
             seed,
             schedule,
             corpus: Arc::new(corpus(config)),
+            recorded_at: 0,
             share: Share { number: 0, of: 1 },
         })
     }
@@ -74,6 +83,40 @@ impl Plan {
         let of = u64::from(of.max(1));
         self.share = Share { number: u64::from(number).min(of - 1), of };
         self
+    }
+
+    /// A plan that sends what a file says, when it says so; where it leaves the review open, one of the mix. The
+    /// configuration's rate, arrivals and shape do not count. Reads the whole file.
+    pub fn replay(config: &Config, seed: u64, file: &Path) -> Result<Self, Error> {
+        let (recording, reviews) = Recording::read(file)?;
+        let mut config = config.clone();
+        (config.rate, config.shape) = (MEANINGLESS, None);
+        config.check()?;
+        let mut corpus = if recording.has_open() {
+            Corpus::for_any_webhook(&config.mix, config.size, seed)
+        } else {
+            Corpus::empty()
+        };
+        let recorded_at = corpus.add(reviews);
+        let schedule = Schedule::recorded(Arc::new(recording));
+        Ok(Self { config, seed, schedule, corpus: Arc::new(corpus), recorded_at, share: Share { number: 0, of: 1 } })
+    }
+
+    /// Writes the plan down, so that [`Plan::replay`] sends the same again: each review once, before its first request.
+    pub fn record(&self, out: &mut impl io::Write) -> io::Result<()> {
+        let mut known = vec![false; self.corpus.templates().len()];
+        for (at, request) in self.clone().requests() {
+            let number = request.template as usize;
+            let at_us = at.as_micros();
+            if std::mem::replace(&mut known[number], true) {
+                writeln!(out, r#"{{"atUs":{at_us},"review":"{number}"}}"#)?;
+            } else {
+                write!(out, r#"{{"atUs":{at_us},"review":"{number}","body":"#)?;
+                out.write_all(self.corpus.template(request.template).bytes())?;
+                out.write_all(b"}\n")?;
+            }
+        }
+        Ok(())
     }
 
     /// How many requests the whole run plans, of this share.
@@ -138,8 +181,10 @@ impl Plan {
             bytes as f64 / templates.len().max(1) as f64 / 1024.0,
             largest as f64 / 1024.0,
         );
+        // A recording may bring every review.
+        let draws = !self.corpus.actions().is_empty();
         let total = config.mix.total().max(1) as f64;
-        for (action, weight) in config.mix.weights().into_iter().filter(|&(_, weight)| weight > 0) {
+        for (action, weight) in config.mix.weights().into_iter().filter(|&(_, weight)| weight > 0 && draws) {
             let variants = self.corpus.actions().iter().find(|(known, _)| *known == action).map_or(&[][..], |(_, v)| v);
             let reviews: usize = variants.iter().map(Vec::len).sum();
             let each = reviews as f64 / variants.len().max(1) as f64;
@@ -188,7 +233,7 @@ pub(super) struct Request {
 
 /// The stream of requests. Holds the rest of one action at most.
 struct Requests {
-    times: Times,
+    times: Stream,
     actions: ChaCha8Rng,
     uids: ChaCha8Rng,
     plan: Plan,
@@ -199,7 +244,11 @@ impl Iterator for Requests {
     type Item = (Duration, Request);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let at = self.times.next()?;
+        let (at, review) = self.times.next()?;
+        if let Some(number) = review {
+            let template = self.plan.recorded_at + number;
+            return Some((at, Request { template, uid: seed::uid(&mut self.uids) }));
+        }
         if self.pending.is_empty() {
             let action = self.plan.config.mix.draw(&mut self.actions)?;
             self.pending.extend(self.plan.corpus.draw(action, &mut self.actions));

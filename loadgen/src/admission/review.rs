@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 pub(super) use self::request::{Actor, Options};
 use super::objects::{Identity, Kind};
 use super::oracle::Expected;
+use crate::arrivals::Recorded;
 use crate::seed::UID_LEN;
 
 /// Stands where a call's uid will be.
@@ -142,6 +143,12 @@ impl Template {
             .position(|window| window == PLACEHOLDER.as_bytes())
             .expect("the envelope was just written with the placeholder");
         Self { bytes, uid_at, label, expected }
+    }
+
+    /// A review of somebody else, whose right answer nobody knows. Its uid stands at `uid_at`.
+    pub(super) fn recorded(recorded: Recorded) -> Self {
+        let Recorded { bytes, uid_at, label } = recorded;
+        Self { bytes, uid_at, label, expected: Expected::Any }
     }
 
     /// The body of one call.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use units::Rate;
 
-use super::{Arrivals, Profile, Shape, Times};
+use super::{Arrivals, Entries, Profile, Recording, Shape, Times};
 use crate::seed;
 
 /// Rows of the table: enough to see a shape, few enough for a screen.
@@ -20,9 +20,16 @@ pub struct Schedule {
     arrivals: Arrivals,
     /// The curve of the rate in words.
     curve: String,
-    profile: Arc<Profile>,
+    source: Source,
     seed: u64,
     length: Duration,
+}
+
+/// What decides when requests are due.
+#[derive(Debug, Clone)]
+enum Source {
+    Profile(Arc<Profile>),
+    Recording(Arc<Recording>),
 }
 
 impl Schedule {
@@ -39,12 +46,22 @@ impl Schedule {
             Some(shape) => shape.profile(rate, length)?,
         };
         let curve = shape.map_or_else(|| rate.to_string(), |shape| shape.describe(rate));
-        Ok(Self { arrivals, curve, profile: Arc::new(profile), seed, length })
+        Ok(Self { arrivals, curve, source: Source::Profile(Arc::new(profile)), seed, length })
+    }
+
+    /// The times of a recording.
+    pub(crate) fn recorded(recording: Arc<Recording>) -> Self {
+        let curve = format!("as in {}", recording.path().display());
+        let length = recording.length();
+        Self { arrivals: Arrivals::Constant, curve, source: Source::Recording(recording), seed: 0, length }
     }
 
     /// How many requests the whole run plans.
     pub fn planned(&self) -> u64 {
-        self.profile.count()
+        match &self.source {
+            Source::Profile(profile) => profile.count(),
+            Source::Recording(recording) => recording.count(),
+        }
     }
 
     /// How long it is.
@@ -54,40 +71,55 @@ impl Schedule {
 
     /// How many requests the curve of the rate puts before a time. Planned times are spread round it.
     pub fn expected(&self, until: Duration) -> f64 {
-        self.profile.expected(until)
+        match &self.source {
+            Source::Profile(profile) => profile.expected(until),
+            Source::Recording(recording) => recording.before(until) as f64,
+        }
     }
 
-    /// The highest rate, per second.
-    pub fn peak(&self) -> f64 {
-        self.profile.peak()
+    /// The highest rate, per second; none is known of a recording.
+    pub fn peak(&self) -> Option<f64> {
+        match &self.source {
+            Source::Profile(profile) => Some(profile.peak()),
+            Source::Recording(_) => None,
+        }
     }
 
     /// Planned times as offsets from the beginning, in order, made one by one.
     pub fn times(&self) -> impl Iterator<Item = Duration> + Send + use<> {
-        self.stream()
+        self.stream().map(|(at, _)| at)
     }
 
-    pub(crate) fn stream(&self) -> Times {
-        Times::along(self.arrivals, Arc::clone(&self.profile), seed::stream(self.seed, "arrivals"))
+    /// Planned times, each with the review that a recording has for it.
+    pub(crate) fn stream(&self) -> Stream {
+        match &self.source {
+            Source::Profile(profile) => {
+                let rng = seed::stream(self.seed, "arrivals");
+                Stream::Planned(Box::new(Times::along(self.arrivals, Arc::clone(profile), rng)))
+            }
+            Source::Recording(recording) => Stream::Recorded(recording.entries()),
+        }
     }
 
     /// Total, curve and spacing, in one line.
     pub fn summary(&self) -> String {
-        let spacing = match self.arrivals {
-            Arrivals::Constant => "evenly spaced",
-            Arrivals::Poisson => "Poisson",
+        let spacing = match (&self.source, self.arrivals) {
+            (Source::Recording(_), _) => "",
+            (_, Arrivals::Constant) => ", evenly spaced",
+            (_, Arrivals::Poisson) => ", Poisson",
         };
-        format!("{} requests in {:.1} s ({}, {spacing})", self.planned(), self.length.as_secs_f64(), self.curve)
+        format!("{} requests in {:.1} s ({}{spacing})", self.planned(), self.length.as_secs_f64(), self.curve)
     }
 
     /// The summary, a table of the run in parts where the rate changes, and the first planned times.
     pub fn describe(&self) -> String {
         let mut text = self.summary() + "\n";
-        if self.profile.flat_length().is_none() {
+        let is_flat = matches!(&self.source, Source::Profile(profile) if profile.flat_length().is_some());
+        if !is_flat {
             text += &self.table();
         }
         let first: Vec<String> =
-            self.stream().take(FIRST).map(|at| format!("{:.3} ms", at.as_secs_f64() * 1e3)).collect();
+            self.times().take(FIRST).map(|at| format!("{:.3} ms", at.as_secs_f64() * 1e3)).collect();
         // Writing to a String cannot fail.
         let _ = writeln!(text, "first requests at {}", first.join(", "));
         text
@@ -104,6 +136,24 @@ impl Schedule {
             let _ = writeln!(text, "{from_s:>9.1}s {to_s:>9.1}s {requests:>10.0} {rate:>9.1}/s");
         }
         text
+    }
+}
+
+/// Planned times, each with the number of its review where that is fixed.
+#[derive(Debug, Clone)]
+pub(crate) enum Stream {
+    Planned(Box<Times>),
+    Recorded(Entries),
+}
+
+impl Iterator for Stream {
+    type Item = (Duration, Option<u32>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
+            Self::Planned(times) => times.next().map(|at| (at, None)),
+            Self::Recorded(entries) => entries.next(),
+        }
     }
 }
 

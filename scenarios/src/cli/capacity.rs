@@ -86,7 +86,7 @@ async fn run(arguments: &Arguments) -> Result<Verdict> {
         "--highest is below --start ({}): write a higher one",
         arguments.start
     );
-    traffic::check(&first, to).await?;
+    traffic::check(&first, &first.plan()?, to).await?;
     let mut watch = watch(&arguments.output)?;
     if !arguments.output.quiet {
         eprintln!("{}", bound(arguments, &limits, first.config.timeout.0));

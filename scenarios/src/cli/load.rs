@@ -1,9 +1,12 @@
 //! `longhaul load`: load on any webhook, without a scenario and without an API server.
 
+use std::io::{BufWriter, Write as _};
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
+use loadgen::admission::Plan;
 use reports::judge::Verdict;
 
 use super::traffic::{self, Curve, Output, To, Traffic};
@@ -29,15 +32,25 @@ pub(super) struct Arguments {
     limits: Limits,
     #[command(flatten)]
     output: Output,
+    #[command(flatten)]
+    senders: Senders,
+    /// Write the plan to a file first, so that `longhaul replay` can send the same again.
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// Only print the plan: totals, the curve of the rate, the first requests, the fingerprint.
+    #[arg(long)]
+    plan: bool,
+}
+
+/// Which processes send.
+#[derive(clap::Args)]
+pub(super) struct Senders {
     /// Send with so many processes on this machine, each with its share of the plan.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(WORKERS_MAX)))]
     workers: Option<u32>,
     /// Send with workers that listen elsewhere (`longhaul worker --listen`), each with its share of the plan.
     #[arg(long, value_name = "ADDRESS,…", value_delimiter = ',', conflicts_with = "workers")]
     worker_at: Vec<SocketAddr>,
-    /// Only print the plan: totals, the curve of the rate, the first requests, the fingerprint.
-    #[arg(long)]
-    plan: bool,
 }
 
 /// Sends the load and exits with its verdict.
@@ -46,25 +59,39 @@ pub(super) fn load(arguments: &Arguments) -> ExitCode {
 }
 
 async fn run(arguments: &Arguments) -> Result<Verdict> {
-    let Arguments { to, curve, traffic, limits, output, plan, workers, worker_at } = arguments;
+    let Arguments { to, curve, traffic, limits, output, senders, record, plan: only_plan } = arguments;
     let job = traffic::job(to, traffic, curve)?;
-    if *plan {
-        let plan = job.plan()?;
+    let plan = job.plan()?;
+    if *only_plan {
         out!("{}{}", plan.schedule().describe(), plan.describe().trim_end());
         return Ok(Verdict::Pass);
     }
-    traffic::check(&job, to).await?;
-    let workers = match workers {
-        Some(count) => Some(Workers::fork(*count).await?),
-        None if !worker_at.is_empty() => Some(Workers::connect(worker_at).await?),
-        None => None,
-    };
-    once(&job, workers, limits, output).await
+    traffic::check(&job, &plan, to).await?;
+    if let Some(path) = record {
+        write_plan(&plan, path).with_context(|| format!("failed to write {}", path.display()))?;
+    }
+    finish(&job, plan, senders, limits, output).await
+}
+
+fn write_plan(plan: &Plan, path: &Path) -> std::io::Result<()> {
+    let mut out = BufWriter::new(std::fs::File::create(path)?);
+    plan.record(&mut out)?;
+    out.flush()
 }
 
 /// One measurement from its start to its report.
-async fn once(job: &Job, workers: Option<Workers>, limits: &Limits, output: &Output) -> Result<Verdict> {
-    let plan = job.plan()?;
+pub(super) async fn finish(
+    job: &Job,
+    plan: Plan,
+    senders: &Senders,
+    limits: &Limits,
+    output: &Output,
+) -> Result<Verdict> {
+    let workers = match senders.workers {
+        Some(count) => Some(Workers::fork(count).await?),
+        None if !senders.worker_at.is_empty() => Some(Workers::connect(&senders.worker_at).await?),
+        None => None,
+    };
     let mut watch = watch(output)?;
     let (fingerprint, schedule) = (plan.fingerprint(), plan.schedule().summary());
     let count = workers.as_ref().map_or(1, Workers::count);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use loadgen::admission::Client;
+use loadgen::admission::{Client, Plan};
 use loadgen::{Arrivals, Ramp, Shape, Sine, Stairs, Step};
 use serde_json::{Value, json};
 use units::{Bytes, Rate, Span};
@@ -178,14 +178,22 @@ pub(super) fn job_of(to: &To, traffic: &Traffic, rate: Rate, shape: Option<Shape
     };
     let ca_pem = ca(to.ca.as_deref())?;
     let to = Webhook { url: to.url.clone(), server_name: to.server_name.clone(), ca_pem, client_certificate };
-    Ok(Job { config, seed: traffic.seed, length_ns, to })
+    Ok(Job { config, seed: traffic.seed, length_ns, replay: None, to })
+}
+
+/// The job of a file, and its plan.
+pub(super) fn replay(to: &To, traffic: &Traffic, file: PathBuf) -> Result<(Job, Plan)> {
+    let mut job = job_of(to, traffic, Rate::ONE_PER_SECOND, None, Duration::from_secs(1))?;
+    job.replay = Some(file);
+    let plan = job.plan()?;
+    job.length_ns = u64::try_from(plan.length().as_nanos()).context("the file is too long")?;
+    Ok((job, plan))
 }
 
 /// Everything that can be known to be wrong before the clock starts.
-pub(super) async fn check(job: &Job, to: &To) -> Result<()> {
+pub(super) async fn check(job: &Job, plan: &Plan, to: &To) -> Result<()> {
     descriptors::provide(job.config.max_in_flight)?;
     if !to.no_probe {
-        let plan = job.plan()?;
         let body = plan.preview(1).pop().map(|(_, body)| body).unwrap_or_default();
         probe::probe(&job.to, job.config.client, body).await?;
     }

@@ -8,7 +8,7 @@ use loadgen::admission::{Interval, Load, Plan};
 use super::Job;
 use super::hlog::Log;
 use super::live::Live;
-use crate::run::signals::Signals;
+use crate::run::signals::{EXIT_ABORTED, Signals};
 
 /// Threads need a moment before they can be on time.
 const LEAD: Duration = Duration::from_millis(200);
@@ -78,7 +78,10 @@ pub(crate) async fn measure(job: &Job, plan: Plan, watch: &mut Watch) -> Result<
         }
     };
     let lasted = begin.elapsed().min(length);
-    let rest = load.stop(drain(job, ended == Ended::Whole)).await;
+    let rest = tokio::select! {
+        rest = load.stop(drain(job, ended == Ended::Whole)) => rest,
+        _ = watch.signals.next() => abort(),
+    };
     run.tell(&rest, watch)?;
     Ok(Measured { total: run.total, lasted, ended })
 }
@@ -86,6 +89,12 @@ pub(crate) async fn measure(job: &Job, plan: Plan, watch: &mut Watch) -> Result<
 /// How long calls that are under way may take when nothing more is planned.
 pub(crate) fn drain(job: &Job, whole: bool) -> Duration {
     if whole { job.config.timeout.0 + DRAIN_GRACE } else { DRAIN_INTERRUPTED }
+}
+
+/// Who asks again, or while only the last calls are waited for, does not want to wait at all.
+pub(crate) fn abort() -> ! {
+    eprintln!("longhaul: stopped at once, without a result");
+    std::process::exit(EXIT_ABORTED)
 }
 
 /// The state of a measurement between two readings.

@@ -43,11 +43,11 @@ fn a_known_capacity_is_found_and_confirmed() {
 #[test]
 fn a_webhook_that_never_meets_the_limits_has_none() {
     let webhook = Webhook::start(Habit::Errors(2));
-    let (output, json) = capacity(&webhook, &["--errors", "1%", "--start", "100/s", "--stage", "1s"]);
+    let (output, json) = capacity(&webhook, &["--errors", "1%", "--start", "100/s", "--stage", "1s", "--no-probe"]);
     assert_eq!(output.status.code(), Some(1), "{}", story(&output));
     assert!(json["text"].as_str().unwrap().contains("none: no rate met the limits"), "{}", story(&output));
     assert!(json["capacityPerSecond"].is_null());
-    let (output, json) = capacity(&webhook, &["--errors", "1%", "--start", "3/s", "--stage", "1s"]);
+    let (output, json) = capacity(&webhook, &["--errors", "1%", "--start", "3/s", "--stage", "1s", "--no-probe"]);
     assert_eq!(output.status.code(), Some(2), "{}", story(&output));
     assert!(json["text"].as_str().unwrap().contains("too few to compare"), "{}", story(&output));
 }

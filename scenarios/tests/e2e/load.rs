@@ -134,6 +134,38 @@ fn the_plan_is_printed() {
     assert_eq!(webhook.reviews(), 0);
 }
 
+/// What was recorded is sent again, review for review; other people's files are too, and bad lines are named.
+#[test]
+fn a_recording_is_sent_again() {
+    let webhook = Webhook::start(Habit::Allow);
+    let file = webhook.file("plan.jsonl");
+    let file = file.to_str().unwrap();
+    let output = load(&webhook, &["--rate", "50/s", "--for", "2s", "--record", file, "--json", "-"]);
+    assert_eq!(output.status.code(), Some(0), "{}", story(&output));
+    let (url, ca) = (webhook.url(), webhook.ca());
+    let replay = |file: &str, more: &[&str]| {
+        let mut command = longhaul(&["replay", file, &url, "--ca", ca.to_str().unwrap(), "--quiet", "--json", "-"]);
+        command.args(more).output().unwrap()
+    };
+    for more in [&[][..], &["--workers", "2"]] {
+        let before = webhook.reviews();
+        let output = replay(file, more);
+        assert_eq!(output.status.code(), Some(0), "{}", story(&output));
+        assert_eq!(report(&output)["numbers"]["sent"], 100);
+        assert!(report(&output)["schedule"].as_str().unwrap().starts_with("100 requests in"), "{}", story(&output));
+        assert_eq!(webhook.reviews() - before, 101, "one more for the probe");
+    }
+    let own = webhook.file("own.jsonl");
+    let body = r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"mine"}}"#;
+    std::fs::write(&own, format!("{{\"atUs\": 0, \"body\": {body}}}\n{{\"atUs\": 20000}}\n")).unwrap();
+    let output = replay(own.to_str().unwrap(), &[]);
+    assert_eq!(report(&output)["numbers"]["allowed"], 2, "{}", story(&output));
+    std::fs::write(&own, format!("{{\"atUs\": 5}}\n{{\"atUs\": 1, \"body\": {body}}}\n")).unwrap();
+    let output = replay(own.to_str().unwrap(), &[]);
+    assert_eq!(output.status.code(), Some(64), "{}", story(&output));
+    assert_says(&text(&output.stderr), &["own.jsonl:2: atUs is 1, before 5 of an earlier line"]);
+}
+
 /// What the program says, and that it starts nothing.
 fn refused(arguments: &[&str]) -> String {
     let output = longhaul(&["load"]).args(arguments).args(["--rate", "10/s", "--for", "1s"]).output().unwrap();

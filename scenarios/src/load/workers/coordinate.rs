@@ -227,7 +227,10 @@ pub(crate) async fn measure(job: &Job, plan: &Plan, mut workers: Workers, watch:
         let until = give_up.unwrap_or_else(|| Instant::now() + SILENCE_LIMIT * 2);
         let word = tokio::select! {
             word = words.recv() => word,
-            name = watch.signals.next(), if signal.is_none() => {
+            name = watch.signals.next() => {
+                if signal.is_some() {
+                    measure::abort();
+                }
                 signal = Some(name);
                 give_up = Some(Instant::now() + measure::DRAIN_INTERRUPTED + SILENCE_LIMIT);
                 for output in &mut outputs {
