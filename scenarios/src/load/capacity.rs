@@ -246,7 +246,7 @@ pub(crate) fn line(stage: &Stage) -> String {
     )
 }
 
-/// The heads of the columns of [`line`].
+/// The heads of the columns of [`line()`].
 pub(crate) fn heads() -> String {
     format!(
         "{:>10} {:>7} {:>11} {:>10} {:>10} {:>8} {:>11}",
