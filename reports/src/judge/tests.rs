@@ -21,7 +21,7 @@ fn fired(example: &Example) -> Vec<String> {
 /// A way to spoil a clean record, with everything that must fire.
 type Planted = (&'static str, fn(&mut Example), &'static [&'static str]);
 
-const PLANTED: [Planted; 39] = [
+const PLANTED: [Planted; 40] = [
     ("clean", |_| {}, &["pass"]),
     ("missed", |e| e.miss(2, 61_000), &["events.missed fail", "fail"]),
     (
@@ -98,6 +98,14 @@ const PLANTED: [Planted; 39] = [
         "descriptors leak",
         |e| e.samples[21..].iter_mut().for_each(|s| s.subject.as_mut().unwrap().fds.socket += s.t_ms / 40_000),
         &["descriptors.growth fail", "fail"],
+    ),
+    (
+        "one sample with too many descriptors",
+        |e| {
+            e.manifest.budgets.descriptors.get_or_insert_default().ceiling = Some(200);
+            e.samples[50].subject.as_mut().unwrap().fds.socket = 201;
+        },
+        &["descriptors.ceiling fail", "fail"],
     ),
     ("one sample with more", |e| e.samples[130].subject.as_mut().unwrap().fds.socket += 1, &["pass"]),
     ("threads", |e| e.samples[5].subject.as_mut().unwrap().threads = 17, &["threads.ceiling fail", "fail"]),
