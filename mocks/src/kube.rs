@@ -7,6 +7,7 @@
 //! A `kubectl` that is pointed at [`Server::kubeconfig`] works as with a cluster that has no nodes and no
 //! controllers besides the garbage collector and namespace deletion.
 
+mod addresses;
 mod admin;
 mod admission;
 mod aggregation;
@@ -74,6 +75,9 @@ use handler::App;
 use listen::{Certificates, Door, Listening};
 use users::Users;
 
+/// The release of Kubernetes that the server answers as.
+pub const VERSION: &str = "v1.33.0";
+
 /// Why the server did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -116,6 +120,11 @@ pub struct Server {
 }
 
 impl Server {
+    /// How many kinds are served, those of custom resources among them.
+    pub fn kinds(&self) -> usize {
+        self.cluster.catalogue().originals().count()
+    }
+
     /// Listens, with a certificate from `authority`, which is also whose client certificates are believed.
     pub async fn start(config: Config, authority: &pki::Authority) -> Result<Self, Error> {
         let users = Arc::new(Users::new(&config.users, &config.token_files).map_err(Error::Users)?);

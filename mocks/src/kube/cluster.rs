@@ -15,6 +15,7 @@ use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, watch};
 
+use super::addresses::Addresses;
 use super::admission::Admission;
 use super::authorization::{Authorization, Record};
 use super::batch::{Batches, Next};
@@ -54,6 +55,7 @@ pub(crate) struct Cluster {
     pub books: Books,
     pub faults: Arc<Faults>,
     pub admission: Admission,
+    pub addresses: Addresses,
     /// Somebody deleted something that has consequences.
     pub cleaning: Notify,
     pub bookmarks_every: Duration,
@@ -105,6 +107,7 @@ impl Cluster {
             books: Books::new(setup.requests_max),
             faults: Arc::new(Faults::new(setup.seed ^ 0xFA17)),
             admission: Admission::default(),
+            addresses: Addresses::default(),
             cleaning: Notify::new(),
             bookmarks_every: setup.bookmarks_every,
             observed_generation: setup.observed_generation,

@@ -2,7 +2,11 @@
 //!
 //! Owns the defaults of new objects. It must not validate.
 
+mod network;
 mod pod;
+mod policy;
+mod storage;
+mod workloads;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -10,11 +14,14 @@ use serde_json::{Value, json};
 use super::catalogue::Resource;
 use super::{events, object};
 
+pub(crate) use workloads::count_template;
+
 const MUTATING: &str = "mutatingwebhookconfigurations.admissionregistration.k8s.io";
 const VALIDATING: &str = "validatingwebhookconfigurations.admissionregistration.k8s.io";
 
 /// Fills in the defaults of an object that is being created.
 pub(crate) fn apply(value: &mut Value, resource: &Resource, now: Timestamp) {
+    fields(value, resource, true, now);
     match &*resource.full_name {
         "namespaces" => {
             let name = object::meta(value, "name").to_owned();
@@ -30,63 +37,83 @@ pub(crate) fn apply(value: &mut Value, resource: &Resource, now: Timestamp) {
             }
             set(value, &["status"], "phase", json!("Active"));
         }
-        "pods" => {
-            pod::spec(value.get_mut("spec"));
-            pod::alone(value);
-            value["status"] = json!({"phase": "Pending", "qosClass": pod::quality(value)});
+        "pods" => value["status"] = json!({"phase": "Pending", "qosClass": pod::quality(value)}),
+        "statefulsets.apps" => value["status"] = json!({"availableReplicas": 0, "replicas": 0}),
+        "replicasets.apps" | "replicationcontrollers" => value["status"] = json!({"replicas": 0}),
+        "daemonsets.apps" => {
+            value["status"] = json!({
+                "currentNumberScheduled": 0, "desiredNumberScheduled": 0, "numberMisscheduled": 0, "numberReady": 0,
+            });
         }
-        "deployments.apps" => {
-            deployment(value);
-            value["status"] = json!({});
-        }
-        "statefulsets.apps" | "replicasets.apps" | "replicationcontrollers" => {
-            set(value, &["spec"], "replicas", json!(1));
-            template(value);
-            value["status"] = json!({"replicas": 0});
-        }
-        "daemonsets.apps" | "jobs.batch" => {
-            template(value);
-            value["status"] = json!({});
-        }
-        "services" => {
-            set(value, &["spec"], "type", json!("ClusterIP"));
-            set(value, &["spec"], "sessionAffinity", json!("None"));
-            value["status"] = json!({"loadBalancer": {}});
-        }
-        "secrets" => {
-            set(value, &[], "type", json!("Opaque"));
-            let plain = value.as_object_mut().and_then(|object| object.remove("stringData"));
-            for (key, text) in plain.as_ref().and_then(Value::as_object).into_iter().flatten() {
-                let Some(object) = value.as_object_mut() else { return };
-                let data = object.entry("data").or_insert_with(|| json!({}));
-                if data.is_object() {
-                    data[key] = Value::from(base64(text.as_str().unwrap_or_default()));
-                }
-            }
-        }
-        "networkpolicies.networking.k8s.io" => network_policy(value),
-        MUTATING | VALIDATING => webhooks(value, resource),
-        "events" => events::fill(value),
-        "persistentvolumeclaims" => set(value, &["status"], "phase", json!("Pending")),
-        "customresourcedefinitions.apiextensions.k8s.io" => definition(value, now),
+        "deployments.apps"
+        | "jobs.batch"
+        | "cronjobs.batch"
+        | "resourcequotas"
+        | "apiservices.apiregistration.k8s.io" => value["status"] = json!({}),
+        "services" | "ingresses.networking.k8s.io" => value["status"] = json!({"loadBalancer": {}}),
+        "persistentvolumeclaims" | "persistentvolumes" => set(value, &["status"], "phase", json!("Pending")),
+        "volumeattachments.storage.k8s.io" => set(value, &["status"], "attached", json!(false)),
+        "poddisruptionbudgets.policy" => policy::disruption_budget(value),
         _ => {}
     }
 }
 
 /// Fills in what an update of an object brings with it.
 pub(crate) fn on_update(value: &mut Value, resource: &Resource, now: Timestamp) {
+    fields(value, resource, false, now);
+}
+
+/// The defaults of the fields that clients write.
+fn fields(value: &mut Value, resource: &Resource, is_new: bool, now: Timestamp) {
     match &*resource.full_name {
-        "secrets" => apply(value, resource, now),
-        "events" => events::fill(value),
         "pods" => {
             pod::spec(value.get_mut("spec"));
             pod::alone(value);
         }
-        "deployments.apps" => deployment(value),
-        "networkpolicies.networking.k8s.io" => network_policy(value),
+        "deployments.apps" => workloads::deployment(value),
+        "statefulsets.apps" => workloads::stateful_set(value),
+        "replicasets.apps" => workloads::replica_set(value),
+        "replicationcontrollers" => workloads::replication_controller(value),
+        "daemonsets.apps" => workloads::daemon_set(value),
+        "jobs.batch" => workloads::job(value, is_new),
+        "cronjobs.batch" => workloads::cron_job(value),
+        "podtemplates" => workloads::pod_template(value),
+        "services" => network::service(value),
+        "endpoints" => network::endpoints(value),
+        "endpointslices.discovery.k8s.io" => network::endpoint_slice(value),
+        "ingressclasses.networking.k8s.io" => network::ingress_class(value),
+        "networkpolicies.networking.k8s.io" => network::policy(value),
+        "persistentvolumeclaims" => storage::claim(value),
+        "persistentvolumes" => storage::volume(value),
+        "storageclasses.storage.k8s.io" => storage::class(value),
+        "csidrivers.storage.k8s.io" => storage::driver(value),
+        "csinodes.storage.k8s.io" => storage::node_drivers(value),
+        "roles.rbac.authorization.k8s.io" | "clusterroles.rbac.authorization.k8s.io" => policy::role(value),
+        "rolebindings.rbac.authorization.k8s.io" | "clusterrolebindings.rbac.authorization.k8s.io" => {
+            policy::binding(value);
+        }
+        "limitranges" => policy::limits(value),
+        "nodes" => policy::node(value, is_new),
+        "apiservices.apiregistration.k8s.io" => policy::api_service(value),
+        "priorityclasses.scheduling.k8s.io" => set(value, &[], "preemptionPolicy", json!("PreemptLowerPriority")),
+        "secrets" => secret(value),
+        "events" => events::fill(value),
         MUTATING | VALIDATING => webhooks(value, resource),
         "customresourcedefinitions.apiextensions.k8s.io" => definition(value, now),
         _ => {}
+    }
+}
+
+/// What is written as text is kept in base64.
+fn secret(value: &mut Value) {
+    set(value, &[], "type", json!("Opaque"));
+    let plain = value.as_object_mut().and_then(|object| object.remove("stringData"));
+    for (key, text) in plain.as_ref().and_then(Value::as_object).into_iter().flatten() {
+        let Some(object) = value.as_object_mut() else { return };
+        let data = object.entry("data").or_insert_with(|| json!({}));
+        if data.is_object() {
+            data[key] = Value::from(base64(text.as_str().unwrap_or_default()));
+        }
     }
 }
 
@@ -150,31 +177,13 @@ fn each(value: &mut Value, list: &str, mut change: impl FnMut(&mut Value)) {
     }
 }
 
-fn template(value: &mut Value) {
-    pod::spec(value.pointer_mut("/spec/template/spec"));
-    // The real server's type has a creation time there that nobody sets, and shows it.
-    set(value, &["spec", "template", "metadata"], "creationTimestamp", Value::Null);
-}
-
-fn deployment(value: &mut Value) {
-    set(value, &["spec"], "replicas", json!(1));
-    set(value, &["spec"], "revisionHistoryLimit", json!(10));
-    set(value, &["spec"], "progressDeadlineSeconds", json!(600));
-    set(value, &["spec", "strategy"], "type", json!("RollingUpdate"));
-    if value.pointer("/spec/strategy/type").is_some_and(|kind| kind == "RollingUpdate") {
-        for key in ["maxSurge", "maxUnavailable"] {
-            set(value, &["spec", "strategy", "rollingUpdate"], key, json!("25%"));
-        }
-    }
-    template(value);
-}
-
-fn network_policy(value: &mut Value) {
-    let Some(spec) = value.get_mut("spec").filter(|spec| spec.is_object()) else { return };
-    let egress = spec.get("egress").and_then(Value::as_array).is_some_and(|rules| !rules.is_empty());
-    set(spec, &[], "policyTypes", if egress { json!(["Ingress", "Egress"]) } else { json!(["Ingress"]) });
-    for list in ["ingress", "egress"] {
-        each(spec, list, |rule| each(rule, "ports", |port| set(port, &[], "protocol", json!("TCP"))));
+/// A list that the real server's type always shows is `null` when it is empty.
+fn shown_empty(value: &mut Value, path: &[&str], list: &str) {
+    set(value, path, list, Value::Null);
+    let at = path.iter().try_fold(&mut *value, |at, part| at.get_mut(*part));
+    if let Some(found) = at.and_then(|at| at.get_mut(list)).filter(|found| found.as_array().is_some_and(Vec::is_empty))
+    {
+        *found = Value::Null;
     }
 }
 

@@ -1,10 +1,10 @@
 //! What every namespace of a real cluster holds from its first moment: the service account `default` and the config map
-//! `kube-root-ca.crt` with the authority's certificate.
+//! `kube-root-ca.crt` with the authority's certificate; and the service `kubernetes` of the namespace `default`.
 //!
 //! Owns making them, and making them again when somebody deletes them, as two of kube-controller-manager's loops do. It
 //! runs in the janitor's task, and only when the configuration asks for it.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::catalogue::Resource;
 use super::cluster::Cluster;
@@ -45,8 +45,25 @@ pub(crate) fn namespace(cluster: &Cluster, name: &str) {
     let map = json!({
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(ROOT_CA), "data": {"ca.crt": root_ca},
     });
-    for object in [account, map] {
+    let mut objects = vec![account, map];
+    if name == "default" {
+        objects.push(own_service());
+    }
+    for object in objects {
         // What is there already stays as it is.
         let _ = cluster.seed(object);
     }
+}
+
+/// The service by which pods reach the API server.
+fn own_service() -> Value {
+    let labels = json!({"component": "apiserver", "provider": "kubernetes"});
+    json!({
+        "apiVersion": "v1", "kind": "Service",
+        "metadata": {"name": "kubernetes", "namespace": "default", "labels": labels},
+        "spec": {
+            "clusterIP": "10.96.0.1", "clusterIPs": ["10.96.0.1"],
+            "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443}],
+        },
+    })
 }

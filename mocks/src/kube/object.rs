@@ -6,6 +6,9 @@ mod conform;
 mod content;
 mod immutable;
 mod names;
+mod pod;
+mod quantity;
+mod rules;
 mod unknown;
 
 use std::sync::Arc;
@@ -211,6 +214,9 @@ pub(crate) fn count_generation(
     } else {
         carry(metadata(value), &old["metadata"], "generation");
     }
+    if &*resource.full_name == "daemonsets.apps" {
+        super::defaults::count_template(value, old);
+    }
 }
 
 /// What the selectors, the garbage collector and the deletion need to know of an object.
@@ -342,23 +348,36 @@ fn carry(meta: &mut Map<String, Value>, from: &Value, key: &str) {
 
 /// Plain data carries no generation in the real API.
 fn has_generation(resource: &Resource) -> bool {
-    !matches!(
-        &*resource.kind,
-        "ConfigMap"
-            | "Secret"
-            | "Event"
-            | "Lease"
-            | "Namespace"
-            | "ServiceAccount"
-            | "Endpoints"
-            | "Node"
-            | "ClusterRole"
-            | "ClusterRoleBinding"
-            | "Role"
-            | "RoleBinding"
-            | "PersistentVolumeClaim"
-            | "Service"
-    )
+    resource.custom
+        || !matches!(
+            &*resource.kind,
+            "ConfigMap"
+                | "Secret"
+                | "Event"
+                | "Lease"
+                | "Namespace"
+                | "ServiceAccount"
+                | "Endpoints"
+                | "Node"
+                | "ClusterRole"
+                | "ClusterRoleBinding"
+                | "Role"
+                | "RoleBinding"
+                | "PersistentVolumeClaim"
+                | "PersistentVolume"
+                | "Service"
+                | "ControllerRevision"
+                | "PodTemplate"
+                | "LimitRange"
+                | "ResourceQuota"
+                | "HorizontalPodAutoscaler"
+                | "StorageClass"
+                | "CSIDriver"
+                | "CSINode"
+                | "VolumeAttachment"
+                | "RuntimeClass"
+                | "APIService"
+        )
 }
 
 fn differs_outside(new: &Value, old: &Value, status_apart: bool) -> bool {

@@ -90,7 +90,7 @@ fn v3(group: &str, version: &str, catalogue: &Catalogue) -> Value {
         schemas.insert(schema_name(resource, served), schema);
     }
     json!({
-        "openapi": "3.0.0", "info": {"title": "Kubernetes", "version": "v1.33.0"}, "paths": paths,
+        "openapi": "3.0.0", "info": {"title": "Kubernetes", "version": super::VERSION}, "paths": paths,
         "components": {"schemas": schemas},
     })
 }
@@ -110,7 +110,7 @@ fn v2(accept: &str, catalogue: &Catalogue) -> Answer {
         }
     }
     let document = json!({
-        "swagger": "2.0", "info": {"title": "Kubernetes", "version": "v1.33.0"}, "paths": {},
+        "swagger": "2.0", "info": {"title": "Kubernetes", "version": super::VERSION}, "paths": {},
         "definitions": definitions,
     });
     Answer::value(StatusCode::OK, &document)

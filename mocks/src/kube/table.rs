@@ -1,10 +1,17 @@
 //! The columns of `kubectl get`.
 //!
 //! Owns which columns a resource has and what is in them. Custom resources bring their own
-//! (`additionalPrinterColumns`); the built-in ones are listed in `builtin`.
+//! (`additionalPrinterColumns`); those of the built-in ones are the real server's, with the names that 1.33 gives them.
 
 mod builtin;
+mod cluster;
+mod events;
 mod jsonpath;
+mod metrics;
+mod network;
+mod print;
+mod storage;
+mod workloads;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -15,51 +22,43 @@ use super::object::meta;
 /// The `columnDefinitions` of a table.
 pub(crate) fn columns(resource: &Resource, custom: &[Column]) -> Vec<Value> {
     let definition = |name: &str, kind: &str, format: &str, description: &str, priority: i64| json!({"name": name, "type": kind, "format": format, "description": description, "priority": priority});
+    if !resource.custom {
+        let (format, description) = (
+            |name: &str| if matches!(name, "Name" | "Attacher") { "name" } else { "" },
+            |name: &str| match name {
+                "Name" => "Name must be unique within a namespace.",
+                "Age" => "Time since creation.",
+                _ => "",
+            },
+        );
+        let all = builtin::printer(resource).columns.iter();
+        return all
+            .map(|(name, kind, priority)| definition(name, kind, format(name), description(name), *priority))
+            .collect();
+    }
     let mut columns = vec![definition("Name", "string", "name", "Name must be unique within a namespace.", 0)];
-    if builtin::is_event(resource) {
-        let format = |name: &str| if name == "Name" { "name" } else { "" };
-        let all = builtin::EVENT.iter();
-        return all.map(|(name, priority)| definition(name, "string", format(name), "", *priority)).collect();
+    for column in custom {
+        let Column { name, kind, format, description, priority, .. } = column;
+        columns.push(definition(name, kind, format, description, *priority));
     }
-    if resource.custom {
-        for column in custom {
-            let Column { name, kind, format, description, priority, .. } = column;
-            columns.push(definition(name, kind, format, description, *priority));
-        }
-        if custom.is_empty() {
-            columns.push(definition("Age", "date", "", "Time since creation.", 0));
-        }
-        return columns;
+    if custom.is_empty() {
+        columns.push(definition("Age", "date", "", "Time since creation.", 0));
     }
-    // Wide columns come after the age.
-    let (wide, narrow): (Vec<_>, Vec<_>) = builtin::columns(resource).iter().partition(|(_, priority)| *priority > 0);
-    columns.extend(narrow.into_iter().map(|(name, priority)| definition(name, "string", "", "", priority)));
-    columns.push(definition("Age", "string", "", "Time since creation.", 0));
-    columns.extend(wide.into_iter().map(|(name, priority)| definition(name, "string", "", "", priority)));
     columns
 }
 
 /// The cells of one row.
 pub(crate) fn cells(value: &Value, resource: &Resource, custom: &[Column]) -> Vec<Value> {
     let now = Timestamp::now();
-    let age = || Value::from(age(meta(value, "creationTimestamp"), now));
-    if builtin::is_event(resource) {
-        return builtin::event(value, now);
+    if !resource.custom {
+        return (builtin::printer(resource).cells)(&print::Row { value, now });
     }
     let mut cells = vec![Value::from(meta(value, "name"))];
-    if resource.custom {
-        cells.extend(custom.iter().map(|column| cell(value, column, now)));
-        if custom.is_empty() {
-            // The client prints dates of custom resources itself.
-            cells.push(Value::from(meta(value, "creationTimestamp")));
-        }
-        return cells;
+    cells.extend(custom.iter().map(|column| cell(value, column, now)));
+    if custom.is_empty() {
+        // The client prints dates of custom resources itself.
+        cells.push(Value::from(meta(value, "creationTimestamp")));
     }
-    let narrow = builtin::columns(resource).iter().filter(|(_, priority)| *priority == 0).count();
-    let mut own = builtin::cells(value, resource).into_iter();
-    cells.extend(own.by_ref().take(narrow));
-    cells.push(age());
-    cells.extend(own);
     cells
 }
 
@@ -78,7 +77,11 @@ fn cell(value: &Value, column: &Column, now: Timestamp) -> Value {
 /// How long ago `since` was, as `kubectl` writes it: `5s`, `3m20s`, `2h`, `4d`.
 fn age(since: &str, now: Timestamp) -> String {
     let Ok(since) = since.parse::<Timestamp>() else { return "<unknown>".to_owned() };
-    let seconds = now.as_second() - since.as_second();
+    duration(now.as_second() - since.as_second())
+}
+
+/// A time in seconds, as `kubectl` writes it.
+fn duration(seconds: i64) -> String {
     if seconds < 0 {
         return "0s".to_owned();
     }
@@ -97,3 +100,6 @@ fn age(since: &str, now: Timestamp) -> String {
         _ => with(days / 365, "y", days % 365, "d"),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -149,7 +149,7 @@ async fn kube(arguments: Kube) -> Result<()> {
     for replica in &replicas {
         out!("another endpoint of it at     {}", replica.url());
     }
-    out!("try: kubectl --kubeconfig {} get namespaces", arguments.kubeconfig.display());
+    introduce(&arguments, &server, &everybody);
     server.faults().target_users(&everybody);
     server.faults().target_endpoints(0..u32::from(arguments.endpoints));
     let mut signals = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
@@ -165,6 +165,33 @@ async fn kube(arguments: Kube) -> Result<()> {
     }
     server.shutdown().await;
     Ok(())
+}
+
+/// Says what is served, and how to use it.
+fn introduce(arguments: &Kube, server: &kube::Server, users: &[String]) {
+    let kubectl = format!("kubectl --kubeconfig {}", arguments.kubeconfig.display());
+    out!(
+        "  it answers as Kubernetes {}: {} kinds, and what CustomResourceDefinitions add",
+        kube::VERSION,
+        server.kinds()
+    );
+    let rights = match arguments.authorization {
+        Authorization::Allow => "everything is allowed and recorded",
+        Authorization::Rbac => "RBAC rules decide, and what was asked is recorded",
+    };
+    out!("  users: {}; {rights}", users.join(", "));
+    out!(
+        "  versions older than {} are forgotten, bookmarks come every {}",
+        arguments.compact_after,
+        arguments.bookmarks_every
+    );
+    out!("");
+    out!("try: {kubectl} get namespaces");
+    out!("     {kubectl} get --raw /longhaul/history      what was written, commit by commit");
+    out!("     {kubectl} get --raw /longhaul/requests     what was asked, by whom and on which connection");
+    out!("     {kubectl} get --raw /longhaul/rbac         the least Role of each program that came");
+    out!("     {kubectl} get --raw /longhaul/faults       faults and their hits (also /longhaul/stats, /metrics)");
+    out!("Ctrl-C ends it; nothing is kept.");
 }
 
 fn read_faults(path: &std::path::Path) -> Result<Vec<faults::Fault>> {

@@ -155,11 +155,59 @@ pub const MEANT: &[Meant] = &[
         },
     },
     Meant {
-        name: "Types of table columns",
+        name: "Fields that newer releases fill in",
         diverges: false,
-        applies: |_, found| {
-            let type_of_column = found.at.contains("/columnDefinitions/") && found.at.ends_with("/type");
-            type_of_column && found.mock == Some(Value::from("string"))
+        applies: |step, found| {
+            let newer = NEWER_FIELDS.iter().filter(|(kind, _)| step.path.contains(kind));
+            found.real.is_none() && newer.flat_map(|(_, fields)| *fields).any(|field| found.at.contains(field))
+        },
+    },
+    Meant {
+        name: "Labels of jobs",
+        diverges: false,
+        applies: |step, found| {
+            step.path.contains("/jobs") && (found.at.contains("controller-uid") || found.at.ends_with("/cells/7"))
+        },
+    },
+    Meant {
+        name: "Columns that newer releases have",
+        diverges: false,
+        applies: |step, found| {
+            let kinds = ["/jobs/", "/csidrivers/", "/persistentvolume", "/priorityclasses/", "/resourcequotas/"];
+            let table = found.at.starts_with("/body/columnDefinitions") || found.at.starts_with("/body/rows/0/cells");
+            table && kinds.iter().any(|kind| step.path.contains(kind))
+        },
+    },
+    Meant {
+        name: "The generation of a daemon set's template",
+        diverges: false,
+        applies: |step, found| {
+            step.path.contains("/daemonsets/") && found.at == "/body/rows/0/object/metadata/annotations"
+        },
+    },
+    Meant {
+        name: "Restarts of pods are a text",
+        diverges: false,
+        applies: |step, found| {
+            let column = found.at.ends_with("/cells/3") || found.at == "/body/columnDefinitions/3/type";
+            let event = found.at.ends_with("/object/columnDefinitions/3/type");
+            step.path.contains("/pods") && (column || event) && found.mock.as_ref().is_some_and(Value::is_string)
+        },
+    },
+    Meant {
+        name: "The addresses of services",
+        diverges: false,
+        applies: |step, found| {
+            let given =
+                ["/spec/clusterIP", "odePort", "/cells/2", "/cells/4"].iter().any(|field| found.at.contains(field));
+            step.path.contains("/services") && given && found.real.is_some() && found.mock.is_some()
+        },
+    },
+    Meant {
+        name: "Volumes and claims in use",
+        diverges: true,
+        applies: |step, found| {
+            step.path.contains("/persistentvolume") && found.at == "/body/metadata/finalizers" && found.mock.is_none()
         },
     },
     Meant {
@@ -193,6 +241,25 @@ pub const MEANT: &[Meant] = &[
                 && found.mock.is_none()
         },
     },
+];
+
+/// `(part of the path, fields)`.
+const NEWER_FIELDS: &[(&str, &[&str])] = &[
+    ("/services", &["/internalTrafficPolicy", "/ipFamilies", "/ipFamilyPolicy", "/allocateLoadBalancerNodePorts"]),
+    ("/statefulsets", &["/persistentVolumeClaimRetentionPolicy", "/status/availableReplicas"]),
+    ("/daemonsets", &["/rollingUpdate/maxSurge"]),
+    (
+        "/jobs",
+        &[
+            "/generation",
+            "batch.kubernetes.io",
+            "/completionMode",
+            "/manualSelector",
+            "/podReplacementPolicy",
+            "/suspend",
+        ],
+    ),
+    ("/csidrivers", &["/requiresRepublish", "/seLinuxMount", "/storageCapacity"]),
 ];
 
 fn is(value: Option<&Value>, number: u64) -> bool {

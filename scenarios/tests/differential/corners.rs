@@ -2,6 +2,7 @@
 
 mod definitions;
 mod events;
+mod kinds;
 mod unknown;
 mod watches;
 
@@ -33,6 +34,7 @@ pub fn all() -> Vec<Sequence> {
     .into_iter()
     .chain(events::all())
     .chain(definitions::all())
+    .chain(kinds::all())
     .chain(unknown::all())
     .chain(watches::all())
     .collect()

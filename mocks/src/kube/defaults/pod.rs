@@ -23,8 +23,17 @@ pub(super) fn spec(spec: Option<&mut Value>) {
     if let Some(account) = spec.get("serviceAccountName").cloned() {
         set(spec, &[], "serviceAccount", account);
     }
+    let on_host = spec["hostNetwork"] == json!(true);
     for list in ["containers", "initContainers"] {
-        each(spec, list, container);
+        each(spec, list, |one| {
+            container(one);
+            if on_host {
+                each(one, "ports", |port| {
+                    let number = port["containerPort"].clone();
+                    set(port, &[], "hostPort", number);
+                });
+            }
+        });
     }
     each(spec, "volumes", volume);
 }
@@ -72,8 +81,8 @@ fn container(container: &mut Value) {
     set(container, &[], "imagePullPolicy", json!(if latest { "Always" } else { "IfNotPresent" }));
     each(container, "ports", |port| set(port, &[], "protocol", json!("TCP")));
     each(container, "env", |variable| {
-        if let Some(field) = variable.pointer_mut("/valueFrom/fieldRef") {
-            set(field, &[], "apiVersion", json!("v1"));
+        if let Some(from) = variable.get_mut("valueFrom") {
+            reference(from);
         }
     });
     for name in ["livenessProbe", "readinessProbe", "startupProbe"] {
@@ -83,10 +92,32 @@ fn container(container: &mut Value) {
         {
             set(probe, &[], key, json!(default));
         }
-        if let Some(get) = probe.get_mut("httpGet") {
-            set(get, &[], "path", json!("/"));
-            set(get, &[], "scheme", json!("HTTP"));
+        http_get(probe);
+        if let Some(grpc) = probe.get_mut("grpc") {
+            set(grpc, &[], "service", json!(""));
         }
+    }
+    for hook in ["postStart", "preStop"] {
+        if let Some(hook) = container.get_mut("lifecycle").and_then(|lifecycle| lifecycle.get_mut(hook)) {
+            http_get(hook);
+        }
+    }
+}
+
+fn http_get(action: &mut Value) {
+    if let Some(get) = action.get_mut("httpGet") {
+        set(get, &[], "path", json!("/"));
+        set(get, &[], "scheme", json!("HTTP"));
+    }
+}
+
+/// Where a value comes from: a field of the pod, or an amount of a resource.
+fn reference(from: &mut Value) {
+    if let Some(field) = from.get_mut("fieldRef").filter(|field| field.is_object()) {
+        set(field, &[], "apiVersion", json!("v1"));
+    }
+    if let Some(resource) = from.get_mut("resourceFieldRef").filter(|resource| resource.is_object()) {
+        set(resource, &[], "divisor", json!("0"));
     }
 }
 
@@ -100,9 +131,20 @@ fn volume(volume: &mut Value) {
             set(source, &[], "defaultMode", json!(420));
         }
     }
-    if let Some(path) = volume.get_mut("hostPath") {
-        set(path, &[], "type", json!(""));
+    if let Some(api) = volume.get_mut("downwardAPI") {
+        each(api, "items", reference);
     }
+    if let Some(projected) = volume.get_mut("projected") {
+        each(projected, "sources", |source| {
+            if let Some(token) = source.get_mut("serviceAccountToken") {
+                set(token, &[], "expirationSeconds", json!(3600));
+            }
+            if let Some(api) = source.get_mut("downwardAPI") {
+                each(api, "items", reference);
+            }
+        });
+    }
+    super::storage::source(volume);
 }
 
 /// A limit without a request is a request too.

@@ -1,15 +1,18 @@
 //! The types of the fields of built-in kinds.
 //!
 //! Owns refusing a body whose fields have the wrong JSON type, and leaving out what means "not set": the real server
-//! decodes into typed structures, so `null`, an empty text and an empty list never come back. Fields that a type does not
+//! decodes into typed structures, so `null`, an empty text and an empty list never come back, and amounts do so in one form. Fields that a type does not
 //! have are dropped in `unknown`. It must not know which values are allowed.
 
 use serde_json::{Map, Value};
 
+use super::quantity::Quantity;
 use crate::kube::catalogue::Resource;
 use crate::kube::protobuf::schema::{self, Field, Kind, message};
 use crate::kube::status::Failure;
 
+/// What a real server says amounts look like.
+const AMOUNT: &str = "^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$";
 /// Lists that are shown when they are empty.
 const SHOWN: &[&str] = &["verbs", "rules", "conditions", "subjects"];
 
@@ -117,9 +120,20 @@ fn one(value: &mut Value, field: &Field, at: &str) -> Result<(), String> {
         Kind::Flag if !(value.is_boolean() || value.is_null()) => "true or false",
         Kind::Bytes if !value.is_null() && !value.as_str().is_some_and(is_base64) => "base64",
         Kind::Time | Kind::MicroTime if !value.is_null() && !value.as_str().is_some_and(is_time) => "a time",
-        Kind::Quantity | Kind::IntOrText if !(value.is_string() || value.is_number() || value.is_null()) => {
-            "a text or a number"
+        Kind::Quantity if !value.is_null() => {
+            // A number is one as it is written.
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            let Some(amount) = Quantity::parse(&text) else {
+                let path = format!("{at}.{}", field.name);
+                return Err(format!("{path}: quantities must match the regular expression '{AMOUNT}', got {value}"));
+            };
+            let canonical = amount.canonical();
+            if value.as_str() != Some(&canonical) {
+                *value = Value::from(canonical);
+            }
+            return Ok(());
         }
+        Kind::IntOrText if !(value.is_string() || value.is_number() || value.is_null()) => "a text or a number",
         _ => "",
     };
     if expected.is_empty() {

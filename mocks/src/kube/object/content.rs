@@ -5,6 +5,7 @@
 
 use serde_json::Value;
 
+use super::{pod, rules};
 use crate::kube::catalogue::Resource;
 use crate::kube::status::Cause;
 
@@ -32,8 +33,9 @@ pub(crate) fn check(value: &Value, resource: &Resource) -> Vec<Cause> {
                     causes.push(Cause::required(&format!("data[{key}]"), ""));
                 }
             }
+            secret(value, &mut causes);
         }
-        "pods" => pod_spec(&value["spec"], "spec", &mut causes),
+        "pods" => pod::check(&value["spec"], "spec", &mut causes),
         "deployments.apps" => deployment(value, &mut causes),
         "namespaces" => {
             let (phase, deleting) = (value["status"]["phase"].as_str(), super::is_deleting(value));
@@ -49,6 +51,28 @@ pub(crate) fn check(value: &Value, resource: &Resource) -> Vec<Cause> {
             at_least(value, "/spec/leaseTransitions", "spec.leaseTransitions", 0, &mut causes);
         }
         "networkpolicies.networking.k8s.io" => network_policy(&value["spec"], &mut causes),
+        "statefulsets.apps" => rules::workload(value, "statefulset", &mut causes),
+        "replicasets.apps" => rules::workload(value, "deployment", &mut causes),
+        "daemonsets.apps" => rules::workload(value, "daemonset", &mut causes),
+        "replicationcontrollers" => rules::replication_controller(value, &mut causes),
+        "jobs.batch" => rules::job(value, "/spec", &mut causes),
+        "cronjobs.batch" => rules::cron_job(value, &mut causes),
+        "controllerrevisions.apps" => rules::revision(value, &mut causes),
+        "services" => rules::service(value, &mut causes),
+        "ingresses.networking.k8s.io" => rules::ingress(value, &mut causes),
+        "ingressclasses.networking.k8s.io" => rules::required(value, "/spec/controller", &mut causes),
+        "persistentvolumeclaims" => rules::claim(value, &mut causes),
+        "persistentvolumes" => rules::volume(value, &mut causes),
+        "storageclasses.storage.k8s.io" => rules::required(value, "/provisioner", &mut causes),
+        "priorityclasses.scheduling.k8s.io" => rules::priority_class(value, &mut causes),
+        "roles.rbac.authorization.k8s.io" => rules::role(value, false, &mut causes),
+        "clusterroles.rbac.authorization.k8s.io" => rules::role(value, true, &mut causes),
+        "rolebindings.rbac.authorization.k8s.io" => rules::binding(value, false, &mut causes),
+        "clusterrolebindings.rbac.authorization.k8s.io" => rules::binding(value, true, &mut causes),
+        "poddisruptionbudgets.policy" => rules::disruption_budget(value, &mut causes),
+        "runtimeclasses.node.k8s.io" => rules::runtime_class(value, &mut causes),
+        "certificatesigningrequests.certificates.k8s.io" => rules::signing_request(value, &mut causes),
+        "resourcequotas" => rules::quota(value, &mut causes),
         _ => {}
     }
     causes
@@ -76,6 +100,37 @@ fn secret_keys(kind: &str) -> &'static [&'static str] {
     }
 }
 
+/// What a type of secret asks for beyond keys.
+fn secret(value: &Value, causes: &mut Vec<Cause>) {
+    let has = |key: &str| value["data"].get(key).is_some();
+    match value["type"].as_str().unwrap_or_default() {
+        "kubernetes.io/basic-auth" if !has("username") && !has("password") => {
+            causes.push(Cause::required("data[username]", ""));
+            causes.push(Cause::required("data[password]", ""));
+        }
+        "kubernetes.io/service-account-token" => {
+            let account = "/metadata/annotations/kubernetes.io~1service-account.name";
+            if value.pointer(account).and_then(Value::as_str).unwrap_or_default().is_empty() {
+                causes.push(Cause::required("metadata.annotations[kubernetes.io/service-account.name]", ""));
+            }
+        }
+        "kubernetes.io/dockerconfigjson" => {
+            let data = value["data"][".dockerconfigjson"].as_str().unwrap_or_default();
+            if has(".dockerconfigjson") && !is_json(data) {
+                let why = "<secret contents redacted>";
+                causes.push(Cause::invalid("data[.dockerconfigjson]", &format!("\"{why}\""), "not valid JSON"));
+            }
+        }
+        _ => {}
+    }
+}
+
+fn is_json(base64: &str) -> bool {
+    use base64::Engine as _;
+    let decoded = base64::engine::general_purpose::STANDARD.decode(base64).unwrap_or_default();
+    serde_json::from_slice::<serde::de::IgnoredAny>(&decoded).is_ok()
+}
+
 fn deployment(value: &Value, causes: &mut Vec<Cause>) {
     let spec = &value["spec"];
     at_least(value, "/spec/replicas", "spec.replicas", 0, causes);
@@ -95,69 +150,10 @@ fn deployment(value: &Value, causes: &mut Vec<Cause>) {
         let why = "may not be specified when strategy `type` is 'Recreate'";
         causes.push(Cause::forbidden("spec.strategy.rollingUpdate", why));
     }
-    pod_spec(&spec["template"]["spec"], "spec.template.spec", causes);
+    pod::check(&spec["template"]["spec"], "spec.template.spec", causes);
     let policy = spec["template"]["spec"]["restartPolicy"].as_str().unwrap_or("Always");
     if policy != "Always" && matches!(policy, "OnFailure" | "Never") {
         causes.push(unsupported("spec.template.spec.restartPolicy", policy, "\"Always\""));
-    }
-}
-
-fn pod_spec(spec: &Value, at: &str, causes: &mut Vec<Cause>) {
-    let policy = spec["restartPolicy"].as_str().unwrap_or("Always");
-    if !matches!(policy, "Always" | "OnFailure" | "Never") {
-        causes.push(unsupported(&format!("{at}.restartPolicy"), policy, "\"Always\", \"OnFailure\", \"Never\""));
-    }
-    if spec["containers"].as_array().is_none_or(Vec::is_empty) {
-        causes.push(Cause::required(&format!("{at}.containers"), ""));
-    }
-    let mut names: Vec<&str> = Vec::new();
-    for list in ["initContainers", "containers"] {
-        for (index, container) in spec[list].as_array().into_iter().flatten().enumerate() {
-            let at = format!("{at}.{list}[{index}]");
-            let name = container["name"].as_str().unwrap_or_default();
-            if name.is_empty() {
-                causes.push(Cause::required(&format!("{at}.name"), ""));
-            } else if !super::names::is_dns_label(name) || name.len() > 63 {
-                causes.push(Cause::invalid(&format!("{at}.name"), &format!("\"{name}\""), super::names::LABEL));
-            } else if names.contains(&name) {
-                causes.push(duplicate(&format!("{at}.name"), name));
-            }
-            names.push(name);
-            if container["image"].as_str().unwrap_or_default().is_empty() {
-                causes.push(Cause::required(&format!("{at}.image"), ""));
-            }
-            mounts(container, spec, &at, causes);
-            for (index, variable) in container["env"].as_array().into_iter().flatten().enumerate() {
-                let given = variable["value"].as_str().is_some_and(|text| !text.is_empty());
-                if given && variable["valueFrom"].is_object() {
-                    let why = "may not be specified when `value` is not empty";
-                    causes.push(Cause::invalid(&format!("{at}.env[{index}].valueFrom"), "\"\"", why));
-                }
-            }
-            for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
-                let Some(get) = container.pointer(&format!("/{probe}/httpGet")) else { continue };
-                let fits = get["port"].as_i64().map_or(get["port"].is_string(), |port| (1..=65535).contains(&port));
-                if !fits {
-                    let field = format!("{at}.{probe}.httpGet.port");
-                    causes.push(Cause::invalid(
-                        &field,
-                        &get["port"].to_string(),
-                        "must be between 1 and 65535, inclusive",
-                    ));
-                }
-            }
-        }
-    }
-}
-
-fn mounts(container: &Value, spec: &Value, at: &str, causes: &mut Vec<Cause>) {
-    for (index, mount) in container["volumeMounts"].as_array().into_iter().flatten().enumerate() {
-        let name = &mount["name"];
-        let known = spec["volumes"].as_array().into_iter().flatten().any(|volume| volume["name"] == *name);
-        if !known {
-            let field = format!("{at}.volumeMounts[{index}].name");
-            causes.push(Cause { reason: "FieldValueNotFound", field, message: format!("Not found: {name}") });
-        }
     }
 }
 
@@ -200,19 +196,19 @@ fn is_cidr(text: &str) -> bool {
     }
 }
 
-fn at_least(value: &Value, pointer: &str, field: &str, least: i64, causes: &mut Vec<Cause>) {
+pub(super) fn at_least(value: &Value, pointer: &str, field: &str, least: i64, causes: &mut Vec<Cause>) {
     if let Some(number) = value.pointer(pointer).and_then(Value::as_i64).filter(|number| *number < least) {
         let why = if least == 0 { "must be greater than or equal to 0" } else { "must be greater than 0" };
         causes.push(Cause::invalid(field, &number.to_string(), why));
     }
 }
 
-fn unsupported(field: &str, value: &str, allowed: &str) -> Cause {
+pub(super) fn unsupported(field: &str, value: &str, allowed: &str) -> Cause {
     let message = format!("Unsupported value: \"{value}\": supported values: {allowed}");
     Cause { reason: "FieldValueNotSupported", field: field.to_owned(), message }
 }
 
-fn duplicate(field: &str, value: &str) -> Cause {
+pub(super) fn duplicate(field: &str, value: &str) -> Cause {
     let message = format!("Duplicate value: \"{value}\"");
     Cause { reason: "FieldValueDuplicate", field: field.to_owned(), message }
 }

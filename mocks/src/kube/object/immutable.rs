@@ -43,6 +43,14 @@ pub(crate) fn check(new: &Value, old: &Value, resource: &Resource) -> Vec<Cause>
             }
         }
     }
+    if &*resource.full_name == "services" {
+        let address = |value: &Value| value["spec"]["clusterIP"].as_str().unwrap_or_default().to_owned();
+        let (before, after) = (address(old), address(new));
+        if !before.is_empty() && before != after && !after.is_empty() {
+            let shown = format!("[\"{after}\"]");
+            causes.push(Cause::invalid("spec.clusterIPs[0]", &shown, "may not change once set"));
+        }
+    }
     if &*resource.full_name == "pods" {
         let count = |pod: &Value, list: &str| pod["spec"][list].as_array().map_or(0, Vec::len);
         for list in ["containers", "initContainers"] {

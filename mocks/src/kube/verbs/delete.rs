@@ -25,8 +25,20 @@ use crate::kube::store::{Expect, Refused, Version};
 
 const TRIES: usize = 16;
 /// Resources of which a DELETE answers with the object instead of a `Status`, as their storage does in kube-apiserver.
-const SHOWN_WHEN_GONE: &[&str] =
-    &["persistentvolumeclaims", "persistentvolumes", "pods", "podtemplates", "resourcequotas", "serviceaccounts"];
+const SHOWN_WHEN_GONE: &[&str] = &[
+    "persistentvolumeclaims",
+    "persistentvolumes",
+    "pods",
+    "podtemplates",
+    "resourcequotas",
+    "serviceaccounts",
+    "csidrivers.storage.k8s.io",
+    "csinodes.storage.k8s.io",
+    "storageclasses.storage.k8s.io",
+    "volumeattachments.storage.k8s.io",
+];
+/// Resources whose dependents stay when the caller does not say what becomes of them, for the sake of old clients.
+const ORPHANING: &[&str] = &["jobs.batch", "replicationcontrollers"];
 /// Namespaces that the plugin `NamespaceLifecycle` protects.
 const IMMORTAL: &[&str] = &["default", "kube-system", "kube-public"];
 const FOREGROUND: &str = "foregroundDeletion";
@@ -89,7 +101,7 @@ pub(super) async fn evict(call: &Call, body: Incoming) -> Result<Answer, Failure
     let bytes = read_body(&call.app.limits, body).await?;
     let eviction = decode(&call.content_type, &bytes)?;
     let renderer = Renderer::negotiate(call)?;
-    let options = parse_options(&eviction["deleteOptions"])?;
+    let options = parse_options(&eviction["deleteOptions"], &call.resource)?;
     let name = call.target.name.as_deref().unwrap_or_default();
     delete_named(call, &renderer, name, &options).await?;
     let done = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
@@ -316,7 +328,7 @@ fn options(call: &Call, bytes: &bytes::Bytes) -> Result<Options, Failure> {
         let version = body["apiVersion"].as_str().unwrap_or_default();
         return Err(Failure::plain(format!("no kind \"{kind}\" is registered for version \"{version}\"")));
     }
-    let mut options = parse_options(&body)?;
+    let mut options = parse_options(&body, &call.resource)?;
     // A body says everything: the query is not looked at beside one.
     if bytes.is_empty() {
         if let Some(policy) = &call.query.propagation_policy {
@@ -335,26 +347,34 @@ fn unreadable(failure: Failure) -> Failure {
     if failure.code == StatusCode::BAD_REQUEST { Failure::plain(failure.message) } else { failure }
 }
 
-fn parse_options(body: &Value) -> Result<Options, Failure> {
+fn parse_options(body: &Value, resource: &Resource) -> Result<Options, Failure> {
     let text = |pointer: &str| body.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
-    let mut options = Options {
+    Ok(Options {
         uid: text("/preconditions/uid"),
         revision: text("/preconditions/resourceVersion"),
         dry_run: body["dryRun"].as_array().is_some_and(|list| !list.is_empty()),
         grace_s: body["gracePeriodSeconds"].as_i64(),
-        ..Options::default()
+        propagation: parse_propagation(body)?.unwrap_or(unsaid(resource)),
+    })
+}
+
+/// What becomes of the dependents, when a body says it.
+fn parse_propagation(body: &Value) -> Result<Option<Propagation>, Failure> {
+    let orphan = body["orphanDependents"].as_bool();
+    let Some(policy) = body["propagationPolicy"].as_str() else {
+        return Ok(orphan.map(|orphan| if orphan { Propagation::Orphan } else { Propagation::Background }));
     };
-    if let Some(policy) = text("/propagationPolicy") {
-        if body["orphanDependents"].is_boolean() {
-            let why = "orphanDependents and deletionPropagation cannot be both set";
-            let cause = Cause::invalid("propagationPolicy", &format!("\"{policy}\""), why);
-            return Err(Failure::invalid_options("DeleteOptions", cause));
-        }
-        options.propagation = propagation(&policy)?;
-    } else if body["orphanDependents"] == Value::Bool(true) {
-        options.propagation = Propagation::Orphan;
+    if orphan.is_some() {
+        let why = "orphanDependents and deletionPropagation cannot be both set";
+        let cause = Cause::invalid("propagationPolicy", &format!("\"{policy}\""), why);
+        return Err(Failure::invalid_options("DeleteOptions", cause));
     }
-    Ok(options)
+    propagation(policy).map(Some)
+}
+
+/// What becomes of the dependents when nobody says it.
+fn unsaid(resource: &Resource) -> Propagation {
+    if ORPHANING.contains(&&*resource.full_name) { Propagation::Orphan } else { Propagation::Background }
 }
 
 fn propagation(policy: &str) -> Result<Propagation, Failure> {

@@ -19,7 +19,7 @@ use crate::kube::patch::{self, Patch};
 use crate::kube::represent::Renderer;
 use crate::kube::status::{Cause, Failure};
 use crate::kube::store::{Expect, Refused, Version};
-use crate::kube::{defaults, events, object};
+use crate::kube::{addresses, defaults, events, object};
 
 /// How often a write without a `resourceVersion` is tried when others write the same object.
 const TRIES: usize = 16;
@@ -66,11 +66,13 @@ async fn create_object(call: &Call, renderer: &Renderer, mut value: Value) -> Re
         let admitted = admit(call, Operation::Create, &name, &mut candidate, None).await?;
         if admitted.changed {
             object::drop_unknown(&mut candidate, resource);
+            object::conform(&mut candidate, resource)?;
             defaults::apply(&mut candidate, resource, now);
         }
         shape::fill(call, &mut candidate);
         let mut warnings = admitted.warnings;
         to_storage(call, &mut candidate);
+        let _addresses = give_addresses(call, &mut candidate)?;
         track(call, &mut candidate, None, false);
         validate(call, &candidate, None)?;
         if resource.is_definition() {
@@ -293,6 +295,9 @@ pub(super) async fn change(
         let given_status = value["status"].clone();
         let stored = resource.storage_version();
         object::carry_over(&mut value, &old, resource, stored, status_only);
+        if addresses::concerns(resource) {
+            addresses::carry_over(&mut value, &old);
+        }
         object::count_generation(&mut value, &old, resource, stored, status_only);
         if is_binding(call) {
             value["status"] = given_status;
@@ -309,6 +314,7 @@ pub(super) async fn change(
         let admitted = admit_update(call, name, &mut value, &old).await?;
         if admitted.changed {
             object::drop_unknown(&mut value, resource);
+            object::conform(&mut value, resource)?;
         }
         if !is_binding(call) {
             // A webhook may change no more than a client, nor may the defaults of a definition, which has a status of its
@@ -319,6 +325,7 @@ pub(super) async fn change(
             object::count_generation(&mut value, &old, resource, stored, status_only);
         }
         let warnings = admitted.warnings;
+        let _addresses = give_addresses(call, &mut value)?;
         track(call, &mut value, Some(&old), status_only);
         validate(call, &value, Some(&old))?;
         let done = |body: Bytes| Answer { warnings: warnings.clone(), ..ok(body) };
@@ -375,6 +382,14 @@ fn unconditional(call: &Call, name: &str, value: &Value) -> Option<Failure> {
 fn names_another(call: &Call, name: &str, uid: &str) -> bool {
     let current = call.cluster().get(&call.resource, call.namespace(), name);
     !uid.is_empty() && current.is_some_and(|current| *current.identity.uid != *uid)
+}
+
+/// Gives a service its addresses; what is answered must live until the commit.
+fn give_addresses<'a>(call: &'a Call, value: &mut Value) -> Result<Option<impl Sized + use<'a>>, Failure> {
+    if !addresses::concerns(&call.resource) {
+        return Ok(None);
+    }
+    call.cluster().addresses.give(call.cluster(), &call.resource, value).map(Some)
 }
 
 /// Whether a scheduler writes where a pod runs, which nobody else may.
