@@ -81,8 +81,8 @@ pub(crate) struct Store {
     /// One entry per event in any log, oldest first: what to drop next.
     order: VecDeque<Kept>,
     history_bytes: usize,
-    /// So many of the newest entries of `order` have not been looked at yet by [`Store::cooling`], and their bytes.
-    warm: usize,
+    /// The newest versions, which [`Store::cooling`] has not looked at yet, and the bytes of their frames.
+    warm: VecDeque<Arc<Version>>,
     warm_bytes: usize,
     objects: usize,
     object_bytes: usize,
@@ -95,8 +95,8 @@ pub(crate) struct Store {
 /// for nothing each time.
 const WARM_MAX_BYTES: usize = 384 * 1024;
 /// Smaller frames are not worth a dictionary's pointer.
-const PACKED_FRAME_MIN_BYTES: u32 = 512;
-/// Entries of the history that one write looks at.
+const PACKED_FRAME_MIN_BYTES: usize = 512;
+/// Warm versions that one write looks at.
 const COOLING_LOOKS: usize = 4;
 
 /// A version to be packed, which is done without holding the store.
@@ -140,7 +140,7 @@ impl Store {
             shelves: Vec::new(),
             order: VecDeque::new(),
             history_bytes: 0,
-            warm: 0,
+            warm: VecDeque::new(),
             warm_bytes: 0,
             objects: 0,
             object_bytes: 0,
@@ -325,21 +325,19 @@ impl Store {
     /// history has its own limits, and most objects that are written are written again soon.
     pub fn cooling(&mut self) -> Option<Cooling> {
         for _ in 0..COOLING_LOOKS {
-            if self.warm_bytes <= WARM_MAX_BYTES || self.warm == 0 {
+            if self.warm_bytes <= WARM_MAX_BYTES {
                 return None;
             }
-            let kept = self.order[self.order.len() - self.warm];
-            self.warm -= 1;
-            self.warm_bytes = self.warm_bytes.saturating_sub(kept.bytes as usize);
-            let shelf = self.shelves.get_mut(kept.resource.0 as usize)?;
-            let Some(version) = shelf.log.at(kept.revision) else { continue };
+            let version = self.warm.pop_front()?;
+            self.warm_bytes = self.warm_bytes.saturating_sub(version.frame_bytes());
+            let shelf = self.shelves.get_mut(version.identity.resource.0 as usize)?;
             let names = shelf.objects.get(&version.identity.namespace);
             let present = names.and_then(|names| names.get(&version.identity.name));
-            if kept.bytes >= PACKED_FRAME_MIN_BYTES
-                && present.is_some_and(|present| Arc::ptr_eq(present, version))
-                && let Some(dictionary) = shelf.vocabulary.dictionary(version)
+            if version.frame_bytes() >= PACKED_FRAME_MIN_BYTES
+                && present.is_some_and(|present| Arc::ptr_eq(present, &version))
+                && let Some(dictionary) = shelf.vocabulary.dictionary(&version)
             {
-                return Some(Cooling { version: version.clone(), dictionary });
+                return Some(Cooling { version, dictionary });
             }
         }
         None
@@ -381,7 +379,7 @@ impl Store {
         let bytes = version.frame_bytes();
         self.history_bytes += bytes;
         let kept_bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        self.warm += 1;
+        self.warm.push_back(version.clone());
         self.warm_bytes += bytes;
         self.order.push_back(Kept { revision: version.revision, at_us, resource, bytes: kept_bytes });
         let event = Arc::new(Event { change, version, previous });
@@ -397,10 +395,6 @@ impl Store {
 
     fn drop_oldest(&mut self) {
         if let Some(kept) = self.order.pop_front() {
-            if self.warm > self.order.len() {
-                self.warm -= 1;
-                self.warm_bytes = self.warm_bytes.saturating_sub(kept.bytes as usize);
-            }
             self.shelf_mut(kept.resource).log.drop_oldest();
             self.history_bytes = self.history_bytes.saturating_sub(kept.bytes as usize);
             self.floor = self.floor.max(kept.revision);

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::{Event, Version};
+use super::Event;
 
 /// A position in the log of one resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,12 +111,6 @@ impl Log {
             cursor.after = last.version.revision;
         }
         Ok(!full)
-    }
-
-    /// The version that was written at exactly this revision.
-    pub fn at(&self, revision: u64) -> Option<&Arc<Version>> {
-        let index = self.events.binary_search_by_key(&revision, |event| event.version.revision).ok()?;
-        Some(&self.events[index].version)
     }
 
     /// The events after `revision`, newest first.

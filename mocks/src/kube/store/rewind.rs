@@ -66,12 +66,12 @@ impl Store {
         let mut undone = 0;
         while let Some(kept) = self.order.back().filter(|kept| kept.revision > to).copied() {
             self.order.pop_back();
-            if self.warm > 0 {
-                self.warm -= 1;
-                self.warm_bytes = self.warm_bytes.saturating_sub(kept.bytes as usize);
-            }
             self.history_bytes = self.history_bytes.saturating_sub(kept.bytes as usize);
             undone += 1;
+        }
+        while self.warm.back().is_some_and(|version| version.revision > to) {
+            let version = self.warm.pop_back();
+            self.warm_bytes = self.warm_bytes.saturating_sub(version.map_or(0, |version| version.frame_bytes()));
         }
         self.revision = to;
         self.timeline += 1;

@@ -124,12 +124,14 @@ fn a_restore_and_a_compaction_keep_the_count_of_what_is_warm() {
     assert_eq!(all(&store), expected(old.chain(new)));
     let warm = store.object_count() - packed(&store);
     assert!((200..1000).contains(&warm), "{warm}");
+    // An object may stay when its history goes, and is packed all the same.
     store.compact(store.revision());
-    assert_eq!(store.cooling().map(|_| ()), None);
     for index in 5000..7000 {
         write(&mut store, index, &object(index, "c"));
     }
     assert_eq!(store.object_count(), 599 + 2000 + 2000);
+    let warm = store.object_count() - packed(&store);
+    assert!((200..1000).contains(&warm), "{warm}");
 }
 
 #[test]
