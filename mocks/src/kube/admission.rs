@@ -202,11 +202,12 @@ async fn call_hook(attempt: &Attempt<'_>, hook: &Hook, seen: &Seen<'_>) -> Resul
     let began = tokio::time::Instant::now();
     let path_and_query = hook.path_and_query();
     let target = hook.target(attempt.call.cluster());
-    let called = async {
+    // Boxed, because every write has room for it and few ask a webhook.
+    let called = Box::pin(async {
         let target = target?;
         let body = admission.client.post(&target, &path_and_query, request).await?;
         review::verdict(&body, &uid, hook.mutating, hook.review)
-    };
+    });
     let answer = match tokio::time::timeout(hook.timeout, called).await {
         Ok(answer) => answer,
         Err(_) => Err(format!("Post \"{}\": context deadline exceeded", hook.shown_url())),

@@ -191,10 +191,8 @@ pub(crate) async fn handle(
     request: Request<Incoming>,
 ) -> Result<Response<Body>, Unanswered> {
     let at_us = app.cluster.now_us();
-    let text = |name: header::HeaderName| -> String {
-        request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
-    };
-    let user_agent: Arc<str> = cut(&text(header::USER_AGENT), 256).into();
+    let program = request.headers().get(header::USER_AGENT).and_then(|value| value.to_str().ok());
+    let user_agent: Arc<str> = cut(program.unwrap_or_default(), 256).into();
     let who = match authentication::bearer(&app.users, &app.cluster, request.headers()) {
         Ok(Some(who)) => Ok(who),
         Ok(None) => Ok(connection.peer.clone().unwrap_or_else(|| Arc::new(Who::anonymous()))),
@@ -218,8 +216,8 @@ pub(crate) async fn handle(
     let mut record = RequestRecord {
         at_us,
         method: request.method().as_str().to_owned(),
-        path: cut(request.uri().path(), 512),
-        query: cut(request.uri().query().unwrap_or_default(), 1024),
+        path: cut(request.uri().path(), 512).to_owned(),
+        query: cut(request.uri().query().unwrap_or_default(), 1024).to_owned(),
         user: name,
         user_agent: user_agent.clone(),
         connection: connection.id,
@@ -308,7 +306,8 @@ async fn route(
         Ok(resolved) => resolved,
         Err(failure) => return Ok(Err(failure)),
     };
-    let mut call = Call {
+    // Boxed, because each of the futures that it is handed down through would have room for it.
+    let mut call = Box::new(Call {
         app: app.clone(),
         connection,
         who,
@@ -322,7 +321,7 @@ async fn route(
         resource,
         raw_query: raw_query.into(),
         treatment: Treatment::default(),
-    };
+    });
     if app.cluster.faults.never_any() {
         return Ok(verbs::dispatch(call, request.into_body()).await);
     }
@@ -387,4 +386,20 @@ fn version() -> Value {
         "major": "1", "minor": "33", "gitVersion": format!("{}+longhaul-mock", super::VERSION), "gitCommit": "", "gitTreeState": "clean",
         "buildDate": "2026-01-01T00:00:00Z", "goVersion": "none", "compiler": "rustc", "platform": "linux/amd64",
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn future_bytes<A, B, C, F: Future>(_: impl Fn(A, B, C) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    /// Each request is made on the stack, copied to the heap and kept there until it is answered.
+    #[test]
+    fn a_request_in_progress_is_small() {
+        let bytes = future_bytes(handle);
+        assert!(bytes <= 4 * 1024, "{bytes} bytes");
+    }
 }

@@ -50,7 +50,7 @@ pub(super) fn asked(call: &Call) -> Asked<'_> {
 }
 
 /// Answers a request as its treatment says.
-pub(super) async fn answer(mut call: Call, body: Incoming) -> Result<Result<Answer, Failure>, Unanswered> {
+pub(super) async fn answer(mut call: Box<Call>, body: Incoming) -> Result<Result<Answer, Failure>, Unanswered> {
     if let Some(instead) = call.treatment.instead.take() {
         // Read as a whole: a client that is still writing would meet a closed connection and not the answer.
         let read = verbs::read_body(&call.app.limits, body).await;

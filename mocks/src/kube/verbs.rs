@@ -31,7 +31,7 @@ use super::status::{Cause, Failure};
 const FIELD_MANAGER_MAX_BYTES: usize = 128;
 
 /// Answers a request for a resource.
-pub(crate) async fn dispatch(call: Call, body: Incoming) -> Result<Answer, Failure> {
+pub(crate) async fn dispatch(call: Box<Call>, body: Incoming) -> Result<Answer, Failure> {
     let subresource = call.target.subresource.clone();
     let named = call.target.name.is_some();
     authorize(&call)?;

@@ -134,7 +134,7 @@ impl RequestFact {
             revision: query.resource_version,
             revision_match: query.resource_version_match,
             limit: query.limit,
-            continues: query.continue_token.map(|token| cut(&token, CONTINUE_MAX)),
+            continues: query.continue_token.map(|token| cut(&token, CONTINUE_MAX).to_owned()),
             labels: query.label_selector,
             fields: query.field_selector,
             bookmarks: query.allow_watch_bookmarks,

@@ -130,8 +130,8 @@ impl Kept {
 }
 
 /// At most `max` bytes of `text`, cut at a character.
-pub(crate) fn cut(text: &str, max: usize) -> String {
-    text[..text.floor_char_boundary(max)].to_owned()
+pub(crate) fn cut(text: &str, max: usize) -> &str {
+    &text[..text.floor_char_boundary(max)]
 }
 
 #[cfg(test)]
