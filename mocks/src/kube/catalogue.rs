@@ -82,8 +82,8 @@ pub(crate) struct Field {
     pub pointer: String,
 }
 
-/// Group, version and plural: how a URL names a resource.
-type Path = (Arc<str>, Arc<str>, Arc<str>);
+/// Group and version; with the plural it is how a URL names a resource.
+type GroupVersion = (Arc<str>, Arc<str>);
 
 /// All resources, by name.
 #[derive(Debug, Clone, Default)]
@@ -91,7 +91,8 @@ pub(crate) struct Catalogue {
     resources: Vec<Option<Arc<Resource>>>,
     /// Other APIs of resources that are there.
     mirrors: Vec<Arc<Resource>>,
-    by_path: HashMap<Path, ResourceId>,
+    /// By plural, which few resources share.
+    by_path: HashMap<Arc<str>, Vec<(GroupVersion, ResourceId)>>,
     /// Numbers are never given to another resource, also when the definition is gone.
     numbers: BTreeMap<Arc<str>, ResourceId>,
 }
@@ -157,8 +158,8 @@ impl Catalogue {
             self.resources.push(None);
         }
         for version in resource.versions.iter().filter(|version| version.active) {
-            let path = (resource.group.clone(), version.name.clone(), resource.plural.clone());
-            self.by_path.insert(path, id);
+            let path = (resource.group.clone(), version.name.clone());
+            self.by_path.entry(resource.plural.clone()).or_default().push((path, id));
         }
         self.resources[id.0 as usize] = Some(Arc::new(resource));
     }
@@ -167,7 +168,10 @@ impl Catalogue {
     pub fn forget(&mut self, full_name: &str) -> Option<Arc<Resource>> {
         let id = *self.numbers.get(full_name)?;
         let resource = self.resources[id.0 as usize].take()?;
-        self.by_path.retain(|_, known| *known != id);
+        self.by_path.retain(|_, paths| {
+            paths.retain(|(_, known)| *known != id);
+            !paths.is_empty()
+        });
         Some(resource)
     }
 
@@ -180,8 +184,10 @@ impl Catalogue {
         if let Some(mirror) = self.mirrors.iter().find(is) {
             return mirror.version(version).is_some().then_some(mirror);
         }
-        let key = (Arc::from(group), Arc::from(version), Arc::from(plural));
-        self.by_id(*self.by_path.get(&key)?)
+        let of = |((of_group, of_version), _): &&(GroupVersion, ResourceId)| {
+            **of_group == *group && **of_version == *version
+        };
+        self.by_id(self.by_path.get(plural)?.iter().find(of)?.1)
     }
 
     pub fn by_full_name(&self, full_name: &str) -> Option<&Arc<Resource>> {

@@ -43,11 +43,11 @@ pub(crate) fn metadata(value: &mut Value) -> &mut Map<String, Value> {
         *value = json!({});
     }
     let object = value.as_object_mut().expect("made an object above");
-    let metadata = object.entry("metadata").or_insert_with(|| json!({}));
-    if !metadata.is_object() {
-        *metadata = json!({});
+    // Looked up twice, because `entry` would make a key each time, and it is nearly always there.
+    if !object.get("metadata").is_some_and(Value::is_object) {
+        object.insert("metadata".to_owned(), json!({}));
     }
-    metadata.as_object_mut().expect("made an object above")
+    object.get_mut("metadata").and_then(Value::as_object_mut).expect("made an object above")
 }
 
 /// A text field of `metadata`; empty when absent.
@@ -75,9 +75,8 @@ pub(crate) fn check_type(value: &mut Value, resource: &Resource, served: &Served
             served.name
         )));
     }
-    let given = |key: &str| object.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let (api_version, kind) = (given("apiVersion"), given("kind"));
-    if !api_version.is_empty() && api_version != *served.api_version {
+    let (api_version, kind) = (text(object, "apiVersion"), text(object, "kind"));
+    if !api_version.is_empty() && *api_version != *served.api_version {
         return Err(Failure::bad_request(format!(
             "the API version in the data ({api_version}) does not match the expected API version ({})",
             served.api_version
@@ -87,19 +86,25 @@ pub(crate) fn check_type(value: &mut Value, resource: &Resource, served: &Served
         let missing = if kind.is_empty() { "Kind" } else { "apiVersion" };
         return Err(Failure::bad_request(format!("Object '{missing}' is missing in the body of the request")));
     }
-    if !kind.is_empty() && kind != *resource.kind && resource.custom {
+    if !kind.is_empty() && *kind != *resource.kind && resource.custom {
         let cause = Cause::invalid("kind", &format!("\"{kind}\""), &format!("must be {}", resource.kind));
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
-        return Err(Failure::invalid(super::status::About { group: &resource.group, kind: &kind, name }, &[cause]));
+        return Err(Failure::invalid(super::status::About { group: &resource.group, kind, name }, &[cause]));
     }
-    if !kind.is_empty() && kind != *resource.kind {
+    if !kind.is_empty() && *kind != *resource.kind {
         return Err(Failure::bad_request(format!(
             "{kind} in version \"{}\" cannot be handled as a {}: no kind \"{kind}\" is registered",
             served.name, resource.kind
         )));
     }
-    object.insert("apiVersion".to_owned(), Value::from(&*served.api_version));
-    object.insert("kind".to_owned(), Value::from(&*resource.kind));
+    // What is there was checked to be right.
+    let (no_version, no_kind) = (api_version.is_empty(), kind.is_empty());
+    if no_version {
+        object.insert("apiVersion".to_owned(), Value::from(&*served.api_version));
+    }
+    if no_kind {
+        object.insert("kind".to_owned(), Value::from(&*resource.kind));
+    }
     Ok(())
 }
 
@@ -113,8 +118,7 @@ pub(crate) fn prepare_create(
     now: Timestamp,
 ) -> Result<String, Failure> {
     let meta = metadata(value);
-    let text = |meta: &Map<String, Value>, key: &str| meta.get(key).and_then(Value::as_str).unwrap_or("").to_owned();
-    let mut name = text(meta, "name");
+    let mut name = text(meta, "name").to_owned();
     let generate_name = text(meta, "generateName");
     if name.is_empty() && !generate_name.is_empty() {
         // The real server cuts the prefix so that the whole keeps to 63 characters.
@@ -129,8 +133,7 @@ pub(crate) fn prepare_create(
     if !text(meta, "resourceVersion").is_empty() {
         return Err(Failure::plain("resourceVersion should not be set on objects to be created"));
     }
-    let body_namespace = text(meta, "namespace");
-    check_namespace(resource, &body_namespace, namespace)?;
+    check_namespace(resource, text(meta, "namespace"), namespace)?;
     if resource.namespaced {
         meta.insert("namespace".to_owned(), Value::from(namespace));
     } else {
@@ -179,7 +182,7 @@ pub(crate) fn carry_over(value: &mut Value, old: &Value, resource: &Resource, se
             None => object.remove("status"),
         };
     }
-    let meta = metadata(value);
+    let (meta, before) = (metadata(value), &old["metadata"]);
     for key in [
         "uid",
         "creationTimestamp",
@@ -190,7 +193,7 @@ pub(crate) fn carry_over(value: &mut Value, old: &Value, resource: &Resource, se
         "name",
         "resourceVersion",
     ] {
-        carry(meta, &old["metadata"], key);
+        carry(meta, before, key);
     }
 }
 
@@ -336,7 +339,13 @@ pub(crate) fn check_namespace(resource: &Resource, body: &str, path: &str) -> Re
 
 /// A time as the API writes it: RFC 3339 in whole seconds.
 pub(crate) fn seconds(now: Timestamp) -> String {
-    now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    // Cut off, not rounded.
+    format!("{now:.0}")
+}
+
+/// A text among fields; empty when absent.
+fn text<'a>(fields: &'a Map<String, Value>, key: &str) -> &'a str {
+    fields.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
 fn carry(meta: &mut Map<String, Value>, from: &Value, key: &str) {
@@ -393,6 +402,13 @@ mod tests {
 
     use super::*;
     use crate::kube::patch::tests::json;
+
+    #[test]
+    fn a_time_is_cut_to_whole_seconds() {
+        let now = Timestamp::new(1_763_780_399, 999_999_999).unwrap();
+        assert_eq!(seconds(now), "2025-11-22T02:59:59Z");
+        assert_eq!(seconds(Timestamp::UNIX_EPOCH), "1970-01-01T00:00:00Z");
+    }
 
     proptest! {
         /// The cheap bound is never below the size, so nothing too large passes without being counted.

@@ -3,6 +3,8 @@
 //! Owns the URL grammar of the Kubernetes API ("Kubernetes API concepts", resource URIs). It must not know which
 //! resources exist. Nothing here panics on outside data.
 
+use std::borrow::Cow;
+
 use percent_encoding::percent_decode_str;
 
 use super::status::Failure;
@@ -51,15 +53,15 @@ impl Target {
     pub fn parse(path: &str) -> Option<Self> {
         let mut parts = path.trim_matches('/').split('/').map(decode);
         let root = parts.next()?;
-        let group = match root.as_str() {
+        let group = match &*root {
             "api" => String::new(),
-            "apis" => parts.next()?,
+            "apis" => parts.next()?.into_owned(),
             _ => return None,
         };
-        let version = parts.next()?;
-        let rest: Vec<String> = parts.collect();
+        let version = parts.next()?.into_owned();
+        let rest: Vec<Cow<'_, str>> = parts.collect();
         let mut target = Self { group, version, ..Self::default() };
-        let words: Vec<&str> = rest.iter().map(String::as_str).collect();
+        let words: Vec<&str> = rest.iter().map(AsRef::as_ref).collect();
         match words.as_slice() {
             // `namespaces` is a resource itself and the prefix of namespaced ones.
             ["namespaces", name] => target.object("namespaces", name),
@@ -155,7 +157,7 @@ pub(crate) fn pairs(raw: &str) -> Vec<(String, String)> {
     pairs
         .map(|pair| {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            (decode(key), decode(&value.replace('+', " ")))
+            (decode(key).into_owned(), decode(&value.replace('+', " ")).into_owned())
         })
         .collect()
 }
@@ -178,8 +180,8 @@ fn number(key: &str, value: &str) -> Result<Option<u64>, Failure> {
     value.parse::<i64>().map(|number| Some(u64::try_from(number).unwrap_or(0))).map_err(|_| wrong())
 }
 
-fn decode(text: &str) -> String {
-    percent_decode_str(text).decode_utf8_lossy().into_owned()
+fn decode(text: &str) -> Cow<'_, str> {
+    percent_decode_str(text).decode_utf8_lossy()
 }
 
 #[cfg(test)]

@@ -18,22 +18,22 @@ pub(super) const LABEL: &str = "a lowercase RFC 1123 label must consist of lower
 /// Checks the name, labels and annotations of an object; answers what is wrong.
 pub(crate) fn check_name(value: &Value, resource: &Resource) -> Vec<Cause> {
     let name = meta(value, "name");
-    let quoted = format!("\"{name}\"");
+    let quoted = || format!("\"{name}\"");
     let mut causes = Vec::new();
     let too_long = if matches!(&*resource.kind, "Namespace" | "Service") { 63 } else { 253 };
     if name.len() > too_long && &*resource.full_name != "events" {
         let why = format!("must be no more than {too_long} characters");
-        causes.push(Cause::invalid("metadata.name", &quoted, &why));
+        causes.push(Cause::invalid("metadata.name", &quoted(), &why));
     } else if &*resource.group == "rbac.authorization.k8s.io" || &*resource.full_name == "events" {
         if matches!(name, "." | "..") || name.contains(['/', '%']) {
-            causes.push(Cause::invalid("metadata.name", &quoted, "may not be '.' or '..' or contain '/' or '%'"));
+            causes.push(Cause::invalid("metadata.name", &quoted(), "may not be '.' or '..' or contain '/' or '%'"));
         }
     } else if matches!(&*resource.kind, "Namespace" | "Service") {
         if !is_dns_label(name) {
-            causes.push(Cause::invalid("metadata.name", &quoted, LABEL));
+            causes.push(Cause::invalid("metadata.name", &quoted(), LABEL));
         }
     } else if !name.split('.').all(is_dns_label) {
-        causes.push(Cause::invalid("metadata.name", &quoted, SUBDOMAIN));
+        causes.push(Cause::invalid("metadata.name", &quoted(), SUBDOMAIN));
     }
     let prefix = meta(value, "generateName");
     // A dash at the end is what a generated name goes on from.
@@ -47,8 +47,9 @@ pub(crate) fn check_name(value: &Value, resource: &Resource) -> Vec<Cause> {
     }
     finalizers(value, resource, &mut causes);
     owners(value, &mut causes);
+    let metadata = &value["metadata"];
     for map in ["labels", "annotations"] {
-        for (key, text) in value["metadata"][map].as_object().into_iter().flatten() {
+        for (key, text) in metadata[map].as_object().into_iter().flatten() {
             let field = format!("metadata.{map}");
             if !check_label_key(key) {
                 let why = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and \

@@ -35,25 +35,24 @@ type Fields = Map<String, Value>;
 /// Writes down that `by` made `value` out of `old`. Objects without any entry stay without: tracking begins when an
 /// object is created, or with the first apply.
 pub(crate) fn track(value: &mut Value, old: Option<&Value>, by: &Manager<'_>, resource: &Resource) {
-    let given = object::metadata(value).remove("managedFields");
-    let given = given.as_ref().and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let given = match object::metadata(value).remove("managedFields") {
+        Some(Value::Array(entries)) => entries,
+        _ => Vec::new(),
+    };
     // The documented way to strip an object: a list with one empty entry.
-    if matches!(given, [Value::Object(entry)] if entry.is_empty()) {
+    if matches!(given.as_slice(), [Value::Object(entry)] if entry.is_empty()) {
         return;
     }
-    let live = old.and_then(|old| old["metadata"]["managedFields"].as_array()).map_or(&[][..], Vec::as_slice);
     let readable = !given.is_empty() && old.is_some() && given.iter().all(|entry| entry["fieldsV1"].is_object());
-    let entries = if readable { given } else { live };
+    let live = || old.and_then(|old| old["metadata"]["managedFields"].as_array()).cloned().unwrap_or_default();
+    let entries = if readable { given } else { live() };
     if entries.is_empty() && old.is_some() {
         return;
     }
     let mut changes = Changes { rules: Rules::of(resource, by.api_version), set: Fields::new(), gone: Fields::new() };
     changes.root(old.unwrap_or(&Value::Null), value, by.subresource);
-    let entries = if changes.set.is_empty() && changes.gone.is_empty() {
-        entries.to_vec()
-    } else {
-        moved(entries.to_vec(), changes, by)
-    };
+    let nothing = changes.set.is_empty() && changes.gone.is_empty();
+    let entries = if nothing { entries } else { moved(entries, changes, by) };
     if !entries.is_empty() {
         object::metadata(value).insert("managedFields".to_owned(), Value::Array(entries));
     }
@@ -176,18 +175,11 @@ impl Changes<'_> {
         let mut names = Vec::new();
         for key in new.keys().chain(old.keys().filter(|key| !new.contains_key(*key))).filter(concerns) {
             let (before, after) = (old.get(key), new.get(key));
-            let (set, gone) = if key == "metadata" {
-                let strip = |value: Option<&Value>| value.map(without_servers).filter(|meta| !meta.is_empty());
-                let strip = |value: Option<&Value>| strip(value).map(Value::Object);
-                self.compare(strip(before).as_ref(), strip(after).as_ref(), &mut vec!["metadata"])
-            } else {
-                names.push(key.as_str());
-                let both = self.compare(before, after, &mut names);
-                names.pop();
-                both
-            };
-            keep(&mut self.set, format!("f:{key}"), set);
-            keep(&mut self.gone, format!("f:{key}"), gone);
+            names.push(key.as_str());
+            let (set, gone) = self.compare(before, after, &mut names);
+            names.pop();
+            keep(&mut self.set, || field(key), set);
+            keep(&mut self.gone, || field(key), gone);
         }
     }
 
@@ -233,14 +225,18 @@ impl Changes<'_> {
         names: &mut Vec<&'v str>,
     ) -> (Option<Fields>, Option<Fields>) {
         let (mut set, mut gone) = (Fields::new(), Fields::new());
+        let in_metadata = names.as_slice() == ["metadata"];
         let only_old = old.into_iter().flatten().filter(|(key, _)| new.is_none_or(|new| !new.contains_key(*key)));
         let of_new = new.into_iter().flatten().map(|(key, after)| (key, old.and_then(|old| old.get(key)), Some(after)));
         for (key, before, after) in of_new.chain(only_old.map(|(key, before)| (key, Some(before), None))) {
+            if in_metadata && SERVERS.contains(&key.as_str()) {
+                continue;
+            }
             names.push(key);
             let (set_below, gone_below) = self.compare(before, after, names);
             names.pop();
-            keep(&mut set, format!("f:{key}"), set_below);
-            keep(&mut gone, format!("f:{key}"), gone_below);
+            keep(&mut set, || field(key), set_below);
+            keep(&mut gone, || field(key), gone_below);
         }
         (Some(set).filter(|set| !set.is_empty()), Some(gone).filter(|gone| !gone.is_empty()))
     }
@@ -293,8 +289,8 @@ impl Changes<'_> {
             {
                 fields.insert(".".to_owned(), json!({}));
             }
-            keep(&mut set, notation(item), set_below);
-            keep(&mut gone, notation(item), gone_below);
+            keep(&mut set, || notation(item), set_below);
+            keep(&mut gone, || notation(item), gone_below);
         }
         for item in before.iter().filter(|item| !in_after.contains_key(&known_by(item))) {
             gone.insert(notation(item), json!({}));
@@ -303,13 +299,13 @@ impl Changes<'_> {
     }
 }
 
-fn keep(fields: &mut Fields, step: String, below: Option<Fields>) {
+/// Adds a step that something is below; only then it is spelled out.
+fn keep(fields: &mut Fields, step: impl FnOnce() -> String, below: Option<Fields>) {
     if let Some(below) = below {
-        fields.insert(step, Value::Object(below));
+        fields.insert(step(), Value::Object(below));
     }
 }
 
-fn without_servers(metadata: &Value) -> Map<String, Value> {
-    let fields = metadata.as_object().into_iter().flatten().filter(|(key, _)| !SERVERS.contains(&key.as_str()));
-    fields.map(|(key, value)| (key.clone(), value.clone())).collect()
+fn field(name: &str) -> String {
+    format!("f:{name}")
 }
