@@ -14,6 +14,8 @@ use super::users::Who;
 
 /// Different permissions that are remembered for one program of one user.
 const USED_MAX: usize = 4096;
+/// So few that looking at each costs less than making the texts for a look-up. Most programs need fewer.
+const LOOKED_THROUGH_MAX: usize = 32;
 const USERS_MAX: usize = 1024;
 /// Different programs of one user that are remembered.
 const PROGRAMS_MAX: usize = 64;
@@ -76,12 +78,6 @@ pub(crate) struct Record(Mutex<BTreeMap<String, BTreeMap<String, BTreeSet<Permis
 impl Record {
     /// Notes an access. `user_agent` is cut to the program's name: `kubectl/v1.33.0 (linux/amd64)` is `kubectl`.
     pub fn add(&self, user: &str, user_agent: &str, access: &Access<'_>) {
-        let permission = Permission {
-            namespace: access.namespace.to_owned(),
-            group: access.group.to_owned(),
-            resource: access.full_resource(),
-            verb: access.verb.to_owned(),
-        };
         let program = program(user_agent);
         let mut users = self.0.lock();
         if !users.contains_key(user) {
@@ -98,9 +94,15 @@ impl Record {
             programs.insert(program.to_owned(), BTreeSet::new());
         }
         let Some(used) = programs.get_mut(program) else { return };
-        if used.len() < USED_MAX {
-            used.insert(permission);
+        if used.len() >= USED_MAX || (used.len() <= LOOKED_THROUGH_MAX && used.iter().any(|known| access.is(known))) {
+            return;
         }
+        used.insert(Permission {
+            namespace: access.namespace.to_owned(),
+            group: access.group.to_owned(),
+            resource: access.full_resource(),
+            verb: access.verb.to_owned(),
+        });
     }
 
     /// Everything that one user asked for, with whatever program.
@@ -134,6 +136,15 @@ pub(crate) fn program(user_agent: &str) -> &str {
 }
 
 impl Access<'_> {
+    fn is(&self, permission: &Permission) -> bool {
+        let (resource, subresource) = permission.resource.split_once('/').unwrap_or((&permission.resource, ""));
+        permission.verb == self.verb
+            && resource == self.resource
+            && permission.namespace == self.namespace
+            && permission.group == self.group
+            && subresource == self.subresource
+    }
+
     fn full_resource(&self) -> String {
         if self.subresource.is_empty() {
             self.resource.to_owned()
@@ -291,4 +302,34 @@ fn rule_allows(rule: &Value, access: &Access<'_>) -> bool {
         && has("apiGroups", access.group)
         && resource
         && (names.is_empty() || names.contains(&access.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_permission_is_noted_once() {
+        let record = Record::default();
+        let access = Access { namespace: "a", group: "", resource: "pods", subresource: "", name: "", verb: "get" };
+        let others = [
+            Access { namespace: "b", ..access },
+            Access { group: "apps", ..access },
+            Access { resource: "pod", subresource: "s", ..access },
+            Access { subresource: "status", ..access },
+            Access { subresource: "ephemeralcontainers/x", ..access },
+            Access { verb: "list", ..access },
+        ];
+        for _ in 0..2 {
+            for access in others.iter().chain([&access]) {
+                record.add("subject", "program/1", access);
+            }
+        }
+        assert_eq!(record.of("subject").len(), 7);
+        let namespaces: Vec<String> = (0..LOOKED_THROUGH_MAX).map(|index| index.to_string()).collect();
+        for namespace in namespaces.iter().chain(&namespaces) {
+            record.add("subject", "program/1", &Access { namespace, ..access });
+        }
+        assert_eq!(record.of("subject").len(), 7 + LOOKED_THROUGH_MAX);
+    }
 }
