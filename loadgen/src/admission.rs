@@ -20,7 +20,7 @@ mod review;
 mod streams;
 
 pub use config::{Client, Config, DEFAULT_MAX_IN_FLIGHT, DEFAULT_THREADS, DEFAULT_TIMEOUT, HIGHEST_RATE, Image};
-pub use interval::{Interval, Phases, SLOWEST, Slow};
+pub use interval::{Counts, Interval, Outcome, Phases, SLOWEST, Slow};
 pub use load::{ClientCertificate, Load, Target};
 pub use mix::Mix;
 pub use plan::Plan;

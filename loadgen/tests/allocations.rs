@@ -97,7 +97,7 @@ fn a_call_allocates_nothing() {
     wait(|| answered() >= calls + COUNTED);
     let allocated = ALLOCATIONS.load(Ordering::Relaxed) - allocations;
     let interval = runtime.block_on(load.stop(Duration::from_secs(20)));
-    assert_eq!((interval.errors(), interval.wrong_verdicts), (0, 0), "{:?}", interval.examples);
+    assert_eq!((interval.errors(), interval.counts.wrong_verdicts), (0, 0), "{:?}", interval.examples);
     assert_eq!(allocated, 0, "allocations in {COUNTED} calls");
 }
 

@@ -15,6 +15,7 @@ mod mock;
 mod replay;
 mod report;
 mod repro;
+mod senders;
 mod soak;
 mod traffic;
 mod worker;

@@ -101,7 +101,7 @@ async fn work(task: &Task) -> Result<Told> {
             let load = Load::saturate(endless()?, &target, *connections)?;
             let mut total = Interval::default();
             for mark in marks {
-                while total.sent < *mark {
+                while total.counts.sent < *mark {
                     tokio::time::sleep(LOOK).await;
                     total.add(&load.take());
                 }
@@ -127,9 +127,9 @@ async fn work(task: &Task) -> Result<Told> {
 
 async fn told(load: Load, mut total: Interval, start: Instant, rss_bytes: Vec<u64>) -> Result<Told> {
     let seconds = start.elapsed().as_secs_f64();
-    let requests = total.allowed + total.denied;
+    let requests = total.counts.allowed + total.counts.denied;
     total.add(&load.stop(DRAIN).await);
-    if total.allowed == 0 {
+    if total.counts.allowed == 0 {
         bail!("no request was answered: {:?}", total.examples);
     }
     let mut response = total.response_allowed.clone();
@@ -139,9 +139,9 @@ async fn told(load: Load, mut total: Interval, start: Instant, rss_bytes: Vec<u6
         [0.5, 0.99, 0.999, 1.0].map(|quantile| histogram.value_at_quantile(quantile) as f64 / 1e3)
     };
     Ok(Told {
-        requests: if total.closed_loop { requests } else { total.allowed + total.denied },
-        errors: total.errors() + total.wrong_verdicts,
-        overflow: total.overflow,
+        requests: if total.closed_loop { requests } else { total.counts.allowed + total.counts.denied },
+        errors: total.errors() + total.counts.wrong_verdicts,
+        overflow: total.counts.overflow,
         seconds,
         response_ms: at(&response),
         lateness_ms: at(&total.lateness),

@@ -10,12 +10,13 @@ use crate::examples::{self, Examples};
 use crate::histogram;
 use crate::wire::{Class, Failure};
 
-/// Counts and latencies since the last `take`. Histograms hold microseconds, 1 us to 120 s, 3 significant digits.
+/// What became of requests, as numbers that add up. Both records and messages between processes carry it as it is.
 ///
-/// Over a whole run `planned == sent + overflow` and `sent` is the sum of the outcome counts and `abandoned`; in one
-/// interval calls that are still under way make the difference.
-#[derive(Debug, Clone)]
-pub struct Interval {
+/// Over a whole run `planned == sent + overflow` and `sent` is the sum of the outcomes and `abandoned`; in one interval calls that
+/// are still under way make the difference.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Counts {
     /// Requests whose planned time has come.
     pub planned: u64,
     /// Requests whose call was begun.
@@ -42,6 +43,13 @@ pub struct Interval {
     pub wrong_verdicts: u64,
     /// Of these: admitted although an image does not exist, or without every image pinned as it must be.
     pub wrong_allows: u64,
+}
+
+/// Counts and latencies since the last `take`. Histograms hold microseconds, 1 us to 120 s, 3 significant digits.
+#[derive(Debug, Clone)]
+pub struct Interval {
+    /// What became of how many requests.
+    pub counts: Counts,
     /// From the planned time to the end of the answer, admitted.
     pub response_allowed: Histogram<u64>,
     /// From the planned time to the end of the answer, denied.
@@ -66,10 +74,57 @@ pub struct Interval {
 pub struct Slow {
     /// What was asked: `Deployment CREATE shop/cart`.
     pub label: String,
-    /// `allowed`, `denied` or the class of its failure.
-    pub outcome: &'static str,
+    /// What became of it.
+    pub outcome: Outcome,
     /// Where its time went. Sums up to the response time.
     pub phases: Phases,
+}
+
+/// What became of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Outcome {
+    /// A valid answer that admits.
+    Allowed,
+    /// A valid answer that denies.
+    Denied,
+    /// Any HTTP status but 200, or the exchange broke off.
+    HttpError,
+    /// No complete answer within the timeout.
+    Timeout,
+    /// No TCP connection.
+    Connect,
+    /// No TLS session.
+    Tls,
+    /// HTTP 200 with an answer that kube-apiserver would not accept.
+    InvalidResponse,
+}
+
+impl Outcome {
+    /// In words, for people.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Allowed => "allowed",
+            Self::Denied => "denied",
+            Self::HttpError => Class::HttpError.text(),
+            Self::Timeout => Class::Timeout.text(),
+            Self::Connect => Class::Connect.text(),
+            Self::Tls => Class::Tls.text(),
+            Self::InvalidResponse => Class::InvalidResponse.text(),
+        }
+    }
+}
+
+impl From<Class> for Outcome {
+    fn from(class: Class) -> Self {
+        match class {
+            Class::HttpError => Self::HttpError,
+            Class::Timeout => Self::Timeout,
+            Class::Connect => Self::Connect,
+            Class::Tls => Self::Tls,
+            Class::InvalidResponse => Self::InvalidResponse,
+        }
+    }
 }
 
 /// The time of a call from its planned moment to its end. For HTTP/2 only `queue` and `wait` are told apart.
@@ -100,19 +155,7 @@ pub const SLOWEST: usize = 10;
 impl Default for Interval {
     fn default() -> Self {
         Self {
-            planned: 0,
-            sent: 0,
-            overflow: 0,
-            allowed: 0,
-            denied: 0,
-            http_error: 0,
-            timeout: 0,
-            connect: 0,
-            tls: 0,
-            invalid_response: 0,
-            abandoned: 0,
-            wrong_verdicts: 0,
-            wrong_allows: 0,
+            counts: Counts::default(),
             response_allowed: histogram::empty(),
             response_denied: histogram::empty(),
             response_error: histogram::empty(),
@@ -128,19 +171,7 @@ impl Default for Interval {
 impl Interval {
     /// Adds another interval to this one, for totals.
     pub fn add(&mut self, other: &Self) {
-        self.planned += other.planned;
-        self.sent += other.sent;
-        self.overflow += other.overflow;
-        self.allowed += other.allowed;
-        self.denied += other.denied;
-        self.http_error += other.http_error;
-        self.timeout += other.timeout;
-        self.connect += other.connect;
-        self.tls += other.tls;
-        self.invalid_response += other.invalid_response;
-        self.abandoned += other.abandoned;
-        self.wrong_verdicts += other.wrong_verdicts;
-        self.wrong_allows += other.wrong_allows;
+        self.counts.add(&other.counts);
         histogram::add(&mut self.response_allowed, &other.response_allowed);
         histogram::add(&mut self.response_denied, &other.response_denied);
         histogram::add(&mut self.response_error, &other.response_error);
@@ -155,7 +186,45 @@ impl Interval {
 
     /// Calls that did not end in a valid answer.
     pub fn errors(&self) -> u64 {
-        self.http_error + self.timeout + self.connect + self.tls + self.invalid_response
+        self.counts.errors()
+    }
+
+    /// The response times of all outcomes together: an error is an answer that somebody waited for.
+    pub fn response(&self) -> Histogram<u64> {
+        let mut all = self.response_allowed.clone();
+        histogram::add(&mut all, &self.response_denied);
+        histogram::add(&mut all, &self.response_error);
+        all
+    }
+}
+
+impl Counts {
+    /// Adds others to these. What another process counted may be anything, so sums stop at the highest number.
+    pub fn add(&mut self, other: &Self) {
+        let sums = [
+            (&mut self.planned, other.planned),
+            (&mut self.sent, other.sent),
+            (&mut self.overflow, other.overflow),
+            (&mut self.allowed, other.allowed),
+            (&mut self.denied, other.denied),
+            (&mut self.http_error, other.http_error),
+            (&mut self.timeout, other.timeout),
+            (&mut self.connect, other.connect),
+            (&mut self.tls, other.tls),
+            (&mut self.invalid_response, other.invalid_response),
+            (&mut self.abandoned, other.abandoned),
+            (&mut self.wrong_verdicts, other.wrong_verdicts),
+            (&mut self.wrong_allows, other.wrong_allows),
+        ];
+        for (sum, more) in sums {
+            *sum = sum.saturating_add(more);
+        }
+    }
+
+    /// Calls that did not end in a valid answer.
+    pub fn errors(&self) -> u64 {
+        let classes = [self.http_error, self.timeout, self.connect, self.tls, self.invalid_response];
+        classes.into_iter().fold(0, u64::saturating_add)
     }
 }
 
@@ -178,7 +247,7 @@ pub(super) struct Times {
 
 impl Recorder {
     pub(super) fn sent(&mut self, lateness: Duration) {
-        self.interval.sent += 1;
+        self.interval.counts.sent += 1;
         histogram::record(&mut self.interval.lateness, lateness);
     }
 
@@ -188,18 +257,18 @@ impl Recorder {
         let response = times.phases.response();
         histogram::record(&mut interval.service, times.service);
         let outcome = if judgement.allowed {
-            interval.allowed += 1;
+            interval.counts.allowed += 1;
             histogram::record(&mut interval.response_allowed, response);
-            "allowed"
+            Outcome::Allowed
         } else {
-            interval.denied += 1;
+            interval.counts.denied += 1;
             histogram::record(&mut interval.response_denied, response);
-            "denied"
+            Outcome::Denied
         };
         self.slowest.note(response, times.phases, template, outcome);
         if let Some(wrong) = judgement.wrong {
-            interval.wrong_verdicts += 1;
-            interval.wrong_allows += u64::from(wrong.allow);
+            interval.counts.wrong_verdicts += 1;
+            interval.counts.wrong_allows += u64::from(wrong.allow);
             let sort = if wrong.allow { "wrong allow" } else { "wrong verdict" };
             self.examples.note(sort, || wrong.why);
         }
@@ -211,36 +280,37 @@ impl Recorder {
         histogram::record(&mut interval.service, times.service);
         histogram::record(&mut interval.response_error, response);
         *match failure.class {
-            Class::HttpError => &mut interval.http_error,
-            Class::Timeout => &mut interval.timeout,
-            Class::Connect => &mut interval.connect,
-            Class::Tls => &mut interval.tls,
-            Class::InvalidResponse => &mut interval.invalid_response,
+            Class::HttpError => &mut interval.counts.http_error,
+            Class::Timeout => &mut interval.counts.timeout,
+            Class::Connect => &mut interval.counts.connect,
+            Class::Tls => &mut interval.counts.tls,
+            Class::InvalidResponse => &mut interval.counts.invalid_response,
         } += 1;
-        self.slowest.note(response, times.phases, template, failure.class.text());
+        self.slowest.note(response, times.phases, template, failure.class.into());
         self.examples.note(failure.class.text(), || failure.text);
     }
 
     pub(super) fn abandoned(&mut self, calls: u64) {
-        self.interval.abandoned += calls;
+        self.interval.counts.abandoned += calls;
     }
 
     pub(super) fn finish(self, (planned, overflow): (u64, u64), corpus: &Corpus, closed_loop: bool) -> Interval {
         let slowest = self.slowest.into_slow(corpus);
-        Interval { planned, overflow, examples: self.examples.into_texts(), slowest, closed_loop, ..self.interval }
+        let counts = Counts { planned, overflow, ..self.interval.counts };
+        Interval { counts, examples: self.examples.into_texts(), slowest, closed_loop, ..self.interval }
     }
 }
 
 /// The longest calls so far, without a text until they are asked for.
 #[derive(Debug, Default)]
 struct Slowest {
-    kept: Vec<(Duration, Phases, u32, &'static str)>,
+    kept: Vec<(Duration, Phases, u32, Outcome)>,
     /// What is not longer than this has no place.
     threshold: Duration,
 }
 
 impl Slowest {
-    fn note(&mut self, response: Duration, phases: Phases, template: u32, outcome: &'static str) {
+    fn note(&mut self, response: Duration, phases: Phases, template: u32, outcome: Outcome) {
         if response <= self.threshold {
             return;
         }
@@ -275,10 +345,18 @@ mod tests {
         let mut slowest = Slowest::default();
         for i in 0..1000u64 {
             let response = Duration::from_micros(i * 7919 % 1000);
-            slowest.note(response, Phases { wait: response, ..Phases::default() }, 0, "allowed");
+            slowest.note(response, Phases { wait: response, ..Phases::default() }, 0, Outcome::Allowed);
         }
         let kept: Vec<u128> = slowest.kept.iter().map(|(response, ..)| response.as_micros()).collect();
         assert_eq!(kept, (990..1000).rev().collect::<Vec<u128>>());
+    }
+
+    /// A sum of what others claim neither wraps round nor ends the program.
+    #[test]
+    fn sums_stop_at_the_highest_number() {
+        let mut counts = Counts { planned: u64::MAX, timeout: u64::MAX, tls: 5, ..Counts::default() };
+        counts.add(&Counts { planned: 7, sent: 3, ..Counts::default() });
+        assert_eq!((counts.planned, counts.sent, counts.errors()), (u64::MAX, 3, u64::MAX));
     }
 
     /// Adding intervals keeps the longest of both.
@@ -286,7 +364,7 @@ mod tests {
     fn adding_keeps_the_slowest_of_both() {
         let slow = |ms: u64| Slow {
             label: String::new(),
-            outcome: "denied",
+            outcome: Outcome::Denied,
             phases: Phases { tls: Duration::from_millis(ms), ..Phases::default() },
         };
         let of = |from: u64| Interval { slowest: (from..from + 8).rev().map(slow).collect(), ..Interval::default() };

@@ -49,17 +49,22 @@ async fn right_answers_are_right_for_every_action_and_client() {
         let interval = run(plan(400, &more), &target(&server)).await;
         assert_eq!(interval.examples, Vec::<String>::new(), "{client}");
         // A machine under load may not begin every call; what is begun must be right.
-        assert_eq!((interval.wrong_verdicts, interval.errors()), (0, 0), "{client}");
-        assert!(interval.allowed > 100 && interval.denied > 10, "{client}: {} {}", interval.allowed, interval.denied);
+        assert_eq!((interval.counts.wrong_verdicts, interval.errors()), (0, 0), "{client}");
+        assert!(
+            interval.counts.allowed > 100 && interval.counts.denied > 10,
+            "{client}: {} {}",
+            interval.counts.allowed,
+            interval.counts.denied
+        );
     }
 }
 
 #[tokio::test]
 async fn a_wrong_allow_is_counted_as_one() {
     let interval = answered_by(|review| webhook::json(&webhook::answer(&review, json!({"allowed": true})))).await;
-    assert_eq!(interval.allowed, 20);
-    assert_eq!(interval.wrong_verdicts, 20);
-    assert_eq!(interval.wrong_allows, 20);
+    assert_eq!(interval.counts.allowed, 20);
+    assert_eq!(interval.counts.wrong_verdicts, 20);
+    assert_eq!(interval.counts.wrong_allows, 20);
     example(&interval, "wrong allow: Pod CREATE ");
 }
 
@@ -74,8 +79,8 @@ async fn a_missing_patch_and_a_missing_image_are_told_apart() {
     })
     .await;
     let interval = run(plan(100, r#""mix": {"createPod": 1}"#), &target(&server)).await;
-    assert_eq!(interval.wrong_allows, interval.allowed);
-    assert!(interval.denied > 0 && interval.allowed > 0);
+    assert_eq!(interval.counts.wrong_allows, interval.counts.allowed);
+    assert!(interval.counts.denied > 0 && interval.counts.allowed > 0);
     example(&interval, "was allowed without the pin: /spec/containers/0/image is still `");
 }
 
@@ -86,15 +91,15 @@ async fn a_wrong_denial_is_a_wrong_verdict_but_no_wrong_allow() {
         webhook::json(&webhook::answer(&review, response))
     })
     .await;
-    assert_eq!((interval.denied, interval.wrong_allows), (20, 0));
-    assert!((1..=20).contains(&interval.wrong_verdicts));
+    assert_eq!((interval.counts.denied, interval.counts.wrong_allows), (20, 0));
+    assert!((1..=20).contains(&interval.counts.wrong_verdicts));
     example(&interval, "was denied, allowing it is right; it said: not today");
 }
 
 #[tokio::test]
 async fn http_errors() {
     let interval = answered_by(|_| respond(500, "text/plain", "database on fire")).await;
-    assert_eq!(interval.http_error, 20);
+    assert_eq!(interval.counts.http_error, 20);
     example(&interval, "http error: HTTP 500: `database on fire`");
 }
 
@@ -121,7 +126,7 @@ async fn invalid_responses() {
         (chunked, "the body is larger than 4 MiB"),
     ] {
         let interval = answered_by(answer).await;
-        assert_eq!(interval.invalid_response, 20, "{expected}");
+        assert_eq!(interval.counts.invalid_response, 20, "{expected}");
         example(&interval, expected);
     }
 }
@@ -144,7 +149,7 @@ async fn broken_off_bodies_are_http_errors() {
         Response::new(BodyExt::boxed(StreamBody::new(first.chain(broken))))
     })
     .await;
-    assert_eq!(interval.http_error, 20);
+    assert_eq!(interval.counts.http_error, 20);
     example(&interval, "http error: the body broke off");
 }
 
@@ -152,13 +157,13 @@ async fn broken_off_bodies_are_http_errors() {
 async fn silence_and_slow_bodies_are_timeouts() {
     let server = Server::start(H1, |_| async { std::future::pending().await }).await;
     let silent = run(plan(10, r#""timeout": "1s""#), &target(&server)).await;
-    assert_eq!(silent.timeout, 10);
+    assert_eq!(silent.counts.timeout, 10);
     example(&silent, "timeout: no complete answer within 1 s: the request was on its way, no status line came");
     assert!(silent.service.min() >= 999_000, "{}", silent.service.min());
 
     let server = Server::start(H1, |_| async { Response::new(drip()) }).await;
     let slow = run(plan(10, r#""timeout": "1s""#), &target(&server)).await;
-    assert_eq!(slow.timeout, 10);
+    assert_eq!(slow.counts.timeout, 10);
     example(&slow, "the status line came, the body did not end");
 
     // Accepted by the kernel, never by a server.
@@ -166,7 +171,7 @@ async fn silence_and_slow_bodies_are_timeouts() {
     let mut unheard = target(&server);
     unheard.url = format!("https://{}/mutate", deaf.local_addr().unwrap());
     let unheard = run(plan(10, r#""timeout": "1s""#), &unheard).await;
-    assert_eq!(unheard.timeout, 10);
+    assert_eq!(unheard.counts.timeout, 10);
     example(&unheard, "no connection was ready");
 }
 
@@ -183,18 +188,18 @@ async fn no_listener_is_connect_and_a_wrong_certificate_is_tls() {
     let mut wrong_ca = target(&server);
     wrong_ca.ca_pem = other.ca_pem.clone();
     let interval = run(plan(10, ""), &wrong_ca).await;
-    assert_eq!(interval.tls, 10);
+    assert_eq!(interval.counts.tls, 10);
     example(&interval, "tls: 127.0.0.1:");
     let mut wrong_name = target(&server);
     wrong_name.server_name = "elsewhere.svc".to_owned();
-    assert_eq!(run(plan(10, ""), &wrong_name).await.tls, 10);
+    assert_eq!(run(plan(10, ""), &wrong_name).await.counts.tls, 10);
 
     let free = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut closed = target(&server);
     closed.url = format!("https://{}/mutate", free.local_addr().unwrap());
     drop(free);
     let interval = run(plan(10, ""), &closed).await;
-    assert_eq!(interval.connect, 10);
+    assert_eq!(interval.counts.connect, 10);
     example(&interval, "Connection refused");
 }
 
@@ -202,7 +207,7 @@ async fn no_listener_is_connect_and_a_wrong_certificate_is_tls() {
 async fn a_server_without_http2_is_a_tls_failure_of_that_client() {
     let server = Server::start(H1, |_| async { respond(200, "text/plain", "") }).await;
     let interval = run(plan(10, r#""client": "http2""#), &target(&server)).await;
-    assert_eq!(interval.tls, 10, "{:?}", interval.examples);
+    assert_eq!(interval.counts.tls, 10, "{:?}", interval.examples);
 }
 
 /// The limit is never exceeded and nothing waits unseen: what does not fit is overflow; what is cut off is abandoned.
@@ -214,7 +219,7 @@ async fn the_in_flight_limit_overflows() {
     until("every request to be planned", || load.planned_now() == 100).await;
     let interval = load.stop(Duration::from_millis(10)).await;
     assert_accounts(&interval);
-    assert_eq!((interval.sent, interval.overflow, interval.abandoned), (5, 95, 5));
+    assert_eq!((interval.counts.sent, interval.counts.overflow, interval.counts.abandoned), (5, 95, 5));
 }
 
 /// A generator that is late says so: latency counts from the planned time, service time does not.
@@ -247,12 +252,12 @@ async fn intervals_add_up() {
     let load = Load::start(plan(300, ""), &target(&server), Instant::now()).unwrap();
     let mut total = Interval::default();
     let limit = Instant::now() + Duration::from_secs(20);
-    while total.allowed + total.denied < 300 {
+    while total.counts.allowed + total.counts.denied < 300 {
         assert!(Instant::now() < limit, "{total:?}");
         tokio::time::sleep(Duration::from_millis(20)).await;
         total.add(&load.take());
     }
     total.add(&load.stop(Duration::from_secs(1)).await);
-    assert_eq!((total.planned, total.sent), (300, 300));
+    assert_eq!((total.counts.planned, total.counts.sent), (300, 300));
     assert_accounts(&total);
 }

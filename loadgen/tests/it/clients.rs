@@ -85,7 +85,7 @@ async fn connections_by_client() {
         })
         .await;
         let interval = run(plan(100, &format!(r#""client": "{client}""#)), &target(&server)).await;
-        assert_eq!((interval.sent, interval.errors()), (100, 0), "{client}: {:?}", interval.examples);
+        assert_eq!((interval.counts.sent, interval.errors()), (100, 0), "{client}: {:?}", interval.examples);
         assert_eq!(server.accepted(), connections, "{client}");
     }
 }
@@ -100,7 +100,7 @@ async fn connection_close_is_honoured() {
     })
     .await;
     let interval = run(plan(100, ""), &target(&server)).await;
-    assert_eq!((interval.sent, interval.errors()), (100, 0), "{:?}", interval.examples);
+    assert_eq!((interval.counts.sent, interval.errors()), (100, 0), "{:?}", interval.examples);
     assert_eq!(server.accepted(), 100);
 }
 
@@ -114,7 +114,7 @@ async fn http2_stream_limit_is_overflow() {
     let interval = load.stop(Duration::from_millis(10)).await;
     webhook::assert_accounts(&interval);
     // hyper's server allows 200 streams.
-    assert_eq!((interval.sent, interval.abandoned, interval.overflow), (200, 200, 100));
+    assert_eq!((interval.counts.sent, interval.counts.abandoned, interval.counts.overflow), (200, 200, 100));
 }
 
 /// Stopping and dropping leave no connection and no thread behind, even when the server never answers.

@@ -49,7 +49,7 @@ async fn one_by_one(plan: Plan, target: &Target) -> Interval {
 
 fn assert_right(interval: &Interval, requests: u64) {
     assert_eq!(
-        (interval.sent, interval.errors(), interval.wrong_verdicts),
+        (interval.counts.sent, interval.errors(), interval.counts.wrong_verdicts),
         (requests, 0, 0),
         "{:?}",
         interval.examples
@@ -171,7 +171,7 @@ async fn client_certificates_are_shown() {
     let known = Target { client_certificate: Some(certificate), ..target(&server) };
     assert_right(&run(plan(20, ""), &known).await, 20);
     let unknown = run(plan(20, ""), &target(&server)).await;
-    assert_eq!((unknown.tls, unknown.errors()), (20, 20), "{:?}", unknown.examples);
+    assert_eq!((unknown.counts.tls, unknown.errors()), (20, 20), "{:?}", unknown.examples);
     assert!(unknown.examples[0].contains("the server wants a client certificate"), "{:?}", unknown.examples);
 
     let broken = ClientCertificate { chain_pem: "no pem".to_owned(), key_pem: String::new() };

@@ -177,7 +177,7 @@ async fn endless_heads_are_cut_off() {
         })
         .await;
         let interval = server.meets(20).await;
-        assert_eq!((interval.http_error, interval.errors()), (CALLS, CALLS), "{what}: {:?}", interval.examples);
+        assert_eq!((interval.counts.http_error, interval.errors()), (CALLS, CALLS), "{what}: {:?}", interval.examples);
         server.assert_bounded(what);
     }
 }
@@ -197,7 +197,7 @@ async fn a_large_head_is_an_answer() {
     })
     .await;
     let interval = server.meets(20).await;
-    assert_eq!((interval.allowed, interval.wrong_verdicts), (CALLS, 0), "{:?}", interval.examples);
+    assert_eq!((interval.counts.allowed, interval.counts.wrong_verdicts), (CALLS, 0), "{:?}", interval.examples);
 }
 
 /// A body of 1 GiB is refused at 4 MiB, whether it is announced, chunked or ended by the connection's end.
@@ -218,7 +218,12 @@ async fn a_body_of_a_gibibyte_is_refused() {
         })
         .await;
         let interval = server.meets(20).await;
-        assert_eq!((interval.invalid_response, interval.errors()), (CALLS, CALLS), "{what}: {:?}", interval.examples);
+        assert_eq!(
+            (interval.counts.invalid_response, interval.errors()),
+            (CALLS, CALLS),
+            "{what}: {:?}",
+            interval.examples
+        );
         assert_example(&interval, "the body is larger than 4 MiB");
         server.assert_bounded(what);
     }
@@ -243,7 +248,7 @@ async fn a_body_of_a_gibibyte_is_refused_on_http2() {
     .await;
     let config = format!(r#"{DELETIONS}, "client": "http2""#);
     let interval = run(plan(CALLS, &config), &target(&server)).await;
-    assert_eq!((interval.invalid_response, interval.errors()), (CALLS, CALLS), "{:?}", interval.examples);
+    assert_eq!((interval.counts.invalid_response, interval.errors()), (CALLS, CALLS), "{:?}", interval.examples);
     let mib = made.load(Ordering::SeqCst) >> 20;
     assert!(mib <= (CALLS * ACCEPTED_BYTES_MAX) >> 20, "{CALLS} calls took in {mib} MiB");
 }
@@ -273,7 +278,7 @@ async fn what_never_ends_is_a_timeout() {
         })
         .await;
         let interval = server.meets(1).await;
-        assert_eq!((interval.timeout, interval.errors()), (CALLS, CALLS), "{what}: {:?}", interval.examples);
+        assert_eq!((interval.counts.timeout, interval.errors()), (CALLS, CALLS), "{what}: {:?}", interval.examples);
         assert_example(&interval, expected);
     }
 }
@@ -299,7 +304,7 @@ async fn garbage_and_early_ends_are_http_errors() {
         .await;
         let interval = server.meets(20).await;
         let examples = &interval.examples;
-        assert_eq!((interval.http_error, interval.errors()), (CALLS, CALLS), "{bytes:?}: {examples:?}");
+        assert_eq!((interval.counts.http_error, interval.errors()), (CALLS, CALLS), "{bytes:?}: {examples:?}");
     }
 }
 
@@ -317,7 +322,7 @@ async fn an_answer_to_another_call_is_invalid() {
     })
     .await;
     let interval = server.meets(20).await;
-    assert_eq!((interval.invalid_response, interval.errors()), (CALLS, CALLS), "{:?}", interval.examples);
+    assert_eq!((interval.counts.invalid_response, interval.errors()), (CALLS, CALLS), "{:?}", interval.examples);
     assert_example(&interval, "response.uid is `");
 }
 
@@ -338,7 +343,7 @@ async fn ends_and_noise_in_the_handshake_are_tls_failures() {
         })
         .await;
         let interval = server.meets(20).await;
-        assert_eq!((interval.tls, interval.errors()), (CALLS, CALLS), "{noise:?}: {:?}", interval.examples);
+        assert_eq!((interval.counts.tls, interval.errors()), (CALLS, CALLS), "{noise:?}: {:?}", interval.examples);
         assert_example(&interval, "tls: 127.0.0.1:");
     }
 }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use hyper::{Request, Response};
-use loadgen::admission::{Config, Image, Interval, Load, Plan, Target};
+use loadgen::admission::{Config, Counts, Image, Interval, Load, Plan, Target};
 use serde_json::{Value, json};
 
 use crate::server::{Body, Server, respond, until};
@@ -50,14 +50,14 @@ pub async fn run(plan: Plan, target: &Target) -> Interval {
     let load = Load::start(plan, target, Instant::now()).unwrap();
     until("every request to be planned", || load.planned_now() == planned).await;
     let interval = load.stop(Duration::from_secs(20)).await;
-    assert_eq!(interval.planned, planned);
+    assert_eq!(interval.counts.planned, planned);
     assert_accounts(&interval);
     interval
 }
 
 /// Every request ends in exactly one place.
 pub fn assert_accounts(interval: &Interval) {
-    let Interval { planned, sent, overflow, allowed, denied, abandoned, .. } = interval;
+    let Counts { planned, sent, overflow, allowed, denied, abandoned, .. } = &interval.counts;
     assert_eq!(*planned, sent + overflow, "{interval:?}");
     assert_eq!(*sent, allowed + denied + interval.errors() + abandoned, "{interval:?}");
     assert_eq!(*sent, interval.lateness.len());

@@ -9,14 +9,15 @@ use serde::Serialize;
 use units::{Rate, Span};
 
 use super::load::watch;
+use super::senders::{self, Senders};
 use super::traffic::{self, Output, To, Traffic};
 use crate::load::capacity::{
     self, CONFIRMATION_LONGER, CONFIRMATIONS_MAX, Context, Culprit, LENGTHENED_MAX, Next, Outcome, STAGES_MAX, Search,
-    Stage,
+    Stage, Tried,
 };
 use crate::load::limits::{Limits, Percent};
-use crate::load::measure::{self, Ended, Watch};
-use crate::out::out;
+use crate::load::measure::{Ended, Watch};
+use crate::load::workers::Workers;
 
 /// The version of the JSON.
 const SCHEMA: &str = "longhaul-capacity/v1";
@@ -28,10 +29,23 @@ const DEFAULT_ERRORS: Percent = Percent(0.1);
 /// Arguments of `longhaul capacity`.
 #[derive(clap::Args)]
 pub(super) struct Arguments {
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Where to")]
     to: To,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Limits")]
     limits: Limits,
+    #[command(flatten, next_help_heading = "The search")]
+    looks: Looks,
+    #[command(flatten, next_help_heading = "What and how")]
+    traffic: Traffic,
+    #[command(flatten, next_help_heading = "Processes that send")]
+    senders: Senders,
+    #[command(flatten, next_help_heading = "Results")]
+    output: Output,
+}
+
+/// Which rates are tried, and for how long.
+#[derive(clap::Args)]
+struct Looks {
     /// The first rate; from there it is doubled until a limit breaks, or halved until none does.
     #[arg(long, value_name = "RATE", default_value = "500/s")]
     start: Rate,
@@ -42,10 +56,6 @@ pub(super) struct Arguments {
     /// confirmed three times longer.
     #[arg(long, value_name = "TIME", default_value = "10s")]
     stage: Span,
-    #[command(flatten)]
-    traffic: Traffic,
-    #[command(flatten)]
-    output: Output,
 }
 
 #[derive(Serialize)]
@@ -58,6 +68,9 @@ struct Report<'a> {
     capacity_per_second: Option<f64>,
     /// Whether the generator was the bound: the webhook may be able to do more.
     generator_bound: bool,
+    seed: u64,
+    /// Processes that sent.
+    workers: usize,
     text: &'a str,
     verdict: Verdict,
     exit_code: u8,
@@ -76,26 +89,36 @@ async fn run(arguments: &Arguments) -> Result<Verdict> {
         "a capacity is the rate at which limits are still met, and there is none: add for example --p99 20ms"
     );
     limits.errors.get_or_insert(DEFAULT_ERRORS);
-    anyhow::ensure!(!arguments.stage.0.is_zero(), "--stage is 0s: write how long each rate is tried, for example 10s");
-    let (to, traffic) = (&arguments.to, &arguments.traffic);
-    let first = traffic::job_of(to, traffic, arguments.start, None, arguments.stage.0)?;
-    let most = loadgen::admission::HIGHEST_RATE * f64::from(first.config.threads);
-    let highest = arguments.highest.map_or(most, |rate| rate.as_per_second().min(most));
     anyhow::ensure!(
-        highest >= arguments.start.as_per_second(),
-        "--highest is below --start ({}): write a higher one",
-        arguments.start
+        !arguments.looks.stage.0.is_zero(),
+        "--stage is 0s: write how long each rate is tried, for example 10s"
     );
+    let (to, traffic) = (&arguments.to, &arguments.traffic);
+    let first = traffic::job_of(to, traffic, arguments.looks.start, None, arguments.looks.stage.0)?;
+    let most = loadgen::admission::HIGHEST_RATE * f64::from(first.config.threads);
+    let highest = arguments.looks.highest.map_or(most, |rate| rate.as_per_second().min(most));
+    anyhow::ensure!(
+        highest >= arguments.looks.start.as_per_second(),
+        "--highest is below --start ({}): write a higher one",
+        arguments.looks.start
+    );
+    let source = arguments.senders.check()?;
+    arguments.output.check()?;
     traffic::check(&first, &first.plan()?, to).await?;
+    let mut workers = source.open().await?;
     let mut watch = watch(&arguments.output)?;
     if !arguments.output.quiet {
         eprintln!("{}", bound(arguments, &limits, first.config.timeout.0));
         eprintln!("{}", capacity::heads());
     }
-    let mut search = Search::new(arguments.start.as_per_second(), highest);
-    let found = stages(arguments, &limits, &mut search, &mut watch).await?;
+    let mut search = Search::new(arguments.looks.start.as_per_second(), highest);
+    let found = stages(arguments, &limits, &mut search, (&mut workers, &mut watch)).await?;
     watch.live.end();
-    tell(arguments, &limits, &found)
+    let count = workers.as_ref().map_or(1, Workers::count);
+    let verdict = tell(arguments, &limits, &found, (first.seed, count));
+    let Some(why) = &watch.log_ended else { return Ok(verdict) };
+    eprintln!("longhaul: {why}");
+    Ok(verdict.max(Verdict::Inconclusive))
 }
 
 /// What the search found, and how it went.
@@ -106,7 +129,12 @@ struct Found {
     stages: Vec<Stage>,
 }
 
-async fn stages(arguments: &Arguments, limits: &Limits, search: &mut Search, watch: &mut Watch) -> Result<Found> {
+async fn stages(
+    arguments: &Arguments,
+    limits: &Limits,
+    search: &mut Search,
+    (workers, watch): (&mut Option<Workers>, &mut Watch),
+) -> Result<Found> {
     let context = Context { limits, max_in_flight: arguments.traffic.max_in_flight() };
     let mut stages = Vec::new();
     loop {
@@ -115,12 +143,14 @@ async fn stages(arguments: &Arguments, limits: &Limits, search: &mut Search, wat
             Next::Confirm(rate) => (rate, true),
             Next::End(outcome) => return Ok(Found { outcome: Some(outcome), ended: None, stages }),
         };
-        let mut length = capacity::length(rate, arguments.stage, limits);
+        let mut length = capacity::length(rate, arguments.looks.stage, limits);
         if confirmation {
             length.0 *= CONFIRMATION_LONGER;
         }
         let job = traffic::job_of(&arguments.to, &arguments.traffic, Rate::per_second(rate), None, length.0)?;
-        let measured = measure::measure(&job, job.plan()?, watch).await?;
+        let plan = job.plan()?;
+        let fingerprint = plan.fingerprint();
+        let measured = senders::measure(&job, plan, workers.as_mut(), watch).await?;
         watch.log_offset += measured.lasted + SETTLE;
         match measured.ended {
             Ended::Whole => {}
@@ -129,7 +159,8 @@ async fn stages(arguments: &Arguments, limits: &Limits, search: &mut Search, wat
             }
             Ended::Broken(why) => return Ok(Found { outcome: None, ended: Some(why), stages }),
         }
-        let stage = capacity::stage(rate, length, confirmation, &measured.total, &context);
+        let tried = Tried { rate, length, confirmation, fingerprint };
+        let stage = capacity::stage(tried, &measured.total, &context);
         if !arguments.output.quiet {
             watch.live.say(&capacity::line(&stage));
         }
@@ -149,10 +180,10 @@ async fn stages(arguments: &Arguments, limits: &Limits, search: &mut Search, wat
 
 /// The longest that the search can take, said before it begins.
 fn bound(arguments: &Arguments, limits: &Limits, timeout: Duration) -> String {
-    let longest = arguments.stage.0 * LENGTHENED_MAX;
+    let longest = arguments.looks.stage.0 * LENGTHENED_MAX;
     let beside = SETTLE + timeout + Duration::from_secs(1);
     let most = (longest + beside) * STAGES_MAX + (longest * CONFIRMATION_LONGER + beside) * CONFIRMATIONS_MAX;
-    let usual = arguments.stage.0 * 10 + arguments.stage.0 * CONFIRMATION_LONGER;
+    let usual = arguments.looks.stage.0 * 10 + arguments.looks.stage.0 * CONFIRMATION_LONGER;
     format!(
         "looking for the highest rate with {}: usually about {} min, at most {} min ({STAGES_MAX} rates and \
          {CONFIRMATIONS_MAX} confirmations)",
@@ -162,7 +193,7 @@ fn bound(arguments: &Arguments, limits: &Limits, timeout: Duration) -> String {
     )
 }
 
-fn tell(arguments: &Arguments, limits: &Limits, found: &Found) -> Result<Verdict> {
+fn tell(arguments: &Arguments, limits: &Limits, found: &Found, (seed, workers): (u64, usize)) -> Verdict {
     let last = found.stages.iter().rev().find(|stage| !stage.met && !stage.undecided);
     let generator_bound = last.is_some_and(|stage| stage.culprit == Some(Culprit::Generator));
     let broke = last.map(|stage| {
@@ -170,7 +201,7 @@ fn tell(arguments: &Arguments, limits: &Limits, found: &Found) -> Result<Verdict
         format!("at {rate}: {why}")
     });
     let broke = broke.unwrap_or_default();
-    let remedy = "add --threads, or take processors from nothing else; the webhook may be able to do more";
+    let remedy = "add --threads or --workers, or take processors from nothing else; the webhook may be able to do more";
     let (capacity, verdict, text) = match (found.outcome, &found.ended) {
         (Some(Outcome::Confirmed(rate)), _) if generator_bound => {
             let text = format!("at least {}, then the generator was at its end ({broke}): {remedy}", per_second(rate));
@@ -200,21 +231,24 @@ fn tell(arguments: &Arguments, limits: &Limits, found: &Found) -> Result<Verdict
         limits: limits.clone(),
         capacity_per_second: capacity,
         generator_bound,
+        seed,
+        workers,
         text: &text,
         verdict,
         exit_code: verdict.exit_code(),
         stages: &found.stages,
     };
-    if !traffic::write_json(&arguments.output, &report)? {
-        if arguments.output.quiet {
-            out!("{}", capacity::heads());
-            for stage in &found.stages {
-                out!("{}", capacity::line(stage));
-            }
-        }
-        out!("capacity with {limits}: {text}\nverdict: {}", verdict.word());
+    let mut said = Vec::new();
+    if arguments.output.quiet {
+        said.push(capacity::heads());
+        said.extend(found.stages.iter().map(capacity::line));
     }
-    Ok(verdict)
+    said.push(format!("capacity with {limits}: {text}"));
+    said.push(format!("seed {seed}"));
+    // The last plan is the one that decided.
+    said.extend(found.stages.last().map(|last| format!("fingerprint {}", last.fingerprint)));
+    said.push(format!("verdict: {}", verdict.word()));
+    arguments.output.finish(&report, &said.join("\n"), verdict)
 }
 
 fn per_second(rate: f64) -> String {

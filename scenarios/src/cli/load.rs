@@ -1,7 +1,7 @@
-//! `longhaul load`: load on any webhook, without a scenario and without an API server.
+//! `longhaul load`: load on any webhook, without a scenario and without an API server. And what it shares with `replay`: one
+//! measurement from its job to its report.
 
 use std::io::{BufWriter, Write as _};
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -9,12 +9,13 @@ use anyhow::{Context as _, Result};
 use loadgen::admission::Plan;
 use reports::judge::Verdict;
 
+use super::senders::{self, Senders};
 use super::traffic::{self, Curve, Output, To, Traffic};
 use crate::load::limits::{Limits, worst};
 use crate::load::live::Live;
-use crate::load::measure::{self, Watch};
+use crate::load::measure::Watch;
 use crate::load::report::{Numbers, Report, SCHEMA, findings};
-use crate::load::workers::{self, WORKERS_MAX, Workers};
+use crate::load::workers::Workers;
 use crate::load::{Job, hlog, summary};
 use crate::out::out;
 use crate::run::signals::Signals;
@@ -22,35 +23,31 @@ use crate::run::signals::Signals;
 /// Arguments of `longhaul load`.
 #[derive(clap::Args)]
 pub(super) struct Arguments {
-    #[command(flatten)]
-    to: To,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "How much, over time")]
     curve: Curve,
     #[command(flatten)]
-    traffic: Traffic,
-    #[command(flatten)]
-    limits: Limits,
-    #[command(flatten)]
-    output: Output,
-    #[command(flatten)]
-    senders: Senders,
+    sending: Sending,
     /// Write the plan to a file first, so that `longhaul replay` can send the same again.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
+}
+
+/// What a measurement needs beside its plan, wherever that comes from.
+#[derive(clap::Args)]
+pub(super) struct Sending {
+    #[command(flatten, next_help_heading = "Where to")]
+    pub(super) to: To,
+    #[command(flatten, next_help_heading = "What and how")]
+    pub(super) traffic: Traffic,
+    #[command(flatten, next_help_heading = "Limits")]
+    limits: Limits,
+    #[command(flatten, next_help_heading = "Processes that send")]
+    senders: Senders,
+    #[command(flatten, next_help_heading = "Results")]
+    output: Output,
     /// Only print the plan: totals, the curve of the rate, the first requests, the fingerprint.
     #[arg(long)]
     plan: bool,
-}
-
-/// Which processes send.
-#[derive(clap::Args)]
-pub(super) struct Senders {
-    /// Send with so many processes on this machine, each with its share of the plan.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(WORKERS_MAX)))]
-    workers: Option<u32>,
-    /// Send with workers that listen elsewhere (`longhaul worker --listen`), each with its share of the plan.
-    #[arg(long, value_name = "ADDRESS,…", value_delimiter = ',', conflicts_with = "workers")]
-    worker_at: Vec<SocketAddr>,
 }
 
 /// Sends the load and exits with its verdict.
@@ -59,48 +56,32 @@ pub(super) fn load(arguments: &Arguments) -> ExitCode {
 }
 
 async fn run(arguments: &Arguments) -> Result<Verdict> {
-    let Arguments { to, curve, traffic, limits, output, senders, record, plan: only_plan } = arguments;
-    let job = traffic::job(to, traffic, curve)?;
+    let Arguments { curve, sending, record } = arguments;
+    let job = traffic::job(&sending.to, &sending.traffic, curve)?;
     let plan = job.plan()?;
+    send(sending, &job, plan, record.as_deref()).await
+}
+
+/// One measurement from its job to its report. `record` gets the plan before anything is sent.
+pub(super) async fn send(sending: &Sending, job: &Job, plan: Plan, record: Option<&Path>) -> Result<Verdict> {
+    let Sending { to, limits, output, senders, plan: only_plan, .. } = sending;
     if *only_plan {
         out!("{}{}", plan.schedule().describe(), plan.describe().trim_end());
         return Ok(Verdict::Pass);
     }
-    traffic::check(&job, &plan, to).await?;
+    let source = senders.check()?;
+    output.check()?;
+    traffic::check(job, &plan, to).await?;
     if let Some(path) = record {
         write_plan(&plan, path).with_context(|| format!("failed to write {}", path.display()))?;
     }
-    finish(&job, plan, senders, limits, output).await
-}
-
-fn write_plan(plan: &Plan, path: &Path) -> std::io::Result<()> {
-    let mut out = BufWriter::new(std::fs::File::create(path)?);
-    plan.record(&mut out)?;
-    out.flush()
-}
-
-/// One measurement from its start to its report.
-pub(super) async fn finish(
-    job: &Job,
-    plan: Plan,
-    senders: &Senders,
-    limits: &Limits,
-    output: &Output,
-) -> Result<Verdict> {
-    let workers = match senders.workers {
-        Some(count) => Some(Workers::fork(count).await?),
-        None if !senders.worker_at.is_empty() => Some(Workers::connect(&senders.worker_at).await?),
-        None => None,
-    };
+    let mut workers = source.open().await?;
     let mut watch = watch(output)?;
     let (fingerprint, schedule) = (plan.fingerprint(), plan.schedule().summary());
     let count = workers.as_ref().map_or(1, Workers::count);
-    let measured = match workers {
-        None => measure::measure(job, plan, &mut watch).await?,
-        Some(workers) => workers::measure(job, &plan, workers, &mut watch).await?,
-    };
+    let measured = senders::measure(job, plan, workers.as_mut(), &mut watch).await?;
     watch.live.end();
-    let findings = findings(&measured, limits);
+    let findings = findings(&measured, limits, watch.log_ended.as_deref());
     let verdict = worst(&findings);
     let report = Report {
         schema: SCHEMA,
@@ -116,15 +97,19 @@ pub(super) async fn finish(
         exit_code: verdict.exit_code(),
         findings,
     };
-    if !traffic::write_json(output, &report)? {
-        out!("{}", summary::summary(&report).trim_end());
-    }
-    Ok(report.verdict)
+    Ok(output.finish(&report, &summary::summary(&report), verdict))
+}
+
+fn write_plan(plan: &Plan, path: &Path) -> std::io::Result<()> {
+    let mut out = BufWriter::new(std::fs::File::create(path)?);
+    plan.record(&mut out)?;
+    out.flush()
 }
 
 /// Who looks on: the live line, the log of histograms, and Ctrl-C.
 pub(super) fn watch(output: &Output) -> Result<Watch> {
     let log = output.hlog.as_deref().map(hlog::Log::create).transpose().context("failed to create the .hlog")?;
     let signals = Signals::listen().context("failed to listen for signals")?;
-    Ok(Watch { live: Live::new(output.quiet), log, signals, log_offset: std::time::Duration::ZERO })
+    let (live, log_offset) = (Live::new(output.quiet), std::time::Duration::ZERO);
+    Ok(Watch { live, log, log_ended: None, signals, log_offset })
 }

@@ -6,10 +6,8 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result};
 use reports::judge::Verdict;
 
-use super::load::{Senders, finish};
-use super::traffic::{self, Output, To, Traffic};
-use crate::load::limits::Limits;
-use crate::out::out;
+use super::load::{Sending, send};
+use super::traffic;
 
 /// Arguments of `longhaul replay`.
 #[derive(clap::Args)]
@@ -17,18 +15,7 @@ pub(super) struct Arguments {
     /// JSON lines: when each request is due and what it carries, as `longhaul load --record` writes them (docs/load.md).
     file: PathBuf,
     #[command(flatten)]
-    to: To,
-    #[command(flatten)]
-    traffic: Traffic,
-    #[command(flatten)]
-    limits: Limits,
-    #[command(flatten)]
-    output: Output,
-    #[command(flatten)]
-    senders: Senders,
-    /// Only print the plan.
-    #[arg(long)]
-    plan: bool,
+    sending: Sending,
 }
 
 /// Sends the file and exits with its verdict.
@@ -37,13 +24,8 @@ pub(super) fn replay(arguments: &Arguments) -> ExitCode {
 }
 
 async fn run(arguments: &Arguments) -> Result<Verdict> {
-    let Arguments { file, to, traffic, limits, output, senders, plan: only_plan } = arguments;
+    let Arguments { file, sending } = arguments;
     let file = std::path::absolute(file).with_context(|| format!("failed to resolve {}", file.display()))?;
-    let (job, plan) = traffic::replay(to, traffic, file)?;
-    if *only_plan {
-        out!("{}{}", plan.schedule().describe(), plan.describe().trim_end());
-        return Ok(Verdict::Pass);
-    }
-    traffic::check(&job, &plan, to).await?;
-    finish(&job, plan, senders, limits, output).await
+    let (job, plan) = traffic::replay(&sending.to, &sending.traffic, file)?;
+    send(sending, &job, plan, None).await
 }

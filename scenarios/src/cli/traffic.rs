@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use loadgen::admission::{Client, Plan};
 use loadgen::{Arrivals, Ramp, Shape, Sine, Stairs, Step};
+use reports::judge::Verdict;
 use serde_json::{Value, json};
 use units::{Bytes, Rate, Span};
 
@@ -112,6 +113,37 @@ pub(super) struct Output {
     pub(super) quiet: bool,
 }
 
+impl Output {
+    fn json_file(&self) -> Option<&Path> {
+        self.json.as_deref().filter(|path| *path != Path::new("-"))
+    }
+
+    /// Refuses a file that cannot be written, before the minutes that it would be written after.
+    pub(super) fn check(&self) -> Result<()> {
+        let Some(path) = self.json_file() else { return Ok(()) };
+        let open = std::fs::OpenOptions::new().create(true).append(true).open(path);
+        open.map(|_| ()).with_context(|| format!("--json: failed to write {}", path.display()))
+    }
+
+    /// Writes the result where it was asked for. What cannot be written goes to stdout as text at least, and is no pass:
+    /// who reads the file must not take it for the result.
+    pub(super) fn finish(&self, report: &impl serde::Serialize, text: &str, verdict: Verdict) -> Verdict {
+        let json = serde_json::to_string_pretty(report).map_err(std::io::Error::from);
+        let Some(path) = self.json_file() else {
+            let asked = json.ok().filter(|_| self.json.is_some());
+            crate::out::out!("{}", asked.as_deref().unwrap_or(text.trim_end()));
+            return verdict;
+        };
+        let written = json.and_then(|json| std::fs::write(path, json + "\n"));
+        crate::out::out!("{}", text.trim_end());
+        if let Err(error) = written {
+            eprintln!("longhaul: --json: failed to write {}: {error}", path.display());
+            return verdict.max(Verdict::Inconclusive);
+        }
+        verdict
+    }
+}
+
 impl Curve {
     /// (rate, shape, length) as a scenario file would have them.
     fn parts(&self) -> (Rate, Option<Shape>, Duration) {
@@ -198,18 +230,6 @@ pub(super) async fn check(job: &Job, plan: &Plan, to: &To) -> Result<()> {
         probe::probe(&job.to, job.config.client, body).await?;
     }
     Ok(())
-}
-
-/// Writes the JSON of a result. `true` when it went to stdout, where nothing else may go then.
-pub(super) fn write_json(output: &Output, value: &impl serde::Serialize) -> Result<bool> {
-    let Some(path) = &output.json else { return Ok(false) };
-    let text = serde_json::to_string_pretty(value)?;
-    if path == Path::new("-") {
-        crate::out::out!("{text}");
-        return Ok(true);
-    }
-    std::fs::write(path, text + "\n").with_context(|| format!("failed to write {}", path.display()))?;
-    Ok(false)
 }
 
 fn ca(path: Option<&Path>) -> Result<String> {

@@ -2,27 +2,38 @@
 
 use std::net::SocketAddr;
 use std::os::fd::AsFd as _;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
+use tokio::net::TcpListener;
 use tokio::net::unix::pipe;
-use tokio::net::{TcpListener, TcpStream};
 
-use crate::load::workers::worker::work;
+use super::senders::wait;
+use crate::load::workers::gather::reach;
+use crate::load::workers::greet::Refusals;
+use crate::load::workers::token::Token;
+use crate::load::workers::worker::{OverTcp, greet_coordinator, greet_parent, work};
 
 /// Arguments of `longhaul worker`.
 #[derive(clap::Args)]
 pub(super) struct Arguments {
-    /// Wait here for a coordinator (`longhaul load --worker-at`) instead of working for whoever started the process. Whoever can
-    /// connect can have load sent anywhere: listen where only friends are.
+    /// Wait here for a coordinator (`longhaul load --worker-at`) instead of working for whoever started the process. It must know
+    /// the token.
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
-    /// Connect to a coordinator that waits.
-    #[arg(long, value_name = "ADDRESS", conflicts_with = "listen")]
-    connect: Option<SocketAddr>,
+    /// Connect to a coordinator that waits (`longhaul load --listen`) and knows the token.
+    #[arg(long, value_name = "HOST:PORT", conflicts_with = "listen")]
+    connect: Option<String>,
+    /// The token of --listen and --connect. Without it the variable `LONGHAUL_WORKER_TOKEN` is read.
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// How long to try to reach the coordinator of --connect.
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = wait)]
+    wait: units::Span,
 }
 
-/// Works once, then ends.
+/// Works for one coordinator, then ends.
 pub(super) fn worker(arguments: &Arguments) -> ExitCode {
     let result = super::runtime().and_then(|runtime| {
         let result = runtime.block_on(run(arguments));
@@ -37,30 +48,35 @@ pub(super) fn worker(arguments: &Arguments) -> ExitCode {
 }
 
 async fn run(arguments: &Arguments) -> Result<()> {
-    let tcp = match (arguments.listen, arguments.connect) {
-        (Some(address), _) => {
-            let listener =
-                TcpListener::bind(address).await.with_context(|| format!("failed to listen at {address}"))?;
-            eprintln!("longhaul: waiting for a coordinator at {}", listener.local_addr()?);
-            Some(listener.accept().await.context("failed to accept a coordinator")?.0)
-        }
-        (None, Some(address)) => {
-            Some(TcpStream::connect(address).await.with_context(|| format!("failed to connect to {address}"))?)
-        }
-        (None, None) => None,
-    };
-    let worked = if let Some(tcp) = tcp {
-        // Pings measure the clock.
-        tcp.set_nodelay(true)?;
-        let (input, output) = tcp.into_split();
-        work(input, output).await
+    let token = || Token::read(arguments.token_file.as_deref());
+    let worked = if let Some(address) = arguments.listen {
+        work(accepted(address, &token()?).await?).await
+    } else if let Some(coordinator) = &arguments.connect {
+        let token = token()?;
+        let tcp = reach(coordinator, arguments.wait).await?;
+        let greeted = greet_coordinator(tcp, &token).await;
+        work(greeted.map_err(|why| anyhow::anyhow!("the coordinator at {coordinator} {why}"))?).await
     } else {
         let (input, output) = pipes().context(
             "a worker talks over the pipes of the process that started it: use `longhaul load --workers N`, or --listen",
         )?;
-        work(input, output).await
+        work(greet_parent(input, output).await.map_err(anyhow::Error::msg)?).await
     };
     worked.map_err(anyhow::Error::msg)
+}
+
+/// The first who connects and knows the token.
+async fn accepted(address: SocketAddr, token: &Token) -> Result<OverTcp> {
+    let listener = TcpListener::bind(address).await.with_context(|| format!("failed to listen at {address}"))?;
+    eprintln!("longhaul: waiting for a coordinator at {}", listener.local_addr()?);
+    let mut refusals = Refusals::default();
+    loop {
+        let (tcp, from) = listener.accept().await.context("failed to accept a coordinator")?;
+        match greet_coordinator(tcp, token).await {
+            Ok(greeted) => return Ok(greeted),
+            Err(why) => refusals.note(format!("{from} {why}")),
+        }
+    }
 }
 
 /// Stdin and stdout, if they are pipes: only those can be read without a thread that nobody can end.

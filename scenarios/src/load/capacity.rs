@@ -1,13 +1,13 @@
 //! The highest rate at which a webhook meets its limits: which rate to try next, when to stop, and what a broken limit means.
 //! Pure: it measures nothing.
 
-use loadgen::admission::Interval;
+use loadgen::admission::{Counts, Interval};
 use reports::judge::{Finding, Verdict};
 use reports::words;
 use serde::Serialize;
 use units::{Rate, Span};
 
-use super::limits::{Limits, response, sent_share};
+use super::limits::{Limits, sent_share};
 
 /// Rates are multiplied by this until a limit breaks, or divided until none does.
 const FACTOR: f64 = 2.0;
@@ -146,6 +146,8 @@ pub(crate) struct Stage {
     pub(crate) rate_per_second: f64,
     pub(crate) length_ms: u64,
     pub(crate) confirmation: bool,
+    /// SHA-256 over payloads and arrivals of the plan that was sent.
+    pub(crate) fingerprint: String,
     pub(crate) met: bool,
     /// Whether there were too few answers to say.
     pub(crate) undecided: bool,
@@ -160,16 +162,28 @@ pub(crate) struct Stage {
     pub(crate) why: Option<String>,
 }
 
+/// What was sent in a stage.
+pub(crate) struct Tried {
+    /// Requests per second.
+    pub(crate) rate: f64,
+    pub(crate) length: Span,
+    pub(crate) confirmation: bool,
+    /// That of the plan.
+    pub(crate) fingerprint: String,
+}
+
 /// Judges a measurement at a rate.
-pub(crate) fn stage(rate: f64, length: Span, confirmation: bool, total: &Interval, context: &Context<'_>) -> Stage {
+pub(crate) fn stage(tried: Tried, total: &Interval, context: &Context<'_>) -> Stage {
+    let Tried { rate, length, confirmation, fingerprint } = tried;
     let findings = context.findings(total);
     let broken = findings.iter().find(|finding| finding.verdict != Verdict::Pass);
-    let all = response(total);
+    let all = total.response();
     let percentile = |histogram: &hdrhistogram::Histogram<u64>, parts| reports::record::quantile_us(histogram, parts);
     Stage {
         rate_per_second: rate,
         length_ms: length.as_millis(),
         confirmation,
+        fingerprint,
         met: broken.is_none(),
         undecided: broken.is_some_and(|finding| finding.verdict == Verdict::Inconclusive),
         sent_share: sent_share(total),
@@ -204,7 +218,8 @@ impl Context<'_> {
             let room = under_way < f64::from(self.max_in_flight) * IN_FLIGHT_BUSY;
             return if room { Culprit::Generator } else { Culprit::Subject };
         }
-        let mut in_time = Interval { sent: total.sent, ..Interval::default() };
+        let mut in_time =
+            Interval { counts: Counts { sent: total.counts.sent, ..Counts::default() }, ..Interval::default() };
         in_time.response_allowed = total.service.clone();
         let name = finding.budget.strip_prefix("load.").unwrap_or_default();
         let met = |finding: &Finding| finding.budget.ends_with(name) && finding.verdict == Verdict::Pass;
@@ -228,7 +243,7 @@ pub(crate) fn line(stage: &Stage) -> String {
     let time = |us: Option<u64>| us.map_or_else(|| "-".to_owned(), words::micros);
     let rate = Rate::per_second(stage.rate_per_second);
     format!(
-        "{:>10} {:>7} {:>9.2} % {:>10} {:>10} {:>8} {:>11}  {}",
+        "{:>9} {:>5} {:>6.2} % {:>8} {:>8} {:>7} {:>8}  {}",
         rate.to_string(),
         format!("{:.0}s", stage.length_ms as f64 / 1e3),
         stage.sent_share * 100.0,
@@ -248,10 +263,7 @@ pub(crate) fn line(stage: &Stage) -> String {
 
 /// The heads of the columns of [`line()`].
 pub(crate) fn heads() -> String {
-    format!(
-        "{:>10} {:>7} {:>11} {:>10} {:>10} {:>8} {:>11}",
-        "rate", "length", "sent", "p50", "p99", "errors", "late p99"
-    )
+    format!("{:>9} {:>5} {:>8} {:>8} {:>8} {:>7} {:>8}", "rate", "length", "sent", "p50", "p99", "errors", "late p99")
 }
 
 #[cfg(test)]
@@ -298,7 +310,8 @@ mod tests {
     }
 
     fn total(sent: u64, overflow: u64, response_us: u64, service_us: u64) -> Interval {
-        let mut total = Interval { planned: sent + overflow, sent, overflow, allowed: sent, ..Interval::default() };
+        let counts = Counts { planned: sent + overflow, sent, overflow, allowed: sent, ..Counts::default() };
+        let mut total = Interval { counts, ..Interval::default() };
         total.response_allowed.record_n(response_us, sent).unwrap();
         total.service.record_n(service_us, sent).unwrap();
         total
@@ -309,7 +322,11 @@ mod tests {
     fn the_generator_is_told_from_the_webhook() {
         let limits = Limits { p99: Some(Span::from_millis(20)), ..Limits::default() };
         let context = Context { limits: &limits, max_in_flight: 500 };
-        let judged = |total: &Interval| stage(1000.0, Span::from_secs(10), false, total, &context);
+        let judged = |total: &Interval| {
+            let fingerprint = String::new();
+            let tried = Tried { rate: 1000.0, length: Span::from_secs(10), confirmation: false, fingerprint };
+            stage(tried, total, &context)
+        };
         assert!(judged(&total(10_000, 0, 15_000, 14_000)).met);
         let slow = judged(&total(10_000, 0, 30_000, 29_000));
         assert_eq!((slow.met, slow.culprit), (false, Some(Culprit::Subject)));

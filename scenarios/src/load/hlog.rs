@@ -17,6 +17,17 @@ pub(crate) fn tagged(interval: &Interval) -> [(&'static str, &Histogram<u64>); 5
     ]
 }
 
+/// The same, to be filled.
+pub(crate) fn tagged_mut(interval: &mut Interval) -> [(&'static str, &mut Histogram<u64>); 5] {
+    [
+        (tag::RESPONSE_ALLOWED, &mut interval.response_allowed),
+        (tag::RESPONSE_DENIED, &mut interval.response_denied),
+        (tag::RESPONSE_ERROR, &mut interval.response_error),
+        (tag::SERVICE, &mut interval.service),
+        (tag::LATENESS, &mut interval.lateness),
+    ]
+}
+
 /// The file being written.
 pub(crate) struct Log(HistogramLog);
 

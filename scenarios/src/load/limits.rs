@@ -58,7 +58,7 @@ impl fmt::Display for Percent {
 impl Limits {
     /// Compares each limit that was given.
     pub(crate) fn judge(&self, total: &Interval) -> Vec<Finding> {
-        let response = response(total);
+        let response = total.response();
         let mut findings = Vec::new();
         for (name, limit, parts) in [("p50", self.p50, 500), ("p99", self.p99, 990), ("p999", self.p999, 999)] {
             if let Some(limit) = limit {
@@ -89,7 +89,7 @@ impl Limits {
 
 /// The share of planned requests that were sent.
 pub(crate) fn sent_share(total: &Interval) -> f64 {
-    if total.planned == 0 { 0.0 } else { total.sent as f64 / total.planned as f64 }
+    if total.counts.planned == 0 { 0.0 } else { total.counts.sent as f64 / total.counts.planned as f64 }
 }
 
 /// Whether the generator kept to its plan; the condition of every other number.
@@ -103,7 +103,7 @@ pub(crate) fn sending(total: &Interval) -> Finding {
             "only {:.2} % of the planned requests were sent, {} found every call that may be in flight under way: lower the \
              rate, or raise --max-in-flight when the webhook should take more calls at once",
             share * 100.0,
-            words::count(total.overflow)
+            words::count(total.counts.overflow)
         )
     };
     Finding {
@@ -114,16 +114,6 @@ pub(crate) fn sending(total: &Interval) -> Finding {
         limit: format!("at least {:.0} %", SENT_LEAST * 100.0),
         text,
     }
-}
-
-/// All outcomes together: an error is an answer that somebody waited for.
-pub(crate) fn response(total: &Interval) -> Histogram<u64> {
-    let mut all = total.response_allowed.clone();
-    for part in [&total.response_denied, &total.response_error] {
-        // Equal bounds, so adding cannot fail.
-        let _ = all.add(part);
-    }
-    all
 }
 
 /// The worst of the findings, or a pass when there is nothing to say.
@@ -156,7 +146,7 @@ fn quantile(name: &str, limit: Span, parts_per_thousand: u64, response: &Histogr
 }
 
 fn errors(limit: Percent, total: &Interval) -> Finding {
-    let ended = total.sent.saturating_sub(total.abandoned);
+    let ended = total.counts.sent.saturating_sub(total.counts.abandoned);
     let share = if ended == 0 { 0.0 } else { total.errors() as f64 / ended as f64 * 100.0 };
     let (verdict, word) = match share > limit.0 {
         _ if ended < ERROR_CALLS_LEAST => (Verdict::Inconclusive, "too few to compare with"),
@@ -179,16 +169,14 @@ fn errors(limit: Percent, total: &Interval) -> Finding {
 
 #[cfg(test)]
 mod tests {
+    use loadgen::admission::Counts;
+
     use super::*;
 
     fn total(answers: u64, us: u64, errors: u64) -> Interval {
-        let mut total = Interval {
-            planned: answers + errors,
-            sent: answers + errors,
-            allowed: answers,
-            http_error: errors,
-            ..Interval::default()
-        };
+        let sent = answers + errors;
+        let counts = Counts { planned: sent, sent, allowed: answers, http_error: errors, ..Counts::default() };
+        let mut total = Interval { counts, ..Interval::default() };
         total.response_allowed.record_n(us, answers).unwrap();
         total.response_error.record_n(us, errors).unwrap();
         total
@@ -217,15 +205,15 @@ mod tests {
         assert_eq!(worst(&limits.judge(&total(990, 10, 10))), Verdict::Pass);
         assert_eq!(worst(&limits.judge(&total(989, 10, 11))), Verdict::Fail);
         assert_eq!(worst(&limits.judge(&Interval::default())), Verdict::Inconclusive);
-        assert_eq!(response(&total(989, 10, 11)).len(), 1000);
+        assert_eq!(total(989, 10, 11).response().len(), 1000);
     }
 
     #[test]
     fn a_generator_that_sends_less_than_it_planned_is_invalid() {
         let mut late = total(9_900, 10, 0);
-        late.planned = 10_000;
+        late.counts.planned = 10_000;
         assert_eq!(sending(&late).verdict, Verdict::Pass);
-        late.planned = 10_001;
+        late.counts.planned = 10_001;
         assert_eq!(sending(&late).verdict, Verdict::Invalid);
         assert_eq!(sending(&Interval::default()).verdict, Verdict::Invalid, "nothing was sent");
     }

@@ -8,8 +8,6 @@ use loadgen::admission::Interval;
 use reports::record::quantile_us;
 use reports::words;
 
-use super::limits;
-
 /// Without a terminal a line every ten seconds: enough to see life in a CI log, not enough to fill it.
 const PLAIN_EVERY: Duration = Duration::from_secs(10);
 
@@ -30,7 +28,7 @@ impl Live {
             return Self::Plain { next: PLAIN_EVERY };
         }
         let bar = ProgressBar::with_draw_target(Some(1), ProgressDrawTarget::stderr());
-        if let Ok(style) = ProgressStyle::with_template("{bar:20} {msg}") {
+        if let Ok(style) = ProgressStyle::with_template("{bar:10} {wide_msg}") {
             bar.set_style(style.progress_chars("━╸─"));
         }
         Self::Terminal(bar)
@@ -75,15 +73,15 @@ fn line(now: Duration, length: Duration, total: &Interval, newest: &Interval) ->
         "{:>3}/{:.0}s sent {} answered {} errors {}",
         now.as_secs(),
         length.as_secs_f64(),
-        words::count(total.sent),
-        words::count(total.allowed + total.denied),
+        words::count(total.counts.sent),
+        words::count(total.counts.allowed + total.counts.denied),
         words::count(total.errors())
     );
     // Writing to a String cannot fail.
-    if total.overflow > 0 {
-        let _ = write!(line, " not sent {}", words::count(total.overflow));
+    if total.counts.overflow > 0 {
+        let _ = write!(line, " not sent {}", words::count(total.counts.overflow));
     }
-    let response = limits::response(newest);
+    let response = newest.response();
     let (name, value) = match quantile_us(&response, 990) {
         Some(us) => ("p99", Some(us)),
         None => ("p50", quantile_us(&response, 500)),
@@ -99,12 +97,15 @@ fn line(now: Duration, length: Duration, total: &Interval, newest: &Interval) ->
 
 #[cfg(test)]
 mod tests {
+    use loadgen::admission::Counts;
+
     use super::*;
 
     #[test]
     fn the_line_names_what_matters() {
-        let mut newest =
-            Interval { planned: 1100, sent: 1000, overflow: 100, allowed: 990, timeout: 10, ..Interval::default() };
+        let counts =
+            Counts { planned: 1100, sent: 1000, overflow: 100, allowed: 990, timeout: 10, ..Counts::default() };
+        let mut newest = Interval { counts, ..Interval::default() };
         newest.response_allowed.record_n(4300, 990).unwrap();
         newest.response_error.record_n(900_000, 10).unwrap();
         newest.lateness.record_n(80, 1000).unwrap();

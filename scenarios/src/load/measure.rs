@@ -28,6 +28,8 @@ pub(crate) const STUCK: &str = "the pacing thread has stopped before the plan wa
 pub(crate) struct Watch {
     pub(crate) live: Live,
     pub(crate) log: Option<Log>,
+    /// Why the log ends before the measurement does, if it does.
+    pub(crate) log_ended: Option<String>,
     pub(crate) signals: Signals,
     /// The time on the axis of the log at which this measurement begins; more than 0 when there was one before.
     pub(crate) log_offset: Duration,
@@ -69,8 +71,8 @@ pub(crate) async fn measure(job: &Job, plan: Plan, watch: &mut Watch) -> Result<
             () = tokio::time::sleep_until(next.into()) => {}
         }
         let newest = load.take();
-        run.tell(&newest, watch)?;
-        if run.total.planned + load.planned_now() >= whole {
+        run.tell(&newest, watch);
+        if run.total.counts.planned + load.planned_now() >= whole {
             break Ended::Whole;
         }
         if begin.elapsed() > length + PACING_LIMIT {
@@ -82,7 +84,7 @@ pub(crate) async fn measure(job: &Job, plan: Plan, watch: &mut Watch) -> Result<
         rest = load.stop(drain(job, ended == Ended::Whole)) => rest,
         _ = watch.signals.next() => abort(),
     };
-    run.tell(&rest, watch)?;
+    run.tell(&rest, watch);
     Ok(Measured { total: run.total, lasted, ended })
 }
 
@@ -114,27 +116,38 @@ impl Run {
         u32::try_from(self.begin.elapsed().as_secs()).unwrap_or(u32::MAX - 1)
     }
 
-    fn tell(&mut self, newest: &Interval, watch: &mut Watch) -> Result<()> {
+    fn tell(&mut self, newest: &Interval, watch: &mut Watch) {
         let span = (self.told_ms, millis(self.begin.elapsed()));
-        self.tell_at(newest, span, watch)
+        self.tell_at(newest, span, watch);
     }
 
     /// Adds an interval that lay between these milliseconds, and shows it to everybody who looks on.
-    pub(crate) fn tell_at(
-        &mut self,
-        newest: &Interval,
-        (start_ms, end_ms): (u64, u64),
-        watch: &mut Watch,
-    ) -> Result<()> {
+    pub(crate) fn tell_at(&mut self, newest: &Interval, (start_ms, end_ms): (u64, u64), watch: &mut Watch) {
         self.total.add(newest);
         self.told_ms = end_ms;
-        if let Some(log) = &mut watch.log {
-            let offset_ms = millis(watch.log_offset);
-            log.append(offset_ms + start_ms, offset_ms + end_ms, newest).context("failed to write the .hlog")?;
-        }
+        watch.write(start_ms, end_ms, newest);
         watch.live.show(self.begin.elapsed(), self.length, &self.total, newest);
-        Ok(())
     }
+}
+
+impl Watch {
+    /// A log that cannot be written further, as on a full disk, does not end the measurement, which may have taken hours.
+    fn write(&mut self, start_ms: u64, end_ms: u64, newest: &Interval) {
+        let Some(log) = &mut self.log else { return };
+        let offset_ms = millis(self.log_offset);
+        if let Err(error) = log.append(offset_ms + start_ms, offset_ms + end_ms, newest) {
+            let at_s = (offset_ms + start_ms) as f64 / 1e3;
+            let why = format!("the .hlog ends {at_s:.0} s after its start: {}", chain(&error));
+            self.live.say(&format!("longhaul: {why}; the measurement goes on"));
+            (self.log, self.log_ended) = (None, Some(why));
+        }
+    }
+}
+
+/// An error with its causes.
+fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 fn millis(time: Duration) -> u64 {

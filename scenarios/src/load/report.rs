@@ -1,6 +1,6 @@
 //! The result of a measurement for programs: one JSON object with a versioned schema. Pure.
 
-use loadgen::admission::{Interval, Slow};
+use loadgen::admission::{Counts, Interval, Slow};
 use reports::judge::{Finding, Verdict};
 use reports::record::Quantiles;
 use serde::Serialize;
@@ -37,22 +37,11 @@ pub(crate) struct Report {
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Numbers {
-    /// Requests whose time came.
-    pub(crate) planned: u64,
-    pub(crate) sent: u64,
-    /// Planned and not sent, because every call that may be in flight was under way.
-    pub(crate) overflow: u64,
+    /// What became of how many requests. Nothing is known of a webhook here, so no verdict is ever wrong.
+    #[serde(flatten)]
+    pub(crate) counts: Counts,
     /// `sent / planned`; below 0.99 the run is invalid.
     pub(crate) sent_share: f64,
-    pub(crate) allowed: u64,
-    pub(crate) denied: u64,
-    pub(crate) http_error: u64,
-    pub(crate) timeout: u64,
-    pub(crate) connect: u64,
-    pub(crate) tls: u64,
-    pub(crate) invalid_response: u64,
-    /// Cut off when the run was ended.
-    pub(crate) abandoned: u64,
     /// From the planned moment to the end of the answer or the failure, all outcomes.
     pub(crate) response: Option<Quantiles>,
     pub(crate) response_allowed: Option<Quantiles>,
@@ -62,7 +51,7 @@ pub(crate) struct Numbers {
     pub(crate) service: Option<Quantiles>,
     /// From the planned moment to the real start: the generator's own fault.
     pub(crate) lateness: Option<Quantiles>,
-    /// The slowest calls with where their time went, slowest first. Workers do not tell theirs.
+    /// The slowest calls with where their time went, slowest first.
     pub(crate) slowest: Vec<Slowest>,
     /// Up to five error texts.
     pub(crate) examples: Vec<String>,
@@ -91,7 +80,7 @@ impl Slowest {
         let phases = &slow.phases;
         Self {
             label: slow.label.clone(),
-            outcome: slow.outcome,
+            outcome: slow.outcome.text(),
             response_us: us(phases.response()),
             queue_us: us(phases.queue),
             connect_us: us(phases.connect),
@@ -105,19 +94,9 @@ impl Slowest {
 impl Numbers {
     pub(crate) fn of(total: &Interval) -> Self {
         Self {
-            planned: total.planned,
-            sent: total.sent,
-            overflow: total.overflow,
+            counts: total.counts,
             sent_share: limits::sent_share(total),
-            allowed: total.allowed,
-            denied: total.denied,
-            http_error: total.http_error,
-            timeout: total.timeout,
-            connect: total.connect,
-            tls: total.tls,
-            invalid_response: total.invalid_response,
-            abandoned: total.abandoned,
-            response: Quantiles::of_any(&limits::response(total)),
+            response: Quantiles::of_any(&total.response()),
             response_allowed: Quantiles::of_any(&total.response_allowed),
             response_denied: Quantiles::of_any(&total.response_denied),
             response_error: Quantiles::of_any(&total.response_error),
@@ -129,23 +108,28 @@ impl Numbers {
     }
 }
 
-/// Everything that was found about a measurement: its own validity first, then the limits.
-pub(crate) fn findings(measured: &Measured, limits: &limits::Limits) -> Vec<Finding> {
-    let invalid = |text: String| Finding {
+/// Everything that was found about a measurement: its own validity first, then the limits. `log_ended`: why its log is not whole.
+pub(crate) fn findings(measured: &Measured, limits: &limits::Limits, log_ended: Option<&str>) -> Vec<Finding> {
+    let finding = |budget: &str, verdict, text: String| Finding {
         judge: "validity".to_owned(),
-        budget: "run.whole".to_owned(),
-        verdict: Verdict::Invalid,
+        budget: budget.to_owned(),
+        verdict,
         observed: String::new(),
         limit: String::new(),
         text,
     };
+    let invalid = |text: String| vec![finding("run.whole", Verdict::Invalid, text)];
     let mut findings = match &measured.ended {
         Ended::Whole => Vec::new(),
         Ended::Interrupted(signal) => {
-            vec![invalid(format!("{signal} ended the run early: the numbers are those of what was sent until then"))]
+            invalid(format!("{signal} ended the run early: the numbers are those of what was sent until then"))
         }
-        Ended::Broken(why) => vec![invalid(why.clone())],
+        Ended::Broken(why) => invalid(why.clone()),
     };
+    // Not invalid, which would hide a limit that is broken.
+    let incomplete =
+        |why: &str| finding("run.log", Verdict::Inconclusive, format!("{why}; the numbers here are whole"));
+    findings.extend(log_ended.map(incomplete));
     findings.push(limits::sending(&measured.total));
     findings.extend(limits.judge(&measured.total));
     findings

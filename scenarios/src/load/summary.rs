@@ -1,4 +1,4 @@
-//! The result of a measurement for people: one screen of text. Pure.
+//! The result of a measurement for people: one screen of text, 80 columns wide but for what others have written. Pure.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ const SLOWEST_SHOWN: usize = 5;
 
 /// The whole summary. Ends with a line feed.
 pub(crate) fn summary(report: &Report) -> String {
-    let mut text = format!("{}\n{}, {}\n\n", report.url, report.schedule, report.client);
+    let mut text = format!("{}\n{}\nsent {}\n\n", report.url, report.schedule, report.client);
     text += &counts(&report.numbers);
     text.push('\n');
     text += &table(&report.numbers);
@@ -28,31 +28,32 @@ pub(crate) fn summary(report: &Report) -> String {
     for finding in &report.findings {
         let _ = writeln!(text, "{:13} {}", finding.verdict.word(), finding.text);
     }
-    let _ = writeln!(text, "seed {}, fingerprint {}", report.seed, report.fingerprint);
+    let _ = writeln!(text, "seed {}\nfingerprint {}", report.seed, report.fingerprint);
     let _ = writeln!(text, "verdict: {}", report.verdict.word());
     text
 }
 
 /// Who was sent, and what came back.
 pub(crate) fn counts(numbers: &Numbers) -> String {
+    let counts = &numbers.counts;
     let mut text = String::new();
     let mut row = |name: &str, number: u64, note: String| {
-        let _ = writeln!(text, "{name:17} {:>12}{note}", words::count(number));
+        let _ = writeln!(text, "{name:14} {:>10}{note}", words::count(number));
     };
-    row("planned", numbers.planned, String::new());
-    row("sent", numbers.sent, format!("   {:.2} %", numbers.sent_share * 100.0));
-    if numbers.overflow > 0 {
-        row("not sent", numbers.overflow, "   all calls that may be in flight were under way".to_owned());
+    row("planned", counts.planned, String::new());
+    row("sent", counts.sent, format!("   {:.2} %", numbers.sent_share * 100.0));
+    if counts.overflow > 0 {
+        row("not sent", counts.overflow, "   all calls that may be in flight were under way".to_owned());
     }
-    row("allowed", numbers.allowed, String::new());
-    row("denied", numbers.denied, String::new());
+    row("allowed", counts.allowed, String::new());
+    row("denied", counts.denied, String::new());
     for (name, number) in [
-        ("HTTP error", numbers.http_error),
-        ("timeout", numbers.timeout),
-        ("no connection", numbers.connect),
-        ("no TLS session", numbers.tls),
-        ("invalid answer", numbers.invalid_response),
-        ("cut off", numbers.abandoned),
+        ("HTTP error", counts.http_error),
+        ("timeout", counts.timeout),
+        ("no connection", counts.connect),
+        ("no TLS session", counts.tls),
+        ("invalid answer", counts.invalid_response),
+        ("cut off", counts.abandoned),
     ] {
         if number > 0 {
             row(name, number, String::new());
@@ -64,7 +65,7 @@ pub(crate) fn counts(numbers: &Numbers) -> String {
 /// The distributions.
 fn table(numbers: &Numbers) -> String {
     let mut text = format!(
-        "{:17} {:>12} {:>10} {:>10} {:>10} {:>10} {:>10}\n",
+        "{:14} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}\n",
         "", "samples", "p50", "p90", "p99", "p99.9", "max"
     );
     let rows = [
@@ -80,8 +81,8 @@ fn table(numbers: &Numbers) -> String {
             text += &row(name, quantiles);
         }
     }
-    text + "response time counts from the planned moment, service time from the real start of a call;\n\
-            a percentile needs 100 samples beyond it\n"
+    text + "response time counts from the planned moment, service time from the real start\n\
+            of a call; a percentile needs 100 samples beyond it\n"
 }
 
 /// Where the time of the slowest calls went.
@@ -90,14 +91,14 @@ fn slowest(numbers: &Numbers) -> String {
         return String::new();
     }
     let mut text = format!(
-        "\n{:17} {:>12} {:>10} {:>10} {:>10} {:>10}  {}\n",
-        "slowest", "queue", "connect", "TLS", "wait", "body", "call"
+        "\n{:14} {:>10} {:>10} {:>10} {:>10} {:>10}\n",
+        "slowest calls", "queue", "connect", "TLS", "wait", "body"
     );
     for slow in numbers.slowest.iter().take(SLOWEST_SHOWN) {
         // Writing to a String cannot fail.
         let _ = writeln!(
             text,
-            "{:17} {:>12} {:>10} {:>10} {:>10} {:>10}  {}, {}",
+            "{:14} {:>10} {:>10} {:>10} {:>10} {:>10}\n  {}, {}",
             words::micros(slow.response_us),
             words::micros(slow.queue_us),
             words::micros(slow.connect_us),
@@ -114,7 +115,7 @@ fn slowest(numbers: &Numbers) -> String {
 fn row(name: &str, quantiles: &Quantiles) -> String {
     let at = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), words::micros);
     format!(
-        "{name:17} {:>12} {:>10} {:>10} {:>10} {:>10} {:>10}\n",
+        "{name:14} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}\n",
         words::count(quantiles.count),
         at(quantiles.p50_us),
         at(quantiles.p90_us),
@@ -128,4 +129,50 @@ fn row(name: &str, quantiles: &Quantiles) -> String {
 fn several(numbers: &Numbers) -> bool {
     let parts = [&numbers.response_allowed, &numbers.response_denied, &numbers.response_error];
     parts.into_iter().flatten().count() > 1
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use loadgen::admission::{Counts, Interval, Outcome, Phases, Slow};
+    use reports::judge::Verdict;
+
+    use super::*;
+
+    /// On the narrowest of usual terminals no row is broken, after an hour at a high rate.
+    #[test]
+    fn tables_fit_into_eighty_columns() {
+        let many = 9_000_000;
+        let counts =
+            Counts { planned: many + 5, sent: many, overflow: 5, allowed: many, denied: 5, ..Counts::default() };
+        let mut total = Interval { counts: Counts { http_error: 7, ..counts }, ..Interval::default() };
+        let histograms =
+            [&mut total.response_allowed, &mut total.response_denied, &mut total.response_error, &mut total.service];
+        for histogram in histograms {
+            histogram.record_n(119_876_543, many).unwrap();
+        }
+        let long = Duration::from_micros(119_876_543);
+        let phases = Phases { queue: long, connect: long, tls: long, wait: long, body: long };
+        total.slowest.push(Slow { label: "Pod CREATE shop/cart".to_owned(), outcome: Outcome::Denied, phases });
+        let report = Report {
+            schema: "",
+            url: "https://127.0.0.1:8443/mutate".to_owned(),
+            schedule: String::new(),
+            client: String::new(),
+            seed: u64::MAX,
+            fingerprint: "f".repeat(64),
+            workers: 1,
+            lasted_ms: 1,
+            numbers: Numbers::of(&total),
+            verdict: Verdict::Inconclusive,
+            exit_code: 2,
+            findings: Vec::new(),
+        };
+        let text = summary(&report);
+        assert!(text.contains("\n  Pod CREATE shop/cart, denied\n"), "{text}");
+        for line in text.lines() {
+            assert!(line.chars().count() <= 80, "{} columns: {line}\n{text}", line.chars().count());
+        }
+    }
 }

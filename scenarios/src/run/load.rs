@@ -9,6 +9,7 @@ use loadgen::script::{self, Script};
 use reports::record::{AdmissionRow, ChurnRow, Quantiles, Writer};
 
 use super::start::LoadPlan;
+use crate::load::hlog;
 
 /// Requests that are under way when load stops may take so long to come back: kube-apiserver's own longest timeout.
 const IN_FLIGHT_DRAIN: Duration = Duration::from_secs(30);
@@ -120,13 +121,7 @@ impl Load {
         };
         let mut reading = Reading::default();
         if let Some(interval) = interval {
-            for (tag, histogram) in [
-                ("response.allowed", &interval.response_allowed),
-                ("response.denied", &interval.response_denied),
-                ("response.error", &interval.response_error),
-                ("service", &interval.service),
-                ("lateness", &interval.lateness),
-            ] {
+            for (tag, histogram) in hlog::tagged(&interval) {
                 writer.latency(tag, start_ms, end_ms, histogram)?;
             }
             reading.admission = Some(admission_row(interval));
@@ -164,25 +159,22 @@ impl Load {
 }
 
 fn admission_row(interval: admission::Interval) -> AdmissionRow {
-    let mut response = interval.response_allowed.clone();
-    // The histograms have the same bounds, so adding cannot fail; a lost one would only make the row's quantiles poorer.
-    let _ = response.add(&interval.response_denied);
-    let _ = response.add(&interval.response_error);
+    let (response, counts) = (interval.response(), interval.counts);
     let mut examples = interval.examples;
     examples.truncate(EXAMPLES_MAX);
     AdmissionRow {
-        planned: interval.planned,
-        sent: interval.sent,
-        overflow: interval.overflow,
-        allowed: interval.allowed,
-        denied: interval.denied,
-        http_error: interval.http_error,
-        timeout: interval.timeout,
-        connect: interval.connect,
-        tls: interval.tls,
-        invalid_response: interval.invalid_response,
-        wrong_verdicts: interval.wrong_verdicts,
-        wrong_allows: interval.wrong_allows,
+        planned: counts.planned,
+        sent: counts.sent,
+        overflow: counts.overflow,
+        allowed: counts.allowed,
+        denied: counts.denied,
+        http_error: counts.http_error,
+        timeout: counts.timeout,
+        connect: counts.connect,
+        tls: counts.tls,
+        invalid_response: counts.invalid_response,
+        wrong_verdicts: counts.wrong_verdicts,
+        wrong_allows: counts.wrong_allows,
         response: Quantiles::of_any(&response),
         service: Quantiles::of_any(&interval.service),
         lateness: Quantiles::of_any(&interval.lateness),

@@ -40,6 +40,20 @@ fn a_known_capacity_is_found_and_confirmed() {
     assert!(json["text"].as_str().unwrap().contains("what broke first, at "), "{}", story(&output));
 }
 
+/// One set of workers measures every stage, and all of them together are as many requests as were planned.
+#[test]
+fn workers_search_together() {
+    let webhook = Webhook::start(Habit::Allow);
+    let arguments = ["--errors", "0%", "--start", "200/s", "--highest", "200/s", "--stage", "1s", "--workers", "2"];
+    let (output, json) = capacity(&webhook, &arguments);
+    assert_eq!(output.status.code(), Some(0), "{}", story(&output));
+    assert_eq!((&json["workers"], &json["capacityPerSecond"]), (&2.into(), &200.0.into()), "{}", story(&output));
+    assert_eq!(webhook.reviews(), 1 + 200 + 600, "the probe, a look and the confirmation");
+    let prints: Vec<&str> =
+        json["stages"].as_array().unwrap().iter().map(|stage| stage["fingerprint"].as_str().unwrap()).collect();
+    assert!(prints.len() == 2 && prints[0] != prints[1] && prints[0].len() == 64, "{prints:?}");
+}
+
 #[test]
 fn a_webhook_that_never_meets_the_limits_has_none() {
     let webhook = Webhook::start(Habit::Errors(2));

@@ -284,6 +284,35 @@ impl Plain {
     }
 }
 
+/// A full disk costs the file and not the measurement; what should have been in the file is said elsewhere.
+#[test]
+fn a_full_disk_does_not_lose_the_result() {
+    if !std::path::Path::new("/dev/full").exists() {
+        println!("skipped: needs /dev/full");
+        return;
+    }
+    let webhook = Webhook::start(Habit::Allow);
+    let output = load(&webhook, &["--rate", "100/s", "--for", "3s", "--hlog", "/dev/full", "--json", "-"]);
+    assert_eq!(output.status.code(), Some(2), "{}", story(&output));
+    let found = report(&output);
+    assert_eq!(found["numbers"]["allowed"], 300, "{}", story(&output));
+    assert_eq!((&found["findings"][0]["budget"], &found["verdict"]), (&"run.log".into(), &"inconclusive".into()));
+    assert_says(
+        found["findings"][0]["text"].as_str().unwrap(),
+        &["the .hlog ends 0 s after its start", "No space left"],
+    );
+
+    let output = load(&webhook, &["--rate", "100/s", "--for", "1s", "--json", "/dev/full"]);
+    assert_eq!(output.status.code(), Some(2), "{}", story(&output));
+    assert_says(&text(&output.stderr), &["--json: failed to write /dev/full: No space left"]);
+    assert_says(&text(&output.stdout), &["verdict: pass", "fingerprint"]);
+    let before = webhook.reviews();
+    let output = load(&webhook, &["--rate", "100/s", "--for", "1s", "--json", "/nowhere/result.json"]);
+    assert_eq!(output.status.code(), Some(64), "{}", story(&output));
+    assert_says(&text(&output.stderr), &["--json: failed to write /nowhere/result.json: No such file"]);
+    assert_eq!(webhook.reviews(), before, "said before anything is sent");
+}
+
 #[test]
 fn flags_that_make_no_sense_are_refused() {
     let webhook = Webhook::start(Habit::Allow);

@@ -21,3 +21,4 @@ mod support;
 mod webhook;
 mod witnesses;
 mod workers;
+mod workers_elsewhere;

@@ -89,10 +89,16 @@ impl Merge {
 
 #[cfg(test)]
 mod tests {
+    use loadgen::admission::Counts;
+
     use super::*;
 
     fn sum(end_ms: u64, sent: u64) -> Sum {
-        Sum { start_ms: 0, end_ms, interval: Interval { sent, ..Interval::default() } }
+        Sum {
+            start_ms: 0,
+            end_ms,
+            interval: Interval { counts: Counts { sent, ..Counts::default() }, ..Interval::default() },
+        }
     }
 
     #[test]
@@ -104,11 +110,11 @@ mod tests {
         merge.add(0, 1, sum(2000, 4)).unwrap();
         merge.add(2, 0, sum(1005, 8)).unwrap();
         let whole = merge.pop().unwrap();
-        assert_eq!((whole.end_ms, whole.interval.sent), (1010, 11));
+        assert_eq!((whole.end_ms, whole.interval.counts.sent), (1010, 11));
         assert!(merge.pop().is_none());
         merge.end(1, 1).unwrap();
         merge.end(2, 1).unwrap();
-        assert_eq!(merge.pop().unwrap().interval.sent, 4);
+        assert_eq!(merge.pop().unwrap().interval.counts.sent, 4);
         assert!(!merge.is_over());
         merge.end(0, 2).unwrap();
         assert!(merge.is_over() && merge.pop().is_none());

@@ -1,18 +1,20 @@
 //! The worker protocol: what is said, as JSON lines, and how an interval travels. Pure; `docs/worker-protocol.md` is its
 //! description for others. A change that an older side would not understand gets another version.
 
+use std::time::Duration;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer as _, V2Serializer};
-use loadgen::admission::Interval;
+use loadgen::admission::{Counts, Interval, Outcome, Phases, SLOWEST, Slow};
 use loadgen::{HIGHEST_US, LOWEST_US, SIGNIFICANT_DIGITS};
 use serde::{Deserialize, Serialize};
 
 use crate::load::{Job, hlog};
 
 /// The version of the protocol. Both sides must name the same.
-pub(crate) const PROTOCOL: &str = "longhaul-worker/1";
+pub(crate) const PROTOCOL: &str = "longhaul-worker/2";
 /// The longest line. The largest are intervals: five histograms of at most 18,000 counters of a few bytes each, in base64.
 pub(crate) const LINE_BYTES_MAX: usize = 4 << 20;
 /// Example texts in one interval.
@@ -24,7 +26,9 @@ const TEXT_CHARS_MAX: usize = 600;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) enum Order {
-    /// The work: the whole job, and which share of it.
+    /// The answer to a hello with a nonce: one of our own, and proof that we know the token. Both are hex.
+    Challenge { nonce: String, proof: String },
+    /// The work: the whole job, and which share of it. Another may follow when it is done.
     Assign(Box<Assignment>),
     /// Answer with your clock.
     Ping { id: u64 },
@@ -50,8 +54,15 @@ pub(crate) struct Assignment {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) enum Word {
-    /// The first line.
-    Hello { protocol: String, version: String },
+    /// The first line. Over a network with a nonce, in hex, which the coordinator must answer with a challenge.
+    Hello {
+        protocol: String,
+        version: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        nonce: Option<String>,
+    },
+    /// The answer to a challenge: proof that the worker knows the token, in hex.
+    Proof { proof: String },
     /// The plan is made. The fingerprint is that of the whole plan.
     Ready { planned: u64, fingerprint: String },
     /// The answer to a ping: nanoseconds on the worker's own clock, which never goes back.
@@ -74,20 +85,54 @@ pub(crate) struct Row {
     /// Milliseconds since the start.
     pub(crate) start_ms: u64,
     pub(crate) end_ms: u64,
-    pub(crate) planned: u64,
-    pub(crate) sent: u64,
-    pub(crate) overflow: u64,
-    pub(crate) allowed: u64,
-    pub(crate) denied: u64,
-    pub(crate) http_error: u64,
-    pub(crate) timeout: u64,
-    pub(crate) connect: u64,
-    pub(crate) tls: u64,
-    pub(crate) invalid_response: u64,
-    pub(crate) abandoned: u64,
+    pub(crate) counts: Counts,
     /// By tag, as in `.hlog` files: `HdrHistogram` V2, base64. Those without samples are left out.
     pub(crate) histograms: std::collections::BTreeMap<String, String>,
     pub(crate) examples: Vec<String>,
+    /// The longest calls, longest first.
+    pub(crate) slowest: Vec<SlowRow>,
+}
+
+/// A slow call on its way. All times in microseconds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct SlowRow {
+    pub(crate) label: String,
+    pub(crate) outcome: Outcome,
+    pub(crate) queue_us: u64,
+    pub(crate) connect_us: u64,
+    pub(crate) tls_us: u64,
+    pub(crate) wait_us: u64,
+    pub(crate) body_us: u64,
+}
+
+impl SlowRow {
+    fn of(slow: &Slow) -> Self {
+        let us = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        let Phases { queue, connect, tls, wait, body } = slow.phases;
+        Self {
+            label: slow.label.clone(),
+            outcome: slow.outcome,
+            queue_us: us(queue),
+            connect_us: us(connect),
+            tls_us: us(tls),
+            wait_us: us(wait),
+            body_us: us(body),
+        }
+    }
+
+    /// A phase is at most as long as a histogram's highest value: a sum of such cannot overflow.
+    fn slow(self) -> Slow {
+        let time = |us: u64| Duration::from_micros(us.min(HIGHEST_US));
+        let phases = Phases {
+            queue: time(self.queue_us),
+            connect: time(self.connect_us),
+            tls: time(self.tls_us),
+            wait: time(self.wait_us),
+            body: time(self.body_us),
+        };
+        Slow { label: cut(&self.label), outcome: self.outcome, phases }
+    }
 }
 
 impl Row {
@@ -103,45 +148,17 @@ impl Row {
             number,
             start_ms,
             end_ms,
-            planned: interval.planned,
-            sent: interval.sent,
-            overflow: interval.overflow,
-            allowed: interval.allowed,
-            denied: interval.denied,
-            http_error: interval.http_error,
-            timeout: interval.timeout,
-            connect: interval.connect,
-            tls: interval.tls,
-            invalid_response: interval.invalid_response,
-            abandoned: interval.abandoned,
+            counts: interval.counts,
             histograms,
             examples: interval.examples.clone(),
+            slowest: interval.slowest.iter().map(SlowRow::of).collect(),
         })
     }
 
     /// Unpacks it, and refuses what no worker of this version writes: adding it would spoil every number.
     pub(crate) fn interval(mut self) -> Result<Interval, String> {
-        let mut interval = Interval {
-            planned: self.planned,
-            sent: self.sent,
-            overflow: self.overflow,
-            allowed: self.allowed,
-            denied: self.denied,
-            http_error: self.http_error,
-            timeout: self.timeout,
-            connect: self.connect,
-            tls: self.tls,
-            invalid_response: self.invalid_response,
-            abandoned: self.abandoned,
-            ..Interval::default()
-        };
-        for (tag, histogram) in [
-            (reports::record::tag::RESPONSE_ALLOWED, &mut interval.response_allowed),
-            (reports::record::tag::RESPONSE_DENIED, &mut interval.response_denied),
-            (reports::record::tag::RESPONSE_ERROR, &mut interval.response_error),
-            (reports::record::tag::SERVICE, &mut interval.service),
-            (reports::record::tag::LATENESS, &mut interval.lateness),
-        ] {
+        let mut interval = Interval { counts: self.counts, ..Interval::default() };
+        for (tag, histogram) in hlog::tagged_mut(&mut interval) {
             if let Some(text) = self.histograms.remove(tag) {
                 let other = histogram_of(&text).map_err(|why| format!("the histogram `{tag}` {why}"))?;
                 histogram.add(&other).map_err(|error| format!("the histogram `{tag}` cannot be added: {error}"))?;
@@ -150,11 +167,13 @@ impl Row {
         if let Some(tag) = self.histograms.keys().next() {
             return Err(format!("there is no histogram `{}`", cut(tag)));
         }
+        let Counts { allowed, denied, sent, .. } = interval.counts;
         let answers = interval.response_allowed.len() + interval.response_denied.len();
-        if (answers, interval.lateness.len()) != (interval.allowed + interval.denied, interval.sent) {
+        if (Some(answers), interval.lateness.len()) != (allowed.checked_add(denied), sent) {
             return Err("counts and histograms do not agree".to_owned());
         }
         interval.examples = self.examples.iter().take(EXAMPLES_MAX).map(|text| cut(text)).collect();
+        interval.slowest = self.slowest.into_iter().take(SLOWEST).map(SlowRow::slow).collect();
         Ok(interval)
     }
 }
@@ -180,14 +199,17 @@ mod tests {
     use super::*;
 
     fn sample() -> Interval {
-        let mut interval =
-            Interval { planned: 12, sent: 10, overflow: 2, allowed: 7, denied: 2, timeout: 1, ..Interval::default() };
+        let counts =
+            Counts { planned: 12, sent: 10, overflow: 2, allowed: 7, denied: 2, timeout: 1, ..Counts::default() };
+        let mut interval = Interval { counts, ..Interval::default() };
         interval.response_allowed.record_n(1500, 7).unwrap();
         interval.response_denied.record_n(900, 2).unwrap();
         interval.response_error.record_n(10_000_000, 1).unwrap();
         interval.service.record_n(800, 10).unwrap();
         interval.lateness.record_n(50, 10).unwrap();
         interval.examples.push("timeout: no answer".to_owned());
+        let phases = Phases { queue: Duration::from_micros(5), wait: Duration::from_secs(10), ..Phases::default() };
+        interval.slowest.push(Slow { label: "Pod CREATE shop/cart".to_owned(), outcome: Outcome::Timeout, phases });
         interval
     }
 
@@ -198,10 +220,10 @@ mod tests {
         let Word::Interval(row) = serde_json::from_str(&line).unwrap() else { panic!("{line}") };
         assert_eq!((row.number, row.start_ms, row.end_ms), (3, 3000, 4000));
         let back = row.interval().unwrap();
-        assert_eq!((back.planned, back.sent, back.overflow, back.timeout), (12, 10, 2, 1));
+        assert_eq!(back.counts, sample().counts);
         assert_eq!(back.response_allowed, sample().response_allowed);
         assert_eq!(back.lateness, sample().lateness);
-        assert_eq!(back.examples, sample().examples);
+        assert_eq!((back.examples, back.slowest), (sample().examples, sample().slowest));
     }
 
     #[test]
@@ -223,18 +245,39 @@ mod tests {
             refused(&|row| drop(row.histograms.insert("more".to_owned(), String::new())))
                 .contains("no histogram `more`")
         );
-        assert!(refused(&|row| row.sent = 11).contains("do not agree"));
+        assert!(refused(&|row| row.counts.sent = 11).contains("do not agree"));
+        assert!(refused(&|row| row.counts.allowed = u64::MAX).contains("do not agree"));
     }
 
-    /// The messages of version 1, byte for byte: another worker may have been written from the description.
+    /// What would not fit is cut, so that neither a sum nor a screen overflows.
+    #[test]
+    fn foreign_slow_calls_are_bounded() {
+        let mut row = Row::of(0, (0, 1000), &sample()).unwrap();
+        row.slowest[0].wait_us = u64::MAX;
+        row.slowest[0].label = "\n".repeat(10_000);
+        row.slowest = vec![row.slowest[0].clone(); 100];
+        let slowest = row.interval().unwrap().slowest;
+        assert_eq!(slowest.len(), SLOWEST);
+        assert_eq!(slowest[0].phases.wait, Duration::from_micros(HIGHEST_US));
+        assert_eq!(slowest[0].label, " ".repeat(TEXT_CHARS_MAX));
+    }
+
+    /// The messages of version 2, byte for byte: another worker may have been written from the description.
     #[test]
     fn lines_are_those_of_the_description() {
         let text = |word: &Word| serde_json::to_string(word).unwrap();
-        let hello = Word::Hello { protocol: PROTOCOL.to_owned(), version: "0.1.0".to_owned() };
-        assert_eq!(text(&hello), r#"{"hello":{"protocol":"longhaul-worker/1","version":"0.1.0"}}"#);
+        let hello = |nonce| Word::Hello { protocol: PROTOCOL.to_owned(), version: "0.1.0".to_owned(), nonce };
+        assert_eq!(text(&hello(None)), r#"{"hello":{"protocol":"longhaul-worker/2","version":"0.1.0"}}"#);
+        assert_eq!(
+            text(&hello(Some("5f".to_owned()))),
+            r#"{"hello":{"protocol":"longhaul-worker/2","version":"0.1.0","nonce":"5f"}}"#
+        );
+        assert_eq!(text(&Word::Proof { proof: "ab".to_owned() }), r#"{"proof":{"proof":"ab"}}"#);
         assert_eq!(text(&Word::Pong { id: 7, clock_ns: 12 }), r#"{"pong":{"id":7,"clockNs":12}}"#);
         assert_eq!(text(&Word::End { intervals: 60 }), r#"{"end":{"intervals":60}}"#);
         let order = |order: &Order| serde_json::to_string(order).unwrap();
+        let challenge = Order::Challenge { nonce: "5f".to_owned(), proof: "ab".to_owned() };
+        assert_eq!(order(&challenge), r#"{"challenge":{"nonce":"5f","proof":"ab"}}"#);
         assert_eq!(order(&Order::Ping { id: 7 }), r#"{"ping":{"id":7}}"#);
         assert_eq!(order(&Order::Start { at_clock_ns: 5 }), r#"{"start":{"atClockNs":5}}"#);
         assert_eq!(order(&Order::Stop {}), r#"{"stop":{}}"#);

@@ -6,19 +6,55 @@ use std::time::{Duration, Instant};
 
 use loadgen::admission::Load;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc;
 
+use super::WAIT_MAX;
+use super::greet::introduce;
 use super::lines::{Reading, write};
 use super::protocol::{Assignment, Order, PROTOCOL, Row, Word};
+use super::token::Token;
 use crate::load::{descriptors, measure};
 
 /// Orders that wait: a ping and a stop at most.
 const ORDERS_MAX: usize = 8;
-/// A coordinator that says nothing for so long before the start has hung; one machine needs a second or two.
-const ORDER_LIMIT: Duration = Duration::from_mins(2);
+/// A coordinator that says nothing for so long before the start has hung. It may wait for other workers, at most
+/// [`WAIT_MAX`].
+const ORDER_LIMIT: Duration = WAIT_MAX.saturating_add(Duration::from_mins(2));
 
-/// Works until the job is done or the other side is gone. An error has been told to the other side, where that was possible.
-pub(crate) async fn work<R, W>(input: R, mut output: W) -> Result<(), String>
+/// A connection whose other side has been greeted.
+pub(crate) struct Greeted<R, W> {
+    input: Reading<R>,
+    output: W,
+}
+
+/// That of a worker on a network.
+pub(crate) type OverTcp = Greeted<OwnedReadHalf, OwnedWriteHalf>;
+
+/// Says hello to whoever started this process.
+pub(crate) async fn greet_parent<R, W>(input: R, mut output: W) -> Result<Greeted<R, W>, String>
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    let mut input = Reading::new(input);
+    introduce(&mut input, &mut output, None).await?;
+    Ok(Greeted { input, output })
+}
+
+/// Says hello to somebody at the other end of a connection, who must know the token.
+pub(crate) async fn greet_coordinator(tcp: TcpStream, token: &Token) -> Result<OverTcp, String> {
+    // Pings measure the clock.
+    tcp.set_nodelay(true).map_err(|error| error.to_string())?;
+    let (input, mut output) = tcp.into_split();
+    let mut input = Reading::of_stranger(input);
+    introduce(&mut input, &mut output, Some(token)).await?;
+    Ok(Greeted { input, output })
+}
+
+/// Does one job after the other until the other side is gone. An error has been told to the other side, where that was possible.
+pub(crate) async fn work<R, W>(Greeted { input, mut output }: Greeted<R, W>) -> Result<(), String>
 where
     R: AsyncRead + Unpin + Send + 'static,
     W: AsyncWrite + Unpin,
@@ -26,7 +62,7 @@ where
     let epoch = Instant::now();
     let (orders, mut queue) = mpsc::channel(ORDERS_MAX);
     let reader = tokio::spawn(read(input, orders));
-    let result = obey(epoch, &mut queue, &mut output).await;
+    let result = jobs(epoch, &mut queue, &mut output).await;
     if let Err(why) = &result {
         // The other side may be gone, and then it is why.
         let _ = write(&mut output, &Word::Error { message: why.clone() }).await;
@@ -35,9 +71,31 @@ where
     result
 }
 
+async fn jobs<W: AsyncWrite + Unpin>(
+    epoch: Instant,
+    orders: &mut mpsc::Receiver<Result<Order, String>>,
+    output: &mut W,
+) -> Result<(), String> {
+    let mut order = next(orders).await?;
+    loop {
+        let Order::Assign(assignment) = order else { return Err("the next order must be `assign`".to_owned()) };
+        obey(epoch, *assignment, orders, output).await?;
+        order = loop {
+            match tokio::time::timeout(ORDER_LIMIT, orders.recv()).await {
+                // It came when all was over already.
+                Ok(Some(Ok(Order::Stop {}))) => {}
+                Ok(Some(Ok(order))) => break order,
+                Ok(Some(Err(why))) => return Err(format!("the coordinator {why}")),
+                // There is no more work.
+                Ok(None) => return Ok(()),
+                Err(_) => return Err(silent()),
+            }
+        };
+    }
+}
+
 /// Passes orders on. The end of the input closes the queue.
-async fn read<R: AsyncRead + Unpin>(input: R, orders: mpsc::Sender<Result<Order, String>>) {
-    let mut reading = Reading::new(input);
+async fn read<R: AsyncRead + Unpin>(mut reading: Reading<R>, orders: mpsc::Sender<Result<Order, String>>) {
     loop {
         let order = reading.next::<Order>().await.transpose();
         let Some(order) = order else { return };
@@ -50,15 +108,10 @@ async fn read<R: AsyncRead + Unpin>(input: R, orders: mpsc::Sender<Result<Order,
 
 async fn obey<W: AsyncWrite + Unpin>(
     epoch: Instant,
+    Assignment { protocol, mut job, worker, workers }: Assignment,
     orders: &mut mpsc::Receiver<Result<Order, String>>,
     output: &mut W,
 ) -> Result<(), String> {
-    let version = env!("CARGO_PKG_VERSION").to_owned();
-    write(output, &Word::Hello { protocol: PROTOCOL.to_owned(), version }).await?;
-    let Order::Assign(assignment) = next(orders).await? else {
-        return Err("the first order must be `assign`".to_owned());
-    };
-    let Assignment { protocol, mut job, worker, workers } = *assignment;
     if protocol != PROTOCOL {
         return Err(format!("this worker speaks {PROTOCOL}, the coordinator {protocol}: use one version of longhaul"));
     }
@@ -87,7 +140,7 @@ async fn obey<W: AsyncWrite + Unpin>(
             },
             () = tokio::time::sleep_until(tick.into()) => {
                 let newest = load.take();
-                told += newest.planned;
+                told += newest.counts.planned;
                 write(output, &rows.row(&newest)?).await?;
                 if told + load.planned_now() >= planned {
                     break false;
@@ -140,8 +193,12 @@ async fn next(orders: &mut mpsc::Receiver<Result<Order, String>>) -> Result<Orde
         Ok(Some(Ok(order))) => Ok(order),
         Ok(Some(Err(why))) => Err(format!("the coordinator {why}")),
         Ok(None) => Err("the coordinator is gone".to_owned()),
-        Err(_) => Err(format!("the coordinator said nothing for {} s", ORDER_LIMIT.as_secs())),
+        Err(_) => Err(silent()),
     }
+}
+
+fn silent() -> String {
+    format!("the coordinator said nothing for {} s", ORDER_LIMIT.as_secs())
 }
 
 /// Answers a ping; a stop that comes when all is over already changes nothing.
@@ -152,7 +209,9 @@ async fn answer<W: AsyncWrite + Unpin>(epoch: Instant, order: Order, output: &mu
             write(output, &Word::Pong { id, clock_ns }).await
         }
         Order::Stop {} => Ok(()),
-        Order::Assign(_) | Order::Start { .. } => Err("there was such an order already".to_owned()),
+        Order::Challenge { .. } | Order::Assign(_) | Order::Start { .. } => {
+            Err("there was such an order already".to_owned())
+        }
     }
 }
 

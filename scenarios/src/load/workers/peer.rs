@@ -1,0 +1,138 @@
+//! One worker as the coordinator knows it: what it is called, how it is talked to, how its clock is compared.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::process::Child;
+
+use super::clock::{Offset, UNCERTAINTY_MAX};
+use super::lines::{Reading, write};
+use super::protocol::{Order, Word, cut};
+
+/// A new process says hello at once; a busy machine may take long to start it.
+pub(super) const HELLO_LIMIT: Duration = Duration::from_secs(30);
+/// A pong that takes longer is no measure of a clock.
+const PONG_LIMIT: Duration = Duration::from_secs(10);
+/// A process whose output ended is over at once.
+const ENDING_LIMIT: Duration = Duration::from_secs(5);
+
+pub(super) type Output = Box<dyn AsyncWrite + Unpin + Send>;
+
+/// A worker.
+pub(super) struct Worker {
+    pub(super) ear: Ear,
+    pub(super) output: Output,
+}
+
+/// The half that listens.
+pub(super) struct Ear {
+    pub(super) name: String,
+    pub(super) input: Reading<Box<dyn AsyncRead + Unpin + Send>>,
+    /// A process of ours; it is killed when this is dropped.
+    pub(super) child: Option<Child>,
+}
+
+impl Worker {
+    /// A process of ours.
+    pub(super) fn process(number: u32, mut child: Child) -> Result<Self> {
+        let (Some(output), Some(input)) = (child.stdin.take(), child.stdout.take()) else {
+            bail!("worker {number} has no pipes");
+        };
+        let name = format!("worker {number} (process {})", child.id().unwrap_or_default());
+        let ear = Ear { name, input: Reading::new(Box::new(input)), child: Some(child) };
+        Ok(Self { ear, output: Box::new(output) })
+    }
+
+    /// Somebody at the other end of a connection, who has proved nothing.
+    pub(super) fn stranger(name: String, tcp: TcpStream) -> Result<Self> {
+        // Pings measure the clock.
+        tcp.set_nodelay(true)?;
+        let (input, output) = tcp.into_split();
+        let ear = Ear { name, input: Reading::of_stranger(Box::new(input)), child: None };
+        Ok(Self { ear, output: Box::new(output) })
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.ear.name
+    }
+
+    pub(super) async fn say(&mut self, order: &Order) -> Result<()> {
+        if let Err(why) = write(&mut self.output, order).await {
+            // What it said last, or how it ended, explains more than that the pipe is closed.
+            return match self.hear(HELLO_LIMIT).await {
+                Ok(word) => Err(self.unexpected(&word, "nothing")),
+                Err(error) => Err(error.context(format!("{} {why}", self.name()))),
+            };
+        }
+        Ok(())
+    }
+
+    pub(super) async fn hear(&mut self, limit: Duration) -> Result<Word> {
+        let next = tokio::time::timeout(limit, self.ear.input.next::<Word>()).await;
+        match next {
+            Ok(Ok(Some(Word::Error { message }))) => bail!("{}: {}", self.name(), cut(&message)),
+            Ok(Ok(Some(word))) => Ok(word),
+            Ok(Ok(None)) => {
+                let ending = self.ear.ending().await;
+                bail!("{} ended early{ending}", self.name())
+            }
+            Ok(Err(why)) => bail!("{} {why}", self.name()),
+            Err(_) => bail!("{} said nothing for {} s", self.name(), limit.as_secs()),
+        }
+    }
+
+    pub(super) fn unexpected(&self, word: &Word, wanted: &str) -> anyhow::Error {
+        let text = serde_json::to_string(word).unwrap_or_default();
+        let text: String = cut(&text).chars().take(80).collect();
+        anyhow::anyhow!("{} said `{text}` where `{wanted}` is next", self.name())
+    }
+
+    /// Compares its clock with ours, which counts from `epoch`.
+    pub(super) async fn compare(&mut self, epoch: Instant) -> Result<Offset> {
+        let mut offset = Offset::default();
+        let mut id = 0;
+        while !offset.is_settled() {
+            let sent = nanos(epoch.elapsed());
+            self.say(&Order::Ping { id }).await?;
+            match self.hear(PONG_LIMIT).await? {
+                Word::Pong { id: same, clock_ns } if same == id => offset.round(sent, nanos(epoch.elapsed()), clock_ns),
+                other => return Err(self.unexpected(&other, "pong")),
+            }
+            id += 1;
+        }
+        match offset.uncertainty() {
+            Some(uncertainty) if uncertainty <= UNCERTAINTY_MAX => Ok(offset),
+            uncertainty => bail!(
+                "the clock of {} is known to {} ms only, and {} ms are needed to begin together: the way to it is too slow, or \
+                 its machine too busy",
+                self.name(),
+                uncertainty.unwrap_or_default().as_millis(),
+                UNCERTAINTY_MAX.as_millis()
+            ),
+        }
+    }
+
+    /// Orders it to begin when our clock shows this.
+    pub(super) async fn start(&mut self, offset: Offset, ours: u64) -> Result<()> {
+        let theirs = offset.theirs(ours);
+        let at_clock_ns = theirs.with_context(|| format!("the clock of {} is no clock", self.name()))?;
+        self.say(&Order::Start { at_clock_ns }).await
+    }
+}
+
+impl Ear {
+    /// How a process of ours ended, when it did.
+    pub(super) async fn ending(&mut self) -> String {
+        let Some(child) = &mut self.child else { return ": the connection was closed".to_owned() };
+        match tokio::time::timeout(ENDING_LIMIT, child.wait()).await {
+            Ok(Ok(status)) => format!(": {status}"),
+            Ok(Err(_)) | Err(_) => String::new(),
+        }
+    }
+}
+
+pub(super) fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
