@@ -15,6 +15,7 @@ fn plan() -> Plan {
         rate: units::Rate::per_second(1000.0),
         arrivals: loadgen::Arrivals::Poisson,
         shape: None,
+        replay: None,
         client: loadgen::admission::Client::Apiserver,
         mix: Mix::usual(),
         timeout: loadgen::admission::DEFAULT_TIMEOUT,

@@ -14,13 +14,13 @@ pub(crate) mod report;
 pub(crate) mod summary;
 pub(crate) mod workers;
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use loadgen::admission::{Config, Error, Plan, Target};
 use serde::{Deserialize, Serialize};
 
-/// Everything that decides what is sent, when and where to. Equal jobs are equal loads, whatever process sends them.
+/// Everything that decides what is sent, when and where to. Equal jobs are equal loads, whatever process sends them; the file of a replay
+/// every process reads for itself.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Job {
@@ -28,8 +28,6 @@ pub(crate) struct Job {
     pub(crate) seed: u64,
     /// Nanoseconds, so that every process reads exactly the same length.
     pub(crate) length_ns: u64,
-    /// A file that says what is sent when, instead of the configuration. Every process reads its own copy.
-    pub(crate) replay: Option<PathBuf>,
     pub(crate) to: Webhook,
 }
 
@@ -63,12 +61,9 @@ impl Job {
         Duration::from_nanos(self.length_ns)
     }
 
-    /// Makes the payloads.
+    /// Makes the payloads, or reads those of a replay.
     pub(crate) fn plan(&self) -> Result<Plan, Error> {
-        match &self.replay {
-            None => Plan::for_any_webhook(&self.config, self.seed, self.length()),
-            Some(file) => Plan::replay(&self.config, self.seed, file),
-        }
+        Plan::for_any_webhook(&self.config, self.seed, self.length())
     }
 }
 

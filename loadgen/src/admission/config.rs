@@ -1,10 +1,13 @@
 //! What a scenario says about admission load, and the checks that refuse nonsense before anything starts.
 
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use units::{Rate, Span};
 
 use super::{Error, Mix};
+use crate::arrivals::{Recorded, Recording};
 use crate::{Arrivals, Schedule, Shape, Size};
 
 /// What kube-apiserver uses when a webhook configuration does not say (`timeoutSeconds` of admissionregistration/v1).
@@ -26,7 +29,8 @@ const TIMEOUT_SECONDS: std::ops::RangeInclusive<u64> = 1..=30;
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Config {
-    /// Requests (not user actions) per second. Left out only with `shape: {steps: …}`, which has rates of its own.
+    /// Requests (not user actions) per second. Left out only with `shape: {steps: …}`, which has rates of its own, and with
+    /// `replay`.
     #[serde(default)]
     pub rate: Rate,
     /// How requests are spread over time.
@@ -35,6 +39,11 @@ pub struct Config {
     /// How the rate changes over the run. Without it the rate stays.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shape: Option<Shape>,
+    /// A file that says when each request is due and what it carries, instead of `rate`, `arrivals` and `shape`: JSON lines as
+    /// `longhaul load --record` writes them. Relative to the scenario file. Requests that it leaves open are drawn from `mix`; of
+    /// those that it brings nothing is known, so every valid answer to them is right. Must not be longer than the load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay: Option<PathBuf>,
     /// What kind of client sends them.
     #[serde(default)]
     pub client: Client,
@@ -98,8 +107,34 @@ pub struct Image {
 }
 
 impl Config {
-    /// When requests are due in a run of this length; refuses what does not fit into it.
+    /// When requests are due in a run of this length; refuses what does not fit into it. Reads the file of a replay.
     pub fn schedule(&self, seed: u64, length: Duration) -> Result<Schedule, Error> {
+        self.schedule_and_reviews(seed, length).map(|(schedule, _)| schedule)
+    }
+
+    /// The same with what a replay brings along.
+    pub(super) fn schedule_and_reviews(
+        &self,
+        seed: u64,
+        length: Duration,
+    ) -> Result<(Schedule, Option<Replayed>), Error> {
+        let Some(file) = &self.replay else { return Ok((self.planned(seed, length)?, None)) };
+        let (recording, reviews) = Recording::read(file)?;
+        let takes = recording.length();
+        if takes > length {
+            let problem = format!(
+                "{} takes {}, the load only {}: make the load longer, or cut the file off",
+                file.display(),
+                Span(round_up(takes)),
+                Span(length)
+            );
+            return Err(Error::Config { key: "replay", problem });
+        }
+        let replayed = Replayed { reviews, has_open: recording.has_open() };
+        Ok((Schedule::recorded(Arc::new(recording)), Some(replayed)))
+    }
+
+    fn planned(&self, seed: u64, length: Duration) -> Result<Schedule, Error> {
         let refuse = |problem: String| {
             let key = if self.shape.is_some() { "shape" } else { "rate" };
             Err(Error::Config { key, problem })
@@ -122,6 +157,12 @@ impl Config {
     /// Refuses what makes no sense on its own, naming the key and what to write.
     pub fn check(&self) -> Result<(), Error> {
         let per_second = self.rate.as_per_second();
+        if self.replay.is_some() && per_second > 0.0 {
+            return refuse("rate", "stands beside `replay`, which says when requests are due: leave one of them out");
+        }
+        if self.replay.is_some() && self.shape.is_some() {
+            return refuse("shape", "stands beside `replay`, which says when requests are due: leave one of them out");
+        }
         let alone = self.shape.as_ref().is_some_and(Shape::stands_alone);
         if alone && per_second > 0.0 {
             return refuse(
@@ -130,12 +171,9 @@ impl Config {
             );
         }
         // A ramp may begin at nothing.
-        let from_zero = alone || matches!(self.shape, Some(Shape::Ramp(_) | Shape::Stairs(_)));
+        let from_zero = alone || self.replay.is_some() || matches!(self.shape, Some(Shape::Ramp(_) | Shape::Stairs(_)));
         if per_second <= 0.0 && !from_zero {
-            return refuse(
-                "rate",
-                "is 0: write how many requests to send, for example `200/s`, or leave `admission` out",
-            );
+            return refuse("rate", "is 0: write how many requests to send, for example `200/s`");
         }
         if self.threads == 0 || self.threads > HIGHEST_THREADS {
             return refuse("threads", format!("is {}: write 1 to {HIGHEST_THREADS}", self.threads));
@@ -177,6 +215,19 @@ impl Config {
             None => Ok(()),
         }
     }
+}
+
+/// What the file of a replay brings beside its times.
+pub(super) struct Replayed {
+    /// Its distinct reviews.
+    pub reviews: Vec<Recorded>,
+    /// Whether some requests leave open what they carry.
+    pub has_open: bool,
+}
+
+/// To whole milliseconds: a message that says too little would be refused again.
+fn round_up(time: Duration) -> Duration {
+    Duration::from_millis(u64::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX))
 }
 
 /// Refuses images that the oracle could not judge.
@@ -260,6 +311,8 @@ mod tests {
                 r#"{"rate": "1/s", "shape": {"sine": {"amplitude": "2/s", "period": "1s"}}}"#,
                 "admission.shape: sine.amplitude (2/s) is above `rate` (1/s)",
             ),
+            (r#"{"rate": "1/s", "replay": "x"}"#, "admission.rate: stands beside `replay`"),
+            (r#"{"shape": {"ramp": {"to": "2/s"}}, "replay": "x"}"#, "admission.shape: stands beside `replay`"),
             (r#"{"rate": "60000/s"}"#, "admission.rate: is 60000/s: write at most `50000/s` for each of `threads`"),
             (r#"{"rate": "1/s", "threads": 0}"#, "admission.threads: is 0: write 1 to 64"),
             (r#"{"rate": "1/s", "threads": 65}"#, "admission.threads: is 65: write 1 to 64"),

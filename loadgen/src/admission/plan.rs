@@ -3,28 +3,23 @@
 use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use rand_chacha::ChaCha8Rng;
 use sha2::{Digest, Sha256};
-use units::Rate;
 
 use super::Error;
-use super::config::{self, Config, Image};
+use super::config::{self, Config, Image, Replayed};
 use super::corpus::Corpus;
 use super::oracle::Expected;
 use super::review::Template;
-use crate::arrivals::{Recording, Schedule, Stream};
+use crate::arrivals::{Schedule, Stream};
 use crate::seed::{self, UID_LEN};
 
 /// The fingerprint covers the corpus and so many arrivals; the rest follows from the same streams.
 const FINGERPRINTED_ARRIVALS: usize = 4096;
-
-/// A replay has no rate; a configuration must have one.
-const MEANINGLESS: Rate = Rate::ONE_PER_SECOND;
 
 /// A plan of admission load. Cheap to clone; the same arguments give the same plan, byte for byte.
 #[derive(Debug, Clone)]
@@ -65,15 +60,17 @@ impl Plan {
 
     fn of(config: &Config, seed: u64, length: Duration, corpus: impl FnOnce(&Config) -> Corpus) -> Result<Self, Error> {
         config.check()?;
-        let schedule = config.schedule(seed, length)?;
-        Ok(Self {
-            config: config.clone(),
-            seed,
-            schedule,
-            corpus: Arc::new(corpus(config)),
-            recorded_at: 0,
-            share: Share { number: 0, of: 1 },
-        })
+        let (schedule, replayed) = config.schedule_and_reviews(seed, length)?;
+        let (corpus, recorded_at) = match replayed {
+            None => (corpus(config), 0),
+            Some(Replayed { reviews, has_open }) => {
+                let mut corpus = if has_open { corpus(config) } else { Corpus::empty() };
+                let recorded_at = corpus.add(reviews);
+                (corpus, recorded_at)
+            }
+        };
+        let share = Share { number: 0, of: 1 };
+        Ok(Self { config: config.clone(), seed, schedule, corpus: Arc::new(corpus), recorded_at, share })
     }
 
     /// The part of the plan that the `number`-th of several generators sends, counted from 0: every `of`-th request. All parts
@@ -85,24 +82,7 @@ impl Plan {
         self
     }
 
-    /// A plan that sends what a file says, when it says so; where it leaves the review open, one of the mix. The
-    /// configuration's rate, arrivals and shape do not count. Reads the whole file.
-    pub fn replay(config: &Config, seed: u64, file: &Path) -> Result<Self, Error> {
-        let (recording, reviews) = Recording::read(file)?;
-        let mut config = config.clone();
-        (config.rate, config.shape) = (MEANINGLESS, None);
-        config.check()?;
-        let mut corpus = if recording.has_open() {
-            Corpus::for_any_webhook(&config.mix, config.size, seed)
-        } else {
-            Corpus::empty()
-        };
-        let recorded_at = corpus.add(reviews);
-        let schedule = Schedule::recorded(Arc::new(recording));
-        Ok(Self { config, seed, schedule, corpus: Arc::new(corpus), recorded_at, share: Share { number: 0, of: 1 } })
-    }
-
-    /// Writes the plan down, so that [`Plan::replay`] sends the same again: each review once, before its first request.
+    /// Writes the plan down, so that [`Config::replay`] sends the same again: each review once, before its first request.
     pub fn record(&self, out: &mut impl io::Write) -> io::Result<()> {
         let mut known = vec![false; self.corpus.templates().len()];
         for (at, request) in self.clone().requests() {

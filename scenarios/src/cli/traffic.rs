@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use loadgen::admission::{Client, Plan};
+use loadgen::admission::{Client, Error, Plan};
 use loadgen::{Arrivals, Ramp, Shape, Sine, Stairs, Step};
 use reports::judge::Verdict;
 use serde_json::{Value, json};
@@ -167,11 +167,39 @@ impl To {
     pub(super) fn url(&self) -> &str {
         &self.url
     }
+
+    fn webhook(&self) -> Result<Webhook> {
+        let client_certificate = match (&self.cert, &self.key) {
+            (Some(cert), Some(key)) => Some(Identity { chain_pem: pem("--cert", cert)?, key_pem: pem("--key", key)? }),
+            _ => None,
+        };
+        let ca_pem = ca(self.ca.as_deref())?;
+        Ok(Webhook { url: self.url.clone(), server_name: self.server_name.clone(), ca_pem, client_certificate })
+    }
 }
 
 impl Traffic {
     pub(super) fn max_in_flight(&self) -> u32 {
         self.max_in_flight
+    }
+
+    /// As a scenario file would have it, so that what is not named here has the same defaults; without a rate.
+    fn config(&self) -> Result<loadgen::admission::Config> {
+        let mut config = json!({
+            "arrivals": self.arrivals,
+            "client": self.client,
+            "maxInFlight": self.max_in_flight,
+            "timeout": self.timeout,
+            "threads": self.threads,
+            "callsPerConnection": self.calls_per_connection,
+            "tlsResumption": self.tls_resumption,
+        });
+        for (key, value) in [("mix", &self.mix), ("size", &self.size)] {
+            if let Some(value) = value {
+                config[key] = value.clone();
+            }
+        }
+        Ok(serde_json::from_value(config)?)
     }
 }
 
@@ -183,41 +211,37 @@ pub(super) fn job(to: &To, traffic: &Traffic, curve: &Curve) -> Result<Job> {
 
 /// The job with another rate than the flags'.
 pub(super) fn job_of(to: &To, traffic: &Traffic, rate: Rate, shape: Option<Shape>, length: Duration) -> Result<Job> {
-    // Through the format of scenario files, so that what is not named here has their defaults.
-    let mut config = json!({
-        "arrivals": traffic.arrivals,
-        "client": traffic.client,
-        "maxInFlight": traffic.max_in_flight,
-        "timeout": traffic.timeout,
-        "threads": traffic.threads,
-        "callsPerConnection": traffic.calls_per_connection,
-        "tlsResumption": traffic.tls_resumption,
-    });
-    for (key, value) in [("mix", &traffic.mix), ("size", &traffic.size)] {
-        if let Some(value) = value {
-            config[key] = value.clone();
-        }
-    }
-    let mut config: loadgen::admission::Config = serde_json::from_value(config)?;
+    let mut config = traffic.config()?;
     (config.rate, config.shape) = (rate, shape);
     anyhow::ensure!(!length.is_zero(), "--for is 0s: write how long to send, for example 60s");
-    config.check()?;
-    config.schedule(traffic.seed, length)?;
+    config.check().and_then(|()| config.schedule(traffic.seed, length)).map_err(as_flag)?;
     let length_ns = u64::try_from(length.as_nanos()).context("--for is too long")?;
-    let client_certificate = match (&to.cert, &to.key) {
-        (Some(cert), Some(key)) => Some(Identity { chain_pem: pem("--cert", cert)?, key_pem: pem("--key", key)? }),
-        _ => None,
-    };
-    let ca_pem = ca(to.ca.as_deref())?;
-    let to = Webhook { url: to.url.clone(), server_name: to.server_name.clone(), ca_pem, client_certificate };
-    Ok(Job { config, seed: traffic.seed, length_ns, replay: None, to })
+    Ok(Job { config, seed: traffic.seed, length_ns, to: to.webhook()? })
+}
+
+/// An error in the words of the command line, which has flags where scenario files have keys.
+fn as_flag(error: Error) -> anyhow::Error {
+    match error {
+        // Several flags make one shape; the problem names its part.
+        Error::Config { key: "shape", problem } => anyhow::anyhow!(problem),
+        Error::Config { key, problem } => {
+            let flag = key.chars().fold(String::new(), |flag, c| match c {
+                'A'..='Z' => format!("{flag}-{}", c.to_ascii_lowercase()),
+                _ => flag + c.encode_utf8(&mut [0; 4]),
+            });
+            anyhow::anyhow!("--{flag} {problem}")
+        }
+        other => other.into(),
+    }
 }
 
 /// The job of a file, and its plan.
 pub(super) fn replay(to: &To, traffic: &Traffic, file: PathBuf) -> Result<(Job, Plan)> {
-    let mut job = job_of(to, traffic, Rate::ONE_PER_SECOND, None, Duration::from_secs(1))?;
-    job.replay = Some(file);
-    let plan = job.plan()?;
+    let mut config = traffic.config()?;
+    config.replay = Some(file);
+    // It is as long as the file is.
+    let mut job = Job { config, seed: traffic.seed, length_ns: u64::MAX, to: to.webhook()? };
+    let plan = job.plan().map_err(as_flag)?;
     job.length_ns = u64::try_from(plan.length().as_nanos()).context("the file is too long")?;
     Ok((job, plan))
 }
@@ -308,6 +332,11 @@ mod tests {
         ] {
             assert!(error.starts_with(expected), "{error}\nshould begin with\n{expected}");
         }
+        let refused = |key: &'static str| as_flag(Error::Config { key, problem: "is 0".to_owned() }).to_string();
+        assert_eq!(
+            (refused("rate"), refused("maxInFlight")),
+            ("--rate is 0".to_owned(), "--max-in-flight is 0".to_owned())
+        );
         assert_eq!(size("4KiB").unwrap(), json!({"median": "4KiB", "max": "4KiB"}));
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_saphyr::DeserializeError;
 
-use super::validate::Item;
+use super::validate::{Item, Part};
 use super::{Scenario, library, validate};
 
 /// A scenario file may not be larger: every real one is below 10 KiB.
@@ -64,10 +64,13 @@ impl Source {
 
     /// Parses and checks the text of a scenario. `origin` is how errors name it.
     pub fn parse(text: &str, origin: &str, directory: &Path) -> Result<Self, Error> {
-        let scenario: Scenario = serde_saphyr::from_str(text).map_err(|error| explain(&error, origin, text))?;
+        let mut scenario: Scenario = serde_saphyr::from_str(text).map_err(|error| explain(&error, origin, text))?;
+        if let Some(file) = scenario.admission.as_mut().and_then(|admission| admission.replay.as_mut()) {
+            *file = directory.join(&*file);
+        }
         validate::validate(&scenario).map_err(|problem| Error {
             origin: origin.to_owned(),
-            place: problem.section.and_then(|section| place_of(text, section, problem.item)),
+            place: problem.section.and_then(|section| place_of(text, section, problem.part)),
             text: problem.text,
             snippet: None,
         })?;
@@ -133,26 +136,32 @@ pub(crate) fn nearest<'a>(found: &str, known: &[&'a str]) -> Option<&'a str> {
     scored.filter(|(score, _)| *score >= SIMILARITY_MIN).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, word)| word)
 }
 
-/// Line and column of a top-level key, or of an item of the list in it: `faults` itself, or the list under a key of the section.
-/// Where the list is not written in lines of its own, the section is the place.
-fn place_of(text: &str, section: &str, item: Option<Item>) -> Option<(u64, u64)> {
+/// Line and column of a top-level key, of a key in it, or of an item of a list in it: `faults` itself, or the list under a key of
+/// the section. Where the part is not written in lines of its own, the section is the place.
+fn place_of(text: &str, section: &str, part: Option<Part>) -> Option<(u64, u64)> {
     let has_key = |line: &str, key: &str| line.strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with(':'));
     let lines: Vec<&str> = text.lines().collect();
     let start = lines.iter().position(|line| has_key(line, section))?;
     let place = |index: usize, column: usize| (index as u64 + 1, column as u64 + 1);
-    let found = item.and_then(|item| {
-        let belongs = |line: &&&str| line.is_empty() || line.starts_with([' ', '#', '-']);
-        let end = start + 1 + lines[start + 1..].iter().take_while(belongs).count();
-        let first = match item.list {
-            Some(key) => start + 1 + lines[start + 1..end].iter().position(|line| has_key(line.trim_start(), key))? + 1,
-            None => start + 1,
-        };
-        let column = |line: &str| line.len() - line.trim_start().len();
+    let column = |line: &str| line.len() - line.trim_start().len();
+    let belongs = |line: &&&str| line.is_empty() || line.starts_with([' ', '#', '-']);
+    let end = start + 1 + lines[start + 1..].iter().take_while(belongs).count();
+    let is_text = |line: &str| !line.trim_start().is_empty() && !line.trim_start().starts_with('#');
+    let outermost = lines[start + 1..end].iter().find(|line| is_text(line)).map(|line| column(line));
+    let is_key = |line: &str, key: &str| Some(column(line)) == outermost && has_key(line.trim_start(), key);
+    let key_at = |key: &str| (start + 1..end).find(|index| is_key(lines[*index], key));
+    let item_at = |Item { list, index }: Item| {
+        let first = list.map_or(Some(start), key_at)? + 1;
         let is_item = |line: &str| line.trim_start().starts_with("- ");
         let indent = lines[first..end].iter().find(|line| is_item(line)).map(|line| column(line))?;
-        let mut items = (first..end).filter(|index| is_item(lines[*index]) && column(lines[*index]) == indent);
-        items.nth(item.index).map(|index| place(index, indent))
-    });
+        (first..end).filter(|at| is_item(lines[*at]) && column(lines[*at]) == indent).nth(index)
+    };
+    let found = match part {
+        None => None,
+        Some(Part::Key(key)) => key_at(key),
+        Some(Part::Item(item)) => item_at(item),
+    };
+    let found = found.map(|index| place(index, column(lines[index])));
     found.or(Some(place(start, 0)))
 }
 
@@ -164,11 +173,19 @@ mod tests {
     fn the_place_of_an_item_is_its_own_line() {
         let text = "name: x\nfaults:\n  - {name: a}\n  # why\n  - name: b\n    list:\n      - 1\n  - {name: c}\n\nscript:\n  \
             objects: [a]\n  steps:\n    - {at: 1s}\n    - {at: 2s}\nbudgets: {}\n";
-        let item = |list, index| Some(Item { list, index });
+        let item = |list, index| Some(Part::Item(Item { list, index }));
         assert_eq!(place_of(text, "faults", item(None, 2)), Some((8, 3)));
         assert_eq!(place_of(text, "script", item(Some("steps"), 1)), Some((14, 5)));
         assert_eq!(place_of(text, "script", item(Some("steps"), 7)), Some((10, 1)), "the section when it is not found");
         assert_eq!(place_of("faults: [{name: a}, {name: b}]\n", "faults", item(None, 1)), Some((1, 1)));
+        assert_eq!(place_of(text, "script", Some(Part::Key("steps"))), Some((12, 3)));
+        assert_eq!(
+            place_of(text, "script", Some(Part::Key("rate"))),
+            Some((10, 1)),
+            "the section when it is not found"
+        );
+        let nested = "admission:\n  # how\n  shape:\n    rate: 1/s\n  rate: 2/s\n";
+        assert_eq!(place_of(nested, "admission", Some(Part::Key("rate"))), Some((5, 3)), "not the one deeper in");
         assert_eq!(place_of(text, "churn", None), None);
     }
 }

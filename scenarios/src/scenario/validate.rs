@@ -5,9 +5,18 @@ use super::{ControlPlaneKind, Scenario, SubjectKind, WitnessKind};
 /// What does not fit, and in which top-level section.
 pub(super) struct Problem {
     pub section: Option<&'static str>,
-    /// Which item of a list in it, if it is about one.
-    pub item: Option<Item>,
+    /// Which key or item of a list in it, if it is about one.
+    pub part: Option<Part>,
     pub text: String,
+}
+
+/// A part of a section.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Part {
+    /// A key of the section itself.
+    Key(&'static str),
+    /// An item of a list.
+    Item(Item),
 }
 
 /// One item of a list.
@@ -19,7 +28,8 @@ pub(super) struct Item {
     pub index: usize,
 }
 
-/// Refuses what could only fail later. The first problem is enough: the next run shows the next one.
+/// Refuses what could only fail later. The first problem is enough: the next run shows the next one. Reads the file of a replay,
+/// and nothing else.
 pub(super) fn validate(scenario: &Scenario) -> Result<(), Problem> {
     name(scenario)?;
     phases(scenario)?;
@@ -30,11 +40,11 @@ pub(super) fn validate(scenario: &Scenario) -> Result<(), Problem> {
 }
 
 fn problem<T>(section: &'static str, text: impl Into<String>) -> Result<T, Problem> {
-    Err(Problem { section: Some(section), item: None, text: text.into() })
+    Err(Problem { section: Some(section), part: None, text: text.into() })
 }
 
 fn problem_in<T>(section: &'static str, item: Item, text: impl Into<String>) -> Result<T, Problem> {
-    Err(Problem { section: Some(section), item: Some(item), text: text.into() })
+    Err(Problem { section: Some(section), part: Some(Part::Item(item)), text: text.into() })
 }
 
 fn name(scenario: &Scenario) -> Result<(), Problem> {
@@ -171,7 +181,8 @@ fn load(scenario: &Scenario) -> Result<(), Problem> {
     if let Some(config) = &scenario.admission {
         let length = scenario.phases.loaded();
         if let Err(error) = config.check().and_then(|()| config.schedule(scenario.seed, length)) {
-            return problem("admission", error.to_string());
+            let part = admission_key(&error).map(Part::Key);
+            return Err(Problem { section: Some("admission"), part, text: error.to_string() });
         }
     }
     if let Some(Err(error)) = scenario.churn.as_ref().map(loadgen::churn::Config::check) {
@@ -235,6 +246,15 @@ fn script(scenario: &Scenario, config: &loadgen::script::Config) -> Result<(), P
         }
     }
     Ok(())
+}
+
+/// The key that an error is about.
+fn admission_key(error: &loadgen::admission::Error) -> Option<&'static str> {
+    match error {
+        loadgen::admission::Error::Config { key, .. } => Some(key),
+        loadgen::admission::Error::Recording(_) => Some("replay"),
+        _ => None,
+    }
 }
 
 /// The step that an error is about, from 0.

@@ -324,7 +324,7 @@ fn flags_that_make_no_sense_are_refused() {
         text(&output.stderr)
     };
     assert_says(&run(&[]), &["--rate <RATE>"]);
-    assert_says(&run(&["--rate", "0/s"]), &["admission.rate: is 0"]);
+    assert_says(&run(&["--rate", "0/s"]), &["--rate is 0: write how many"]);
     assert_says(&run(&["--rate", "100"]), &["`100` has no unit: write for example `200/s`"]);
     assert_says(&run(&["--rate", "99999999/s"]), &["write at most"]);
     assert_says(&run(&["--rate", "1/s", "--for", "0s"]), &["--for is 0s"]);
@@ -332,6 +332,6 @@ fn flags_that_make_no_sense_are_refused() {
     assert_says(&run(&["--rate", "5/s", "--sine", "6/s:1s"]), &["sine.amplitude (6/s) is above `rate` (5/s)"]);
     assert_says(&run(&["--rate", "1/s", "--mix", "createPods=1"]), &["perhaps `createPod`"]);
     assert_says(&run(&["--rate", "1/s", "--errors", "1"]), &["for example `0.1%`"]);
-    assert_says(&run(&["--rate", "1/s", "--timeout", "100ms"]), &["admission.timeout"]);
+    assert_says(&run(&["--rate", "1/s", "--timeout", "100ms"]), &["--timeout is 100ms"]);
     assert_eq!(webhook.reviews(), 0);
 }

@@ -124,13 +124,36 @@ proptest! {
     }
 }
 
+fn replaying(file: &std::path::Path) -> Config {
+    Config { replay: Some(file.to_owned()), ..config(0.0, Mix::usual()) }
+}
+
+/// In a scenario the images are known: what the file leaves open has a right answer, what it brings has not. A file that is
+/// longer than the load does not fit.
+#[test]
+fn a_replay_in_a_scenario_keeps_the_oracle() {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    let body = r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"x","name":"mine"}}"#;
+    io::Write::write_all(&mut file, format!("{{\"atUs\":1}}\n{{\"atUs\":2000,\"body\":{body}}}\n").as_bytes()).unwrap();
+    let config = replaying(file.path());
+    let plan = Plan::build(&config, 1, Duration::from_secs(5), &images()).unwrap();
+    assert_eq!((plan.planned(), plan.length()), (2, Duration::from_micros(2001)));
+    let any = |request: Request| plan.corpus.template(request.template).expected == Expected::Any;
+    let known: Vec<bool> = plan.clone().requests().map(|(_, request)| any(request)).collect();
+    assert_eq!(known, [false, true]);
+    assert_ne!(plan.fingerprint(), Plan::build(&config, 2, Duration::from_secs(5), &images()).unwrap().fingerprint());
+    let error = Plan::build(&config, 1, Duration::from_millis(2), &images()).unwrap_err().to_string();
+    assert!(error.starts_with("admission.replay: "), "{error}");
+    assert!(error.contains(" takes 3ms, the load only 2ms: make the load longer, or cut the file off"), "{error}");
+}
+
 /// What is written down is sent again: the same reviews at the same microseconds.
 #[test]
 fn a_recorded_plan_replays() {
     let plan = Plan::for_any_webhook(&config(200.0, Mix::usual()), 7, Duration::from_secs(5)).unwrap();
     let mut file = tempfile::NamedTempFile::new().unwrap();
     plan.record(&mut file).unwrap();
-    let again = Plan::replay(&config(1.0, Mix::usual()), 1, file.path()).unwrap();
+    let again = Plan::for_any_webhook(&replaying(file.path()), 1, Duration::from_secs(5)).unwrap();
     assert_eq!(again.planned(), 1000);
     assert!(again.length() <= plan.length() + Duration::from_micros(1));
     let bodies = |plan: &Plan| -> Vec<(u128, Vec<u8>)> {
@@ -149,7 +172,7 @@ fn open_requests_are_drawn_from_the_mix() {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     let body = r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"x","name":"mine"}}"#;
     io::Write::write_all(&mut file, format!("{{\"atUs\":1}}\n{{\"atUs\":2,\"body\":{body}}}\n").as_bytes()).unwrap();
-    let plan = Plan::replay(&config(1.0, Mix::usual()), 1, file.path()).unwrap();
+    let plan = Plan::for_any_webhook(&replaying(file.path()), 1, Duration::from_secs(5)).unwrap();
     let sent = plan.preview(3);
     assert_eq!(sent.len(), 2);
     let text = |at: usize| String::from_utf8_lossy(&sent[at].1).into_owned();
