@@ -16,5 +16,5 @@ mod record;
 mod session;
 
 pub(crate) use alarm::Alarm;
-pub(crate) use answer::Seen;
+pub(crate) use answer::{Coding, Seen};
 pub(crate) use connection::{Connection, Opening, Peer, Received, Scratch};

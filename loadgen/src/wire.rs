@@ -16,7 +16,7 @@ pub(crate) use exchange::{Awaited, Body, MOST_BODY_BYTES, Progress, timed_out};
 pub(crate) use http1::Http1;
 pub(crate) use http2::Http2;
 
-use crate::socket::Seen;
+use crate::socket::{Coding, Seen};
 
 /// A complete answer.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl Answer {
     /// The parts that say whether it counts.
     pub(crate) fn seen(&self) -> Seen<'_> {
         let content_type = self.content_type.as_deref().map(str::as_bytes);
-        Seen { status: self.status.as_u16(), content_type, body: &self.body }
+        Seen { status: self.status.as_u16(), content_type, coding: Coding::Identity, body: &self.body }
     }
 }
 
@@ -72,6 +72,12 @@ impl Failure {
     pub(crate) fn body_too_large(announced: Option<u64>) -> Self {
         let announced = announced.map(|bytes| format!(" (Content-Length: {bytes})")).unwrap_or_default();
         Self::invalid(format!("the body is larger than {} MiB{announced}", MOST_BODY_BYTES >> 20))
+    }
+
+    /// The same of a compressed one, that came in so many bytes.
+    pub(crate) fn unpacked_too_large(packed: usize) -> Self {
+        let most = MOST_BODY_BYTES >> 20;
+        Self::invalid(format!("the body is larger than {most} MiB when it is unpacked (from {packed} bytes)"))
     }
 
     pub(crate) fn http(text: String) -> Self {

@@ -9,6 +9,8 @@ mod audit;
 mod churn;
 #[path = "it/clients.rs"]
 mod clients;
+#[path = "it/compressed.rs"]
+mod compressed;
 #[path = "it/connections.rs"]
 mod connections;
 #[path = "it/hostile.rs"]

@@ -4,14 +4,16 @@
 //! admission.k8s.io/v1: the uid is echoed, group, version and kind are right, `patch` and `patchType` come both or not at
 //! all, the patch is base64 of a JSON Patch. One rule is narrower: only JSON is read, not YAML or protobuf.
 
+mod gzip;
+
 use std::borrow::Cow;
 
 use base64::Engine as _;
 use json_patch::Patch;
 use serde::Deserialize;
 
-use crate::socket::Seen;
-use crate::wire::{Class, Failure};
+use crate::socket::{Coding, Seen};
+use crate::wire::{Class, Failure, MOST_BODY_BYTES};
 
 /// What a well-formed answer says.
 #[derive(Debug)]
@@ -65,6 +67,18 @@ struct Status {
 
 /// Reads an answer to the call with this uid.
 pub(super) fn check(answer: Seen<'_>, uid: &[u8]) -> Result<Verdict, Failure> {
+    if answer.coding == Coding::Gzip {
+        let plain = match gzip::unpack(answer.body, MOST_BODY_BYTES) {
+            Ok(plain) => plain,
+            // The status says enough.
+            Err(_) if answer.status != 200 => Vec::new(),
+            Err(gzip::Problem::TooLarge) => return Err(Failure::unpacked_too_large(answer.body.len())),
+            Err(gzip::Problem::Broken(why)) => {
+                return Err(Failure::invalid(format!("the body is no gzip, as its head says: {why}")));
+            }
+        };
+        return check(Seen { coding: Coding::Identity, body: &plain, ..answer }, uid);
+    }
     if answer.status != 200 {
         let text = format!("HTTP {}: {}", answer.status, excerpt(answer.body));
         return Err(Failure { class: Class::HttpError, text });
@@ -139,7 +153,12 @@ mod tests {
 
     fn checked(status: u16, content_type: Option<&str>, body: &str) -> Result<Verdict, String> {
         let body = body.replace("UID", UID);
-        let answer = Seen { status, content_type: content_type.map(str::as_bytes), body: body.as_bytes() };
+        let answer = Seen {
+            status,
+            content_type: content_type.map(str::as_bytes),
+            coding: Coding::Identity,
+            body: body.as_bytes(),
+        };
         check(answer, UID.as_bytes()).map_err(|failure| format!("{}: {}", failure.class.text(), failure.text))
     }
 
@@ -161,6 +180,33 @@ mod tests {
         assert_eq!(checked(200, json, &patched).unwrap().patch.unwrap().0.len(), 1);
         let empty = review(r#"{"uid":"UID","patch":"","allowed":true,"patchType":null}"#);
         assert!(checked(200, json, &empty).unwrap().patch.is_none(), "an empty patch is none, as in Go");
+    }
+
+    /// A compressed answer counts as its text does; a bomb, half an answer and plain text under that name are invalid.
+    #[test]
+    fn compressed_answers_are_read_within_bounds() {
+        fn zipped(body: &[u8]) -> Seen<'_> {
+            Seen { status: 200, content_type: None, coding: Coding::Gzip, body }
+        }
+        let read = |body: &[u8]| {
+            check(zipped(body), UID.as_bytes()).map_err(|failure| format!("{}: {}", failure.class.text(), failure.text))
+        };
+        let plain = review(r#"{"uid":"UID","allowed":false}"#).replace("UID", UID);
+        let packed = gzip::tests::packed(plain.as_bytes());
+        assert!(!read(&packed).unwrap().allowed);
+        let error = read(&packed[..packed.len() - 9]).unwrap_err();
+        assert!(error.starts_with("invalid response: the body is no gzip, as its head says: "), "{error}");
+        assert!(read(plain.as_bytes()).unwrap_err().contains("the body is no gzip"));
+        let failed = check(Seen { status: 500, ..zipped(&gzip::tests::packed(b"oops")) }, UID.as_bytes()).unwrap_err();
+        assert_eq!(failed.text, "HTTP 500: `oops`");
+        let failed = check(Seen { status: 502, ..zipped(b"oops") }, UID.as_bytes()).unwrap_err();
+        assert_eq!((failed.class, &*failed.text), (Class::HttpError, "HTTP 502: empty body"));
+        let bomb = gzip::tests::packed(&vec![b' '; MOST_BODY_BYTES + 1]);
+        let error = read(&bomb).unwrap_err();
+        assert!(
+            error.contains(&format!("the body is larger than 4 MiB when it is unpacked (from {} bytes)", bomb.len())),
+            "{error}"
+        );
     }
 
     #[test]

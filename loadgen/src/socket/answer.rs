@@ -21,7 +21,16 @@ const PROTOCOL: &[u8] = b"HTTP/1.";
 pub(crate) struct Seen<'a> {
     pub status: u16,
     pub content_type: Option<&'a [u8]>,
+    pub coding: Coding,
     pub body: &'a [u8],
+}
+
+/// How a body is packed, as far as requests allow it (RFC 9110, section 8.4.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Coding {
+    /// As it is; also what nobody asked for and Go leaves as it is.
+    Identity,
+    Gzip,
 }
 
 /// Reads one answer after another.
@@ -33,6 +42,7 @@ pub(super) struct Reader {
     body: Vec<u8>,
     content_type: Vec<u8>,
     has_content_type: bool,
+    coding: Coding,
     status: u16,
     keep: bool,
     begun: bool,
@@ -63,6 +73,7 @@ impl Reader {
             body: Vec::new(),
             content_type: Vec::new(),
             has_content_type: false,
+            coding: Coding::Identity,
             status: 0,
             keep: true,
             begun: false,
@@ -106,7 +117,7 @@ impl Reader {
     /// The answer. Complete once [`Reader::done`].
     pub(super) fn seen(&self) -> Seen<'_> {
         let content_type = self.has_content_type.then_some(&self.content_type[..]);
-        Seen { status: self.status, content_type, body: &self.body }
+        Seen { status: self.status, content_type, coding: self.coding, body: &self.body }
     }
 
     /// Takes in a piece of plaintext.
@@ -211,6 +222,7 @@ impl Reader {
         let facts = Facts::of(response.headers, response.version == Some(1))?;
         self.status = status;
         self.keep = facts.keep;
+        self.coding = facts.coding;
         self.has_content_type = facts.content_type.is_some();
         self.content_type.clear();
         self.content_type.extend_from_slice(facts.content_type.unwrap_or_default());
@@ -234,13 +246,15 @@ impl Reader {
 /// What the headers say about the body and the connection.
 struct Facts<'a> {
     content_type: Option<&'a [u8]>,
+    coding: Coding,
     framing: Framing,
     keep: bool,
 }
 
 impl<'a> Facts<'a> {
     fn of(headers: &[httparse::Header<'a>], keep_by_default: bool) -> Result<Self, Failure> {
-        let mut facts = Self { content_type: None, framing: Framing::UntilClose, keep: keep_by_default };
+        let mut facts =
+            Self { content_type: None, coding: Coding::Identity, framing: Framing::UntilClose, keep: keep_by_default };
         let mut length = None;
         for header in headers {
             let is = |name: &str| header.name.eq_ignore_ascii_case(name);
@@ -260,6 +274,9 @@ impl<'a> Facts<'a> {
                 facts.framing = Framing::Chunks;
             } else if is("content-type") && facts.content_type.is_none() {
                 facts.content_type = Some(header.value.trim_ascii());
+            } else if is("content-encoding") {
+                let gzip = header.value.trim_ascii().eq_ignore_ascii_case(b"gzip");
+                facts.coding = if gzip { Coding::Gzip } else { Coding::Identity };
             } else if is("connection") {
                 for token in header.value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii) {
                     if token.eq_ignore_ascii_case(b"close") {

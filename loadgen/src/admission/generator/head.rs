@@ -12,6 +12,9 @@ pub(in crate::admission) const AGENT: &str = "kube-apiserver-admission";
 /// The content type of a review.
 pub(in crate::admission) const JSON: &str = "application/json";
 
+/// What Go's transport adds of itself, and then reads.
+pub(in crate::admission) const ENCODING: &str = "gzip";
+
 /// The text before and behind the length of the body.
 pub(super) struct Head {
     before: Vec<u8>,
@@ -30,7 +33,7 @@ impl Head {
         let before = format!(
             "POST {path}?timeout={seconds}s HTTP/1.1\r\nHost: {authority}\r\nUser-Agent: {AGENT}\r\nContent-Length: "
         );
-        let behind = format!("\r\nAccept: {ACCEPTED}\r\nContent-Type: {JSON}\r\n\r\n");
+        let behind = format!("\r\nAccept: {ACCEPTED}\r\nContent-Type: {JSON}\r\nAccept-Encoding: {ENCODING}\r\n\r\n");
         Self { before: before.into_bytes(), behind: behind.into_bytes() }
     }
 

@@ -60,6 +60,20 @@ fn more_than_the_answer_ends_the_connection_and_not_the_call() {
     assert_eq!(reader.seen().status, 204);
 }
 
+/// Of encodings only the one that was asked for is noticed, and none outlives its answer.
+#[test]
+fn the_encoding_is_that_of_each_answer() {
+    use Coding::{Gzip, Identity};
+    let mut reader = Reader::new();
+    for (header, coding) in
+        [("Content-Encoding: GZip\r\n", Gzip), ("", Identity), ("content-encoding: br\r\n", Identity)]
+    {
+        reader.expect();
+        reader.feed(format!("HTTP/1.1 200 OK\r\n{header}Content-Length: 1\r\n\r\nx").as_bytes()).unwrap();
+        assert_eq!((reader.done(), reader.seen().coding), (true, coding), "{header}");
+    }
+}
+
 /// What is no answer is told at once, or when its bound is reached.
 #[test]
 fn nonsense_is_refused() {
