@@ -7,6 +7,7 @@
 mod figures;
 mod honesty;
 mod ours;
+mod output;
 mod server;
 mod speed;
 mod tools;

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::figures::{Report, median};
 use crate::ours::Mode;
 use crate::server::Server;
-use crate::tools::{Loop, Run, Tool, Tools, ours};
+use crate::tools::{Loop, Run, Tool, Tools, can, ours};
 
 /// Connections of a thread over HTTP/1.1, enough that the server always has work and few enough that nothing waits long.
 const CONNECTIONS: usize = 16;
@@ -34,7 +34,7 @@ pub(crate) fn measure(server: &Server, tools: &Tools, quick: bool, report: &mut 
             let each = if http2 { STREAMS } else { CONNECTIONS };
             let connections = each * threads as usize;
             let task = Loop { path: PATH, http2, threads, connections, seconds };
-            let able: Vec<Tool> = tools.present.iter().copied().filter(|tool| tool.can(http2, threads)).collect();
+            let able: Vec<Tool> = tools.present.iter().copied().filter(|tool| can(*tool, http2, threads)).collect();
             let mut runs: Vec<Vec<Run>> = vec![Vec::new(); able.len()];
             for round in 0..rounds {
                 for place in 0..able.len() {
@@ -73,7 +73,7 @@ fn show(http2: bool, threads: u32, able: &[Tool], runs: &[Vec<Run>], report: &mu
         // The requirements of the project's issue on its load generator.
         let (share, aim) = match (tool, http2) {
             (Tool::Wrk, false) => (1.0, "at least wrk's rate"),
-            (Tool::Oha, true) => (1.0, "ahead of oha"),
+            (Tool::Oha, _) => (1.0, "ahead of oha"),
             (Tool::H2load, true) => (0.5, "at least half of h2load's rate"),
             _ => continue,
         };

@@ -1,4 +1,4 @@
-//! The generators that people know: how each is called, and where it says what.
+//! The generators that people know: what each can do and how it is called.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -7,40 +7,18 @@ use anyhow::{Context, Result, bail};
 use procfs::process::Process;
 
 use crate::ours::{Mode, Task, Told};
+pub(crate) use crate::output::Tool;
+use crate::output::parse;
 use crate::server::Server;
 
-/// A generator.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Tool {
-    Ours,
-    Wrk,
-    H2load,
-    Hey,
-    Ab,
-    Oha,
-}
-
-impl Tool {
-    pub(crate) const ALL: [Self; 6] = [Self::Ours, Self::Wrk, Self::H2load, Self::Hey, Self::Ab, Self::Oha];
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Ours => "longhaul",
-            Self::Wrk => "wrk",
-            Self::H2load => "h2load",
-            Self::Hey => "hey",
-            Self::Ab => "ab",
-            Self::Oha => "oha",
-        }
-    }
-
-    /// Whether it can do this at all.
-    pub(crate) fn can(self, http2: bool, threads: u32) -> bool {
-        match self {
-            Self::Ours | Self::H2load | Self::Hey | Self::Oha => true,
-            Self::Wrk => !http2,
-            Self::Ab => !http2 && threads == 1,
-        }
+/// Whether the tool can do this at all: one that takes more threads than it is told is no comparison.
+pub(crate) fn can(tool: Tool, http2: bool, threads: u32) -> bool {
+    match tool {
+        Tool::Ours | Tool::H2load | Tool::Hey => true,
+        Tool::Wrk => !http2,
+        Tool::Ab => !http2 && threads == 1,
+        // It has no flag for threads. A connection of HTTP/2 stays on one; those of HTTP/1.1 are spread over every core.
+        Tool::Oha => http2 || std::thread::available_parallelism().is_ok_and(|cores| cores.get() == threads as usize),
     }
 }
 
@@ -121,10 +99,13 @@ impl Tools {
         }
         let (program, arguments) = self.command(tool, server, task);
         let before = children_cpu_s()?;
-        let mut command = Command::new(&program);
-        // oha takes as many threads as the machine has, unless tokio is told otherwise.
-        command.args(&arguments).env("TOKIO_WORKER_THREADS", task.threads.to_string());
-        let output = command.output().with_context(|| format!("failed to run {program}"))?;
+        // oha's threads that collect its results; those that send are not affected.
+        let threads = ("TOKIO_WORKER_THREADS", task.threads.to_string());
+        let output = Command::new(&program)
+            .args(&arguments)
+            .env(threads.0, threads.1)
+            .output()
+            .with_context(|| format!("failed to run {program}"))?;
         let cpu_s = children_cpu_s()? - before;
         let text = String::from_utf8_lossy(&output.stdout);
         let parsed = parse(tool, &text)
@@ -196,92 +177,8 @@ pub(crate) fn ours(
     Ok((serde_json::from_str(&said).with_context(failed)?, cpu_s))
 }
 
-struct Parsed {
-    per_second: f64,
-    requests: f64,
-    failed: f64,
-    p99_ms: Option<f64>,
-}
-
 /// CPU time of ended children, in seconds, exact to 10 ms.
 fn children_cpu_s() -> Result<f64> {
     let stat = Process::myself()?.stat()?;
     Ok((stat.cutime + stat.cstime) as f64 / procfs::ticks_per_second() as f64)
-}
-
-fn parse(tool: Tool, text: &str) -> Option<Parsed> {
-    if tool == Tool::Oha {
-        let value: serde_json::Value = serde_json::from_str(text).ok()?;
-        let per_second = value["summary"]["requestsPerSec"].as_f64()?;
-        let requests = per_second * value["summary"]["total"].as_f64()?;
-        let failed = requests * (1.0 - value["summary"]["successRate"].as_f64()?);
-        let p99_ms = value["latencyPercentiles"]["p99"].as_f64().map(|s| s * 1e3);
-        return Some(Parsed { per_second, requests, failed, p99_ms });
-    }
-    let behind = |label: &str| {
-        let rest = &text[text.find(label)? + label.len()..];
-        let number = rest.split_whitespace().next()?;
-        number.trim_end_matches(['%', ',', 's']).parse::<f64>().ok()
-    };
-    Some(match tool {
-        Tool::Wrk => {
-            let requests = text.lines().find_map(|line| line.trim().split_once(" requests in ")?.0.parse().ok())?;
-            let p99 =
-                text.lines().find_map(|line| line.trim().strip_prefix("99%").map(str::trim).and_then(duration_ms));
-            let failed = behind("Non-2xx or 3xx responses:").unwrap_or(0.0);
-            Parsed { per_second: behind("Requests/sec:")?, requests, failed, p99_ms: p99 }
-        }
-        Tool::H2load => {
-            let line = text.lines().find(|line| line.starts_with("finished in"))?;
-            let per_second = line.split(", ").nth(1)?.split(' ').next()?.parse().ok()?;
-            let counts = text.lines().find(|line| line.starts_with("requests:"))?;
-            let count = |label: &str| {
-                counts.split(", ").find_map(|part| {
-                    part.trim_start_matches("requests: ").strip_suffix(label)?.trim().parse::<f64>().ok()
-                })
-            };
-            let failed = count("failed")? + count("errored")?;
-            // It has no percentiles: `max` of the line of request times is what comes closest.
-            let times = text.lines().find(|line| line.starts_with("time for request:"))?;
-            let p99_ms = times.split_whitespace().nth(4).and_then(duration_ms);
-            Parsed { per_second, requests: count("succeeded")?, failed, p99_ms }
-        }
-        Tool::Hey => {
-            let per_second = behind("Requests/sec:")?;
-            let requests = per_second * behind("Total:")?;
-            let p99 = text
-                .lines()
-                .find_map(|line| line.trim().strip_prefix("99% in ")?.split(' ').next()?.parse::<f64>().ok());
-            let good = text
-                .lines()
-                .find_map(|line| line.trim().strip_prefix("[200]")?.split_whitespace().next()?.parse::<f64>().ok());
-            let requests = good.unwrap_or(requests);
-            let failed = if good.is_some() { 0.0 } else { requests };
-            Parsed { per_second, requests, failed, p99_ms: p99.map(|s| s * 1e3) }
-        }
-        Tool::Ab => {
-            let p99 = text.lines().find_map(|line| line.trim().strip_prefix("99%")?.trim().parse::<f64>().ok());
-            let failed = behind("Non-2xx responses:").unwrap_or(0.0);
-            Parsed {
-                per_second: behind("Requests per second:")?,
-                requests: behind("Complete requests:")?,
-                failed,
-                p99_ms: p99,
-            }
-        }
-        Tool::Ours | Tool::Oha => return None,
-    })
-}
-
-/// `1.23ms`, `250us`, `2.01s`.
-fn duration_ms(text: &str) -> Option<f64> {
-    let split = text.find(|c: char| c.is_ascii_alphabetic())?;
-    let number: f64 = text[..split].parse().ok()?;
-    Some(match &text[split..] {
-        "us" => number / 1e3,
-        "ms" => number,
-        "s" => number * 1e3,
-        "m" => number * 60e3,
-        _ => return None,
-    })
 }
