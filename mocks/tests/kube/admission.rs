@@ -499,6 +499,32 @@ async fn a_service_is_found_and_its_name_is_checked() {
     assert!(refused["message"].as_str().unwrap().contains("verify certificate"), "{refused}");
 }
 
+/// Two updates without a revision are admitted at the same time: the second one is made again from what was sent, and asks
+/// once more, which is answered together with the creation of another object.
+#[tokio::test]
+async fn an_update_that_was_overtaken_is_made_again() {
+    let script: Script = Arc::new(|_, request| Some(allowed(request)));
+    let (world, hook) = (World::start().await, Webhook::answering_together(script, 2).await);
+    let mut harness = world.client(Protocol::Http1, "harness").await;
+    assert_eq!(harness.post(CONFIG_MAPS, &config_map("a")).await.0, 201);
+    configure(&world, "ValidatingWebhookConfiguration", vec![hook.entry("/x", &json!({}))]).await;
+    let mut updates = JoinSet::new();
+    for writer in ["one", "two"] {
+        let mut client = world.client(Protocol::Http1, "harness").await;
+        let mut update = config_map("a");
+        update["data"] = json!({"writer": writer});
+        updates.spawn(async move { client.put(&format!("{CONFIG_MAPS}/a"), &update).await });
+    }
+    let (status, first) = tokio::time::timeout(PATIENCE, updates.join_next()).await.unwrap().unwrap().unwrap();
+    assert_eq!((status, updates.len()), (200, 1));
+    assert_eq!(harness.post(CONFIG_MAPS, &config_map("b")).await.0, 201);
+    let (status, second) = tokio::time::timeout(PATIENCE, updates.join_next()).await.unwrap().unwrap().unwrap();
+    assert_eq!((status, hook.paths().len()), (200, 4));
+    assert_ne!(first["data"], second["data"]);
+    assert!(second["data"]["writer"].is_string(), "{second}");
+    assert_eq!(harness.get(&format!("{CONFIG_MAPS}/a")).await.1, second);
+}
+
 #[tokio::test]
 async fn at_most_25_connections_stay_open() {
     let script: Script = Arc::new(|_, request| Some(allowed(request)));
