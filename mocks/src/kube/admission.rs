@@ -91,30 +91,40 @@ pub(crate) struct Admitted {
 /// Lets the mutating hooks change `object` and the validating ones refuse it.
 pub(crate) async fn admit(attempt: &Attempt<'_>, object: &mut Value) -> Result<Admitted, Failure> {
     let hooks = hooks(attempt.call);
-    let mut warnings = Vec::new();
-    // Whoever configures webhooks must always be able to repair them.
-    if hooks.is_empty() || hook::is_configuration(&attempt.call.resource) {
+    if !hooks.see(attempt) {
         return Ok(Admitted::default());
     }
-    let changed = mutate(attempt, &hooks.mutating, object, &mut warnings).await?;
-    let validating = matching(attempt, &hooks.validating, object).await?;
+    let mut admitted = ask_mutating(attempt, &hooks.mutating, object).await?;
+    admitted.warnings.extend(ask_validating(attempt, &hooks.validating, object).await?);
+    Ok(admitted)
+}
+
+/// Lets the mutating hooks change `object`, where others see what becomes of it.
+pub(crate) async fn mutate(attempt: &Attempt<'_>, object: &mut Value) -> Result<Admitted, Failure> {
+    let hooks = hooks(attempt.call);
+    if hooks.see(attempt) { ask_mutating(attempt, &hooks.mutating, object).await } else { Ok(Admitted::default()) }
+}
+
+/// Lets the validating hooks refuse `object`; answers their warnings.
+pub(crate) async fn validate(attempt: &Attempt<'_>, object: &Value) -> Result<Vec<String>, Failure> {
+    let hooks = hooks(attempt.call);
+    if hooks.see(attempt) { ask_validating(attempt, &hooks.validating, object).await } else { Ok(Vec::new()) }
+}
+
+async fn ask_validating(attempt: &Attempt<'_>, hooks: &[Hook], object: &Value) -> Result<Vec<String>, Failure> {
+    let validating = matching(attempt, hooks, object).await?;
     let calls = validating.iter().map(|(hook, seen)| call_hook(attempt, hook, seen));
+    let mut warnings = Vec::new();
     for answer in futures_util::future::join_all(calls).await {
         if let Some(verdict) = answer? {
             warnings.extend(verdict.warnings);
         }
     }
-    Ok(Admitted { warnings, changed })
+    Ok(warnings)
 }
 
-/// Answers whether a hook changed the object.
-async fn mutate(
-    attempt: &Attempt<'_>,
-    hooks: &[Hook],
-    object: &mut Value,
-    warnings: &mut Vec<String>,
-) -> Result<bool, Failure> {
-    let mut changed = false;
+async fn ask_mutating(attempt: &Attempt<'_>, hooks: &[Hook], object: &mut Value) -> Result<Admitted, Failure> {
+    let mut admitted = Admitted::default();
     // Which hooks were called, and whether something changed after them.
     let mut called: Vec<(usize, bool)> = Vec::new();
     for round in 0..2 {
@@ -125,7 +135,7 @@ async fn mutate(
             }
             let Some(seen) = seen_by(attempt, hook, object).await? else { continue };
             let Some(verdict) = call_hook(attempt, hook, &seen).await? else { continue };
-            warnings.extend(verdict.warnings);
+            admitted.warnings.extend(verdict.warnings);
             if let Some(patch) = &verdict.patch {
                 let mut next = Value::clone(&seen.object);
                 json_patch::patch(&mut next, patch).map_err(|error| {
@@ -134,7 +144,7 @@ async fn mutate(
                 if next != *seen.object {
                     seen.form.convert(&Form::asked(attempt.call), &mut next);
                     *object = next;
-                    changed = true;
+                    admitted.changed = true;
                     for (known, stale) in &mut called {
                         *stale |= *known != index;
                     }
@@ -145,7 +155,7 @@ async fn mutate(
             }
         }
     }
-    Ok(changed)
+    Ok(admitted)
 }
 
 /// The hooks that want to see a request, and how.

@@ -20,7 +20,7 @@ use super::catalogue::{Field, Resource, Served};
 use super::status::{Cause, Failure};
 use super::store::{Facts, Identity, Progress};
 
-pub(crate) use conform::{conform, unset};
+pub(crate) use conform::{conform, read_as, unset};
 pub(crate) use content::check as check_content;
 pub(crate) use immutable::check as check_immutable;
 pub(crate) use names::{check_finalizers_of_deleted, check_label_key, check_name};

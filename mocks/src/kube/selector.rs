@@ -9,7 +9,9 @@ use super::catalogue::Resource;
 use super::status::Failure;
 use super::store::Version;
 
-pub(crate) use labels::{Requirement, from_label_selector, matches as labels_match, parse as parse_labels};
+pub(crate) use labels::{
+    Requirement, from_label_selector, matches as labels_match, parse as parse_labels, text as labels_text,
+};
 
 /// Both selectors of a request, ready to match.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -44,7 +44,8 @@ pub(crate) async fn dispatch(call: Box<Call>, body: Incoming) -> Result<Answer, 
         (Method::GET, false, None) => read::list(&call),
         (Method::GET, true, None) => read::one(&call),
         (Method::GET, true, Some("status")) if call.served().status => read::one(&call),
-        (_, true, Some("scale")) if call.served().scale.is_some() => scale::answer(&call, body).await,
+        // Boxed, because every request has room for it and few are for a scale.
+        (_, true, Some("scale")) if call.served().scale.is_some() => Box::pin(scale::answer(&call, body)).await,
         (Method::POST | Method::DELETE, false, None) if call.resource.namespaced && call.target.namespace.is_none() => {
             Err(Failure::method_not_allowed())
         }

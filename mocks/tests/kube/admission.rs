@@ -23,6 +23,8 @@ use tokio_rustls::TlsAcceptor;
 use crate::client::{PATIENCE, Protocol, World};
 use crate::{CONFIG_MAPS, config_map};
 
+mod scales;
+
 /// What the webhook answers to `(path, review)`: status and body; `None` never answers.
 type Script = Arc<dyn Fn(&str, &Value) -> Option<(u16, Value)> + Send + Sync>;
 

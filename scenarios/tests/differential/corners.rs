@@ -298,13 +298,36 @@ fn collection() -> Vec<Step> {
 fn scale() -> Vec<Step> {
     let path = format!("{}/a/scale", Kind::Deployment.path());
     let scale = |replicas: i64| json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "a", "namespace": "{ns}"}, "spec": {"replicas": replicas}});
+    let with = |key: &str, value: serde_json::Value| {
+        let mut scale = scale(3);
+        scale["metadata"][key] = value;
+        Step::put(&path[..], scale)
+    };
+    let merged = |patch: serde_json::Value| Step::patch(&path[..], "merge-patch", patch);
+    let mut other_kind = scale(3);
+    other_kind["kind"] = json!("Deployment");
+    let mut text = scale(3);
+    text["spec"]["replicas"] = json!("3");
     vec![
         Step::get(&path[..]),
         Step::post(Kind::Deployment.path(), Kind::Deployment.object("a", 0)),
         Step::get(&path[..]),
         Step::put(&path[..], scale(4)),
-        Step::patch(&path[..], "merge-patch", json!({"spec": {"replicas": 2}})),
+        merged(json!({"spec": {"replicas": 2}})),
         Step::put(&path[..], scale(-1)),
+        Step::put(&path[..], other_kind),
+        Step::put(&path[..], text),
+        with("uid", json!("3f2a4a52-0000-4000-8000-000000000000")),
+        with("resourceVersion", json!("{old:Deployment/a}")),
+        with("namespace", json!("elsewhere")),
+        with("labels", json!({"new": "1"})),
+        merged(json!({"spec": {"replicas": "x"}})),
+        merged(json!({"spec": {"replicas": null}})),
+        merged(json!({"metadata": {"name": "other"}})),
+        merged(json!({"metadata": {"uid": "3f2a4a52-0000-4000-8000-000000000000"}, "spec": {"replicas": 5}})),
+        merged(json!({"metadata": {"resourceVersion": "{old:Deployment/a}"}})),
+        Step::patch(&path[..], "strategic-merge-patch", json!({"spec": {"replicas": 3, "odd": 1}, "odd": 1})),
+        Step::patch(&path[..], "json-patch", json!([{"op": "replace", "path": "/spec/replicas", "value": 2}])),
         Step::get(format!("{}/a", Kind::Deployment.path())),
         Step::get(format!("{}/a/scale", Kind::ConfigMap.path())),
     ]

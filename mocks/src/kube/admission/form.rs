@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Attempt;
 use crate::kube::catalogue::Resource;
@@ -19,6 +19,8 @@ use crate::kube::handler::Call;
 pub(super) struct Form {
     pub resource: Arc<Resource>,
     pub version: Arc<str>,
+    /// The objects are `Scale`s, which are the same in every version of what they scale.
+    of_scales: bool,
 }
 
 /// What a webhook is shown.
@@ -32,7 +34,8 @@ pub(super) struct Seen<'a> {
 impl Form {
     /// What the request named.
     pub fn asked(call: &Call) -> Self {
-        Self { resource: call.resource.clone(), version: call.served().name.clone() }
+        let of_scales = call.target.subresource.as_deref() == Some("scale");
+        Self { resource: call.resource.clone(), version: call.served().name.clone(), of_scales }
     }
 
     /// The other versions and APIs of the same objects that have the subresource as well.
@@ -47,7 +50,7 @@ impl Form {
                     Some("scale") => version.scale.is_some(),
                     _ => true,
                 };
-                let form = Self { resource: resource.clone(), version: version.name.clone() };
+                let form = Self { resource: resource.clone(), version: version.name.clone(), ..own.clone() };
                 if has_subresource && !form.is(&own) {
                     found.push(form);
                 }
@@ -60,6 +63,14 @@ impl Form {
         self.resource.group == other.resource.group && self.version == other.version
     }
 
+    /// The kind of the objects.
+    pub fn kind(&self) -> Value {
+        if self.of_scales {
+            return json!({"group": "autoscaling", "version": "v1", "kind": "Scale"});
+        }
+        json!({"group": &*self.resource.group, "version": &*self.version, "kind": &*self.resource.kind})
+    }
+
     fn api_version(&self) -> String {
         match &*self.resource.group {
             "" => self.version.to_string(),
@@ -69,7 +80,7 @@ impl Form {
 
     /// Turns an object of this form into one of another.
     pub fn convert(&self, to: &Self, value: &mut Value) {
-        if self.is(to) || !value.is_object() {
+        if self.is(to) || self.of_scales || !value.is_object() {
             return;
         }
         match (self.resource.mirrors, to.resource.mirrors) {

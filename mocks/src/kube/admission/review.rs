@@ -45,12 +45,10 @@ pub(super) struct Verdict {
 pub(super) fn request(attempt: &Attempt<'_>, form: &Form) -> Value {
     let call = attempt.call;
     let asked = Form::asked(call);
-    let kind =
-        |form: &Form| json!({"group": &*form.resource.group, "version": &*form.version, "kind": &*form.resource.kind});
     let resource = |form: &Form| json!({"group": &*form.resource.group, "version": &*form.version, "resource": &*form.resource.plural});
     let options_kind = match attempt.operation {
         Operation::Create => "CreateOptions",
-        Operation::Update if call.method == http::Method::PATCH => "PatchOptions",
+        // Also for a PATCH, as the real server does.
         Operation::Update => "UpdateOptions",
         Operation::Delete => "DeleteOptions",
     };
@@ -58,8 +56,11 @@ pub(super) fn request(attempt: &Attempt<'_>, form: &Form) -> Value {
     if let Some(manager) = &call.query.field_manager {
         options["fieldManager"] = Value::from(manager.clone());
     }
+    if call.query.dry_run {
+        options["dryRun"] = json!(["All"]);
+    }
     let mut request = json!({
-        "kind": kind(form), "resource": resource(form), "requestKind": kind(&asked),
+        "kind": form.kind(), "resource": resource(form), "requestKind": asked.kind(),
         "requestResource": resource(&asked),
         "operation": attempt.operation.as_str(), "userInfo": call.who.info(), "dryRun": call.query.dry_run,
         "options": options,

@@ -34,6 +34,11 @@ pub(crate) fn drop_unknown(value: &mut Value, resource: &Resource) -> Vec<String
     unknown
 }
 
+/// Drops the fields that a kind does not have which is no resource.
+pub(super) fn drop_unknown_of(kind: &'static str, object: &mut Map<String, Value>) {
+    walk(object, &[kind], "", &mut Vec::new());
+}
+
 /// Goes through an object that may be of several types.
 fn walk(object: &mut Map<String, Value>, types: &[&str], at: &str, unknown: &mut Vec<String>) {
     object.retain(|name, value| {

@@ -41,6 +41,36 @@ pub(crate) fn matches<'a>(requirements: &[Requirement], label: impl Fn(&str) -> 
     requirements.iter().all(|requirement| requirement.holds(label(&requirement.key)))
 }
 
+/// The text form of a selector object, be it a `LabelSelector` or a plain map, in the order of the keys.
+pub(crate) fn text(selector: &Value) -> String {
+    let selector = match selector {
+        Value::Object(map) if !map.contains_key("matchLabels") && !map.contains_key("matchExpressions") => {
+            &serde_json::json!({"matchLabels": map})
+        }
+        selector => selector,
+    };
+    let mut terms: Vec<(String, String)> = Vec::new();
+    for (key, value) in selector["matchLabels"].as_object().into_iter().flatten() {
+        terms.push((key.clone(), format!("{key}={}", value.as_str().unwrap_or_default())));
+    }
+    for expression in selector["matchExpressions"].as_array().into_iter().flatten() {
+        let key = expression["key"].as_str().unwrap_or_default();
+        let mut values: Vec<&str> =
+            expression["values"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        values.sort_unstable();
+        let term = match expression["operator"].as_str().unwrap_or_default() {
+            "In" => format!("{key} in ({})", values.join(",")),
+            "NotIn" => format!("{key} notin ({})", values.join(",")),
+            "DoesNotExist" => format!("!{key}"),
+            _ => key.to_owned(),
+        };
+        terms.push((key.to_owned(), term));
+    }
+    // As the real server: by keys alone, of two terms with one key the first stays the first.
+    terms.sort_by(|(left, _), (right, _)| left.cmp(right));
+    terms.into_iter().map(|(_, term)| term).collect::<Vec<_>>().join(",")
+}
+
 /// Parses the text form.
 pub(crate) fn parse(text: &str) -> Result<Vec<Requirement>, String> {
     let mut requirements = Vec::new();

@@ -1,22 +1,30 @@
 //! The scale subresource (autoscaling/v1 `Scale`).
+//!
+//! Owns what a `Scale` says of an object and what it changes there. The mutating webhooks see and change the `Scale` that was
+//! asked for, the validating ones the `Scale` of the object as it would be; neither sees the object.
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use hyper::body::Incoming;
 use serde_json::{Value, json};
 
+use super::write::{self, TRIES};
 use super::{decode, read_body};
+use crate::kube::admission::{self, Attempt, Operation};
 use crate::kube::body::Body;
 use crate::kube::catalogue::Scale;
 use crate::kube::handler::{Answer, Call};
+use crate::kube::object;
 use crate::kube::patch::Patch;
 use crate::kube::represent::Renderer;
-use crate::kube::status::{About, Failure};
-use crate::kube::store::Version;
+use crate::kube::selector::labels_text;
+use crate::kube::status::{About, Cause, Failure};
+
+const API_VERSION: &str = "autoscaling/v1";
 
 pub(super) async fn answer(call: &Call, body: Incoming) -> Result<Answer, Failure> {
     let name = call.target.name.as_deref().unwrap_or_default();
-    let scale = call.served().scale.clone().ok_or_else(Failure::no_such_path)?;
+    let scale = of(call).ok_or_else(Failure::no_such_path)?;
     // Built-in scales that are read name themselves, custom ones and all writes the resource.
     let kind = format!("{}/scale", call.resource.plural);
     let about = if call.resource.custom || call.method != Method::GET {
@@ -30,81 +38,147 @@ pub(super) async fn answer(call: &Call, body: Incoming) -> Result<Answer, Failur
         Method::PUT | Method::PATCH => read_body(&call.app.limits, body).await?,
         _ => return Err(Failure::method_not_allowed()),
     };
-    if call.method == Method::PUT {
-        let given = decode(&call.content_type, &bytes)?;
-        let given = crate::kube::object::meta(&given, "name");
-        if given != name {
-            return Err(Failure::bad_request(format!(
-                "the name of the object ({given}) does not match the name on the URL ({name})"
-            )));
-        }
-    }
-    let current = call.cluster().get(&call.resource, call.namespace(), name).ok_or_else(missing)?;
+    let given = (call.method == Method::PUT).then(|| given(call, &bytes)).transpose()?;
+    let current = || call.cluster().get(&call.resource, call.namespace(), name).ok_or_else(missing);
     if call.method == Method::GET {
-        return Ok(Answer::value(StatusCode::OK, &view(&current.value(), &scale)));
+        return Ok(Answer::value(StatusCode::OK, &view(&current()?.value(), scale)));
     }
     let renderer = Renderer::plain(call);
-    let answer = super::write::change(call, &renderer, false, |current| {
-        let asked = asked(call, current, &scale, &bytes)?;
-        let mut value = current.value();
-        let revision = asked.pointer("/metadata/resourceVersion").cloned().unwrap_or(Value::Null);
-        if revision.is_string() {
-            value["metadata"]["resourceVersion"] = revision;
+    for _ in 0..TRIES {
+        let current = current()?;
+        let stored = current.value();
+        let old = view(&stored, scale);
+        let mut asked = match &given {
+            Some(given) => given.clone(),
+            None => patched(call, &old, &bytes)?,
+        };
+        let attempt = Attempt { call, operation: Operation::Update, name, old: Some(&old) };
+        let admitted = admission::mutate(&attempt, &mut asked).await?;
+        if admitted.changed {
+            read(&mut asked).map_err(Failure::internal)?;
         }
-        let replicas = asked.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or(0);
-        if replicas < 0 {
-            let cause = crate::kube::status::Cause::invalid(
-                "spec.replicas",
-                &replicas.to_string(),
-                "must be greater than or equal to 0",
-            );
-            return Err(Failure::invalid(About { group: "autoscaling", kind: "Scale", name }, &[cause]));
-        }
-        set(&mut value, &scale.spec_replicas, json!(replicas));
-        Ok(value)
-    })
-    .await?;
-    // What was written, or would have been.
-    let Body::Full(Some(written)) = &answer.body else { return Ok(answer) };
-    let written: Value = serde_json::from_slice(written).map_err(|error| Failure::internal(error.to_string()))?;
-    Ok(Answer { warnings: answer.warnings, ..Answer::value(answer.status, &view(&written, &scale)) })
-}
-
-fn asked(call: &Call, current: &Version, scale: &Scale, bytes: &Bytes) -> Result<Value, Failure> {
-    if call.method == Method::PUT {
-        return decode(&call.content_type, bytes);
+        let value = scaled(call, stored, &asked, scale)?;
+        let Some(answer) = write::replace(call, &renderer, false, &current, value).await? else { continue };
+        // What was written, or would have been.
+        let Body::Full(Some(written)) = &answer.body else { return Ok(answer) };
+        let written: Value = serde_json::from_slice(written).map_err(|error| Failure::internal(error.to_string()))?;
+        let warnings = admitted.warnings.into_iter().chain(answer.warnings).collect();
+        return Ok(Answer { warnings, ..Answer::value(answer.status, &view(&written, scale)) });
     }
-    let mut value = view(&current.value(), scale);
-    Patch::decode(&call.content_type, bytes, true)?.apply(&mut value, &call.resource)?;
-    Ok(value)
+    Err(Failure::stale(call.resource.about(name)))
 }
 
-fn view(value: &Value, scale: &Scale) -> Value {
+/// Where the numbers of a request for a scale stand; `None`: it is one for something else.
+pub(super) fn of(call: &Call) -> Option<&Scale> {
+    call.served().scale.as_ref().filter(|_| call.target.subresource.as_deref() == Some("scale"))
+}
+
+/// The `Scale` of an object.
+pub(super) fn view(value: &Value, scale: &Scale) -> Value {
     let number = |pointer: &str| value.pointer(pointer).and_then(Value::as_i64).unwrap_or(0);
     let meta = &value["metadata"];
     let mut status = json!({"replicas": number(&scale.status_replicas)});
     if let Some(selector) = scale.selector.as_ref().and_then(|pointer| value.pointer(pointer)) {
         status["selector"] = Value::from(match selector {
             Value::String(text) => text.clone(),
-            other => labels_text(other.get("matchLabels").unwrap_or(other)),
+            other => labels_text(other),
         });
     }
+    let spec = match number(&scale.spec_replicas) {
+        0 => json!({}),
+        replicas => json!({"replicas": replicas}),
+    };
     json!({
-        "kind": "Scale", "apiVersion": "autoscaling/v1",
+        "kind": "Scale", "apiVersion": API_VERSION,
         "metadata": {
             "name": meta["name"], "namespace": meta["namespace"], "uid": meta["uid"],
             "resourceVersion": meta["resourceVersion"], "creationTimestamp": meta["creationTimestamp"],
         },
-        "spec": {"replicas": number(&scale.spec_replicas)},
+        "spec": spec,
         "status": status,
     })
 }
 
-fn labels_text(labels: &Value) -> String {
-    let pairs = labels.as_object().into_iter().flatten();
-    let pairs: Vec<String> =
-        pairs.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect();
-    pairs.join(",")
+/// The `Scale` of a PUT.
+fn given(call: &Call, bytes: &Bytes) -> Result<Value, Failure> {
+    let mut given = decode(&call.content_type, bytes)?;
+    read(&mut given).map_err(Failure::bad_request)?;
+    check_place(call, &given)?;
+    Ok(given)
+}
+
+/// The `Scale` that a patch makes of the current one.
+fn patched(call: &Call, old: &Value, bytes: &Bytes) -> Result<Value, Failure> {
+    let patch = Patch::decode(&call.content_type, bytes, !call.resource.custom)?;
+    let mut value = old.clone();
+    patch.apply(&mut value, &call.resource)?;
+    read(&mut value).map_err(|why| patch.made_nonsense(Failure::bad_request(why)))?;
+    check_place(call, &value)?;
+    Ok(value)
+}
+
+/// Makes of a JSON value what the type makes of it, or says why it is no `Scale`.
+fn read(value: &mut Value) -> Result<(), String> {
+    let Some(given) = value.as_object_mut() else { return Err("the body of the request is not an object".to_owned()) };
+    for (key, wanted) in [("apiVersion", API_VERSION), ("kind", "Scale")] {
+        let is = given.get(key).and_then(Value::as_str).unwrap_or(wanted);
+        if is != wanted {
+            return Err(format!("the {key} in the data ({is}) does not match the expected one ({wanted})"));
+        }
+        given.insert(key.to_owned(), Value::from(wanted));
+    }
+    object::read_as("Scale", value)?;
+    let replicas = |value: &Value, part: &str| value[part]["replicas"].as_i64().unwrap_or(0);
+    let spec = match replicas(value, "spec") {
+        0 => json!({}),
+        replicas => json!({"replicas": replicas}),
+    };
+    value["status"]["replicas"] = Value::from(replicas(value, "status"));
+    value["spec"] = spec;
+    // It is part of the real type, not a pointer to one, so it is always there.
+    object::metadata(value).entry("creationTimestamp").or_insert(Value::Null);
+    Ok(())
+}
+
+fn check_place(call: &Call, scale: &Value) -> Result<(), Failure> {
+    let (name, given) = (call.target.name.as_deref().unwrap_or_default(), object::meta(scale, "name"));
+    if given != name {
+        return Err(Failure::bad_request(format!(
+            "the name of the object ({given}) does not match the name on the URL ({name})"
+        )));
+    }
+    object::check_namespace(&call.resource, object::meta(scale, "namespace"), call.namespace())
+}
+
+/// The object with what a `Scale` asks for.
+fn scaled(call: &Call, mut value: Value, asked: &Value, scale: &Scale) -> Result<Value, Failure> {
+    let replicas = asked["spec"]["replicas"].as_i64().unwrap_or(0);
+    if replicas < 0 {
+        let name = object::meta(&value, "name");
+        let shown = replicas.to_string();
+        return Err(if call.resource.custom {
+            let cause = Cause::invalid(".spec.replicas", &shown, "should be a non-negative integer");
+            Failure::invalid(call.resource.about_kind(name), &[cause])
+        } else {
+            let cause = Cause::invalid("spec.replicas", &shown, "must be greater than or equal to 0");
+            Failure::invalid(About { group: "autoscaling", kind: "Scale", name }, &[cause])
+        });
+    }
+    let (uid, given) = (object::meta(&value, "uid"), object::meta(asked, "uid"));
+    if call.method == Method::PATCH && !call.resource.custom && !given.is_empty() && given != uid {
+        let kind = format!("{}/scale", call.resource.plural);
+        let about = About { group: &call.resource.group, kind: &kind, name: object::meta(&value, "name") };
+        let why = format!("Precondition failed: UID in precondition: {given}, UID in object meta: {uid}");
+        return Err(Failure::conflict(about, &why));
+    }
+    // A patch of a custom one may say what it likes.
+    let preconditions: &[&str] =
+        if call.method == Method::PUT { &["resourceVersion", "uid"] } else { &["resourceVersion"] };
+    for key in preconditions {
+        object::metadata(&mut value).insert((*key).to_owned(), asked["metadata"][*key].clone());
+    }
+    set(&mut value, &scale.spec_replicas, json!(replicas));
+    Ok(value)
 }
 
 /// Sets a value at a pointer, making the objects on the way.

@@ -22,7 +22,7 @@ use crate::kube::store::{Expect, Refused, Version};
 use crate::kube::{addresses, defaults, events, object};
 
 /// How often a write without a `resourceVersion` is tried when others write the same object.
-const TRIES: usize = 16;
+pub(super) const TRIES: usize = 16;
 /// Built-in resources whose updates must say which version they were made from, as those of custom ones must.
 const NEVER_UNCONDITIONAL: &[&str] = &["endpointslices.discovery.k8s.io", "leases.coordination.k8s.io"];
 /// Whose objects a PUT creates when they are absent; for all others it is a 404.
@@ -292,78 +292,93 @@ pub(super) async fn change(
     status_only: bool,
     mut next: impl FnMut(&Version) -> Result<Value, Failure> + Send,
 ) -> Result<Answer, Failure> {
-    let (resource, now) = (&call.resource, Timestamp::now());
+    let resource = &call.resource;
     let name = call.target.name.as_deref().unwrap_or_default();
     for _ in 0..TRIES {
         let current = call
             .cluster()
             .get(resource, call.namespace(), name)
             .ok_or_else(|| Failure::not_found(resource.about(name)))?;
-        let mut value = next(&current)?;
-        let fixed = fixed_revision(&value, &current, call)?;
-        let old = current.value();
-        to_storage(call, &mut value);
-        let given_status = value["status"].clone();
-        let stored = resource.storage_version();
-        object::carry_over(&mut value, &old, resource, stored, status_only);
-        if addresses::concerns(resource) {
-            addresses::carry_over(&mut value, &old);
+        let value = next(&current)?;
+        if let Some(answer) = replace(call, renderer, status_only, &current, value).await? {
+            return Ok(answer);
+        }
+    }
+    Err(Failure::stale(resource.about(name)))
+}
+
+/// Commits the successor of `current`. `None`: somebody else was faster, and the caller may try again.
+pub(super) async fn replace(
+    call: &Call,
+    renderer: &Renderer,
+    status_only: bool,
+    current: &Version,
+    mut value: Value,
+) -> Result<Option<Answer>, Failure> {
+    let (resource, now) = (&call.resource, Timestamp::now());
+    let name = call.target.name.as_deref().unwrap_or_default();
+    let fixed = fixed_revision(&value, current, call)?;
+    let old = current.value();
+    to_storage(call, &mut value);
+    let given_status = value["status"].clone();
+    let stored = resource.storage_version();
+    object::carry_over(&mut value, &old, resource, stored, status_only);
+    if addresses::concerns(resource) {
+        addresses::carry_over(&mut value, &old);
+    }
+    object::count_generation(&mut value, &old, resource, stored, status_only);
+    if is_binding(call) {
+        value["status"] = given_status;
+    }
+    if status_only {
+        defaults::on_status(&mut value, resource);
+    } else {
+        defaults::on_update(&mut value, resource, now);
+    }
+    // Only the subresource `finalize` writes the spec of a namespace.
+    if &*resource.full_name == "namespaces" && call.target.subresource.as_deref() != Some("finalize") {
+        value["spec"] = old["spec"].clone();
+    }
+    let admitted = admit_update(call, name, &mut value, &old).await?;
+    if admitted.changed {
+        object::drop_unknown(&mut value, resource);
+        object::conform(&mut value, resource)?;
+    }
+    if !is_binding(call) {
+        // A webhook may change no more than a client, nor may the defaults of a definition, which has a status of its
+        // own; and what the defaults filled in again is no change.
+        if admitted.changed || resource.is_definition() {
+            object::carry_over(&mut value, &old, resource, stored, status_only);
         }
         object::count_generation(&mut value, &old, resource, stored, status_only);
-        if is_binding(call) {
-            value["status"] = given_status;
-        }
-        if status_only {
-            defaults::on_status(&mut value, resource);
-        } else {
-            defaults::on_update(&mut value, resource, now);
-        }
-        // Only the subresource `finalize` writes the spec of a namespace.
-        if &*resource.full_name == "namespaces" && call.target.subresource.as_deref() != Some("finalize") {
-            value["spec"] = old["spec"].clone();
-        }
-        let admitted = admit_update(call, name, &mut value, &old).await?;
-        if admitted.changed {
-            object::drop_unknown(&mut value, resource);
-            object::conform(&mut value, resource)?;
-        }
-        if !is_binding(call) {
-            // A webhook may change no more than a client, nor may the defaults of a definition, which has a status of its
-            // own; and what the defaults filled in again is no change.
-            if admitted.changed || resource.is_definition() {
-                object::carry_over(&mut value, &old, resource, stored, status_only);
-            }
-            object::count_generation(&mut value, &old, resource, stored, status_only);
-        }
-        let warnings = admitted.warnings;
-        let _addresses = give_addresses(call, &mut value)?;
-        track(call, &mut value, Some(&old), status_only);
-        validate(call, &value, Some(&old))?;
-        let done = |body: Bytes| Answer { warnings: warnings.clone(), ..ok(body) };
-        if call.query.dry_run {
-            return Ok(done(renderer.value(&value)));
-        }
-        if value == old {
-            return Ok(done(renderer.object(&current)));
-        }
-        if object::is_deleting(&value) && super::finish::is_due(&value, resource) {
-            // The last finalizer is gone. The object is deleted as it was: the event shows its stored state, the
-            // answer what was asked for, under the old revision.
-            match call.cluster().remove(&current, resource, old) {
-                Ok(_) => return Ok(done(renderer.value(&value))),
-                Err(_) if !fixed => continue,
-                Err(Refused::Absent) => return Err(Failure::not_found(resource.about(name))),
-                Err(_) => return Err(Failure::stale(resource.about(name))),
-            }
-        }
-        match commit(call, &current, value) {
-            Ok(version) => return Ok(done(renderer.object(&version))),
-            Err(_) if !fixed => {}
+    }
+    let warnings = admitted.warnings;
+    let _addresses = give_addresses(call, &mut value)?;
+    track(call, &mut value, Some(&old), status_only);
+    validate(call, &value, Some(&old))?;
+    let done = |body: Bytes| Answer { warnings: warnings.clone(), ..ok(body) };
+    if call.query.dry_run {
+        return Ok(Some(done(renderer.value(&value))));
+    }
+    if value == old {
+        return Ok(Some(done(renderer.object(current))));
+    }
+    if object::is_deleting(&value) && super::finish::is_due(&value, resource) {
+        // The last finalizer is gone. The object is deleted as it was: the event shows its stored state, the
+        // answer what was asked for, under the old revision.
+        match call.cluster().remove(current, resource, old) {
+            Ok(_) => return Ok(Some(done(renderer.value(&value)))),
+            Err(_) if !fixed => return Ok(None),
             Err(Refused::Absent) => return Err(Failure::not_found(resource.about(name))),
             Err(_) => return Err(Failure::stale(resource.about(name))),
         }
     }
-    Err(Failure::stale(resource.about(name)))
+    match commit(call, current, value) {
+        Ok(version) => Ok(Some(done(renderer.object(&version)))),
+        Err(_) if !fixed => Ok(None),
+        Err(Refused::Absent) => Err(Failure::not_found(resource.about(name))),
+        Err(_) => Err(Failure::stale(resource.about(name))),
+    }
 }
 
 /// The refusal of an update of an object that is not there; one that names a uid is about another one.
@@ -421,6 +436,12 @@ async fn admit(
 
 /// Asks them about an update; they see both states in the version that was asked for.
 async fn admit_update(call: &Call, name: &str, value: &mut Value, old: &Value) -> Result<Admitted, Failure> {
+    if let Some(scale) = super::scale::of(call) {
+        // The mutating ones have changed the `Scale` already, before it became a part of the object.
+        let (old, new) = (super::scale::view(old, scale), super::scale::view(value, scale));
+        let attempt = Attempt { call, operation: Operation::Update, name, old: Some(&old) };
+        return Ok(Admitted { warnings: admission::validate(&attempt, &new).await?, changed: false });
+    }
     if !converts(call) {
         return admit(call, Operation::Update, name, value, Some(old)).await;
     }
