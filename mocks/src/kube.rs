@@ -53,6 +53,7 @@ mod verbs;
 mod view;
 mod wakers;
 mod watch;
+mod yaml;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -13,12 +13,12 @@ mod strategic;
 mod tracking;
 
 use bytes::Bytes;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::catalogue::Resource;
 use super::status::Failure;
 
-pub(crate) use server_side::{Manager, apply as server_side, check_intent};
+pub(crate) use server_side::{Manager, apply as server_side, check_intent, untyped};
 pub(crate) use tracking::track;
 
 const ACCEPTED: &str = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
@@ -26,6 +26,11 @@ const ACCEPTED_BUILTIN: &str = "application/json-patch+json, application/merge-p
                                 application/strategic-merge-patch+json, application/apply-patch+yaml";
 /// kube-apiserver's limit on the operations of one JSON patch.
 const OPERATIONS_MAX: usize = 10_000;
+
+/// The members that an operation of a JSON patch may have (RFC 6902, 4).
+const OPERATION: &[&str] = &["op", "path", "from", "value"];
+/// Odd members that are collected at most, as in the real decoder.
+const NOTED_MAX: usize = 100;
 
 /// The media type of an intent.
 pub(crate) const APPLY: &str = "application/apply-patch+yaml";
@@ -43,14 +48,20 @@ pub(crate) enum Patch {
 impl Patch {
     /// Decodes a body by its content type. Strategic merge exists for built-in types only.
     pub fn decode(content_type: &str, bytes: &Bytes, strategic: bool) -> Result<Self, Failure> {
+        Self::decode_noting(content_type, bytes, strategic).map(|(patch, _)| patch)
+    }
+
+    /// The same; answers what `fieldValidation` has against the patch as such as well, in the words of the real server.
+    pub fn decode_noting(content_type: &str, bytes: &Bytes, strategic: bool) -> Result<(Self, Vec<String>), Failure> {
         let wrong = |error: serde_json::Error| Failure::bad_request(format!("error decoding patch: {error}"));
         let media = content_type.split(';').next().unwrap_or_default().trim();
         match media {
             "application/json-patch+json" => {
-                let list: Value = serde_json::from_slice(bytes).map_err(wrong)?;
+                let (list, twice) = super::json::read(bytes).map_err(wrong)?;
                 if !list.is_array() {
                     return Err(Failure::bad_request("error decoding patch: a JSON patch is a list of operations"));
                 }
+                let noted = noted_operations(&list, &twice);
                 // An operation that nobody knows is found when it is its turn.
                 let operations: json_patch::Operations =
                     serde_json::from_value(list).map_err(|error| rejected(&error.to_string()))?;
@@ -61,19 +72,21 @@ impl Patch {
                     );
                     return Err(Failure::too_large(message));
                 }
-                Ok(Self::Json(operations))
+                Ok((Self::Json(operations), noted))
             }
             "application/merge-patch+json" => {
-                Ok(Self::Merge(serde_json::from_slice(bytes).map_err(|_| Failure::plain("Invalid JSON Patch"))?))
+                let (patch, twice) = super::json::read(bytes).map_err(|_| Failure::plain("Invalid JSON Patch"))?;
+                Ok((Self::Merge(patch), duplicates(&twice)))
             }
             "application/strategic-merge-patch+json" if strategic => {
-                Ok(Self::Strategic(object(serde_json::from_slice(bytes).map_err(wrong)?)?))
+                let (patch, twice) = super::json::read(bytes).map_err(wrong)?;
+                Ok((Self::Strategic(object(patch)?), duplicates(&twice)))
             }
             APPLY => {
                 let text = std::str::from_utf8(bytes).map_err(|error| Failure::bad_request(error.to_string()))?;
-                let value = serde_saphyr::from_str(text)
+                let (value, twice) = super::yaml::read(text)
                     .map_err(|error| Failure::bad_request(format!("error decoding YAML: {error}")))?;
-                Ok(Self::Apply(object(value)?))
+                Ok((Self::Apply(object(value)?), twice))
             }
             _ if strategic => Err(Failure::unsupported_media_type(ACCEPTED_BUILTIN)),
             // Those of custom resources are refused without details.
@@ -115,6 +128,20 @@ impl Patch {
 fn rejected(why: &str) -> Failure {
     let message = format!("the server rejected our request due to an error in our request: {why}");
     Failure::new(http::StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message).with(json!({}))
+}
+
+/// What is odd about the operations of a JSON patch: members that no operation has, and those that come twice.
+fn noted_operations(list: &Value, twice: &[String]) -> Vec<String> {
+    let operations = list.as_array().into_iter().flatten().enumerate();
+    let members = operations
+        .flat_map(|(index, one)| one.as_object().into_iter().flat_map(Map::keys).map(move |member| (index, member)));
+    let unknown = members.filter(|(_, member)| !OPERATION.contains(&member.as_str())).take(NOTED_MAX);
+    let unknown = unknown.map(|(index, member)| format!("json patch unknown field \"[{index}].{member}\""));
+    unknown.chain(duplicates(twice).into_iter().map(|text| format!("json patch {text}"))).collect()
+}
+
+fn duplicates(paths: &[String]) -> Vec<String> {
+    paths.iter().map(|path| format!("duplicate field \"{path}\"")).collect()
 }
 
 fn object(value: Value) -> Result<Value, Failure> {

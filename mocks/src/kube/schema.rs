@@ -7,6 +7,7 @@
 
 mod check;
 mod read;
+mod typed;
 
 use regex::Regex;
 use serde_json::{Map, Number, Value};

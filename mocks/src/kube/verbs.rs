@@ -2,6 +2,7 @@
 //!
 //! Owns which method on which path is which verb, and reading bodies. One verb is one file below.
 
+mod apply;
 mod delete;
 mod read;
 mod review;
@@ -26,6 +27,8 @@ use super::json;
 use super::path::verb_of;
 use super::protobuf;
 use super::status::{Cause, Failure};
+use super::yaml;
+use shape::Twice;
 
 /// Longest name of a field manager ("Server-Side Apply").
 const FIELD_MANAGER_MAX_BYTES: usize = 128;
@@ -93,6 +96,12 @@ fn check_options(call: &Call) -> Result<(), Failure> {
         let cause = Cause { reason: "FieldValueNotSupported", field: "dryRun".to_owned(), message };
         return Err(Failure::invalid_options(kind, cause));
     }
+    let mode = call.query.field_validation.as_deref().unwrap_or("Warn");
+    if !matches!(mode, "Strict" | "Warn" | "Ignore") && call.method != Method::DELETE {
+        let message = format!("Unsupported value: \"{mode}\": supported values: \"Ignore\", \"Strict\", \"Warn\"");
+        let cause = Cause { reason: "FieldValueNotSupported", field: "fieldValidation".to_owned(), message };
+        return Err(Failure::invalid_options(kind, cause));
+    }
     let manager = call.query.field_manager.as_deref().unwrap_or_default();
     if manager.len() > FIELD_MANAGER_MAX_BYTES {
         let message = format!("Too long: may not be longer than {FIELD_MANAGER_MAX_BYTES}");
@@ -147,7 +156,7 @@ fn decode(content_type: &str, bytes: &Bytes) -> Result<Value, Failure> {
     match media {
         "" | "application/json" | "*/*" => serde_json::from_slice(bytes)
             .map_err(|error| Failure::bad_request(format!("the object provided is unrecognized: {error}"))),
-        "application/yaml" | "application/apply-patch+yaml" => yaml(bytes),
+        "application/yaml" | "application/apply-patch+yaml" => read_yaml(bytes).map(|(value, _)| value),
         protobuf::MEDIA_TYPE => protobuf::decode(bytes).map_err(|error| {
             let mut failure = Failure::unsupported_media_type("application/json, application/yaml");
             failure.message = format!("the body of the request could not be read: {error}");
@@ -162,18 +171,25 @@ fn decode(content_type: &str, bytes: &Bytes) -> Result<Value, Failure> {
     }
 }
 
-/// Decodes a body; answers the paths of the fields that came twice as well.
-fn decode_noting(content_type: &str, bytes: &Bytes) -> Result<(Value, Vec<String>), Failure> {
+/// Decodes a body; answers the fields that came twice as well.
+fn decode_noting(content_type: &str, bytes: &Bytes) -> Result<(Value, Twice), Failure> {
     let media = content_type.split(';').next().unwrap_or_default().trim();
-    if matches!(media, "" | "application/json" | "*/*") {
-        return json::read(bytes)
-            .map_err(|error| Failure::bad_request(format!("the object provided is unrecognized: {error}")));
+    match media {
+        "" | "application/json" | "*/*" => {
+            let (value, paths) = json::read(bytes)
+                .map_err(|error| Failure::bad_request(format!("the object provided is unrecognized: {error}")))?;
+            Ok((value, Twice::Fields(paths)))
+        }
+        "application/yaml" | "application/apply-patch+yaml" => {
+            let (value, lines) = read_yaml(bytes)?;
+            Ok((value, Twice::Lines(lines)))
+        }
+        _ => Ok((decode(content_type, bytes)?, Twice::default())),
     }
-    Ok((decode(content_type, bytes)?, Vec::new()))
 }
 
-fn yaml(bytes: &Bytes) -> Result<Value, Failure> {
+fn read_yaml(bytes: &Bytes) -> Result<(Value, Vec<String>), Failure> {
     let wrong = |why: String| Failure::bad_request(format!("error decoding YAML: {why}"));
     let text = std::str::from_utf8(bytes).map_err(|error| wrong(error.to_string()))?;
-    serde_saphyr::from_str(text).map_err(|error| wrong(error.to_string()))
+    yaml::read(text).map_err(|error| wrong(error.to_string()))
 }

@@ -109,8 +109,28 @@ async fn unknown_fields_are_dropped_told_or_refused() {
     let patch = json!({"spec": {"sice": 3}});
     let (status, same) = client.patch(&format!("{GADGETS}/g?fieldValidation=Ignore"), MERGE, &patch).await;
     assert_eq!((status, &same["metadata"]["resourceVersion"]), (200, &made["metadata"]["resourceVersion"]));
-    assert_eq!(client.patch(&format!("{GADGETS}/g?fieldValidation=Strict"), MERGE, &patch).await.0, 400);
+    assert_eq!(client.patch(&format!("{GADGETS}/g?fieldValidation=Strict"), MERGE, &patch).await.0, 422);
     assert_eq!(client.patch(&format!("{GADGETS}/g?fieldValidation=Maybe"), MERGE, &patch).await.0, 422);
+}
+
+#[tokio::test]
+async fn an_applied_object_must_be_of_its_schema() {
+    let (_world, mut client) = defined().await;
+    let apply = "application/apply-patch+yaml";
+    for (spec, why) in [
+        (json!({"size": 1, "sice": 2}), ".spec.sice: field not declared in schema"),
+        (json!({"size": "1"}), ".spec.size: expected numeric (int or float), got \"1\""),
+        (json!(["size"]), ".spec: expected map, got [\"size\"]"),
+    ] {
+        let path = format!("{GADGETS}/g?fieldManager=m&fieldValidation=Ignore");
+        let (status, refused) = client.patch(&path, apply, &gadget(&spec)).await;
+        assert_eq!((status, refused.get("reason")), (500, None), "{refused}");
+        let message = format!("failed to create typed patch object (/g; test.dev/v1, Kind=Gadget): {why}");
+        assert_eq!(refused["message"], json!(message));
+    }
+    let open = gadget(&json!({"size": 1, "color": null, "extra": {"free": {"odd": 1}}}));
+    let (status, made) = client.patch(&format!("{GADGETS}/g?fieldManager=m"), apply, &open).await;
+    assert_eq!(status, 201, "{made}");
 }
 
 #[tokio::test]

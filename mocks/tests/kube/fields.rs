@@ -53,8 +53,9 @@ async fn unknown_fields_of_built_in_kinds_are_dropped_told_or_refused() {
     let merge = json!({"metadata": {"lables": {"x": "y"}}, "spec": {"replicas": 2}});
     let (status, patched) =
         client.patch(&format!("{DEPLOYMENTS}/d?fieldValidation=Strict"), "application/merge-patch+json", &merge).await;
-    assert_eq!(status, 400, "{patched}");
-    assert!(patched["message"].as_str().unwrap().contains("unknown field \"metadata.lables\""), "{patched}");
+    assert_eq!((status, &patched["reason"]), (422, &json!("Invalid")), "{patched}");
+    let why = "strict decoding error: unknown field \"metadata.lables\"";
+    assert!(patched["details"]["causes"][0]["message"].as_str().unwrap().ends_with(why), "{patched}");
     let (status, patched) = client.patch(&format!("{DEPLOYMENTS}/d"), "application/merge-patch+json", &merge).await;
     assert_eq!((status, patched["metadata"].get("lables")), (200, None));
     assert_eq!(patched["spec"]["replicas"], json!(2));
@@ -74,4 +75,152 @@ async fn fields_that_come_twice_are_told_or_refused() {
     let (status, warnings, made) = send(&mut client, Method::POST, CONFIG_MAPS, body.to_owned()).await;
     assert_eq!((status, warnings.len()), (201, 2), "{warnings:?}");
     assert_eq!((&made["data"], &made["metadata"]["labels"]), (&json!({"k": "second"}), &json!({"x": "2"})));
+}
+
+const JSON_PATCH: &str = "application/json-patch+json";
+const MERGE: &str = "application/merge-patch+json";
+const STRATEGIC: &str = "application/strategic-merge-patch+json";
+const APPLY: &str = "application/apply-patch+yaml";
+
+fn told(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|text| format!("299 - {text:?}")).collect()
+}
+
+/// The words are those of the real server's own test (`test/integration/apiserver/field_validation_test.go`).
+#[tokio::test]
+async fn patches_are_looked_at_before_and_after() {
+    let world = World::start().await;
+    let mut client = world.client(Protocol::Http1, "harness").await;
+    assert_eq!(client.post(DEPLOYMENTS, &deployment()).await.0, 201);
+    let merge = r#"{"spec": {"unknownDupe": 1, "unknownDupe": 2, "paused": true, "paused": false, "unknown1": 1}}"#;
+    let of_merge = [
+        r#"duplicate field "spec.unknownDupe""#,
+        r#"duplicate field "spec.paused""#,
+        r#"unknown field "spec.unknown1""#,
+        r#"unknown field "spec.unknownDupe""#,
+    ];
+    let operations = r#"[{"op": "add", "path": "/spec/unknown1", "value": {"k": 1, "k": 2}, "foo": "bar"},
+                         {"op": "add", "path": "/spec/paused", "path": "/spec/unknown3", "value": 1}]"#;
+    let of_operations = [
+        r#"json patch unknown field "[0].foo""#,
+        r#"json patch duplicate field "[0].value.k""#,
+        r#"json patch duplicate field "[1].path""#,
+        r#"unknown field "spec.unknown1""#,
+        r#"unknown field "spec.unknown3""#,
+    ];
+    for (media, body, said) in
+        [(MERGE, merge, &of_merge[..]), (STRATEGIC, merge, &of_merge), (JSON_PATCH, operations, &of_operations)]
+    {
+        client.content_type = media;
+        let one = format!("{DEPLOYMENTS}/d");
+        let strict = format!("{one}?fieldValidation=Strict");
+        let (status, _, refused) = send(&mut client, Method::PATCH, &strict, body.to_owned()).await;
+        let why = format!("strict decoding error: {}", said.join(", "));
+        assert_eq!((status, &refused["reason"]), (422, &json!("Invalid")), "{refused}");
+        assert!(refused["message"].as_str().unwrap().ends_with(&why), "{refused}");
+        for warning in ["", "?fieldValidation=Warn"] {
+            let path = format!("{one}{warning}");
+            let (status, warnings, patched) = send(&mut client, Method::PATCH, &path, body.to_owned()).await;
+            assert_eq!((status, warnings), (200, told(said)), "{patched}");
+        }
+        let quiet = format!("{one}?fieldValidation=Ignore");
+        let (status, warnings, _) = send(&mut client, Method::PATCH, &quiet, body.to_owned()).await;
+        assert_eq!((status, warnings.len()), (200, 0));
+    }
+    let (status, refused) = client.patch(&format!("{DEPLOYMENTS}/d?fieldValidation=Maybe"), MERGE, &json!({})).await;
+    assert_eq!((status, &refused["details"]["kind"]), (422, &json!("PatchOptions")), "{refused}");
+}
+
+#[tokio::test]
+async fn lines_of_yaml_that_come_twice_are_told_or_refused() {
+    let world = World::start().await;
+    let mut client = world.client(Protocol::Http1, "harness").await;
+    client.content_type = "application/yaml";
+    let body =
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  name: b\ndata: {k: '1'}\nodd: 1\ndata: {k: '2'}\n";
+    let strict = format!("{CONFIG_MAPS}?fieldValidation=Strict");
+    let (status, _, refused) = send(&mut client, Method::POST, &strict, body.to_owned()).await;
+    let why = "strict decoding error: yaml: unmarshal errors:\n  line 5: key \"name\" already set in map\n  \
+               line 8: key \"data\" already set in map, unknown field \"odd\"";
+    assert_eq!(status, 400);
+    assert!(refused["message"].as_str().unwrap().ends_with(why), "{refused}");
+    let (status, warnings, made) = send(&mut client, Method::POST, CONFIG_MAPS, body.to_owned()).await;
+    let lines = [r#"line 5: key "name" already set in map"#, r#"line 8: key "data" already set in map"#];
+    assert_eq!((status, warnings), (201, told(&[lines[0], lines[1], r#"unknown field "odd""#])), "{made}");
+    assert_eq!((&made["metadata"]["name"], &made["data"]), (&json!("b"), &json!({"k": "2"})));
+
+    client.content_type = APPLY;
+    let intent = body.replace("odd: 1\n", "\n");
+    let strict = format!("{CONFIG_MAPS}/b?fieldManager=m&fieldValidation=Strict");
+    let (status, _, refused) = send(&mut client, Method::PATCH, &strict, intent.clone()).await;
+    let why = format!(
+        "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  {}",
+        lines.join("\n  ")
+    );
+    assert_eq!((status, &refused["message"]), (400, &json!(why)));
+    let (status, warnings, _) =
+        send(&mut client, Method::PATCH, &format!("{CONFIG_MAPS}/b?fieldManager=m"), intent).await;
+    assert_eq!((status, warnings), (200, told(&lines)));
+}
+
+/// As kube-apiserver 1.20.2 answers; newer ones name the object in the message.
+#[tokio::test]
+async fn an_applied_object_must_be_of_its_type() {
+    let world = World::start().await;
+    let mut client = world.client(Protocol::Http1, "harness").await;
+    client.content_type = APPLY;
+    let config_map = |more: Value| {
+        let mut object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
+        object.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        ("ConfigMap", format!("{CONFIG_MAPS}/a"), object)
+    };
+    let with_spec = |spec: Value| {
+        let object = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": spec});
+        ("Deployment", format!("{DEPLOYMENTS}/d"), object)
+    };
+    let pod = |containers: Value| json!({"template": {"spec": {"containers": containers}}});
+    let ports = |of: Value| pod(json!([{"name": "c", "ports": of}]));
+    for ((kind, path, object), whys) in [
+        (config_map(json!({"odd": 1})), vec![".odd: field not declared in schema"]),
+        (
+            config_map(json!({"metadata": {"name": "a", "odd": 1}, "odd": null})),
+            vec![".metadata.odd: field not declared in schema", ".odd: field not declared in schema"],
+        ),
+        (with_spec(json!({"replicas": "x"})), vec!["expected a number, got \"x\""]),
+        (
+            with_spec(pod(json!([{"name": "c"}, {"name": "c"}]))),
+            vec![".spec.template.spec.containers: duplicate entries for key [name=\"c\"]"],
+        ),
+        (
+            with_spec(pod(json!([{"image": "i"}, {"image": "j"}]))),
+            vec![".spec.template.spec.containers: duplicate entries for key [name=\"\"]"],
+        ),
+        (
+            with_spec(ports(json!([{"containerPort": 1}, {"containerPort": 1, "protocol": "TCP"}]))),
+            vec!["duplicate entries for key [containerPort=1,protocol=\"TCP\"]"],
+        ),
+    ] {
+        for mode in ["", "&fieldValidation=Ignore"] {
+            let path = format!("{path}?fieldManager=m{mode}");
+            let (status, _, refused) = send(&mut client, Method::PATCH, &path, object.to_string()).await;
+            assert_eq!((status, refused.get("reason")), (500, None), "{kind} {refused}");
+            let message = refused["message"].as_str().unwrap();
+            assert!(message.starts_with("failed to create typed patch object (/"), "{message}");
+            assert!(whys.iter().all(|why| message.contains(why)), "{message}");
+        }
+    }
+    let two = ports(json!([{"containerPort": 53}, {"containerPort": 53, "protocol": "UDP"}]));
+    let (_, path, mut object) = with_spec(two);
+    object["spec"]["selector"] = json!({"matchLabels": {"a": "b"}});
+    object["spec"]["template"]["metadata"] = json!({"labels": {"a": "b"}});
+    object["spec"]["template"]["spec"]["containers"][0]["image"] = json!("i");
+    let path = format!("{path}?fieldManager=m");
+    let (status, _, made) = send(&mut client, Method::PATCH, &path, object.to_string()).await;
+    assert_eq!(status, 201, "{made}");
+    object["metadata"] = json!({});
+    assert_eq!(send(&mut client, Method::PATCH, &path, object.to_string()).await.0, 200, "the URL names it");
+    let absent = path.replace("/d?", "/e?");
+    let (status, _, refused) = send(&mut client, Method::PATCH, &absent, object.to_string()).await;
+    assert_eq!(status, 400);
+    assert!(refused["message"].as_str().unwrap().ends_with("name must be provided"), "{refused}");
 }

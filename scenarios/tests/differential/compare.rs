@@ -98,14 +98,23 @@ pub const MEANT: &[Meant] = &[
         },
     },
     Meant {
-        name: "List types of custom resources in server-side apply",
+        name: "List types beside a field that is an integer or a text",
         diverges: true,
         applies: |step, found| {
             let applied = step.content.as_deref() == Some("application/apply-patch+yaml");
-            let merged = found.at == "/status" && is(found.real.as_ref(), 409) && is(found.mock.as_ref(), 200)
-                || found.at.starts_with("/body/spec/set")
-                || found.at.starts_with("/body/spec/entries");
-            applied && step.path.contains("/widgets/") && merged
+            let merged = found.at == "/status" && is(found.real.as_ref(), 409) && is(found.mock.as_ref(), 200);
+            applied && step.path.contains("/loose/") && merged
+        },
+    },
+    Meant {
+        name: "Taking the last items of a list away",
+        diverges: true,
+        applies: |step, found| {
+            let applied = step.content.as_deref() == Some("application/apply-patch+yaml");
+            let body = step.body.as_ref().map(Value::to_string).unwrap_or_default();
+            let shorter = ["\"set\":[", "\"entries\":[", "\"ports\":["].iter().any(|list| !body.contains(list));
+            let refused = found.at == "/status" && is(found.real.as_ref(), 422) && is(found.mock.as_ref(), 200);
+            applied && shorter && step.path.contains("/widgets/") && refused
         },
     },
     Meant {
@@ -129,7 +138,10 @@ pub const MEANT: &[Meant] = &[
     Meant {
         name: "Reasons in the causes of schemas",
         diverges: false,
-        applies: |step, found| step.path.contains("/widgets") && found.at.starts_with("/body/details/causes"),
+        applies: |step, found| {
+            let custom = ["/widgets", "/loose"].iter().any(|kind| step.path.contains(kind));
+            custom && found.at.starts_with("/body/details/causes")
+        },
     },
     Meant {
         name: "The remaining count of metadata lists",

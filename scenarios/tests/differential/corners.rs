@@ -26,6 +26,7 @@ pub fn all() -> Vec<Sequence> {
         one("scale", scale()),
         one("finalizers", finalizers()),
         one("conflicts of server-side apply", conflicts()),
+        one("applied objects that are not of their type", mistyped()),
         one("pods with time to end", graceful_pods()),
         one("pods with time to end, all at once", graceful_collection()),
         one("pages while others write", pages_and_writes()),
@@ -377,6 +378,41 @@ fn conflicts() -> Vec<Step> {
             json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}),
         ),
         Step::apply(format!("{path}?fieldManager=two&dryRun=All"), data("3")),
+        Step::get(path),
+    ]
+}
+
+fn mistyped() -> Vec<Step> {
+    let path = format!("{}/a", Kind::Deployment.path());
+    let by = |manager: &str, deployment: serde_json::Value| {
+        Step::apply(format!("{path}?fieldManager={manager}"), deployment)
+    };
+    let with = |key: &str, value: serde_json::Value| {
+        let mut deployment = Kind::Deployment.object("a", 0);
+        deployment[key] = value;
+        deployment
+    };
+    let containers = |containers: serde_json::Value| {
+        let mut deployment = Kind::Deployment.object("a", 0);
+        deployment["spec"]["template"]["spec"]["containers"] = containers;
+        deployment
+    };
+    let ports = |ports: serde_json::Value| containers(json!([{"name": "c", "image": "i:1", "ports": ports}]));
+    vec![
+        by("one", with("metadata", json!({}))),
+        by("one", with("odd", json!(1))),
+        by("one", Kind::Deployment.object("a", 0)),
+        by("one", with("metadata", json!({"labels": {"no": "name"}}))),
+        by("one", with("odd", json!(1))),
+        by("one", with("metadata", json!({"name": "a", "odd": {"x": 1}}))),
+        by("two", with("spec", json!({"replicas": "x"}))),
+        by("two", with("spec", json!({"replicas": 1, "odd": 1}))),
+        by("two", with("spec", json!({"template": "text"}))),
+        by("two", containers(json!([{"name": "c", "odd": 1}]))),
+        by("two", containers(json!([{"name": "c"}, {"name": "c"}]))),
+        by("two", containers(json!([{"image": "i:1"}]))),
+        by("three", ports(json!([{"containerPort": 53}, {"containerPort": 53, "protocol": "TCP"}]))),
+        by("three", ports(json!([{"containerPort": 53}, {"containerPort": 53, "protocol": "UDP"}]))),
         Step::get(path),
     ]
 }

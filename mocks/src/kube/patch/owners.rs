@@ -97,11 +97,16 @@ impl Step {
         match self {
             Self::Key(keys) => match &keys[..] {
                 [(key, _)] => item.get(key).cloned(),
-                several => several.iter().map(|(key, _)| item.get(key).cloned()).collect(),
+                several => several.iter().map(|(key, _)| part_of_key(item, key)).collect(),
             },
             _ => Some(item.clone()),
         }
     }
+}
+
+/// One of several keys of an item. What a custom resource leaves out was filled in; what a port leaves out has one meaning.
+fn part_of_key(item: &Value, key: &str) -> Option<Value> {
+    item.get(key).cloned().or_else(|| (key == "protocol").then(|| Value::from("TCP")))
 }
 
 impl Places {

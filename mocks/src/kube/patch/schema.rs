@@ -4,6 +4,8 @@
 //! asks the schemas of custom resources for their list types (Kubernetes documentation, "Server-Side Apply", "Merge
 //! strategy"). Other lists are replaced as a whole.
 
+use std::sync::LazyLock;
+
 use serde_json::Value;
 
 use crate::kube::catalogue::Resource;
@@ -50,7 +52,7 @@ impl<'a> Rules<'a> {
         let schema = match self {
             Self::Builtin(resource) => {
                 return match list_rule(resource, path) {
-                    ListRule::ByKey(key) => Merge::ByKeys(vec![(key, None)]),
+                    ListRule::ByKey(key) => Merge::ByKeys(all_keys(key)),
                     ListRule::Set => Merge::Set,
                     ListRule::Atomic => Merge::Atomic,
                 };
@@ -83,6 +85,20 @@ impl<'a> Rules<'a> {
 /// The value of an item's key, or what stands for it. `None`: it has none, or one that no item can be known by.
 pub(super) fn key_of<'v>(item: &'v Value, (key, default): (&str, Option<&'v Value>)) -> Option<&'v Value> {
     item.as_object()?.get(key).or(default).filter(|value| is_key(value))
+}
+
+/// The keys of a built-in list in server-side apply: that of the strategic merge patch and, for some lists, one more
+/// (`x-kubernetes-list-map-keys` of the published types). What stands for an absent one is published as well: the zero value of
+/// its type, so that validation speaks about it, or the protocol that is meant.
+fn all_keys(key: &'static str) -> Vec<(&'static str, Option<&'static Value>)> {
+    static TCP: LazyLock<Value> = LazyLock::new(|| Value::from("TCP"));
+    static NO_NUMBER: LazyLock<Value> = LazyLock::new(|| Value::from(0));
+    static NO_TEXT: LazyLock<Value> = LazyLock::new(|| Value::from(""));
+    match key {
+        "containerPort" | "port" => vec![(key, Some(&NO_NUMBER)), ("protocol", Some(&TCP))],
+        "topologyKey" => vec![(key, Some(&NO_TEXT)), ("whenUnsatisfiable", Some(&NO_TEXT))],
+        _ => vec![(key, Some(&NO_TEXT))],
+    }
 }
 
 /// `(field name, rule)` inside a pod spec, at any depth below it.

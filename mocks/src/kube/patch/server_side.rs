@@ -36,9 +36,13 @@ pub(crate) fn apply(value: &mut Value, intent: &Value, by: &Manager<'_>, resourc
         before_first_apply(value, by, resource);
     }
     let mut owners = Owners::read(value);
-    let mut wanted = Vec::new();
     let rules = Rules::of(resource, by.api_version);
-    leaves(&intent, rules, &mut Vec::new(), &mut wanted);
+    let mut leaves = Leaves { rules, found: Vec::new(), wrong: Vec::new() };
+    leaves.collect(&intent, &mut Vec::new());
+    if !leaves.wrong.is_empty() {
+        return Err(untyped(&intent, &leaves.wrong));
+    }
+    let wanted = leaves.found;
 
     let mut places = Places::default();
     let others = owners.others(by.name, by.subresource);
@@ -98,44 +102,86 @@ pub(crate) fn check_intent(intent: &Value) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The refusal of an intent that is not of its type: a plain error of the real server's library, so a 500 without a reason.
+pub(crate) fn untyped(intent: &Value, wrong: &[String]) -> Failure {
+    let text = |key: &str| intent[key].as_str().unwrap_or_default();
+    // The core group has an empty name.
+    let group = if text("apiVersion").contains('/') { "" } else { "/" };
+    let (namespace, name) = (object::meta(intent, "namespace"), object::meta(intent, "name"));
+    let about = format!("{namespace}/{name}; {group}{}, Kind={}", text("apiVersion"), text("kind"));
+    let wrong = match wrong {
+        [one] => one.clone(),
+        several => format!("errors:\n  {}", several.join("\n  ")),
+    };
+    Failure::plain(format!("failed to create typed patch object ({about}): {wrong}"))
+}
+
 /// The leaves of an intent: scalars, lists that are one value, and empty objects.
-fn leaves(value: &Value, rules: Rules<'_>, path: &mut Vec<Step>, out: &mut Vec<(Path, Value)>) {
-    match value {
-        Value::Object(map) if !map.is_empty() && !is_atomic(path, rules) => {
-            for (key, inner) in map {
-                if path.is_empty() && matches!(key.as_str(), "apiVersion" | "kind") {
-                    continue;
+struct Leaves<'a> {
+    rules: Rules<'a>,
+    found: Vec<(Path, Value)>,
+    /// What cannot be told apart.
+    wrong: Vec<String>,
+}
+
+impl Leaves<'_> {
+    fn collect(&mut self, value: &Value, path: &mut Vec<Step>) {
+        match value {
+            Value::Object(map) if !map.is_empty() && !is_atomic(path, self.rules) => {
+                for (key, inner) in map {
+                    if path.is_empty() && matches!(key.as_str(), "apiVersion" | "kind") {
+                        continue;
+                    }
+                    path.push(Step::Field(key.clone()));
+                    self.collect(inner, path);
+                    path.pop();
                 }
-                path.push(Step::Field(key.clone()));
-                leaves(inner, rules, path, out);
-                path.pop();
             }
+            Value::Array(items) if !items.is_empty() => match self.rules.list(&names(path)) {
+                Merge::ByKeys(keys) => self.items(items, &keys, path),
+                Merge::Set => {
+                    let mut seen = HashSet::new();
+                    for item in items {
+                        path.push(Step::Value(item.clone()));
+                        if !seen.insert(item) {
+                            self.note(path, "duplicate entries for key");
+                        }
+                        self.found.push((Path(path.clone()), item.clone()));
+                        path.pop();
+                    }
+                }
+                Merge::Atomic => self.found.push((Path(path.clone()), value.clone())),
+            },
+            other => self.found.push((Path(path.clone()), other.clone())),
         }
-        Value::Array(items) if !items.is_empty() => match rules.list(&names(path)) {
-            Merge::ByKeys(keys) => {
-                let known_by = |item: &Value| -> Option<Vec<(String, Value)>> {
-                    let named = keys.iter().map(|key| Some((key.0.to_owned(), key_of(item, *key)?.clone())));
-                    named.collect()
+    }
+
+    /// The items of a list that are known by keys.
+    fn items(&mut self, items: &[Value], keys: &[(&str, Option<&Value>)], path: &mut Vec<Step>) {
+        let mut seen = HashSet::new();
+        for item in items {
+            let mut known_by = Vec::new();
+            for key in keys {
+                let Some(value) = key_of(item, *key) else {
+                    let at = Path(path.clone());
+                    let why = "associative list with keys has an element that omits key field";
+                    return self.wrong.push(format!("{at}: {why} {:?} (and doesn't have default value)", key.0));
                 };
-                let Some(steps) = items.iter().map(known_by).collect::<Option<Vec<_>>>() else {
-                    return out.push((Path(path.clone()), value.clone()));
-                };
-                for (item, step) in items.iter().zip(steps) {
-                    path.push(Step::Key(step));
-                    leaves(item, rules, path, out);
-                    path.pop();
-                }
+                known_by.push((key.0.to_owned(), value.clone()));
             }
-            Merge::Set => {
-                for item in items {
-                    path.push(Step::Value(item.clone()));
-                    out.push((Path(path.clone()), item.clone()));
-                    path.pop();
-                }
+            path.push(Step::Key(known_by));
+            if !seen.insert(path.last().cloned()) {
+                self.note(path, "duplicate entries for key");
             }
-            Merge::Atomic => out.push((Path(path.clone()), value.clone())),
-        },
-        other => out.push((Path(path.clone()), other.clone())),
+            self.collect(item, path);
+            path.pop();
+        }
+    }
+
+    /// Notes something about the item that the path ends with.
+    fn note(&mut self, path: &[Step], why: &str) {
+        let Some((item, list)) = path.split_last() else { return };
+        self.wrong.push(format!("{}: {why} {}", Path(list.to_vec()), Path(vec![item.clone()])));
     }
 }
 

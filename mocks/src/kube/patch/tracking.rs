@@ -4,6 +4,7 @@
 //! (Kubernetes documentation, "Server-Side Apply", field management; KEP-555). It works on the notation itself, one walk
 //! over both objects, because every write pays for it. It must not decide conflicts.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
@@ -255,26 +256,25 @@ impl Changes<'_> {
             Merge::Set => None,
             Merge::Atomic => return whole(),
         };
-        let known = |item: &'v Value| -> Option<Vec<&'v Value>> {
+        let known = |item: &'v Value| -> Option<Vec<Cow<'v, Value>>> {
             match &keys {
-                // A default lives as long as the schema, the items do not: an item without its key is not compared.
-                Some(keys) => keys.iter().map(|(key, _)| key_of(item, (key, None))).collect(),
-                None => Some(vec![item]),
+                Some(keys) => keys.iter().map(|key| known_as(item, *key)).collect(),
+                None => Some(vec![Cow::Borrowed(item)]),
             }
         };
         if (after.is_empty() && before.is_empty()) || before.iter().chain(after).any(|item| known(item).is_none()) {
             return whole();
         }
-        let notation = |item: &Value| match &keys {
+        let notation = |item: &'v Value| match &keys {
             Some(keys) => {
-                let named: Map<String, Value> =
-                    keys.iter().map(|(key, _)| ((*key).to_owned(), item[*key].clone())).collect();
-                format!("k:{}", Value::Object(named))
+                let values = known(item).unwrap_or_default();
+                let named = keys.iter().zip(values).map(|((key, _), value)| ((*key).to_owned(), value.into_owned()));
+                format!("k:{}", Value::Object(named.collect()))
             }
             None => format!("v:{item}"),
         };
         let known_by = |item: &'v Value| known(item).unwrap_or_default();
-        let index = |list: &'v [Value]| -> HashMap<Vec<&'v Value>, &'v Value> {
+        let index = |list: &'v [Value]| -> HashMap<Vec<Cow<'v, Value>>, &'v Value> {
             // Of several the first counts.
             list.iter().rev().map(|item| (known_by(item), item)).collect()
         };
@@ -296,6 +296,14 @@ impl Changes<'_> {
             gone.insert(notation(item), json!({}));
         }
         (Some(set).filter(|set| !set.is_empty()), Some(gone).filter(|gone| !gone.is_empty()))
+    }
+}
+
+/// The value of an item's key, or what stands for an absent one.
+fn known_as<'v>(item: &'v Value, (key, default): (&str, Option<&Value>)) -> Option<Cow<'v, Value>> {
+    match item.get(key) {
+        Some(_) => key_of(item, (key, None)).map(Cow::Borrowed),
+        None => default.filter(|_| item.is_object()).cloned().map(Cow::Owned),
     }
 }
 

@@ -16,31 +16,99 @@ const DEPTH_MAX: usize = 120;
 /// Said about a definition whose rules are written in CEL.
 const RULES: &str = "x-kubernetes-validations are not evaluated by this server: objects that break them are accepted";
 
+/// The fields of a body that came more than once, as its decoder names them. Of all but the last the values are gone.
+#[derive(Debug)]
+pub(super) enum Twice {
+    /// Paths, in JSON.
+    Fields(Vec<String>),
+    /// What there is to say about lines of YAML.
+    Lines(Vec<String>),
+    /// What there is to say about a patch.
+    Patch(Vec<String>),
+}
+
+impl Default for Twice {
+    fn default() -> Self {
+        Self::Fields(Vec::new())
+    }
+}
+
 /// Removes unknown fields; answers the warnings about them and about the fields that came `twice`.
-pub(super) fn prune(call: &Call, value: &mut Value, twice: &[String]) -> Result<Vec<String>, Failure> {
-    let mode = call.query.field_validation.as_deref().unwrap_or("Warn");
-    if !matches!(mode, "Strict" | "Warn" | "Ignore") {
-        let message = format!("Unsupported value: \"{mode}\": supported values: \"Ignore\", \"Strict\", \"Warn\"");
-        let about = crate::kube::status::About { group: "meta.k8s.io", kind: "CreateOptions", name: "" };
-        let cause = Cause { reason: "FieldValueNotSupported", field: "fieldValidation".to_owned(), message };
-        return Err(Failure::invalid(about, &[cause]));
-    }
-    let mut unknown = object::drop_unknown(value, &call.resource);
-    if let Some(schema) = &call.served().structure {
-        unknown.extend(schema.prune(value));
-    }
-    let unknown = unknown.iter().map(|path| format!("unknown field \"{path}\""));
-    let unknown: Vec<String> = unknown.chain(twice.iter().map(|path| format!("duplicate field \"{path}\""))).collect();
-    match mode {
-        "Strict" if !unknown.is_empty() => {
-            let (kind, version) = (&call.resource.kind, &call.served().name);
-            let why = unknown.join(", ");
+pub(super) fn prune(call: &Call, value: &mut Value, twice: &Twice) -> Result<Vec<String>, Failure> {
+    let unknown = unknown(call, value);
+    match call.query.field_validation.as_deref() {
+        Some("Ignore") => Ok(Vec::new()),
+        Some("Strict") => {
+            let found = strict_errors(call, twice, &unknown);
+            if found.is_empty() {
+                return Ok(Vec::new());
+            }
+            let (kind, version, why) = (&call.resource.kind, &call.served().name, found.join(", "));
             Err(Failure::bad_request(format!(
                 "{kind} in version \"{version}\" cannot be handled as a {kind}: strict decoding error: {why}"
             )))
         }
-        "Ignore" => Ok(Vec::new()),
-        _ => Ok(unknown),
+        _ => Ok(warnings(call, twice, &unknown)),
+    }
+}
+
+/// Removes unknown fields; answers their paths.
+pub(super) fn unknown(call: &Call, value: &mut Value) -> Vec<String> {
+    let mut unknown = object::drop_unknown(value, &call.resource);
+    if let Some(schema) = &call.served().structure {
+        unknown.extend(schema.prune(value));
+    }
+    unknown
+}
+
+/// What a client is warned of, in the order of the real server.
+fn warnings(call: &Call, twice: &Twice, unknown: &[String]) -> Vec<String> {
+    let fields = unknown.iter().map(|path| format!("unknown field \"{path}\""));
+    match twice {
+        // The decoder of a type looks no further at a field that it does not know.
+        Twice::Fields(paths) if !call.resource.custom => {
+            let known = paths.iter().filter(|path| !unknown.iter().any(|unknown| is_at_or_below(path, unknown)));
+            fields.chain(known.map(|path| format!("duplicate field \"{path}\""))).collect()
+        }
+        Twice::Fields(paths) => paths.iter().map(|path| format!("duplicate field \"{path}\"")).chain(fields).collect(),
+        Twice::Lines(texts) | Twice::Patch(texts) => texts.iter().cloned().chain(fields).collect(),
+    }
+}
+
+/// The same as parts of one error: what is said about the lines of YAML is one of them.
+fn strict_errors(call: &Call, twice: &Twice, unknown: &[String]) -> Vec<String> {
+    match twice {
+        Twice::Lines(lines) if !lines.is_empty() => {
+            let of_yaml = format!("yaml: unmarshal errors:\n  {}", lines.join("\n  "));
+            std::iter::once(of_yaml).chain(warnings(call, &Twice::default(), unknown)).collect()
+        }
+        twice => warnings(call, twice, unknown),
+    }
+}
+
+fn is_at_or_below(path: &str, above: &str) -> bool {
+    path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+}
+
+/// What an applied intent is refused for, because it is not of the type; `Strict` and `Warn` know no difference there.
+pub(super) fn untyped(call: &Call, intent: &mut Value) -> Vec<String> {
+    let undeclared = unknown(call, intent).into_iter().map(|path| format!(".{path}: field not declared in schema"));
+    let mut wrong: Vec<String> = undeclared.collect();
+    if let Some(schema) = &call.served().structure {
+        wrong.extend(schema.mistyped(intent));
+    }
+    wrong
+}
+
+/// What the lines of an intent that was applied have against them.
+pub(super) fn applied_twice(call: &Call, lines: Vec<String>) -> Result<Vec<String>, Failure> {
+    match call.query.field_validation.as_deref() {
+        Some("Strict") if !lines.is_empty() => Err(Failure::bad_request(format!(
+            "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  {}",
+            lines.join("\n  ")
+        ))),
+        Some("Ignore") => Ok(Vec::new()),
+        _ => Ok(lines),
     }
 }
 

@@ -11,7 +11,8 @@ use hyper::body::Incoming;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{decode, decode_noting, read_body, shape};
+use super::shape::Twice;
+use super::{apply, decode, decode_noting, read_body, shape};
 use crate::kube::admission::{self, Admitted, Attempt, Operation, check_configuration};
 use crate::kube::authorization::program;
 use crate::kube::handler::{Answer, Call};
@@ -49,7 +50,7 @@ pub(super) async fn create(call: &Call, body: Incoming) -> Result<Answer, Failur
 }
 
 /// Creates `value`, which has no unknown fields; the answer is 201.
-async fn create_object(call: &Call, renderer: &Renderer, mut value: Value) -> Result<Answer, Failure> {
+pub(super) async fn create_object(call: &Call, renderer: &Renderer, mut value: Value) -> Result<Answer, Failure> {
     let (resource, now) = (&call.resource, Timestamp::now());
     object::check_type(&mut value, resource, call.served())?;
     shape::fill(call, &mut value);
@@ -147,7 +148,7 @@ pub(super) async fn update(call: &Call, body: Incoming, status_only: bool) -> Re
     let read_again = || {
         let (mut value, _) = decode_noting(&call.content_type, &bytes)?;
         object::check_type(&mut value, &call.resource, call.served())?;
-        shape::prune(call, &mut value, &[])?;
+        shape::prune(call, &mut value, &Twice::default())?;
         shape::fill(call, &mut value);
         object::conform(&mut value, &call.resource)?;
         Ok(value)
@@ -159,7 +160,7 @@ pub(super) async fn update(call: &Call, body: Incoming, status_only: bool) -> Re
 pub(super) async fn patch(call: &Call, body: Incoming, status_only: bool) -> Result<Answer, Failure> {
     let renderer = Renderer::negotiate(call)?;
     let bytes = read_body(&call.app.limits, body).await?;
-    let patch = match Patch::decode(&call.content_type, &bytes, !call.resource.custom) {
+    let (patch, noted) = match Patch::decode_noting(&call.content_type, &bytes, !call.resource.custom) {
         // What is in a patch matters only when there is something to change.
         Err(failure) if failure.code != StatusCode::UNSUPPORTED_MEDIA_TYPE => {
             let name = call.target.name.as_deref().unwrap_or_default();
@@ -169,8 +170,9 @@ pub(super) async fn patch(call: &Call, body: Incoming, status_only: bool) -> Res
         decoded => decoded?,
     };
     if let Patch::Apply(applied) = &patch {
-        return apply(call, &renderer, applied, status_only).await;
+        return apply::answer(call, &renderer, applied, noted, status_only).await;
     }
+    let noted = Twice::Patch(noted);
     let mut told = Vec::new();
     let answer = change(call, &renderer, status_only, |current| {
         let mut patched = from_storage(call, current);
@@ -178,7 +180,7 @@ pub(super) async fn patch(call: &Call, body: Incoming, status_only: bool) -> Res
         if let Err(failure) = object::check_type(&mut patched, &call.resource, call.served()) {
             return Err(patch.made_nonsense(failure));
         }
-        told = shape::prune(call, &mut patched, &[])?;
+        told = shape::prune(call, &mut patched, &noted).map_err(|failure| patch.made_nonsense(failure))?;
         shape::fill(call, &mut patched);
         if let Err(failure) = object::conform(&mut patched, &call.resource) {
             return Err(patch.made_nonsense(failure));
@@ -190,49 +192,6 @@ pub(super) async fn patch(call: &Call, body: Incoming, status_only: bool) -> Res
             )));
         }
         Ok(patched)
-    })
-    .await?;
-    Ok(shape::tell(answer, told))
-}
-
-/// Server-side apply: creates the object when it is absent.
-async fn apply(call: &Call, renderer: &Renderer, applied: &Value, status_only: bool) -> Result<Answer, Failure> {
-    if call.query.field_manager.is_none() {
-        let cause = Cause::required("fieldManager", "is required for apply patch");
-        let about = crate::kube::status::About { group: "meta.k8s.io", kind: "PatchOptions", name: "" };
-        return Err(Failure::invalid(about, &[cause]));
-    }
-    let name = call.target.name.as_deref().unwrap_or_default();
-    let mut applied = applied.clone();
-    patch::check_intent(&applied)?;
-    object::check_type(&mut applied, &call.resource, call.served())?;
-    let told = shape::prune(call, &mut applied, &[])?;
-    object::conform(&mut applied, &call.resource)?;
-    let by = manager(call, status_only);
-    let given = object::meta(&applied, "name").to_owned();
-    let check_name = || match given.as_str() {
-        "" => Ok(()),
-        same if same == name => Ok(()),
-        other => Err(Failure::bad_request(format!(
-            "the name of the object ({other}) does not match the name on the URL ({name})"
-        ))),
-    };
-    if call.cluster().get(&call.resource, call.namespace(), name).is_none() {
-        check_name()?;
-        if status_only {
-            return Err(Failure::not_found(call.resource.about(name)));
-        }
-        let mut fresh = json!({"metadata": {"name": name}});
-        patch::server_side(&mut fresh, &applied, &by, &call.resource)?;
-        return Ok(shape::tell(create_object(call, renderer, fresh).await?, told));
-    }
-    let answer = change(call, renderer, status_only, |current| {
-        let mut merged = from_storage(call, current);
-        patch::server_side(&mut merged, &applied, &by, &call.resource)?;
-        // A conflict comes first.
-        check_name()?;
-        shape::fill(call, &mut merged);
-        Ok(merged)
     })
     .await?;
     Ok(shape::tell(answer, told))
@@ -458,7 +417,7 @@ fn converts(call: &Call) -> bool {
 }
 
 /// Who writes, as `managedFields` names it: the field manager, else the program's name.
-fn manager(call: &Call, status_only: bool) -> patch::Manager<'_> {
+pub(super) fn manager(call: &Call, status_only: bool) -> patch::Manager<'_> {
     patch::Manager {
         name: call.query.field_manager.as_deref().unwrap_or_else(|| program(&call.user_agent)),
         force: call.query.force,
@@ -592,7 +551,7 @@ fn to_storage(call: &Call, value: &mut Value) {
     }
 }
 
-fn from_storage(call: &Call, current: &Version) -> Value {
+pub(super) fn from_storage(call: &Call, current: &Version) -> Value {
     let mut value = current.value();
     show(call, &mut value);
     value

@@ -15,6 +15,8 @@ pub fn all() -> Vec<Sequence> {
         one("definitions that are wrong", wrong()),
         one("two versions", versions()),
         one("lists of custom resources in server-side apply", applied()),
+        one("applied custom resources that are not of their type", mistyped()),
+        one("a field that is an integer or a text", loose()),
     ]
 }
 
@@ -133,5 +135,65 @@ fn applied() -> Vec<Step> {
         by("two", json!({"ports": [{"port": 2, "note": "m"}]})),
         by("one", json!({"image": "a:1"})),
         Step::get(format!("{path}/a")),
+    ]
+}
+
+fn mistyped() -> Vec<Step> {
+    let path = crate::generator::Kind::Widget.path();
+    let by = |manager: &str, widget: Value| Step::apply(format!("{path}/a?fieldManager={manager}"), widget);
+    let widget = |spec: Value| json!({"apiVersion": "differential.example.com/v1", "kind": "Widget", "metadata": {"name": "a"}, "spec": spec});
+    let mut odd = widget(json!({"image": "a:1"}));
+    odd["odd"] = json!(1);
+    let mut odd_metadata = widget(json!({"image": "a:1"}));
+    odd_metadata["metadata"]["odd"] = json!(1);
+    let mut nameless = widget(json!({"image": "a:1"}));
+    nameless["metadata"] = json!({});
+    vec![
+        by("one", nameless.clone()),
+        by("one", odd.clone()),
+        by("one", widget(json!({"image": "a:1", "odd": 1}))),
+        by("one", widget(json!({"image": "a:1", "labels": {"a": "b"}, "free": {"odd": {"odd": 1}}}))),
+        by("one", nameless),
+        by("two", odd_metadata),
+        by("two", odd),
+        by("two", widget(json!({"image": 5}))),
+        by("two", widget(json!({"replicas": "five"}))),
+        by("two", widget(json!({"labels": ["a"]}))),
+        by("two", widget(json!({"labels": {"a": 1}}))),
+        by("two", widget(json!({"plain": "a"}))),
+        by("two", widget(json!({"plain": [1]}))),
+        by("two", widget(json!({"set": ["x", "x"]}))),
+        by("two", widget(json!({"entries": [{"name": "x"}, {"name": "x"}]}))),
+        by("two", widget(json!({"entries": [{"port": 1}]}))),
+        by("two", widget(json!({"entries": [{"name": "x", "odd": 1}]}))),
+        by("two", widget(json!({"ports": [{"port": 1}, {"port": 1, "protocol": "TCP"}]}))),
+        by("two", widget(json!({"ports": [{"port": 1}, {"port": 1, "protocol": "UDP"}]}))),
+        by("two", widget(json!({"maybe": null, "ratio": 1}))),
+        Step::get(format!("{path}/a")),
+    ]
+}
+
+fn loose() -> Vec<Step> {
+    let mut definition = special::definition(GROUP);
+    definition["metadata"]["name"] = json!(format!("loose.{GROUP}"));
+    definition["spec"]["names"] =
+        json!({"plural": "loose", "singular": "loose", "kind": "Loose", "listKind": "LooseList"});
+    let properties = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties";
+    let properties = definition.pointer_mut(properties).expect("the definition has properties");
+    properties["limit"] = json!({"x-kubernetes-int-or-string": true});
+    let path = path().replace("widgets", "loose");
+    let loose = |spec: Value| json!({"apiVersion": format!("{GROUP}/v1"), "kind": "Loose", "metadata": {"name": "a"}, "spec": spec});
+    let merged = |spec: Value| Step::patch(format!("{path}/a"), "merge-patch", json!({"spec": spec}));
+    vec![
+        Step::post(DEFINITIONS, definition),
+        Step::new("UNTIL 200", &path[..]),
+        Step::post(&path[..], loose(json!({"image": "a:1", "limit": "50%"}))),
+        merged(json!({"limit": 5})),
+        merged(json!({"limit": true})),
+        merged(json!({"limit": 0.5})),
+        Step::get(&path[..]),
+        Step::delete(format!("{path}/a")),
+        Step::apply(format!("{path}/a?fieldManager=one"), loose(json!({"image": "a:1", "limit": 1, "set": ["x"]}))),
+        Step::apply(format!("{path}/a?fieldManager=two"), loose(json!({"set": ["y"]}))),
     ]
 }
