@@ -22,6 +22,7 @@ mod catalogue;
 mod cel;
 mod cluster;
 mod config;
+mod convert;
 mod defaults;
 mod discovery;
 mod events;

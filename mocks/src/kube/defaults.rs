@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::catalogue::Resource;
+use super::convert::autoscaler;
 use super::{events, object};
 
 pub(crate) use workloads::count_template;
@@ -54,6 +55,7 @@ pub(crate) fn apply(value: &mut Value, resource: &Resource, now: Timestamp) {
         "persistentvolumeclaims" | "persistentvolumes" => set(value, &["status"], "phase", json!("Pending")),
         "volumeattachments.storage.k8s.io" => set(value, &["status"], "attached", json!(false)),
         "poddisruptionbudgets.policy" => policy::disruption_budget(value),
+        autoscaler::RESOURCE => value["status"] = autoscaler::new_status(value),
         _ => {}
     }
 }
@@ -98,6 +100,7 @@ fn fields(value: &mut Value, resource: &Resource, is_new: bool, now: Timestamp) 
         "priorityclasses.scheduling.k8s.io" => set(value, &[], "preemptionPolicy", json!("PreemptLowerPriority")),
         "secrets" => secret(value),
         "events" => events::fill(value),
+        autoscaler::RESOURCE => autoscaler::fill(value),
         MUTATING | VALIDATING => webhooks(value, resource),
         "customresourcedefinitions.apiextensions.k8s.io" => definition(value, now),
         _ => {}

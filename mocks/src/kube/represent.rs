@@ -11,7 +11,7 @@ use memchr::memmem::Finder;
 use serde_json::{Map, Value, json};
 
 use super::catalogue::Resource;
-use super::events;
+use super::convert;
 use super::handler::Call;
 use super::object;
 use super::status::Failure;
@@ -180,10 +180,7 @@ impl Renderer {
 
     fn converted(&self, value: &Value) -> Value {
         let mut value = value.clone();
-        if self.resource.mirrors {
-            events::from_stored(&mut value);
-        }
-        value["apiVersion"] = Value::from(&*self.api_version);
+        convert::from_stored(&mut value, &self.resource, &self.api_version);
         value
     }
 

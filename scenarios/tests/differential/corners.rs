@@ -1,5 +1,6 @@
 //! Sequences written by hand: what random ones meet too seldom.
 
+mod autoscalers;
 mod definitions;
 mod events;
 mod kinds;
@@ -36,6 +37,7 @@ pub fn all() -> Vec<Sequence> {
     .chain(events::all())
     .chain(definitions::all())
     .chain(kinds::all())
+    .chain(autoscalers::all())
     .chain(unknown::all())
     .chain(watches::all())
     .collect()

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::Attempt;
 use crate::kube::catalogue::Resource;
-use crate::kube::events;
+use crate::kube::convert;
 use crate::kube::handler::Call;
 
 /// One version of one API of a resource.
@@ -83,12 +83,8 @@ impl Form {
         if self.is(to) || self.of_scales || !value.is_object() {
             return;
         }
-        match (self.resource.mirrors, to.resource.mirrors) {
-            (true, false) => events::to_stored(value),
-            (false, true) => events::from_stored(value),
-            _ => {}
-        }
-        value["apiVersion"] = Value::from(to.api_version());
+        convert::to_stored(value, &self.resource);
+        convert::from_stored(value, &to.resource, &to.api_version());
     }
 
     fn shown<'a>(&self, to: &Self, value: &'a Value) -> Cow<'a, Value> {

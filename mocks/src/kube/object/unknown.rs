@@ -17,63 +17,54 @@ pub(crate) fn drop_unknown(value: &mut Value, resource: &Resource) -> Vec<String
     if resource.custom {
         // The metadata is of one type for all kinds.
         if let Some(Value::Object(metadata)) = value.get_mut("metadata") {
-            walk(metadata, &["ObjectMeta"], "metadata", &mut unknown);
+            walk(metadata, "ObjectMeta", "metadata", &mut unknown);
         }
         return unknown;
     }
-    let names: &[&str] = match &*resource.full_name {
-        // Its versions are not converted, so that what belongs to one is kept in the other.
-        "horizontalpodautoscalers.autoscaling" => &["HorizontalPodAutoscaler", "HorizontalPodAutoscalerV1"],
-        _ => &[schema::name(value["apiVersion"].as_str().unwrap_or_default(), &resource.kind)],
-    };
-    if names.iter().all(|name| message(name).is_some())
+    let name = schema::name(value["apiVersion"].as_str().unwrap_or_default(), &resource.kind);
+    if message(name).is_some()
         && let Some(object) = value.as_object_mut()
     {
-        walk(object, names, "", &mut unknown);
+        walk(object, name, "", &mut unknown);
     }
     unknown
 }
 
 /// Drops the fields that a kind does not have which is no resource.
 pub(super) fn drop_unknown_of(kind: &'static str, object: &mut Map<String, Value>) {
-    walk(object, &[kind], "", &mut Vec::new());
+    walk(object, kind, "", &mut Vec::new());
 }
 
-/// Goes through an object that may be of several types.
-fn walk(object: &mut Map<String, Value>, types: &[&str], at: &str, unknown: &mut Vec<String>) {
+fn walk(object: &mut Map<String, Value>, kind: &str, at: &str, unknown: &mut Vec<String>) {
     object.retain(|name, value| {
         if at.is_empty() && matches!(name.as_str(), "apiVersion" | "kind") {
             return true;
         }
-        let fields: Vec<&Field> = types.iter().filter_map(|kind| find(kind, name)).collect();
         let path = || if at.is_empty() { name.clone() } else { format!("{at}.{name}") };
-        if fields.is_empty() {
+        let Some(field) = find(kind, name) else {
             if unknown.len() < NAMES_MAX {
                 unknown.push(path());
             }
             return false;
-        }
-        let of_message = |field: &&Field| if let Kind::Message(inner) = field.kind { Some(inner) } else { None };
-        let below: Vec<&str> = fields.iter().filter_map(of_message).collect();
-        if !below.is_empty() {
-            match value {
-                Value::Array(items) => {
-                    for (index, item) in items.iter_mut().enumerate() {
-                        if let Value::Object(item) = item {
-                            walk(item, &below, &format!("{}[{index}]", path()), unknown);
-                        }
+        };
+        let Kind::Message(below) = field.kind else { return true };
+        match value {
+            Value::Array(items) => {
+                for (index, item) in items.iter_mut().enumerate() {
+                    if let Value::Object(item) = item {
+                        walk(item, below, &format!("{}[{index}]", path()), unknown);
                     }
                 }
-                Value::Object(entries) if fields.iter().any(|field| field.map) => {
-                    for (key, entry) in entries.iter_mut() {
-                        if let Value::Object(entry) = entry {
-                            walk(entry, &below, &format!("{}.{key}", path()), unknown);
-                        }
-                    }
-                }
-                Value::Object(inner) => walk(inner, &below, &path(), unknown),
-                _ => {}
             }
+            Value::Object(entries) if field.map => {
+                for (key, entry) in entries.iter_mut() {
+                    if let Value::Object(entry) = entry {
+                        walk(entry, below, &format!("{}.{key}", path()), unknown);
+                    }
+                }
+            }
+            Value::Object(inner) => walk(inner, below, &path(), unknown),
+            _ => {}
         }
         true
     });
@@ -136,6 +127,7 @@ mod tests {
         let mut scaler = json!({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "spec": {
             "maxReplicas": 2, "metrics": [], "targetCPUUtilizationPercentage": 50, "odd": 1,
         }});
-        assert_eq!(dropped("horizontalpodautoscalers.autoscaling", &mut scaler), ["spec.odd"]);
+        let unknown = dropped("horizontalpodautoscalers.autoscaling", &mut scaler);
+        assert_eq!(unknown, ["spec.odd", "spec.targetCPUUtilizationPercentage"]);
     }
 }

@@ -6,11 +6,11 @@
 use serde_json::{Value, json};
 
 use super::shape;
-use super::write::{change, create_object, from_storage, manager};
+use super::write::{change, create_object, from_storage, manager, show, to_storage};
 use crate::kube::handler::{Answer, Call};
 use crate::kube::represent::Renderer;
 use crate::kube::status::{About, Cause, Failure};
-use crate::kube::{object, patch};
+use crate::kube::{convert, object, patch};
 
 /// Applies an intent whose lines of YAML came `twice`; creates the object when it is absent.
 pub(super) async fn answer(
@@ -38,7 +38,10 @@ pub(super) async fn answer(
     if !untyped.is_empty() {
         return Err(patch::untyped(&applied, &untyped));
     }
-    let by = manager(call, status_only);
+    let (by, is_stored) = (manager(call, status_only), convert::changes_content(&call.resource));
+    if is_stored {
+        to_storage(call, &mut applied);
+    }
     let given = object::meta(&applied, "name").to_owned();
     let check_name = || match given.as_str() {
         "" => Ok(()),
@@ -54,6 +57,9 @@ pub(super) async fn answer(
         }
         let mut fresh = json!({"metadata": {"name": name}});
         patch::server_side(&mut fresh, &applied, &by, &call.resource)?;
+        if is_stored {
+            show(call, &mut fresh);
+        }
         check_name()?;
         if given.is_empty() {
             return Err(Failure::bad_request(format!(
@@ -65,8 +71,11 @@ pub(super) async fn answer(
     }
     let mut told = Vec::new();
     let answer = change(call, renderer, status_only, |current| {
-        let mut merged = from_storage(call, current);
+        let mut merged = if is_stored { current.value() } else { from_storage(call, current) };
         patch::server_side(&mut merged, &applied, &by, &call.resource)?;
+        if is_stored {
+            show(call, &mut merged);
+        }
         // A conflict comes first.
         told = shape::applied_twice(call, twice.clone())?;
         check_name()?;

@@ -20,7 +20,7 @@ use crate::kube::patch::{self, Patch};
 use crate::kube::represent::Renderer;
 use crate::kube::status::{Cause, Failure};
 use crate::kube::store::{Expect, Refused, Version};
-use crate::kube::{addresses, defaults, events, object};
+use crate::kube::{addresses, convert, defaults, events, object};
 
 /// How often a write without a `resourceVersion` is tried when others write the same object.
 pub(super) const TRIES: usize = 16;
@@ -421,7 +421,11 @@ pub(super) fn manager(call: &Call, status_only: bool) -> patch::Manager<'_> {
     patch::Manager {
         name: call.query.field_manager.as_deref().unwrap_or_else(|| program(&call.user_agent)),
         force: call.query.force,
-        api_version: &call.served().api_version,
+        api_version: if convert::changes_content(&call.resource) {
+            call.resource.stored_api_version()
+        } else {
+            &call.served().api_version
+        },
         subresource: if status_only { "status" } else { "" },
         now: Timestamp::now(),
     }
@@ -540,15 +544,9 @@ fn check_namespace_takes_content(call: &Call, new: &str) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Objects are stored in one version; with conversion `None` only `apiVersion` differs.
-fn to_storage(call: &Call, value: &mut Value) {
-    if call.resource.mirrors {
-        events::to_stored(value);
-    }
-    let stored = call.resource.stored_api_version();
-    if value["apiVersion"] != stored {
-        value["apiVersion"] = Value::from(stored);
-    }
+/// Objects are stored in one version.
+pub(super) fn to_storage(call: &Call, value: &mut Value) {
+    convert::to_stored(value, &call.resource);
 }
 
 pub(super) fn from_storage(call: &Call, current: &Version) -> Value {
@@ -559,10 +557,7 @@ pub(super) fn from_storage(call: &Call, current: &Version) -> Value {
 
 /// Turns what is stored into what the caller sees.
 pub(super) fn show(call: &Call, value: &mut Value) {
-    if call.resource.mirrors {
-        events::from_stored(value);
-    }
-    value["apiVersion"] = Value::from(&*call.served().api_version);
+    convert::from_stored(value, &call.resource, &call.served().api_version);
 }
 
 /// What is stored, as the caller sees it.
