@@ -17,8 +17,11 @@ use schema::{Field, Kind, message};
 pub(crate) const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
 /// What every body starts with ("Kubernetes API concepts", protobuf encoding).
 const MAGIC: &[u8] = b"k8s\0";
-/// Real objects nest about ten deep.
-const DEPTH_MAX: usize = 32;
+/// Real objects nest about ten deep, schemas of definitions twice for every field that they go down.
+const DEPTH_MAX: usize = 64;
+
+/// Fields that older clients send and nobody ever reads: `clusterName`, which went in 1.24.
+const RETIRED: &[(&str, u64)] = &[("ObjectMeta", 15)];
 
 /// What was wrong with a body.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -82,6 +85,9 @@ fn decode_message(name: &str, bytes: &[u8], depth: usize) -> Result<Map<String, 
     let mut object = Map::new();
     let mut reader = Reader(bytes);
     while let Some((number, wire)) = reader.field()? {
+        if RETIRED.contains(&(name, number)) {
+            continue;
+        }
         let field = fields.iter().find(|field| field.number == number);
         let field = field.ok_or_else(|| Error::UnknownField { message: name.to_owned(), number })?;
         put(&mut object, name, field, &wire, depth)?;
@@ -158,6 +164,11 @@ fn decode_value(kind: &Kind, wire: &Wire<'_>, depth: usize) -> Result<Option<Val
         (Kind::Quantity, Wire::Bytes(bytes)) => first_text(bytes)?,
         (Kind::IntOrText, Wire::Bytes(bytes)) => int_or_text(bytes)?,
         (Kind::Texts, Wire::Bytes(bytes)) => texts(bytes)?,
+        (Kind::Double, Wire::Bytes(bytes)) => match <[u8; 8]>::try_from(*bytes) {
+            Ok(bytes) => double(f64::from_le_bytes(bytes)),
+            Err(_) => return Ok(None),
+        },
+        (Kind::Either(name), Wire::Bytes(bytes)) => either(decode_message(name, bytes, depth + 1)?),
         (Kind::Json, Wire::Bytes(bytes)) => {
             let mut inner = Reader(bytes);
             match inner.field()? {
@@ -167,6 +178,23 @@ fn decode_value(kind: &Kind, wire: &Wire<'_>, depth: usize) -> Result<Option<Val
         }
         _ => return Ok(None),
     }))
+}
+
+/// A number as JSON writes it: without a fraction where there is none.
+fn double(number: f64) -> Value {
+    /// Up to here every whole number has a form of its own.
+    const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
+    if number.fract() == 0.0 && number.abs() < WHOLE_MAX {
+        #[expect(clippy::cast_possible_truncation, reason = "it is whole, and below the bound")]
+        return Value::from(number as i64);
+    }
+    Value::from(number)
+}
+
+/// What a message holds that stands for one of several things: a schema if there is one.
+fn either(mut message: Map<String, Value>) -> Value {
+    let schema = message.remove("schema");
+    schema.or_else(|| message.into_iter().next().map(|(_, other)| other)).unwrap_or(Value::Bool(false))
 }
 
 fn time(bytes: &[u8], micro: bool) -> Result<Value, Error> {
@@ -303,12 +331,21 @@ mod tests {
         schema::check();
     }
 
+    /// What kube-apiserver 1.20.2 sent of one definition, in both forms.
+    #[test]
+    fn a_definition() {
+        let expected: Value = serde_json::from_str(include_str!("protobuf/definition.json")).unwrap();
+        assert_eq!(decode(include_bytes!("protobuf/definition.bin")), Ok(expected));
+    }
+
     proptest! {
         /// Whatever the bytes, decoding ends with a value or an error.
         #[test]
         fn never_panics(raw in prop::collection::vec(any::<u8>(), 0..120)) {
             let _ = decode(&raw);
-            let _ = decode(&body("apps/v1", "Deployment", &raw[..raw.len().min(100)]));
+            let raw = &raw[..raw.len().min(100)];
+            let _ = decode(&body("apps/v1", "Deployment", raw));
+            let _ = decode(&body("apiextensions.k8s.io/v1", "JSONSchemaProps", raw));
         }
     }
 }

@@ -178,3 +178,58 @@ async fn a_wrong_definition_is_refused_and_rules_nobody_checks_are_told() {
     assert_eq!(status, 201);
     assert!(warnings[0].contains("x-kubernetes-validations are not evaluated"), "{warnings:?}");
 }
+
+/// What kube-apiserver 1.20.2 answered to a definition with every keyword, sent again.
+#[tokio::test]
+async fn every_keyword_of_a_definition_is_kept() {
+    let world = World::start().await;
+    let mut client = world.client(Protocol::Http1, "harness").await;
+    let recorded: Value = serde_json::from_str(include_str!("../../src/kube/protobuf/definition.json")).unwrap();
+    let mut sent = recorded.clone();
+    sent["metadata"] = json!({"name": recorded["metadata"]["name"]});
+    sent["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["odd"] = json!(1);
+    let (status, warnings, made) = post(&mut client, DEFINITIONS, &sent).await;
+    assert_eq!((status, &made["spec"]), (201, &recorded["spec"]), "{made}");
+    assert_eq!(warnings, ["299 - \"unknown field \\\"spec.versions[0].schema.openAPIV3Schema.odd\\\"\""]);
+}
+
+#[tokio::test]
+async fn a_definition_may_come_in_protobuf() {
+    fn field(number: u8, content: &[u8]) -> Vec<u8> {
+        let mut out = vec![number << 3 | 2];
+        let mut rest = content.len();
+        while rest > 0x7f {
+            out.push(u8::try_from(rest & 0x7f).unwrap() | 0x80);
+            rest >>= 7;
+        }
+        out.push(u8::try_from(rest).unwrap());
+        out.extend_from_slice(content);
+        out
+    }
+    let yes = |number: u8| vec![number << 3, 1];
+    let size = [field(5, b"integer"), field(8, &field(1, b"3"))].concat();
+    let spec =
+        [field(5, b"object"), vec![0xea, 1], field(0, &[field(1, b"size"), field(2, &size)].concat())[1..].to_vec()];
+    let root = [
+        field(5, b"object"),
+        vec![0xea, 1],
+        field(0, &[field(1, b"spec"), field(2, &spec.concat())].concat())[1..].to_vec(),
+    ];
+    let version = [field(1, b"v1"), yes(2), yes(3), field(4, &field(1, &root.concat()))].concat();
+    let names = [field(1, b"things"), field(4, b"Thing")].concat();
+    let definition = [field(1, b"proto.dev"), field(3, &names), field(4, b"Namespaced"), field(7, &version)].concat();
+    let raw = [field(1, &field(1, b"things.proto.dev")), field(2, &definition)].concat();
+    let kind = [field(1, b"apiextensions.k8s.io/v1"), field(2, b"CustomResourceDefinition")].concat();
+    let body = [b"k8s\0".to_vec(), field(1, &kind), field(2, &raw)].concat();
+
+    let world = World::start().await;
+    let mut client = world.client(Protocol::Http1, "harness").await;
+    client.content_type = "application/vnd.kubernetes.protobuf";
+    let response = client.send(Method::POST, DEFINITIONS, body).await;
+    assert_eq!(response.status(), 201);
+    let _ = response.into_body().collect().await.unwrap();
+    client.content_type = "application/json";
+    let thing = json!({"apiVersion": "proto.dev/v1", "kind": "Thing", "metadata": {"name": "t"}, "spec": {}});
+    let (status, made) = client.post("/apis/proto.dev/v1/namespaces/default/things", &thing).await;
+    assert_eq!((status, &made["spec"]), (201, &json!({"size": 3})), "the default came along");
+}

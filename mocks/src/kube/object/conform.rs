@@ -100,7 +100,8 @@ fn walk(object: &mut Map<String, Value>, fields: &[Field], at: &str) -> Result<(
 
 /// Whether a value is what its field has when nobody sets it.
 fn is_unset(value: &Value, field: &Field) -> bool {
-    if field.shown {
+    // Raw JSON means what it says, be it an empty list.
+    if field.shown || field.kind == Kind::Json {
         return false;
     }
     match value {
@@ -123,6 +124,19 @@ fn one(value: &mut Value, field: &Field, at: &str) -> Result<(), String> {
                 other => Err(format!("{path}: expected an object, got {other}")),
             };
         }
+        Kind::Either(name) => {
+            let fields = schema::first(name).and_then(message).unwrap_or_default();
+            let path = format!("{at}.{}", field.name);
+            return match value {
+                Value::Object(object) => walk(object, fields, &path),
+                // A list of schemas, or of names.
+                Value::Array(items) => {
+                    items.iter_mut().filter_map(Value::as_object_mut).try_for_each(|item| walk(item, fields, &path))
+                }
+                _ => Ok(()),
+            };
+        }
+        Kind::Double if !(value.is_number() || value.is_null()) => "a number",
         Kind::Json | Kind::Texts => return Ok(()),
         Kind::Text if !matches!(value, Value::String(_) | Value::Null) => "a text",
         Kind::Integer if !(value.is_i64() || value.is_u64() || value.is_null()) => "a number",

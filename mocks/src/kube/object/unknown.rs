@@ -47,7 +47,11 @@ fn walk(object: &mut Map<String, Value>, kind: &str, at: &str, unknown: &mut Vec
             }
             return false;
         };
-        let Kind::Message(below) = field.kind else { return true };
+        let below = match field.kind {
+            Kind::Message(below) => below,
+            Kind::Either(either) => schema::first(either).unwrap_or_default(),
+            _ => return true,
+        };
         match value {
             Value::Array(items) => {
                 for (index, item) in items.iter_mut().enumerate() {

@@ -1,5 +1,5 @@
-//! The schema of `CustomResourceDefinition`, which the table of fields does not have: a definition is never read from
-//! protobuf, and its schemas are checked where they are compiled.
+//! The schema of `CustomResourceDefinition`, as far as people write one by hand: its own schemas are left open, which are checked
+//! where they are compiled.
 
 use serde_json::{Value, json};
 

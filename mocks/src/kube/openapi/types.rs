@@ -134,7 +134,8 @@ fn of_kind(kind: &Kind, home: Home, all: &mut Map<String, Value>) -> Value {
             }
             refer("IntOrString", home, all, schema)
         }
-        Kind::Json => json!({"type": "object"}),
+        Kind::Double => json!({"type": "number"}),
+        Kind::Json | Kind::Either(_) => json!({"type": "object"}),
         Kind::Texts => json!({"type": "array", "items": {"type": "string"}}),
         Kind::Message(inner) => {
             let name = format!("io.k8s.api.types.{inner}");

@@ -2,11 +2,13 @@
 //!
 //! Owns one table in a notation of its own: `number:name:kind`. Kinds: `s` text, `i` integer, `b` flag, `B` bytes,
 //! `T` time, `U` time with microseconds, `Q` quantity, `O` integer or text, `J` raw JSON, a capitalised word is a
-//! message, `L` a list of texts in a message of its own. `[k]` is a list, `{k}` a map from text, `k?` is optional, so that zero
+//! message, `L` a list of texts in a message of its own, `D` a number with a fraction, `/` before a message means what that message
+//! holds and not the message itself (a schema, or what else may stand in its place). `[k]` is a list, `{k}` a map from text, `k?` is optional, so that zero
 //! is a value, `k!` is shown also when it is zero; the name `<inline>` puts a message's fields into its parent. The rows
 //! stand below, by group; they are those of Kubernetes 1.33.
 
 mod core;
+mod definitions;
 mod pods;
 mod rest;
 mod volumes;
@@ -30,6 +32,9 @@ pub(in crate::kube) enum Kind {
     IntOrText,
     Json,
     Texts,
+    Double,
+    /// What the one field of this message holds that is set. If nothing is, it is `false`.
+    Either(&'static str),
     Message(&'static str),
 }
 
@@ -47,13 +52,21 @@ pub(in crate::kube) struct Field {
 }
 
 static MESSAGES: LazyLock<HashMap<&'static str, Vec<Field>>> = LazyLock::new(|| {
-    let groups = [core::TABLE, pods::TABLE, volumes::TABLE, workloads::TABLE, rest::TABLE];
+    let groups = [core::TABLE, pods::TABLE, volumes::TABLE, workloads::TABLE, rest::TABLE, definitions::TABLE];
     groups.into_iter().flatten().map(|(name, fields)| (*name, fields.split_whitespace().map(field).collect())).collect()
 });
 
 /// The fields of a message.
 pub(in crate::kube) fn message(name: &str) -> Option<&'static [Field]> {
     MESSAGES.get(name).map(Vec::as_slice)
+}
+
+/// The message that stands for one of several things in a [`Kind::Either`]: the type of its first field.
+pub(in crate::kube) fn first(either: &str) -> Option<&'static str> {
+    match message(either)?.first()?.kind {
+        Kind::Message(inner) => Some(inner),
+        _ => None,
+    }
 }
 
 /// The message of a kind: two kinds have the same name in several APIs.
@@ -83,7 +96,8 @@ fn field(spec: &'static str) -> Field {
         "O" => Kind::IntOrText,
         "J" => Kind::Json,
         "L" => Kind::Texts,
-        message => Kind::Message(message),
+        "D" => Kind::Double,
+        kind => kind.strip_prefix('/').map_or(Kind::Message(kind), Kind::Either),
     };
     let number = number.parse().expect("an entry of the table begins with a number");
     Field { number, name, kind, list, map, optional, shown }
@@ -94,7 +108,7 @@ fn field(spec: &'static str) -> Field {
 pub(in crate::kube) fn check() {
     for (name, fields) in MESSAGES.iter() {
         for field in fields {
-            if let Kind::Message(inner) = &field.kind {
+            if let Kind::Message(inner) | Kind::Either(inner) = &field.kind {
                 assert!(message(inner).is_some(), "{name}.{} is a {inner}", field.name);
             }
             let same = fields.iter().filter(|other| other.number == field.number).count();
