@@ -24,6 +24,7 @@ fn plan() -> Plan {
         threads: 1,
         tls_resumption: false,
         calls_per_connection: None,
+        connections: None,
     };
     Plan::build(&config, 7, Duration::from_mins(1), &[image("cart", 'a'), image("ledger", 'b')])
         .expect("the configuration is valid")

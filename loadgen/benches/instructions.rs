@@ -22,7 +22,7 @@ struct Step {
     run: fn(&Plan, u64),
 }
 
-const STEPS: [Step; 5] = [
+const STEPS: [Step; 6] = [
     Step {
         name: "plan",
         what: "when, which review, which uid",
@@ -38,6 +38,11 @@ const STEPS: [Step; 5] = [
                 black_box(call.splice());
             });
         },
+    },
+    Step {
+        name: "http2-frames",
+        what: "the call into frames, the answer out of them",
+        run: |plan, times| each(Call::to_patch(plan), times, |call| assert!(call.frames(), "an answer arrives")),
     },
     Step {
         name: "judge",
@@ -90,11 +95,11 @@ fn main() -> Result<ExitCode> {
         let (once, twice) = (counted(step.name, TIMES)?, counted(step.name, 2 * TIMES)?);
         let each = twice.saturating_sub(once) / TIMES;
         println!("{each:>10}  {:<16} {}", step.name, step.what);
-        if step.name != "judge-unchanged" {
+        if !matches!(step.name, "judge-unchanged" | "http2-frames") {
             sum += each;
         }
     }
-    println!("{sum:>10}  a request whose answer has a patch");
+    println!("{sum:>10}  a request over HTTP/1.1 whose answer has a patch");
     Ok(ExitCode::SUCCESS)
 }
 

@@ -17,7 +17,6 @@ mod oracle;
 mod plan;
 mod pods;
 mod review;
-mod streams;
 
 pub use config::{Client, Config, DEFAULT_MAX_IN_FLIGHT, DEFAULT_THREADS, DEFAULT_TIMEOUT, HIGHEST_RATE, Image};
 pub use interval::{Counts, Interval, Outcome, Phases, SLOWEST, Slow};

@@ -6,6 +6,7 @@ use base64::Engine as _;
 use serde_json::json;
 
 use crate::admission::bench as admission;
+use crate::socket::http2::{Head, bench::Frames};
 use crate::wire::Answer;
 
 /// A plan for any webhook whose every body is the same, exactly so many bytes long, at least some hundred.
@@ -20,8 +21,9 @@ pub fn plan_of_one(
 
 /// One call's worth of work outside the sockets.
 pub struct Call {
-    call: admission::Call,
+    steps: admission::Call,
     answer: Answer,
+    frames: Frames,
 }
 
 /// The stream of requests alone: when each is due and which review it is.
@@ -48,21 +50,34 @@ impl Call {
     fn answered(call: admission::Call, response: &serde_json::Value) -> Self {
         let body = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response});
         let answer = Answer { status: http::StatusCode::OK, content_type: None, body: body.to_string().into() };
-        Self { call, answer }
+        let head = Head::new([
+            (":authority", "127.0.0.1:8443"),
+            (":path", "/mutate?timeout=10s"),
+            ("user-agent", "kube-apiserver-admission"),
+            ("accept", "application/json, */*"),
+            ("content-type", "application/json"),
+            ("accept-encoding", "gzip"),
+        ]);
+        Self { steps: call, answer, frames: Frames::new(head) }
     }
 
     /// The body with the uid in it, in the parts that are handed to the connection; nothing is copied.
     pub fn splice(&self) -> [&[u8]; 3] {
-        self.call.splice()
+        self.steps.splice()
     }
 
     /// Reads the right answer and compares it with the oracle; `true` when it is right.
     pub fn judge(&self) -> bool {
-        self.call.judge(&self.answer)
+        self.steps.judge(&self.answer)
+    }
+
+    /// Puts the call into HTTP/2's frames and takes the answer out of its; `true` when it arrives.
+    pub fn frames(&mut self) -> bool {
+        self.frames.call(self.steps.splice(), &self.answer.body)
     }
 
     /// Records one answered call.
     pub fn record(&mut self, response: Duration) {
-        self.call.record(response);
+        self.steps.record(response);
     }
 }

@@ -6,7 +6,6 @@
 mod endpoint;
 mod exchange;
 mod http1;
-mod http2;
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -14,7 +13,6 @@ use http::StatusCode;
 pub(crate) use endpoint::{CONNECT_LIMIT, Endpoint, EndpointError, TLS_LIMIT, Tls};
 pub(crate) use exchange::{Awaited, Body, MOST_BODY_BYTES, Progress, timed_out};
 pub(crate) use http1::Http1;
-pub(crate) use http2::Http2;
 
 use crate::socket::{Coding, Seen};
 

@@ -63,33 +63,42 @@ static ALLOCATOR: Counting = Counting;
 const WARM_UP: u64 = 1_000;
 const COUNTED: u64 = 10_000;
 
-/// From the plan to the record of an answer, a call allocates nothing; so ten thousand do not, whatever the pace.
+/// From the plan to the record of an answer, a call allocates nothing; so ten thousand do not, whatever the pace. One test
+/// for both protocols, because the counter is the whole program's.
 #[test]
 fn a_call_allocates_nothing() {
     EXEMPT.set(true);
+    allocates_nothing(b"http/1.1", "apiserver", 4);
+    allocates_nothing(b"h2", "http2", 32);
+}
+
+fn allocates_nothing(alpn: &'static [u8], client: &str, under_way: usize) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .on_thread_start(|| EXEMPT.set(true))
         .enable_all()
         .build()
         .unwrap();
-    let server =
-        runtime.block_on(runtime.spawn(Server::start(&[b"http/1.1"], |request: Request<Incoming>| async move {
+    let server = runtime.block_on(runtime.spawn(async move {
+        let allow = |request: Request<Incoming>| async move {
             let body = request.into_body().collect().await.unwrap().to_bytes();
             let uid = std::str::from_utf8(&body).unwrap().split_once(r#""uid":""#).unwrap().1[..36].to_owned();
             let answer = serde_json::json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
-            "response": {"uid": uid, "allowed": true}});
+                "response": {"uid": uid, "allowed": true}});
             server::respond(200, "application/json", answer.to_string())
-        })));
+        };
+        Server::start(&[alpn], allow).await
+    }));
     let server = server.unwrap();
     let target = Target {
         url: format!("https://{}/mutate", server.address),
         ca_pem: server.ca_pem.clone(),
         ..Target::default()
     };
-    let config: Config = serde_json::from_str(r#"{"rate": "1000/s", "timeout": "30s"}"#).unwrap();
+    let config = format!(r#"{{"rate": "1000/s", "timeout": "30s", "client": "{client}"}}"#);
+    let config: Config = serde_json::from_str(&config).unwrap();
     let plan = Plan::for_any_webhook(&config, 7, Duration::from_mins(1)).unwrap();
-    let load = Load::saturate(plan, &target, 4).unwrap();
+    let load = Load::saturate(plan, &target, under_way).unwrap();
     let answered = || load.planned_now();
     wait(|| answered() >= WARM_UP);
     let (allocations, calls) = (ALLOCATIONS.load(Ordering::Relaxed), answered());
@@ -98,7 +107,7 @@ fn a_call_allocates_nothing() {
     let allocated = ALLOCATIONS.load(Ordering::Relaxed) - allocations;
     let interval = runtime.block_on(load.stop(Duration::from_secs(20)));
     assert_eq!((interval.errors(), interval.counts.wrong_verdicts), (0, 0), "{:?}", interval.examples);
-    assert_eq!(allocated, 0, "allocations in {COUNTED} calls");
+    assert_eq!(allocated, 0, "allocations in {COUNTED} calls of {client}");
 }
 
 /// Polls until the condition holds; panics after two minutes.

@@ -15,6 +15,8 @@ mod compressed;
 mod connections;
 #[path = "it/hostile.rs"]
 mod hostile;
+#[path = "it/http2.rs"]
+mod http2;
 #[path = "it/kube.rs"]
 mod kube;
 #[path = "it/script.rs"]

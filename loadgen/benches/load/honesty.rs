@@ -26,9 +26,9 @@ const LATENESS_MAX_MS: f64 = 0.2;
 pub(crate) fn lateness(server: &Server, quick: bool, report: &mut Report) -> Result<()> {
     let seconds = if quick { 2.0 } else { 10.0 };
     println!("lateness at {LATENESS_PER_SECOND} requests/s for {seconds} s (p50, p99, p99.9, max):");
-    for (name, poisson) in [("constant", false), ("Poisson", true)] {
+    for (name, poisson, http2) in [("constant", false, false), ("Poisson", true, false), ("HTTP/2", true, true)] {
         let mode = Mode::Open { per_second: LATENESS_PER_SECOND, seconds, poisson };
-        let (told, cpu_s) = ours_at(server, "/mutate", mode, 0.0)?;
+        let (told, cpu_s) = crate::tools::ours(server, "/mutate", 1, http2, mode, 0.0)?;
         let [p50, p99, p999, max] = told.lateness_ms.map(|ms| ms * 1e3);
         println!(
             "  {name:<10}{p50:>8.0} us{p99:>8.0} us{p999:>8.0} us{max:>8.0} us   {:.1} % CPU",
@@ -47,11 +47,13 @@ pub(crate) fn measure(server: &Server, tools: &Tools, quick: bool, report: &mut 
     let seconds = if quick { 10.0 } else { 20.0 };
     println!("a server that answers nothing during {FREEZE_MS} ms of each {PERIOD_MS} ms, for {seconds} s:\n");
     println!("{:<28}{:>12}{:>12}{:>12}{:>12}", "", "p99 ms", "truth", "p99.9 ms", "truth");
-    for (name, poisson) in [("longhaul, constant", false), ("longhaul, Poisson", true)] {
+    for (name, poisson, http2) in
+        [("longhaul, constant", false, false), ("longhaul, Poisson", true, false), ("longhaul, HTTP/2", true, true)]
+    {
         // Begins a second from now, so that the process is there in time.
         let begin_ms = clock_ms()? + 1000.0;
         let mode = Mode::Open { per_second: PER_SECOND, seconds, poisson };
-        let (told, _) = ours_at(server, FREEZE_PATH, mode, begin_ms)?;
+        let (told, _) = crate::tools::ours(server, FREEZE_PATH, 1, http2, mode, begin_ms)?;
         let truth = truth(begin_ms, seconds, poisson)?;
         let [_, p99, p999, _] = told.response_ms;
         println!("{name:<28}{p99:>12.1}{:>12.1}{p999:>12.1}{:>12.1}", truth[0], truth[1]);
@@ -80,10 +82,6 @@ pub(crate) fn measure(server: &Server, tools: &Tools, quick: bool, report: &mut 
         report.json.insert(format!("honesty {}", tool.name()), json!({"reportedMs": [run.p99_ms, null]}));
     }
     Ok(())
-}
-
-fn ours_at(server: &Server, path: &str, mode: Mode, begin_ms: f64) -> Result<(ours::Told, f64)> {
-    crate::tools::ours(server, path, 1, false, mode, begin_ms)
 }
 
 /// p99 and p99.9 in milliseconds of what users at the planned moments would have waited.

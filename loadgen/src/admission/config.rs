@@ -22,6 +22,10 @@ pub const DEFAULT_THREADS: u32 = 1;
 const HIGHEST_THREADS: u32 = 64;
 /// Each call in flight may hold a connection.
 const HIGHEST_IN_FLIGHT: u32 = 20_000;
+/// HTTP/2 connections of a thread.
+pub(super) const DEFAULT_CONNECTIONS: u32 = 1;
+/// One carries hundreds of calls at a time.
+const HIGHEST_CONNECTIONS: u32 = 100;
 /// The range of `timeoutSeconds` (admissionregistration/v1).
 const TIMEOUT_SECONDS: std::ops::RangeInclusive<u64> = 1..=30;
 
@@ -68,9 +72,13 @@ pub struct Config {
     /// Whether TLS sessions are resumed. kube-apiserver does not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tls_resumption: bool,
-    /// A connection is closed after so many calls, for a steady churn of connections (`client: apiserver` only).
+    /// A connection is closed after so many calls, for a steady churn of connections (not with `client: no-reuse`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calls_per_connection: Option<u32>,
+    /// HTTP/2 connections of each thread, 1 to 100 (`client: http2` only); a call goes over the one with the fewest. Left
+    /// out: one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections: Option<u32>,
 }
 
 /// What kind of client sends the reviews.
@@ -80,7 +88,7 @@ pub enum Client {
     /// As kube-apiserver does: HTTP/1.1 over TLS, at most 25 idle connections kept 90 s, more when busy.
     #[default]
     Apiserver,
-    /// One HTTP/2 connection a thread, one stream a call.
+    /// HTTP/2: one connection a thread unless `connections` says otherwise, one stream a call.
     Http2,
     /// A new HTTP/1.1 connection for each call.
     NoReuse,
@@ -91,7 +99,7 @@ impl Client {
     pub fn describe(self) -> &'static str {
         match self {
             Self::Apiserver => "as kube-apiserver (HTTP/1.1, at most 25 idle connections)",
-            Self::Http2 => "one HTTP/2 connection",
+            Self::Http2 => "over HTTP/2, one stream a call",
             Self::NoReuse => "a new HTTP/1.1 connection for each call",
         }
     }
@@ -205,8 +213,17 @@ impl Config {
         }
         match self.calls_per_connection {
             Some(0) => return refuse("callsPerConnection", "is 0: write 1 or more, or leave it out"),
-            Some(_) if self.client != Client::Apiserver => {
-                return refuse("callsPerConnection", "goes with `client: apiserver` only: leave it out");
+            Some(_) if self.client == Client::NoReuse => {
+                return refuse("callsPerConnection", "is always 1 with `client: no-reuse`: leave it out");
+            }
+            _ => {}
+        }
+        match self.connections {
+            Some(_) if self.client != Client::Http2 => {
+                return refuse("connections", "goes with `client: http2` only: leave it out");
+            }
+            Some(count) if count == 0 || count > HIGHEST_CONNECTIONS => {
+                return refuse("connections", format!("is {count}: write 1 to {HIGHEST_CONNECTIONS}, or leave it out"));
             }
             _ => {}
         }
@@ -291,7 +308,10 @@ mod tests {
         assert_eq!(config.client, Client::Apiserver);
         assert_eq!(config.timeout, DEFAULT_TIMEOUT);
         assert_eq!(config.max_in_flight, DEFAULT_MAX_IN_FLIGHT);
-        assert_eq!((config.threads, config.tls_resumption, config.calls_per_connection), (1, false, None));
+        assert_eq!(
+            (config.threads, config.tls_resumption, config.calls_per_connection, config.connections),
+            (1, false, None, None)
+        );
         assert!(config.mix.total() > 0);
         config.check().unwrap();
         let again = parse(&serde_json::to_string(&config).unwrap()).unwrap();
@@ -322,9 +342,11 @@ mod tests {
             ),
             (r#"{"rate": "1/s", "callsPerConnection": 0}"#, "admission.callsPerConnection: is 0: write 1 or more"),
             (
-                r#"{"rate": "1/s", "callsPerConnection": 9, "client": "http2"}"#,
-                "admission.callsPerConnection: goes with `client: apiserver` only",
+                r#"{"rate": "1/s", "callsPerConnection": 9, "client": "no-reuse"}"#,
+                "admission.callsPerConnection: is always 1 with `client: no-reuse`",
             ),
+            (r#"{"rate": "1/s", "connections": 2}"#, "admission.connections: goes with `client: http2` only"),
+            (r#"{"rate": "1/s", "connections": 0, "client": "http2"}"#, "admission.connections: is 0: write 1 to 100"),
             (
                 r#"{"rate": "1/s", "mix": {}}"#,
                 "admission.mix: has no weight above 0: write for example `mix: {createPod",

@@ -2,11 +2,14 @@
 //!
 //! One thread, one poll, no task and no lock that another thread holds for long. Whenever it wakes, what is due is sent
 //! before any answer is looked at, and between two answers it looks whether something has become due.
-//! `calls.rs` is what happens to a call, `pool.rs` what happens to a connection.
+//! `calls.rs` is what happens to a call, `pool.rs` what happens to a connection: `exclusive.rs` with HTTP/1.1, where each has
+//! one call at a time, `shared.rs` with HTTP/2.
 
 mod calls;
+mod exclusive;
 mod head;
 mod pool;
+mod shared;
 mod source;
 
 use std::collections::VecDeque;
@@ -17,18 +20,17 @@ use std::time::{Duration, Instant};
 use mio::{Events, Poll, Token, Waker};
 use slab::Slab;
 
-use super::config::{Client, Config};
+use super::config::{Client, Config, DEFAULT_CONNECTIONS};
 use super::corpus::Corpus;
 use super::load::{Shared, Stop};
 use super::{Error, plan};
 use crate::pace::Due;
-use crate::socket::{Alarm, Peer, Scratch};
+use crate::socket::{Alarm, Peer, Scratch, http2};
 use crate::wire::Endpoint;
 use calls::{Call, Deadlines};
 use head::Head;
 use pool::Pool;
 
-pub(super) use head::{ACCEPTED, AGENT, JSON};
 pub(super) use source::Source;
 
 /// `MaxIdleConnsPerHost` of kube-apiserver's webhook clients.
@@ -51,12 +53,17 @@ const FIRST_CONNECTION: usize = 2;
 pub(super) struct Setup {
     corpus: Arc<Corpus>,
     peer: Peer,
-    head: Head,
+    protocol: Protocol,
     timeout: Duration,
     in_flight_max: usize,
-    idle_max: usize,
     /// Calls that a connection carries.
     calls_max: u32,
+}
+
+/// What is spoken, and over how many connections.
+enum Protocol {
+    Http1 { head: Head, idle_max: usize },
+    Http2 { head: http2::Head, connections: usize },
 }
 
 impl Setup {
@@ -68,20 +75,22 @@ impl Setup {
     ) -> Result<Self, Error> {
         let calls_max =
             if config.client == Client::NoReuse { 1 } else { config.calls_per_connection.unwrap_or(u32::MAX) };
-        Ok(Self {
-            corpus,
-            peer: endpoint.peer()?,
-            head: Head::new(endpoint, config.timeout.0),
-            timeout: config.timeout.0,
-            in_flight_max,
-            idle_max: IDLE_MAX,
-            calls_max,
-        })
+        let timeout = config.timeout.0;
+        let protocol = if config.client == Client::Http2 {
+            let connections = config.connections.unwrap_or(DEFAULT_CONNECTIONS) as usize;
+            Protocol::Http2 { head: head::http2(endpoint, timeout), connections }
+        } else {
+            Protocol::Http1 { head: Head::new(endpoint, timeout), idle_max: IDLE_MAX }
+        };
+        Ok(Self { corpus, peer: endpoint.peer()?, protocol, timeout, in_flight_max, calls_max })
     }
 
-    /// Keeps so many idle connections, for a closed loop.
-    pub(super) fn keeping(self, idle_max: usize) -> Self {
-        Self { idle_max, ..self }
+    /// For a closed loop: keeps so many idle connections of HTTP/1.1.
+    pub(super) fn keeping(mut self, connections: usize) -> Self {
+        if let Protocol::Http1 { idle_max, .. } = &mut self.protocol {
+            *idle_max = connections;
+        }
+        self
     }
 }
 
@@ -158,6 +167,8 @@ impl Generator {
             self.next_sweep = now + SWEEP;
             self.sweep(now);
         }
+        // Streams that were given up, and questions whether anybody is there.
+        self.write_unwritten();
         let timeout = self.timeout()?;
         match self.poll.poll(events, timeout) {
             Ok(()) => {}
@@ -194,7 +205,7 @@ impl Generator {
             return Ok(Some(Duration::ZERO));
         }
         let mut at = self.next_sweep;
-        let planned = self.source.next_at(self.calls.len());
+        let planned = self.source.next_at(self.occupied());
         let deadline = self.deadlines.next(&self.calls);
         for other in [planned, deadline, self.stop.until()].into_iter().flatten() {
             at = at.min(other);
@@ -207,15 +218,16 @@ impl Generator {
         let mut now = Instant::now();
         for _ in 0..SENT_A_TURN {
             self.pull(now);
-            let Some(due) = self.due.pop_front() else { return };
+            let Some(due) = self.due.pop_front() else { break };
             self.begin(&due);
             now = Instant::now();
         }
+        self.write_unwritten();
     }
 
     /// Moves what is due from the plan to the queue; what finds it full is overflow.
     fn pull(&mut self, now: Instant) {
-        while let Some(due) = self.source.due(now, self.calls.len() + self.due.len()) {
+        while let Some(due) = self.source.due(now, self.occupied()) {
             self.shared.counts.planned_one();
             if self.due.len() < QUEUE {
                 self.due.push_back(due);
@@ -223,6 +235,11 @@ impl Generator {
                 self.shared.counts.overflow_one();
             }
         }
+    }
+
+    /// What keeps a closed loop from going on: calls that are not over, or that no further one would find a place.
+    fn occupied(&self) -> usize {
+        if self.room() <= self.due.len() { usize::MAX } else { self.calls.len() + self.due.len() }
     }
 
     /// What was due before the stop counts as planned, and nothing later.

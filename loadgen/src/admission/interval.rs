@@ -127,14 +127,14 @@ impl From<Class> for Outcome {
     }
 }
 
-/// The time of a call from its planned moment to its end. For HTTP/2 only `queue` and `wait` are told apart.
+/// The time of a call from its planned moment to its end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Phases {
     /// Until it was begun, and until a connection was free or dialled.
     pub queue: Duration,
-    /// Its own TCP handshake. Zero on a connection that was there.
+    /// The TCP handshake that it waited for. Zero on a connection that was there.
     pub connect: Duration,
-    /// Its own TLS handshake. Zero on a connection that was there.
+    /// The TLS handshake that it waited for. Zero on a connection that was there.
     pub tls: Duration,
     /// From the request to the first byte of the answer.
     pub wait: Duration,

@@ -13,7 +13,6 @@ use super::corpus::Corpus;
 use super::generator::{Generator, Setup, Source};
 use super::interval::{Interval, Recorder};
 use super::plan::Plan;
-use super::streams::Streams;
 use crate::pace::Counts;
 use crate::wire::{Endpoint, Tls};
 
@@ -59,16 +58,10 @@ pub struct Load {
 #[derive(Debug)]
 struct Thread {
     shared: Arc<Shared>,
-    signal: Signal,
+    stop: Arc<Stop>,
+    waker: mio::Waker,
     done: Option<oneshot::Receiver<()>>,
     handle: Option<std::thread::JoinHandle<()>>,
-}
-
-/// How a thread is told to end.
-#[derive(Debug)]
-enum Signal {
-    Generator(Arc<Stop>, mio::Waker),
-    Streams(Streams),
 }
 
 /// What a generator thread looks at when it wakes.
@@ -97,19 +90,15 @@ impl Load {
             // The remainder goes to the first threads.
             let in_flight_max = (config.max_in_flight as usize + threads - 1 - number) / threads;
             let share = plan.requests().skip(number).step_by(threads);
-            if config.client == Client::Http2 {
-                load.spawn_streams(number, (&config, &endpoint, in_flight_max), share, Some(begin))?;
-            } else {
-                let setup = Setup::new(&config, &endpoint, Arc::clone(&load.corpus), in_flight_max)?;
-                load.spawn_generator(number, setup, Source::planned(share, begin))?;
-            }
+            let setup = Setup::new(&config, &endpoint, Arc::clone(&load.corpus), in_flight_max)?;
+            load.spawn(number, setup, Source::planned(share, begin))?;
         }
         Ok(load)
     }
 
-    /// As fast as possible: on each thread so many connections (HTTP/2: streams of its one connection, as far as the server
-    /// lets them be), each with its next request as soon as the last is answered, until the plan's requests are used up or the load is stopped; the plan's times do not count. For
-    /// benchmarks and for finding a capacity only: a *closed* loop hides the waiting that its users would feel.
+    /// As fast as possible: on each thread so many connections (HTTP/2: streams, as far as the server lets them be), each
+    /// with its next request as soon as the last is answered, until the plan's requests are used up or the load is stopped;
+    /// the plan's times do not count. For benchmarks and for finding a capacity only: a *closed* loop hides the waiting that its users would feel.
     pub fn saturate(plan: Plan, target: &Target, connections: usize) -> Result<Self, Error> {
         let config = plan.config().clone();
         let refuse = |key, problem: String| Err(Error::Config { key, problem });
@@ -121,17 +110,13 @@ impl Load {
         let mut load = Self { threads: Vec::new(), corpus: Arc::clone(plan.corpus()), closed_loop: true };
         for (number, plan) in std::iter::repeat_n(plan, threads).enumerate() {
             let share = plan.requests().skip(number).step_by(threads);
-            if config.client == Client::Http2 {
-                load.spawn_streams(number, (&config, &endpoint, connections), share, None)?;
-            } else {
-                let setup = Setup::new(&config, &endpoint, Arc::clone(&load.corpus), connections)?;
-                load.spawn_generator(number, setup.keeping(connections), Source::closed_loop(share, connections))?;
-            }
+            let setup = Setup::new(&config, &endpoint, Arc::clone(&load.corpus), connections)?.keeping(connections);
+            load.spawn(number, setup, Source::closed_loop(share, connections))?;
         }
         Ok(load)
     }
 
-    fn spawn_generator(&mut self, number: usize, setup: Setup, source: Source) -> Result<(), Error> {
+    fn spawn(&mut self, number: usize, setup: Setup, source: Source) -> Result<(), Error> {
         let shared = Arc::new(Shared::default());
         let stop = Arc::new(Stop::default());
         let (generator, waker) = Generator::new(setup, source, Arc::clone(&shared), Arc::clone(&stop))?;
@@ -140,28 +125,7 @@ impl Load {
             generator.run();
             let _ = finished.send(());
         })?;
-        let signal = Signal::Generator(stop, waker);
-        self.threads.push(Thread { shared, signal, done: Some(done), handle: Some(handle) });
-        Ok(())
-    }
-
-    fn spawn_streams(
-        &mut self,
-        number: usize,
-        (config, endpoint, in_flight_max): (&Config, &Endpoint, usize),
-        share: impl Iterator<Item = (Duration, super::plan::Request)> + Send + 'static,
-        begin: Option<Instant>,
-    ) -> Result<(), Error> {
-        let shared = Arc::new(Shared::default());
-        let (finished, done) = oneshot::channel();
-        let (streams, handle) = Streams::start(
-            number,
-            (config, endpoint.clone(), Arc::clone(&self.corpus), in_flight_max),
-            (share, begin),
-            Arc::clone(&shared),
-            finished,
-        )?;
-        self.threads.push(Thread { shared, signal: Signal::Streams(streams), done: Some(done), handle: Some(handle) });
+        self.threads.push(Thread { shared, stop, waker, done: Some(done), handle: Some(handle) });
         Ok(())
     }
 
@@ -197,15 +161,10 @@ impl Load {
 
     fn signal(&self, until: Instant) {
         for thread in &self.threads {
-            match &thread.signal {
-                Signal::Generator(stop, waker) => {
-                    *stop.until.lock() = Some(until);
-                    stop.stopping.store(true, Ordering::Release);
-                    // A waker that fails costs one look-up at most: the thread wakes by itself every second.
-                    let _ = waker.wake();
-                }
-                Signal::Streams(streams) => streams.stop(until),
-            }
+            *thread.stop.until.lock() = Some(until);
+            thread.stop.stopping.store(true, Ordering::Release);
+            // A waker that fails costs one look-up at most: the thread wakes by itself every second.
+            let _ = thread.waker.wake();
         }
     }
 

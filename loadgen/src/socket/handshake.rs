@@ -16,6 +16,8 @@ const INCOMING_MAX_BYTES: usize = 256 << 10;
 /// A handshake under way.
 pub(super) struct Handshake {
     tls: UnbufferedClientConnection,
+    /// Whether it must end in HTTP/2.
+    http2: bool,
     incoming: Vec<u8>,
 }
 
@@ -29,8 +31,9 @@ pub(super) enum Step {
 
 impl Handshake {
     pub(super) fn new(config: Arc<ClientConfig>, name: ServerName<'static>) -> Result<Self, String> {
+        let http2 = config.alpn_protocols.first().is_some_and(|first| first == b"h2");
         let tls = UnbufferedClientConnection::new(config, name).map_err(|error| chain(&error))?;
-        Ok(Self { tls, incoming: Vec::new() })
+        Ok(Self { tls, http2, incoming: Vec::new() })
     }
 
     /// Takes in what was read and appends to `out` what must be written, even when it fails: then it is the alert that
@@ -84,7 +87,11 @@ impl Handshake {
                 Some(true) => break,
             }
         }
-        let Self { tls, incoming } = *self;
+        let Self { tls, http2, incoming } = *self;
+        // HTTP/1.1 is what a server without ALPN speaks; HTTP/2 needs the server's word.
+        if http2 && tls.alpn_protocol() != Some(b"h2") {
+            return Err("the server does not offer HTTP/2 (ALPN h2)".to_owned());
+        }
         let (secrets, keys) = tls.dangerous_into_kernel_connection().map_err(|error| chain(&error))?;
         let session = Session::new(secrets, keys, resumption).map_err(|broken| broken.0.to_owned())?;
         Ok(Step::Done(Box::new(session), incoming))

@@ -122,17 +122,10 @@ impl Endpoint {
         // Go's net package does so for every connection.
         tcp.set_nodelay(true).map_err(|error| connect(format!("{at}: {error}")))?;
         let session = TlsConnector::from(Arc::clone(&self.tls)).connect(self.name.clone(), tcp);
-        let stream = tokio::time::timeout(TLS_LIMIT, session)
+        tokio::time::timeout(TLS_LIMIT, session)
             .await
             .map_err(|_| tls(format!("{at}: no TLS session in {} s", TLS_LIMIT.as_secs())))?
-            .map_err(|error| tls(format!("{at}: {}", chain(&error))))?;
-        let offered = self.tls.alpn_protocols.first().map(Vec::as_slice);
-        let agreed = stream.get_ref().1.alpn_protocol();
-        // HTTP/1.1 is what a server without ALPN speaks; HTTP/2 needs the server's word.
-        if offered == Some(b"h2") && agreed != offered {
-            return Err(tls(format!("{at}: the server does not offer HTTP/2 (ALPN h2)")));
-        }
-        Ok(stream)
+            .map_err(|error| tls(format!("{at}: {}", chain(&error))))
     }
 }
 

@@ -47,6 +47,8 @@ impl Progress {
 pub(crate) enum Awaited {
     Connection,
     Head,
+    /// The server's leave to send all of the request.
+    Window,
     Body,
 }
 
@@ -55,6 +57,7 @@ pub(crate) fn timed_out(limit: Duration, awaited: Awaited) -> Failure {
     let waiting = match awaited {
         Awaited::Connection => "no connection was ready",
         Awaited::Head => "the request was on its way, no status line came",
+        Awaited::Window => "HTTP/2's flow control let only a part of the request through",
         Awaited::Body => "the status line came, the body did not end",
     };
     Failure { class: Class::Timeout, text: format!("no complete answer within {} s: {waiting}", limit.as_secs()) }

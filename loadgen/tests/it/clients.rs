@@ -13,20 +13,28 @@ use tokio::sync::Semaphore;
 use crate::server::{Server, until};
 use crate::webhook::{self, H1, plan, right, run, target};
 
-/// The request line and headers are kube-apiserver's, and every call has a uid of its own.
+/// The request line and headers are kube-apiserver's, over HTTP/2 the same in its form, and every call has a uid of its own.
 #[tokio::test]
 async fn requests_look_like_those_of_kube_apiserver() {
+    look_like_those_of_kube_apiserver("apiserver", b"http/1.1", |_| "/mutate?timeout=20s HTTP/1.1".to_owned()).await;
+    look_like_those_of_kube_apiserver("http2", b"h2", |host| format!("https://{host}/mutate?timeout=20s HTTP/2.0"))
+        .await;
+}
+
+async fn look_like_those_of_kube_apiserver(client: &str, alpn: &[u8], line: fn(&str) -> String) {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&seen);
-    let server = Server::start(H1, move |request: hyper::Request<Incoming>| {
+    let server = Server::start(&[alpn], move |request: hyper::Request<Incoming>| {
         let log = Arc::clone(&log);
         async move {
             let header =
                 |name: &str| request.headers().get(name).map(|v| v.to_str().unwrap().to_owned()).unwrap_or_default();
             let head = format!("{} {} {:?}", request.method(), request.uri(), request.version());
             let headers = format!("{} | {} | {}", header("user-agent"), header("content-type"), header("accept"));
-            let host = header("host");
+            let host = request.uri().authority().map_or_else(|| header("host"), ToString::to_string);
+            let length = header("content-length");
             let review = webhook::body(request).await;
+            assert_eq!(length, review.to_string().len().to_string());
             let uid = review["request"]["uid"].as_str().unwrap().to_owned();
             log.lock().push((head, headers, host, uid));
             webhook::json(&right(&review))
@@ -34,10 +42,10 @@ async fn requests_look_like_those_of_kube_apiserver() {
     })
     .await;
     let address = server.address.to_string();
-    run(plan(50, ""), &target(&server)).await;
+    run(plan(50, &format!(r#""client": "{client}""#)), &target(&server)).await;
     let seen = seen.lock();
     for (head, headers, host, _) in seen.iter() {
-        assert_eq!(head, "POST /mutate?timeout=20s HTTP/1.1");
+        assert_eq!(*head, format!("POST {}", line(&address)));
         assert_eq!(headers, "kube-apiserver-admission | application/json | application/json, */*");
         assert_eq!(*host, address);
     }

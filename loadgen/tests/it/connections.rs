@@ -152,6 +152,28 @@ async fn key_updates_are_followed() {
     assert_eq!(server.accepted.load(Ordering::SeqCst), 1, "the connection outlives updates of its keys");
 }
 
+/// A server that answers before it has the whole request: the rest of that would be taken for the next request, so no other
+/// follows it. It stops reading, so that a part of the request stays with the client.
+#[tokio::test]
+async fn a_connection_that_was_answered_early_is_not_used_again() {
+    // More than the kernel's buffers on both sides of a loopback connection hold (tcp(7): 6 MiB and 4 MiB).
+    const BODY_BYTES: usize = 16 << 20;
+    let server = Raw::start(|mut stream| async move {
+        read_until(&mut stream, |text| text.contains("\r\n\r\n").then_some(())).await.unwrap();
+        stream.write_all(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n").await.unwrap();
+        stream.flush().await.unwrap();
+        std::future::pending::<()>().await;
+    })
+    .await;
+    let config = serde_json::from_str(r#"{"rate": "1/s", "timeout": "20s"}"#).unwrap();
+    let plan = loadgen::bench::plan_of_one(&config, 7, Duration::from_secs(3), BODY_BYTES).unwrap();
+    let calls = plan.planned();
+    assert!(calls > 1);
+    let interval = one_by_one(plan, &server.target).await;
+    assert_eq!((interval.counts.http_error, interval.errors()), (calls, calls), "{:?}", interval.examples);
+    assert_eq!(server.accepted.load(Ordering::SeqCst) as u64, calls);
+}
+
 /// A server that wants to know who calls: with the certificate it answers, without one the message says what is missing.
 #[tokio::test]
 async fn client_certificates_are_shown() {
@@ -198,10 +220,42 @@ async fn sessions_are_resumed_only_on_request() {
 /// Connections are given up after so many calls.
 #[tokio::test]
 async fn connections_are_churned() {
-    let server = Server::start(H1, rightly).await;
-    let interval = one_by_one(plan(100, r#""callsPerConnection": 10"#), &target(&server)).await;
-    assert_right(&interval, 100);
-    assert_eq!(server.accepted(), 10);
+    for (client, alpn) in [("apiserver", b"http/1.1".as_slice()), ("http2", b"h2")] {
+        let server = Server::start(&[alpn], rightly).await;
+        let more = format!(r#""callsPerConnection": 10, "client": "{client}""#);
+        let interval = one_by_one(plan(100, &more), &target(&server)).await;
+        assert_right(&interval, 100);
+        assert_eq!(server.accepted(), 10, "{client}");
+    }
+}
+
+/// HTTP/2 with many calls at a time: a connection that has carried its share ends with its last call, and none is lost.
+#[tokio::test]
+async fn shared_connections_are_churned_under_load() {
+    let server = Server::start(&[b"h2"], rightly).await;
+    let more = r#""callsPerConnection": 50, "client": "http2""#;
+    let load = Load::saturate(plan(1000, more), &target(&server), 20).unwrap();
+    until("the plan to be used up", || load.planned_now() == 1000).await;
+    let interval = load.stop(Duration::from_secs(20)).await;
+    assert_accounts(&interval);
+    assert_right(&interval, 1000);
+    assert_eq!(server.accepted(), 20);
+    until("every connection to be closed", || server.open() == 0).await;
+}
+
+/// HTTP/2 with several connections: all of them are used.
+#[tokio::test]
+async fn calls_are_spread_over_connections() {
+    let server = Server::start(&[b"h2"], |_| async { std::future::pending().await }).await;
+    let more = r#""client": "http2", "connections": 3, "timeout": "30s", "maxInFlight": 1000"#;
+    // All are overdue, so that none is dropped because a connection opens late.
+    let begin = Instant::now().checked_sub(Duration::from_secs(1)).unwrap();
+    let load = Load::start(plan(299, more), &target(&server), begin).unwrap();
+    until("every request to be planned", || load.planned_now() == 299).await;
+    until("three connections", || server.accepted() == 3).await;
+    let interval = load.stop(Duration::from_secs(1)).await;
+    assert_accounts(&interval);
+    assert_eq!((interval.counts.sent, interval.counts.overflow, server.accepted()), (299, 0, 3));
 }
 
 /// Threads share the plan: every request once, over connections of each thread's own.
@@ -311,7 +365,23 @@ async fn slow_calls_are_told_by_phase() {
     let all: Vec<Duration> = interval.slowest.iter().map(|slow| slow.phases.response()).collect();
     assert!(all.is_sorted_by(|a, b| a >= b), "{all:?}");
 
-    let interval = run(plan(20, r#""client": "no-reuse", "rate": "100/s""#), &target(&server)).await;
+    let http2 = Server::start(&[b"h2"], |request: hyper::Request<Incoming>| async move {
+        let review = webhook::body(request).await;
+        if review["request"]["operation"] == "DELETE" {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+        }
+        webhook::json(&right(&review))
+    })
+    .await;
+    let more = r#""mix": {"createPod": 9, "deletePod": 1}, "rate": "100/s", "client": "http2""#;
+    let interval = run(plan(100, more), &target(&http2)).await;
+    assert_right(&interval, 100);
+    let waited = |slow: &loadgen::admission::Slow| slow.phases.wait >= Duration::from_millis(299);
+    assert!(waited(&interval.slowest[0]), "{:?}", interval.slowest);
+    let interval = run(plan(1, r#""client": "http2""#), &target(&http2)).await;
     let opened = |slow: &loadgen::admission::Slow| !slow.phases.connect.is_zero() && !slow.phases.tls.is_zero();
+    assert!(opened(&interval.slowest[0]), "the first call waits for its connection: {:?}", interval.slowest);
+
+    let interval = run(plan(20, r#""client": "no-reuse", "rate": "100/s""#), &target(&server)).await;
     assert!(interval.slowest.iter().all(opened), "each had a connection of its own: {:?}", interval.slowest);
 }

@@ -65,6 +65,9 @@ pub(super) struct Traffic {
     /// Close each connection after so many calls, for a steady churn of connections.
     #[arg(long, value_name = "N")]
     calls_per_connection: Option<u32>,
+    /// With `--client http2`: connections of each thread, 1 to 100; a call goes over the one with the fewest. Default: one.
+    #[arg(long, value_name = "N")]
+    connections: Option<u32>,
     /// Resume TLS sessions, which kube-apiserver does not.
     #[arg(long)]
     tls_resumption: bool,
@@ -192,6 +195,7 @@ impl Traffic {
             "timeout": self.timeout,
             "threads": self.threads,
             "callsPerConnection": self.calls_per_connection,
+            "connections": self.connections,
             "tlsResumption": self.tls_resumption,
         });
         for (key, value) in [("mix", &self.mix), ("size", &self.size)] {

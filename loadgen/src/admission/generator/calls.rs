@@ -5,36 +5,43 @@ use std::time::{Duration, Instant};
 
 use slab::Slab;
 
-use super::head::Digits;
-use super::pool::State;
 use super::{Generator, plan};
 use crate::admission::interval::{Phases, Times};
-use crate::admission::{answer, oracle};
+use crate::admission::oracle;
 use crate::pace::Due;
 use crate::socket::Opening;
 use crate::wire::{Awaited, Failure, timed_out};
 
-/// A request is moved from connections that were closed before a byte was written to others so many times.
+/// A request is moved to other connections, from those that were closed before a byte was written or whose server says that
+/// it did nothing, so many times.
 const TRIES: u32 = 4;
 
 /// A call under way.
 pub(super) struct Call {
     /// Tells it from another call that has its place later.
     pub(super) serial: u64,
-    pub(super) connection: Option<usize>,
+    pub(super) place: Option<Place>,
     planned: Instant,
-    begun: Instant,
-    request: plan::Request,
+    pub(super) begun: Instant,
+    pub(super) request: plan::Request,
     tries: u32,
     /// When it got its connection, and how that was opened if it was opened for a call just then.
     acquired: Option<(Instant, Option<Opening>)>,
-    first_byte: Option<Instant>,
+    pub(super) first_byte: Option<Instant>,
+}
+
+/// Where a call is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    pub(super) slot: usize,
+    /// The number of its stream, with HTTP/2.
+    pub(super) stream: u32,
 }
 
 impl Generator {
     /// Begins the call, or counts it as overflow.
     pub(super) fn begin(&mut self, due: &Due<plan::Request>) {
-        if self.calls.len() >= self.setup.in_flight_max {
+        if self.calls.len() >= self.setup.in_flight_max || self.room() == 0 {
             self.shared.counts.overflow_one();
             return;
         }
@@ -44,7 +51,7 @@ impl Generator {
         self.next_serial += 1;
         let call = self.calls.insert(Call {
             serial,
-            connection: None,
+            place: None,
             planned: due.planned,
             begun,
             request: due.item,
@@ -56,48 +63,33 @@ impl Generator {
         self.acquire(call);
     }
 
-    /// Sends the call over the connection, which is idle or has just been opened.
-    pub(super) fn dispatch(&mut self, key: usize, slot: usize) {
-        let (Some(call), Some(seat)) = (self.calls.get_mut(key), self.pool.seats.get_mut(slot)) else { return };
-        let fresh = seat.connection.calls() == 0;
-        call.tries += 1;
-        call.connection = Some(slot);
-        call.acquired = Some((Instant::now(), fresh.then(|| seat.connection.opening())));
-        seat.state = State::Busy { call: key };
-        let body = self.setup.corpus.template(call.request.template).around(&call.request.uid);
-        let length = Digits::of(body.iter().map(|part| part.len()).sum());
-        let parts = self.setup.head.around(&length, body);
-        let Err(error) = seat.connection.send(&parts, &mut self.scratch) else { return };
-        self.close(slot);
-        if error.unsent && self.calls[key].tries < TRIES {
-            self.calls[key].connection = None;
-            self.acquire(key);
-        } else {
-            self.over(key, Err(error.failure));
+    /// The call has its connection since `acquired`; `opening` when that was opened just then.
+    pub(super) fn placed(&mut self, key: usize, place: Place, acquired: Instant, opening: Option<Opening>) {
+        if let Some(call) = self.calls.get_mut(key) {
+            call.tries += 1;
+            call.place = Some(place);
+            call.acquired = Some((acquired, opening));
         }
     }
 
-    /// The answer is complete in the connection.
-    pub(super) fn answered(&mut self, key: usize, slot: usize) {
-        let end = Instant::now();
-        let (Some(call), Some(seat)) = (self.calls.try_remove(key), self.pool.seats.get(slot)) else { return };
-        let template = self.setup.corpus.template(call.request.template);
-        let judged = answer::check(seat.connection.answer(), &call.request.uid)
-            .and_then(|verdict| oracle::judge(template, verdict));
-        self.record(&call, end, judged);
+    /// The call may be sent again, because nothing was done about it.
+    pub(super) fn send_again(&mut self, key: usize, failure: Failure) {
+        let Some(call) = self.calls.get_mut(key) else { return };
+        if call.tries < TRIES {
+            call.place = None;
+            self.acquire(key);
+        } else {
+            self.failed(key, failure);
+        }
     }
 
-    /// The call is over without an answer; its connection is closed already.
+    /// The call is over without an answer, and out of its place.
     pub(super) fn failed(&mut self, key: usize, failure: Failure) {
-        self.over(key, Err(failure));
-    }
-
-    fn over(&mut self, key: usize, outcome: Result<oracle::Judgement, Failure>) {
         let Some(call) = self.calls.try_remove(key) else { return };
-        self.record(&call, Instant::now(), outcome);
+        self.record(&call, Instant::now(), Err(failure));
     }
 
-    fn record(&mut self, call: &Call, end: Instant, outcome: Result<oracle::Judgement, Failure>) {
+    pub(super) fn record(&mut self, call: &Call, end: Instant, outcome: Result<oracle::Judgement, Failure>) {
         let times = Times { phases: call.phases(end), service: end.saturating_duration_since(call.begun) };
         let mut recorder = self.shared.recorder.lock();
         match outcome {
@@ -106,26 +98,16 @@ impl Generator {
         }
     }
 
-    /// Notes when an answer began that is not complete.
-    pub(super) fn answer_begun(&mut self, key: usize) {
-        if let Some(call) = self.calls.get_mut(key) {
-            call.first_byte.get_or_insert_with(Instant::now);
-        }
-    }
-
     /// Ends the calls whose time is over.
     pub(super) fn expire(&mut self, now: Instant) {
         while let Some(key) = self.deadlines.expired(now, &self.calls) {
-            let awaited = match self.calls[key].connection {
-                None => Awaited::Connection,
-                Some(slot) if self.pool.seats[slot].connection.in_body() => Awaited::Body,
-                Some(_) => Awaited::Head,
+            let awaited = if let Some(place) = self.calls[key].place {
+                self.withdraw(place)
+            } else {
+                self.pool.waiting.retain(|waiting| *waiting != key);
+                Awaited::Connection
             };
-            match self.calls[key].connection {
-                Some(slot) => self.close(slot),
-                None => self.pool.waiting.retain(|waiting| *waiting != key),
-            }
-            self.over(key, Err(timed_out(self.setup.timeout, awaited)));
+            self.failed(key, timed_out(self.setup.timeout, awaited));
         }
     }
 }

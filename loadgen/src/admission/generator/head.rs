@@ -3,22 +3,36 @@
 use std::io::Write as _;
 use std::time::Duration;
 
+use crate::socket::http2;
 use crate::wire::Endpoint;
 
 /// `Accept` of client-go's REST client for JSON.
-pub(in crate::admission) const ACCEPTED: &str = "application/json, */*";
+const ACCEPTED: &str = "application/json, */*";
 /// `User-Agent` of kube-apiserver's webhook clients.
-pub(in crate::admission) const AGENT: &str = "kube-apiserver-admission";
+const AGENT: &str = "kube-apiserver-admission";
 /// The content type of a review.
-pub(in crate::admission) const JSON: &str = "application/json";
+const JSON: &str = "application/json";
 
 /// What Go's transport adds of itself, and then reads.
-pub(in crate::admission) const ENCODING: &str = "gzip";
+const ENCODING: &str = "gzip";
 
 /// The text before and behind the length of the body.
 pub(super) struct Head {
     before: Vec<u8>,
     behind: Vec<u8>,
+}
+
+/// The same head for HTTP/2.
+pub(super) fn http2(endpoint: &Endpoint, timeout: Duration) -> http2::Head {
+    let path = format!("{}?timeout={}s", endpoint.path, timeout.as_secs());
+    http2::Head::new([
+        (":authority", &endpoint.authority),
+        (":path", &path),
+        ("user-agent", AGENT),
+        ("accept", ACCEPTED),
+        ("content-type", JSON),
+        ("accept-encoding", ENCODING),
+    ])
 }
 
 /// A number as text, without an allocation.

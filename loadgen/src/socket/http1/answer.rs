@@ -6,6 +6,7 @@
 use std::mem::MaybeUninit;
 
 use super::chunked::Chunked;
+use crate::socket::{Coding, Seen};
 use crate::wire::{Failure, MOST_BODY_BYTES};
 
 /// Go's client takes 10 MiB; no webhook's head comes near this, and thousands of connections may each hold one.
@@ -15,23 +16,6 @@ const HEADERS_MAX: usize = 128;
 /// Buffers that grew for a large answer are given back beyond this.
 const KEPT_BYTES: usize = 64 << 10;
 const PROTOCOL: &[u8] = b"HTTP/1.";
-
-/// A complete answer, as it lies in the reader.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Seen<'a> {
-    pub status: u16,
-    pub content_type: Option<&'a [u8]>,
-    pub coding: Coding,
-    pub body: &'a [u8],
-}
-
-/// How a body is packed, as far as requests allow it (RFC 9110, section 8.4.1).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Coding {
-    /// As it is; also what nobody asked for and Go leaves as it is.
-    Identity,
-    Gzip,
-}
 
 /// Reads one answer after another.
 #[derive(Debug)]
@@ -275,8 +259,7 @@ impl<'a> Facts<'a> {
             } else if is("content-type") && facts.content_type.is_none() {
                 facts.content_type = Some(header.value.trim_ascii());
             } else if is("content-encoding") {
-                let gzip = header.value.trim_ascii().eq_ignore_ascii_case(b"gzip");
-                facts.coding = if gzip { Coding::Gzip } else { Coding::Identity };
+                facts.coding = Coding::of(header.value);
             } else if is("connection") {
                 for token in header.value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii) {
                     if token.eq_ignore_ascii_case(b"close") {

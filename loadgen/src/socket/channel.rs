@@ -1,4 +1,6 @@
-//! One connection: TCP, TLS and HTTP/1.1 without ever blocking. Its owner calls when the poll says that something happened.
+//! One TCP connection with TLS on it, without ever blocking: bytes out, bytes in. Knows nothing of what they mean.
+//!
+//! Its owner calls when the poll says that something happened.
 
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::SocketAddr;
@@ -10,9 +12,8 @@ use mio::{Interest, Registry, Token};
 use rustls::ClientConfig;
 use rustls_pki_types::ServerName;
 
-use super::answer::{Reader, Seen};
 use super::handshake::{Handshake, Step};
-use super::record::{self, Broken, RECORD_MAX_BYTES};
+use super::record::{self, RECORD_MAX_BYTES};
 use super::session::{Opened, Session};
 use crate::wire::{Class, Failure};
 
@@ -55,17 +56,15 @@ pub(crate) struct Opening {
     pub open: Option<Instant>,
 }
 
-/// A connection that may be opening, open, or under a call.
-pub(crate) struct Connection {
+/// A connection that may be opening or open.
+pub(crate) struct Channel {
     tcp: TcpStream,
     stage: Stage,
-    reader: Reader,
     /// The beginning of a record whose end has not come.
     partial: Vec<u8>,
     /// What could not be written yet, from `written` on.
     outgoing: Vec<u8>,
     written: usize,
-    calls: u32,
     opening: Opening,
 }
 
@@ -76,27 +75,33 @@ enum Stage {
     Open(Box<Session>),
 }
 
-/// What [`Connection::receive`] found.
+/// How far [`Channel::receive`] came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Received {
-    /// Nothing that completes an answer.
-    Nothing,
-    /// The expected answer is complete.
-    Answer,
-    /// The server hung up while nothing was expected of it.
-    Closed,
+pub(super) enum Came {
+    /// Everything that was there.
+    All,
     /// There is more to read, and it is somebody else's turn.
     More,
+    /// The server sends no more.
+    End,
 }
 
-/// A request that could not be sent.
+/// Why nothing more can be received.
+pub(super) enum Broken {
+    /// The connection broke.
+    Tcp(io::Error),
+    /// What came makes no sense, to TLS or to whoever took it.
+    Failed(Failure),
+}
+
+/// What could not be sent.
 pub(crate) struct SendError {
     /// Not a byte went out: it may go over another connection.
     pub unsent: bool,
     pub failure: Failure,
 }
 
-impl Connection {
+impl Channel {
     /// Begins to connect.
     pub(crate) fn dial(
         peer: &Peer,
@@ -111,11 +116,9 @@ impl Connection {
         Ok(Self {
             tcp,
             stage: Stage::Connecting,
-            reader: Reader::new(),
             partial: Vec::new(),
             outgoing: Vec::new(),
             written: 0,
-            calls: 0,
             opening: Opening { begun, connected: None, open: None },
         })
     }
@@ -124,31 +127,24 @@ impl Connection {
         self.opening
     }
 
-    /// Requests that were sent over it.
-    pub(crate) fn calls(&self) -> u32 {
-        self.calls
+    /// Makes room for the beginning of a whole record, so that memory does not grow between two calls.
+    pub(super) fn reserve(&mut self) {
+        self.partial.reserve(RECORD_MAX_BYTES);
     }
 
-    /// Whether another request may go over it, after the answer that has just come.
-    pub(crate) fn reusable(&self) -> bool {
-        let fresh_key = matches!(&self.stage, Stage::Open(session) if !session.exhausted());
-        // A server that answered before it had the whole request would take the rest for the next one.
-        fresh_key && self.reader.keep() && self.partial.is_empty() && self.outgoing.is_empty()
+    /// Whether its key may seal more.
+    pub(super) fn usable(&self) -> bool {
+        matches!(&self.stage, Stage::Open(session) if !session.exhausted())
     }
 
-    /// Whether a byte of the answer has come.
-    pub(crate) fn answer_begun(&self) -> bool {
-        self.reader.begun()
+    /// Whether the server left a record unfinished.
+    pub(super) fn in_record(&self) -> bool {
+        !self.partial.is_empty()
     }
 
-    /// Whether the head of the answer has come and its body has not.
-    pub(crate) fn in_body(&self) -> bool {
-        self.reader.in_body()
-    }
-
-    /// The answer that [`Received::Answer`] announced.
-    pub(crate) fn answer(&self) -> Seen<'_> {
-        self.reader.seen()
+    /// Bytes that are sealed and could not be written yet.
+    pub(super) fn backlog(&self) -> usize {
+        self.outgoing.len() - self.written
     }
 
     /// Goes on with opening. True when the connection is open.
@@ -182,9 +178,6 @@ impl Connection {
             self.advance(peer, &scratch.incoming[..read])?;
         }
         self.opening.open = Some(Instant::now());
-        let filled = self.partial.len();
-        scratch.incoming[..filled].copy_from_slice(&self.partial);
-        self.records(&mut scratch.incoming[..filled])?;
         Ok(true)
     }
 
@@ -204,16 +197,14 @@ impl Connection {
         flushed.map_err(|error| tls_failure(peer, &error.to_string()))
     }
 
-    /// Sends the parts as one request and expects its answer.
-    pub(crate) fn send(&mut self, parts: &[&[u8]], scratch: &mut Scratch) -> Result<(), SendError> {
+    /// Seals the parts and writes them, as far as that goes.
+    pub(super) fn send(&mut self, parts: &[&[u8]], scratch: &mut Scratch) -> Result<(), SendError> {
         let Stage::Open(session) = &mut self.stage else {
             return Err(SendError { unsent: true, failure: Failure::http("the connection is not open".to_owned()) });
         };
-        self.reader.expect();
-        self.calls += 1;
         let sealed = &mut scratch.outgoing;
         sealed.clear();
-        session.seal(parts, sealed).map_err(|broken| SendError { unsent: true, failure: broken_failure(broken) })?;
+        session.seal(parts, sealed).map_err(|broken| SendError { unsent: true, failure: tls_broken(broken) })?;
         let error = if self.outgoing.is_empty() {
             match write_once(&mut self.tcp, sealed) {
                 Ok(written) => {
@@ -236,7 +227,7 @@ impl Connection {
     }
 
     /// Writes what is left to write, as far as it goes.
-    pub(crate) fn flush(&mut self) -> io::Result<()> {
+    pub(super) fn flush(&mut self) -> io::Result<()> {
         while self.written < self.outgoing.len() {
             match write_once(&mut self.tcp, &self.outgoing[self.written..])? {
                 0 => return Ok(()),
@@ -249,36 +240,45 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads what has come. `closing`: the server has hung up, so reading goes on to the end.
-    pub(crate) fn receive(&mut self, closing: bool, scratch: &mut Scratch) -> Result<Received, Failure> {
+    /// Reads what has come and hands its plaintext over piece by piece. `closing`: the server has hung up, so reading goes
+    /// on to the end.
+    pub(super) fn receive(
+        &mut self,
+        closing: bool,
+        scratch: &mut Scratch,
+        mut take: impl FnMut(&[u8]) -> Result<(), Failure>,
+    ) -> Result<Came, Broken> {
         for _ in 0..READS_A_TURN {
             let kept = self.partial.len();
             scratch.incoming[..kept].copy_from_slice(&self.partial);
             let space = &mut scratch.incoming[kept..];
             let (read, full) = match self.tcp.read(space) {
-                Ok(0) => return self.ended(),
+                Ok(0) => return Ok(Came::End),
                 Ok(read) => (read, read == space.len()),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(self.found()),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(Came::All),
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(_) if self.reader.done() => return self.ended(),
-                Err(error) if self.in_body() => return Err(Failure::http(format!("the body broke off: {error}"))),
-                Err(error) => {
-                    return Err(Failure::http(format!("the connection broke before an answer: {error}")));
-                }
+                Err(error) => return Err(Broken::Tcp(error)),
             };
-            if self.records(&mut scratch.incoming[..kept + read])? {
-                return self.ended();
+            if self.records(&mut scratch.incoming[..kept + read], &mut take).map_err(Broken::Failed)? {
+                return Ok(Came::End);
             }
             if !full && !closing {
-                return Ok(self.found());
+                return Ok(Came::All);
             }
         }
-        Ok(Received::More)
+        Ok(Came::More)
     }
 
-    /// The answer has been looked at; nothing more is expected.
-    pub(crate) fn rest(&mut self) {
-        self.reader.rest();
+    /// Hands over what came together with the end of the handshake, for which the poll will not wake anybody. True when the
+    /// server sends no more.
+    pub(super) fn receive_early(
+        &mut self,
+        scratch: &mut Scratch,
+        mut take: impl FnMut(&[u8]) -> Result<(), Failure>,
+    ) -> Result<bool, Failure> {
+        let filled = self.partial.len();
+        scratch.incoming[..filled].copy_from_slice(&self.partial);
+        self.records(&mut scratch.incoming[..filled], &mut take)
     }
 
     /// Says good-bye, when that can be done at once.
@@ -294,31 +294,23 @@ impl Connection {
         }
     }
 
-    fn found(&self) -> Received {
-        if self.reader.done() { Received::Answer } else { Received::Nothing }
-    }
-
-    fn ended(&mut self) -> Result<Received, Failure> {
-        if !self.partial.is_empty() && self.in_body() {
-            return Err(Failure::http("the body broke off: the connection ended in a TLS record".to_owned()));
-        }
-        self.reader.end()?;
-        Ok(if self.reader.done() { Received::Answer } else { Received::Closed })
-    }
-
     /// Opens every whole record, and keeps the rest. True when the server said that nothing more comes.
-    fn records(&mut self, filled: &mut [u8]) -> Result<bool, Failure> {
+    fn records(
+        &mut self,
+        filled: &mut [u8],
+        take: &mut impl FnMut(&[u8]) -> Result<(), Failure>,
+    ) -> Result<bool, Failure> {
         let Stage::Open(session) = &mut self.stage else { return Ok(false) };
         self.partial.clear();
         let mut at = 0;
         let mut ended = false;
-        while let Some(length) = record::length(&filled[at..]).map_err(broken_failure)?
+        while let Some(length) = record::length(&filled[at..]).map_err(tls_broken)?
             && let Some(record) = filled.get_mut(at..at + length)
             && !ended
         {
             at += length;
-            match session.open(record, &mut self.outgoing).map_err(broken_failure)? {
-                Opened::Data(data) => self.reader.feed(data)?,
+            match session.open(record, &mut self.outgoing).map_err(tls_broken)? {
+                Opened::Data(data) => take(data)?,
                 Opened::Nothing => {}
                 Opened::End => ended = true,
             }
@@ -352,6 +344,6 @@ fn tls_failure(peer: &Peer, why: &str) -> Failure {
     Failure { class: Class::Tls, text: format!("{}: {why}", peer.at) }
 }
 
-fn broken_failure(broken: Broken) -> Failure {
+fn tls_broken(broken: record::Broken) -> Failure {
     Failure { class: Class::Tls, text: broken.0.to_owned() }
 }

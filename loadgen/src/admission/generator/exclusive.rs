@@ -1,0 +1,141 @@
+//! HTTP/1.1: each connection has one call at a time. Behaves as Go's `net/http.Transport` does in kube-apiserver.
+//!
+//! No idle connection means a new one is dialled; the call takes whichever is first, the new one or one that another
+//! call gives back. The most recently used idle connection is taken first. At most so many idle ones are kept, for 90 s;
+//! extra ones are closed when they come back. A request that found its connection closed before a byte was written
+//! goes to another one; one that was written is never sent twice.
+
+use std::time::{Duration, Instant};
+
+use super::calls::Place;
+use super::head::Digits;
+use super::pool::Seat;
+use super::{Generator, Protocol};
+use crate::admission::{answer, oracle};
+use crate::socket::http1::Received;
+use crate::wire::Failure;
+
+/// `IdleConnTimeout` of Go's default transport, which kube-apiserver keeps.
+const IDLE_LIMIT: Duration = Duration::from_secs(90);
+
+impl Generator {
+    /// Finds a connection for the call, now or later.
+    pub(super) fn acquire_exclusive(&mut self, call: usize) {
+        if let Some((_, slot)) = self.pool.idle.pop_back() {
+            self.dispatch_exclusive(call, slot);
+            return;
+        }
+        self.pool.waiting.push_back(call);
+        // Each call has at most one dial; those of calls that are over may still be under way.
+        if self.pool.opening < self.setup.in_flight_max {
+            self.dial(call);
+        }
+    }
+
+    /// Sends the call over the connection, which is idle or has just been opened.
+    fn dispatch_exclusive(&mut self, key: usize, slot: usize) {
+        let Protocol::Http1 { head, .. } = &self.setup.protocol else { return };
+        let Some(Seat::Exclusive(connection, of)) = self.pool.seats.get_mut(slot) else { return };
+        let Some(call) = self.calls.get(key) else { return };
+        *of = Some(key);
+        let opening = (connection.calls() == 0).then(|| connection.opening());
+        let body = self.setup.corpus.template(call.request.template).around(&call.request.uid);
+        let length = Digits::of(body.iter().map(|part| part.len()).sum());
+        let acquired = Instant::now();
+        let sent = connection.send(&head.around(&length, body), &mut self.scratch);
+        self.placed(key, Place { slot, stream: 0 }, acquired, opening);
+        let Err(error) = sent else { return };
+        self.close(slot);
+        if error.unsent {
+            self.send_again(key, error.failure);
+        } else {
+            self.failed(key, error.failure);
+        }
+    }
+
+    /// Something happened on the connection. `closing`: the server has hung up.
+    pub(super) fn on_exclusive(&mut self, slot: usize, closing: bool) {
+        let Some(Seat::Exclusive(connection, call)) = self.pool.seats.get_mut(slot) else { return };
+        let Some(call) = *call else {
+            match connection.receive(closing, &mut self.scratch) {
+                // Session tickets, for example.
+                Ok(Received::Nothing) if connection.reusable() => {}
+                // It ended, broke, or said what nobody asked for.
+                _ => self.close(slot),
+            }
+            return;
+        };
+        let flushed = connection.flush();
+        match (connection.receive(closing, &mut self.scratch), flushed) {
+            (Ok(Received::Answer), _) => {
+                self.answered_exclusive(call, slot);
+                self.give_back(slot);
+            }
+            (Err(failure), _) => self.broke(call, slot, failure),
+            (Ok(_), Err(error)) => {
+                let text = format!("the connection broke while the request was written: {error}");
+                self.broke(call, slot, Failure::http(text));
+            }
+            (Ok(received), Ok(())) => {
+                if received == Received::More {
+                    self.pool.unread.push_back(slot);
+                }
+                if connection.answer_begun()
+                    && let Some(call) = self.calls.get_mut(call)
+                {
+                    call.first_byte.get_or_insert_with(Instant::now);
+                }
+            }
+        }
+    }
+
+    fn answered_exclusive(&mut self, key: usize, slot: usize) {
+        let end = Instant::now();
+        let Some(call) = self.calls.try_remove(key) else { return };
+        let Some(Seat::Exclusive(connection, _)) = self.pool.seats.get(slot) else { return };
+        let template = self.setup.corpus.template(call.request.template);
+        let judged =
+            answer::check(connection.answer(), &call.request.uid).and_then(|verdict| oracle::judge(template, verdict));
+        self.record(&call, end, judged);
+    }
+
+    fn broke(&mut self, call: usize, slot: usize, failure: Failure) {
+        self.close(slot);
+        self.failed(call, failure);
+    }
+
+    /// The answer was taken: the connection is used again unless something speaks against it.
+    fn give_back(&mut self, slot: usize) {
+        let Some(Seat::Exclusive(connection, _)) = self.pool.seats.get_mut(slot) else { return };
+        connection.rest();
+        if connection.reusable() && connection.calls() < self.setup.calls_max {
+            self.hand_out(slot);
+        } else {
+            self.close(slot);
+        }
+    }
+
+    /// Gives the connection to the call that waits longest, or keeps it for later.
+    pub(super) fn hand_out(&mut self, slot: usize) {
+        let Protocol::Http1 { idle_max, .. } = self.setup.protocol else { return };
+        if let Some(call) = self.pool.waiting.pop_front() {
+            self.dispatch_exclusive(call, slot);
+        } else if self.pool.idle.len() < idle_max
+            && let Some(Seat::Exclusive(_, call)) = self.pool.seats.get_mut(slot)
+        {
+            *call = None;
+            self.pool.idle.push_back((Instant::now(), slot));
+        } else {
+            self.close(slot);
+        }
+    }
+
+    /// Closes what was idle too long.
+    pub(super) fn close_idle(&mut self, now: Instant) {
+        while let Some((since, slot)) = self.pool.idle.front().copied()
+            && now.saturating_duration_since(since) >= IDLE_LIMIT
+        {
+            self.close(slot);
+        }
+    }
+}

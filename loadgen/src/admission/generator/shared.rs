@@ -1,0 +1,178 @@
+//! HTTP/2: each connection carries many calls at a time, one stream each.
+//!
+//! A thread has so many connections as it was told to, and a call goes over the one with the fewest. What a connection
+//! cannot take any more (its server wants to end it, or it has carried as many calls as it may) ends with its last call, and
+//! the next call opens another. Calls that begin while connections are being opened wait for them; beyond what those
+//! will take, they are overflow and not a hidden queue.
+
+use std::time::Instant;
+
+use super::calls::Place;
+use super::pool::Seat;
+use super::{Generator, Protocol};
+use crate::admission::{answer, oracle};
+use crate::socket::http2::{self, Ended, STREAMS_UNTIL_TOLD, Standing};
+use crate::wire::Failure;
+
+impl Generator {
+    /// How many further calls would find a stream, now or on connections that are not open yet.
+    pub(super) fn room(&self) -> usize {
+        let Protocol::Http2 { connections, .. } = self.setup.protocol else { return usize::MAX };
+        let free: usize = self.current().map(|(_, connection)| self.room_on(connection)).sum();
+        let missing = connections.saturating_sub(self.pool.current.len());
+        (free + missing * STREAMS_UNTIL_TOLD as usize).saturating_sub(self.pool.waiting.len())
+    }
+
+    fn room_on(&self, connection: &http2::Connection) -> usize {
+        connection.room().min((self.setup.calls_max - connection.calls().min(self.setup.calls_max)) as usize)
+    }
+
+    fn current(&self) -> impl Iterator<Item = (usize, &http2::Connection)> {
+        self.pool.current.iter().filter_map(|slot| match self.pool.seats.get(*slot) {
+            Some(Seat::Shared(connection)) => Some((*slot, &**connection)),
+            _ => None,
+        })
+    }
+
+    /// The connection for the next call.
+    fn best(&self) -> Option<usize> {
+        let with_room = self.current().filter(|(_, connection)| self.room_on(connection) > 0);
+        with_room.min_by_key(|(_, connection)| connection.open_count()).map(|(slot, _)| slot)
+    }
+
+    /// Finds a connection for the call, now or later.
+    pub(super) fn acquire_shared(&mut self, call: usize) {
+        let missing = self.missing();
+        match self.best() {
+            Some(slot) => self.dispatch_shared(call, slot),
+            None => self.pool.waiting.push_back(call),
+        }
+        if missing {
+            self.dial(call);
+        }
+    }
+
+    /// Whether there are fewer connections than there should be.
+    fn missing(&self) -> bool {
+        let Protocol::Http2 { connections, .. } = self.setup.protocol else { return false };
+        self.pool.current.len() + self.pool.opening < connections
+    }
+
+    /// A connection could not be opened: those that wait for it have failed, unless there are others.
+    pub(super) fn no_shared(&mut self, failure: &Failure) {
+        if self.pool.opening > 0 || !self.pool.current.is_empty() {
+            return;
+        }
+        while let Some(call) = self.pool.waiting.pop_front() {
+            self.failed(call, failure.clone());
+        }
+    }
+
+    /// The connection is open: it takes calls from now on.
+    pub(super) fn share(&mut self, slot: usize) {
+        self.pool.current.push(slot);
+        self.settle(slot, Standing::Fine);
+    }
+
+    /// Puts the call on a stream of the connection, which has room for it.
+    fn dispatch_shared(&mut self, key: usize, slot: usize) {
+        let Protocol::Http2 { head, .. } = &self.setup.protocol else { return };
+        let Some(Seat::Shared(connection)) = self.pool.seats.get_mut(slot) else { return };
+        let Some(call) = self.calls.get(key) else { return };
+        let body = self.setup.corpus.template(call.request.template).around(&call.request.uid);
+        let stream = connection.open(key, head, body.iter().map(|part| part.len()).sum());
+        let opening = connection.opening();
+        // Of use to calls that had to wait for it.
+        let opening = opening.open.filter(|open| *open > call.begun).map(|_| opening);
+        if connection.retired() || connection.calls() >= self.setup.calls_max {
+            self.pool.current.retain(|current| *current != slot);
+        }
+        self.placed(key, Place { slot, stream }, Instant::now(), opening);
+        self.unwritten(slot);
+    }
+
+    /// Something happened on the connection. `closing`: the server has hung up.
+    pub(super) fn on_shared(&mut self, slot: usize, closing: bool) {
+        let Some(Seat::Shared(connection)) = self.pool.seats.get_mut(slot) else { return };
+        let standing = connection.receive(closing, &mut self.scratch);
+        if standing == Standing::More {
+            self.pool.unread.push_back(slot);
+        }
+        self.settle(slot, standing);
+    }
+
+    /// Asks a server that was silent for long whether it is there.
+    pub(super) fn check_shared(&mut self, slot: usize, now: Instant) {
+        let Some(Seat::Shared(connection)) = self.pool.seats.get_mut(slot) else { return };
+        let standing = connection.check(now);
+        self.settle(slot, standing);
+    }
+
+    /// Takes what became of calls, closes what is over, and gives streams that have become free to those who wait.
+    fn settle(&mut self, slot: usize, standing: Standing) {
+        let end = Instant::now();
+        let Some(Seat::Shared(connection)) = self.pool.seats.get(slot) else { return };
+        if standing == Standing::Over || connection.retired() {
+            self.pool.current.retain(|current| *current != slot);
+        }
+        while let Some(Seat::Shared(connection)) = self.pool.seats.get_mut(slot)
+            && let Some(ended) = connection.next_ended()
+        {
+            match ended {
+                Ended::Answer { call, place } => self.answered_shared(call, (slot, place), end),
+                Ended::Failed { call, failure } => self.failed(call, failure),
+                Ended::Unprocessed { call, failure } => self.send_again(call, failure),
+            }
+        }
+        if standing == Standing::Over || (self.pool.is_idle(slot) && !self.pool.current.contains(&slot)) {
+            self.close(slot);
+        } else {
+            self.unwritten(slot);
+        }
+        while let Some(call) = self.pool.waiting.front().copied()
+            && let Some(slot) = self.best()
+        {
+            self.pool.waiting.pop_front();
+            self.dispatch_shared(call, slot);
+        }
+        if let Some(call) = self.pool.waiting.front().copied()
+            && self.missing()
+        {
+            self.dial(call);
+        }
+    }
+
+    fn answered_shared(&mut self, key: usize, (slot, place): (usize, usize), end: Instant) {
+        let Some(Seat::Shared(connection)) = self.pool.seats.get_mut(slot) else { return };
+        let Some(mut call) = self.calls.try_remove(key) else { return };
+        let (seen, begun) = connection.answer(place);
+        call.first_byte = begun;
+        let template = self.setup.corpus.template(call.request.template);
+        let judged = answer::check(seen, &call.request.uid).and_then(|verdict| oracle::judge(template, verdict));
+        connection.release(place);
+        self.record(&call, end, judged);
+    }
+
+    /// Remembers that the connection has something to write.
+    pub(super) fn unwritten(&mut self, slot: usize) {
+        if !self.pool.unwritten.contains(&slot) {
+            self.pool.unwritten.push(slot);
+        }
+    }
+
+    /// Writes what has been put together for several calls, as far as that goes.
+    pub(super) fn write_unwritten(&mut self) {
+        while let Some(slot) = self.pool.unwritten.pop() {
+            let Some(Seat::Shared(connection)) = self.pool.seats.get_mut(slot) else { continue };
+            let (calls, corpus) = (&self.calls, &self.setup.corpus);
+            let body = |key: usize| {
+                calls
+                    .get(key)
+                    .map_or([&[][..]; 3], |call| corpus.template(call.request.template).around(&call.request.uid))
+            };
+            if connection.write(body, &mut self.scratch) == Standing::Over {
+                self.settle(slot, Standing::Over);
+            }
+        }
+    }
+}

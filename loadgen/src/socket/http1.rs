@@ -1,0 +1,115 @@
+//! HTTP/1.1 on a channel: one call at a time.
+
+mod answer;
+mod chunked;
+
+use std::io;
+
+use super::channel::{Broken, Came, Channel, Scratch, SendError};
+use super::{Opening, Seen};
+use crate::wire::Failure;
+use answer::Reader;
+
+/// An open connection, idle or under a call.
+pub(crate) struct Connection {
+    channel: Channel,
+    reader: Reader,
+    calls: u32,
+}
+
+/// What [`Connection::receive`] found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Received {
+    /// Nothing that completes an answer.
+    Nothing,
+    /// The expected answer is complete.
+    Answer,
+    /// The server hung up while nothing was expected of it.
+    Closed,
+    /// There is more to read, and it is somebody else's turn.
+    More,
+}
+
+impl Connection {
+    /// On a channel that has just been opened.
+    pub(crate) fn new(mut channel: Channel, scratch: &mut Scratch) -> Result<Self, Failure> {
+        let mut reader = Reader::new();
+        channel.receive_early(scratch, |data| reader.feed(data))?;
+        Ok(Self { channel, reader, calls: 0 })
+    }
+
+    pub(crate) fn opening(&self) -> Opening {
+        self.channel.opening()
+    }
+
+    /// Requests that were sent over it.
+    pub(crate) fn calls(&self) -> u32 {
+        self.calls
+    }
+
+    /// Whether another request may go over it, after the answer that has just come.
+    pub(crate) fn reusable(&self) -> bool {
+        // A server that answered before it had the whole request would take the rest for the next one.
+        let sent = self.channel.backlog() == 0;
+        sent && self.channel.usable() && self.reader.keep() && !self.channel.in_record()
+    }
+
+    /// Whether a byte of the answer has come.
+    pub(crate) fn answer_begun(&self) -> bool {
+        self.reader.begun()
+    }
+
+    /// Whether the head of the answer has come and its body has not.
+    pub(crate) fn in_body(&self) -> bool {
+        self.reader.in_body()
+    }
+
+    /// The answer that [`Received::Answer`] announced.
+    pub(crate) fn answer(&self) -> Seen<'_> {
+        self.reader.seen()
+    }
+
+    /// Sends the parts as one request and expects its answer.
+    pub(crate) fn send(&mut self, parts: &[&[u8]], scratch: &mut Scratch) -> Result<(), SendError> {
+        self.reader.expect();
+        self.calls += 1;
+        self.channel.send(parts, scratch)
+    }
+
+    /// Writes what is left to write, as far as it goes.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        self.channel.flush()
+    }
+
+    /// Reads what has come. `closing`: the server has hung up, so reading goes on to the end.
+    pub(crate) fn receive(&mut self, closing: bool, scratch: &mut Scratch) -> Result<Received, Failure> {
+        match self.channel.receive(closing, scratch, |data| self.reader.feed(data)) {
+            Ok(Came::All) if self.reader.done() => Ok(Received::Answer),
+            Ok(Came::All) => Ok(Received::Nothing),
+            Ok(Came::More) => Ok(Received::More),
+            Ok(Came::End) => self.ended(),
+            Err(Broken::Tcp(_)) if self.reader.done() => self.ended(),
+            Err(Broken::Tcp(error)) if self.in_body() => Err(Failure::http(format!("the body broke off: {error}"))),
+            Err(Broken::Tcp(error)) => Err(Failure::http(format!("the connection broke before an answer: {error}"))),
+            Err(Broken::Failed(failure)) => Err(failure),
+        }
+    }
+
+    /// The answer has been looked at; nothing more is expected.
+    pub(crate) fn rest(&mut self) {
+        self.reader.rest();
+    }
+
+    /// Says good-bye, when that can be done at once.
+    pub(crate) fn close(self, scratch: &mut Scratch) {
+        self.channel.close(scratch);
+    }
+
+    fn ended(&mut self) -> Result<Received, Failure> {
+        if self.channel.in_record() && self.in_body() {
+            return Err(Failure::http("the body broke off: the connection ended in a TLS record".to_owned()));
+        }
+        self.reader.end()?;
+        Ok(if self.reader.done() { Received::Answer } else { Received::Closed })
+    }
+}

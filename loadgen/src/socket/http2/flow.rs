@@ -1,0 +1,89 @@
+//! Flow control (RFC 9113, section 5.2): what may be sent, and what the server may send. Pure.
+
+use super::frame::Fault;
+
+/// The largest window (RFC 9113, section 6.9.1).
+const WINDOW_MAX: i64 = (1 << 31) - 1;
+
+/// How many bytes of DATA may be sent. Below zero after the server made its windows smaller.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Allowance(i64);
+
+impl Allowance {
+    pub(super) fn new(bytes: u32) -> Self {
+        Self(i64::from(bytes))
+    }
+
+    pub(super) fn bytes(self) -> usize {
+        usize::try_from(self.0).unwrap_or(0)
+    }
+
+    /// `bytes` is at most [`Allowance::bytes`].
+    pub(super) fn spend(&mut self, bytes: usize) {
+        self.0 -= i64::try_from(bytes).unwrap_or(WINDOW_MAX);
+    }
+
+    /// The server allows more, or when it has changed its settings, less.
+    pub(super) fn change(&mut self, by: i64) -> Result<(), Fault> {
+        if self.0 + by > WINDOW_MAX {
+            return Err(Fault::flow_control("a window grows beyond 2^31-1"));
+        }
+        self.0 += by;
+        Ok(())
+    }
+}
+
+/// How many bytes of DATA the server may send. What came is taken at once, so only what has not been given back is missing.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Grant {
+    size: u32,
+    used: u32,
+}
+
+impl Grant {
+    pub(super) fn new(size: u32) -> Self {
+        Self { size, used: 0 }
+    }
+
+    /// So much came. Returns what is to be given back now: nothing before half of the window is used.
+    pub(super) fn use_up(&mut self, bytes: u32) -> Result<Option<u32>, Fault> {
+        self.used = self
+            .used
+            .checked_add(bytes)
+            .filter(|used| *used <= self.size)
+            .ok_or(Fault::flow_control("more DATA came than was allowed"))?;
+        if self.used < self.size / 2 {
+            return Ok(None);
+        }
+        Ok(Some(std::mem::take(&mut self.used)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_allowance_may_fall_below_zero_and_never_overflows() {
+        let mut allowance = Allowance::new(10);
+        allowance.spend(8);
+        allowance.change(-5).unwrap();
+        assert_eq!(allowance.bytes(), 0);
+        allowance.change(4).unwrap();
+        assert_eq!(allowance.bytes(), 1);
+        assert!(allowance.change(WINDOW_MAX).is_err());
+        allowance.change(WINDOW_MAX - 1).unwrap();
+    }
+
+    /// Whatever is given back was used, and what is used beyond the window is refused.
+    #[test]
+    fn a_grant_gives_back_what_was_used() {
+        let mut grant = Grant::new(100);
+        assert_eq!(grant.use_up(49).unwrap(), None);
+        assert_eq!(grant.use_up(2).unwrap(), Some(51));
+        assert_eq!(grant.use_up(100).unwrap(), Some(100));
+        assert_eq!(grant.use_up(40).unwrap(), None);
+        assert!(grant.use_up(61).is_err());
+        assert!(Grant::new(100).use_up(u32::MAX).is_err());
+    }
+}

@@ -1,0 +1,171 @@
+//! The headers of answers out of HPACK (RFC 7541). Pure.
+//!
+//! Only what an answer is judged by is read: its status, type, length and coding. Of everything else only as much is kept as
+//! the dynamic table needs to stay in step with the server's: how large it is. That table is as large as HTTP/2 has it
+//! unless somebody says otherwise, 4 KiB, which Go's client leaves so too.
+
+mod huffman;
+mod table;
+
+use super::frame::{Code, Fault};
+use crate::socket::Coding;
+use table::{Entry, Table};
+
+/// Longer texts have no meaning where one is looked for; kubernetes' are a dozen bytes long.
+const TEXT_MAX_BYTES: usize = 1 << 10;
+
+/// What the headers of an answer say.
+#[derive(Debug, Default)]
+pub(super) struct Head {
+    pub status: Option<u16>,
+    pub length: Option<u64>,
+    pub coding: Coding,
+    /// Empty when there is none.
+    pub content_type: Vec<u8>,
+}
+
+impl Head {
+    pub(super) fn clear(&mut self) {
+        (self.status, self.length, self.coding) = (None, None, Coding::Identity);
+        self.content_type.clear();
+    }
+}
+
+/// The name of a field, as far as it matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Name {
+    Status,
+    ContentType,
+    ContentLength,
+    ContentEncoding,
+    Other,
+}
+
+impl Name {
+    fn of(text: &[u8]) -> Self {
+        match text {
+            b":status" => Self::Status,
+            b"content-type" => Self::ContentType,
+            b"content-length" => Self::ContentLength,
+            b"content-encoding" => Self::ContentEncoding,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// Reads one block after another; each changes what the next ones mean.
+#[derive(Debug)]
+pub(super) struct Decoder {
+    table: Table,
+    name: Vec<u8>,
+    value: Vec<u8>,
+}
+
+/// A text as it stands in a block.
+#[derive(Clone, Copy)]
+struct Text<'a> {
+    huffman: bool,
+    bytes: &'a [u8],
+}
+
+impl Decoder {
+    pub(super) fn new() -> Self {
+        Self { table: Table::new(), name: Vec::new(), value: Vec::new() }
+    }
+
+    /// Reads a whole block into `head`.
+    pub(super) fn read(&mut self, mut block: &[u8], head: &mut Head) -> Result<(), Fault> {
+        let mut begun = false;
+        while let Some(&first) = block.first() {
+            if first & 0xe0 == 0x20 {
+                // RFC 7541, section 4.2: only where a block begins.
+                if begun {
+                    return Err(broken("the table changes its size in the middle of a block"));
+                }
+                self.table.resize(number(5, &mut block)?)?;
+                continue;
+            }
+            begun = true;
+            if first & 0x80 != 0 {
+                let index = number(7, &mut block)?;
+                if let Some(content_type) = self.table.field(index, head)? {
+                    head.content_type.clear();
+                    head.content_type.extend_from_slice(content_type);
+                }
+                continue;
+            }
+            let keep = first & 0x40 != 0;
+            let index = number(if keep { 6 } else { 4 }, &mut block)?;
+            let (name, name_bytes) = if index > 0 {
+                self.table.name(index)?
+            } else {
+                text(&mut block)?.read(&mut self.name)?;
+                (Name::of(&self.name), self.name.len())
+            };
+            let value = text(&mut block)?;
+            let keep = keep && self.table.bytes_max() > 0;
+            // What nobody asks for is not decoded.
+            if name == Name::Other && !keep {
+                continue;
+            }
+            value.read(&mut self.value)?;
+            let entry = Entry::new(name, name_bytes, &self.value)?;
+            if let Some(content_type) = entry.tell(head)? {
+                head.content_type.clear();
+                head.content_type.extend_from_slice(content_type);
+            }
+            if keep {
+                self.table.insert(entry);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Text<'_> {
+    fn read(self, out: &mut Vec<u8>) -> Result<(), Fault> {
+        out.clear();
+        if self.huffman {
+            return huffman::decode(self.bytes, out);
+        }
+        out.extend_from_slice(self.bytes);
+        Ok(())
+    }
+}
+
+/// A number whose first byte has so many bits of it (RFC 7541, section 5.1).
+fn number(bits: u8, block: &mut &[u8]) -> Result<usize, Fault> {
+    let cut_off = broken("a block breaks off in a number");
+    let (&first, rest) = block.split_first().ok_or(cut_off)?;
+    *block = rest;
+    let mask = (1usize << bits) - 1;
+    let mut value = usize::from(first) & mask;
+    if value < mask {
+        return Ok(value);
+    }
+    // Four bytes more hold every length that a block of the largest size can have.
+    for shift in [0, 7, 14, 21] {
+        let (&byte, rest) = block.split_first().ok_or(cut_off)?;
+        *block = rest;
+        value += usize::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Ok(value);
+        }
+    }
+    Err(broken("a number is larger than any that makes sense"))
+}
+
+fn text<'a>(block: &mut &'a [u8]) -> Result<Text<'a>, Fault> {
+    let huffman = block.first().is_some_and(|first| first & 0x80 != 0);
+    let length = number(7, block)?;
+    let (bytes, rest) = block.split_at_checked(length).ok_or(broken("a block breaks off in a text"))?;
+    *block = rest;
+    Ok(Text { huffman, bytes })
+}
+
+fn broken(text: &'static str) -> Fault {
+    Fault { code: Code::COMPRESSION_ERROR, text }
+}
+
+#[cfg(test)]
+mod tests;

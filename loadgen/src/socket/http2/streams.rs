@@ -1,0 +1,170 @@
+//! The streams of a connection: which are open, how far each has come, and their buffers, which are used again. Pure.
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use super::flow::{Allowance, Grant};
+use super::frame::Code;
+use super::hpack::Head;
+use crate::wire::{Failure, MOST_BODY_BYTES};
+
+/// What the server may send on a stream before it hears more: a whole body of the largest size, and what ends it.
+pub(super) const WINDOW_BYTES: u32 = 5 << 20;
+/// Buffers that grew for a large answer are given back beyond this.
+const KEPT_BYTES: usize = 64 << 10;
+
+/// One call.
+#[derive(Debug)]
+pub(super) struct Stream {
+    pub call: usize,
+    pub allowance: Allowance,
+    pub grant: Grant,
+    /// Bytes of the request's body, and how many of them are written.
+    pub length: usize,
+    pub sent: usize,
+    /// Whether it is among those that have something to send and may.
+    pub queued: bool,
+    /// Its status is there once the head has come.
+    pub head: Head,
+    pub body: Vec<u8>,
+    /// When the head came.
+    pub begun: Option<Instant>,
+}
+
+/// Why a stream cannot go on: what the server is told, and what becomes of the call.
+pub(super) type Broken = (Code, Failure);
+
+impl Stream {
+    fn new() -> Self {
+        Self {
+            call: 0,
+            allowance: Allowance::new(0),
+            grant: Grant::new(WINDOW_BYTES),
+            length: 0,
+            sent: 0,
+            queued: false,
+            head: Head::default(),
+            body: Vec::new(),
+            begun: None,
+        }
+    }
+
+    /// A header block came. True when it ended the answer.
+    pub(super) fn on_head(&mut self, head: &Head, end: bool, now: Instant) -> Result<bool, Broken> {
+        if self.begun.is_some() {
+            // Trailers, which say nothing that matters here.
+            return if end { self.ended() } else { Err(malformed("headers came in the middle of its body")) };
+        }
+        let status = head.status.ok_or_else(|| malformed("it has no :status"))?;
+        if status == 101 {
+            return Err(malformed("the server switches to another protocol, which HTTP/2 does not have"));
+        }
+        // An interim answer: the real one follows (RFC 9110, section 15.2).
+        if status < 200 {
+            return if end { Err(malformed("it is an interim answer and ends")) } else { Ok(false) };
+        }
+        if let Some(bytes) = head.length.filter(|bytes| *bytes > MOST_BODY_BYTES as u64) {
+            return Err((Code::CANCEL, Failure::body_too_large(Some(bytes))));
+        }
+        self.begun = Some(now);
+        (self.head.status, self.head.length, self.head.coding) = (head.status, head.length, head.coding);
+        self.head.content_type.extend_from_slice(&head.content_type);
+        if end { self.ended() } else { Ok(false) }
+    }
+
+    /// Data came. True when it ended the answer.
+    pub(super) fn on_data(&mut self, data: &[u8], end: bool) -> Result<bool, Broken> {
+        if self.begun.is_none() {
+            return Err(malformed("its body came before its head"));
+        }
+        if self.body.len() + data.len() > MOST_BODY_BYTES {
+            return Err((Code::CANCEL, Failure::body_too_large(None)));
+        }
+        self.body.extend_from_slice(data);
+        if end { self.ended() } else { Ok(false) }
+    }
+
+    /// RFC 9113, section 8.1.1: an announced length must be kept, except where there is no body by definition.
+    fn ended(&self) -> Result<bool, Broken> {
+        let bodiless = matches!(self.head.status, Some(204 | 304));
+        match self.head.length {
+            Some(length) if !bodiless && length != self.body.len() as u64 => {
+                let text = format!("the body broke off: {} bytes of {length} came", self.body.len());
+                Err((Code::PROTOCOL_ERROR, Failure::http(text)))
+            }
+            _ => Ok(true),
+        }
+    }
+}
+
+fn malformed(why: &str) -> Broken {
+    (Code::PROTOCOL_ERROR, Failure::http(format!("the answer is malformed: {why}")))
+}
+
+/// All of them, found by their number on the wire while they are open, and by their place until their answer was looked at.
+#[derive(Debug, Default)]
+pub(super) struct Streams {
+    places: Vec<Stream>,
+    free: Vec<usize>,
+    /// Number and place of those that are open, by number.
+    open: VecDeque<(u32, usize)>,
+}
+
+impl Streams {
+    pub(super) fn open_count(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Opens a stream. Numbers must rise.
+    pub(super) fn open(&mut self, id: u32, call: usize, length: usize, allowance: u32) -> &mut Stream {
+        debug_assert!(self.open.back().is_none_or(|(last, _)| *last < id));
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.places.push(Stream::new());
+            self.places.len() - 1
+        });
+        self.open.push_back((id, place));
+        let stream = &mut self.places[place];
+        (stream.call, stream.length, stream.sent, stream.queued, stream.begun) = (call, length, 0, false, None);
+        (stream.allowance, stream.grant) = (Allowance::new(allowance), Grant::new(WINDOW_BYTES));
+        stream.head.clear();
+        stream.body.clear();
+        stream.body.shrink_to(KEPT_BYTES);
+        stream
+    }
+
+    pub(super) fn find(&mut self, id: u32) -> Option<&mut Stream> {
+        let at = self.open.binary_search_by_key(&id, |(id, _)| *id).ok()?;
+        self.places.get_mut(self.open[at].1)
+    }
+
+    /// Ends a stream; it keeps its place until [`Streams::release`].
+    pub(super) fn end(&mut self, id: u32) -> Option<usize> {
+        let at = self.open.binary_search_by_key(&id, |(id, _)| *id).ok()?;
+        self.open.remove(at).map(|(_, place)| place)
+    }
+
+    pub(super) fn at(&self, place: usize) -> &Stream {
+        &self.places[place]
+    }
+
+    pub(super) fn release(&mut self, place: usize) {
+        self.free.push(place);
+    }
+
+    /// The newest open stream with its number.
+    pub(super) fn newest(&self) -> Option<(u32, &Stream)> {
+        self.open.back().map(|(id, place)| (*id, &self.places[*place]))
+    }
+
+    /// The oldest open stream with its number.
+    pub(super) fn oldest(&self) -> Option<(u32, &Stream)> {
+        self.open.front().map(|(id, place)| (*id, &self.places[*place]))
+    }
+
+    /// Every open stream with its number, oldest first.
+    pub(super) fn each_open(&mut self, mut act: impl FnMut(u32, &mut Stream)) {
+        for (id, place) in &self.open {
+            act(*id, &mut self.places[*place]);
+        }
+    }
+}
