@@ -52,3 +52,12 @@ fn hey() {
     let more = sample.replace("0% in 0.0000 secs", "99% in 0.0512 secs");
     assert_eq!(figures(Tool::Hey, &more).3, Some(51.2));
 }
+
+/// ab 2.3, which knows whole milliseconds only.
+#[test]
+fn ab() {
+    let sample = include_str!("samples/ab.txt");
+    assert_eq!(figures(Tool::Ab, sample), (32_297.36, 32_320.0, 0.0, Some(1.0)));
+    let failing = sample.replace("Keep-Alive requests:", "Non-2xx responses:      5\nKeep-Alive requests:");
+    assert!((figures(Tool::Ab, &failing).2 - 5.0).abs() < 0.1);
+}
