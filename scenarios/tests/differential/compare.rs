@@ -69,7 +69,16 @@ pub const MEANT: &[Meant] = &[
         applies: |step, found| {
             let newer =
                 step.path.starts_with("/apis/events.k8s.io/v1/") && matches!(step.method.as_str(), "PATCH" | "PUT");
-            newer && found.at == "/status" && is(found.real.as_ref(), 200) && is(found.mock.as_ref(), 422)
+            let refused = found.at == "/status" && is(found.real.as_ref(), 200) && is(found.mock.as_ref(), 422);
+            // Where both refuse it, the newer one has more reasons.
+            newer && (refused || found.at == "/body/details/causes")
+        },
+    },
+    Meant {
+        name: "Less than no time to end",
+        diverges: true,
+        applies: |_, found| {
+            found.at.ends_with("/metadata/deletionGracePeriodSeconds") && found.real == Some(Value::from(-1))
         },
     },
     Meant {
