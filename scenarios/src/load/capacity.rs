@@ -263,7 +263,7 @@ pub(crate) fn line(stage: &Stage) -> String {
 
 /// The heads of the columns of [`line()`].
 pub(crate) fn heads() -> String {
-    format!("{:>9} {:>5} {:>8} {:>8} {:>8} {:>7} {:>8}", "rate", "length", "sent", "p50", "p99", "errors", "late p99")
+    format!("{:>9} {:>5} {:>8} {:>8} {:>8} {:>7} {:>8}", "rate", "for", "sent", "p50", "p99", "errors", "late p99")
 }
 
 #[cfg(test)]
