@@ -132,6 +132,8 @@ impl Normaliser {
             for cell in row.get_mut("cells").and_then(Value::as_array_mut).into_iter().flatten() {
                 if cell.as_str().is_some_and(is_age) {
                     *cell = Value::from("<age>");
+                } else if cell.as_str().is_some_and(|text| text.parse::<jiff::Timestamp>().is_ok()) {
+                    *cell = Value::from("<time>");
                 }
             }
         }
