@@ -258,7 +258,6 @@ impl Parser {
             }
             if sign == "-"
                 && let Word::Int(magnitude) = *self.peek()
-                && !matches!(self.tokens.get(self.next + 1).map(|token| &token.word), Some(Word::Sign("." | "[")))
             {
                 self.take();
                 let number = negative(magnitude).ok_or_else(|| Issue::at(at, "invalid int literal".to_owned()))?;

@@ -13,7 +13,7 @@ fn object() -> Value {
         "spec": {"replicas": 3, "ratio": 0.5, "containers": [
             {"name": "a", "image": "reg.io/a:1"}, {"name": "b", "image": "reg.io/b@sha256:00"},
         ]},
-        "list": [3, 1, 2], "words": ["x", "y"],
+        "list": [3, 1, 2], "words": ["x", "y"], "empty": null,
     })
 }
 
@@ -67,6 +67,43 @@ fn what_is_true() {
         "'\\u00e9' == '\u{e9}' && r'\\d' == '\\\\d' && 0x10 == 16 // a comment",
         "--1 == 1 && !!true && -9223372036854775808 < 0",
         "[[1, 2], [3]].map(x, x.map(x, x + 1)) == [[2, 3], [4]]",
+        "false // up to the end of the line || false\n || true",
+        "'\\U0001F600' == '\u{1f600}' && '\\u0041\\x42\\103' == 'ABC'",
+        "(false ? 1 : true ? 2 : 3) == 2 && (true ? 1 : false ? 2 : 3) == 1",
+        "1 <= 1 && 1 >= 1 && !(2 <= 1) && !(1 >= 2) && 'a' <= 'a' && !(1 < 1) && !(1 > 1)",
+        "1.5 + 1.0 == 2.5 && 1.5 - 1.0 == 0.5 && 1.5 * 2.0 == 3.0 && 3.0 / 2.0 == 1.5",
+        "5u - 2u == 3u && 2u * 3u == 6u && 7u / 2u == 3u && 7u % 2u == 1u && 2u + 3u == 5u",
+        "!(0.0 / 0.0 < 1.0) && !(0.0 / 0.0 >= 1.0) && 0.0 / 0.0 != 0.0 / 0.0 && 1.0 / 0.0 > 1.0",
+        // Whole numbers are compared as such: as doubles these two are the same.
+        "9007199254740993 > 9007199254740992 && 9007199254740993 != 9007199254740992",
+        "dyn(1) == 1u && dyn(-1) != 18446744073709551615u && dyn(1u) < 2 && dyn(2) > 1.5",
+        "null == null && optional.none() == optional.none() && optional.of(1) == optional.of(1)",
+        "optional.none() != optional.of(1) && optional.of(1) != optional.of(2)",
+        "![1, 1].exists_one(x, x == 1) && ![2].exists_one(x, x == 1) && [1, 2].existsOne(x, x == 1)",
+        "has(object.empty) && object.empty == null && oldObject == null && !(request.kind == null)",
+        // What is in the brackets of a macro is known there only, the innermost first.
+        "[1].all(object, object == 1) && object.spec.replicas == 3 && [2].all(x, [3].all(x, x == 3) && x == 2)",
+        "[1, 'a', null][1] == 'a' && {'a': 1, 'b': 'x'}['b'] == 'x' && {1: 'one'}[1] == 'one'",
+        "(true ? object.spec.replicas : 'x') == 3 && (false ? 1 : object.metadata.name) == 'web-1'",
+        "[1, 2].filter(x, x > 1)[0] + 1 == 3 && {'a': 1, 'b': 2}.filter(k, k != 'a') == ['b']",
+        "'a-b-c'.split('-', 2) == ['a', 'b-c'] && 'a-b'.split('-', 0) == [] && 'a-b'.split('-', -1) == ['a', 'b']",
+        "'ab'.split('') == ['a', 'b'] && ['a', 'b'].join() == 'ab' && [].join('-') == '' && ['a'].join('-') == 'a'",
+        "'aaa'.replace('a', 'b', 2) == 'bba' && 'aaa'.replace('a', 'b', 0) == 'aaa' && 'aa'.replace('a', 'b', -1) == 'bb'",
+        "'ab'.charAt(2) == '' && ''.charAt(0) == '' && 'ab'.substring(1) == 'b' && 'ab'.substring(2) == ''",
+        "'abab'.lastIndexOf('ab') == 2 && 'abab'.indexOf('ab') == 0 && 'abab'.indexOf('x') == -1",
+        "[1, 2, 1].lastIndexOf(1) == 2 && [1, 2, 1].indexOf(1) == 0 && [1].indexOf(5) == -1",
+        "[1, 1, 2].isSorted() && !['b', 'a'].isSorted() && [].isSorted() && object.list.min() == 1",
+        "[1.5, 2.5].sum() == 4.0 && [].sum() == 0 && [1u, 2u].sum() == 3u && ['b', 'a'].max() == 'b'",
+        "'x'.upperAscii() == 'X' && 'h\u{c9}'.lowerAscii() == 'h\u{c9}' && 'abc'.find('x') == '' && 'abc'.endsWith('c')",
+        "['', 'a'].map(x, optional.ofNonZeroValue(x).hasValue()) == [false, true]",
+        "[0, 1].map(x, optional.ofNonZeroValue(x).hasValue()) == [false, true]",
+        "!optional.ofNonZeroValue([]).hasValue() && !optional.ofNonZeroValue({}).hasValue()",
+        "!optional.ofNonZeroValue(null).hasValue() && !optional.ofNonZeroValue(false).hasValue()",
+        "optional.of(1).or(optional.of(2)).value() == 1 && optional.none().or(optional.of(2)).value() == 2",
+        "object.?metadata.name.orValue('x') == 'web-1' && object.?nothing.name.orValue('x') == 'x'",
+        "int(7u) == 7 && int('-7') == -7 && double('1.5') == 1.5 && string(true) == 'true' && string(1.5) == '1.5'",
+        "!bool('0') && bool('t') && uint(2.9) == 2u && string(7u) == '7' && size({'a': 1}) == 1 && size('\u{e9}') == 1",
+        "-1 * -1 == 1 && -(1 + 1) == -2 && - -1 == 1 && !!!false && -1.5 < 0.0",
     ] {
         assert_eq!(run(source), Ok(true), "{source}");
     }
@@ -85,6 +122,34 @@ fn what_fails_when_it_runs() {
         ("object.metadata.name.matches(object.metadata.name + '(')", "error parsing regexp"),
         ("'abc'.substring(2, 9) == ''", "index out of range: 9"),
         ("object.?status.value() == 1", "optional.none() dereference"),
+        ("5 % 0 == 1", "modulus by zero"),
+        ("5u / 0u == 1u", "division by zero"),
+        ("5u % 0u == 1u", "modulus by zero"),
+        ("1u - 2u == 0u", "unsigned integer overflow"),
+        ("-9223372036854775807 - 2 < 0", "integer overflow"),
+        ("-9223372036854775808 / -1 > 0", "integer overflow"),
+        ("-(-9223372036854775807 - 1) > 0", "integer overflow"),
+        ("9223372036854775807 * 2 > 0", "integer overflow"),
+        ("[9223372036854775807, 1].sum() > 0", "integer overflow"),
+        ("[18446744073709551615u, 1u].sum() > 0u", "unsigned integer overflow"),
+        ("uint(-1) == 0u", "integer overflow"),
+        ("int(18446744073709551615u) == 0", "integer overflow"),
+        ("int(1e30) == 1", "integer overflow"),
+        ("int(9223372036854775808.0) == 1", "integer overflow"),
+        ("uint(-0.5) == 0u", "integer overflow"),
+        ("int('7x') == 7", "type conversion error to 'int'"),
+        ("bool('yes')", "type conversion error to 'bool'"),
+        ("'abc'.charAt(4) == ''", "index out of range: 4"),
+        ("'abc'.substring(-1) == ''", "index out of range: -1"),
+        ("'abc'.substring(2, 1) == ''", "index out of range: 1"),
+        ("[].max() == 1", "max called on empty list"),
+        ("object.list[-1] == 1", "index out of bounds: -1"),
+        ("object.list['a'] == 1", "no such overload"),
+        ("object.list < 1", "no such overload"),
+        ("object.list.all(x, x)", "no such overload"),
+        ("object.list.exists_one(x, x)", "no such overload"),
+        ("object.words.sum() == 'xy'", "no such overload"),
+        ("1 in object.spec.replicas", "no such overload"),
     ] {
         let failed = run(source).unwrap_err();
         assert!(failed.starts_with(&format!("expression '{source}' resulted in error: {why}")), "{failed}");
@@ -120,6 +185,37 @@ fn what_is_refused() {
         ("1", "must evaluate to bool"),
         ("namespace == 'a'", "reserved identifier: namespace"),
         ("b'a' == b'a'", "not supported by this server"),
+        ("'a\nb' == ''", "the text has no end"),
+        ("has(object.?a)", "invalid argument to has() macro"),
+        ("'\u{e9}' + foo == ''", "<input>:1:7: undeclared reference to 'foo'"),
+        ("1 == null", "found no matching overload for '_==_' applied to '(int, null)'"),
+        ("request.name == null", "found no matching overload for '_==_' applied to '(string, null)'"),
+        ("{'a': 1} == {'a': 'b'}", "found no matching overload for '_==_' applied to"),
+        ("{'a': 1} == {1: 1}", "found no matching overload for '_==_' applied to"),
+        ("(true ? 1 : 'a') == 1", "found no matching overload for '_?_:_' applied to '(bool, int, string)'"),
+        ("(1 ? 1 : 2) == 1", "found no matching overload for '_?_:_' applied to '(int, int, int)'"),
+        ("[1]['a'] == 1", "found no matching overload for '_[_]' applied to '(list(int), string)'"),
+        ("{'a': 1}[1] == 1", "found no matching overload for '_[_]' applied to '(map(string, int), int)'"),
+        ("1[0] == 1", "found no matching overload for '_[_]' applied to '(int, int)'"),
+        ("[1].filter(x, x).size() == 1", "expected type 'bool' but found 'int'"),
+        ("[1].map(x, x, x).size() == 1", "expected type 'bool' but found 'int'"),
+        ("[1].filter(x, true)[0] == 'a'", "found no matching overload for '_==_' applied to '(int, string)'"),
+        ("{'a': 1}.all(k, k == 1)", "found no matching overload for '_==_' applied to '(string, int)'"),
+        ("1.5 % 1.0 == 0.5", "found no matching overload for '_%_' applied to '(double, double)'"),
+        ("1 + 1u == 2", "found no matching overload for '_+_' applied to '(int, uint)'"),
+        ("1 * 1.5 == 1.5", "found no matching overload for '_*_' applied to '(int, double)'"),
+        ("[1] + 1 == [1]", "found no matching overload for '_+_' applied to '(list(int), int)'"),
+        ("1 in ['a']", "found no matching overload for '@in' applied to '(int, list(string))'"),
+        ("'a' < 1", "found no matching overload for '_<_' applied to '(string, int)'"),
+        ("!1", "found no matching overload for '!_' applied to '(int)'"),
+        ("-'a' == ''", "found no matching overload for '-_' applied to '(string)'"),
+        ("optional.of(1).orValue('a') == 1", "found no matching overload for 'orValue'"),
+        ("optional.of(1).value() == 'a'", "found no matching overload for '_==_' applied to '(int, string)'"),
+        ("optional.of(1, 2).hasValue()", "found no matching overload for 'optional.of'"),
+        ("request.kind.group.x == ''", "type 'string' does not support field selection"),
+        ("[1].all(x, true) && x == 1", "undeclared reference to 'x'"),
+        ("9223372036854775808 > 0", "invalid int literal"),
+        ("1.size() == 1", "found no matching overload for 'size' applied to 'int.()'"),
     ] {
         let refused = Program::compile(source).unwrap_err();
         assert!(refused.contains(why), "{source}: {refused}");
@@ -145,6 +241,26 @@ fn what_is_too_deep_or_too_long() {
     ] {
         assert!(Program::compile(&source).is_err(), "{}", &source[..40]);
     }
+    // The last that is taken, and the first that is not: brackets, fields, signs, and signs inside an index.
+    let deep = |levels: usize| {
+        let sum = format!("1{}", "+1".repeat(levels));
+        [
+            format!("{}true{}", "(".repeat(levels), ")".repeat(levels)),
+            format!("has(object{})", ".a".repeat(levels)),
+            format!("{} == 1", &sum[..sum.len() - 2]),
+            format!("object[{}] == 1", &sum[..sum.len() - 4]),
+        ]
+    };
+    for (taken, refused) in deep(63).into_iter().zip(deep(64)) {
+        assert_eq!(Program::compile(&taken).map(|_| ()), Ok(()), "{taken}");
+        let why = Program::compile(&refused).unwrap_err();
+        assert!(why.contains("expression recursion limit exceeded: 64"), "{refused}: {why}");
+    }
+    assert_eq!(
+        run(&format!("(true){}", " && (true)".repeat(100))),
+        Ok(true),
+        "brackets beside each other are no depth"
+    );
     let long = format!("true{}", " && true".repeat(2_000));
     assert_eq!(run(&long), Ok(true), "a chain is no depth");
     assert_eq!(run(&format!("{}true", "!".repeat(10_000))), Ok(true));
@@ -162,6 +278,11 @@ fn what_would_never_end() {
         loops("a + b + c >= 0"),
         "object.items.map(a, object.text + object.text).size() == 1000".to_owned(),
         "object.items.all(a, object.items == object.items)".to_owned(),
+        "object.items.all(a, (object.items + object.items).size() > 0)".to_owned(),
+        "object.items.all(a, 5000 in object.items || true)".to_owned(),
+        "object.items.all(a, object.items.max() > 0)".to_owned(),
+        // An empty budget is not forgiven where an error would be.
+        format!("{} || true", loops("a + b + c >= 0")),
         "object.items.all(a, object.text.matches('(a?){200}b'))".to_owned(),
         "object.items.all(a, object.text.contains('b') || true)".to_owned(),
         "object.items.all(a, object.text.replace('a', object.text) != '')".to_owned(),
