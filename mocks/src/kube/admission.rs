@@ -145,8 +145,9 @@ async fn ask_mutating(attempt: &Attempt<'_>, hooks: &[Hook], object: &mut Value)
                     seen.form.convert(&Form::asked(attempt.call), &mut next);
                     *object = next;
                     admitted.changed = true;
-                    for (known, stale) in &mut called {
-                        *stale |= *known != index;
+                    // Those before this one; it is not among them yet, and in the second round nobody comes after that.
+                    for (_, stale) in &mut called {
+                        *stale = true;
                     }
                 }
             }
@@ -173,16 +174,12 @@ async fn matching<'a>(
     Ok(found)
 }
 
-/// What a hook is to be shown, if it is to be called; a dry run must not meet one with side effects.
+/// What a hook is to be shown, if it is to be called. Dry runs are no exception: a hook with side effects cannot be configured.
 async fn seen_by<'a>(attempt: &Attempt<'a>, hook: &Hook, object: &'a Value) -> Result<Option<Seen<'a>>, Failure> {
     let Some(form) = hook.form(attempt, object) else { return Ok(None) };
     let seen = Seen::new(attempt, object, form);
     if !meets_conditions(attempt, hook, &seen).await? {
         return Ok(None);
-    }
-    if attempt.call.query.dry_run && !hook.dry_run {
-        let message = format!("admission webhook \"{}\" does not support dry run", hook.name);
-        return Err(Failure::bad_request(message));
     }
     Ok(Some(seen))
 }

@@ -1,5 +1,7 @@
 //! Admission webhooks: a webhook over real TLS that answers what the test says, and shows how it was called.
 
+mod matching;
+
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -92,6 +94,20 @@ impl Webhook {
             entry[key] = value.clone();
         }
         entry
+    }
+
+    /// The paths of the calls since this was asked last, sorted, without their queries.
+    fn asked(&self) -> Vec<String> {
+        let mut paths: Vec<String> = self.paths().iter().map(|uri| uri.split('?').next().unwrap().to_owned()).collect();
+        self.calls.lock().unwrap().clear();
+        paths.sort();
+        paths
+    }
+
+    /// The reviews since this was asked last, by path.
+    fn reviews(&self) -> Vec<(String, Value)> {
+        let calls = std::mem::take(&mut *self.calls.lock().unwrap());
+        calls.into_iter().map(|(uri, _, review)| (uri, review)).collect()
     }
 
     fn paths(&self) -> Vec<String> {
@@ -471,6 +487,7 @@ async fn dry_runs_and_configurations_are_checked() {
             "'authorizer' is not supported by this server",
         ),
         (json!({"sideEffects": "Some"}), "sideEffects"),
+        (json!({"matchPolicy": "Sometimes"}), "Unsupported value: \"Sometimes\": supported values"),
         (json!({"timeoutSeconds": 31}), "between 1 and 30"),
         (json!({"clientConfig": {"url": "http://127.0.0.1"}}), "https://"),
         (json!({"clientConfig": {}}), "url or service"),

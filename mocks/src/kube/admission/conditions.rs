@@ -112,8 +112,21 @@ mod tests {
         assert_eq!(found[3], "webhooks[0].matchConditions[2].expression: Required value");
         assert!(found[4].starts_with("webhooks[0].matchConditions[2].name: Invalid value: \"no name\""), "{found:?}");
         let many: Vec<Value> = (0..65).map(|n| json!({"name": format!("n{n}"), "expression": "true"})).collect();
+        assert_eq!(causes(&Value::from(&many[..64])), Vec::<String>::new());
         let too_many = "webhooks[0].matchConditions: Too many: 65: must have at most 64 items";
         assert_eq!(causes(&Value::from(many)), [too_many]);
+    }
+
+    /// Each of two may use most of the budget, and both together may not.
+    #[test]
+    fn the_conditions_of_a_webhook_share_one_budget() {
+        let (object, null) = (json!({"items": (0..250).collect::<Vec<u32>>()}), Value::Null);
+        let input = Input { object: &object, old_object: &null, request: &null };
+        let condition = json!({"name": "x", "expression": "object.items.all(a, object.items.all(b, a + b >= 0))"});
+        let judged = |count| judge(&read(&Value::from(vec![condition.clone(); count])), &input, FailurePolicy::Fail);
+        assert_eq!(judged(1), Opinion::Call);
+        let Opinion::Refuse(why) = judged(2) else { panic!("the second one has nothing left") };
+        assert!(why.ends_with("actual cost limit exceeded"), "{why}");
     }
 
     /// A false condition wins over an error, and errors follow the failure policy.

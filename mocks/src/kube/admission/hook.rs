@@ -39,8 +39,6 @@ pub(crate) struct Hook {
     pub failure_policy: FailurePolicy,
     pub timeout: Duration,
     pub reinvoke: bool,
-    /// It may be called for a dry run.
-    pub dry_run: bool,
     pub conditions: Vec<Program>,
     match_policy: MatchPolicy,
     /// The first of the webhook's list that this server knows.
@@ -192,7 +190,6 @@ impl Hook {
             failure_policy: if text("failurePolicy") == "Ignore" { FailurePolicy::Ignore } else { FailurePolicy::Fail },
             timeout: Duration::from_secs(timeout_s),
             reinvoke: text("reinvocationPolicy") == "IfNeeded",
-            dry_run: matches!(text("sideEffects"), "None" | "NoneOnDryRun"),
             conditions: conditions::read(&raw["matchConditions"]),
             match_policy: if text("matchPolicy") == "Exact" { MatchPolicy::Exact } else { MatchPolicy::Equivalent },
             review: review_versions(raw).find_map(ReviewVersion::of).unwrap_or(ReviewVersion::V1),

@@ -174,6 +174,7 @@ mod tests {
             (true, json!({"uid": "u", "allowed": true, "patch": "!", "patchType": "JSONPatch"})),
             (true, json!({"uid": "u", "allowed": true, "patch": patch, "patchType": "Merge"})),
             (false, json!({"uid": "u", "allowed": true, "patch": patch, "patchType": "JSONPatch"})),
+            (false, json!({"uid": "u", "allowed": true, "patchType": "JSONPatch"})),
             (true, Value::Null),
         ] {
             assert!(check(mutating, &wrong).is_err(), "{wrong}");
@@ -192,7 +193,8 @@ mod tests {
         assert!(read(false, &patched).unwrap().patch.is_none(), "a patch of a validating webhook is passed over");
         let newer =
             json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": {"allowed": true}});
-        for wrong in [json!({}), newer] {
+        let other = json!({"kind": "Status", "response": {"allowed": true}});
+        for wrong in [json!({}), newer, other] {
             assert_eq!(read(true, &wrong).unwrap_err(), "webhook response was absent");
         }
     }
