@@ -184,6 +184,14 @@ mod tests {
         assert_eq!(paths, ["b.c[0].d", "a"]);
     }
 
+    #[test]
+    fn paths_name_each_place_once_and_end_somewhere() {
+        let text = br#"{"l": [0, {"d": 1, "d": 2}, {"d": 1, "d": 2}], "l": 1, "l": 2}"#;
+        assert_eq!(read(text).unwrap().1, ["l[1].d", "l[2].d", "l"]);
+        let many: Vec<String> = (0..PATHS_MAX + 50).map(|n| format!(r#""f{n}": 1, "f{n}": 2"#)).collect();
+        assert_eq!(read(format!("{{{}}}", many.join(",")).as_bytes()).unwrap().1.len(), PATHS_MAX);
+    }
+
     proptest! {
         /// What is read is what the library reads, and what it refuses is refused.
         #[test]

@@ -224,3 +224,23 @@ async fn an_applied_object_must_be_of_its_type() {
     assert_eq!(status, 400);
     assert!(refused["message"].as_str().unwrap().ends_with("name must be provided"), "{refused}");
 }
+
+/// An update that creates is told about its fields as well; one that names an object that is not there is refused.
+#[tokio::test]
+async fn updates_of_what_is_not_there() {
+    let world = World::start().await;
+    let mut client = world.client(Protocol::Http1, "harness").await;
+    let lease = |odd: Value| json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "l"}, "spec": {"odd": odd}});
+    let path = "/apis/coordination.k8s.io/v1/namespaces/default/leases/l";
+    let (status, warnings, made) = send(&mut client, Method::PUT, path, lease(json!(1)).to_string()).await;
+    assert_eq!((status, made["spec"].get("odd")), (201, None), "{made}");
+    assert_eq!(warnings, ["299 - \"unknown field \\\"spec.odd\\\"\""]);
+
+    let mut map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "gone", "uid": "u"}});
+    let gone = format!("{CONFIG_MAPS}/gone");
+    let (status, _, refused) = send(&mut client, Method::PUT, &gone, map.to_string()).await;
+    let why = "Precondition failed: UID in precondition: u, UID in object meta: ";
+    assert_eq!((status, refused["message"].as_str().unwrap().ends_with(why)), (409, true), "{refused}");
+    map["metadata"] = json!({"name": "gone"});
+    assert_eq!(send(&mut client, Method::PUT, &gone, map.to_string()).await.0, 404);
+}

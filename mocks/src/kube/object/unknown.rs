@@ -124,6 +124,38 @@ mod tests {
         assert_eq!(dropped("deployments.apps", &mut value), Vec::<String>::new());
     }
 
+    /// `apiVersion` and `kind` are every object's own, but not those of what is in it.
+    #[test]
+    fn the_type_belongs_to_the_whole() {
+        let mut value = json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "kind": "x", "ownerReferences": [
+                {"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u", "odd": 1},
+            ]},
+            "spec": {"apiVersion": "x", "containers": []},
+        });
+        let unknown = ["metadata.kind", "metadata.ownerReferences[0].odd", "spec.apiVersion"];
+        assert_eq!(dropped("pods", &mut value), unknown);
+    }
+
+    #[test]
+    fn the_metadata_of_custom_resources_has_no_other_fields() {
+        let mut resource = Resource::clone(Catalogue::builtin().by_full_name("pods").unwrap());
+        resource.custom = true;
+        let mut value = json!({"metadata": {"name": "a", "lables": {}}, "spec": {"any": 1}});
+        assert_eq!(drop_unknown(&mut value, &resource), ["metadata.lables"]);
+        assert_eq!((&value["spec"], value["metadata"].get("lables")), (&json!({"any": 1}), None));
+    }
+
+    /// Only so many names are told, and all go.
+    #[test]
+    fn names_are_told_up_to_a_bound() {
+        let odd = (0..150).map(|n| (format!("odd{n}"), json!(n)));
+        let mut value = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "1"}});
+        value.as_object_mut().unwrap().extend(odd);
+        assert_eq!(dropped("configmaps", &mut value).len(), NAMES_MAX);
+        assert_eq!(value, json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "1"}}));
+    }
+
     #[test]
     fn each_api_has_its_own_fields() {
         let mut newer = json!({"apiVersion": "events.k8s.io/v1", "kind": "Event", "note": "n", "message": "m"});
