@@ -164,6 +164,8 @@ pub(crate) fn carry_over(value: &mut Value, old: &Value, resource: &Resource, se
             Some(status) => object.insert("status".to_owned(), status),
             None => object.remove("status"),
         };
+        // An apply has written down what it owns of the status.
+        carry(metadata(value), &given, "managedFields");
         if !resource.custom {
             // Built-in types let labels, annotations and finalizers pass with a status update; custom ones do not, and
             // Deployments keep their labels.

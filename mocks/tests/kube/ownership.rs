@@ -200,3 +200,100 @@ async fn lists_of_custom_resources_merge_as_their_schema_says() {
         ]})
     );
 }
+
+/// Lists in lists, lists below free names, and lists whose only key has a default.
+fn nested() -> Value {
+    let port = json!({"type": "object", "properties": {"port": {"type": "integer"}, "note": {"type": "string"}}});
+    let ports = json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["port"], "items": port});
+    let names = json!({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}});
+    let group = json!({"type": "object", "properties": {"name": {"type": "string"}, "ports": ports}});
+    let way = json!({"type": "object", "properties": {
+        "protocol": {"type": "string", "default": "TCP"}, "note": {"type": "string"}, "names": names,
+    }});
+    let rule = json!({"type": "object", "properties": {
+        "host": {"type": "string", "default": "*"}, "port": {"type": "integer"}, "note": {"type": "string"},
+    }});
+    let map = |keys: Value, items: Value| json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": keys, "items": items});
+    let spec = json!({"type": "object", "properties": {
+        "groups": map(json!(["name"]), group), "ways": map(json!(["protocol"]), way),
+        "rules": map(json!(["host", "port"]), rule),
+        "zones": {"type": "object", "additionalProperties": {"type": "object", "properties": {"names": names}}},
+        "one": {"type": "object", "x-kubernetes-map-type": "atomic", "additionalProperties": {"type": "string"}},
+    }});
+    let status = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": spec, "status": status}}});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "gadgets.test.dev"},
+        "spec": {"group": "test.dev", "scope": "Namespaced", "names": {"plural": "gadgets", "kind": "Gadget"},
+                 "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema,
+                               "subresources": {"status": {}}}]},
+    })
+}
+
+#[tokio::test]
+async fn nested_lists_and_keys_with_defaults_merge_and_go() {
+    let world = World::start().await;
+    let mut client = world.client(Protocol::Http1, "harness").await;
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    assert_eq!(client.post(definitions, &nested()).await.0, 201);
+    let path = |manager: &str| format!("/apis/test.dev/v1/namespaces/default/gadgets/g?fieldManager={manager}");
+    // Owners that exist: an object whose owners are gone is collected.
+    let mut owners = Vec::new();
+    for name in ["x", "y"] {
+        let uid = client.post(CONFIG_MAPS, &config_map(name)).await.1["metadata"]["uid"].clone();
+        owners.push(json!({"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid}));
+    }
+    let intent = |spec: Value| {
+        let metadata = json!({"name": "g", "ownerReferences": [owners[0]]});
+        json!({"apiVersion": "test.dev/v1", "kind": "Gadget", "metadata": metadata, "spec": spec})
+    };
+    let first = json!({
+        "groups": [{"name": "a", "ports": [{"port": 1}]}], "zones": {"z": {"names": ["x"]}}, "one": {"a": "1"},
+        "ways": [{"names": ["x"]}], "rules": [{"host": "*", "port": 1}],
+    });
+    let (status, made) = client.patch(&path("one"), APPLY, &intent(first)).await;
+    assert_eq!(status, 201, "{made}");
+    let mut second = intent(json!({
+        "groups": [{"name": "a", "ports": [{"port": 2}]}], "zones": {"z": {"names": ["y"]}},
+        "rules": [{"port": 1, "note": "mine"}],
+    }));
+    second["metadata"]["ownerReferences"] = json!([owners[1]]);
+    let (status, both) = client.patch(&path("two"), APPLY, &second).await;
+    assert_eq!(status, 200, "{both}");
+    assert_eq!(both["spec"]["groups"], json!([{"name": "a", "ports": [{"port": 1}, {"port": 2}]}]));
+    assert_eq!(both["spec"]["zones"], json!({"z": {"names": ["x", "y"]}}));
+    assert_eq!(both["spec"]["rules"], json!([{"host": "*", "port": 1, "note": "mine"}]));
+    assert_eq!(both["metadata"]["ownerReferences"].as_array().map(Vec::len), Some(2));
+
+    let (status, left) = client.patch(&path("one"), APPLY, &intent(json!({"one": {}}))).await;
+    assert_eq!(status, 200, "{left}");
+    assert_eq!(
+        left["spec"],
+        json!({
+            "groups": [{"name": "a", "ports": [{"port": 2}]}], "zones": {"z": {"names": ["y"]}}, "one": {},
+            "rules": [{"host": "*", "port": 1, "note": "mine"}],
+        }),
+        "an item goes with the last who wants it, and one that another one wants stays as it is"
+    );
+}
+
+/// What a manager applies through the status is another matter than what it applies to the rest.
+#[tokio::test]
+async fn a_manager_has_an_entry_for_each_subresource() {
+    let world = World::start().await;
+    let mut client = world.client(Protocol::Http1, "harness").await;
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    assert_eq!(client.post(definitions, &nested()).await.0, 201);
+    let gadget = |key: &str, value: Value| json!({"apiVersion": "test.dev/v1", "kind": "Gadget", "metadata": {"name": "g"}, key: value});
+    let path = "/apis/test.dev/v1/namespaces/default/gadgets/g";
+    let apply = format!("{path}?fieldManager=tool");
+    client.patch(&apply, APPLY, &gadget("spec", json!({"one": {"a": "1"}}))).await;
+    let status = format!("{path}/status?fieldManager=tool");
+    assert_eq!(client.patch(&status, APPLY, &gadget("status", json!({"phase": "Ready"}))).await.0, 200);
+    let (_, again) = client.patch(&apply, APPLY, &gadget("spec", json!({"one": {"a": "2"}}))).await;
+    assert_eq!((&again["status"], &again["spec"]["one"]), (&json!({"phase": "Ready"}), &json!({"a": "2"})));
+    let owners: Vec<(String, String)> = entries(&again).into_iter().map(|entry| (entry.1, entry.2)).collect();
+    let apply = |subresource: &str| ("Apply".to_owned(), subresource.to_owned());
+    assert_eq!(owners, [apply("status"), apply("")]);
+}

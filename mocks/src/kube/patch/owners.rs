@@ -229,12 +229,13 @@ impl Owners {
         own.map(|entry| entry.paths.clone()).unwrap_or_default()
     }
 
-    pub fn record(&mut self, by: &Manager<'_>, paths: Vec<Path>) {
+    /// Writes down what a manager applied; `changes`: some value is another one now.
+    pub fn record(&mut self, by: &Manager<'_>, paths: Vec<Path>, changes: bool) {
         let new: HashSet<&Path> = paths.iter().collect();
         let same =
             |entry: &Entry| entry.paths.len() == paths.len() && entry.paths.iter().collect::<HashSet<_>>() == new;
         // Applying the same again is no write, so the time of the entry stays.
-        if self.entries.iter().any(|entry| entry.is(by.name, by.subresource) && same(entry)) {
+        if !changes && self.entries.iter().any(|entry| entry.is(by.name, by.subresource) && same(entry)) {
             return;
         }
         self.entries.retain(|entry| !entry.is(by.name, by.subresource));

@@ -28,11 +28,13 @@ impl<'a> Removal<'a> {
     }
 
     /// Removes what a manager owned here and wants no more: with the key of an item the whole item goes, also what
-    /// nobody owns of it, such as defaults. An item of which only the key is left stays when somebody owns that key.
+    /// nobody owns of it, such as defaults. An item stays with its keys when somebody else owns one of them.
     pub fn take(&mut self, value: &mut Value, path: &Path) {
         match path.0.as_slice() {
             [item @ .., Step::Field(name)] if item.last().is_some_and(|step| step.is_key(name)) => {
-                self.remove(value, item, 0);
+                if !(self.key_is_owned)(item) {
+                    self.remove(value, item, 0);
+                }
             }
             all => self.remove(value, all, 0),
         }

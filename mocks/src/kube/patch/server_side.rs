@@ -46,9 +46,10 @@ pub(crate) fn apply(value: &mut Value, intent: &Value, by: &Manager<'_>, resourc
 
     let mut places = Places::default();
     let others = owners.others(by.name, by.subresource);
-    let mut conflicts = Vec::new();
+    let (mut conflicts, mut changes) = (Vec::new(), false);
     for (path, new) in &wanted {
         if path.find(value, &mut places) != Some(new) {
+            changes = true;
             conflicts.extend(others.of(path).map(|other| (other, path.clone())));
         }
     }
@@ -74,7 +75,7 @@ pub(crate) fn apply(value: &mut Value, intent: &Value, by: &Manager<'_>, resourc
             value[key] = text.clone();
         }
     }
-    owners.record(by, now);
+    owners.record(by, now, changes);
     owners.write(value);
     Ok(())
 }

@@ -7,6 +7,8 @@ use serde_json::{Value, json};
 use super::{Manager, Patch, server_side, track};
 use crate::kube::catalogue::Catalogue;
 
+mod lists;
+
 /// Any small JSON value.
 pub(crate) fn json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
