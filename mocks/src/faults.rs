@@ -176,6 +176,13 @@ impl Faults {
         self.core.inner.lock().take_hits()
     }
 
+    /// Returns when something was hit since it returned last, which [`Faults::take_hits`] then knows, unless it was taken already.
+    /// For one who waits; dropping the future loses nothing.
+    pub async fn struck(&self) {
+        let struck = self.core.inner.lock().struck();
+        struck.notified().await;
+    }
+
     /// Every fault that was begun: whether it is active, and its hits.
     pub fn all(&self) -> Vec<(FaultId, Fault, bool, u64)> {
         self.core.inner.lock().all()

@@ -32,6 +32,7 @@ mod restored;
 pub(crate) mod signals;
 mod start;
 mod timeline;
+mod wake;
 mod world;
 
 pub(crate) use clock::Clock;

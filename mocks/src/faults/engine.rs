@@ -11,6 +11,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::connection::{Handle, Welcome};
@@ -46,9 +47,12 @@ pub(crate) struct Inner {
     random: ChaCha8Rng,
 }
 
-/// The newest hits.
+/// The newest hits, and who waits for one.
 #[derive(Debug, Default)]
-pub(crate) struct Ring(VecDeque<Hit>);
+pub(crate) struct Ring {
+    hits: VecDeque<Hit>,
+    struck: Arc<Notify>,
+}
 
 #[derive(Debug)]
 struct Running {
@@ -81,10 +85,11 @@ struct Settling {
 
 impl Ring {
     pub fn push(&mut self, fault: FaultId, at_us: u64, detail: String) {
-        if self.0.len() == HITS_MAX {
-            self.0.pop_front();
+        if self.hits.len() == HITS_MAX {
+            self.hits.pop_front();
         }
-        self.0.push_back(Hit { fault, at_us, detail });
+        self.hits.push_back(Hit { fault, at_us, detail });
+        self.struck.notify_one();
     }
 }
 
@@ -301,7 +306,11 @@ impl Inner {
     }
 
     pub fn take_hits(&mut self) -> Vec<Hit> {
-        self.ring.0.drain(..).collect()
+        self.ring.hits.drain(..).collect()
+    }
+
+    pub fn struck(&self) -> Arc<Notify> {
+        self.ring.struck.clone()
     }
 
     pub fn all(&self) -> Vec<(FaultId, Fault, bool, u64)> {

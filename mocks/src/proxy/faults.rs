@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -61,6 +62,7 @@ struct Inner {
     running: Vec<Running>,
     links: BTreeMap<u64, Open>,
     hits: VecDeque<Hit>,
+    struck: Arc<Notify>,
     random: ChaCha8Rng,
     accepted: u64,
     refused: u64,
@@ -101,6 +103,7 @@ impl Faults {
             running: Vec::new(),
             links: BTreeMap::new(),
             hits: VecDeque::new(),
+            struck: Arc::default(),
             random: ChaCha8Rng::seed_from_u64(seed),
             accepted: 0,
             refused: 0,
@@ -176,6 +179,13 @@ impl Faults {
     /// The hits since the last call, oldest first; at most the newest 8192.
     pub fn take_hits(&self) -> Vec<Hit> {
         self.inner.lock().hits.drain(..).collect()
+    }
+
+    /// Returns when something was hit since it returned last, which [`Faults::take_hits`] then knows, unless it was taken already.
+    /// For one who waits; dropping the future loses nothing.
+    pub async fn struck(&self) {
+        let struck = self.inner.lock().struck.clone();
+        struck.notified().await;
     }
 
     /// Every fault that was begun: whether it is active, and its hits.
@@ -303,6 +313,7 @@ impl Inner {
             self.hits.pop_front();
         }
         self.hits.push_back(Hit { fault: by, at_us: now_us, detail });
+        self.struck.notify_one();
     }
 
     /// Whether a fault acts on one more connection: its turn, its count and its chance.

@@ -38,11 +38,14 @@ async fn with(fault: &Fault) -> World {
 
 /// Waits until a fault has so many hits.
 async fn hits(world: &World, id: FaultId, wanted: u64) {
-    let ends = tokio::time::Instant::now() + crate::client::PATIENCE;
-    while world.server.faults().hits(id) < wanted {
-        assert!(tokio::time::Instant::now() < ends, "{} hits of {wanted}", world.server.faults().hits(id));
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
+    let faults = world.server.faults();
+    let struck = async {
+        while faults.hits(id) < wanted {
+            faults.struck().await;
+        }
+    };
+    let waited = tokio::time::timeout(crate::client::PATIENCE, struck).await;
+    assert!(waited.is_ok(), "{} hits of {wanted}", faults.hits(id));
 }
 
 /// The causes of an error, as one text.

@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
+use futures_util::FutureExt as _;
 use mocks::faults::{Direction, Fault, FaultId, How, Name, NewConnections, Nth};
 use units::{Bytes, Span, Throughput};
 
@@ -15,8 +16,10 @@ async fn a_frozen_path_moves_nothing_and_the_kernel_still_acknowledges() {
     assert!(pair.is_healthy().await);
     world.begin(&later(Name::NetFreeze));
     assert_eq!(world.hits(), 0, "nothing was withheld yet");
+    assert!(world.proxy.faults().struck().now_or_never().is_none());
     send(&mut pair.subject, b"asked").await;
     send(&mut pair.server, b"told").await;
+    world.proxy.faults().struck().await;
     assert!(is_silent(&mut pair.server).await && is_silent(&mut pair.subject).await);
     until("both kernels have acknowledged", || {
         [&pair.subject, &pair.server].iter().all(|tcp| unacknowledged(tcp) == Some(0))

@@ -26,6 +26,11 @@ impl Clock {
         self.zero.get().map_or(0, |zero| millis(instant.saturating_duration_since(*zero)))
     }
 
+    /// The instant of a time; none before the clock runs.
+    pub(crate) fn instant(&self, at_ms: u64) -> Option<Instant> {
+        self.zero.get()?.checked_add(Duration::from_millis(at_ms))
+    }
+
     /// The time now.
     pub(crate) fn now_ms(&self) -> u64 {
         self.at_ms(Instant::now())

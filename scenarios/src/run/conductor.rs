@@ -21,6 +21,7 @@ use super::ready::{NotReady, Ready, wait_until_ready};
 use super::signals::Signals;
 use super::start::{LoadPlan, SubjectPlan};
 use super::timeline::{Action, Timeline};
+use super::wake::Wake;
 use super::world::{SUBJECT, World};
 use super::{Clock, harness_error};
 use crate::observer::Observer;
@@ -29,10 +30,9 @@ use crate::subject::{Log, Running, Stopped};
 use crate::witness::status::Status;
 use crate::witness::{Ear, Witness};
 
-/// How exactly phases and faults keep their times. Lags are measured from facts' own times, not from this.
+/// How exactly phases and faults keep their times. Lags are measured from facts' own times, not from this. Where something
+/// waits for a hit the hit itself wakes, because a client that does not pause reconnects within a few milliseconds.
 const TICK: Duration = Duration::from_millis(20);
-/// How soon what waits for a hit follows it: a client that does not pause reconnects within a few milliseconds.
-const QUICK_TICK: Duration = Duration::from_millis(1);
 /// Observations that are entered at a time.
 const OBSERVATIONS_MAX: usize = 1024;
 
@@ -288,9 +288,7 @@ impl<'a> Conductor<'a> {
         let mut work = std::pin::pin!(work);
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let mut quick = tokio::time::interval(QUICK_TICK);
-        quick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let waits = waits_for_hits(self.scenario);
+        let (world, waits, mut wake) = (self.world, waits_for_hits(self.scenario), Wake::new());
         let mut seen = Vec::with_capacity(OBSERVATIONS_MAX);
         loop {
             let Some(stage) = self.stage.as_mut() else {
@@ -299,11 +297,12 @@ impl<'a> Conductor<'a> {
             let Some(signals) = self.signals.as_mut() else {
                 return Err(Halt::Broken(anyhow::anyhow!("the run was interrupted already")));
             };
+            let due = stage.timeline.next_ms().and_then(|at_ms| self.clock.instant(at_ms));
             tokio::select! {
                 biased;
                 name = signals.next() => return Err(Halt::Signal(name)),
                 _ = tick.tick() => self.tick()?,
-                _ = quick.tick(), if waits => self.faults()?,
+                () = wake.next(world.struck(), due), if waits => self.faults()?,
                 result = &mut work => return Ok(result),
                 result = stage.events.committed(&mut self.writer) => result?,
                 _ = stage.witness.observations.recv_many(&mut seen, OBSERVATIONS_MAX) => {

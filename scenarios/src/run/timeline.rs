@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use mocks::faults::{self, Fault, Lasting, Schedule, Step};
 
+use super::clock::millis;
+
 /// The canary before a fault is written so long before it, that a healthy subject has seen it when the fault begins.
 const CANARY_LEAD_MS: u64 = 1000;
 /// A fault that is one moment waits so long for something to hit, because the watch that it is meant for may just be opening.
@@ -76,6 +78,13 @@ impl Timeline {
             return self.canaries.pop_front().map(|(_, action)| action);
         }
         self.step(now_ms)
+    }
+
+    /// When the next fault begins or ends, as far as is known: a hit may bring an earlier one.
+    pub(super) fn next_ms(&self) -> Option<u64> {
+        // What is due within a millisecond is due at its end.
+        let scheduled = self.schedule.next().map(|at| millis(at.saturating_add(Duration::from_nanos(999_999))));
+        scheduled.into_iter().chain(self.moments.iter().map(|(_, end_ms)| *end_ms)).min()
     }
 
     /// The next action that is due before the times count: what waited for a hit that came already.
@@ -173,6 +182,23 @@ mod tests {
         assert_eq!(drain(&mut timeline, 5999), []);
         assert_eq!(drain(&mut timeline, 6000), [Action::End(1)]);
         assert_eq!(timeline.finish(), [Action::CanaryAfter(0), Action::CanaryAfter(1)]);
+    }
+
+    /// Whoever sleeps until then finds something to do, and there is nothing before.
+    #[test]
+    fn the_next_time_is_known() {
+        let first = Fault { id: Some("first".to_owned()), ..Fault::new(Name::WatchReset, Span::from_secs(5)) };
+        let plus = Some(Span(Duration::from_micros(1500)));
+        let then = Fault { when: Some(When { hit: "first".to_owned(), plus }), ..Fault::armed(Name::SilentWatch) };
+        let mut timeline = Timeline::new(&[first, then]).unwrap();
+        drain(&mut timeline, 4999);
+        assert_eq!(timeline.next_ms(), Some(5000));
+        assert_eq!(drain(&mut timeline, 5000), [Action::Begin(0)]);
+        assert_eq!(timeline.next_ms(), Some(6000), "a moment waits for its hit");
+        timeline.hit(0, 5200);
+        assert_eq!((timeline.next_ms(), drain(&mut timeline, 5200)), (Some(5200), vec![Action::End(0)]));
+        assert_eq!((timeline.next_ms(), drain(&mut timeline, 5201)), (Some(5202), vec![]));
+        assert_eq!((drain(&mut timeline, 5202), timeline.next_ms()), (vec![Action::Begin(1)], None));
     }
 
     #[test]

@@ -150,6 +150,26 @@ impl World {
         }
     }
 
+    /// Returns when something was hit; [`World::take_hits`] says what.
+    pub(super) async fn struck(&self) {
+        let plane = async {
+            match self.plane.faults() {
+                Some(faults) => faults.struck().await,
+                None => std::future::pending().await,
+            }
+        };
+        let network = async {
+            match self.gate.faults() {
+                Some(faults) => faults.struck().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = plane => {}
+            () = network => {}
+        }
+    }
+
     /// The hits since the last call, with the moment of each.
     pub(super) fn take_hits(&self) -> Vec<(Instant, Hit)> {
         let plane = self.plane.faults().map(mocks::faults::Faults::take_hits).unwrap_or_default();

@@ -1,0 +1,81 @@
+//! When the run looks at its faults beside its tick: when one was hit that others wait for, and when the next one is due.
+//!
+//! Owns how often. Without hits nothing wakes, so that a long run costs nothing; with very many it is a look each millisecond.
+
+use std::future::Future;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep_until};
+
+/// Hits so close to each other are looked at together: some faults hit every event, and the run has other work.
+const TOGETHER: Duration = Duration::from_millis(1);
+
+/// Waits for what faults wait for.
+#[derive(Debug)]
+pub(super) struct Wake {
+    quiet_until: Instant,
+}
+
+impl Wake {
+    pub(super) fn new() -> Self {
+        Self { quiet_until: Instant::now() }
+    }
+
+    /// Returns when `struck` does or at the time that is due, at once unless it has just returned.
+    pub(super) async fn next(&mut self, struck: impl Future<Output = ()>, due: Option<std::time::Instant>) {
+        sleep_until(self.quiet_until).await;
+        let due = async {
+            match due {
+                Some(due) => sleep_until(due.into()).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = struck => {}
+            () = due => {}
+        }
+        self.quiet_until = Instant::now() + TOGETHER;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::Notify;
+
+    use super::*;
+
+    /// Nobody waits for a tick: a hit wakes at the moment it comes, also one that came while nobody waited.
+    #[tokio::test(start_paused = true)]
+    async fn a_hit_wakes_at_once() {
+        let (mut wake, hits, begin) = (Wake::new(), Notify::new(), Instant::now());
+        hits.notify_one();
+        wake.next(hits.notified(), None).await;
+        assert_eq!(begin.elapsed(), Duration::ZERO);
+        let hit = async {
+            tokio::time::sleep(Duration::from_hours(1)).await;
+            hits.notify_one();
+        };
+        tokio::join!(wake.next(hits.notified(), None), hit);
+        assert_eq!(begin.elapsed(), Duration::from_hours(1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn very_many_hits_wake_each_millisecond_and_none_never() {
+        let (mut wake, hits, begin) = (Wake::new(), Notify::new(), Instant::now());
+        for _ in 0..100 {
+            hits.notify_one();
+            wake.next(hits.notified(), None).await;
+        }
+        assert_eq!(begin.elapsed(), TOGETHER * 99);
+        let never = tokio::time::timeout(Duration::from_hours(100), wake.next(hits.notified(), None)).await;
+        assert!(never.is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_due_wakes_at_its_time() {
+        let (mut wake, begin) = (Wake::new(), Instant::now());
+        let due = begin.into_std() + Duration::from_secs(5);
+        wake.next(std::future::pending(), Some(due)).await;
+        assert_eq!(begin.elapsed(), Duration::from_secs(5));
+    }
+}
