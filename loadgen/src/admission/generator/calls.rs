@@ -169,3 +169,6 @@ impl Deadlines {
 fn is(calls: &Slab<Call>, key: usize, serial: u64) -> bool {
     calls.get(key).is_some_and(|call| call.serial == serial)
 }
+
+#[cfg(test)]
+mod tests;
