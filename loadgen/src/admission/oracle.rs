@@ -163,28 +163,36 @@ fn compare(template: &Template, images: &[Field], got: &Value) -> Option<Wrong> 
             *place = Value::String(field.right.clone());
         }
     }
-    let at = first_difference(&right, got, String::new())?;
-    // A container or image volume that the webhook added runs an image nobody asked for.
-    let allow = at.contains("ontainers/") || at.contains("/volumes/");
+    let mut differences = Vec::new();
+    differ(&right, got, String::new(), &mut differences);
+    // A container or image volume that the webhook added runs an image nobody asked for. Nothing is worse, so it is told first.
+    let grave = |at: &&String| ["ontainers/", "/volumes/"].iter().any(|list| format!("{at}/").contains(list));
+    let worst = differences.iter().find(grave);
+    let (allow, at) = (worst.is_some(), worst.or(differences.first())?);
     Some(Wrong { allow, why: format!("{label} was changed beyond its images: {at} is not what it was") })
 }
 
-/// JSON pointer to the first place where the two differ.
-fn first_difference(right: &Value, got: &Value, at: String) -> Option<String> {
+/// JSON pointers to the places where the two differ, in order.
+fn differ(right: &Value, got: &Value, at: String, found: &mut Vec<String>) {
     match (right, got) {
         (Value::Object(a), Value::Object(b)) => {
-            let key = a.keys().chain(b.keys().filter(|key| !a.contains_key(*key)));
-            key.into_iter().find_map(|key| match (a.get(key), b.get(key)) {
-                (Some(x), Some(y)) => first_difference(x, y, format!("{at}/{key}")),
-                _ => Some(format!("{at}/{key}")),
-            })
+            for key in a.keys().chain(b.keys().filter(|key| !a.contains_key(*key))) {
+                match (a.get(key), b.get(key)) {
+                    (Some(x), Some(y)) => differ(x, y, format!("{at}/{key}"), found),
+                    _ => found.push(format!("{at}/{key}")),
+                }
+            }
         }
         (Value::Array(a), Value::Array(b)) => {
-            let inside =
-                a.iter().zip(b).enumerate().find_map(|(i, (x, y))| first_difference(x, y, format!("{at}/{i}")));
-            inside.or_else(|| (a.len() != b.len()).then(|| format!("{at}/{}", a.len().min(b.len()))))
+            for (i, (x, y)) in a.iter().zip(b).enumerate() {
+                differ(x, y, format!("{at}/{i}"), found);
+            }
+            if a.len() != b.len() {
+                found.push(format!("{at}/{}", a.len().min(b.len())));
+            }
         }
-        (a, b) => (a != b).then_some(at),
+        (a, b) if a != b => found.push(at),
+        _ => {}
     }
 }
 

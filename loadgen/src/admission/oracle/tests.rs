@@ -95,6 +95,17 @@ fn wrong_answers_are_explained() {
     let (allow, why) = wrong(pod, verdict(true, Some(sidecar.into()))).unwrap();
     assert!(allow && why.contains("changed beyond its images: /spec/containers/"), "{why}");
 
+    // Where there was no such list, and beside a harmless change, it is no better.
+    let image_volume = json!([{"name": "v", "image": {"reference": "evil"}}]);
+    let debugger = json!([{"name": "d", "image": "evil"}]);
+    for (list, value) in [("volumes", image_volume), ("ephemeralContainers", debugger)] {
+        let mut added = right_patch(pod);
+        added.push(json!({"op": "add", "path": "/metadata/labels/x", "value": "y"}));
+        added.push(json!({"op": "add", "path": format!("/spec/{list}"), "value": value}));
+        let (allow, why) = wrong(pod, verdict(true, Some(added.into()))).unwrap();
+        assert!(allow && why.contains(&format!("changed beyond its images: /spec/{list}")), "{why}");
+    }
+
     let gone = template(&corpus, "Pod CREATE", true);
     let (allow, why) = wrong(gone, verdict(true, None)).unwrap();
     assert!(allow && why.contains("was allowed, but registry.test:5000/shop/gone:1 does not exist"), "{why}");
