@@ -207,6 +207,22 @@ mod tests {
         assert_eq!(queue.blocking_recv().unwrap().item, 0, "the earliest are kept");
     }
 
+    /// The kernel's count and ours go at the same pace; what is past is now.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn absolute_times_are_those_of_the_monotonic_clock() {
+        let clock = Clock::new();
+        let ahead = |at: Instant| {
+            let absolute = clock.absolute(at);
+            let since_boot = Duration::new(absolute.tv_sec.try_into().unwrap(), absolute.tv_nsec.try_into().unwrap());
+            since_boot.checked_sub(clock.monotonic).unwrap()
+        };
+        let day = Duration::from_hours(24) + Duration::from_nanos(1);
+        assert_eq!(ahead(clock.instant + day), day);
+        assert_eq!(ahead(clock.instant), Duration::ZERO);
+        assert_eq!(ahead(clock.instant.checked_sub(Duration::from_millis(1)).unwrap()), Duration::ZERO);
+    }
+
     /// Dropping ends the thread long before its next item is due.
     #[test]
     fn drop_ends_it() {

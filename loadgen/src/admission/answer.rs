@@ -175,6 +175,11 @@ mod tests {
         let denied = checked(200, None, &denied).unwrap();
         assert!(!denied.allowed);
         assert_eq!(denied.message, "no such image");
+        for patch in ["W10=", "e30="] {
+            let response = format!(r#"{{"uid":"UID","allowed":false,"patchType":"MergePatch","patch":"{patch}"}}"#);
+            let denied = checked(200, None, &review(&response)).unwrap();
+            assert!(!denied.allowed && denied.patch.is_none(), "the patch of a denial is not looked at");
+        }
         let patch = base64::engine::general_purpose::STANDARD.encode(r#"[{"op":"remove","path":"/a"}]"#);
         let patched = review(&format!(r#"{{"uid":"UID","allowed":true,"patchType":"JSONPatch","patch":"{patch}"}}"#));
         assert_eq!(checked(200, json, &patched).unwrap().patch.unwrap().0.len(), 1);

@@ -358,6 +358,7 @@ mod tests {
             ),
             (r#"{"rate": "1/s", "timeout": "31s"}"#, "admission.timeout: is 31s"),
             (r#"{"rate": "1/s", "maxInFlight": 0}"#, "admission.maxInFlight: is 0: write 1 to 20000"),
+            (r#"{"rate": "1/s", "maxInFlight": 20001}"#, "admission.maxInFlight: is 20001: write 1 to 20000"),
             (
                 r#"{"rate": "1/s", "size": {"median": "2KiB", "max": "1KiB"}}"#,
                 "admission.size: size.max (1KiB) is below",
@@ -375,6 +376,17 @@ mod tests {
         assert!(config.schedule(1, Duration::from_secs(6)).is_ok());
         let error = config.schedule(1, Duration::from_secs(10)).unwrap_err().to_string();
         assert_eq!(error, "admission.shape: reaches 81001/s: stay at or below `50000/s`");
+        for (shape, reached) in [
+            (r#"{"ramp": {"to": "60000/s"}}"#, "reaches 60000/s"),
+            (r#"{"sine": {"amplitude": "30000/s", "period": "2s"}}"#, "reaches 70000/s"),
+        ] {
+            let config = parse(&format!(r#"{{"rate": "40000/s", "shape": {shape}}}"#)).unwrap();
+            config.check().unwrap();
+            let error = config.schedule(1, Duration::from_secs(10)).unwrap_err().to_string();
+            assert!(error.contains(reached), "{error}");
+            let threads = Config { threads: 2, ..config };
+            assert!(threads.schedule(1, Duration::from_secs(10)).is_ok(), "each thread may send so much");
+        }
     }
 
     #[test]

@@ -359,6 +359,53 @@ mod tests {
         assert_eq!((counts.planned, counts.sent, counts.errors()), (u64::MAX, 3, u64::MAX));
     }
 
+    /// Every count and every histogram of both is in the sum, each in its own place.
+    #[test]
+    fn adding_adds_everything() {
+        let numbered = |from: u64| {
+            let counts = Counts {
+                planned: from,
+                sent: from + 1,
+                overflow: from + 2,
+                allowed: from + 3,
+                denied: from + 4,
+                http_error: from + 5,
+                timeout: from + 6,
+                connect: from + 7,
+                tls: from + 8,
+                invalid_response: from + 9,
+                abandoned: from + 10,
+                wrong_verdicts: from + 11,
+                wrong_allows: from + 12,
+            };
+            let mut interval = Interval {
+                counts,
+                examples: (0..4).map(|n| format!("{from} {n}")).collect(),
+                closed_loop: from > 50,
+                ..Interval::default()
+            };
+            let Interval { response_allowed, response_denied, response_error, service, lateness, .. } = &mut interval;
+            for (samples, histogram) in
+                (from..).zip([response_allowed, response_denied, response_error, service, lateness])
+            {
+                histogram.record_n(1000, samples).unwrap();
+            }
+            interval
+        };
+        let (mut total, other) = (numbered(0), numbered(100));
+        total.add(&other);
+        let Counts { planned, sent, overflow, allowed, denied, http_error, timeout, connect, tls, .. } = total.counts;
+        let Counts { invalid_response, abandoned, wrong_verdicts, wrong_allows, .. } = total.counts;
+        let counts = [planned, sent, overflow, allowed, denied, http_error, timeout, connect, tls];
+        let more = [invalid_response, abandoned, wrong_verdicts, wrong_allows];
+        assert!(counts.into_iter().chain(more).eq((0..13).map(|n| 100 + 2 * n)), "{counts:?} {more:?}");
+        let histograms =
+            [&total.response_allowed, &total.response_denied, &total.response_error, &total.service, &total.lateness];
+        assert_eq!(histograms.map(Histogram::len), [100, 102, 104, 106, 108]);
+        assert!(total.closed_loop);
+        assert_eq!(total.examples, ["0 0", "0 1", "0 2", "0 3", "100 0"], "as many as one interval may have");
+    }
+
     /// Adding intervals keeps the longest of both.
     #[test]
     fn adding_keeps_the_slowest_of_both() {

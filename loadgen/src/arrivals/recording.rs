@@ -371,6 +371,26 @@ mod tests {
     }
 
     #[test]
+    fn the_longest_line_is_a_line() {
+        let line = format!("{{\"atUs\":1}}{}\n", " ".repeat(LINE_BYTES_MAX - 11));
+        assert_eq!((line.len(), read(&line).unwrap().0.count()), (LINE_BYTES_MAX, 1));
+    }
+
+    /// What is known already costs no memory; what is new must fit.
+    #[test]
+    fn distinct_reviews_have_a_bound() {
+        let raw = |name: &str| RawValue::from_string(body("u", name)).unwrap();
+        let mut reviews = Reviews::default();
+        reviews.add(&raw("a")).unwrap();
+        let length = reviews.bytes;
+        reviews.bytes = REVIEWS_BYTES_MAX - length;
+        assert_eq!(reviews.add(&raw("b")), Ok(1));
+        assert_eq!((reviews.add(&raw("a")), reviews.bytes), (Ok(0), REVIEWS_BYTES_MAX));
+        let error = reviews.add(&raw("c")).unwrap_err();
+        assert_eq!(error, "the distinct reviews of this file have more than 256 MiB: split it");
+    }
+
+    #[test]
     fn bad_lines_are_named() {
         let good = body("u", "a");
         for (text, expected) in [
@@ -389,6 +409,10 @@ mod tests {
             ("{\"atUs\": 1, \"body\": {}}".to_owned(), "FILE:1: the body is a `` ``, not an admission"),
             ("{\"atUs\": 1, \"body\": 5}".to_owned(), "FILE:1: the body is no AdmissionReview"),
             (format!("{{\"atUs\":1,\"body\":{}}}", good.replace("uid", "id")), "FILE:1: the body has no `request.uid`"),
+            (
+                format!("{{\"atUs\":1,\"body\":{}}}", good.replace("\"u\"", "5")),
+                "FILE:1: `request.uid` of the body is no text",
+            ),
             (
                 format!("{{\"atUs\":1,\"body\":{}}}", good.replace("k8s.io/v1", "k8s.io/v1beta1")),
                 "FILE:1: the body is a `admission.k8s.io/v1beta1`",

@@ -143,6 +143,34 @@ fn spacing_differs_within_a_shape() {
     assert!((spread(Arrivals::Poisson) - 1.0).abs() < 0.15, "{}", spread(Arrivals::Poisson));
 }
 
+/// A ramp from nothing begins at once, and a pause between two steps stays empty: what is due at its beginning is due at its end.
+#[test]
+fn nothing_is_planned_where_the_rate_is_zero() {
+    let along = |shape: &str, rate: f64| {
+        let shape: Shape = serde_json::from_str(shape).unwrap();
+        let profile = shape.profile(Rate::per_second(rate), Duration::from_secs(10)).unwrap();
+        Times::along(Arrivals::Constant, Arc::new(profile), seed::stream(1, "arrivals"))
+    };
+    let mut ramp = along(r#"{"ramp": {"to": "100/s"}}"#, 0.0);
+    assert_eq!(ramp.next(), Some(Duration::ZERO));
+    // Half of a triangle's area is reached after the root of a half of its length.
+    let half = ramp.nth(249).unwrap().as_secs_f64();
+    assert!((half - 50f64.sqrt()).abs() < 1e-3, "{half}");
+    assert_eq!(along(SHAPES[2], 100.0).nth(899).map(|at| at < Duration::from_secs(3)), Some(true));
+    assert_eq!(along(SHAPES[2], 100.0).nth(900), Some(Duration::from_secs(5)));
+}
+
+#[test]
+fn nothing_is_expected_behind_the_end() {
+    let length = Duration::from_secs(10);
+    for shape in [None, Some(SHAPES[2]), Some(SHAPES[4])] {
+        let shape: Option<Shape> = shape.map(|shape| serde_json::from_str(shape).unwrap());
+        let schedule = Schedule::new(Arrivals::Poisson, Rate::per_second(100.0), shape.as_ref(), 1, length).unwrap();
+        assert!((schedule.expected(length * 3) - schedule.expected(length)).abs() < 1e-9);
+        assert!((schedule.expected(length) - schedule.planned() as f64).abs() <= 0.5);
+    }
+}
+
 /// A hundred hours of a wave are planned as precisely as its first second, one arrival at a time.
 #[test]
 fn a_long_wave_keeps_its_precision() {

@@ -261,6 +261,7 @@ fn sizes_are_kept() {
         (150 << 10, mix_of(&SOME[..1])),
         (400 << 10, mix_of(&SOME[3..])),
     ];
+    let mut applied_sizes = BTreeSet::new();
     for (bytes, mix) in cases {
         let (size, images) = (Size { median: units::Bytes(bytes), max: units::Bytes(bytes) }, images());
         let digests = oracle::digests(&images);
@@ -279,10 +280,16 @@ fn sizes_are_kept() {
                 let off = (length as f64 / bytes as f64 - 1.0).abs();
                 assert!(off <= 0.02, "{label} has {length} bytes instead of {bytes}");
                 kept += 1;
+                let of_object = |object: &Value| {
+                    object["metadata"]["annotations"]["kubectl.kubernetes.io/last-applied-configuration"].is_string()
+                };
+                applied_sizes.extend(review.object.as_ref().is_some_and(of_object).then_some(bytes));
             }
         }
         assert!(kept >= 3, "{kept} reviews of {bytes} bytes");
     }
+    assert!(applied_sizes.contains(&(150 << 10)), "{applied_sizes:?}");
+    assert!(!applied_sizes.contains(&(400 << 10)), "no client writes a copy of that size: {applied_sizes:?}");
 }
 
 fn mix_of(keys: &[&str]) -> Mix {
@@ -303,4 +310,7 @@ fn the_corpus_is_bounded() {
     assert!((4 << 20..6 << 20).contains(&bytes), "{bytes}");
     assert!(corpus.templates().iter().map(length).max() <= Some((1 << 20) * 102 / 100));
     assert!(corpus.actions().iter().all(|(_, variants)| !variants.is_empty()));
+    let full =
+        Corpus::expanded(&mix, Most { bytes: 1, ..most }, Expand::new(1, Some(largest), &images, Some(&digests)));
+    assert!(full.actions().iter().all(|(_, variants)| variants.len() == 1), "one of each, whatever its size");
 }

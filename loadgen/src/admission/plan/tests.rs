@@ -46,6 +46,8 @@ fn exactly_as_many_requests_as_planned_each_with_a_uid_of_its_own() {
     assert_eq!(plan.planned(), 2000);
     let uids: std::collections::BTreeSet<_> = all.iter().map(|(_, request)| request.uid).collect();
     assert_eq!(uids.len(), all.len());
+    let templates: std::collections::BTreeSet<_> = all.iter().map(|(_, request)| request.template).collect();
+    assert!(templates.len() * 2 > plan.corpus.templates().len(), "variants are drawn at random: {}", templates.len());
 }
 
 /// Several generators together send exactly the plan: no request is lost, doubled or changed.
@@ -155,6 +157,11 @@ fn a_recorded_plan_replays() {
     plan.record(&mut file).unwrap();
     let again = Plan::for_any_webhook(&replaying(file.path()), 1, Duration::from_secs(5)).unwrap();
     assert_eq!(again.planned(), 1000);
+    let middle = plan.clone().requests().take_while(|(at, _)| at.as_micros() < 2_500_000).count();
+    for (at_ms, expected) in [(0, 0), (2500, middle), (5000, 1000)] {
+        let off = again.schedule().expected(Duration::from_millis(at_ms)) - expected as f64;
+        assert!(off.abs() < 0.5, "{off} more than {expected} at {at_ms} ms");
+    }
     assert!(again.length() <= plan.length() + Duration::from_micros(1));
     let bodies = |plan: &Plan| -> Vec<(u128, Vec<u8>)> {
         let template = |request: Request| plan.corpus.template(request.template).bytes().to_vec();
