@@ -182,3 +182,45 @@ async fn listen(worker: usize, mut ear: Ear, said: mpsc::Sender<Said>) -> (usize
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use loadgen::admission::{Counts, Interval};
+
+    use super::*;
+
+    /// Whatever is missing from the plan, or more than it, is no measurement of it; a run that broke off keeps its own reason.
+    #[test]
+    fn shares_must_add_up_to_the_plan() {
+        let ended = |planned, ended| {
+            let counts = Counts { planned, ..Counts::default() };
+            let total = Interval { counts, ..Interval::default() };
+            checked(Measured { lasted: Duration::ZERO, total, ended }, 100).ended
+        };
+        assert_eq!(ended(100, Ended::Whole), Ended::Whole);
+        for planned in [99, 101] {
+            let Ended::Broken(why) = ended(planned, Ended::Whole) else { panic!("{planned} of 100") };
+            assert_eq!(why, format!("the workers planned {planned} requests together, not 100"));
+        }
+        assert_eq!(ended(50, Ended::Interrupted("SIGINT")), Ended::Interrupted("SIGINT"));
+    }
+
+    #[test]
+    fn words_out_of_order_spoil_the_run() {
+        let mut merge = Merge::new(1);
+        for word in [
+            Word::Hello { protocol: PROTOCOL.to_owned(), version: String::new(), nonce: None },
+            Word::Proof { proof: String::new() },
+            Word::Ready { planned: 1, fingerprint: String::new() },
+            Word::Pong { id: 0, clock_ns: 0 },
+        ] {
+            assert_eq!(add(&mut merge, 0, word).unwrap_err(), "said something out of order");
+        }
+        let gave_up = add(&mut merge, 0, Word::Error { message: "no\nroom".to_owned() });
+        assert_eq!(gave_up.unwrap_err(), "gave up: no room");
+        add(&mut merge, 0, Word::Interval(Box::default())).unwrap();
+        assert!(add(&mut merge, 0, Word::Interval(Box::default())).is_err(), "its number was used");
+        add(&mut merge, 0, Word::End { intervals: 1 }).unwrap();
+        assert!(merge.is_over());
+    }
+}

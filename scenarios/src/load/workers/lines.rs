@@ -69,3 +69,50 @@ pub(crate) async fn write<W: AsyncWrite + Unpin>(output: &mut W, value: &impl Se
         Err(_) => Err(format!("did not take a line within {} s", WRITE_LIMIT.as_secs())),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn all(input: &[u8]) -> Result<Vec<String>, String> {
+        let (mut reading, mut lines) = (Reading::new(input), Vec::new());
+        while let Some(line) = reading.next().await? {
+            lines.push(line);
+        }
+        Ok(lines)
+    }
+
+    #[tokio::test]
+    async fn lines_are_read_one_by_one_up_to_their_bound() {
+        assert_eq!(all(b"").await.unwrap(), Vec::<String>::new());
+        assert_eq!(all(b"\"a\"\n\"b\"").await.unwrap(), ["a", "b"], "the last one needs no end");
+        let longest = format!("\"{}\"\n", "x".repeat(LINE_BYTES_MAX - 3));
+        assert_eq!(all(longest.as_bytes()).await.unwrap()[0].len(), LINE_BYTES_MAX - 3);
+        let error = all(format!("\"x{}", &longest[1..]).as_bytes()).await.unwrap_err();
+        assert_eq!(error, format!("wrote a line of more than {LINE_BYTES_MAX} bytes"));
+        let error = all(b"\"a\"\nnonsense\x1b\n").await.unwrap_err();
+        assert!(error.starts_with("wrote `nonsense `, which is no line of the protocol"), "{error}");
+    }
+
+    /// Who has not proved who it is may say little, until it has.
+    #[tokio::test]
+    async fn strangers_have_a_bound_of_their_own() {
+        let line = |length: usize| format!("\"{}\"\n", "x".repeat(length - 3));
+        let text = line(STRANGER_LINE_BYTES_MAX) + &line(STRANGER_LINE_BYTES_MAX + 1);
+        let mut reading = Reading::of_stranger(text.as_bytes());
+        assert!(reading.next::<String>().await.unwrap().is_some());
+        assert!(reading.next::<String>().await.is_err());
+        let mut reading = Reading::of_stranger(text.as_bytes());
+        assert!(reading.next::<String>().await.unwrap().is_some());
+        reading.trust();
+        assert!(reading.next::<String>().await.unwrap().is_some());
+    }
+
+    #[tokio::test]
+    async fn what_is_written_is_one_line() {
+        let mut output = Vec::new();
+        write(&mut output, &"a\nb").await.unwrap();
+        write(&mut output, &"c").await.unwrap();
+        assert_eq!(output, b"\"a\\nb\"\n\"c\"\n");
+    }
+}

@@ -120,6 +120,34 @@ mod tests {
         assert!(merge.is_over() && merge.pop().is_none());
     }
 
+    /// An interval of all begins with the first and ends with the last of its parts; what is left is told as well.
+    #[test]
+    fn an_interval_lasts_from_the_first_to_the_last() {
+        let part = |start_ms, end_ms| Sum { start_ms, end_ms, interval: Interval::default() };
+        let mut merge = Merge::new(2);
+        merge.add(0, 0, part(5, 1000)).unwrap();
+        merge.add(1, 0, part(3, 990)).unwrap();
+        merge.add(0, 1, part(1000, 2000)).unwrap();
+        let whole = merge.pop().unwrap();
+        assert_eq!((whole.start_ms, whole.end_ms), (3, 1000));
+        assert!(merge.pop().is_none());
+        assert_eq!(merge.rest().map(|sum| (sum.start_ms, sum.end_ms)).collect::<Vec<_>>(), [(1000, 2000)]);
+    }
+
+    #[test]
+    fn who_has_ended_says_nothing_more_and_holds_nobody_up() {
+        let mut merge = Merge::new(2);
+        merge.add(1, 0, sum(1, 1)).unwrap();
+        merge.end(1, 1).unwrap();
+        assert_eq!(merge.add(1, 1, sum(1, 1)).unwrap_err(), "delivered interval 1 where 1 is next");
+        assert_eq!(merge.end(1, 1).unwrap_err(), "ended after 1 intervals but delivered 1");
+        for number in 0..100 {
+            merge.add(0, number, sum(1, 1)).unwrap();
+            assert!(merge.pop().is_some());
+        }
+        assert!(!merge.is_over());
+    }
+
     #[test]
     fn gaps_repetitions_and_hanging_workers_are_told() {
         let mut merge = Merge::new(2);

@@ -118,8 +118,7 @@ async fn obey<W: AsyncWrite + Unpin>(
     if worker >= workers {
         return Err(format!("there is no worker {worker} of {workers}"));
     }
-    // The remainder goes to the first workers.
-    job.config.max_in_flight = (job.config.max_in_flight + workers - 1 - worker) / workers;
+    job.config.max_in_flight = part(job.config.max_in_flight, worker, workers);
     descriptors::provide(job.config.max_in_flight).map_err(|error| error.to_string())?;
     let plan = job.plan().map_err(|error| error.to_string())?.share(worker, workers);
     let (planned, length) = (plan.planned(), plan.length());
@@ -237,5 +236,44 @@ impl Rows {
         self.number += 1;
         self.told_ms = now_ms;
         Ok(Word::Interval(Box::new(row)))
+    }
+}
+
+/// The calls in flight that are this worker's of so many together; the remainder goes to the first workers.
+fn part(together: u32, worker: u32, workers: u32) -> u32 {
+    together / workers + u32::from(worker < together % workers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_add_up() {
+        for (together, workers) in [(500, 3), (7, 7), (20_000, 64), (65, 64)] {
+            let parts: Vec<u32> = (0..workers).map(|worker| part(together, worker, workers)).collect();
+            assert_eq!(parts.iter().sum::<u32>(), together);
+            assert!(parts.is_sorted_by(|a, b| a >= b) && parts[0] - parts[parts.len() - 1] <= 1, "{parts:?}");
+        }
+    }
+
+    #[test]
+    fn intervals_follow_each_other_and_ticks_are_seconds() {
+        let begin = Instant::now();
+        let mut rows = Rows { begin, number: 0, told_ms: 0 };
+        let length = Duration::from_hours(1);
+        assert_eq!(rows.next_tick(length), begin + measure::EVERY);
+        assert_eq!(rows.next_tick(Duration::from_mins(1)), begin + measure::EVERY);
+        for number in 0..3 {
+            let before = rows.told_ms;
+            let Word::Interval(row) = rows.row(&loadgen::admission::Interval::default()).unwrap() else {
+                panic!("a row")
+            };
+            assert_eq!((row.number, row.start_ms, row.end_ms), (number, before, rows.told_ms));
+        }
+        assert_eq!(rows.next_tick(length), begin + measure::EVERY * 4);
+        rows.number = 3599;
+        let length = Duration::from_millis(3_599_500);
+        assert_eq!(rows.next_tick(length), begin + length, "the end of the plan");
     }
 }
