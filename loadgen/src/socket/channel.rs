@@ -62,6 +62,8 @@ pub(crate) struct Channel {
     stage: Stage,
     /// The beginning of a record whose end has not come.
     partial: Vec<u8>,
+    /// The server has hung up: there will be no further event, so whoever reads must read to the end.
+    closing: bool,
     /// What could not be written yet, from `written` on.
     outgoing: Vec<u8>,
     written: usize,
@@ -117,6 +119,7 @@ impl Channel {
             tcp,
             stage: Stage::Connecting,
             partial: Vec::new(),
+            closing: false,
             outgoing: Vec::new(),
             written: 0,
             opening: Opening { begun, connected: None, open: None },
@@ -241,13 +244,14 @@ impl Channel {
     }
 
     /// Reads what has come and hands its plaintext over piece by piece. `closing`: the server has hung up, so reading goes
-    /// on to the end.
+    /// on to the end, in later turns as well.
     pub(super) fn receive(
         &mut self,
         closing: bool,
         scratch: &mut Scratch,
         mut take: impl FnMut(&[u8]) -> Result<(), Failure>,
     ) -> Result<Came, Broken> {
+        self.closing |= closing;
         for _ in 0..READS_A_TURN {
             let kept = self.partial.len();
             scratch.incoming[..kept].copy_from_slice(&self.partial);
@@ -262,7 +266,7 @@ impl Channel {
             if self.records(&mut scratch.incoming[..kept + read], &mut take).map_err(Broken::Failed)? {
                 return Ok(Came::End);
             }
-            if !full && !closing {
+            if !full && !self.closing {
                 return Ok(Came::All);
             }
         }

@@ -113,3 +113,6 @@ impl Connection {
         Ok(if self.reader.done() { Received::Answer } else { Received::Closed })
     }
 }
+
+#[cfg(test)]
+mod tests;

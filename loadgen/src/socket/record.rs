@@ -178,3 +178,6 @@ pub(super) fn length(buffer: &[u8]) -> Result<Option<usize>, Broken> {
 fn u16_of(length: usize) -> Result<u16, Broken> {
     u16::try_from(length).map_err(|_| Broken("a record is longer than TLS allows"))
 }
+
+#[cfg(test)]
+mod tests;
