@@ -282,9 +282,6 @@ pub(super) async fn replace(
     let given_status = value["status"].clone();
     let stored = resource.storage_version();
     object::carry_over(&mut value, &old, resource, stored, status_only);
-    if addresses::concerns(resource) {
-        addresses::carry_over(&mut value, &old);
-    }
     object::count_generation(&mut value, &old, resource, stored, status_only);
     if is_binding(call) {
         value["status"] = given_status;
@@ -293,6 +290,10 @@ pub(super) async fn replace(
         defaults::on_status(&mut value, resource);
     } else {
         defaults::on_update(&mut value, resource, now);
+    }
+    // After the defaults, because ports are known by their protocols.
+    if addresses::concerns(resource) {
+        addresses::carry_over(&mut value, &old);
     }
     // Only the subresource `finalize` writes the spec of a namespace.
     if &*resource.full_name == "namespaces" && call.target.subresource.as_deref() != Some("finalize") {
