@@ -25,6 +25,7 @@ mod interval;
 mod live;
 mod load;
 mod manifest;
+mod payloads;
 mod plane;
 mod ready;
 mod requests;
@@ -38,6 +39,7 @@ mod world;
 pub(crate) use clock::Clock;
 pub(crate) use gate::Gate;
 pub(crate) use manifest::{begins, describe};
+pub(crate) use payloads::{Fingerprint, fingerprint};
 
 /// What to run, and how.
 pub(crate) struct Options {

@@ -33,6 +33,13 @@ pub struct Population {
     pub seed: u64,
 }
 
+impl Population {
+    /// The images that a registry of this name has when it was seeded with them, without a registry.
+    pub fn images(&self, host: &str) -> Result<Vec<Image>, Error> {
+        seed(&mut Store::new(super::BYTES_MAX), host, self)
+    }
+}
+
 /// A reference that a workload can name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Image {

@@ -12,7 +12,7 @@ use reports::record::Manifest;
 use super::feed::Feed;
 use super::ready::Ready;
 use super::world::{World, free_port};
-use super::{Clock, Options, manifest};
+use super::{Clock, Options, manifest, payloads};
 use crate::machine;
 use crate::scenario::{Scenario, SubjectKind, WitnessKind};
 use crate::subject::{self, Launch};
@@ -194,11 +194,9 @@ fn find(program: &str, planted: bool) -> PathBuf {
 
 fn load_plan(scenario: &Scenario, world: &World, webhook: Option<SocketAddr>) -> Result<LoadPlan> {
     let length = scenario.phases.loaded();
-    let admission = match (&scenario.admission, webhook) {
-        (Some(config), Some(address)) => {
-            let images = world.load_images();
-            let plan = loadgen::admission::Plan::build(config, scenario.seed, length, &images)
-                .context("failed to plan the admission load")?;
+    let plan = payloads::plan(scenario, &world.images)?;
+    let admission = match (plan, webhook) {
+        (Some(plan), Some(address)) => {
             let path = scenario.subject.webhook.as_ref().map_or("/mutate", |webhook| webhook.path.as_str());
             let target = loadgen::admission::Target {
                 url: format!("https://{address}{path}"),

@@ -14,8 +14,9 @@ use mocks::{pki, registry};
 use tempfile::TempDir;
 
 use super::gate::Gate;
+use super::payloads;
 use super::plane::Plane;
-use crate::scenario::{Scenario, SubjectKind};
+use crate::scenario::Scenario;
 
 /// The subject's user. Faults, gaps and traffic are kept by user: this one is the subject and nobody else.
 pub(super) const SUBJECT: &str = "subject";
@@ -23,8 +24,6 @@ pub(super) const SUBJECT: &str = "subject";
 pub(super) const HARNESS: &str = "harness";
 /// A log of a control plane that is larger is not kept: a run record of 100 hours stays below 200 MB.
 const LOG_BYTES_MAX: u64 = 32 << 20;
-/// The registry's host in images. Reserved for tests by RFC 6761.
-const REGISTRY: &str = "registry.test:5000";
 
 /// The control plane, the registry and the wiring.
 pub(super) struct World {
@@ -58,13 +57,9 @@ impl World {
         let gate = Gate::open(&scenario.faults, namespace, plane.subject_address()?, 0, epoch, scenario.seed).await?;
         let mut config = registry::Config::new();
         config.listen = loopback();
-        // The service can be told where a host really is. Its images then have one name in every run, and the payloads of
-        // a seed are the same bytes; a foreign subject needs the address itself.
-        let fixed = scenario.subject.kind == SubjectKind::Service;
-        config.advertise = fixed.then(|| REGISTRY.to_owned());
+        config.advertise = payloads::host(scenario);
         let registry = registry::Server::start(config).await.context("failed to start the mock registry")?;
-        let population = registry::Population { count: scenario.registry.images, seed: scenario.seed };
-        let images = registry.seed(&population).context("failed to seed the mock registry")?;
+        let images = registry.seed(&payloads::population(scenario)).context("failed to seed the mock registry")?;
         Ok(Self { plane, gate, epoch, registry, authority, images, directory })
     }
 
@@ -91,15 +86,6 @@ impl World {
             ca_pem: self.plane.ca_pem().to_owned(),
             token: self.plane.harness_token().to_owned(),
         }
-    }
-
-    /// The images of the registry as load needs them.
-    pub(super) fn load_images(&self) -> Vec<loadgen::admission::Image> {
-        let image = |image: &registry::Image| loadgen::admission::Image {
-            reference: image.reference.clone(),
-            digest: image.digest.clone(),
-        };
-        self.images.iter().map(image).collect()
     }
 
     /// Writes a file that only this user can read.

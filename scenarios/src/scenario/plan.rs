@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use units::Span;
 
 use super::Scenario;
+use crate::run::Fingerprint;
 
 /// Shortest steady phase in which memory growth against time means anything: see the growth rule in `measuring.md`;
 /// with a noise of 2 MiB and a correlation time of 50 s, a budget of 1 MiB/h takes about two hours.
@@ -33,6 +34,9 @@ pub fn describe(scenario: &Scenario) -> String {
         for (row, text) in schedule.describe().lines().enumerate() {
             line(format!("{:15} {text}", if row == 0 { "admission" } else { "" }));
         }
+        if let Some(text) = fingerprint(scenario) {
+            line(format!("{:15} {text}", ""));
+        }
     }
     if let Some(churn) = &scenario.churn {
         let planned = churn.rate.as_per_second() * phases.loaded().as_secs_f64();
@@ -55,6 +59,19 @@ pub fn describe(scenario: &Scenario) -> String {
 /// When reviews are due. A scenario that was read has been checked, so there is one where there is load.
 fn schedule(scenario: &Scenario) -> Option<loadgen::Schedule> {
     scenario.admission.as_ref()?.schedule(scenario.seed, scenario.phases.loaded()).ok()
+}
+
+/// The fingerprint of the payloads, or why there is none yet.
+fn fingerprint(scenario: &Scenario) -> Option<String> {
+    Some(match crate::run::fingerprint(scenario) {
+        Ok(fingerprint) => match fingerprint? {
+            Fingerprint::Known(hex) => format!("fingerprint {hex}"),
+            Fingerprint::OfTheRun => {
+                "fingerprint known when the run begins: payloads name the registry's address".to_owned()
+            }
+        },
+        Err(error) => format!("no fingerprint: {error:#}"),
+    })
 }
 
 /// Which budgets this length can decide, and which it cannot.
@@ -98,6 +115,9 @@ mod tests {
         let text = describe(&scenario);
         assert!(text.contains("decides         admission p99: about 105 samples beyond it, 100 are needed"), "{text}");
         assert!(!text.contains("CANNOT"), "{text}");
+        assert!(
+            text.lines().any(|line| line.starts_with("                fingerprint ") && line.len() == 16 + 12 + 64)
+        );
         scenario.budgets.memory.as_mut().unwrap().growth = Some("1MiB/h".parse().unwrap());
         scenario.phases.steady = Span::from_secs(20);
         let text = describe(&scenario);

@@ -47,6 +47,10 @@ fn a_scenario_sends_what_the_file_beside_it_says() {
     assert!(plan.contains("390 requests in 3.9 s (as in "), "{plan}");
     let run = soak(&[&file]);
     assert_eq!(run.code(), Some(0), "{}", run.story());
+    let manifest = std::fs::read_to_string(run.record().join("manifest.json")).unwrap();
+    let manifest: Value = serde_json::from_str(&manifest).unwrap();
+    let fingerprint = manifest["payloadFingerprint"].as_str().unwrap();
+    assert!(plan.contains(&format!("                fingerprint {fingerprint}\n")), "{fingerprint} is not in {plan}");
     let intervals = std::fs::read_to_string(run.record().join("intervals.jsonl")).unwrap();
     let rows: Vec<Value> = intervals.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let sum = |key: &str| rows.iter().filter_map(|row| row["admission"][key].as_u64()).sum::<u64>();

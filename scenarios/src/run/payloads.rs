@@ -1,0 +1,76 @@
+//! What admission load sends in a run: the images that its payloads name, and the plan that they make. Pure, so that the plan of
+//! a run can be told, fingerprint and all, without starting one.
+
+use anyhow::{Context, Result};
+use loadgen::admission::{Image, Plan};
+use mocks::registry::{self, Population};
+
+use crate::scenario::{Scenario, SubjectKind};
+
+/// The registry's host in images. Reserved for tests by RFC 6761.
+const HOST: &str = "registry.test:5000";
+
+/// The registry's name in images, where it is one name in every run: the service can be told where a host really is. A foreign
+/// subject needs the address itself, which is `None` here because it is only known when the registry listens.
+pub(super) fn host(scenario: &Scenario) -> Option<String> {
+    (scenario.subject.kind == SubjectKind::Service).then(|| HOST.to_owned())
+}
+
+/// The images that the registry has, and those that it only seems to have.
+pub(super) fn population(scenario: &Scenario) -> Population {
+    Population { count: scenario.registry.images, seed: scenario.seed }
+}
+
+/// The plan of admission load over these images; `None` where there is none.
+pub(super) fn plan(scenario: &Scenario, images: &[registry::Image]) -> Result<Option<Plan>> {
+    let Some(config) = &scenario.admission else { return Ok(None) };
+    let image = |image: &registry::Image| Image { reference: image.reference.clone(), digest: image.digest.clone() };
+    let images: Vec<Image> = images.iter().map(image).collect();
+    let plan = Plan::build(config, scenario.seed, scenario.phases.loaded(), &images);
+    plan.map(Some).context("failed to plan the admission load")
+}
+
+/// What is known of the payloads before a run.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Fingerprint {
+    /// The same in every run.
+    Known(String),
+    /// It depends on where the registry will listen.
+    OfTheRun,
+}
+
+/// The fingerprint of the payloads that a run of the scenario will send; `None` where it sends none.
+pub(crate) fn fingerprint(scenario: &Scenario) -> Result<Option<Fingerprint>> {
+    let at = |host: &str| {
+        let images = population(scenario).images(host).context("failed to make the registry's images")?;
+        Ok::<_, anyhow::Error>(plan(scenario, &images)?.map(|plan| plan.fingerprint()))
+    };
+    let fixed = host(scenario);
+    let Some(fingerprint) = at(fixed.as_deref().unwrap_or(HOST))? else { return Ok(None) };
+    // What names no image is the same wherever the registry is.
+    let known = fixed.is_some() || at("127.0.0.1:1")?.as_ref() == Some(&fingerprint);
+    Ok(Some(if known { Fingerprint::Known(fingerprint) } else { Fingerprint::OfTheRun }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::Source;
+
+    /// A fingerprint is only told ahead where no address of the run can change it.
+    #[test]
+    fn what_names_the_registry_is_known_when_that_listens() {
+        let mut scenario = Source::read("smoke").unwrap().scenario;
+        assert!(matches!(fingerprint(&scenario).unwrap(), Some(Fingerprint::Known(_))));
+        scenario.subject.kind = SubjectKind::Command;
+        assert_eq!(fingerprint(&scenario).unwrap(), Some(Fingerprint::OfTheRun));
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("traffic.jsonl");
+        let review = r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"any"}}"#;
+        std::fs::write(&file, format!("{{\"atUs\":0,\"body\":{review}}}\n")).unwrap();
+        scenario.admission = Some(serde_json::from_value(serde_json::json!({"replay": file})).unwrap());
+        assert!(matches!(fingerprint(&scenario).unwrap(), Some(Fingerprint::Known(_))));
+        scenario.admission = None;
+        assert_eq!(fingerprint(&scenario).unwrap(), None);
+    }
+}
