@@ -136,3 +136,37 @@ fn fail(code: u8, error: &anyhow::Error) -> ExitCode {
     eprintln!("longhaul: {error:#}");
     ExitCode::from(code)
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    /// The help of a command and of those below it, on a terminal of this width.
+    fn helps(command: &mut clap::Command, width: usize, all: &mut Vec<String>) {
+        let mut narrow = command.clone().term_width(width);
+        all.push(narrow.render_help().to_string());
+        all.push(narrow.render_long_help().to_string());
+        for below in command.get_subcommands_mut() {
+            helps(below, width, all);
+        }
+    }
+
+    /// No line of any help is broken by the terminal, however narrow that is.
+    #[test]
+    fn every_help_fits_into_a_narrow_terminal() {
+        for width in [50, 80] {
+            let mut all = Vec::new();
+            let mut command = Cli::command();
+            command.build();
+            helps(&mut command, width, &mut all);
+            assert!(all.len() > 40, "{}", all.len());
+            for line in all.iter().flat_map(|help| help.lines()) {
+                let columns = line.chars().count();
+                // A usage line is a command to copy, and stays one.
+                assert!(columns <= width || line.starts_with("Usage: "), "{columns} columns: {line}");
+            }
+        }
+    }
+}

@@ -27,7 +27,7 @@ pub(super) struct To {
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
     /// The name that its certificate must be for, such as `webhook.shop.svc`. Default: the host of the URL.
-    #[arg(long, value_name = "NAME", default_value = "")]
+    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
     server_name: String,
     /// A client certificate with its chain, as PEM, for webhooks that ask for one.
     #[arg(long, value_name = "FILE", requires = "key")]
