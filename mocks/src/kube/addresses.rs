@@ -1,11 +1,12 @@
 //! The addresses and node ports of services, which the real server itself gives out, after admission.
 //!
 //! Owns which ones are free: that is read from the services that exist, so that a deletion or a restored store needs no
-//! books. One lock is held from the look to the commit. It must not do I/O.
+//! books, and from the writes that are still being admitted. It must not do I/O.
 
+use std::collections::HashMap;
 use std::net::Ipv4Addr;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::catalogue::Resource;
@@ -19,14 +20,36 @@ const RANGE: &str = "10.96.0.0/12";
 /// The default of kube-apiserver's `--service-node-port-range`.
 const PORTS: std::ops::RangeInclusive<u16> = 30_000..=32_767;
 
-/// Where the next search for a free address begins, behind the one given last, so that an address rests for a while.
+/// What is being given out.
 #[derive(Debug, Default)]
-pub(crate) struct Addresses(Mutex<Next>);
+pub(crate) struct Addresses(Mutex<Books>);
 
 #[derive(Debug, Default)]
-pub(crate) struct Next {
+struct Books {
+    next: Next,
+    /// What writes have that are not committed yet, by their number.
+    held: HashMap<u64, Taken>,
+    writes: u64,
+}
+
+/// Where the next search for a free address begins, behind the one given last, so that an address rests for a while.
+#[derive(Debug, Default)]
+struct Next {
     address: u32,
     port: u16,
+}
+
+/// What one write was given: nobody else is given it before this is dropped.
+#[derive(Debug)]
+pub(crate) struct Reservation<'a> {
+    of: &'a Addresses,
+    write: u64,
+}
+
+impl Drop for Reservation<'_> {
+    fn drop(&mut self) {
+        self.of.0.lock().held.remove(&self.write);
+    }
 }
 
 /// Whether the objects of a resource are given addresses.
@@ -61,25 +84,40 @@ pub(crate) fn carry_over(value: &mut Value, old: &Value) {
 }
 
 impl Addresses {
-    /// Gives a service what it has a right to and has not, and takes what it may not have any more. The guard must live until
-    /// the commit: it keeps others from taking the same.
+    /// Gives a service what it has a right to and has not, and takes what it may not have any more. The reservation must
+    /// live until the commit: it keeps others from taking the same.
     pub fn give(
         &self,
         cluster: &Cluster,
         resource: &Resource,
         service: &mut Value,
-    ) -> Result<MutexGuard<'_, Next>, Failure> {
-        let mut next = self.0.lock();
-        let taken = Taken::by_others(cluster, resource, service);
+    ) -> Result<Reservation<'_>, Failure> {
+        let mut books = self.0.lock();
+        let mut taken = Taken::by_others(cluster, resource, service);
+        for held in books.held.values() {
+            // Two writes of one service share what it has: the slower one is made again.
+            if held.uid != super::object::meta(service, "uid") {
+                taken.addresses.extend(held.addresses.iter().cloned());
+                taken.ports.extend(&held.ports);
+            }
+        }
         let name = super::object::meta(service, "name").to_owned();
-        let causes = fill(service, &taken, &mut next);
-        if causes.is_empty() { Ok(next) } else { Err(Failure::invalid(resource.about_kind(&name), &causes)) }
+        let causes = fill(service, &taken, &mut books.next);
+        if !causes.is_empty() {
+            return Err(Failure::invalid(resource.about_kind(&name), &causes));
+        }
+        books.writes += 1;
+        let write = books.writes;
+        books.held.insert(write, Taken::of(service));
+        Ok(Reservation { of: self, write })
     }
 }
 
-/// What other services have.
+/// What services have.
 #[derive(Debug, Default)]
 struct Taken {
+    /// Whose it is, when it is one's.
+    uid: String,
     addresses: std::collections::HashSet<String>,
     ports: std::collections::HashSet<u16>,
 }
@@ -100,14 +138,24 @@ impl Taken {
             taken.addresses.extend(field(address).map(ToString::to_string));
             // Only these have node ports, and only they are unpacked.
             if field(kind).is_some_and(|kind| has_ports(kind)) {
-                let value = version.value();
-                let ports = value["spec"]["ports"].as_array().into_iter().flatten().map(|port| &port["nodePort"]);
-                let ports = ports.chain([&value["spec"]["healthCheckNodePort"]]);
-                taken.ports.extend(ports.filter_map(number));
+                taken.ports.extend(ports_of(&version.value()));
             }
         }
         taken
     }
+
+    fn of(service: &Value) -> Self {
+        Self {
+            uid: super::object::meta(service, "uid").to_owned(),
+            addresses: service["spec"]["clusterIP"].as_str().map(str::to_owned).into_iter().collect(),
+            ports: ports_of(service).collect(),
+        }
+    }
+}
+
+fn ports_of(service: &Value) -> impl Iterator<Item = u16> {
+    let ports = service["spec"]["ports"].as_array().into_iter().flatten().map(|port| &port["nodePort"]);
+    ports.chain([&service["spec"]["healthCheckNodePort"]]).filter_map(number)
 }
 
 fn fill(service: &mut Value, taken: &Taken, next: &mut Next) -> Vec<Cause> {
@@ -258,7 +306,11 @@ mod tests {
     }
 
     fn taken(addresses: &[&str], ports: &[u16]) -> Taken {
-        Taken { addresses: addresses.iter().map(ToString::to_string).collect(), ports: ports.iter().copied().collect() }
+        Taken {
+            uid: String::new(),
+            addresses: addresses.iter().map(ToString::to_string).collect(),
+            ports: ports.iter().copied().collect(),
+        }
     }
 
     #[test]

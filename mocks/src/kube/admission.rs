@@ -88,27 +88,49 @@ pub(crate) struct Admitted {
     pub changed: bool,
 }
 
-/// Lets the mutating hooks change `object` and the validating ones refuse it.
-pub(crate) async fn admit(attempt: &Attempt<'_>, object: &mut Value) -> Result<Admitted, Failure> {
-    let hooks = hooks(attempt.call);
-    if !hooks.see(attempt) {
-        return Ok(Admitted::default());
+/// Who is asked about one request, as it was configured when the request came.
+#[derive(Debug)]
+pub(crate) struct Chain(Option<Arc<Hooks>>);
+
+impl Chain {
+    pub fn of(call: &Call) -> Self {
+        let hooks = hooks(call);
+        Self(hooks.see(call).then_some(hooks))
     }
-    let mut admitted = ask_mutating(attempt, &hooks.mutating, object).await?;
-    admitted.warnings.extend(ask_validating(attempt, &hooks.validating, object).await?);
-    Ok(admitted)
-}
 
-/// Lets the mutating hooks change `object`, where others see what becomes of it.
-pub(crate) async fn mutate(attempt: &Attempt<'_>, object: &mut Value) -> Result<Admitted, Failure> {
-    let hooks = hooks(attempt.call);
-    if hooks.see(attempt) { ask_mutating(attempt, &hooks.mutating, object).await } else { Ok(Admitted::default()) }
-}
+    /// Nobody is.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
 
-/// Lets the validating hooks refuse `object`; answers their warnings.
-pub(crate) async fn validate(attempt: &Attempt<'_>, object: &Value) -> Result<Vec<String>, Failure> {
-    let hooks = hooks(attempt.call);
-    if hooks.see(attempt) { ask_validating(attempt, &hooks.validating, object).await } else { Ok(Vec::new()) }
+    /// Whether a webhook may change `object`.
+    pub fn changes(&self, attempt: &Attempt<'_>, object: &Value) -> bool {
+        self.0.as_ref().is_some_and(|hooks| hooks.mutating.iter().any(|hook| hook.form(attempt, object).is_some()))
+    }
+
+    /// Whether anybody could refuse the request at its end.
+    pub fn validates(&self) -> bool {
+        self.0.as_ref().is_some_and(|hooks| !hooks.validating.is_empty())
+    }
+
+    /// Lets the mutating hooks change `object`.
+    pub async fn mutate(&self, attempt: &Attempt<'_>, object: &mut Value) -> Result<Admitted, Failure> {
+        match &self.0 {
+            // Boxed, because every write has room for it and few ask a webhook.
+            Some(hooks) if !hooks.mutating.is_empty() => Box::pin(ask_mutating(attempt, &hooks.mutating, object)).await,
+            _ => Ok(Admitted::default()),
+        }
+    }
+
+    /// Lets the validating hooks refuse `object`; answers their warnings.
+    pub async fn validate(&self, attempt: &Attempt<'_>, object: &Value) -> Result<Vec<String>, Failure> {
+        match &self.0 {
+            Some(hooks) if !hooks.validating.is_empty() => {
+                Box::pin(ask_validating(attempt, &hooks.validating, object)).await
+            }
+            _ => Ok(Vec::new()),
+        }
+    }
 }
 
 async fn ask_validating(attempt: &Attempt<'_>, hooks: &[Hook], object: &Value) -> Result<Vec<String>, Failure> {

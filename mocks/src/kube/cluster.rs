@@ -359,8 +359,10 @@ impl Cluster {
         let resource = catalogue.by_kind(&api_version, &kind).ok_or_else(unknown)?;
         let served = resource.storage_version();
         let namespace = object::meta(&value, "namespace").to_owned();
-        let name = object::prepare_create(&mut value, resource, served, &namespace, &self.fresh(), Timestamp::now())?;
-        super::defaults::apply(&mut value, resource, Timestamp::now());
+        let now = Timestamp::now();
+        object::begin_create(&mut value, resource, served, &namespace)?;
+        super::defaults::apply(&mut value, resource, now);
+        let name = object::finish_create(&mut value, resource, &self.fresh(), now)?;
         if resource.is_definition() {
             self.define(&value)?;
         }

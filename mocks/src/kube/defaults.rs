@@ -20,25 +20,39 @@ pub(crate) use workloads::count_template;
 const MUTATING: &str = "mutatingwebhookconfigurations.admissionregistration.k8s.io";
 const VALIDATING: &str = "validatingwebhookconfigurations.admissionregistration.k8s.io";
 
-/// Fills in the defaults of an object that is being created.
+/// Fills in the defaults of an object that is being created and has its name and uid.
 pub(crate) fn apply(value: &mut Value, resource: &Resource, now: Timestamp) {
-    fields(value, resource, true, now);
+    decoded(value, resource, now);
+    prepared(value, resource);
+}
+
+/// What comes with the name and the uid, after admission webhooks may have changed the object.
+pub(crate) fn prepared(value: &mut Value, resource: &Resource) {
     match &*resource.full_name {
         "namespaces" => {
-            let name = object::meta(value, "name").to_owned();
-            let labels = object::metadata(value).entry("labels").or_insert_with(|| json!({}));
-            if labels.is_object() {
-                labels["kubernetes.io/metadata.name"] = Value::from(name);
-            }
+            name_label(value);
             set(value, &["spec"], "finalizers", json!([]));
             if let Some(finalizers) = value.pointer_mut("/spec/finalizers").and_then(Value::as_array_mut)
                 && !finalizers.iter().any(|finalizer| finalizer == "kubernetes")
             {
                 finalizers.push(json!("kubernetes"));
             }
-            set(value, &["status"], "phase", json!("Active"));
         }
         "pods" => value["status"] = json!({"phase": "Pending", "qosClass": pod::quality(value)}),
+        "jobs.batch" => workloads::selected_job(value),
+        _ => {}
+    }
+}
+
+/// Fills in the defaults of a new object as soon as it is read.
+pub(crate) fn decoded(value: &mut Value, resource: &Resource, now: Timestamp) {
+    fields(value, resource, true, now);
+    match &*resource.full_name {
+        "namespaces" => {
+            name_label(value);
+            set(value, &["status"], "phase", json!("Active"));
+        }
+        "pods" => value["status"] = json!({}),
         "statefulsets.apps" => value["status"] = json!({"availableReplicas": 0, "replicas": 0}),
         "replicasets.apps" | "replicationcontrollers" => value["status"] = json!({"replicas": 0}),
         "daemonsets.apps" => {
@@ -77,7 +91,7 @@ fn fields(value: &mut Value, resource: &Resource, is_new: bool, now: Timestamp) 
         "replicasets.apps" => workloads::replica_set(value),
         "replicationcontrollers" => workloads::replication_controller(value),
         "daemonsets.apps" => workloads::daemon_set(value),
-        "jobs.batch" => workloads::job(value, is_new),
+        "jobs.batch" => workloads::job(value),
         "cronjobs.batch" => workloads::cron_job(value),
         "podtemplates" => workloads::pod_template(value),
         "services" => network::service(value),
@@ -104,6 +118,18 @@ fn fields(value: &mut Value, resource: &Resource, is_new: bool, now: Timestamp) 
         MUTATING | VALIDATING => webhooks(value, resource),
         "customresourcedefinitions.apiextensions.k8s.io" => definition(value, now),
         _ => {}
+    }
+}
+
+/// The label by which namespaces are selected by their names.
+fn name_label(namespace: &mut Value) {
+    let name = object::meta(namespace, "name").to_owned();
+    // One that is to be generated is not known yet.
+    if !name.is_empty() {
+        let labels = object::metadata(namespace).entry("labels").or_insert_with(|| json!({}));
+        if labels.is_object() {
+            labels["kubernetes.io/metadata.name"] = Value::from(name);
+        }
     }
 }
 

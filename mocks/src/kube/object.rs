@@ -108,12 +108,39 @@ pub(crate) fn check_type(value: &mut Value, resource: &Resource, served: &Served
     Ok(())
 }
 
-/// Fills in what the server owns in a new object and answers its name.
-pub(crate) fn prepare_create(
+/// Takes out of a new object what only the server may say, before anybody is shown it.
+pub(crate) fn begin_create(
     value: &mut Value,
     resource: &Resource,
     served: &Served,
     namespace: &str,
+) -> Result<(), Failure> {
+    let meta = metadata(value);
+    check_namespace(resource, text(meta, "namespace"), namespace)?;
+    if resource.namespaced {
+        meta.insert("namespace".to_owned(), Value::from(namespace));
+    } else {
+        meta.remove("namespace");
+    }
+    for key in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
+        meta.remove(key);
+    }
+    // The built-in types always show it.
+    if resource.custom {
+        meta.remove("creationTimestamp");
+    } else {
+        meta.insert("creationTimestamp".to_owned(), Value::Null);
+    }
+    if served.status {
+        value.as_object_mut().expect("metadata() made it an object").remove("status");
+    }
+    Ok(())
+}
+
+/// Gives a new object its name and what else makes it one of its own; answers the name.
+pub(crate) fn finish_create(
+    value: &mut Value,
+    resource: &Resource,
     fresh: &Fresh,
     now: Timestamp,
 ) -> Result<String, Failure> {
@@ -130,27 +157,20 @@ pub(crate) fn prepare_create(
         let cause = Cause::required("metadata.name", "name or generateName is required");
         return Err(Failure::invalid(resource.about_kind(""), &[cause]));
     }
-    if !text(meta, "resourceVersion").is_empty() {
-        return Err(Failure::plain("resourceVersion should not be set on objects to be created"));
-    }
-    check_namespace(resource, text(meta, "namespace"), namespace)?;
-    if resource.namespaced {
-        meta.insert("namespace".to_owned(), Value::from(namespace));
-    } else {
-        meta.remove("namespace");
-    }
     meta.insert("uid".to_owned(), Value::from(fresh.uid.clone()));
     meta.insert("creationTimestamp".to_owned(), Value::from(seconds(now)));
-    meta.remove("deletionTimestamp");
-    meta.remove("deletionGracePeriodSeconds");
-    meta.remove("selfLink");
     if has_generation(resource) {
         meta.insert("generation".to_owned(), Value::from(1));
     }
-    if served.status {
-        value.as_object_mut().expect("metadata() made it an object").remove("status");
-    }
     Ok(name)
+}
+
+/// Refuses a new object that names a revision; the store finds that out, after everybody else.
+pub(crate) fn check_new(value: &Value) -> Result<(), Failure> {
+    match meta(value, "resourceVersion") {
+        "" => Ok(()),
+        _ => Err(Failure::plain("resourceVersion should not be set on objects to be created")),
+    }
 }
 
 /// Carries over what an update may not change.

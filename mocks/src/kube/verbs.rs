@@ -3,7 +3,9 @@
 //! Owns which method on which path is which verb, and reading bodies. One verb is one file below.
 
 mod apply;
+mod binding;
 mod delete;
+mod named;
 mod read;
 mod review;
 mod scale;
@@ -68,7 +70,9 @@ pub(crate) async fn dispatch(call: Box<Call>, body: Incoming) -> Result<Answer, 
         (Method::POST, true, Some("token")) if &*call.resource.full_name == "serviceaccounts" => {
             token::create(&call, body).await
         }
-        (Method::POST, true, Some("binding")) if &*call.resource.full_name == "pods" => write::bind(&call, body).await,
+        (Method::POST, true, Some("binding")) if &*call.resource.full_name == "pods" => {
+            binding::create(&call, body).await
+        }
         (Method::POST, true, Some("eviction")) if &*call.resource.full_name == "pods" => {
             delete::evict(&call, body).await
         }

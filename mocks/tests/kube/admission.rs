@@ -25,6 +25,7 @@ use tokio_rustls::TlsAcceptor;
 use crate::client::{PATIENCE, Protocol, World};
 use crate::{CONFIG_MAPS, config_map};
 
+mod order;
 mod scales;
 
 /// What the webhook answers to `(path, review)`: status and body; `None` never answers.

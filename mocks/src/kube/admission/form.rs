@@ -19,9 +19,22 @@ use crate::kube::handler::Call;
 pub(super) struct Form {
     pub resource: Arc<Resource>,
     pub version: Arc<str>,
-    /// The objects are `Scale`s, which are the same in every version of what they scale.
-    of_scales: bool,
+    /// What the objects are instead of objects of the resource: the same in every version of it.
+    instead: Option<&'static Other>,
 }
+
+/// A kind that a subresource has of its own.
+#[derive(Debug)]
+struct Other {
+    group: &'static str,
+    version: &'static str,
+    kind: &'static str,
+}
+
+const SCALE: Other = Other { group: "autoscaling", version: "v1", kind: "Scale" };
+const BINDING: Other = Other { group: "", version: "v1", kind: "Binding" };
+const EVICTION: Other = Other { group: "policy", version: "v1", kind: "Eviction" };
+const TOKEN_REQUEST: Other = Other { group: "authentication.k8s.io", version: "v1", kind: "TokenRequest" };
 
 /// What a webhook is shown.
 #[derive(Debug)]
@@ -34,8 +47,14 @@ pub(super) struct Seen<'a> {
 impl Form {
     /// What the request named.
     pub fn asked(call: &Call) -> Self {
-        let of_scales = call.target.subresource.as_deref() == Some("scale");
-        Self { resource: call.resource.clone(), version: call.served().name.clone(), of_scales }
+        let instead = match call.target.subresource.as_deref() {
+            Some("scale") => Some(&SCALE),
+            Some("binding") => Some(&BINDING),
+            Some("eviction") => Some(&EVICTION),
+            Some("token") => Some(&TOKEN_REQUEST),
+            _ => None,
+        };
+        Self { resource: call.resource.clone(), version: call.served().name.clone(), instead }
     }
 
     /// The other versions and APIs of the same objects that have the subresource as well.
@@ -65,8 +84,8 @@ impl Form {
 
     /// The kind of the objects.
     pub fn kind(&self) -> Value {
-        if self.of_scales {
-            return json!({"group": "autoscaling", "version": "v1", "kind": "Scale"});
+        if let Some(Other { group, version, kind }) = self.instead {
+            return json!({"group": group, "version": version, "kind": kind});
         }
         json!({"group": &*self.resource.group, "version": &*self.version, "kind": &*self.resource.kind})
     }
@@ -80,7 +99,7 @@ impl Form {
 
     /// Turns an object of this form into one of another.
     pub fn convert(&self, to: &Self, value: &mut Value) {
-        if self.is(to) || self.of_scales || !value.is_object() {
+        if self.is(to) || self.instead.is_some() || !value.is_object() {
             return;
         }
         convert::to_stored(value, &self.resource);

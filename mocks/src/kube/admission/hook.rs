@@ -14,6 +14,7 @@ use super::{Attempt, conditions, label, namespace_of, subject_of};
 use crate::kube::catalogue::{Catalogue, Resource};
 use crate::kube::cel::Program;
 use crate::kube::cluster::Cluster;
+use crate::kube::handler::Call;
 use crate::kube::object;
 use crate::kube::selector::{Requirement, from_label_selector, labels_match};
 use crate::kube::status::Cause;
@@ -171,9 +172,9 @@ impl Hooks {
     }
 
     /// Whether anybody is to be asked about a request. Whoever configures webhooks must always be able to repair them.
-    pub fn see(&self, attempt: &Attempt<'_>) -> bool {
+    pub fn see(&self, call: &Call) -> bool {
         let nobody = self.mutating.is_empty() && self.validating.is_empty();
-        !nobody && !is_configuration(&attempt.call.resource)
+        !nobody && !is_configuration(&call.resource)
     }
 }
 

@@ -95,7 +95,7 @@ pub(crate) fn count_template(value: &mut Value, old: &Value) {
 }
 
 /// A new job also gets the selector of its pods, unless it brings its own.
-pub(super) fn job(value: &mut Value, is_new: bool) {
+pub(super) fn job(value: &mut Value) {
     if value["spec"]["completions"].is_null() && value["spec"]["parallelism"].is_null() {
         set(value, &["spec"], "completions", json!(1));
     }
@@ -107,15 +107,33 @@ pub(super) fn job(value: &mut Value, is_new: bool) {
     let replaced = if value["spec"]["podFailurePolicy"].is_object() { "Failed" } else { "TerminatingOrFailed" };
     set(value, &["spec"], "podReplacementPolicy", json!(replaced));
     template(value, "/spec/template");
-    if is_new && value["spec"]["manualSelector"] != json!(true) {
-        selected(value);
-    }
     // A job without labels has those of its pods.
-    if value["metadata"]["labels"].as_object().is_none_or(Map::is_empty) {
-        let labels = value.pointer("/spec/template/metadata/labels").filter(|labels| labels.is_object()).cloned();
-        if let Some(labels) = labels {
-            object::metadata(value).insert("labels".to_owned(), labels);
-        }
+    if has_no_labels(value) {
+        labels_of_pods(value);
+    }
+}
+
+/// A job that was given no selector selects its pods by its uid, which they are labelled with.
+pub(super) fn selected_job(value: &mut Value) {
+    if value["spec"]["manualSelector"] == json!(true) {
+        return;
+    }
+    let shared = Some(&value["metadata"]["labels"]) == value.pointer("/spec/template/metadata/labels");
+    let shared = shared || has_no_labels(value);
+    selected(value);
+    if shared {
+        labels_of_pods(value);
+    }
+}
+
+fn has_no_labels(value: &Value) -> bool {
+    value["metadata"]["labels"].as_object().is_none_or(Map::is_empty)
+}
+
+fn labels_of_pods(value: &mut Value) {
+    let labels = value.pointer("/spec/template/metadata/labels").filter(|labels| labels.is_object()).cloned();
+    if let Some(labels) = labels {
+        object::metadata(value).insert("labels".to_owned(), labels);
     }
 }
 

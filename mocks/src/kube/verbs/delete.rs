@@ -5,15 +5,17 @@
 
 mod grace;
 
+use std::sync::Arc;
+
 use http::StatusCode;
 use hyper::body::Incoming;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{decode, read_body};
+use super::{decode, named, read_body};
 use grace::Grace;
 
-use crate::kube::admission::{self, Attempt, Operation};
+use crate::kube::admission::{Attempt, Chain, Operation};
 use crate::kube::catalogue::Resource;
 use crate::kube::cluster::Cluster;
 use crate::kube::handler::{Answer, Call};
@@ -77,7 +79,9 @@ enum Outcome {
     /// The object is gone; what it was at last.
     Gone(Value),
     /// It waits for its finalizers.
-    Waiting(std::sync::Arc<Version>),
+    Waiting(Arc<Version>),
+    /// It is marked, and nothing holds it: it is to be removed next.
+    Marked(Arc<Version>),
 }
 
 impl Options {
@@ -97,15 +101,38 @@ pub(super) async fn one(call: &Call, body: Incoming) -> Result<Answer, Failure> 
     delete_named(call, &renderer, name, &options).await
 }
 
+/// `POST pods/NAME/eviction`. Webhooks see the creation of an `Eviction`; nobody is asked about the deletion that follows.
 pub(super) async fn evict(call: &Call, body: Incoming) -> Result<Answer, Failure> {
     let bytes = read_body(&call.app.limits, body).await?;
-    let eviction = decode(&call.content_type, &bytes)?;
-    let renderer = Renderer::negotiate(call)?;
-    let options = parse_options(&eviction["deleteOptions"], &call.resource)?;
-    let name = call.target.name.as_deref().unwrap_or_default();
-    delete_named(call, &renderer, name, &options).await?;
+    let mut eviction = decode(&call.content_type, &bytes)?;
+    let chain = Chain::of(call);
+    named::begin(call, &mut eviction, "policy/v1", "Eviction")?;
+    let mut warnings = named::mutate(call, &chain, &mut eviction).await?;
+    named::check_name(call, &eviction, "Eviction")?;
+    let mut options = parse_options(&eviction["deleteOptions"], &call.resource)?;
+    options.dry_run |= call.query.dry_run;
+    warnings.extend(named::validate(call, &chain, &eviction).await?);
+    evicted(call, &options)?;
     let done = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
-    Ok(Answer::value(StatusCode::CREATED, &done))
+    Ok(Answer { warnings, ..Answer::value(StatusCode::CREATED, &done) })
+}
+
+fn evicted(call: &Call, options: &Options) -> Result<(), Failure> {
+    let (resource, name) = (&call.resource, call.target.name.as_deref().unwrap_or_default());
+    for _ in 0..TRIES {
+        let current = call.cluster().get(resource, call.namespace(), name);
+        let current = current.ok_or_else(|| Failure::not_found(resource.about(name)))?;
+        check_preconditions(&current, options, resource.about_kind(name))?;
+        if options.dry_run {
+            return Ok(());
+        }
+        match delete(call.cluster(), resource, &current, options.manner()) {
+            Ok(_) => return Ok(()),
+            Err(Refused::Absent) => return Err(Failure::not_found(resource.about(name))),
+            Err(_) => {}
+        }
+    }
+    Err(Failure::stale(resource.about(name)))
 }
 
 async fn delete_named(call: &Call, renderer: &Renderer, name: &str, options: &Options) -> Result<Answer, Failure> {
@@ -115,31 +142,73 @@ async fn delete_named(call: &Call, renderer: &Renderer, name: &str, options: &Op
             call.cluster().get(&call.resource, call.namespace(), name).ok_or_else(|| Failure::not_found(about))?;
         // This refusal names the kind, all others the resource.
         check_preconditions(&current, options, call.resource.about_kind(name))?;
-        let warnings = admit(call, name, &current).await?;
-        let done = |answer: Answer| Answer { warnings: warnings.clone(), ..answer };
         let uid = current.identity.uid.clone();
-        if options.dry_run {
-            return Ok(done(rehearsed(call, renderer, &current, options, about)));
-        }
-        match delete(call.cluster(), &call.resource, &current, options.manner()) {
-            Ok(Outcome::Gone(last)) if SHOWN_WHEN_GONE.contains(&&*call.resource.full_name) => {
+        let (warnings, outcome) = ask_and_delete(call, name, &current, options).await?;
+        let done = |answer: Answer| Answer { warnings: warnings.clone(), ..answer };
+        match outcome {
+            None => return Ok(done(rehearsed(call, renderer, &current, options, about))),
+            Some(Ok(Outcome::Gone(last))) if SHOWN_WHEN_GONE.contains(&&*call.resource.full_name) => {
                 return Ok(done(Answer::json(StatusCode::OK, renderer.value(&last))));
             }
-            Ok(Outcome::Gone(_)) => return Ok(done(Answer::value(StatusCode::OK, &status::deleted(about, &uid)))),
-            Ok(Outcome::Waiting(version)) => return Ok(done(Answer::json(StatusCode::OK, renderer.object(&version)))),
-            Err(Refused::Absent) => return Err(Failure::not_found(about)),
-            Err(_) => {}
+            Some(Ok(Outcome::Gone(_))) => {
+                return Ok(done(Answer::value(StatusCode::OK, &status::deleted(about, &uid))));
+            }
+            Some(Ok(Outcome::Waiting(version) | Outcome::Marked(version))) => {
+                return Ok(done(Answer::json(StatusCode::OK, renderer.object(&version))));
+            }
+            Some(Err(Refused::Absent)) => return Err(Failure::not_found(about)),
+            Some(Err(_)) => {}
         }
     }
     Err(Failure::stale(about))
 }
 
+/// Asks the admission webhooks about a deletion and does it; answers their warnings, and nothing for what is not done but
+/// rehearsed. They are asked again about what is marked before it goes, and not at all about what was decided before.
+async fn ask_and_delete(
+    call: &Call,
+    asked_for: &str,
+    current: &Arc<Version>,
+    options: &Options,
+) -> Result<(Vec<String>, Option<Result<Outcome, Refused>>), Failure> {
+    let (cluster, resource) = (call.cluster(), &call.resource);
+    let mut warnings = Vec::new();
+    if !is_decided(current, resource, options) {
+        warnings = ask(call, asked_for, current).await?;
+    }
+    if options.dry_run {
+        return Ok((warnings, None));
+    }
+    let mut outcome = step(cluster, resource, current, options.manner());
+    if let Ok(Outcome::Marked(marked)) = &outcome {
+        warnings.extend(ask(call, asked_for, marked).await?);
+        outcome = remove(cluster, resource, marked);
+    }
+    Ok((warnings, Some(outcome)))
+}
+
+/// Whether an earlier deletion stands, to which this one adds nothing.
+fn is_decided(current: &Version, resource: &Resource, options: &Options) -> bool {
+    current.facts().finalizing
+        && match &*resource.full_name {
+            "namespaces" => true,
+            "pods" => grace::of(&current.value(), resource, options.grace_s) == Grace::Pending,
+            _ => false,
+        }
+}
+
 /// Asks the admission webhooks; they see the old object only.
-async fn admit(call: &Call, name: &str, current: &Version) -> Result<Vec<String>, Failure> {
+async fn ask(call: &Call, name: &str, current: &Version) -> Result<Vec<String>, Failure> {
+    let chain = Chain::of(call);
+    if chain.is_empty() {
+        return Ok(Vec::new());
+    }
     let mut old = current.value();
     super::write::show(call, &mut old);
     let attempt = Attempt { call, operation: Operation::Delete, name, old: Some(&old) };
-    Ok(admission::admit(&attempt, &mut Value::Null).await?.warnings)
+    let mut warnings = chain.mutate(&attempt, &mut Value::Null).await?.warnings;
+    warnings.extend(chain.validate(&attempt, &Value::Null).await?);
+    Ok(warnings)
 }
 
 pub(super) async fn collection(call: &Call, body: Incoming) -> Result<Answer, Failure> {
@@ -159,16 +228,28 @@ pub(super) async fn collection(call: &Call, body: Incoming) -> Result<Answer, Fa
         .read(|store| store.list(id, namespace, store.revision(), None, limit, |version| selector.matches(version)));
     let page = page.expect("the present is never compacted");
     for version in &page.items {
-        let identity = &version.identity;
-        check_preconditions(version, &options, call.resource.about_kind(&identity.name))?;
-        if !options.dry_run {
-            admit(call, &identity.name, version).await?;
-            delete_place(call.cluster(), &call.resource, &identity.namespace, &identity.name, options.manner());
-        }
+        // Who deletes a collection names nobody, and webhooks are told no name.
+        collected(call, version, &options).await?;
     }
     // What was found, from before the first deletion.
     let meta = super::read::meta(&page, 0, &selector);
     Ok(super::write::ok(renderer.list(&page.items, &meta)))
+}
+
+/// Deletes one object of a collection, if it is still there.
+async fn collected(call: &Call, version: &Arc<Version>, options: &Options) -> Result<(), Failure> {
+    let identity = &version.identity;
+    let mut current = version.clone();
+    for _ in 0..TRIES {
+        check_preconditions(&current, options, call.resource.about_kind(&identity.name))?;
+        match ask_and_delete(call, "", &current, options).await?.1 {
+            None | Some(Ok(_) | Err(Refused::Absent)) => return Ok(()),
+            Some(Err(_)) => {}
+        }
+        let Some(now) = call.cluster().get(&call.resource, &identity.namespace, &identity.name) else { return Ok(()) };
+        current = now;
+    }
+    Err(Failure::stale(call.resource.about(&identity.name)))
 }
 
 /// Deletes an object if it is still there. Used where nobody waits for the answer.
@@ -182,7 +263,23 @@ pub(crate) fn delete_place(cluster: &Cluster, resource: &Resource, namespace: &s
     }
 }
 
+/// Deletes an object as far as it goes.
 fn delete(cluster: &Cluster, resource: &Resource, current: &Version, manner: Manner) -> Result<Outcome, Refused> {
+    match step(cluster, resource, current, manner)? {
+        Outcome::Marked(marked) => remove(cluster, resource, &marked),
+        outcome => Ok(outcome),
+    }
+}
+
+/// Removes what is marked.
+fn remove(cluster: &Cluster, resource: &Resource, marked: &Version) -> Result<Outcome, Refused> {
+    let last = marked.value();
+    cluster.remove(marked, resource, last.clone())?;
+    Ok(Outcome::Gone(last))
+}
+
+/// The next step of a deletion: one commit, or none.
+fn step(cluster: &Cluster, resource: &Resource, current: &Version, manner: Manner) -> Result<Outcome, Refused> {
     let mut value = current.value();
     let grace = grace::of(&value, resource, manner.grace_s);
     if grace == Grace::Pending {
@@ -218,9 +315,7 @@ fn delete(cluster: &Cluster, resource: &Resource, current: &Version, manner: Man
     let event = cluster.put(resource, Expect::Revision(current.revision), value)?;
     if unheld && matches!(grace, Grace::Begins(0) | Grace::Shortens(0)) {
         // A pod is always marked first, so its watchers see MODIFIED and then DELETED, also without a kubelet.
-        let (marked, last) = (event.version.clone(), event.version.value());
-        cluster.remove(&marked, resource, last.clone())?;
-        return Ok(Outcome::Gone(last));
+        return Ok(Outcome::Marked(event.version.clone()));
     }
     cluster.cleaning.notify_one();
     Ok(Outcome::Waiting(event.version.clone()))

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::write::{self, TRIES};
 use super::{decode, read_body};
-use crate::kube::admission::{self, Attempt, Operation};
+use crate::kube::admission::{Attempt, Chain, Operation};
 use crate::kube::body::Body;
 use crate::kube::catalogue::Scale;
 use crate::kube::handler::{Answer, Call};
@@ -53,7 +53,7 @@ pub(super) async fn answer(call: &Call, body: Incoming) -> Result<Answer, Failur
             None => patched(call, &old, &bytes)?,
         };
         let attempt = Attempt { call, operation: Operation::Update, name, old: Some(&old) };
-        let admitted = admission::mutate(&attempt, &mut asked).await?;
+        let admitted = Chain::of(call).mutate(&attempt, &mut asked).await?;
         if admitted.changed {
             read(&mut asked).map_err(Failure::internal)?;
         }

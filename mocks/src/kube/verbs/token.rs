@@ -9,7 +9,8 @@ use hyper::body::Incoming;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::{decode, read_body};
+use super::{decode, named, read_body};
+use crate::kube::admission::Chain;
 use crate::kube::handler::{Answer, Call};
 use crate::kube::object;
 use crate::kube::status::{About, Cause, Failure};
@@ -20,43 +21,59 @@ use crate::kube::tokens::{Claims, ISSUER, Subject};
 const SHORTEST_S: i64 = 600;
 const LONGEST_S: i64 = 1 << 32;
 const USUAL_S: i64 = 3600;
+const API_VERSION: &str = "authentication.k8s.io/v1";
 
 pub(super) async fn create(call: &Call, body: Incoming) -> Result<Answer, Failure> {
     let bytes = read_body(&call.app.limits, body).await?;
     let mut request = decode(&call.content_type, &bytes)?;
+    let chain = Chain::of(call);
+    named::begin(call, &mut request, API_VERSION, "TokenRequest")?;
+    let mut warnings = named::mutate(call, &chain, &mut request).await?;
     let name = call.target.name.as_deref().unwrap_or_default();
     let account = call
         .cluster()
         .get(&call.resource, call.namespace(), name)
         .ok_or_else(|| Failure::not_found(call.resource.about(name)))?;
-    let spec = &request["spec"];
-    let lasts_s = lifetime(spec)?;
-    let mut audiences: Vec<String> =
-        spec["audiences"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
-    if audiences.is_empty() {
-        audiences.push(ISSUER.to_owned());
-    }
-    let bound = bound(call, &spec["boundObjectRef"], name)?;
-    let reference = spec["boundObjectRef"].clone();
     let now = Timestamp::now();
+    let lasts_s = complete(&mut request, name, now)?;
+    warnings.extend(named::validate(call, &chain, &request).await?);
+    let spec = &request["spec"];
+    let audiences = texts(&spec["audiences"]);
+    let bound = bound(call, &spec["boundObjectRef"], name)?;
     let claims = Claims {
         id: call.cluster().fresh().uid,
         namespace: call.namespace().to_owned(),
         account: Subject { name: name.to_owned(), uid: account.identity.uid.to_string() },
         bound,
-        audiences: audiences.clone(),
+        audiences,
         issued_s: now.as_second(),
         ends_s: now.as_second() + lasts_s,
     };
     let token = call.app.users.tokens.sign(&claims).map_err(|_| Failure::internal("the token could not be signed"))?;
     let ends = now.checked_add(SignedDuration::from_secs(lasts_s)).unwrap_or(Timestamp::MAX);
-    let metadata = json!({"name": name, "namespace": call.namespace(), "creationTimestamp": object::seconds(now)});
-    request["kind"] = json!("TokenRequest");
-    request["apiVersion"] = json!("authentication.k8s.io/v1");
-    request["metadata"] = metadata;
-    request["spec"] = json!({"audiences": audiences, "expirationSeconds": lasts_s, "boundObjectRef": reference});
     request["status"] = json!({"token": token, "expirationTimestamp": object::seconds(ends)});
-    Ok(Answer::value(StatusCode::CREATED, &request))
+    Ok(Answer { warnings, ..Answer::value(StatusCode::CREATED, &request) })
+}
+
+/// Fills in what a request leaves out and checks it; answers how long the token is to last, in seconds.
+fn complete(request: &mut Value, account: &str, now: Timestamp) -> Result<i64, Failure> {
+    let spec = &request["spec"];
+    let lasts_s = lifetime(spec)?;
+    let mut audiences = texts(&spec["audiences"]);
+    if audiences.is_empty() {
+        audiences.push(ISSUER.to_owned());
+    }
+    let reference = spec["boundObjectRef"].clone();
+    request["spec"] = json!({"audiences": audiences, "expirationSeconds": lasts_s, "boundObjectRef": reference});
+    request["status"] = json!({"token": "", "expirationTimestamp": null});
+    let meta = object::metadata(request);
+    meta.entry("name").or_insert_with(|| Value::from(account));
+    meta.insert("creationTimestamp".to_owned(), Value::from(object::seconds(now)));
+    Ok(lasts_s)
+}
+
+fn texts(list: &Value) -> Vec<String> {
+    list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
 /// How long the token is to last, in seconds.

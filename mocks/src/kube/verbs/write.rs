@@ -3,6 +3,7 @@
 //! Owns the order of steps of a write: decode, check, merge with what is stored, validate, commit. A write without a
 //! `resourceVersion` is tried again when somebody else was faster; with one it is a conflict.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -13,8 +14,9 @@ use serde_json::{Value, json};
 
 use super::shape::Twice;
 use super::{apply, decode, decode_noting, read_body, shape};
-use crate::kube::admission::{self, Admitted, Attempt, Operation, check_configuration};
+use crate::kube::admission::{Admitted, Attempt, Chain, Operation, check_configuration};
 use crate::kube::authorization::program;
+use crate::kube::catalogue::Resource;
 use crate::kube::handler::{Answer, Call};
 use crate::kube::patch::{self, Patch};
 use crate::kube::represent::Renderer;
@@ -49,7 +51,9 @@ pub(super) async fn create(call: &Call, body: Incoming) -> Result<Answer, Failur
     Ok(shape::tell(create_object(call, &renderer, value).await?, told))
 }
 
-/// Creates `value`, which has no unknown fields; the answer is 201.
+/// Creates `value`, which has no unknown fields; the answer is 201. The order is that of the real server: mutating webhooks
+/// see what was sent, with its defaults; the name, the uid and what is wrong with the object come after them; validating
+/// webhooks see a valid object; and whether the name is free the store says at last.
 pub(super) async fn create_object(call: &Call, renderer: &Renderer, mut value: Value) -> Result<Answer, Failure> {
     let (resource, now) = (&call.resource, Timestamp::now());
     object::check_type(&mut value, resource, call.served())?;
@@ -57,30 +61,36 @@ pub(super) async fn create_object(call: &Call, renderer: &Renderer, mut value: V
     object::conform(&mut value, resource)?;
     object::check_namespace(resource, object::meta(&value, "namespace"), call.namespace())?;
     check_namespace_takes_content(call, object::meta(&value, "name"))?;
+    object::begin_create(&mut value, resource, call.served(), call.namespace())?;
+    defaults::decoded(&mut value, resource, now);
+    track_new(call, &mut value);
+    let chain = Chain::of(call);
+    let admitted = mutate_new(call, &chain, &mut value).await?;
+    if admitted.changed {
+        // A webhook may say no more than a client.
+        object::drop_unknown(&mut value, resource);
+        object::conform(&mut value, resource)?;
+        object::begin_create(&mut value, resource, call.served(), call.namespace())?;
+        defaults::decoded(&mut value, resource, now);
+        shape::fill(call, &mut value);
+    }
+    to_storage(call, &mut value);
+    let generated = object::meta(&value, "name").is_empty();
     for _ in 0..TRIES {
-        let fresh = call.cluster().fresh();
-        let generated = object::meta(&value, "name").is_empty();
         // Only a generated name may be tried again.
         let mut candidate = if generated { value.clone() } else { std::mem::take(&mut value) };
-        let name = object::prepare_create(&mut candidate, resource, call.served(), call.namespace(), &fresh, now)?;
-        defaults::apply(&mut candidate, resource, now);
-        let admitted = admit(call, Operation::Create, &name, &mut candidate, None).await?;
-        if admitted.changed {
-            object::drop_unknown(&mut candidate, resource);
-            object::conform(&mut candidate, resource)?;
-            defaults::apply(&mut candidate, resource, now);
-        }
-        shape::fill(call, &mut candidate);
-        let mut warnings = admitted.warnings;
-        to_storage(call, &mut candidate);
+        let name = object::finish_create(&mut candidate, resource, &call.cluster().fresh(), now)?;
+        defaults::prepared(&mut candidate, resource);
         let _addresses = give_addresses(call, &mut candidate)?;
-        track(call, &mut candidate, None, false);
         validate(call, &candidate, None)?;
+        let mut warnings = admitted.warnings.clone();
         if resource.is_definition() {
             let defined = crate::kube::catalogue::definition(&candidate)
                 .map_err(|causes| Failure::invalid(resource.about_kind(&name), &causes))?;
             warnings.extend(shape::unevaluated(&defined));
         }
+        warnings.extend(ask_validating(call, &chain, Operation::Create, &name, &candidate, None).await?);
+        object::check_new(&candidate)?;
         let made = |body: Bytes| Answer { warnings: warnings.clone(), ..Answer::json(StatusCode::CREATED, body) };
         if call.cluster().get(resource, call.namespace(), &name).is_some() {
             if generated {
@@ -140,8 +150,6 @@ pub(super) async fn update(call: &Call, body: Incoming, status_only: bool) -> Re
         }
     } else if status_only && call.cluster().get(&call.resource, call.namespace(), name).is_none() {
         return Err(Failure::not_found(call.resource.about(name)));
-    } else if let Some(failure) = unconditional(call, name, &value) {
-        return Err(failure);
     }
     // Read again only in the rare case that somebody else was faster: a copy for that would cost every update.
     let mut first = Some(value);
@@ -213,37 +221,6 @@ pub(super) async fn finalize(call: &Call, body: Incoming) -> Result<Answer, Fail
     .await
 }
 
-/// `POST pods/NAME/binding`: what a scheduler does.
-pub(super) async fn bind(call: &Call, body: Incoming) -> Result<Answer, Failure> {
-    let renderer = Renderer::negotiate(call)?;
-    let bytes = read_body(&call.app.limits, body).await?;
-    let binding = decode(&call.content_type, &bytes)?;
-    let node = binding.pointer("/target/name").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let name = call.target.name.as_deref().unwrap_or_default();
-    change(call, &renderer, false, |current| {
-        let mut pod = current.value();
-        let bound = pod.pointer("/spec/nodeName").and_then(Value::as_str).unwrap_or_default();
-        if !bound.is_empty() {
-            let about = crate::kube::status::About { group: "", kind: "pods/binding", name };
-            let why = format!("pod {name} is already assigned to node \"{bound}\"");
-            return Err(Failure::conflict(about, &why));
-        }
-        if pod["status"]["conditions"].is_null() {
-            let now = object::seconds(Timestamp::now());
-            pod["status"]["conditions"] = json!([
-                {"type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now}
-            ]);
-        }
-        if let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) {
-            spec.insert("nodeName".to_owned(), Value::from(node.clone()));
-        }
-        Ok(pod)
-    })
-    .await?;
-    let done = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
-    Ok(Answer::value(StatusCode::CREATED, &done))
-}
-
 /// Reads the object, lets `next` make its successor, and commits that.
 pub(super) async fn change(
     call: &Call,
@@ -266,7 +243,8 @@ pub(super) async fn change(
     Err(Failure::stale(resource.about(name)))
 }
 
-/// Commits the successor of `current`. `None`: somebody else was faster, and the caller may try again.
+/// Commits the successor of `current`. `None`: somebody else was faster, and the caller may try again. Mutating webhooks
+/// see what was sent, validating ones what would be stored, and that only if it is valid.
 pub(super) async fn replace(
     call: &Call,
     renderer: &Renderer,
@@ -274,48 +252,30 @@ pub(super) async fn replace(
     current: &Version,
     mut value: Value,
 ) -> Result<Option<Answer>, Failure> {
-    let (resource, now) = (&call.resource, Timestamp::now());
+    let resource = &call.resource;
     let name = call.target.name.as_deref().unwrap_or_default();
-    let fixed = fixed_revision(&value, current, call)?;
+    check_uid(&value, current, call)?;
     let old = current.value();
     to_storage(call, &mut value);
-    let given_status = value["status"].clone();
-    let stored = resource.storage_version();
-    object::carry_over(&mut value, &old, resource, stored, status_only);
-    object::count_generation(&mut value, &old, resource, stored, status_only);
-    if is_binding(call) {
-        value["status"] = given_status;
+    fill_changed(&mut value, resource, status_only);
+    let chain = Chain::of(call);
+    // The mutating ones have changed a `Scale` already, before it became a part of the object.
+    let is_scale = super::scale::of(call).is_some();
+    let attempt = Attempt { call, operation: Operation::Update, name, old: Some(&old) };
+    let asks = !is_scale && chain.changes(&attempt, &value);
+    let mut warnings = Vec::new();
+    if asks {
+        // Boxed, because every write has room for it and few ask a webhook.
+        warnings = Box::pin(mutate_changed(call, &chain, status_only, &mut value, &old)).await?;
     }
-    if status_only {
-        defaults::on_status(&mut value, resource);
-    } else {
-        defaults::on_update(&mut value, resource, now);
-    }
-    // After the defaults, because ports are known by their protocols.
-    if addresses::concerns(resource) {
-        addresses::carry_over(&mut value, &old);
-    }
-    // Only the subresource `finalize` writes the spec of a namespace.
-    if &*resource.full_name == "namespaces" && call.target.subresource.as_deref() != Some("finalize") {
-        value["spec"] = old["spec"].clone();
-    }
-    let admitted = admit_update(call, name, &mut value, &old).await?;
-    if admitted.changed {
-        object::drop_unknown(&mut value, resource);
-        object::conform(&mut value, resource)?;
-    }
-    if !is_binding(call) {
-        // A webhook may change no more than a client, nor may the defaults of a definition, which has a status of its
-        // own; and what the defaults filled in again is no change.
-        if admitted.changed || resource.is_definition() {
-            object::carry_over(&mut value, &old, resource, stored, status_only);
-        }
-        object::count_generation(&mut value, &old, resource, stored, status_only);
-    }
-    let warnings = admitted.warnings;
+    let fixed = fixed_revision(&value, current, call)?;
+    succeed(&mut value, &old, call, status_only);
     let _addresses = give_addresses(call, &mut value)?;
-    track(call, &mut value, Some(&old), status_only);
+    if !asks && !is_scale {
+        track(call, &mut value, Some(&old), status_only);
+    }
     validate(call, &value, Some(&old))?;
+    warnings.extend(ask_validating(call, &chain, Operation::Update, name, &value, Some(&old)).await?);
     let done = |body: Bytes| Answer { warnings: warnings.clone(), ..ok(body) };
     if call.query.dry_run {
         return Ok(Some(done(renderer.value(&value))));
@@ -378,38 +338,87 @@ fn give_addresses<'a>(call: &'a Call, value: &mut Value) -> Result<Option<impl S
     call.cluster().addresses.give(call.cluster(), &call.resource, value).map(Some)
 }
 
-/// Whether a scheduler writes where a pod runs, which nobody else may.
-fn is_binding(call: &Call) -> bool {
-    call.target.subresource.as_deref() == Some("binding")
+/// Lets mutating webhooks change a new object.
+async fn mutate_new(call: &Call, chain: &Chain, value: &mut Value) -> Result<Admitted, Failure> {
+    let name = object::meta(value, "name").to_owned();
+    chain.mutate(&Attempt { call, operation: Operation::Create, name: &name, old: None }, value).await
 }
 
-/// Asks the admission webhooks.
-async fn admit(
+/// Lets mutating webhooks change what an object is to become; answers their warnings. What they change belongs to nobody,
+/// so who wrote what is written down before.
+async fn mutate_changed(
     call: &Call,
+    chain: &Chain,
+    status_only: bool,
+    value: &mut Value,
+    old: &Value,
+) -> Result<Vec<String>, Failure> {
+    let name = call.target.name.as_deref().unwrap_or_default();
+    let mut owned = value.clone();
+    succeed(&mut owned, old, call, status_only);
+    track(call, &mut owned, Some(old), status_only);
+    match owned["metadata"].get_mut("managedFields").map(Value::take) {
+        Some(owners) => object::metadata(value).insert("managedFields".to_owned(), owners),
+        None => object::metadata(value).remove("managedFields"),
+    };
+    let old = if converts(call) { Cow::Owned(shown(call, old)) } else { Cow::Borrowed(old) };
+    show(call, value);
+    let attempt = Attempt { call, operation: Operation::Update, name, old: Some(&old) };
+    let admitted = chain.mutate(&attempt, value).await?;
+    to_storage(call, value);
+    if admitted.changed {
+        object::drop_unknown(value, &call.resource);
+        object::conform(value, &call.resource)?;
+        fill_changed(value, &call.resource, status_only);
+    }
+    Ok(admitted.warnings)
+}
+
+/// Lets validating webhooks refuse what would be stored; answers their warnings. They see it in the version that was asked
+/// for, and of a scale the `Scale`.
+async fn ask_validating(
+    call: &Call,
+    chain: &Chain,
     operation: Operation,
     name: &str,
-    object: &mut Value,
+    value: &Value,
     old: Option<&Value>,
-) -> Result<Admitted, Failure> {
-    admission::admit(&Attempt { call, operation, name, old }, object).await
+) -> Result<Vec<String>, Failure> {
+    if !chain.validates() {
+        return Ok(Vec::new());
+    }
+    let scale = super::scale::of(call);
+    let seen = |value| match scale {
+        Some(scale) => Cow::Owned(super::scale::view(value, scale)),
+        None if converts(call) => Cow::Owned(shown(call, value)),
+        None => Cow::Borrowed(value),
+    };
+    let (value, old) = (seen(value), old.map(seen));
+    chain.validate(&Attempt { call, operation, name, old: old.as_deref() }, &value).await
 }
 
-/// Asks them about an update; they see both states in the version that was asked for.
-async fn admit_update(call: &Call, name: &str, value: &mut Value, old: &Value) -> Result<Admitted, Failure> {
-    if let Some(scale) = super::scale::of(call) {
-        // The mutating ones have changed the `Scale` already, before it became a part of the object.
-        let (old, new) = (super::scale::view(old, scale), super::scale::view(value, scale));
-        let attempt = Attempt { call, operation: Operation::Update, name, old: Some(&old) };
-        return Ok(Admitted { warnings: admission::validate(&attempt, &new).await?, changed: false });
+/// The defaults that a change brings with it.
+fn fill_changed(value: &mut Value, resource: &Resource, status_only: bool) {
+    if status_only {
+        defaults::on_status(value, resource);
+    } else {
+        defaults::on_update(value, resource, Timestamp::now());
     }
-    if !converts(call) {
-        return admit(call, Operation::Update, name, value, Some(old)).await;
+}
+
+/// Makes of what was asked for what may come after `old`: what may not change, and what the server counts.
+fn succeed(value: &mut Value, old: &Value, call: &Call, status_only: bool) {
+    let (resource, stored) = (&call.resource, call.resource.storage_version());
+    object::carry_over(value, old, resource, stored, status_only);
+    // After the defaults, because ports are known by their protocols.
+    if addresses::concerns(resource) {
+        addresses::carry_over(value, old);
     }
-    let old = shown(call, old);
-    show(call, value);
-    let admitted = admit(call, Operation::Update, name, value, Some(&old)).await;
-    to_storage(call, value);
-    admitted
+    // Only the subresource `finalize` writes the spec of a namespace.
+    if &*resource.full_name == "namespaces" && call.target.subresource.as_deref() != Some("finalize") {
+        value["spec"] = old["spec"].clone();
+    }
+    object::count_generation(value, old, resource, stored, status_only);
 }
 
 /// Whether the version that was asked for is not the stored one.
@@ -432,7 +441,17 @@ pub(super) fn manager(call: &Call, status_only: bool) -> patch::Manager<'_> {
     }
 }
 
-/// Notes who wrote what; an apply has done so itself.
+/// Notes who wrote what in a new object.
+fn track_new(call: &Call, value: &mut Value) {
+    if !converts(call) {
+        return track(call, value, None, false);
+    }
+    to_storage(call, value);
+    track(call, value, None, false);
+    show(call, value);
+}
+
+/// Notes who wrote what in the stored form; an apply has done so itself.
 fn track(call: &Call, value: &mut Value, old: Option<&Value>, status_only: bool) {
     let applies = is_patch(call) && call.content_type.starts_with(patch::APPLY);
     if applies {
@@ -472,25 +491,38 @@ fn check_number(revision: &str) -> Result<(), Failure> {
     Err(Failure::plain(format!("strconv.ParseUint: parsing \"{revision}\": invalid syntax")))
 }
 
-/// Checks the `resourceVersion` and `uid` of a body against the stored object; answers whether the revision is fixed.
-fn fixed_revision(value: &Value, current: &Version, call: &Call) -> Result<bool, Failure> {
-    let about = call.resource.about(&current.identity.name);
+/// An update that names the uid of another object is refused before all else.
+fn check_uid(value: &Value, current: &Version, call: &Call) -> Result<(), Failure> {
     let uid = object::meta(value, "uid");
-    if !uid.is_empty() && uid != &*current.identity.uid {
-        if is_patch(call) {
-            let cause = Cause::invalid("metadata.uid", &format!("\"{uid}\""), "field is immutable");
-            return Err(Failure::invalid(call.resource.about_kind(&current.identity.name), &[cause]));
-        }
-        let why =
-            format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", current.identity.uid);
-        return Err(Failure::conflict(about, &why));
+    if uid.is_empty() || uid == &*current.identity.uid || is_patch(call) {
+        return Ok(());
+    }
+    let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", current.identity.uid);
+    Err(Failure::conflict(call.resource.about(&current.identity.name), &why))
+}
+
+/// Checks the `resourceVersion` of what is to come against the stored object; answers whether the revision is fixed.
+fn fixed_revision(value: &Value, current: &Version, call: &Call) -> Result<bool, Failure> {
+    let name = &*current.identity.name;
+    if call.method == http::Method::PUT
+        && let Some(failure) = unconditional(call, name, value)
+    {
+        return Err(failure);
     }
     let revision = object::meta(value, "resourceVersion");
-    if revision.is_empty() || revision == "0" {
-        return Ok(false);
+    let is_named = !matches!(revision, "" | "0");
+    if is_named {
+        check_number(revision)?;
+        if revision != current.revision.to_string() {
+            return Err(Failure::stale(call.resource.about(name)));
+        }
     }
-    check_number(revision)?;
-    if revision == current.revision.to_string() { Ok(!is_patch(call)) } else { Err(Failure::stale(about)) }
+    let uid = object::meta(value, "uid");
+    if is_patch(call) && !uid.is_empty() && uid != &*current.identity.uid {
+        let cause = Cause::invalid("metadata.uid", &format!("\"{uid}\""), "field is immutable");
+        return Err(Failure::invalid(call.resource.about_kind(name), &[cause]));
+    }
+    Ok(is_named && !is_patch(call))
 }
 
 /// A patch that does not name a revision is tried again; the revision in its result is the one it was made from.
@@ -510,9 +542,7 @@ fn validate(call: &Call, value: &Value, old: Option<&Value>) -> Result<(), Failu
         causes.extend(events::check(value, old, resource));
     }
     if let Some(old) = old {
-        if !is_binding(call) {
-            causes.extend(object::check_immutable(value, old, resource));
-        }
+        causes.extend(object::check_immutable(value, old, resource));
         causes.extend(object::check_finalizers_of_deleted(value, old));
     }
     if !causes.is_empty() {

@@ -1,0 +1,245 @@
+//! When webhooks are asked: before and after the server's own rules, and before the store has its say.
+
+use super::*;
+
+const PODS: &str = "/api/v1/namespaces/default/pods";
+const MERGE: &str = "application/merge-patch+json";
+
+/// `/mutate` and `/validate` are asked about everything that is done to these resources.
+async fn asking(script: Script, resources: &[&str]) -> (World, Webhook) {
+    let (world, hook) = (World::start().await, Webhook::start(script).await);
+    let rules =
+        json!({"rules": [{"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": resources}]});
+    for (kind, path) in [("MutatingWebhookConfiguration", "/mutate"), ("ValidatingWebhookConfiguration", "/validate")] {
+        let (status, made) = configure(&world, kind, vec![hook.entry(path, &rules)]).await;
+        assert_eq!(status, 201, "{made}");
+    }
+    (world, hook)
+}
+
+fn allowing() -> Script {
+    Arc::new(|_, request| Some(allowed(request)))
+}
+
+fn pod(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
+           "spec": {"containers": [{"name": "c", "image": "i"}]}})
+}
+
+/// Who was asked since this was asked last, in order, with the operation and the name.
+fn asked(hook: &Webhook) -> Vec<String> {
+    let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
+    let one = |(uri, review): (String, Value)| {
+        let (path, request) = (uri.split('?').next().unwrap().to_owned(), &review["request"]);
+        format!("{path} {} {}", text(&request["operation"]), text(&request["name"]))
+    };
+    hook.reviews().into_iter().map(one).collect()
+}
+
+#[tokio::test]
+async fn an_invalid_object_reaches_mutating_webhooks_only() {
+    let script: Script = Arc::new(|path, request| match path {
+        "/mutate" if request["request"]["object"]["data"]["mend"] == "yes" => {
+            Some(patched(request, &json!([{"op": "add", "path": "/metadata/name", "value": "mended"}])))
+        }
+        _ => Some(allowed(request)),
+    });
+    let (world, hook) = asking(script, &["configmaps"]).await;
+    let mut client = world.client(Protocol::Http1, "harness").await;
+    let (status, refused) = client.post(CONFIG_MAPS, &config_map("Not_A_Name")).await;
+    assert_eq!((status, &refused["reason"]), (422, &json!("Invalid")), "{refused}");
+    assert_eq!(asked(&hook), ["/mutate CREATE Not_A_Name"]);
+    let nameless = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {}, "data": {"mend": "yes"}});
+    let (status, made) = client.post(CONFIG_MAPS, &nameless).await;
+    assert_eq!((status, &made["metadata"]["name"]), (201, &json!("mended")), "what is mended is valid: {made}");
+    assert_eq!(asked(&hook), ["/mutate CREATE -", "/validate CREATE mended"]);
+
+    let mut fixed = config_map("fixed");
+    fixed["immutable"] = json!(true);
+    assert_eq!(client.post(CONFIG_MAPS, &fixed).await.0, 201);
+    asked(&hook);
+    fixed["data"] = json!({"a": "2"});
+    assert_eq!(client.put(&format!("{CONFIG_MAPS}/fixed"), &fixed).await.0, 422);
+    assert_eq!(client.patch(&format!("{CONFIG_MAPS}/fixed"), MERGE, &json!({"data": {"a": "2"}})).await.0, 422);
+    assert_eq!(asked(&hook), ["/mutate UPDATE fixed", "/mutate UPDATE fixed"]);
+}
+
+/// A new object has no uid and no generated name before its webhooks have had their say.
+#[tokio::test]
+async fn a_generated_name_is_seen_by_validating_webhooks_only() {
+    let (world, hook) = asking(allowing(), &["configmaps"]).await;
+    let mut client = world.client(Protocol::Http1, "harness").await;
+    let generated = json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"generateName": "g-", "uid": "mine", "deletionTimestamp": "2026-01-01T00:00:00Z"}});
+    let (status, made) = client.post(CONFIG_MAPS, &generated).await;
+    assert_eq!(status, 201, "{made}");
+    let reviews = hook.reviews();
+    let requests: Vec<&Value> = reviews.iter().map(|(_, review)| &review["request"]).collect();
+    assert_eq!(requests.len(), 2);
+    let before = &requests[0]["object"]["metadata"];
+    assert_eq!((requests[0].get("name"), before.get("name"), before.get("uid")), (None, None, None), "{before}");
+    assert_eq!((&before["namespace"], before.get("creationTimestamp")), (&json!("default"), Some(&Value::Null)));
+    assert_eq!(before["managedFields"][0]["manager"], "test", "who writes is known before");
+    let after = &requests[1]["object"]["metadata"];
+    assert_eq!(*after, {
+        let mut stored = made["metadata"].clone();
+        stored.as_object_mut().unwrap().remove("resourceVersion");
+        stored
+    });
+    assert_eq!(requests[1]["name"], made["metadata"]["name"]);
+}
+
+#[tokio::test]
+async fn what_only_the_store_knows_comes_last() {
+    let (world, hook) = asking(allowing(), &["configmaps"]).await;
+    let mut client = world.client(Protocol::Http1, "harness").await;
+    assert_eq!(client.post(CONFIG_MAPS, &config_map("a")).await.0, 201);
+    asked(&hook);
+    for path in [CONFIG_MAPS.to_owned(), format!("{CONFIG_MAPS}?dryRun=All")] {
+        assert_eq!(client.post(&path, &config_map("a")).await.1["reason"], "AlreadyExists");
+        assert_eq!(asked(&hook), ["/mutate CREATE a", "/validate CREATE a"]);
+    }
+    let mut numbered = config_map("b");
+    numbered["metadata"]["resourceVersion"] = json!("1");
+    assert_eq!(client.post(CONFIG_MAPS, &numbered).await.0, 500);
+    assert_eq!(asked(&hook), ["/mutate CREATE b", "/validate CREATE b"]);
+
+    // That a revision is old is found out between the two, that the object is another one before both.
+    let mut stale = config_map("a");
+    stale["metadata"]["resourceVersion"] = json!("1");
+    assert_eq!(client.put(&format!("{CONFIG_MAPS}/a"), &stale).await.1["reason"], "Conflict");
+    assert_eq!(asked(&hook), ["/mutate UPDATE a"]);
+    let mut other = config_map("a");
+    other["metadata"]["uid"] = json!("another");
+    assert_eq!(client.put(&format!("{CONFIG_MAPS}/a"), &other).await.1["reason"], "Conflict");
+    assert_eq!(asked(&hook), Vec::<String>::new());
+    assert_eq!(client.put(&format!("{CONFIG_MAPS}/none"), &config_map("none")).await.0, 404);
+    assert_eq!(asked(&hook), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn deletions_are_asked_about_as_often_as_they_are_decided() {
+    let (world, hook) = asking(allowing(), &["configmaps", "pods", "namespaces"]).await;
+    let mut client = world.client(Protocol::Http1, "harness").await;
+    for name in ["a", "b"] {
+        assert_eq!(client.post(CONFIG_MAPS, &config_map(name)).await.0, 201);
+    }
+    asked(&hook);
+    let another = json!({"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": "another"}});
+    let (status, _) = client.call(http::Method::DELETE, &format!("{CONFIG_MAPS}/a"), Some(&another)).await;
+    assert_eq!((status, asked(&hook)), (409, Vec::new()));
+    assert_eq!(client.delete(&format!("{CONFIG_MAPS}/a?dryRun=All")).await.0, 200);
+    assert_eq!(asked(&hook), ["/mutate DELETE a", "/validate DELETE a"]);
+    // Of a collection nobody is named, and a rehearsal asks as well.
+    for query in ["?dryRun=All", ""] {
+        assert_eq!(client.delete(&format!("{CONFIG_MAPS}{query}")).await.0, 200);
+        let each = ["/mutate DELETE -", "/validate DELETE -"];
+        assert_eq!(asked(&hook), [each, each].concat());
+    }
+
+    // A pod is marked first and then goes, and each of the two is asked about.
+    assert_eq!(client.post(PODS, &pod("p")).await.0, 201);
+    hook.reviews();
+    assert_eq!(client.delete(&format!("{PODS}/p")).await.0, 200);
+    let marks: Vec<bool> = hook
+        .reviews()
+        .iter()
+        .map(|(_, r)| r["request"]["oldObject"]["metadata"]["deletionTimestamp"].is_string())
+        .collect();
+    assert_eq!(marks, [false, false, true, true]);
+    // One that is given time is asked about once, and deleting it again is nothing new.
+    assert_eq!(client.post(PODS, &pod("q")).await.0, 201);
+    let binding = json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "q"}, "target": {"kind": "Node", "name": "n"}});
+    assert_eq!(client.post(&format!("{PODS}/q/binding"), &binding).await.0, 201);
+    asked(&hook);
+    assert_eq!(client.delete(&format!("{PODS}/q")).await.0, 200);
+    assert_eq!(asked(&hook), ["/mutate DELETE q", "/validate DELETE q"]);
+    assert_eq!(client.delete(&format!("{PODS}/q")).await.0, 200);
+    assert_eq!(asked(&hook), Vec::<String>::new());
+}
+
+/// The body is what is created; the pod or account that the path names is not shown.
+#[tokio::test]
+async fn bindings_evictions_and_token_requests_are_creations() {
+    let script: Script = Arc::new(|path, request| match (path, &request["request"]["subResource"]) {
+        ("/mutate", Value::String(what)) if what == "binding" => {
+            Some(patched(request, &json!([{"op": "replace", "path": "/target/name", "value": "elsewhere"}])))
+        }
+        ("/mutate", Value::String(what)) if what == "token" => {
+            Some(patched(request, &json!([{"op": "replace", "path": "/spec/expirationSeconds", "value": 700}])))
+        }
+        ("/validate", _) if request["request"]["object"]["metadata"]["name"] == "kept" => {
+            Some(review(request, json!({"allowed": false, "status": {"code": 403, "message": "it stays"}})))
+        }
+        _ => Some(allowed(request)),
+    });
+    let (world, hook) = asking(script, &["pods/binding", "pods/eviction", "serviceaccounts/token"]).await;
+    let mut client = world.client(Protocol::Http1, "harness").await;
+    for name in ["p", "kept"] {
+        assert_eq!(client.post(PODS, &pod(name)).await.0, 201);
+    }
+    asked(&hook);
+    let binding =
+        json!({"metadata": {"name": "p", "annotations": {"why": "test"}}, "target": {"kind": "Node", "name": "n"}});
+    let (status, done) = client.post(&format!("{PODS}/p/binding"), &binding).await;
+    assert_eq!((status, &done["status"]), (201, &json!("Success")), "{done}");
+    let (_, bound) = client.get(&format!("{PODS}/p")).await;
+    assert_eq!(
+        (&bound["spec"]["nodeName"], &bound["metadata"]["annotations"]["why"]),
+        (&json!("elsewhere"), &json!("test"))
+    );
+    let reviews = hook.reviews();
+    assert_eq!(reviews.len(), 2);
+    for (_, review) in &reviews {
+        let request = &review["request"];
+        assert_eq!(request["kind"], json!({"group": "", "version": "v1", "kind": "Binding"}));
+        assert_eq!((&request["requestKind"], &request["operation"]), (&request["kind"], &json!("CREATE")));
+        assert_eq!(request["resource"], json!({"group": "", "version": "v1", "resource": "pods"}));
+        assert_eq!((&request["subResource"], &request["name"]), (&json!("binding"), &json!("p")));
+        assert_eq!((&request["oldObject"], &request["object"]["kind"]), (&Value::Null, &json!("Binding")));
+    }
+    let misnamed = client.post(&format!("{PODS}/kept/binding"), &binding).await;
+    assert_eq!((misnamed.0, asked(&hook)), (400, vec!["/mutate CREATE kept".to_owned()]));
+
+    let eviction = |name: &str| json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}});
+    let (status, refused) = client.post(&format!("{PODS}/kept/eviction"), &eviction("kept")).await;
+    assert_eq!((status, client.get(&format!("{PODS}/kept")).await.0), (403, 200), "{refused}");
+    let reviews = hook.reviews();
+    let kind = json!({"group": "policy", "version": "v1", "kind": "Eviction"});
+    assert_eq!((reviews.len(), &reviews[1].1["request"]["kind"]), (2, &kind));
+    let (status, _) = client.post(&format!("{PODS}/p/eviction?dryRun=All"), &eviction("p")).await;
+    assert_eq!((status, client.get(&format!("{PODS}/p")).await.1["metadata"].get("deletionTimestamp")), (201, None));
+    assert_eq!(asked(&hook), ["/mutate CREATE p", "/validate CREATE p"]);
+    assert_eq!(client.post(&format!("{PODS}/p/eviction"), &eviction("p")).await.0, 201);
+    assert_eq!(asked(&hook), ["/mutate CREATE p", "/validate CREATE p"], "nobody is asked about the deletion");
+    assert!(client.get(&format!("{PODS}/p")).await.1["metadata"]["deletionTimestamp"].is_string());
+
+    let accounts = "/api/v1/namespaces/default/serviceaccounts";
+    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot"}});
+    assert_eq!(client.post(accounts, &account).await.0, 201);
+    let (status, made) =
+        client.post(&format!("{accounts}/robot/token"), &json!({"spec": {"expirationSeconds": 600}})).await;
+    assert_eq!((status, &made["spec"]["expirationSeconds"]), (201, &json!(700)), "{made}");
+    let reviews = hook.reviews();
+    let kind = json!({"group": "authentication.k8s.io", "version": "v1", "kind": "TokenRequest"});
+    assert_eq!((reviews.len(), &reviews[0].1["request"]["kind"]), (2, &kind));
+    assert_eq!(reviews[1].1["request"]["object"]["status"]["token"], "", "the token is not made before it is allowed");
+}
+
+/// What a webhook changes has no owner, so that nobody who applies it conflicts with whoever wrote the rest.
+#[tokio::test]
+async fn what_a_webhook_changes_belongs_to_nobody() {
+    let script: Script = Arc::new(|path, request| match path {
+        "/mutate" => Some(patched(request, &json!([{"op": "add", "path": "/data/injected", "value": "1"}]))),
+        _ => Some(allowed(request)),
+    });
+    let (world, _hook) = asking(script, &["configmaps"]).await;
+    let mut client = world.client(Protocol::Http1, "harness").await;
+    assert_eq!(client.post(CONFIG_MAPS, &config_map("a")).await.0, 201);
+    let changed = json!({"data": {"b": "2", "injected": null}});
+    let (status, changed) = client.patch(&format!("{CONFIG_MAPS}/a"), MERGE, &changed).await;
+    assert_eq!((status, &changed["data"]), (200, &json!({"a": "1", "b": "2", "injected": "1"})));
+    let owned = &changed["metadata"]["managedFields"];
+    assert_eq!(owned[0]["fieldsV1"]["f:data"].get("f:injected"), None, "{owned}");
+    assert_eq!((owned.as_array().unwrap().len(), owned[0]["fieldsV1"]["f:data"].get("f:b")), (1, Some(&json!({}))));
+}
