@@ -52,7 +52,6 @@ pub(crate) fn decoded(value: &mut Value, resource: &Resource, now: Timestamp) {
             name_label(value);
             set(value, &["status"], "phase", json!("Active"));
         }
-        "pods" => value["status"] = json!({}),
         "statefulsets.apps" => value["status"] = json!({"availableReplicas": 0, "replicas": 0}),
         "replicasets.apps" | "replicationcontrollers" => value["status"] = json!({"replicas": 0}),
         "daemonsets.apps" => {
@@ -60,7 +59,8 @@ pub(crate) fn decoded(value: &mut Value, resource: &Resource, now: Timestamp) {
                 "currentNumberScheduled": 0, "desiredNumberScheduled": 0, "numberMisscheduled": 0, "numberReady": 0,
             });
         }
-        "deployments.apps"
+        "pods"
+        | "deployments.apps"
         | "jobs.batch"
         | "cronjobs.batch"
         | "resourcequotas"

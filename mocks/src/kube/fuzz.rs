@@ -104,7 +104,7 @@ pub fn json_patch(bytes: &[u8]) {
     let mut shape = Shape::new(bytes);
     let (resource, original, operations) = (resource(&mut shape), shape.object(), shape.operations());
     let body = Bytes::from(operations.to_string());
-    let Ok(patch) = Patch::decode("application/json-patch+json", &body, true) else { return };
+    let Ok((patch, _)) = Patch::decode("application/json-patch+json", &body, true) else { return };
     let mut value = original.clone();
     let done = patch.apply(&mut value, &resource);
     let only_tests = operations.as_array().is_some_and(|list| list.iter().all(|one| one["op"] == "test"));
@@ -118,7 +118,7 @@ pub fn merge_patch(bytes: &[u8]) {
     let mut shape = Shape::new(bytes);
     let (resource, mut value, patch) = (resource(&mut shape), shape.object(), shape.object());
     let body = Bytes::from(patch.to_string());
-    let Ok(patch) = Patch::decode("application/merge-patch+json", &body, true) else { return };
+    let Ok((patch, _)) = Patch::decode("application/merge-patch+json", &body, true) else { return };
     if patch.apply(&mut value, &resource).is_ok() {
         let once = value.clone();
         patch.apply(&mut value, &resource).expect("it applied before");
@@ -131,7 +131,7 @@ pub fn strategic_patch(bytes: &[u8]) {
     let mut shape = Shape::new(bytes);
     let (resource, mut value, patch) = (resource(&mut shape), shape.object(), shape.object());
     let body = Bytes::from(patch.to_string());
-    let Ok(patch) = Patch::decode("application/strategic-merge-patch+json", &body, true) else { return };
+    let Ok((patch, _)) = Patch::decode("application/strategic-merge-patch+json", &body, true) else { return };
     let _ = patch.apply(&mut value, &resource);
 }
 

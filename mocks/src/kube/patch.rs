@@ -46,13 +46,9 @@ pub(crate) enum Patch {
 }
 
 impl Patch {
-    /// Decodes a body by its content type. Strategic merge exists for built-in types only.
-    pub fn decode(content_type: &str, bytes: &Bytes, strategic: bool) -> Result<Self, Failure> {
-        Self::decode_noting(content_type, bytes, strategic).map(|(patch, _)| patch)
-    }
-
-    /// The same; answers what `fieldValidation` has against the patch as such as well, in the words of the real server.
-    pub fn decode_noting(content_type: &str, bytes: &Bytes, strategic: bool) -> Result<(Self, Vec<String>), Failure> {
+    /// Decodes a body by its content type. Strategic merge exists for built-in types only. Answers what `fieldValidation` has
+    /// against the patch as such as well, in the words of the real server.
+    pub fn decode(content_type: &str, bytes: &Bytes, strategic: bool) -> Result<(Self, Vec<String>), Failure> {
         let wrong = |error: serde_json::Error| Failure::bad_request(format!("error decoding patch: {error}"));
         let media = content_type.split(';').next().unwrap_or_default().trim();
         match media {

@@ -297,3 +297,101 @@ async fn a_manager_has_an_entry_for_each_subresource() {
     let apply = |subresource: &str| ("Apply".to_owned(), subresource.to_owned());
     assert_eq!(owners, [apply("status"), apply("")]);
 }
+
+/// Whoever scales owns the number of replicas and nothing else, however it was written (KEP-555).
+#[tokio::test]
+async fn a_scale_is_applied_and_its_owners_are_those_of_the_object() {
+    let world = World::start().await;
+    let mut client = world.client(Protocol::Http1, "harness").await;
+    let path = "/apis/apps/v1/namespaces/default/deployments";
+    let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}, "spec": {
+        "replicas": 1, "selector": {"matchLabels": {"app": "a"}},
+        "template": {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
+    }});
+    assert_eq!(client.post(&format!("{path}?fieldManager=creator"), &deployment).await.0, 201);
+    let scale = |replicas: i64| json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "a"}, "spec": {"replicas": replicas}});
+    let (at, apply) = (format!("{path}/a/scale?fieldManager=scaler"), "application/apply-patch+yaml");
+    let owners = |deployment: &Value| -> Vec<String> {
+        let entries = deployment["metadata"]["managedFields"].as_array().unwrap().clone();
+        let of_number = entries.iter().filter(|entry| entry["fieldsV1"]["f:spec"].get("f:replicas").is_some());
+        let text = |entry: &Value, key: &str| entry[key].as_str().unwrap_or_default().to_owned();
+        of_number
+            .map(|e| ["manager", "operation", "subresource", "apiVersion"].map(|key| text(e, key)).join(" "))
+            .collect()
+    };
+
+    let (status, refused) = client.patch(&at, apply, &scale(2)).await;
+    assert_eq!((status, &refused["details"]["causes"][0]["field"]), (409, &json!(".spec.replicas")), "{refused}");
+    let (status, same) = client.patch(&at, apply, &scale(1)).await;
+    assert_eq!(
+        (status, &same["spec"], same["metadata"].get("managedFields")),
+        (200, &json!({"replicas": 1}), None),
+        "{same}"
+    );
+    let shared = client.get(&format!("{path}/a")).await.1;
+    assert_eq!(owners(&shared), ["creator Update  apps/v1", "scaler Apply scale apps/v1"]);
+    assert_eq!(client.patch(&at, apply, &scale(1)).await.1["metadata"], same["metadata"], "the same again is no write");
+    let (status, scaled) = client.patch(&format!("{at}&force=true"), apply, &scale(2)).await;
+    assert_eq!((status, &scaled["kind"], &scaled["spec"]), (200, &json!("Scale"), &json!({"replicas": 2})), "{scaled}");
+    let (_, taken) = client.get(&format!("{path}/a")).await;
+    assert_eq!(
+        (owners(&taken), &taken["metadata"]["generation"]),
+        (vec!["scaler Apply scale apps/v1".to_owned()], &json!(2))
+    );
+    assert!(taken["metadata"]["managedFields"][0]["fieldsV1"]["f:spec"].get("f:template").is_some(), "{taken}");
+
+    // The other patches and a PUT take it as well.
+    let others = [
+        ("application/merge-patch+json", json!({"spec": {"replicas": 3}})),
+        ("application/strategic-merge-patch+json", json!({"spec": {"replicas": 4}})),
+        ("application/json-patch+json", json!([{"op": "replace", "path": "/spec/replicas", "value": 5}])),
+    ];
+    for (content_type, patch) in others {
+        let (status, scaled) = client.patch(&format!("{path}/a/scale?fieldManager=other"), content_type, &patch).await;
+        assert_eq!(status, 200, "{scaled}");
+        assert_eq!(owners(&client.get(&format!("{path}/a")).await.1), ["other Update scale apps/v1"]);
+    }
+    let mut put = scale(6);
+    put["metadata"]["namespace"] = json!("default");
+    assert_eq!(client.put(&format!("{path}/a/scale?fieldManager=third"), &put).await.0, 200);
+    assert_eq!(owners(&client.get(&format!("{path}/a")).await.1), ["third Update scale apps/v1"]);
+
+    for (at, body, status) in [
+        (format!("{path}/a/scale"), scale(1), 422),
+        (at.clone(), json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "spec": {"odd": 1}}), 500),
+        (at.clone(), json!({"apiVersion": "apps/v1", "kind": "Scale", "spec": {"replicas": 6}}), 500),
+        (
+            format!("{at}&force=true"),
+            json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "b"}}),
+            400,
+        ),
+        (format!("{path}/none/scale?fieldManager=x"), scale(1), 404),
+        (format!("{at}&force=true"), scale(-1), 422),
+    ] {
+        let (is, refused) = client.patch(&at, apply, &body).await;
+        assert_eq!(is, status, "{at} {body}: {refused}");
+    }
+}
+
+#[tokio::test]
+async fn a_status_is_applied_on_its_own() {
+    let world = World::start().await;
+    let mut client = world.client(Protocol::Http1, "harness").await;
+    assert_eq!(client.post(&format!("{PACKAGES}?fieldManager=creator"), &package("p")).await.0, 201);
+    let apply = "application/apply-patch+yaml";
+    let ready = json!({"apiVersion": "longhaul.dev/v1", "kind": "Package", "metadata": {"name": "p"},
+        "spec": {"image": "other:1"}, "status": {"phase": "Ready"}});
+    let (status, applied) =
+        client.patch(&format!("{PACKAGES}/p/status?fieldManager=c&force=true"), apply, &ready).await;
+    assert_eq!(
+        (status, &applied["status"], &applied["spec"]["image"]),
+        (200, &json!({"phase": "Ready"}), &json!("a:1")),
+        "{applied}"
+    );
+    let busy = json!({"apiVersion": "longhaul.dev/v1", "kind": "Package", "status": {"phase": "Busy"}});
+    let (status, refused) = client.patch(&format!("{PACKAGES}/p/status?fieldManager=d"), apply, &busy).await;
+    assert_eq!((status, &refused["details"]["causes"][0]["field"]), (409, &json!(".status.phase")), "{refused}");
+    let none = json!({"apiVersion": "longhaul.dev/v1", "kind": "Package"});
+    let (status, empty) = client.patch(&format!("{PACKAGES}/p/status?fieldManager=c"), apply, &none).await;
+    assert_eq!((status, empty["status"].get("phase")), (200, None), "{empty}");
+}

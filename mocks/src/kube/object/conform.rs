@@ -37,13 +37,15 @@ pub(crate) fn conform(value: &mut Value, resource: &Resource) -> Result<(), Fail
     walk(object, fields, &resource.kind).map_err(|why| undecodable(resource, &why))
 }
 
-/// Makes of a value what the type of a kind that is not stored makes of it; the error says why it cannot.
-pub(crate) fn read_as(kind: &'static str, value: &mut Value) -> Result<(), String> {
+/// Makes of a value what the type of a kind that is not stored makes of it, and answers the fields that it does not have; the
+/// error says why it cannot.
+pub(crate) fn read_as(kind: &'static str, value: &mut Value) -> Result<Vec<String>, String> {
     let (Some(fields), Some(object)) = (message(kind), value.as_object_mut()) else {
         return Err("it is not an object".to_owned());
     };
-    super::unknown::drop_unknown_of(kind, object);
-    walk(object, fields, kind)
+    let unknown = super::unknown::drop_unknown_of(kind, object);
+    walk(object, fields, kind)?;
+    Ok(unknown)
 }
 
 fn undecodable(resource: &Resource, why: &str) -> Failure {

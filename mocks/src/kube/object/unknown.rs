@@ -30,9 +30,11 @@ pub(crate) fn drop_unknown(value: &mut Value, resource: &Resource) -> Vec<String
     unknown
 }
 
-/// Drops the fields that a kind does not have which is no resource.
-pub(super) fn drop_unknown_of(kind: &'static str, object: &mut Map<String, Value>) {
-    walk(object, kind, "", &mut Vec::new());
+/// Drops the fields that a kind does not have which is no resource; answers their paths.
+pub(super) fn drop_unknown_of(kind: &'static str, object: &mut Map<String, Value>) -> Vec<String> {
+    let mut unknown = Vec::new();
+    walk(object, kind, "", &mut unknown);
+    unknown
 }
 
 fn walk(object: &mut Map<String, Value>, kind: &str, at: &str, unknown: &mut Vec<String>) {

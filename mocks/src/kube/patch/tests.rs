@@ -67,7 +67,7 @@ proptest! {
         let catalogue = Catalogue::builtin();
         let pods = catalogue.by_full_name("pods").unwrap();
         let bytes = Bytes::from(serde_json::to_vec(&operations).unwrap());
-        if let Ok(patch) = Patch::decode(MEDIA[0], &bytes, true) {
+        if let Ok((patch, _)) = Patch::decode(MEDIA[0], &bytes, true) {
             let mut after = before.clone();
             if patch.apply(&mut after, pods).is_err() {
                 prop_assert_eq!(after, before);

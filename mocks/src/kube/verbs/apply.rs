@@ -20,11 +20,7 @@ pub(super) async fn answer(
     twice: Vec<String>,
     status_only: bool,
 ) -> Result<Answer, Failure> {
-    if call.query.field_manager.is_none() {
-        let cause = Cause::required("fieldManager", "is required for apply patch");
-        let about = About { group: "meta.k8s.io", kind: "PatchOptions", name: "" };
-        return Err(Failure::invalid(about, &[cause]));
-    }
+    check_manager(call)?;
     let name = call.target.name.as_deref().unwrap_or_default();
     let mut applied = applied.clone();
     patch::check_intent(&applied)?;
@@ -84,4 +80,14 @@ pub(super) async fn answer(
     })
     .await?;
     Ok(shape::tell(answer, told))
+}
+
+/// Who applies must say who it is.
+pub(super) fn check_manager(call: &Call) -> Result<(), Failure> {
+    if call.query.field_manager.is_some() {
+        return Ok(());
+    }
+    let cause = Cause::required("fieldManager", "is required for apply patch");
+    let about = About { group: "meta.k8s.io", kind: "PatchOptions", name: "" };
+    Err(Failure::invalid(about, &[cause]))
 }

@@ -1,7 +1,9 @@
 //! The scale subresource (autoscaling/v1 `Scale`).
 //!
 //! Owns what a `Scale` says of an object and what it changes there. The mutating webhooks see and change the `Scale` that was
-//! asked for, the validating ones the `Scale` of the object as it would be; neither sees the object.
+//! asked for, the validating ones the `Scale` of the object as it would be; neither sees the object. It may be applied as well.
+
+mod owners;
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
@@ -9,13 +11,13 @@ use hyper::body::Incoming;
 use serde_json::{Value, json};
 
 use super::write::{self, TRIES};
-use super::{decode, read_body};
+use super::{apply, decode, read_body, shape};
 use crate::kube::admission::{Attempt, Chain, Operation};
 use crate::kube::body::Body;
 use crate::kube::catalogue::Scale;
 use crate::kube::handler::{Answer, Call};
 use crate::kube::object;
-use crate::kube::patch::Patch;
+use crate::kube::patch::{self, Patch};
 use crate::kube::represent::Renderer;
 use crate::kube::selector::labels_text;
 use crate::kube::status::{About, Cause, Failure};
@@ -38,22 +40,26 @@ pub(super) async fn answer(call: &Call, body: Incoming) -> Result<Answer, Failur
         Method::PUT | Method::PATCH => read_body(&call.app.limits, body).await?,
         _ => return Err(Failure::method_not_allowed()),
     };
-    let given = (call.method == Method::PUT).then(|| given(call, &bytes)).transpose()?;
     let current = || call.cluster().get(&call.resource, call.namespace(), name).ok_or_else(missing);
     if call.method == Method::GET {
         return Ok(Answer::value(StatusCode::OK, &view(&current()?.value(), scale)));
     }
-    let renderer = Renderer::plain(call);
+    if call.content_type.starts_with(patch::APPLY) {
+        apply::check_manager(call)?;
+    }
+    let asks = asks(call, &bytes).map_err(|failure| {
+        // What is in a patch matters only when there is something to change.
+        let read = call.method == Method::PATCH && failure.code != StatusCode::UNSUPPORTED_MEDIA_TYPE;
+        if read { current().err().unwrap_or(failure) } else { failure }
+    })?;
+    let (renderer, chain) = (Renderer::plain(call), Chain::of(call));
     for _ in 0..TRIES {
         let current = current()?;
         let stored = current.value();
-        let old = view(&stored, scale);
-        let mut asked = match &given {
-            Some(given) => given.clone(),
-            None => patched(call, &old, &bytes)?,
-        };
+        let old = owned_view(&stored, scale, call);
+        let mut asked = asked(call, &asks, &old)?;
         let attempt = Attempt { call, operation: Operation::Update, name, old: Some(&old) };
-        let admitted = Chain::of(call).mutate(&attempt, &mut asked).await?;
+        let admitted = chain.mutate(&attempt, &mut asked).await?;
         if admitted.changed {
             read(&mut asked).map_err(Failure::internal)?;
         }
@@ -62,10 +68,76 @@ pub(super) async fn answer(call: &Call, body: Incoming) -> Result<Answer, Failur
         // What was written, or would have been.
         let Body::Full(Some(written)) = &answer.body else { return Ok(answer) };
         let written: Value = serde_json::from_slice(written).map_err(|error| Failure::internal(error.to_string()))?;
-        let warnings = admitted.warnings.into_iter().chain(answer.warnings).collect();
+        let warnings = asks.told.into_iter().chain(admitted.warnings).chain(answer.warnings).collect();
         return Ok(Answer { warnings, ..Answer::value(answer.status, &view(&written, scale)) });
     }
     Err(Failure::stale(call.resource.about(name)))
+}
+
+/// What a write of a scale says.
+struct Asks {
+    what: What,
+    /// What the client is told about how it said so.
+    told: Vec<String>,
+}
+
+enum What {
+    /// The `Scale` of a PUT.
+    Given(Value),
+    Patched(Patch),
+    /// The `Scale` that is applied, as far as its manager wants to own it.
+    Applied(Value),
+}
+
+fn asks(call: &Call, bytes: &Bytes) -> Result<Asks, Failure> {
+    if call.method == Method::PUT {
+        let mut given = decode(&call.content_type, bytes)?;
+        read(&mut given).map_err(Failure::bad_request)?;
+        check_place(call, &given)?;
+        return Ok(Asks { what: What::Given(given), told: Vec::new() });
+    }
+    let (patch, noted) = Patch::decode(&call.content_type, bytes, !call.resource.custom)?;
+    let Patch::Apply(mut applied) = patch else {
+        return Ok(Asks { what: What::Patched(patch), told: Vec::new() });
+    };
+    patch::check_intent(&applied)?;
+    let mut wrong: Vec<String> = match object::read_as("Scale", &mut applied) {
+        Ok(unknown) => unknown.into_iter().map(|path| format!(".{path}: field not declared in schema")).collect(),
+        Err(why) => vec![why],
+    };
+    for (key, wanted) in [("apiVersion", API_VERSION), ("kind", "Scale")] {
+        if applied[key] != wanted {
+            wrong.push(format!("{key} is {} instead of {wanted}", applied[key]));
+        }
+    }
+    if !wrong.is_empty() {
+        return Err(patch::untyped(&applied, &wrong));
+    }
+    Ok(Asks { what: What::Applied(applied), told: shape::applied_twice(call, noted)? })
+}
+
+/// The `Scale` that is asked for, with its owners. They are those of the object, as far as they own the number of replicas.
+fn asked(call: &Call, asks: &Asks, old: &Value) -> Result<Value, Failure> {
+    let mut by = write::manager(call, false);
+    (by.api_version, by.subresource) = (API_VERSION, "scale");
+    let catalogue = call.cluster().catalogue();
+    // A `Scale` has no lists, so the rules of any type that has none are its own.
+    let rules = catalogue.by_full_name("configmaps").expect("configmaps are built in");
+    let mut value = match &asks.what {
+        What::Given(given) => given.clone(),
+        What::Patched(patch) => patched(call, old, patch)?,
+        What::Applied(applied) => {
+            let mut merged = old.clone();
+            patch::server_side(&mut merged, applied, &by, rules)?;
+            // A conflict comes first.
+            if !matches!(object::meta(applied, "name"), "") {
+                check_place(call, applied)?;
+            }
+            return Ok(merged);
+        }
+    };
+    patch::track(&mut value, Some(old), &by, rules);
+    Ok(value)
 }
 
 /// Where the numbers of a request for a scale stand; `None`: it is one for something else.
@@ -99,17 +171,18 @@ pub(super) fn view(value: &Value, scale: &Scale) -> Value {
     })
 }
 
-/// The `Scale` of a PUT.
-fn given(call: &Call, bytes: &Bytes) -> Result<Value, Failure> {
-    let mut given = decode(&call.content_type, bytes)?;
-    read(&mut given).map_err(Failure::bad_request)?;
-    check_place(call, &given)?;
-    Ok(given)
+/// The same, with who owns the number of replicas.
+fn owned_view(value: &Value, scale: &Scale, call: &Call) -> Value {
+    let mut view = view(value, scale);
+    let owners = owners::of_scale(&value["metadata"]["managedFields"], &call.resource);
+    if !owners.is_empty() {
+        view["metadata"]["managedFields"] = Value::from(owners);
+    }
+    view
 }
 
 /// The `Scale` that a patch makes of the current one.
-fn patched(call: &Call, old: &Value, bytes: &Bytes) -> Result<Value, Failure> {
-    let patch = Patch::decode(&call.content_type, bytes, !call.resource.custom)?;
+fn patched(call: &Call, old: &Value, patch: &Patch) -> Result<Value, Failure> {
     let mut value = old.clone();
     patch.apply(&mut value, &call.resource)?;
     read(&mut value).map_err(|why| patch.made_nonsense(Failure::bad_request(why)))?;
@@ -178,6 +251,8 @@ fn scaled(call: &Call, mut value: Value, asked: &Value, scale: &Scale) -> Result
         object::metadata(&mut value).insert((*key).to_owned(), asked["metadata"][*key].clone());
     }
     set(&mut value, &scale.spec_replicas, json!(replicas));
+    let (resource, api_version) = (&call.resource, &call.served().api_version);
+    owners::to_object(&mut value, &asked["metadata"]["managedFields"], resource, api_version, scale);
     Ok(value)
 }
 

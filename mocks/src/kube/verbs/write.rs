@@ -168,7 +168,7 @@ pub(super) async fn update(call: &Call, body: Incoming, status_only: bool) -> Re
 pub(super) async fn patch(call: &Call, body: Incoming, status_only: bool) -> Result<Answer, Failure> {
     let renderer = Renderer::negotiate(call)?;
     let bytes = read_body(&call.app.limits, body).await?;
-    let (patch, noted) = match Patch::decode_noting(&call.content_type, &bytes, !call.resource.custom) {
+    let (patch, noted) = match Patch::decode(&call.content_type, &bytes, !call.resource.custom) {
         // What is in a patch matters only when there is something to change.
         Err(failure) if failure.code != StatusCode::UNSUPPORTED_MEDIA_TYPE => {
             let name = call.target.name.as_deref().unwrap_or_default();

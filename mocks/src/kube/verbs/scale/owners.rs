@@ -1,0 +1,127 @@
+//! Who owns the number of replicas: of an object and of its `Scale` (KEP-555, "Scale subresource").
+//!
+//! Owns what the managers of an object own of its `Scale`, and the way back. It must not decide conflicts.
+
+use serde_json::{Map, Value, json};
+
+use super::API_VERSION;
+use crate::kube::catalogue::{Resource, Scale};
+use crate::kube::object;
+
+/// The managers of an object that own its number of replicas, as owners of its `Scale`.
+pub(super) fn of_scale(entries: &Value, resource: &Resource) -> Vec<Value> {
+    let own = |entry: &&Value| steps(entry, resource).is_some_and(|steps| owns(&entry["fieldsV1"], &steps));
+    let shown = |entry: &Value| {
+        let mut entry = entry.clone();
+        entry["apiVersion"] = Value::from(API_VERSION);
+        entry["fieldsV1"] = json!({"f:spec": {"f:replicas": {}}});
+        entry
+    };
+    entries.as_array().into_iter().flatten().filter(own).map(shown).collect()
+}
+
+/// Takes the number of replicas from the managers of an object that do not own it in its `Scale` any more, and gives it to
+/// those that own it there and did not before. They wrote the object as `api_version`, where the number stands at `scale`.
+pub(super) fn to_object(value: &mut Value, of_scale: &Value, resource: &Resource, api_version: &str, scale: &Scale) {
+    let of_number = ["f:spec".to_owned(), "f:replicas".to_owned()];
+    let new: Vec<&Value> = of_scale.as_array().into_iter().flatten().collect();
+    let mut new: Vec<&Value> = new.into_iter().filter(|entry| owns(&entry["fieldsV1"], &of_number)).collect();
+    let mut entries = match object::metadata(value).remove("managedFields") {
+        Some(Value::Array(entries)) => entries,
+        _ => Vec::new(),
+    };
+    entries.retain_mut(|entry| {
+        let Some(steps) = steps(entry, resource).filter(|steps| owns(&entry["fieldsV1"], steps)) else { return true };
+        if let Some(kept) = new.iter().position(|other| is_same(other, entry)) {
+            new.remove(kept);
+            return true;
+        }
+        let Some(fields) = entry.get_mut("fieldsV1").and_then(Value::as_object_mut) else { return true };
+        take(fields, &steps);
+        !fields.is_empty()
+    });
+    for entry in new {
+        let mut entry = entry.clone();
+        entry["apiVersion"] = Value::from(api_version);
+        entry["fieldsV1"] =
+            steps_to(&scale.spec_replicas).iter().rev().fold(json!({}), |below, step| json!({step: below}));
+        entries.push(entry);
+    }
+    if !entries.is_empty() {
+        object::metadata(value).insert("managedFields".to_owned(), Value::Array(entries));
+    }
+}
+
+/// Where the number stands in the version that an entry speaks of.
+fn steps(entry: &Value, resource: &Resource) -> Option<Vec<String>> {
+    let version = resource.versions.iter().find(|version| entry["apiVersion"] == *version.api_version)?;
+    Some(steps_to(&version.scale.as_ref()?.spec_replicas))
+}
+
+fn steps_to(pointer: &str) -> Vec<String> {
+    pointer.split('/').filter(|part| !part.is_empty()).map(|part| format!("f:{part}")).collect()
+}
+
+fn owns(fields: &Value, steps: &[String]) -> bool {
+    steps.iter().try_fold(fields, |at, step| at.get(step)).is_some()
+}
+
+/// Whether two entries are of one manager; only updates are told apart by their versions, which differ here.
+fn is_same(one: &Value, other: &Value) -> bool {
+    ["manager", "operation", "subresource"].iter().all(|key| one.get(key) == other.get(key))
+}
+
+/// Takes a place away; what becomes empty goes.
+fn take(fields: &mut Map<String, Value>, steps: &[String]) {
+    let Some((step, below)) = steps.split_first() else { return };
+    if below.is_empty() {
+        fields.remove(step);
+        return;
+    }
+    let Some(inner) = fields.get_mut(step).and_then(Value::as_object_mut) else { return };
+    take(inner, below);
+    if inner.keys().all(|key| key == ".") {
+        fields.remove(step);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kube::catalogue::Catalogue;
+
+    fn entry(manager: &str, operation: &str, fields: &Value) -> Value {
+        json!({"manager": manager, "operation": operation, "apiVersion": "apps/v1", "time": "t",
+               "fieldsType": "FieldsV1", "fieldsV1": fields})
+    }
+
+    /// The number goes to its new owner, and everything else stays with whom it was.
+    #[test]
+    fn the_number_moves_alone() {
+        let catalogue = Catalogue::builtin();
+        let resource = catalogue.by_full_name("deployments.apps").unwrap();
+        let scale = resource.storage_version().scale.as_ref().unwrap();
+        let all = json!({"f:spec": {".": {}, "f:replicas": {}, "f:paused": {}}});
+        let only = json!({"f:spec": {"f:replicas": {}}});
+        let other = entry("c", "Update", &json!({"f:metadata": {"f:labels": {}}}));
+        let before = json!([entry("a", "Apply", &all), entry("b", "Update", &only), other]);
+        let mut shown = of_scale(&before, resource);
+        assert_eq!(shown.len(), 2);
+        assert!(shown.iter().all(|entry| entry["apiVersion"] == API_VERSION && entry["fieldsV1"] == only));
+
+        let mut same = json!({"metadata": {"managedFields": before}});
+        to_object(&mut same, &Value::from(shown.clone()), resource, "apps/v1", scale);
+        assert_eq!(same["metadata"]["managedFields"], before, "who keeps it keeps the rest as well");
+
+        let mut scaler = entry("s", "Update", &only);
+        scaler["apiVersion"] = json!(API_VERSION);
+        scaler["subresource"] = json!("scale");
+        shown = vec![scaler];
+        let mut moved = json!({"metadata": {"managedFields": before}});
+        to_object(&mut moved, &Value::from(shown), resource, "apps/v1", scale);
+        let mut taken = entry("s", "Update", &only);
+        taken["subresource"] = json!("scale");
+        let left = entry("a", "Apply", &json!({"f:spec": {".": {}, "f:paused": {}}}));
+        assert_eq!(moved["metadata"]["managedFields"], json!([left, other, taken]), "who has nothing left is gone");
+    }
+}
