@@ -17,7 +17,7 @@ use rcgen::{
 };
 use rustls::crypto::CryptoProvider;
 use rustls::server::WebPkiClientVerifier;
-use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use rustls::{CipherSuite, ClientConfig, RootCertStore, ServerConfig};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
@@ -205,6 +205,7 @@ pub fn server_config(pair: &Pair, clients_ca_pem: Option<&str>) -> Result<Arc<Se
     };
     let mut config = builder.with_single_cert(pair.chain()?, pair.key()?)?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    config.ignore_client_order = true;
     Ok(Arc::new(config))
 }
 
@@ -222,8 +223,20 @@ pub fn client_config(ca_pem: &str, pair: Option<&Pair>, alpn: &[&str]) -> Result
     Ok(Arc::new(config))
 }
 
+/// With the cipher suites in Go's order, AES-128 first, because what is played here is written in Go. Its servers decide by their
+/// own order, whatever the client's is (<https://go.dev/blog/tls-cipher-suites>).
 fn provider() -> Arc<CryptoProvider> {
-    Arc::new(rustls::crypto::aws_lc_rs::default_provider())
+    let mut provider = rustls::crypto::aws_lc_rs::default_provider();
+    provider.cipher_suites.sort_by_key(|suite| {
+        let aes_128 = matches!(
+            suite.suite(),
+            CipherSuite::TLS13_AES_128_GCM_SHA256
+                | CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256
+                | CipherSuite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256
+        );
+        (suite.tls13().is_none(), !aes_128)
+    });
+    Arc::new(provider)
 }
 
 fn roots(ca_pem: &str) -> Result<RootCertStore, Error> {
@@ -269,6 +282,28 @@ mod tests {
     use rustls::{ClientConnection, ServerConnection};
 
     use super::*;
+
+    /// What a client that wants AES-256 most gets from a server written in Go.
+    #[test]
+    fn the_server_decides_which_cipher_suite() {
+        let authority = Authority::generate("ca").unwrap();
+        let server = server_config(&authority.server(&["localhost"]).unwrap(), None).unwrap();
+        let default = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        assert_eq!(default.cipher_suites[0].suite(), CipherSuite::TLS13_AES_256_GCM_SHA384);
+        let client = ClientConfig::builder_with_provider(default)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots(authority.ca_pem()).unwrap())
+            .with_no_client_auth();
+        let mut client = ClientConnection::new(Arc::new(client), "localhost".try_into().unwrap()).unwrap();
+        let mut server = ServerConnection::new(server).unwrap();
+        let mut hello = Vec::new();
+        client.write_tls(&mut hello).unwrap();
+        server.read_tls(&mut hello.as_slice()).unwrap();
+        server.process_new_packets().unwrap();
+        let chosen = server.negotiated_cipher_suite().map(|suite| suite.suite());
+        assert_eq!(chosen, Some(CipherSuite::TLS13_AES_128_GCM_SHA256));
+    }
 
     /// One handshake and one byte each way, in memory; returns the client's identity as the server saw it.
     fn handshake(server: Arc<ServerConfig>, client: Arc<ClientConfig>, name: &str) -> Result<Option<Identity>, String> {

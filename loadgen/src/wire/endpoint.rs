@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::Uri;
-use rustls::ClientConfig;
 use rustls::client::Resumption;
+use rustls::crypto::CryptoProvider;
+use rustls::{CipherSuite, ClientConfig};
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio::net::TcpStream;
@@ -141,8 +142,7 @@ fn client_config(ca_pem: &str, tls: Tls<'_>) -> Result<ClientConfig, EndpointErr
             "there is no `BEGIN CERTIFICATE` block: give the CA that signed the server's, as PEM".to_owned()
         ));
     }
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
+    let config = ClientConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
         .map_err(|error| bad(error.to_string()))?
         .with_root_certificates(roots);
@@ -157,6 +157,22 @@ fn client_config(ca_pem: &str, tls: Tls<'_>) -> Result<ClientConfig, EndpointErr
     config.alpn_protocols = vec![tls.alpn.to_vec()];
     config.resumption = if tls.resumption { Resumption::in_memory_sessions(TICKETS) } else { Resumption::disabled() };
     Ok(config)
+}
+
+/// With the cipher suites in Go's order, AES-128 first, because kube-apiserver is written in Go
+/// (<https://go.dev/blog/tls-cipher-suites>).
+fn provider() -> Arc<CryptoProvider> {
+    let mut provider = rustls::crypto::aws_lc_rs::default_provider();
+    provider.cipher_suites.sort_by_key(|suite| {
+        let aes_128 = matches!(
+            suite.suite(),
+            CipherSuite::TLS13_AES_128_GCM_SHA256
+                | CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256
+                | CipherSuite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256
+        );
+        (suite.tls13().is_none(), !aes_128)
+    });
+    Arc::new(provider)
 }
 
 fn identity(
@@ -179,6 +195,21 @@ fn identity(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn suites_are_offered_as_go_offers_them() {
+        let offered: Vec<CipherSuite> = provider().cipher_suites.iter().map(|suite| suite.suite()).collect();
+        assert_eq!(
+            offered[..4],
+            [
+                CipherSuite::TLS13_AES_128_GCM_SHA256,
+                CipherSuite::TLS13_AES_256_GCM_SHA384,
+                CipherSuite::TLS13_CHACHA20_POLY1305_SHA256,
+                CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
+            ]
+        );
+        assert_eq!(offered.len(), rustls::crypto::aws_lc_rs::default_provider().cipher_suites.len());
+    }
 
     #[test]
     fn errors_say_what_to_write() {
