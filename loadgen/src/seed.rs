@@ -37,6 +37,11 @@ pub(crate) fn uid(rng: &mut ChaCha8Rng) -> [u8; UID_LEN] {
     text
 }
 
+/// Leaves the stream as [`uid`] would.
+pub(crate) fn pass_uid(rng: &mut ChaCha8Rng) {
+    rng.fill(&mut [0u8; 16]);
+}
+
 /// [`uid`] as a `String`.
 pub(crate) fn uid_string(rng: &mut ChaCha8Rng) -> String {
     uid(rng).iter().map(|&b| char::from(b)).collect()
@@ -70,6 +75,14 @@ mod tests {
             assert_eq!(&text[14..15], "4", "{text}");
             assert!("89ab".contains(&text[19..20]), "{text}");
         }
+    }
+
+    #[test]
+    fn a_uid_that_was_passed_over_is_not_the_next() {
+        let (mut passed, mut drawn) = (stream(7, "uids"), stream(7, "uids"));
+        pass_uid(&mut passed);
+        uid(&mut drawn);
+        assert_eq!(uid(&mut passed), uid(&mut drawn));
     }
 
     #[test]

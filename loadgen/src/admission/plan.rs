@@ -220,21 +220,37 @@ struct Requests {
     pending: VecDeque<u32>,
 }
 
-impl Iterator for Requests {
-    type Item = (Duration, Request);
-
-    fn next(&mut self) -> Option<Self::Item> {
+impl Requests {
+    /// When the next request is due, and its template.
+    fn draw(&mut self) -> Option<(Duration, u32)> {
         let (at, review) = self.times.next()?;
         if let Some(number) = review {
-            let template = self.plan.recorded_at + number;
-            return Some((at, Request { template, uid: seed::uid(&mut self.uids) }));
+            return Some((at, self.plan.recorded_at + number));
         }
         if self.pending.is_empty() {
             let action = self.plan.config.mix.draw(&mut self.actions)?;
             self.pending.extend(self.plan.corpus.draw(action, &mut self.actions));
         }
-        let template = self.pending.pop_front()?;
+        Some((at, self.pending.pop_front()?))
+    }
+}
+
+impl Iterator for Requests {
+    type Item = (Duration, Request);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (at, template) = self.draw()?;
         Some((at, Request { template, uid: seed::uid(&mut self.uids) }))
+    }
+
+    /// As so many calls of `next` and one more, without the texts that nobody sees: each of several threads passes over the
+    /// requests of the others.
+    fn nth(&mut self, passed: usize) -> Option<Self::Item> {
+        for _ in 0..passed {
+            self.draw()?;
+            seed::pass_uid(&mut self.uids);
+        }
+        self.next()
     }
 }
 
