@@ -221,7 +221,7 @@ impl Generator {
         for _ in 0..SENT_A_TURN {
             self.pull(now);
             let Some(due) = self.due.pop_front() else { break };
-            self.begin(&due);
+            self.begin(&due, now);
             now = Instant::now();
         }
         self.write_unwritten();

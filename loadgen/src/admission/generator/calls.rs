@@ -39,13 +39,12 @@ pub(super) struct Place {
 }
 
 impl Generator {
-    /// Begins the call, or counts it as overflow.
-    pub(super) fn begin(&mut self, due: &Due<plan::Request>) {
+    /// Begins the call now, or counts it as overflow.
+    pub(super) fn begin(&mut self, due: &Due<plan::Request>, begun: Instant) {
         if self.calls.len() >= self.setup.in_flight_max || self.room() == 0 {
             self.shared.counts.overflow_one();
             return;
         }
-        let begun = Instant::now();
         self.shared.recorder.lock().sent(begun.saturating_duration_since(due.planned));
         let serial = self.next_serial;
         self.next_serial += 1;
@@ -60,7 +59,7 @@ impl Generator {
             first_byte: None,
         });
         self.deadlines.push(begun + self.setup.timeout, call, serial, &self.calls);
-        self.acquire(call);
+        self.acquire(call, begun);
     }
 
     /// The call has its connection since `acquired`; `opening` when that was opened just then.
@@ -77,7 +76,7 @@ impl Generator {
         let Some(call) = self.calls.get_mut(key) else { return };
         if call.tries < TRIES {
             call.place = None;
-            self.acquire(key);
+            self.acquire(key, Instant::now());
         } else {
             self.failed(key, failure);
         }

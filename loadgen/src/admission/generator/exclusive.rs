@@ -20,9 +20,9 @@ const IDLE_LIMIT: Duration = Duration::from_secs(90);
 
 impl Generator {
     /// Finds a connection for the call, now or later.
-    pub(super) fn acquire_exclusive(&mut self, call: usize) {
+    pub(super) fn acquire_exclusive(&mut self, call: usize, now: Instant) {
         if let Some((_, slot)) = self.pool.idle.pop_back() {
-            self.dispatch_exclusive(call, slot);
+            self.dispatch_exclusive(call, slot, now);
             return;
         }
         self.pool.waiting.push_back(call);
@@ -33,7 +33,7 @@ impl Generator {
     }
 
     /// Sends the call over the connection, which is idle or has just been opened.
-    fn dispatch_exclusive(&mut self, key: usize, slot: usize) {
+    fn dispatch_exclusive(&mut self, key: usize, slot: usize, acquired: Instant) {
         let Protocol::Http1 { head, .. } = &self.setup.protocol else { return };
         let Some(Seat::Exclusive(connection, of)) = self.pool.seats.get_mut(slot) else { return };
         let Some(call) = self.calls.get(key) else { return };
@@ -41,7 +41,6 @@ impl Generator {
         let opening = (connection.calls() == 0).then(|| connection.opening());
         let body = self.setup.corpus.template(call.request.template).around(&call.request.uid);
         let length = Digits::of(body.iter().map(|part| part.len()).sum());
-        let acquired = Instant::now();
         let sent = connection.send(&head.around(&length, body), &mut self.scratch);
         self.placed(key, Place { slot, stream: 0 }, acquired, opening);
         let Err(error) = sent else { return };
@@ -68,8 +67,9 @@ impl Generator {
         let flushed = connection.flush();
         match (connection.receive(closing, &mut self.scratch), flushed) {
             (Ok(Received::Answer), _) => {
-                self.answered_exclusive(call, slot);
-                self.give_back(slot);
+                let end = Instant::now();
+                self.answered_exclusive(call, slot, end);
+                self.give_back(slot, end);
             }
             (Err(failure), _) => self.broke(call, slot, failure),
             (Ok(_), Err(error)) => {
@@ -89,8 +89,7 @@ impl Generator {
         }
     }
 
-    fn answered_exclusive(&mut self, key: usize, slot: usize) {
-        let end = Instant::now();
+    fn answered_exclusive(&mut self, key: usize, slot: usize, end: Instant) {
         let Some(call) = self.calls.try_remove(key) else { return };
         let Some(Seat::Exclusive(connection, _)) = self.pool.seats.get(slot) else { return };
         let template = self.setup.corpus.template(call.request.template);
@@ -105,26 +104,26 @@ impl Generator {
     }
 
     /// The answer was taken: the connection is used again unless something speaks against it.
-    fn give_back(&mut self, slot: usize) {
+    fn give_back(&mut self, slot: usize, now: Instant) {
         let Some(Seat::Exclusive(connection, _)) = self.pool.seats.get_mut(slot) else { return };
         connection.rest();
         if connection.reusable() && connection.calls() < self.setup.calls_max {
-            self.hand_out(slot);
+            self.hand_out(slot, now);
         } else {
             self.close(slot);
         }
     }
 
     /// Gives the connection to the call that waits longest, or keeps it for later.
-    pub(super) fn hand_out(&mut self, slot: usize) {
+    pub(super) fn hand_out(&mut self, slot: usize, now: Instant) {
         let Protocol::Http1 { idle_max, .. } = self.setup.protocol else { return };
         if let Some(call) = self.pool.waiting.pop_front() {
-            self.dispatch_exclusive(call, slot);
+            self.dispatch_exclusive(call, slot, now);
         } else if self.pool.idle.len() < idle_max
             && let Some(Seat::Exclusive(_, call)) = self.pool.seats.get_mut(slot)
         {
             *call = None;
-            self.pool.idle.push_back((Instant::now(), slot));
+            self.pool.idle.push_back((now, slot));
         } else {
             self.close(slot);
         }

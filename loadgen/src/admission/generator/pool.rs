@@ -61,10 +61,10 @@ impl Pool {
 
 impl Generator {
     /// Finds a connection for the call, now or later.
-    pub(super) fn acquire(&mut self, call: usize) {
+    pub(super) fn acquire(&mut self, call: usize, now: Instant) {
         match self.setup.protocol {
-            Protocol::Http1 { .. } => self.acquire_exclusive(call),
-            Protocol::Http2 { .. } => self.acquire_shared(call),
+            Protocol::Http1 { .. } => self.acquire_exclusive(call, now),
+            Protocol::Http2 { .. } => self.acquire_shared(call, now),
         }
     }
 
@@ -140,7 +140,7 @@ impl Generator {
             }),
         };
         match (opened, &self.setup.protocol) {
-            (Ok(()), Protocol::Http1 { .. }) => self.hand_out(slot),
+            (Ok(()), Protocol::Http1 { .. }) => self.hand_out(slot, Instant::now()),
             (Ok(()), Protocol::Http2 { .. }) => self.share(slot),
             (Err(failure), _) => {
                 self.close(slot);

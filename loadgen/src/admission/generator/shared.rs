@@ -41,10 +41,10 @@ impl Generator {
     }
 
     /// Finds a connection for the call, now or later.
-    pub(super) fn acquire_shared(&mut self, call: usize) {
+    pub(super) fn acquire_shared(&mut self, call: usize, now: Instant) {
         let missing = self.missing();
         match self.best() {
-            Some(slot) => self.dispatch_shared(call, slot),
+            Some(slot) => self.dispatch_shared(call, slot, now),
             None => self.pool.waiting.push_back(call),
         }
         if missing {
@@ -75,7 +75,7 @@ impl Generator {
     }
 
     /// Puts the call on a stream of the connection, which has room for it.
-    fn dispatch_shared(&mut self, key: usize, slot: usize) {
+    fn dispatch_shared(&mut self, key: usize, slot: usize, acquired: Instant) {
         let Protocol::Http2 { head, .. } = &self.setup.protocol else { return };
         let Some(Seat::Shared(connection)) = self.pool.seats.get_mut(slot) else { return };
         let Some(call) = self.calls.get(key) else { return };
@@ -87,7 +87,7 @@ impl Generator {
         if connection.retired() || connection.calls() >= self.setup.calls_max {
             self.pool.current.retain(|current| *current != slot);
         }
-        self.placed(key, Place { slot, stream }, Instant::now(), opening);
+        self.placed(key, Place { slot, stream }, acquired, opening);
         self.unwritten(slot);
     }
 
@@ -133,7 +133,7 @@ impl Generator {
             && let Some(slot) = self.best()
         {
             self.pool.waiting.pop_front();
-            self.dispatch_shared(call, slot);
+            self.dispatch_shared(call, slot, end);
         }
         if let Some(call) = self.pool.waiting.front().copied()
             && self.missing()

@@ -59,7 +59,7 @@ fn a_call_that_is_over_waits_for_nothing() {
     let mut generator = generator(&endpoint);
     let request = plan::Request { template: 0, uid: [b'0'; 36] };
     let begun = Instant::now();
-    generator.begin(&Due { planned: begun, item: request });
+    generator.begin(&Due { planned: begun, item: request }, begun);
     assert_eq!((generator.calls.len(), generator.pool.waiting.len()), (1, 1));
     generator.expire(begun);
     assert_eq!(generator.calls.len(), 1, "it is not over yet");
