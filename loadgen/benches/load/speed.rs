@@ -102,16 +102,21 @@ pub(crate) fn failed(tool: Tool, error: &anyhow::Error) {
 /// Memory of our generator after one and after ten million requests.
 pub(crate) fn memory(server: &Server, report: &mut Report) -> Result<()> {
     println!("memory of a generator process, closed loop on one thread:");
-    let mode = Mode::Count { connections: CONNECTIONS, marks: MARKS.to_vec() };
-    let (told, _) = ours(server, PATH, 1, false, mode, 0.0)?;
-    for (mark, bytes) in MARKS.iter().zip(&told.rss_bytes) {
-        println!("  after {mark:>10} requests: {:>8.2} MiB", *bytes as f64 / f64::from(1 << 20));
+    for (protocol, http2, connections) in [("HTTP/1.1", false, CONNECTIONS), ("HTTP/2", true, STREAMS)] {
+        let mode = Mode::Count { connections, marks: MARKS.to_vec() };
+        let (told, _) = ours(server, PATH, 1, http2, mode, 0.0)?;
+        for (mark, bytes) in MARKS.iter().zip(&told.rss_bytes) {
+            println!("  {protocol:<10} after {mark:>10} requests: {:>8.2} MiB", *bytes as f64 / f64::from(1 << 20));
+        }
+        if let [first, last] = told.rss_bytes[..] {
+            let growth = last.abs_diff(first);
+            let mib = growth as f64 / f64::from(1 << 20);
+            report.require(
+                format!("{protocol}: memory differs by less than 1 MiB ({mib:.2} MiB)"),
+                growth < GROWTH_MAX_BYTES,
+            );
+        }
+        report.json.insert(format!("memory {protocol}"), json!({"requests": MARKS, "rssBytes": told.rss_bytes}));
     }
-    if let [first, last] = told.rss_bytes[..] {
-        let growth = last.abs_diff(first);
-        let text = format!("memory differs by less than 1 MiB ({:.2} MiB)", growth as f64 / f64::from(1 << 20));
-        report.require(text, growth < GROWTH_MAX_BYTES);
-    }
-    report.json.insert("memory".to_owned(), json!({"requests": MARKS, "rssBytes": told.rss_bytes}));
     Ok(())
 }
