@@ -9,6 +9,7 @@ mod calls;
 mod exclusive;
 mod head;
 mod pool;
+mod scheduling;
 mod shared;
 mod source;
 
@@ -138,6 +139,9 @@ impl Generator {
     /// Runs until it is told to stop and its calls are over.
     pub(super) fn run(mut self) {
         let mut events = Events::with_capacity(EVENTS);
+        if self.source.is_closed_loop() {
+            scheduling::in_batches();
+        }
         loop {
             if let Some(until) = self.stop.until() {
                 self.last_due();

@@ -14,8 +14,8 @@ pub(crate) use linux::Alarm;
 pub(crate) use portable::Alarm;
 
 /// Whether the time is so near that sleeping is not worth it.
-fn near(at: Instant) -> bool {
-    at.saturating_duration_since(Instant::now()) <= AWAKE
+fn near(at: Instant, now: Instant) -> bool {
+    at.saturating_duration_since(now) <= AWAKE
 }
 
 #[cfg(target_os = "linux")]
@@ -46,12 +46,15 @@ mod linux {
             Ok(Self { descriptor, clock: Clock::new(), set: None })
         }
 
-        /// How long the next poll may take so that it ends at the time: not at all, or until the timer fires.
+        /// How long the next poll may take so that it ends at the time, or before it: not at all, or until the timer fires.
         pub(crate) fn timeout(&mut self, at: Instant) -> io::Result<Option<Duration>> {
-            if near(at) {
+            let now = Instant::now();
+            if near(at, now) {
                 return Ok(Some(Duration::ZERO));
             }
-            if self.set != Some(at) {
+            // One that fires too early costs one turn. Deadlines move on with every answer, and setting it for each would cost
+            // more.
+            if self.set.is_none_or(|set| set <= now || at < set) {
                 let absolute = self.clock.absolute(at);
                 let it_value = Timespec { tv_sec: absolute.tv_sec, tv_nsec: absolute.tv_nsec };
                 let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value };
@@ -79,7 +82,8 @@ mod portable {
         }
 
         pub(crate) fn timeout(&mut self, at: Instant) -> io::Result<Option<Duration>> {
-            Ok(Some(if near(at) { Duration::ZERO } else { at.saturating_duration_since(Instant::now()) }))
+            let now = Instant::now();
+            Ok(Some(if near(at, now) { Duration::ZERO } else { at.saturating_duration_since(now) }))
         }
     }
 }

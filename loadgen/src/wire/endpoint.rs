@@ -194,11 +194,13 @@ fn identity(
 
 #[cfg(test)]
 mod tests {
+    use rustls::SupportedCipherSuite;
+
     use super::*;
 
     #[test]
     fn suites_are_offered_as_go_offers_them() {
-        let offered: Vec<CipherSuite> = provider().cipher_suites.iter().map(|suite| suite.suite()).collect();
+        let offered: Vec<CipherSuite> = provider().cipher_suites.iter().map(SupportedCipherSuite::suite).collect();
         assert_eq!(
             offered[..4],
             [

@@ -42,6 +42,10 @@ impl Source {
         Self { share, pace, next }
     }
 
+    pub(super) fn is_closed_loop(&self) -> bool {
+        matches!(self.pace, Pace::ClosedLoop(_))
+    }
+
     /// The next request if it is due; `under_way` others are not over.
     pub(super) fn due(&mut self, now: Instant, under_way: usize) -> Option<Due<Request>> {
         let (offset, item) = self.next?;
