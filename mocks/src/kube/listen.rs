@@ -182,8 +182,8 @@ async fn bounded(task: impl Future<Output = ()>, end: impl Future<Output = ()>) 
 async fn wake(cluster: Arc<Cluster>) {
     loop {
         cluster.wakers.changed().await;
-        let woken = cluster.wakers.wake(|| cluster.revision());
-        tokio::time::sleep(wakers::rest(woken)).await;
+        let round = cluster.wakers.wake(|| cluster.revision());
+        tokio::time::sleep(wakers::rest(round)).await;
     }
 }
 

@@ -1,7 +1,7 @@
 //! Who waits for events of which resource.
 //!
 //! Owns the wakers of all watches. A write only marks its resource; one task wakes the watches of all marked
-//! resources and then rests, longer after waking many ([`rest`]), so that under load each of them finds many events
+//! resources and then rests, longer after waking many and after many commits ([`rest`]), so that under load each of them finds many events
 //! at once and a write never pays for ten thousand watchers. One such round has one end ([`Wakers::reached`]): all
 //! watches are given the events up to the same revision, so that they share one serialised batch and none of them makes a
 //! second, smaller write for what was committed while the others were served.
@@ -19,6 +19,9 @@ use super::store::ResourceId;
 const REST_MIN: Duration = Duration::from_millis(1);
 const REST_MAX: Duration = Duration::from_millis(20);
 const REST_FOR_EACH: Duration = Duration::from_micros(50);
+/// For each commit of a round, so that many thousands a second come in larger rounds.
+const REST_FOR_COMMIT: Duration = Duration::from_micros(25);
+const REST_FOR_COMMITS_MAX: Duration = Duration::from_millis(4);
 
 #[derive(Debug, Default)]
 pub(crate) struct Wakers {
@@ -69,31 +72,44 @@ impl Wakers {
         self.reached.store(revision, Ordering::Release);
     }
 
-    /// Wakes everybody who waits for a marked resource; how many those were. `current` reads the store's revision.
-    pub fn wake(&self, current: impl FnOnce() -> u64) -> usize {
-        let mut count = 0;
+    /// Wakes everybody who waits for a marked resource. `current` reads the store's revision.
+    pub fn wake(&self, current: impl FnOnce() -> u64) -> Round {
+        let mut woken = 0;
         let marked = std::mem::take(&mut *self.marked.lock());
         // After taking the marks, so that it covers what they stand for; before waking, so that nobody wakes in vain.
-        self.reach(current());
+        let (before, now) = (self.reached(), current());
+        self.reach(now);
         for resource in marked {
-            let woken = self.waiting.lock().get_mut(&resource).map(std::mem::take);
-            for waker in woken.into_iter().flat_map(BTreeMap::into_values) {
+            let waiting = self.waiting.lock().get_mut(&resource).map(std::mem::take);
+            for waker in waiting.into_iter().flat_map(BTreeMap::into_values) {
                 waker.wake();
-                count += 1;
+                woken += 1;
             }
         }
-        count
+        // A restore goes back, and counts as none.
+        Round { woken, commits: now.saturating_sub(before) }
     }
 }
 
-/// How long to rest after waking so many watches.
+/// What one round of waking was about.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Round {
+    /// Watches that were woken.
+    pub woken: usize,
+    /// Commits since the round before, of all resources.
+    pub commits: u64,
+}
+
+/// How long to rest after a round.
 ///
-/// A write to a socket costs as much as a dozen events, so the fewer writes the cheaper an event. One watch is served
-/// every millisecond; a hundred wait up to 5 ms for each other's events, and nobody waits longer than 20 ms. The first
-/// event after a rest without events is sent at once.
-pub(crate) fn rest(woken: usize) -> Duration {
-    let woken = u32::try_from(woken).unwrap_or(u32::MAX);
-    REST_FOR_EACH.saturating_mul(woken).clamp(REST_MIN, REST_MAX)
+/// A write to a socket costs as much as a dozen events, and waking a task as much as several, so the fewer rounds the cheaper an
+/// event. One watch is served every millisecond; a hundred wait up to 5 ms for each other's events; and while twenty
+/// thousand commits come in a second, every two milliseconds. Nobody waits longer than 20 ms. The first event after a rest
+/// without events is sent at once.
+pub(crate) fn rest(round: Round) -> Duration {
+    let woken = REST_FOR_EACH.saturating_mul(u32::try_from(round.woken).unwrap_or(u32::MAX));
+    let commits = REST_FOR_COMMIT.saturating_mul(u32::try_from(round.commits).unwrap_or(u32::MAX));
+    (woken.max(REST_MIN) + commits.min(REST_FOR_COMMITS_MAX)).min(REST_MAX)
 }
 
 #[cfg(test)]
@@ -102,10 +118,38 @@ mod tests {
 
     #[test]
     fn few_watches_wait_a_millisecond_and_many_not_long() {
+        let rest = |woken| rest(Round { woken, commits: 0 });
         assert_eq!(rest(0), REST_MIN);
         assert_eq!(rest(20), REST_MIN);
         assert_eq!(rest(100), Duration::from_millis(5));
         assert_eq!(rest(10_000), REST_MAX);
         assert_eq!(rest(usize::MAX), REST_MAX);
+    }
+
+    /// At a steady rate the rest settles: each one is as long as the commits during the last one make it.
+    #[test]
+    fn many_commits_come_in_larger_rounds() {
+        let settled = |per_ms: u64| {
+            let mut last = Duration::ZERO;
+            for _ in 0..50 {
+                let commits = u64::try_from(last.as_micros()).unwrap() * per_ms / 1000;
+                last = rest(Round { woken: 1, commits });
+            }
+            last.as_micros()
+        };
+        assert_eq!(settled(0), 1000);
+        assert!((1000..1100).contains(&settled(1)), "{}", settled(1));
+        assert!((1900..=2000).contains(&settled(20)), "{}", settled(20));
+        assert_eq!(settled(1000), 5000);
+        assert_eq!(rest(Round { woken: usize::MAX, commits: u64::MAX }), REST_MAX);
+    }
+
+    #[test]
+    fn a_round_knows_its_commits() {
+        let wakers = Wakers::default();
+        assert_eq!(wakers.wake(|| 7).commits, 7);
+        assert_eq!(wakers.wake(|| 10).commits, 3);
+        assert_eq!(wakers.wake(|| 4).commits, 0, "a restore");
+        assert_eq!(wakers.wake(|| 5).commits, 1);
     }
 }
