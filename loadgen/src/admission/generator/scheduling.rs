@@ -19,3 +19,22 @@ pub(super) fn in_batches() {
 /// Elsewhere there is no such policy.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn in_batches() {}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    /// Field 41 of proc_pid_stat(5), counted behind the name, which is the second.
+    fn policy() -> i32 {
+        let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+        let (_, behind_the_name) = stat.rsplit_once(") ").unwrap();
+        behind_the_name.split(' ').nth(41 - 3).unwrap().parse().unwrap()
+    }
+
+    #[test]
+    fn only_the_thread_that_asks_runs_in_batches() {
+        let asked = std::thread::spawn(|| {
+            super::in_batches();
+            policy()
+        });
+        assert_eq!((asked.join().unwrap(), policy()), (libc::SCHED_BATCH, libc::SCHED_OTHER));
+    }
+}
