@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 
-use measure::{Effort, Subject};
+use measure::{Effort, Part, Subject};
 use server::Server;
 
 /// Work of the mock for each unit of work of the real server.
@@ -29,10 +29,22 @@ const DESCRIPTORS_SPARE: u64 = 200;
 /// Nothing can be said; 1 is a requirement that is not met.
 const EXIT_NOT_MEASURED: u8 = 2;
 
-const FULL: Effort =
-    Effort { rounds: 3, list_objects: &[5_000, 50_000], divisor: 1, paced_for: Duration::from_secs(5), crowd: 10_000 };
-const QUICK: Effort =
-    Effort { rounds: 1, list_objects: &[5_000], divisor: 2, paced_for: Duration::from_secs(2), crowd: 2_000 };
+const FULL: Effort = Effort {
+    only: None,
+    rounds: 3,
+    list_objects: &[5_000, 50_000],
+    divisor: 1,
+    paced_for: Duration::from_secs(5),
+    crowd: 10_000,
+};
+const QUICK: Effort = Effort {
+    only: None,
+    rounds: 1,
+    list_objects: &[5_000],
+    divisor: 2,
+    paced_for: Duration::from_secs(2),
+    crowd: 2_000,
+};
 
 /// Measures the mock API server and, when `KUBEBUILDER_ASSETS` names a folder with its programs, a real one beside it.
 /// Exit 0 when every requirement is met, 1 when not, 2 when it could not be measured.
@@ -42,6 +54,9 @@ struct Cli {
     /// Fewer samples, no list of 50,000 objects, 2,000 watchers instead of 10,000.
     #[arg(long)]
     quick: bool,
+    /// One part alone.
+    #[arg(long, value_name = "PART")]
+    only: Option<Part>,
     /// Where all samples are written.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -71,7 +86,7 @@ fn main() -> ExitCode {
 }
 
 async fn run(cli: &Cli) -> Result<ExitCode> {
-    let effort = if cli.quick { QUICK } else { FULL };
+    let effort = Effort { only: cli.only, ..if cli.quick { QUICK } else { FULL } };
     scenarios::descriptors::raise(effort.crowd as u64 + DESCRIPTORS_SPARE)?;
     let epoch = Instant::now();
     let work = async {

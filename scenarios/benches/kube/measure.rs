@@ -27,15 +27,35 @@ const PACED_WATCHERS: usize = 100;
 const WATCHERS_FOR_MEMORY: usize = 1000;
 const WRITES_FOR_MEMORY: usize = 200;
 
-/// Watchers, samples for each round, and writes of a sample. An event to one watcher is a small difference of large
-/// numbers, and only many short samples taken in turn find it.
-const EVENTS: [(usize, usize, usize); 3] = [(1000, 1, 200), (100, 1, 1000), (1, 5, 1000)];
+/// Watchers, and writes of a sample.
+const EVENTS: [(usize, usize); 2] = [(1000, 200), (100, 1000)];
+/// An event to one watcher is a small difference of large numbers: two hundredths of a write. Only many windows, each so short
+/// that the machine hardly changes between two of them, find it: so many samples for each round, of four windows each.
+const LONE_SAMPLES: usize = 120;
+const LONE_WRITES: usize = 50;
 
 const CROWD_WRITES: usize = 100;
+
+/// What can be measured alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Part {
+    /// Memory of watchers, and events to the largest number of them.
+    Watchers,
+    /// Creates, lists and the memory of objects.
+    Lists,
+    /// Updates, and events to 100 and to 1,000 watchers.
+    Events,
+    /// Events to a single watcher.
+    Lone,
+    /// Lag at a rate.
+    Lag,
+}
 
 /// How much is done.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Effort {
+    /// Everything, or one part.
+    pub only: Option<Part>,
     /// Samples of each figure that is measured more than once.
     pub rounds: usize,
     /// Of the two lists.
@@ -45,6 +65,12 @@ pub(crate) struct Effort {
     pub paced_for: Duration,
     /// Watchers that the mock alone must bear.
     pub crowd: usize,
+}
+
+impl Effort {
+    fn has(self, part: Part) -> bool {
+        self.only.is_none_or(|only| only == part)
+    }
 }
 
 /// One server with its connections and what was measured so far.
@@ -134,11 +160,37 @@ impl Subject {
         Ok(())
     }
 
-    /// The cost of so many updates that nobody watches.
-    async fn updates(&mut self, writes: usize) -> Result<f64> {
+    /// The cost of an event to a single watcher: windows without it, with it, with it and without it, so that neither a steady
+    /// drift of the machine nor what opening the watch leaves behind counts as events.
+    async fn lone_event(&mut self, writes: usize) -> Result<()> {
+        let before = self.window(writes).await?;
+        let mut lone = self.watchers(1, false).await?;
+        let mut watched = 0.0;
+        let mut delivered = 0;
+        for window in 1..=2 {
+            let meter = self.meter()?;
+            self.busy.flat_out(Write::Update, OBJECTS, writes).await?;
+            let expected = (window * writes) as u64;
+            delivered = lone.delivered(expected).await?;
+            watched += self.spent_us(&meter)?;
+            anyhow::ensure!(delivered >= expected, "{delivered} of {expected} events came to one watcher");
+        }
+        lone.close().await;
+        let base = before + self.window(writes).await?;
+        self.figures.add(Figure::EventCpu(1), (watched - base) / delivered as f64);
+        Ok(())
+    }
+
+    /// The CPU of so many updates that nobody watches, which is too short a time to say what one costs.
+    async fn window(&mut self, writes: usize) -> Result<f64> {
         let meter = self.meter()?;
         self.busy.flat_out(Write::Update, OBJECTS, writes).await?;
-        let spent = self.spent_us(&meter)?;
+        self.spent_us(&meter)
+    }
+
+    /// The cost of so many updates that nobody watches.
+    async fn updates(&mut self, writes: usize) -> Result<f64> {
+        let spent = self.window(writes).await?;
         self.figures.add(Figure::UpdateCpu, spent / writes as f64);
         Ok(spent)
     }
@@ -186,6 +238,9 @@ impl Subject {
 
 /// The memory of watchers, on servers that have done nothing before; the first one alone gets the crowd.
 pub(crate) async fn fresh(subjects: &mut [Subject], effort: Effort) -> Result<()> {
+    if !effort.has(Part::Watchers) {
+        return Ok(());
+    }
     for subject in &mut *subjects {
         say(subject, &format!("memory of {WATCHERS_FOR_MEMORY} watchers"));
         let measured = subject.watcher_memory(WATCHERS_FOR_MEMORY).await;
@@ -202,21 +257,39 @@ pub(crate) async fn fresh(subjects: &mut [Subject], effort: Effort) -> Result<()
 
 /// Everything else, on all servers in turn.
 pub(crate) async fn all(subjects: &mut [Subject], effort: Effort) -> Result<()> {
-    lists(subjects, effort).await?;
-    for (watchers, rounds, writes) in EVENTS {
-        let rounds = rounds * effort.rounds;
-        for round in 1..=rounds {
-            for subject in &mut *subjects {
-                say(subject, &format!("{watchers} watchers, round {round} of {rounds}"));
-                let writes = (writes * subject.work / effort.divisor).max(50);
-                subject.events(watchers, writes).await.with_context(|| format!("on the {}", subject.server.name))?;
-            }
-        }
+    if effort.has(Part::Lists) {
+        lists(subjects, effort).await?;
+    }
+    if effort.has(Part::Events) {
+        events(subjects, effort).await?;
     }
     for round in 1..=effort.rounds {
         for subject in &mut *subjects {
-            say(subject, &format!("lag, round {round} of {}", effort.rounds));
-            subject.paced(effort.paced_for).await.with_context(|| format!("on the {}", subject.server.name))?;
+            let name = subject.server.name;
+            if effort.has(Part::Lone) {
+                say(subject, &format!("1 watcher, round {round} of {}", effort.rounds));
+                for _ in 0..LONE_SAMPLES {
+                    let writes = LONE_WRITES * subject.work;
+                    subject.lone_event(writes).await.with_context(|| format!("on the {name}"))?;
+                }
+            }
+            if effort.has(Part::Lag) {
+                say(subject, &format!("lag, round {round} of {}", effort.rounds));
+                subject.paced(effort.paced_for).await.with_context(|| format!("on the {name}"))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn events(subjects: &mut [Subject], effort: Effort) -> Result<()> {
+    for (watchers, writes) in EVENTS {
+        for round in 1..=effort.rounds {
+            for subject in &mut *subjects {
+                say(subject, &format!("{watchers} watchers, round {round} of {}", effort.rounds));
+                let writes = (writes * subject.work / effort.divisor).max(50);
+                subject.events(watchers, writes).await.with_context(|| format!("on the {}", subject.server.name))?;
+            }
         }
     }
     Ok(())
