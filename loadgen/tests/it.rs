@@ -3,6 +3,8 @@
 
 #[path = "it/admission.rs"]
 mod admission;
+#[path = "it/again.rs"]
+mod again;
 #[path = "it/audit.rs"]
 mod audit;
 #[path = "it/churn.rs"]
@@ -13,6 +15,8 @@ mod clients;
 mod compressed;
 #[path = "it/connections.rs"]
 mod connections;
+#[path = "it/frames.rs"]
+mod frames;
 #[path = "it/hostile.rs"]
 mod hostile;
 #[path = "it/http2.rs"]

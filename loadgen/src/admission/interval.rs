@@ -39,6 +39,9 @@ pub struct Counts {
     pub invalid_response: u64,
     /// Calls cut off when the load was stopped and the drain time was over. Not the subject's fault.
     pub abandoned: u64,
+    /// Requests that went out once more, over another connection or stream, because the server had surely not looked at them. No
+    /// outcome: a call may be sent again several times and ends once.
+    pub sent_again: u64,
     /// Valid answers that are not the right one.
     pub wrong_verdicts: u64,
     /// Of these: admitted although an image does not exist, or without every image pinned as it must be.
@@ -213,6 +216,7 @@ impl Counts {
             (&mut self.tls, other.tls),
             (&mut self.invalid_response, other.invalid_response),
             (&mut self.abandoned, other.abandoned),
+            (&mut self.sent_again, other.sent_again),
             (&mut self.wrong_verdicts, other.wrong_verdicts),
             (&mut self.wrong_allows, other.wrong_allows),
         ];
@@ -288,6 +292,10 @@ impl Recorder {
         } += 1;
         self.slowest.note(response, times.phases, template, failure.class.into());
         self.examples.note(failure.class.text(), || failure.text);
+    }
+
+    pub(super) fn sent_again(&mut self) {
+        self.interval.counts.sent_again += 1;
     }
 
     pub(super) fn abandoned(&mut self, calls: u64) {
@@ -377,6 +385,7 @@ mod tests {
                 abandoned: from + 10,
                 wrong_verdicts: from + 11,
                 wrong_allows: from + 12,
+                sent_again: from + 13,
             };
             let mut interval = Interval {
                 counts,
@@ -395,10 +404,10 @@ mod tests {
         let (mut total, other) = (numbered(0), numbered(100));
         total.add(&other);
         let Counts { planned, sent, overflow, allowed, denied, http_error, timeout, connect, tls, .. } = total.counts;
-        let Counts { invalid_response, abandoned, wrong_verdicts, wrong_allows, .. } = total.counts;
+        let Counts { invalid_response, abandoned, wrong_verdicts, wrong_allows, sent_again, .. } = total.counts;
         let counts = [planned, sent, overflow, allowed, denied, http_error, timeout, connect, tls];
-        let more = [invalid_response, abandoned, wrong_verdicts, wrong_allows];
-        assert!(counts.into_iter().chain(more).eq((0..13).map(|n| 100 + 2 * n)), "{counts:?} {more:?}");
+        let more = [invalid_response, abandoned, wrong_verdicts, wrong_allows, sent_again];
+        assert!(counts.into_iter().chain(more).eq((0..14).map(|n| 100 + 2 * n)), "{counts:?} {more:?}");
         let histograms =
             [&total.response_allowed, &total.response_denied, &total.response_error, &total.service, &total.lateness];
         assert_eq!(histograms.map(Histogram::len), [100, 102, 104, 106, 108]);

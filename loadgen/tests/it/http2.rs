@@ -2,181 +2,18 @@
 //! What a pure test can play stands beside the code; here is what needs a socket, a deadline or a pool.
 
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use hyper::body::Incoming;
-use loadgen::admission::{Interval, Load, Target};
-use rustls::ServerConfig;
-use rustls::crypto::aws_lc_rs;
-use serde_json::json;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use loadgen::admission::{Load, Target};
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinSet;
-use tokio_rustls::TlsAcceptor;
-use tokio_rustls::server::TlsStream;
 
+use crate::frames::{
+    DATA, DELETIONS, END_HEADERS, GOAWAY, HEADERS, OK, RST_STREAM, Raw, SETTINGS, Wire, answer, assert_example, frame,
+};
 use crate::server::{Identity, Server, until};
 use crate::webhook::{self, assert_accounts, plan, run, target};
-
-const DATA: u8 = 0;
-const HEADERS: u8 = 1;
-const RST_STREAM: u8 = 3;
-const SETTINGS: u8 = 4;
-const GOAWAY: u8 = 7;
-const WINDOW_UPDATE: u8 = 8;
-const END_STREAM: u8 = 1;
-const END_HEADERS: u8 = 4;
-/// `:status: 200` in HPACK.
-const OK: &[u8] = &[0x88];
-const PREFACE_BYTES: usize = 24;
-/// Deletions, which a webhook may simply allow.
-const DELETIONS: &str = r#""client": "http2", "mix": {"deletePod": 1}"#;
-
-/// A connection on which the test speaks HTTP/2 itself.
-struct Wire {
-    stream: TlsStream<TcpStream>,
-    seen: Vec<u8>,
-    /// Which of its server's connections this is, from 1.
-    number: usize,
-}
-
-impl Wire {
-    async fn preface(&mut self) -> Option<()> {
-        while self.seen.len() < PREFACE_BYTES {
-            self.read().await?;
-        }
-        self.seen.drain(..PREFACE_BYTES);
-        Some(())
-    }
-
-    /// Reads the preface and says the first words.
-    async fn welcome(&mut self) -> Option<()> {
-        self.preface().await?;
-        self.send(SETTINGS, 0, 0, &[]).await?;
-        // Room for every request of a test.
-        self.send(WINDOW_UPDATE, 0, 0, &[1, 0, 0, 0]).await
-    }
-
-    async fn read(&mut self) -> Option<()> {
-        let mut buffer = vec![0; 64 << 10];
-        let read = self.stream.read(&mut buffer).await.ok().filter(|&read| read > 0)?;
-        self.seen.extend_from_slice(&buffer[..read]);
-        Some(())
-    }
-
-    /// Type, flags, stream and payload of the next frame.
-    async fn frame(&mut self) -> Option<(u8, u8, u32, Vec<u8>)> {
-        loop {
-            if let Some((head, rest)) = self.seen.split_first_chunk::<9>()
-                && let Some(payload) = rest.get(..u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize)
-            {
-                let stream = u32::from_be_bytes([head[5], head[6], head[7], head[8]]);
-                let frame = (head[3], head[4], stream, payload.to_vec());
-                self.seen.drain(..9 + frame.3.len());
-                return Some(frame);
-            }
-            self.read().await?;
-        }
-    }
-
-    /// The next request that is complete: its stream and its uid.
-    async fn request(&mut self) -> Option<(u32, String)> {
-        let mut bodies = std::collections::BTreeMap::<u32, Vec<u8>>::new();
-        loop {
-            let (kind, flags, stream, payload) = self.frame().await?;
-            if kind == DATA {
-                let body = bodies.entry(stream).or_default();
-                body.extend_from_slice(&payload);
-                if flags & END_STREAM != 0 {
-                    let text = String::from_utf8_lossy(body).into_owned();
-                    return Some((stream, text.split_once(r#""uid":""#)?.1[..36].to_owned()));
-                }
-            }
-        }
-    }
-
-    async fn send(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Option<()> {
-        self.send_bytes(&frame(kind, flags, stream, payload)).await
-    }
-
-    async fn send_bytes(&mut self, bytes: &[u8]) -> Option<()> {
-        self.stream.write_all(bytes).await.ok()?;
-        self.stream.flush().await.ok()
-    }
-
-    async fn allow(&mut self, stream: u32, uid: &str) -> Option<()> {
-        self.send_bytes(&answer(stream, uid)).await
-    }
-}
-
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
-    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
-}
-
-fn answer(stream: u32, uid: &str) -> Vec<u8> {
-    let body = webhook::answer(&json!({"request": {"uid": uid}}), json!({"allowed": true})).to_string();
-    [frame(HEADERS, END_HEADERS, stream, OK), frame(DATA, END_STREAM, stream, body.as_bytes())].concat()
-}
-
-/// A server whose connections, after the TLS handshake, are the handler's.
-struct Raw {
-    target: Target,
-    accepted: Arc<AtomicUsize>,
-    _tasks: JoinSet<()>,
-}
-
-impl Raw {
-    async fn start<H, F>(handler: H) -> Self
-    where
-        H: Fn(Wire) -> F + Send + 'static,
-        F: Future<Output = Option<()>> + Send + 'static,
-    {
-        let identity = Identity::new();
-        let mut config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(identity.chain.clone(), identity.key.clone_key())
-            .unwrap();
-        config.alpn_protocols = vec![b"h2".to_vec()];
-        let acceptor = TlsAcceptor::from(Arc::new(config));
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("https://{}/mutate", listener.local_addr().unwrap());
-        let accepted = Arc::new(AtomicUsize::new(0));
-        let count = Arc::clone(&accepted);
-        let mut tasks = JoinSet::new();
-        tasks.spawn(async move {
-            let mut serving = JoinSet::new();
-            loop {
-                let (tcp, _) = listener.accept().await.unwrap();
-                let number = count.fetch_add(1, Ordering::SeqCst) + 1;
-                let stream = acceptor.accept(tcp).await.unwrap();
-                let served = handler(Wire { stream, seen: Vec::new(), number });
-                // A client that hangs up ends it early.
-                serving.spawn(async move {
-                    served.await;
-                });
-            }
-        });
-        Self { target: Target { url, ca_pem: identity.pem, ..Target::default() }, accepted, _tasks: tasks }
-    }
-
-    async fn meets(&self, calls: u64, timeout_s: u64) -> Interval {
-        run(plan(calls, &format!(r#"{DELETIONS}, "timeout": "{timeout_s}s""#)), &self.target).await
-    }
-
-    fn accepted(&self) -> usize {
-        self.accepted.load(Ordering::SeqCst)
-    }
-}
-
-fn assert_example(interval: &Interval, expected: &str) {
-    let examples = &interval.examples;
-    assert!(examples.iter().any(|text| text.contains(expected)), "`{expected}` is not in {examples:#?}");
-}
 
 /// Answers in the pieces that a very slow network makes of them are answers.
 #[tokio::test]
@@ -194,66 +31,6 @@ async fn answers_byte_by_byte() {
     let interval = server.meets(8, 20).await;
     assert_eq!((interval.counts.allowed, interval.errors()), (8, 0), "{:?}", interval.examples);
     assert_eq!(server.accepted(), 1);
-}
-
-/// A server that ends each connection after three requests with GOAWAY and takes no more: what it did not take goes over the
-/// next connection, and no call is lost.
-#[tokio::test]
-async fn goaway_loses_no_call() {
-    let server = Raw::start(|mut wire| async move {
-        wire.welcome().await?;
-        for _ in 0..3 {
-            let (stream, uid) = wire.request().await?;
-            wire.allow(stream, &uid).await?;
-        }
-        // The third request was stream 5.
-        wire.send(GOAWAY, 0, 0, &[0, 0, 0, 5, 0, 0, 0, 0]).await?;
-        // Reads on until the client hangs up, as a server that drains does.
-        while wire.frame().await.is_some() {}
-        None
-    })
-    .await;
-    let planned = plan(30, DELETIONS).planned();
-    let load = Load::saturate(plan(30, DELETIONS), &server.target, 2).unwrap();
-    until("every request to be sent", || load.planned_now() == planned).await;
-    let interval = load.stop(Duration::from_secs(20)).await;
-    assert_accounts(&interval);
-    assert_eq!((interval.counts.allowed, interval.errors()), (30, 0), "{:?}", interval.examples);
-    assert_eq!(server.accepted(), 10);
-}
-
-/// A stream that was refused was not looked at, so its call is tried again, but not for ever.
-#[tokio::test]
-async fn refused_streams_are_tried_again_within_bounds() {
-    let server = Raw::start(|mut wire| async move {
-        wire.welcome().await?;
-        let mut refused = 0;
-        loop {
-            let (stream, uid) = wire.request().await?;
-            if refused < 3 {
-                refused += 1;
-                wire.send(RST_STREAM, 0, stream, &[0, 0, 0, 7]).await?;
-            } else {
-                wire.allow(stream, &uid).await?;
-            }
-        }
-    })
-    .await;
-    let interval = server.meets(1, 20).await;
-    assert_eq!((interval.counts.allowed, interval.errors()), (1, 0), "{:?}", interval.examples);
-
-    let server = Raw::start(|mut wire| async move {
-        wire.welcome().await?;
-        loop {
-            let (stream, _) = wire.request().await?;
-            wire.send(RST_STREAM, 0, stream, &[0, 0, 0, 7]).await?;
-        }
-    })
-    .await;
-    let interval = server.meets(4, 20).await;
-    assert_eq!((interval.counts.http_error, interval.errors()), (4, 4), "{:?}", interval.examples);
-    assert_example(&interval, "http error: the server reset the stream: REFUSED_STREAM");
-    assert_eq!(server.accepted(), 1, "the connection is as good as before");
 }
 
 /// What never ends is a timeout that says how far it came. Its stream is reset and the connection goes on.

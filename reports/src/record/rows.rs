@@ -133,6 +133,8 @@ pub struct AdmissionRow {
     pub tls: u64,
     /// Answers that kube-apiserver would have refused.
     pub invalid_response: u64,
+    /// Reviews that were sent once more, because the server had surely not looked at them.
+    pub sent_again: u64,
     /// Valid answers that differ from the right one in verdict or patch.
     pub wrong_verdicts: u64,
     /// Those among them that allowed what had to be denied.

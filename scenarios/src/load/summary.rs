@@ -45,6 +45,9 @@ pub(crate) fn counts(numbers: &Numbers) -> String {
     if counts.overflow > 0 {
         row("not sent", counts.overflow, "   all calls that may be in flight were under way".to_owned());
     }
+    if counts.sent_again > 0 {
+        row("sent again", counts.sent_again, "   the server had not looked at them".to_owned());
+    }
     row("allowed", counts.allowed, String::new());
     row("denied", counts.denied, String::new());
     for (name, number) in [
@@ -146,7 +149,8 @@ mod tests {
         let many = 9_000_000;
         let counts =
             Counts { planned: many + 5, sent: many, overflow: 5, allowed: many, denied: 5, ..Counts::default() };
-        let mut total = Interval { counts: Counts { http_error: 7, ..counts }, ..Interval::default() };
+        let mut total =
+            Interval { counts: Counts { http_error: 7, sent_again: many, ..counts }, ..Interval::default() };
         let histograms =
             [&mut total.response_allowed, &mut total.response_denied, &mut total.response_error, &mut total.service];
         for histogram in histograms {
@@ -171,6 +175,7 @@ mod tests {
         };
         let text = summary(&report);
         assert!(text.contains("\n  Pod CREATE shop/cart, denied\n"), "{text}");
+        assert!(text.contains("\nsent again      9,000,000   the server had not looked at them\n"), "{text}");
         for line in text.lines() {
             assert!(line.chars().count() <= 80, "{} columns: {line}\n{text}", line.chars().count());
         }

@@ -173,6 +173,7 @@ fn admission_row(interval: admission::Interval) -> AdmissionRow {
         connect: counts.connect,
         tls: counts.tls,
         invalid_response: counts.invalid_response,
+        sent_again: counts.sent_again,
         wrong_verdicts: counts.wrong_verdicts,
         wrong_allows: counts.wrong_allows,
         response: Quantiles::of_any(&response),

@@ -147,5 +147,5 @@ fn a_worker_refuses_what_it_does_not_know() {
     };
     assert!(said("hello?\n").contains("which is no line of the protocol"));
     assert!(said("{\"ping\":{\"id\":1}}\n").contains("the next order must be `assign`"));
-    assert!(said("").starts_with(r#"{"hello":{"protocol":"longhaul-worker/2""#));
+    assert!(said("").starts_with(r#"{"hello":{"protocol":"longhaul-worker/3""#));
 }

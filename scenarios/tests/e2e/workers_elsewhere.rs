@@ -175,7 +175,7 @@ fn impostor(hello: String, token: &'static str, lines: Vec<String>) -> String {
         let challenge: Value = serde_json::from_str(&order).unwrap_or_default();
         let theirs = challenge["challenge"]["nonce"].as_str().unwrap_or_default();
         let key = hmac::Key::new(hmac::HMAC_SHA256, token.as_bytes());
-        let proof = hmac::sign(&key, format!("longhaul-worker/2 worker {NONCE} {theirs}").as_bytes());
+        let proof = hmac::sign(&key, format!("longhaul-worker/3 worker {NONCE} {theirs}").as_bytes());
         let _ = writeln!(stream, r#"{{"proof":{{"proof":"{}"}}}}"#, hex::encode(proof));
         let _ = orders.read_line(&mut order);
         for line in lines {
@@ -200,10 +200,10 @@ fn other_versions_and_nonsense_are_refused() {
         assert_eq!(output.status.code(), Some(64), "{}", story(&output));
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
-    let hello = format!(r#"{{"hello":{{"protocol":"longhaul-worker/2","version":"0.1.0","nonce":"{NONCE}"}}}}"#);
+    let hello = format!(r#"{{"hello":{{"protocol":"longhaul-worker/3","version":"0.1.0","nonce":"{NONCE}"}}}}"#);
     let older = said(r#"{"hello":{"protocol":"longhaul-worker/1","version":"0.0.9"}}"#, TOKEN, &[]);
-    assert!(older.contains("speaks longhaul-worker/1 (longhaul 0.0.9), this program longhaul-worker/2"), "{older}");
-    let without = said(r#"{"hello":{"protocol":"longhaul-worker/2","version":"0.1.0"}}"#, TOKEN, &[]);
+    assert!(older.contains("speaks longhaul-worker/1 (longhaul 0.0.9), this program longhaul-worker/3"), "{older}");
+    let without = said(r#"{"hello":{"protocol":"longhaul-worker/3","version":"0.1.0"}}"#, TOKEN, &[]);
     assert!(without.contains("said hello without a nonce"), "{without}");
     let garbage = said("GET / HTTP/1.1", TOKEN, &[]);
     assert!(garbage.contains("wrote `GET / HTTP/1.1`, which is no line of the protocol"), "{garbage}");

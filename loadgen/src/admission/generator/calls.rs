@@ -12,8 +12,8 @@ use crate::pace::Due;
 use crate::socket::Opening;
 use crate::wire::{Awaited, Failure, timed_out};
 
-/// A request is moved to other connections, from those that were closed before a byte was written or whose server says that
-/// it did nothing, so many times.
+/// A request that went over a connection which was closed before a byte was written, or whose server says that it did nothing, is
+/// sent again; so many times in all.
 const TRIES: u32 = 4;
 
 /// A call under way.
@@ -65,6 +65,9 @@ impl Generator {
     /// The call has its connection since `acquired`; `opening` when that was opened just then.
     pub(super) fn placed(&mut self, key: usize, place: Place, acquired: Instant, opening: Option<Opening>) {
         if let Some(call) = self.calls.get_mut(key) {
+            if call.tries > 0 {
+                self.shared.recorder.lock().sent_again();
+            }
             call.tries += 1;
             call.place = Some(place);
             call.acquired = Some((acquired, opening));

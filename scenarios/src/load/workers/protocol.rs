@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::load::{Job, hlog};
 
 /// The version of the protocol. Both sides must name the same.
-pub(crate) const PROTOCOL: &str = "longhaul-worker/2";
+pub(crate) const PROTOCOL: &str = "longhaul-worker/3";
 /// The longest line. The largest are intervals: five histograms of at most 18,000 counters of a few bytes each, in base64.
 pub(crate) const LINE_BYTES_MAX: usize = 4 << 20;
 /// Example texts in one interval.
@@ -267,10 +267,10 @@ mod tests {
     fn lines_are_those_of_the_description() {
         let text = |word: &Word| serde_json::to_string(word).unwrap();
         let hello = |nonce| Word::Hello { protocol: PROTOCOL.to_owned(), version: "0.1.0".to_owned(), nonce };
-        assert_eq!(text(&hello(None)), r#"{"hello":{"protocol":"longhaul-worker/2","version":"0.1.0"}}"#);
+        assert_eq!(text(&hello(None)), r#"{"hello":{"protocol":"longhaul-worker/3","version":"0.1.0"}}"#);
         assert_eq!(
             text(&hello(Some("5f".to_owned()))),
-            r#"{"hello":{"protocol":"longhaul-worker/2","version":"0.1.0","nonce":"5f"}}"#
+            r#"{"hello":{"protocol":"longhaul-worker/3","version":"0.1.0","nonce":"5f"}}"#
         );
         assert_eq!(text(&Word::Proof { proof: "ab".to_owned() }), r#"{"proof":{"proof":"ab"}}"#);
         assert_eq!(text(&Word::Pong { id: 7, clock_ns: 12 }), r#"{"pong":{"id":7,"clockNs":12}}"#);

@@ -1,0 +1,175 @@
+//! HTTP/2 frame by frame: a server for tests that says exactly what the test writes, over TLS.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use loadgen::admission::{Interval, Target};
+use rustls::ServerConfig;
+use rustls::crypto::aws_lc_rs;
+use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+use crate::server::Identity;
+use crate::webhook::{self, plan, run};
+
+pub const DATA: u8 = 0;
+pub const HEADERS: u8 = 1;
+pub const RST_STREAM: u8 = 3;
+pub const SETTINGS: u8 = 4;
+pub const GOAWAY: u8 = 7;
+pub const WINDOW_UPDATE: u8 = 8;
+pub const END_STREAM: u8 = 1;
+pub const END_HEADERS: u8 = 4;
+/// `:status: 200` in HPACK.
+pub const OK: &[u8] = &[0x88];
+const PREFACE_BYTES: usize = 24;
+/// Deletions, which a webhook may simply allow.
+pub const DELETIONS: &str = r#""client": "http2", "mix": {"deletePod": 1}"#;
+
+/// A connection on which the test speaks HTTP/2 itself.
+pub struct Wire {
+    pub stream: TlsStream<TcpStream>,
+    seen: Vec<u8>,
+    /// Which of its server's connections this is, from 1.
+    pub number: usize,
+}
+
+impl Wire {
+    pub async fn preface(&mut self) -> Option<()> {
+        while self.seen.len() < PREFACE_BYTES {
+            self.read().await?;
+        }
+        self.seen.drain(..PREFACE_BYTES);
+        Some(())
+    }
+
+    /// Reads the preface and says the first words.
+    pub async fn welcome(&mut self) -> Option<()> {
+        self.preface().await?;
+        self.send(SETTINGS, 0, 0, &[]).await?;
+        // Room for every request of a test.
+        self.send(WINDOW_UPDATE, 0, 0, &[1, 0, 0, 0]).await
+    }
+
+    async fn read(&mut self) -> Option<()> {
+        let mut buffer = vec![0; 64 << 10];
+        let read = self.stream.read(&mut buffer).await.ok().filter(|&read| read > 0)?;
+        self.seen.extend_from_slice(&buffer[..read]);
+        Some(())
+    }
+
+    /// Type, flags, stream and payload of the next frame.
+    pub async fn frame(&mut self) -> Option<(u8, u8, u32, Vec<u8>)> {
+        loop {
+            if let Some((head, rest)) = self.seen.split_first_chunk::<9>()
+                && let Some(payload) = rest.get(..u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize)
+            {
+                let stream = u32::from_be_bytes([head[5], head[6], head[7], head[8]]);
+                let frame = (head[3], head[4], stream, payload.to_vec());
+                self.seen.drain(..9 + frame.3.len());
+                return Some(frame);
+            }
+            self.read().await?;
+        }
+    }
+
+    /// The next request that is complete: its stream and its uid.
+    pub async fn request(&mut self) -> Option<(u32, String)> {
+        let mut bodies = std::collections::BTreeMap::<u32, Vec<u8>>::new();
+        loop {
+            let (kind, flags, stream, payload) = self.frame().await?;
+            if kind == DATA {
+                let body = bodies.entry(stream).or_default();
+                body.extend_from_slice(&payload);
+                if flags & END_STREAM != 0 {
+                    let text = String::from_utf8_lossy(body).into_owned();
+                    return Some((stream, text.split_once(r#""uid":""#)?.1[..36].to_owned()));
+                }
+            }
+        }
+    }
+
+    pub async fn send(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Option<()> {
+        self.send_bytes(&frame(kind, flags, stream, payload)).await
+    }
+
+    pub async fn send_bytes(&mut self, bytes: &[u8]) -> Option<()> {
+        self.stream.write_all(bytes).await.ok()?;
+        self.stream.flush().await.ok()
+    }
+
+    pub async fn allow(&mut self, stream: u32, uid: &str) -> Option<()> {
+        self.send_bytes(&answer(stream, uid)).await
+    }
+}
+
+pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
+
+pub fn answer(stream: u32, uid: &str) -> Vec<u8> {
+    let body = webhook::answer(&json!({"request": {"uid": uid}}), json!({"allowed": true})).to_string();
+    [frame(HEADERS, END_HEADERS, stream, OK), frame(DATA, END_STREAM, stream, body.as_bytes())].concat()
+}
+
+/// A server whose connections, after the TLS handshake, are the handler's.
+pub struct Raw {
+    pub target: Target,
+    accepted: Arc<AtomicUsize>,
+    _tasks: JoinSet<()>,
+}
+
+impl Raw {
+    pub async fn start<H, F>(handler: H) -> Self
+    where
+        H: Fn(Wire) -> F + Send + 'static,
+        F: Future<Output = Option<()>> + Send + 'static,
+    {
+        let identity = Identity::new();
+        let mut config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(identity.chain.clone(), identity.key.clone_key())
+            .unwrap();
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("https://{}/mutate", listener.local_addr().unwrap());
+        let accepted = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&accepted);
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
+            let mut serving = JoinSet::new();
+            loop {
+                let (tcp, _) = listener.accept().await.unwrap();
+                let number = count.fetch_add(1, Ordering::SeqCst) + 1;
+                let stream = acceptor.accept(tcp).await.unwrap();
+                let served = handler(Wire { stream, seen: Vec::new(), number });
+                // A client that hangs up ends it early.
+                serving.spawn(async move {
+                    served.await;
+                });
+            }
+        });
+        Self { target: Target { url, ca_pem: identity.pem, ..Target::default() }, accepted, _tasks: tasks }
+    }
+
+    pub async fn meets(&self, calls: u64, timeout_s: u64) -> Interval {
+        run(plan(calls, &format!(r#"{DELETIONS}, "timeout": "{timeout_s}s""#)), &self.target).await
+    }
+
+    pub fn accepted(&self) -> usize {
+        self.accepted.load(Ordering::SeqCst)
+    }
+}
+
+pub fn assert_example(interval: &Interval, expected: &str) {
+    let examples = &interval.examples;
+    assert!(examples.iter().any(|text| text.contains(expected)), "`{expected}` is not in {examples:#?}");
+}
