@@ -7,6 +7,7 @@ pub(crate) mod bench;
 mod flow;
 mod frame;
 mod hpack;
+mod patience;
 mod request;
 mod session;
 mod settings;
@@ -150,7 +151,10 @@ impl Connection {
     /// Says good-bye, when that can be done at once.
     pub(crate) fn close(mut self, scratch: &mut Scratch) {
         if self.channel.backlog() == 0 {
-            self.session.say_goodbye();
+            // Where the server broke a rule it is told that instead, which waits to be written.
+            if !self.session.at_fault() {
+                self.session.say_goodbye();
+            }
             // The server may be gone, which is all the same now.
             let _ = self.channel.send(&[self.session.out()], scratch);
         }

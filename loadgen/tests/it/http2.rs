@@ -76,6 +76,39 @@ async fn what_never_ends_is_a_timeout_of_its_stream() {
     }
 }
 
+/// A flood costs its call and its connection long before the deadline, and the server hears why, last of all.
+#[tokio::test]
+async fn a_flood_is_told_to_calm_down() {
+    let (heard, mut last) = tokio::sync::mpsc::channel(1);
+    let server = Raw::start(move |mut wire: Wire| {
+        let heard = heard.clone();
+        async move {
+            wire.welcome().await?;
+            let (stream, uid) = wire.request().await?;
+            if wire.number > 1 {
+                wire.allow(stream, &uid).await?;
+                while wire.frame().await.is_some() {}
+                return None;
+            }
+            wire.send(HEADERS, END_HEADERS, stream, OK).await?;
+            let flood = frame(DATA, 0, stream, b"").repeat(20_000);
+            wire.send_bytes(&flood).await?;
+            let mut said = None;
+            while let Some(frame) = wire.frame().await {
+                said = Some(frame);
+            }
+            heard.send(said).await.ok()
+        }
+    })
+    .await;
+    let more = format!(r#"{DELETIONS}, "timeout": "20s", "rate": "1/s""#);
+    let interval = run(plan(2, &more), &server.target).await;
+    assert_eq!((interval.counts.http_error, interval.counts.allowed), (1, 1), "{:?}", interval.examples);
+    assert_example(&interval, "it sends frame after frame that brings nothing (ENHANCE_YOUR_CALM)");
+    let (kind, _, stream, payload) = last.recv().await.flatten().unwrap();
+    assert_eq!((kind, stream, &payload[..]), (GOAWAY, 0, &[0, 0, 0, 0, 0, 0, 0, 11][..]));
+}
+
 /// A server that never opens its windows gets as much of the request as it allows, and the timeout says so.
 #[tokio::test]
 async fn a_window_that_stays_shut_is_told() {

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use super::flow::{Allowance, Grant};
 use super::frame::{self, Code, Cutter, Fault, PAYLOAD_MAX_BYTES};
 use super::hpack::{self, Decoder};
+use super::patience::Patience;
 use super::request::{self, Form, Length};
 use super::settings::{self, Peer, STREAMS_UNTIL_TOLD};
 use super::streams::{Stream, Streams, WINDOW_BYTES};
@@ -71,6 +72,9 @@ pub(super) struct Session {
     out: Vec<u8>,
     /// Bytes of answers to what the server asks, since everything was written.
     replies: usize,
+    patience: Patience,
+    /// Whether the server has broken a rule.
+    at_fault: bool,
     /// The header block that is not complete: whose it is, and whether it ends its stream.
     continued: Option<(u32, bool)>,
     block: Vec<u8>,
@@ -109,6 +113,8 @@ impl Session {
             sending: VecDeque::with_capacity(STREAMS_UNTIL_TOLD as usize),
             out,
             replies: 0,
+            patience: Patience::new(now),
+            at_fault: false,
             continued: None,
             block: Vec::new(),
             head: hpack::Head::default(),
@@ -141,6 +147,7 @@ impl Session {
             self.form = head.form_after(self.form, self.peer.table_bytes as usize);
         }
         frame::headers(&[head.block(self.form), Length::of(length).field()], id, length == 0, &mut self.out);
+        self.patience.sent();
         if self.form == Form::Teaching {
             self.form = Form::Taught;
         }
@@ -184,6 +191,7 @@ impl Session {
             }
             if length > 0 {
                 frame::data(length, id, length == left, &mut self.out);
+                self.patience.sent();
                 append(body(stream.call), stream.sent, length, &mut self.out);
                 stream.sent += length;
                 stream.allowance.spend(length);
@@ -218,6 +226,7 @@ impl Session {
         let fed = cutter.feed(data, |frame| self.on_frame(frame, now));
         self.cutter = cutter;
         fed.map_err(|fault| {
+            self.at_fault = true;
             frame::go_away(fault.code, &mut self.out);
             let Fault { code, text } = fault;
             if self.welcomed {
@@ -226,6 +235,11 @@ impl Session {
                 Failure::http(format!("what came is no HTTP/2: {text}"))
             }
         })
+    }
+
+    /// Whether the server has broken a rule, and is told so.
+    pub(super) fn at_fault(&self) -> bool {
+        self.at_fault
     }
 
     /// Says that the connection ends.

@@ -21,6 +21,9 @@ impl Session {
         if self.continued.is_some() && !matches!(frame, Frame::Continuation { .. }) {
             return Err(Fault::protocol("a header block is interrupted"));
         }
+        if !self.brings_something(frame) {
+            self.patience.spend(now)?;
+        }
         match frame {
             Frame::Data { stream, data, counted, end } => self.on_data(stream, (data, counted), end),
             Frame::Headers { stream, block, whole: true, end } => self.on_block(stream, block, end, now),
@@ -47,6 +50,18 @@ impl Session {
                 Ok(())
             }
             Frame::WindowUpdate { stream, increment } => self.on_window_update(stream, increment),
+        }
+    }
+
+    /// Whether the frame brings a call nearer to its end. There can only be so many of those: a body has a largest size, and a
+    /// stream one end. Interim answers are frames that bring nothing as well, but only the headers tell.
+    fn brings_something(&mut self, frame: Frame<'_>) -> bool {
+        match frame {
+            Frame::Data { stream, data, end, .. } => (end || !data.is_empty()) && self.streams.find(stream).is_some(),
+            Frame::Headers { stream, whole: true, .. } | Frame::Reset { stream, .. } => {
+                self.streams.find(stream).is_some()
+            }
+            _ => false,
         }
     }
 
@@ -92,7 +107,11 @@ impl Session {
         self.decoder.read(block, &mut self.head)?;
         if let Some(stream) = self.streams.find(id) {
             let step = stream.on_head(&self.head, end, now);
+            let interim = stream.begun.is_none();
             self.step(id, step);
+            if interim {
+                self.patience.spend(now)?;
+            }
         }
         Ok(())
     }

@@ -4,6 +4,8 @@ use super::super::request::Head;
 use super::incoming::REPLIES_MAX_BYTES;
 use super::*;
 
+mod floods;
+
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;

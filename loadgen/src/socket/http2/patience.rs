@@ -1,0 +1,102 @@
+//! How many frames that bring nothing are put up with before the server is told to calm down. Pure.
+//!
+//! A PING, an empty piece of a body, a window of one more byte: each is allowed, and each costs time that other calls lack. An
+//! account pays for them: it fills with time and with what is sent, because a server says something about that.
+
+use std::time::Instant;
+
+use super::frame::{Code, Fault};
+
+/// What a server may say at first: no stack greets with more than a dozen frames.
+const FIRST: u32 = 10_000;
+/// What each frame of ours may be answered with beside the answer itself: windows for its bytes, in steps as small as 256 bytes.
+const FOR_EACH_SENT: u32 = 64;
+/// What time alone pays for, in frames a second; a PING a second is much already.
+const PER_SECOND: f64 = 1000.0;
+/// The most that is saved up: so many frames are read in a moment, and a thousand streams with bodies of 3 MiB may have as many.
+const SAVED_MAX: u32 = 1_000_000;
+
+/// The account of one connection.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Patience {
+    left: u32,
+    filled: Instant,
+}
+
+impl Patience {
+    pub(super) fn new(now: Instant) -> Self {
+        Self { left: FIRST, filled: now }
+    }
+
+    /// A frame was sent that the server may have something to say about.
+    pub(super) fn sent(&mut self) {
+        self.left = self.left.saturating_add(FOR_EACH_SENT).min(SAVED_MAX);
+    }
+
+    /// A frame came that brought nothing.
+    pub(super) fn spend(&mut self, now: Instant) -> Result<(), Fault> {
+        if self.left == 0 {
+            self.fill(now);
+        }
+        let text = "it sends frame after frame that brings nothing";
+        self.left = self.left.checked_sub(1).ok_or(Fault { code: Code::ENHANCE_YOUR_CALM, text })?;
+        Ok(())
+    }
+
+    /// Looked at only when nothing is left, so that it costs nothing before.
+    fn fill(&mut self, now: Instant) {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to what may be saved up")]
+        let gained =
+            (now.saturating_duration_since(self.filled).as_secs_f64() * PER_SECOND).min(f64::from(SAVED_MAX)) as u32;
+        if gained > 0 {
+            (self.left, self.filled) = (gained, now);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// So many frames are let pass at this time.
+    fn let_pass(patience: &mut Patience, now: Instant) -> u32 {
+        (0..2 * SAVED_MAX).find(|_| patience.spend(now).is_err()).unwrap()
+    }
+
+    #[test]
+    fn patience_ends_and_comes_back_with_time() {
+        let begin = Instant::now();
+        let mut patience = Patience::new(begin);
+        assert_eq!(let_pass(&mut patience, begin), FIRST);
+        assert_eq!(let_pass(&mut patience, begin + Duration::from_secs(2)), 2_000);
+        assert_eq!(let_pass(&mut patience, begin + Duration::from_secs(2)), 0);
+        assert_eq!(
+            let_pass(&mut patience, begin + Duration::from_hours(100)),
+            SAVED_MAX,
+            "not more than may be saved up"
+        );
+    }
+
+    /// Fractions of a frame are not lost to a server that asks often.
+    #[test]
+    fn slow_frames_are_let_pass_for_ever() {
+        let begin = Instant::now();
+        let mut patience = Patience::new(begin);
+        for number in 0..100_000 {
+            // A little slower than time pays for.
+            patience.spend(begin + Duration::from_micros(1_010) * number).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_is_sent_may_be_answered() {
+        let begin = Instant::now();
+        let mut patience = Patience::new(begin);
+        (0..100).for_each(|_| patience.sent());
+        assert_eq!(let_pass(&mut patience, begin), FIRST + 100 * FOR_EACH_SENT);
+        (0..100_000).for_each(|_| patience.sent());
+        assert_eq!(let_pass(&mut patience, begin), SAVED_MAX);
+    }
+}
