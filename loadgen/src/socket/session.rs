@@ -13,6 +13,11 @@ const HELLO_REQUEST: u8 = 0;
 const NEW_SESSION_TICKET: u8 = 4;
 const KEY_UPDATE: u8 = 24;
 const CLOSE_NOTIFY: u8 = 0;
+/// Records in a row that carry no data. A server sends a few tickets after the handshake, each in a record at most.
+const EMPTY_MAX: u32 = 100;
+/// New keys that the server may ask for. Each costs an answer, which a server that does not read would let pile up; the keys of TLS
+/// 1.3 last for hours of full load.
+const UPDATES_MAX: u32 = 1_000;
 
 /// The session. Owns the keys; knows nothing of sockets.
 pub(super) struct Session {
@@ -22,6 +27,9 @@ pub(super) struct Session {
     resumption: bool,
     /// The beginning of a handshake message whose end has not come. Nearly always empty.
     message: Vec<u8>,
+    /// Records without data since the last with some.
+    empty: u32,
+    updates: u32,
 }
 
 /// What one record was.
@@ -46,6 +54,8 @@ impl Session {
             keys,
             resumption,
             message: Vec::new(),
+            empty: 0,
+            updates: 0,
         })
     }
 
@@ -68,6 +78,10 @@ impl Session {
     /// Opens one whole record. What TLS wants to be said in return is appended to `reply`, sealed.
     pub(super) fn open<'a>(&mut self, record: &'a mut [u8], reply: &mut Vec<u8>) -> Result<Opened<'a>, Broken> {
         let (content_type, text) = self.receiving.open(record)?;
+        self.empty = if content_type == APPLICATION_DATA && !text.is_empty() { 0 } else { self.empty + 1 };
+        if self.empty > EMPTY_MAX {
+            return Err(Broken("record after record came without data"));
+        }
         match content_type {
             APPLICATION_DATA => Ok(Opened::Data(text)),
             ALERT if text.get(1) == Some(&CLOSE_NOTIFY) => Ok(Opened::End),
@@ -110,6 +124,10 @@ impl Session {
 
     /// RFC 8446, section 4.6.3: the answer goes out under the old key.
     fn update(&mut self, requested: bool, reply: &mut Vec<u8>) -> Result<(), Broken> {
+        self.updates += 1;
+        if self.updates > UPDATES_MAX {
+            return Err(Broken("the server asks for new keys without end"));
+        }
         let failed = |_| Broken("a key update failed");
         let version = self.keys.protocol_version();
         self.receiving = Half::new(self.keys.update_rx_secret().map_err(failed)?, version)?;

@@ -27,6 +27,8 @@ pub(super) struct Reader {
     content_type: Vec<u8>,
     has_content_type: bool,
     coding: Coding,
+    /// Bytes of interim answers before the expected one.
+    interim: usize,
     status: u16,
     keep: bool,
     begun: bool,
@@ -58,6 +60,7 @@ impl Reader {
             content_type: Vec::new(),
             has_content_type: false,
             coding: Coding::Identity,
+            interim: 0,
             status: 0,
             keep: true,
             begun: false,
@@ -68,6 +71,7 @@ impl Reader {
     pub(super) fn expect(&mut self) {
         self.state = State::Head;
         self.begun = false;
+        self.interim = 0;
         for buffer in [&mut self.head, &mut self.body] {
             buffer.clear();
             buffer.shrink_to(KEPT_BYTES);
@@ -201,7 +205,13 @@ impl Reader {
         // An interim answer: the real one follows (RFC 9110, section 15.2).
         if status < 200 {
             self.begun = false;
-            return Ok(());
+            self.interim += head.len();
+            // As much as one head may be, as in Go.
+            return if self.interim > HEAD_MAX_BYTES {
+                Err(before("interim answers come without end"))
+            } else {
+                Ok(())
+            };
         }
         let facts = Facts::of(response.headers, response.version == Some(1))?;
         self.status = status;

@@ -1,14 +1,17 @@
 //! Takes the chunked framing off a body (RFC 9112, section 7.1). Pure; holds no data, only where it is.
 
-/// The longest line of a chunk's size with its extensions, and the most that trailers may come to.
+/// The longest line of a chunk's size with its extensions, and the most that trailers may come to; also what all lines together may
+/// have more than [`FRAMING_FREE_BYTES`] and twice the data, which are Go's numbers.
 const LINE_MAX_BYTES: u32 = 16 << 10;
+/// What each chunk may have of framing without being counted.
+const FRAMING_FREE_BYTES: u64 = 16;
 
 /// Where in the framing the next byte stands.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Chunked {
     at: At,
     left: u64,
-    /// Bytes of framing since the last data.
+    /// Bytes of framing beyond what the data so far justifies.
     framing: u32,
 }
 
@@ -44,7 +47,6 @@ impl Chunked {
             self.left -= length as u64;
             if self.left == 0 {
                 self.at = At::DataEnd;
-                self.framing = 0;
             }
             return Ok(data);
         }
@@ -71,7 +73,11 @@ impl Chunked {
                 At::Size(true)
             }
             (At::Size(true) | At::Extension, b'\n') if self.left == 0 => At::Trailer,
-            (At::Size(true) | At::Extension, b'\n') => At::Data,
+            (At::Size(true) | At::Extension, b'\n') => {
+                let justified = self.left.saturating_mul(2).saturating_add(FRAMING_FREE_BYTES);
+                self.framing = self.framing.saturating_sub(u32::try_from(justified).unwrap_or(u32::MAX));
+                At::Data
+            }
             // The line's end is the line feed; a carriage return before it is passed over as extensions are.
             (At::Size(true), b';' | b' ' | b'\t' | b'\r') | (At::Extension, _) => At::Extension,
             (At::DataEnd | At::Trailer, b'\r') => self.at,
@@ -120,6 +126,14 @@ mod tests {
         }
         let endless = [b"0\r\n".as_slice(), &b"a".repeat(LINE_MAX_BYTES as usize)].concat();
         assert!(decode(&[&endless]).is_err());
+        let padded = [b"1;".as_slice(), &b"x".repeat(100), b"\r\na\r\n"].concat();
+        assert!(decode(&[&padded.repeat(100)]).is_ok());
+        assert_eq!(
+            decode(&[&padded.repeat(1_000)]).unwrap_err(),
+            "the framing of a chunk does not end",
+            "all together"
+        );
+        assert!(decode(&[&b"1\r\na\r\n".repeat(100_000)]).is_ok(), "the framing that every chunk needs");
         assert_eq!(decode(&[b"5\r\nhel"]).unwrap(), (b"hel".to_vec(), false, 0), "an early end is not the end");
     }
 }

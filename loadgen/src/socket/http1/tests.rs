@@ -332,3 +332,24 @@ fn nothing_counts_behind_the_good_bye_and_broken_seals_are_noticed() {
     let failure = line.outcome().unwrap_err();
     assert_eq!((failure.class, &*failure.text), (Class::Tls, "a record's seal is broken"));
 }
+
+/// New keys without data, and new keys without end: each would be answered, and a server that reads nothing would let the answers
+/// pile up.
+#[test]
+fn keys_are_not_changed_without_end() {
+    let body = [None, Some("x")].repeat(2_000);
+    for (pieces, expected) in [
+        (vec![None; 200], "record after record came without data"),
+        (
+            [vec![Some(HEAD), Some("Content-Length: 2000\r\n\r\n")], body].concat(),
+            "the server asks for new keys without end",
+        ),
+    ] {
+        let mut line = Line::open(usize::MAX);
+        line.ask();
+        let bytes = line.records(&pieces);
+        line.tcp.set_nonblocking(false).unwrap();
+        line.tcp.write_all(&bytes).unwrap();
+        assert_eq!(line.outcome().map_err(|failure| failure.text), Err(expected.to_owned()));
+    }
+}

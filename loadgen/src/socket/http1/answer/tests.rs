@@ -124,3 +124,16 @@ fn early_ends_are_failures() {
         assert!(failure.text.starts_with(expected), "{}", failure.text);
     }
 }
+
+/// A few interim answers are passed over, as long as one head may be all together; then the server is not waited for.
+#[test]
+fn interim_answers_have_a_bound() {
+    let interim = format!("HTTP/1.1 103 Early Hints\r\nX: {}\r\n\r\n", "x".repeat(1000));
+    let mut reader = read(&[interim.repeat(400).as_bytes()]).unwrap();
+    let failure = reader.feed(interim.repeat(200).as_bytes()).unwrap_err();
+    assert_eq!(failure.text, "the connection broke before an answer: interim answers come without end");
+    reader.expect();
+    reader.feed(interim.repeat(400).as_bytes()).unwrap();
+    reader.feed(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").unwrap();
+    assert!(reader.done(), "each answer has its own");
+}
