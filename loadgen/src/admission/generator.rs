@@ -8,6 +8,7 @@
 mod calls;
 mod exclusive;
 mod head;
+mod overdue;
 mod pool;
 mod scheduling;
 mod shared;
@@ -30,6 +31,7 @@ use crate::socket::{Alarm, Peer, Scratch, http2};
 use crate::wire::Endpoint;
 use calls::{Call, Deadlines};
 use head::Head;
+use overdue::{Overdue, Turn};
 use pool::Pool;
 
 pub(super) use source::Source;
@@ -108,6 +110,7 @@ pub(super) struct Generator {
     due: VecDeque<Due<plan::Request>>,
     calls: Slab<Call>,
     deadlines: Deadlines,
+    overdue: Overdue,
     next_serial: u64,
     pool: Pool,
     next_sweep: Instant,
@@ -129,6 +132,7 @@ impl Generator {
             due: VecDeque::with_capacity(QUEUE),
             calls: Slab::new(),
             deadlines: Deadlines::default(),
+            overdue: Overdue::default(),
             next_serial: 0,
             pool: Pool::default(),
             next_sweep: Instant::now() + SWEEP,
@@ -164,6 +168,14 @@ impl Generator {
     }
 
     fn turn(&mut self, events: &mut Events) -> io::Result<()> {
+        if self.wake(events)? {
+            self.act(events, Instant::now);
+        }
+        Ok(())
+    }
+
+    /// Sends what is due and sleeps until something happens. False when only a signal came.
+    fn wake(&mut self, events: &mut Events) -> io::Result<bool> {
         self.send_due();
         let now = Instant::now();
         if now >= self.next_sweep {
@@ -174,12 +186,16 @@ impl Generator {
         self.write_unwritten();
         let timeout = self.timeout()?;
         match self.poll.poll(events, timeout) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
-            Err(error) => return Err(error),
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(false),
+            Err(error) => Err(error),
         }
+    }
+
+    /// Does what the events ask for. The clock is looked at when they have been seen to.
+    fn act(&mut self, events: &Events, clock: impl Fn() -> Instant) {
         // A request must not go over a connection that the server has closed already.
-        for event in &*events {
+        for event in events {
             if let Some(slot) = slot_of(event.token())
                 && self.pool.is_idle(slot)
             {
@@ -187,7 +203,7 @@ impl Generator {
             }
         }
         self.send_due();
-        for event in &*events {
+        for event in events {
             if let Some(slot) = slot_of(event.token()) {
                 self.on_event(slot, event.is_read_closed());
                 self.send_due();
@@ -199,10 +215,12 @@ impl Generator {
                 self.send_due();
             }
         }
-        // Last, so that an answer that is there counts, also when this thread was not let run past the deadline: that is no
-        // fault of the webhook, and the lateness of other calls tells of it.
-        self.expire(Instant::now());
-        Ok(())
+        let now = clock();
+        let overdue = self.deadlines.next(&self.calls).is_some_and(|at| at <= now);
+        let more = overdue && (!self.pool.unread.is_empty() || events.iter().count() >= EVENTS);
+        if self.overdue.over(Turn { overdue, more, connections: self.pool.seats.len() }) {
+            self.expire(now);
+        }
     }
 
     /// How long the poll may sleep.
