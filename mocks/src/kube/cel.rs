@@ -1,23 +1,41 @@
-//! Expressions in CEL, as far as conditions of webhooks need them (CEL language definition; KEP-3716).
+//! Expressions in CEL, as conditions of webhooks and rules of custom resources need them (CEL language definition; KEP-3716,
+//! KEP-2876).
 //!
 //! Owns compiling an expression and running it on a budget. Words are read in `lex`, trees in `parse`, types in `check`,
-//! values live in `value`, and `run` with `functions` evaluates. Nothing here does I/O, reads a clock or panics on
-//! outside data; the time of a run is bounded by its steps, and its memory by what the steps may copy.
+//! values live in `value`, what a schema declares in `decl`, and `run` with `functions` and `library` evaluates. Nothing here
+//! does I/O, reads a clock or panics on outside data; the time of a run is bounded by its steps, and its memory by what the
+//! steps may copy.
 //!
 //! A library is not used: `cel` 0.15 has no check of types and no limit of the cost of an evaluation, both of which a
 //! real server's answers depend on (docs/decisions/009).
 
+mod addresses;
 mod check;
+mod decl;
+mod formats;
 mod functions;
 mod lex;
+mod library;
 mod parse;
+mod pattern;
 mod run;
+mod time;
+mod url;
 mod value;
+mod written;
+
+use std::collections::HashMap;
+use std::sync::Arc;
 
 use serde_json::Value;
 
-use check::Type;
+use check::{Checked, Names, Type};
 use parse::Node;
+use pattern::Pattern;
+use value::Val;
+
+pub(crate) use decl::{Decl, Fields, Order};
+pub(crate) use time::read_span;
 
 /// The longest expression. kube-apiserver bounds the cost only; conditions that people write stay below 1 KiB.
 const EXPRESSION_MAX_BYTES: usize = 16 * 1024;
@@ -31,9 +49,40 @@ pub(crate) const BUDGET: u64 = 500_000;
 pub(crate) struct Program {
     source: String,
     root: Node,
+    /// Some of the patterns that are written out in it.
+    patterns: HashMap<String, Arc<Pattern>>,
+    /// How many patterns it took to compile it.
+    pub compiled: usize,
+    /// It looks at `oldSelf`.
+    pub uses_old: bool,
 }
 
-/// What an expression may look at.
+/// A value with a schema, and what it was before.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Subject<'a> {
+    pub decl: &'a Decl,
+    pub value: &'a Value,
+    pub old: Option<&'a Value>,
+    /// `oldSelf` is there in any case, as an optional value.
+    pub optional_old: bool,
+}
+
+/// What a rule or its message may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    Truth,
+    Text,
+}
+
+/// Why a rule has no answer.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Failed {
+    Error(String),
+    /// It costs too much.
+    Budget,
+}
+
+/// What a condition may look at.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Input<'a> {
     pub object: &'a Value,
@@ -64,8 +113,25 @@ impl Issue {
 }
 
 impl Program {
-    /// Compiles an expression that must be true or false; the error is the detail of a cause, in the real server's form.
+    /// Compiles a condition; the error is the detail of a cause, in the real server's form.
     pub fn compile(source: &str) -> Result<Self, String> {
+        let (program, answer) = Self::made(source, &Names::Review)?;
+        if answer == Type::Bool { Ok(program) } else { Err("must evaluate to bool".to_owned()) }
+    }
+
+    /// Compiles a rule about values of a schema, or the expression that makes its message.
+    pub fn compile_for(decl: &Arc<Decl>, optional_old: bool, wanted: Wanted, source: &str) -> Result<Self, String> {
+        let prefix = if wanted == Wanted::Truth { "" } else { "messageExpression " };
+        let made = Self::made(source, &Names::Value { decl, optional_old });
+        let (program, answer) = made.map_err(|why| format!("{prefix}{why}"))?;
+        match (wanted, answer) {
+            (Wanted::Truth, Type::Bool) | (Wanted::Text, Type::Text) => Ok(program),
+            (Wanted::Truth, _) => Err("cel expression must evaluate to a bool".to_owned()),
+            (Wanted::Text, _) => Err("messageExpression must evaluate to a string".to_owned()),
+        }
+    }
+
+    fn made(source: &str, names: &Names<'_>) -> Result<(Self, Type), String> {
         if source.len() > EXPRESSION_MAX_BYTES {
             let length = source.len();
             return Err(format!("the expression has {length} bytes; this server takes {EXPRESSION_MAX_BYTES}"));
@@ -75,22 +141,55 @@ impl Program {
             format!("compilation failed: {}", shown.join("\n"))
         };
         let root = parse::parse(source).map_err(|issue| failed(&[issue]))?;
-        match check::check(&root) {
-            Ok(Type::Bool) => Ok(Self { source: source.to_owned(), root }),
-            Ok(_) => Err("must evaluate to bool".to_owned()),
-            Err(issues) => Err(failed(&issues)),
-        }
+        let checked = check::check(&root, names).map_err(|issues| failed(&issues))?;
+        let Checked { answer, patterns, compiled, uses_old } = checked;
+        Ok((Self { source: source.to_owned(), root, patterns, compiled, uses_old }, answer))
     }
 
-    /// Runs the program and takes what it cost from `budget`.
+    /// Runs a condition and takes what it cost from `budget`.
     pub fn run(&self, input: &Input<'_>, budget: &mut u64) -> Result<bool, String> {
         let failed = |why: &str| format!("expression '{}' resulted in error: {why}", self.source);
-        match run::run(&self.root, input, budget) {
-            Ok(value::Val::Bool(answer)) => Ok(answer),
+        let scope = vec![
+            ("object", Val::of(input.object)),
+            ("oldObject", Val::of(input.old_object)),
+            ("request", Val::of(input.request)),
+        ];
+        match run::run(&self.root, &self.patterns, scope, budget) {
+            Ok(Val::Bool(answer)) => Ok(answer),
             Ok(_) => Err(failed("cel expression does not evaluate to bool")),
             Err(run::Stop::Error(why)) => Err(failed(&why)),
             Err(run::Stop::Budget) => Err(failed("operation cancelled: actual cost limit exceeded")),
         }
+    }
+
+    /// Runs a rule and takes what it cost from `budget`.
+    pub fn holds(&self, subject: &Subject<'_>, budget: &mut u64) -> Result<bool, Failed> {
+        match self.answer(subject, budget)? {
+            Val::Bool(answer) => Ok(answer),
+            _ => Err(Failed::Error("no such overload".to_owned())),
+        }
+    }
+
+    /// Makes a text and takes what it cost from `budget`.
+    pub fn text(&self, subject: &Subject<'_>, budget: &mut u64) -> Result<String, Failed> {
+        match self.answer(subject, budget)? {
+            Val::Text(text) => Ok(text.to_string()),
+            _ => Err(Failed::Error("no such overload".to_owned())),
+        }
+    }
+
+    fn answer<'a>(&'a self, subject: &Subject<'a>, budget: &mut u64) -> Result<Val<'a>, Failed> {
+        let mut scope = vec![("self", Val::typed(subject.value, subject.decl))];
+        let old = subject.old.map(|old| Val::typed(old, subject.decl));
+        match (old, subject.optional_old) {
+            (old, true) => scope.push(("oldSelf", old.map_or(Val::Optional(None), Val::some))),
+            (Some(old), false) => scope.push(("oldSelf", old)),
+            (None, false) => {}
+        }
+        run::run(&self.root, &self.patterns, scope, budget).map_err(|stop| match stop {
+            run::Stop::Error(why) => Failed::Error(why),
+            run::Stop::Budget => Failed::Budget,
+        })
     }
 }
 

@@ -24,6 +24,7 @@ pub(crate) use conform::{conform, read_as, unset};
 pub(crate) use content::check as check_content;
 pub(crate) use immutable::check as check_immutable;
 pub(crate) use names::{check_finalizers_of_deleted, check_label_key, check_name};
+pub(crate) use quantity::Quantity;
 pub(crate) use unknown::drop_unknown;
 
 /// etcd's default limit of one request, which is the largest object a real cluster takes.

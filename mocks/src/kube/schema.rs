@@ -2,16 +2,19 @@
 //!
 //! Owns the compiled form of `openAPIV3Schema` and what it does to an object: pruning unknown fields, filling in
 //! defaults, and checking (Kubernetes documentation, "Extend the Kubernetes API with `CustomResourceDefinitions`";
-//! OpenAPI 3.0, schema object). Rules in CEL (`x-kubernetes-validations`) are not evaluated; a definition that has some
-//! is answered with a warning. Reading lives in `read`, checking in `check`. It must not know the store.
+//! OpenAPI 3.0, schema object). Reading lives in `read`, checking in `check`; rules in CEL are compiled in `rules` and asked in
+//! `judge`. It must not know the store.
 
 mod check;
+mod judge;
 mod read;
+mod rules;
 mod typed;
 
 use regex::Regex;
 use serde_json::{Map, Number, Value};
 
+pub(crate) use judge::Verdict;
 pub(crate) use read::read;
 
 /// One schema, ready to be applied.
@@ -42,6 +45,8 @@ pub(crate) struct Schema {
     not: Option<Box<Schema>>,
     /// There are rules in CEL here or below.
     has_rules: bool,
+    /// Those that are here.
+    rules: Option<Box<rules::Rules>>,
 }
 
 /// `type`.
@@ -95,6 +100,22 @@ enum Format {
     Ipv6,
     Byte,
     Uuid,
+    Duration,
+}
+
+impl Kind {
+    /// The type as errors of rules name it.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Object => "object",
+            Self::Array => "array",
+            Self::Text => "string",
+            Self::Integer => "integer",
+            Self::Number => "number",
+            Self::Boolean => "boolean",
+            Self::Any | Self::IntOrString => "",
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -110,11 +131,6 @@ struct Bounds {
 }
 
 impl Schema {
-    /// Whether there are rules in CEL, which are not evaluated.
-    pub fn has_rules(&self) -> bool {
-        self.has_rules
-    }
-
     /// The schema of the field at a path of names; the items of lists have none.
     pub fn below(&self, path: &[&str]) -> Option<&Self> {
         path.iter().try_fold(self, |mut at, name| {

@@ -18,6 +18,7 @@ mod objects;
 mod ownership;
 mod replicas;
 mod rewind;
+mod rules;
 mod services;
 mod tokens;
 mod watches;

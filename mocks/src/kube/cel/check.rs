@@ -1,15 +1,22 @@
 //! What an expression will be, before it runs: names that nobody declared, fields that a request does not have, and
 //! operators and functions that do not fit.
 //!
-//! Owns the types, in the words of the real checker. Objects are of the type `dyn`, as in a real server, so whatever
-//! touches them is found out when it runs.
+//! Owns the types, in the words of the real checker. The objects of a review are of the type `dyn`, as in a real server, so
+//! whatever touches them is found out when it runs; the value of a rule has the types of its schema.
 
+use std::collections::HashMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use super::Issue;
+use super::decl::Decl;
 use super::functions;
+use super::library;
 use super::parse::{Kind, Macro, MacroKind, Node};
+use super::pattern::{self, Pattern};
 
+/// Compiled patterns that an expression keeps; others are compiled when it runs, on its budget.
+const PATTERNS_MAX: usize = 8;
 /// Issues that are collected at most.
 const ISSUES_MAX: usize = 10;
 
@@ -22,12 +29,53 @@ pub(super) enum Type {
     Uint,
     Double,
     Text,
+    Bytes,
+    /// What `type(…)` answers.
+    Meta,
     List(Rc<Type>),
     Map(Rc<Type>, Rc<Type>),
     Optional(Rc<Type>),
-    /// A structure with known fields, by its name.
+    /// A structure with known fields, or a value of a library, by its name.
     Struct(&'static str),
+    /// The object that a schema declares.
+    Object(Declared),
 }
+
+/// Two objects are of one type when the same place of a schema declares them.
+#[derive(Debug, Clone)]
+pub(super) struct Declared(Arc<Decl>);
+
+impl PartialEq for Declared {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Declared {}
+
+/// What an expression may look at, with its type.
+pub(super) enum Names<'d> {
+    /// The objects of an admission review.
+    Review,
+    /// `self` and `oldSelf`, which may be declared to be optional.
+    Value { decl: &'d Arc<Decl>, optional_old: bool },
+}
+
+/// What the check found out.
+pub(super) struct Checked {
+    pub answer: Type,
+    /// Some of the patterns that are written out, compiled.
+    pub patterns: HashMap<String, Arc<Pattern>>,
+    /// How many patterns were compiled.
+    pub compiled: usize,
+    /// `oldSelf` is looked at.
+    pub uses_old: bool,
+}
+
+pub(super) const TIME: Type = Type::Struct("google.protobuf.Timestamp");
+pub(super) const DURATION: Type = Type::Struct("google.protobuf.Duration");
+/// Names of types that are values.
+const TYPE_NAMES: &[&str] = &["int", "uint", "double", "bool", "string", "bytes", "list", "map", "null_type", "type"];
 
 pub(super) const REQUEST: &str = "kubernetes.AdmissionRequest";
 
@@ -62,27 +110,18 @@ const FIELDS: &[(&str, &str, &str)] = &[
 const NO_AUTHORIZER: &str =
     "the variable 'authorizer' is not supported by this server: leave it out, or use a real control plane";
 
-/// Functions that a real server has and this one does not.
+/// Functions and macros that a real server has and this one does not.
 const ELSEWHERE: &[&str] = &[
-    "bytes",
-    "cidr",
-    "duration",
-    "findAll",
-    "format",
-    "getDate",
-    "getFullYear",
-    "getHours",
-    "ip",
-    "isCIDR",
-    "isIP",
-    "isQuantity",
-    "isURL",
-    "quantity",
-    "reverse",
-    "sets",
-    "timestamp",
-    "type",
-    "url",
+    "all",
+    "exists",
+    "existsOne",
+    "exists_one",
+    "isSemver",
+    "jsonpatch",
+    "semver",
+    "transformList",
+    "transformMap",
+    "transformMapEntry",
 ];
 
 impl Type {
@@ -94,6 +133,23 @@ impl Type {
         Self::Optional(Rc::new(of))
     }
 
+    /// The type that a schema declares.
+    pub fn of(decl: &Arc<Decl>) -> Self {
+        match &**decl {
+            Decl::Dyn => Self::Dyn,
+            Decl::Bool => Self::Bool,
+            Decl::Int => Self::Int,
+            Decl::Double => Self::Double,
+            Decl::Text => Self::Text,
+            Decl::Bytes => Self::Bytes,
+            Decl::Time | Decl::Date => TIME,
+            Decl::Duration => DURATION,
+            Decl::List { item, .. } => Self::list(Self::of(item)),
+            Decl::Map(item) => Self::Map(Rc::new(Self::Text), Rc::new(Self::of(item))),
+            Decl::Object(_) => Self::Object(Declared(decl.clone())),
+        }
+    }
+
     /// Whether a value of this type may stand where `wanted` is asked for.
     pub fn fits(&self, wanted: &Self) -> bool {
         match (self, wanted) {
@@ -102,7 +158,7 @@ impl Type {
             (Self::Dyn, _) | (_, Self::Dyn) => true,
             // What may be absent may be compared with nothing.
             (Self::Null, other) | (other, Self::Null) => {
-                matches!(other, Self::Null | Self::Struct(_) | Self::Optional(_))
+                matches!(other, Self::Null | Self::Struct(_) | Self::Optional(_) | Self::Object(_))
             }
             (a, b) => a == b,
         }
@@ -123,6 +179,9 @@ impl std::fmt::Display for Type {
             Self::Uint => f.write_str("uint"),
             Self::Double => f.write_str("double"),
             Self::Text => f.write_str("string"),
+            Self::Bytes => f.write_str("bytes"),
+            Self::Meta => f.write_str("type"),
+            Self::Object(_) => f.write_str("object"),
             Self::List(of) => write!(f, "list({of})"),
             Self::Map(key, value) => write!(f, "map({key}, {value})"),
             Self::Optional(of) => write!(f, "optional_type({of})"),
@@ -132,15 +191,35 @@ impl std::fmt::Display for Type {
 }
 
 /// The type of an expression, or what is wrong with it.
-pub(super) fn check(root: &Node) -> Result<Type, Vec<Issue>> {
-    let mut checker = Checker { scope: Vec::new(), issues: Vec::new() };
-    let found = checker.of(root);
-    if checker.issues.is_empty() { Ok(found) } else { Err(checker.issues) }
+pub(super) fn check(root: &Node, names: &Names<'_>) -> Result<Checked, Vec<Issue>> {
+    let scope = match names {
+        Names::Review => vec![("object", Type::Dyn), ("oldObject", Type::Dyn), ("request", Type::Struct(REQUEST))],
+        Names::Value { decl, optional_old } => {
+            let found = Type::of(decl);
+            let old = if *optional_old { Type::optional(found.clone()) } else { found.clone() };
+            vec![("self", found), ("oldSelf", old)]
+        }
+    };
+    let given = scope.len();
+    let is_review = matches!(names, Names::Review);
+    let mut checker =
+        Checker { scope, given, is_review, uses_old: false, patterns: HashMap::new(), compiled: 0, issues: Vec::new() };
+    let answer = checker.of(root);
+    if !checker.issues.is_empty() {
+        return Err(checker.issues);
+    }
+    let Checker { patterns, compiled, uses_old, .. } = checker;
+    Ok(Checked { answer, patterns, compiled, uses_old })
 }
 
 struct Checker<'a> {
-    /// Variables of the macros around, the innermost last.
+    /// Variables that are given and those of the macros around, the innermost last.
     scope: Vec<(&'a str, Type)>,
+    given: usize,
+    is_review: bool,
+    uses_old: bool,
+    patterns: HashMap<String, Arc<Pattern>>,
+    compiled: usize,
     issues: Vec<Issue>,
 }
 
@@ -161,6 +240,7 @@ impl<'a> Checker<'a> {
             Kind::Uint(_) => Type::Uint,
             Kind::Double(_) => Type::Double,
             Kind::Text(_) => Type::Text,
+            Kind::Bytes(_) => Type::Bytes,
             Kind::Ident(name) => self.ident(node.at, name),
             Kind::Select { of, field, optional } => {
                 let found = self.select(node.at, of, field);
@@ -228,13 +308,13 @@ impl<'a> Checker<'a> {
     }
 
     fn ident(&mut self, at: usize, name: &str) -> Type {
-        if let Some((_, found)) = self.scope.iter().rev().find(|(known, _)| *known == name) {
-            return found.clone();
+        if let Some(index) = self.scope.iter().rposition(|(known, _)| *known == name) {
+            self.uses_old |= index < self.given && name == "oldSelf";
+            return self.scope[index].1.clone();
         }
         match name {
-            "object" | "oldObject" => Type::Dyn,
-            "request" => Type::Struct(REQUEST),
-            "authorizer" => self.wrong(at, NO_AUTHORIZER.to_owned()),
+            "authorizer" if self.is_review => self.wrong(at, NO_AUTHORIZER.to_owned()),
+            name if TYPE_NAMES.contains(&name) => Type::Meta,
             _ => self.wrong(at, format!("undeclared reference to '{name}' (in container '')")),
         }
     }
@@ -245,6 +325,13 @@ impl<'a> Checker<'a> {
         let found = match inside {
             Type::Dyn => Type::Dyn,
             Type::Map(_, value) => (**value).clone(),
+            Type::Object(Declared(decl)) => match &**decl {
+                Decl::Object(fields) => match fields.find(field) {
+                    Some((_, decl)) => Type::of(decl),
+                    None => self.wrong(at, format!("undefined field '{field}'")),
+                },
+                _ => Type::Dyn,
+            },
             Type::Struct(name) => match FIELDS.iter().find(|(known, key, _)| known == name && *key == field) {
                 Some((_, _, kind)) => named(kind),
                 None => self.wrong(at, format!("undefined field '{field}'")),
@@ -255,33 +342,32 @@ impl<'a> Checker<'a> {
     }
 
     fn call(&mut self, at: usize, target: Option<&'a Node>, name: &str, arguments: &'a [Node]) -> Type {
-        // `optional.of(x)`: a name with a dot, not a method.
-        if let Some(Node { kind: Kind::Ident(space), .. }) = target
-            && space == "optional"
-            && !self.scope.iter().any(|(known, _)| known == space)
-        {
-            let types: Vec<Type> = arguments.iter().map(|argument| self.of(argument)).collect();
-            return match (name, &types[..]) {
-                ("none", []) => Type::optional(Type::Dyn),
-                ("of" | "ofNonZeroValue", [only]) => Type::optional(only.clone()),
-                _ => self.no_overload(at, &format!("optional.{name}"), &types),
-            };
-        }
         let target = target.map(|target| self.of(target));
         let types: Vec<Type> = arguments.iter().map(|argument| self.of(argument)).collect();
-        if ELSEWHERE.contains(&name) {
-            return self.wrong(at, format!("the function '{name}' is not supported by this server"));
-        }
-        if !functions::is_known(name) {
-            return self.wrong(at, format!("undeclared reference to '{name}' (in container '')"));
+        if !functions::is_known(name) && !library::is_known(name) {
+            let why = if ELSEWHERE.contains(&name) {
+                format!("the function '{name}' is not supported by this server")
+            } else {
+                format!("undeclared reference to '{name}' (in container '')")
+            };
+            return self.wrong(at, why);
         }
         // A pattern that is written out is looked at now.
-        if let ("matches" | "find", Some(Node { kind: Kind::Text(pattern), at, .. })) = (name, arguments.last())
-            && let Err(why) = functions::check_pattern(pattern)
+        if let ("matches" | "find" | "findAll", Some(Node { kind: Kind::Text(written), at, .. })) =
+            (name, pattern_of(target.is_some(), arguments))
+            && !self.patterns.contains_key(written)
         {
-            return self.wrong(*at, format!("error parsing regexp: {why}"));
+            self.compiled += 1;
+            match pattern::compile(written) {
+                Ok(made) if made.is_small() && self.patterns.len() < PATTERNS_MAX => {
+                    self.patterns.insert(written.clone(), Arc::new(made));
+                }
+                Ok(_) => {}
+                Err(why) => return self.wrong(*at, format!("error parsing regexp: {why}")),
+            }
         }
-        match functions::answers(name, target.as_ref(), &types) {
+        let found = functions::answers(name, target.as_ref(), &types);
+        match found.or_else(|| library::answers(name, target.as_ref(), &types)) {
             Some(found) => found,
             None => match target {
                 Some(target) => {
@@ -295,6 +381,9 @@ impl<'a> Checker<'a> {
 
     fn in_macro(&mut self, at: usize, inner: &'a Macro) -> Type {
         let over = self.of(&inner.over);
+        if matches!(inner.kind, MacroKind::OptMap | MacroKind::OptFlatMap) {
+            return self.in_optional(at, &over, inner);
+        }
         let item = match &over {
             Type::List(item) => (**item).clone(),
             Type::Map(key, _) => (**key).clone(),
@@ -319,14 +408,39 @@ impl<'a> Checker<'a> {
         }
         match inner.kind {
             MacroKind::All | MacroKind::Exists | MacroKind::ExistsOne => Type::Bool,
-            MacroKind::Map => Type::list(body),
             MacroKind::Filter => Type::list(item),
+            _ => Type::list(body),
+        }
+    }
+
+    /// `over.optMap(x, body)` and `over.optFlatMap(x, body)`.
+    fn in_optional(&mut self, at: usize, over: &Type, inner: &'a Macro) -> Type {
+        let item = match over {
+            Type::Optional(item) => (**item).clone(),
+            Type::Dyn => Type::Dyn,
+            other => {
+                let name = if inner.kind == MacroKind::OptMap { "optMap" } else { "optFlatMap" };
+                return self.wrong(at, format!("found no matching overload for '{name}' applied to '{other}.()'"));
+            }
+        };
+        self.scope.push((&inner.variable, item));
+        let body = self.of(&inner.body);
+        self.scope.pop();
+        match (inner.kind, body) {
+            (MacroKind::OptMap, body) => Type::optional(body),
+            (_, body @ (Type::Optional(_) | Type::Dyn)) => body,
+            (_, other) => self.wrong(inner.body.at, format!("expected type 'optional_type' but found '{other}'")),
         }
     }
 
     fn no_overload(&mut self, at: usize, name: &str, types: &[Type]) -> Type {
         self.wrong(at, format!("found no matching overload for '{name}' applied to '({})'", list(types)))
     }
+}
+
+/// The argument that is a pattern.
+fn pattern_of(has_target: bool, arguments: &[Node]) -> Option<&Node> {
+    arguments.get(usize::from(!has_target))
 }
 
 fn list(types: &[Type]) -> String {
@@ -366,7 +480,8 @@ fn binary(sign: &str, left: &Type, right: &Type) -> Option<Type> {
         "==" | "!=" => left.fits(right).then_some(Type::Bool),
         "<" | "<=" | ">" | ">=" => {
             let numbers = left.is_numeric() && right.is_numeric();
-            (numbers || both(&Type::Text) || both(&Type::Bool)).then_some(Type::Bool)
+            let fits = [Type::Text, Type::Bool, Type::Bytes, TIME, DURATION].iter().any(both);
+            (numbers || fits).then_some(Type::Bool)
         }
         "in" => match right {
             Type::List(item) => left.fits(item).then_some(Type::Bool),
@@ -374,7 +489,11 @@ fn binary(sign: &str, left: &Type, right: &Type) -> Option<Type> {
             Type::Dyn => Some(Type::Bool),
             _ => None,
         },
-        "+" if both(&Type::Text) => Some(known()),
+        "+" if both(&Type::Text) || both(&Type::Bytes) => Some(known()),
+        "+" | "-" if both(&DURATION) => Some(known()),
+        "+" if (left.fits(&TIME) && right.fits(&DURATION)) || (left.fits(&DURATION) && right.fits(&TIME)) => Some(TIME),
+        "-" if left.fits(&TIME) && right.fits(&DURATION) => Some(TIME),
+        "-" if both(&TIME) => Some(DURATION),
         "+" if both(&Type::list(Type::Dyn)) => Some(if left == right { left.clone() } else { Type::list(Type::Dyn) }),
         "%" if *left == Type::Double || *right == Type::Double => None,
         _ => (left.is_numeric() && right.is_numeric() && left.fits(right)).then(known),

@@ -1,22 +1,15 @@
 //! The functions that expressions may call: those of the language, and of its libraries those about texts, lists,
-//! patterns and optional values (Kubernetes documentation, "Common Expression Language in Kubernetes").
+//! patterns and optional values (Kubernetes documentation, "Common Expression Language in Kubernetes"). Those with values of
+//! their own are in `library`.
 //!
 //! Owns their types and what they do. Every one pays for the bytes and items that it looks at.
 
 use std::rc::Rc;
 
-use regex::{Regex, RegexBuilder};
-
-use super::check::Type;
+use super::check::{DURATION, TIME, Type};
 use super::run::{Found, Run, Stop, error, no_overload};
 use super::value::{List, Val};
-
-/// Sizes of compiled patterns that are tried, with what each byte of a text costs then: a larger pattern may look at
-/// every byte more often.
-const PATTERN_SIZES: &[(usize, usize)] = &[(16 * 1024, 1), (64 * 1024, 4), (512 * 1024, 32)];
-/// What compiling a pattern costs, and each byte of it.
-const PATTERN_STEPS: usize = 200;
-const PATTERN_BYTE_STEPS: usize = 20;
+use super::{pattern, time, written};
 
 const KNOWN: &[&str] = &[
     "size",
@@ -45,17 +38,21 @@ const KNOWN: &[&str] = &[
     "min",
     "max",
     "find",
+    "findAll",
+    "format",
+    "optional.none",
+    "optional.of",
+    "optional.ofNonZeroValue",
+    "sets.contains",
+    "sets.equivalent",
+    "sets.intersects",
+    "strings.quote",
+    "type",
     "hasValue",
     "value",
     "orValue",
     "or",
 ];
-
-/// A compiled pattern and what it costs for each byte.
-pub(super) struct Pattern {
-    regex: Regex,
-    weight: usize,
-}
 
 pub(super) fn is_known(name: &str) -> bool {
     KNOWN.contains(&name)
@@ -67,16 +64,27 @@ pub(super) fn answers(name: &str, target: Option<&Type>, arguments: &[Type]) -> 
     let is = |found: &Type, wanted: &Type| found.fits(wanted);
     let texts = |list: &[Type]| list.iter().all(|found| is(found, &Type::Text));
     let ints = |list: &[Type]| list.iter().all(|found| is(found, &Type::Int));
-    let sized = |found: &Type| matches!(found, Type::Dyn | Type::Text | Type::List(_) | Type::Map(..));
+    let sized = |found: &Type| matches!(found, Type::Dyn | Type::Text | Type::Bytes | Type::List(_) | Type::Map(..));
     let Some(target) = target else {
-        let [first, rest @ ..] = arguments else { return None };
+        let [first, rest @ ..] = arguments else {
+            return (name == "optional.none").then(|| Type::optional(Type::Dyn));
+        };
         return match (name, rest) {
+            ("optional.of" | "optional.ofNonZeroValue", []) => Some(Type::optional(first.clone())),
+            ("type", []) => Some(Type::Meta),
+            ("strings.quote", []) => is(first, &Type::Text).then_some(Type::Text),
+            ("sets.contains" | "sets.equivalent" | "sets.intersects", [other]) => {
+                (is(first, &any_list) && is(other, first)).then_some(Type::Bool)
+            }
             ("size", []) => sized(first).then_some(Type::Int),
             ("dyn", []) => Some(Type::Dyn),
-            ("int", []) => converts(first).then_some(Type::Int),
+            ("int", []) => (converts(first) || *first == TIME).then_some(Type::Int),
             ("uint", []) => converts(first).then_some(Type::Uint),
             ("double", []) => converts(first).then_some(Type::Double),
-            ("string", []) => (converts(first) || *first == Type::Bool).then_some(Type::Text),
+            ("string", []) => {
+                let shown = matches!(first, Type::Bool | Type::Bytes | Type::Struct("net.IP" | "net.CIDR"));
+                (converts(first) || shown || *first == TIME || *first == DURATION).then_some(Type::Text)
+            }
             ("bool", []) => matches!(first, Type::Dyn | Type::Text | Type::Bool).then_some(Type::Bool),
             ("matches", [pattern]) => texts(&[first.clone(), pattern.clone()]).then_some(Type::Bool),
             _ => None,
@@ -100,6 +108,11 @@ pub(super) fn answers(name: &str, target: Option<&Type>, arguments: &[Type]) -> 
         }
         ("join", []) => is(target, &Type::list(Type::Text)).then_some(Type::Text),
         ("join", [_]) => (is(target, &Type::list(Type::Text)) && texts(arguments)).then_some(Type::Text),
+        ("findAll", [_]) => (on_text && texts(arguments)).then(|| Type::list(Type::Text)),
+        ("findAll", [by, most]) => {
+            (on_text && is(by, &Type::Text) && is(most, &Type::Int)).then(|| Type::list(Type::Text))
+        }
+        ("format", [values]) => (on_text && is(values, &any_list)).then_some(Type::Text),
         ("find", [_]) | ("replace", [_, _]) => (on_text && texts(arguments)).then_some(Type::Text),
         ("replace", [_, _, count]) => {
             (on_text && texts(&arguments[..2]) && is(count, &Type::Int)).then_some(Type::Text)
@@ -109,7 +122,11 @@ pub(super) fn answers(name: &str, target: Option<&Type>, arguments: &[Type]) -> 
             ((on_text && is(wanted, &Type::Text)) || (on_list && is(wanted, &item()))).then_some(Type::Int)
         }
         ("isSorted", []) => on_list.then_some(Type::Bool),
-        ("sum" | "min" | "max", []) => on_list.then(item),
+        ("sum", []) => {
+            let item = item();
+            (on_list && (converts(&item) || item == DURATION) && item != Type::Text).then_some(item)
+        }
+        ("min" | "max", []) => on_list.then(item),
         ("hasValue", []) => matches!(target, Type::Optional(_) | Type::Dyn).then_some(Type::Bool),
         ("value", []) => inside(target),
         ("orValue", [other]) => inside(target).filter(|inner| inner.fits(other)),
@@ -140,8 +157,20 @@ pub(super) fn call<'a>(
     arguments: &[Val<'a>],
 ) -> Found<'a> {
     match (target, arguments) {
-        (None, [value]) => convert(run, name, value),
-        (None, [Val::Text(text), Val::Text(pattern)]) if name == "matches" => matches(run, text, pattern),
+        (None, []) if name == "optional.none" => Ok(Val::Optional(None)),
+        (None, [value]) => match name {
+            "optional.ofNonZeroValue" if is_zero(value) => Ok(Val::Optional(None)),
+            "optional.of" | "optional.ofNonZeroValue" => Ok(Val::some(value.clone())),
+            "type" => Ok(Val::Type(value.type_name())),
+            _ => convert(run, name, value),
+        },
+        (None, [Val::List(one), Val::List(other)]) => match name {
+            "sets.contains" => Ok(Val::Bool(is_subset(run, other, one)?)),
+            "sets.equivalent" => Ok(Val::Bool(is_subset(run, other, one)? && is_subset(run, one, other)?)),
+            "sets.intersects" => intersects(run, one, other),
+            _ => no_overload(),
+        },
+        (None, [Val::Text(text), Val::Text(pattern)]) if name == "matches" => pattern::matches(run, text, pattern),
         (Some(target), []) if name == "size" => convert(run, name, target),
         (Some(Val::Text(text)), _) => on_text(run, name, text, arguments),
         (Some(Val::List(list)), _) => on_list(run, name, list, arguments),
@@ -159,10 +188,33 @@ pub(super) fn is_zero(value: &Val<'_>) -> bool {
         Val::Uint(number) => *number == 0,
         Val::Double(number) => *number == 0.0,
         Val::Text(text) => text.is_empty(),
+        Val::Bytes(bytes) => bytes.is_empty(),
+        Val::Duration(nanos) => *nanos == 0,
         Val::List(list) => list.len() == 0,
         Val::Map(map) => map.len() == 0,
-        Val::Optional(Some(_)) => false,
+        Val::Optional(Some(_)) | Val::Time(_) | Val::Type(_) | Val::Thing(_) | Val::Broken(_) => false,
     }
+}
+
+/// Whether the other list has everything that is in one.
+fn is_subset<'a>(run: &mut Run<'a, '_>, one: &List<'a>, other: &List<'a>) -> Result<bool, Stop> {
+    let within = Val::List(other.clone());
+    for item in one.iter() {
+        if !run.contains(&within, &item)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn intersects<'a>(run: &mut Run<'a, '_>, one: &List<'a>, other: &List<'a>) -> Found<'a> {
+    let within = Val::List(other.clone());
+    for item in one.iter() {
+        if run.contains(&within, &item)? {
+            return Ok(Val::Bool(true));
+        }
+    }
+    Ok(Val::Bool(false))
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "checked to be within the range before")]
@@ -175,6 +227,17 @@ fn convert<'a>(run: &mut Run<'a, '_>, name: &str, value: &Val<'a>) -> Found<'a> 
     match (name, value) {
         ("dyn", value) => Ok(value.clone()),
         ("size", Val::Text(text)) => Ok(Val::Int(count(text.chars().count()))),
+        ("size", Val::Bytes(bytes)) => Ok(Val::Int(count(bytes.len()))),
+        ("strings.quote", Val::Text(text)) => Ok(Val::text(quote(text))),
+        ("string", Val::Bytes(bytes)) => {
+            run.pay_for_bytes(bytes.len())?;
+            std::str::from_utf8(bytes)
+                .map_or_else(|_| error("invalid UTF-8 in bytes, cannot convert to string"), |text| Ok(Val::text(text)))
+        }
+        ("string", Val::Time(at)) => Ok(Val::text(at.to_string())),
+        ("string", Val::Duration(nanos)) => Ok(Val::text(time::show_span(*nanos))),
+        ("string", Val::Thing(thing)) => Ok(Val::text(thing.shown())),
+        ("int", Val::Time(at)) => Ok(Val::Int(at.as_second())),
         ("size", Val::List(list)) => Ok(Val::Int(count(list.len()))),
         ("size", Val::Map(map)) => Ok(Val::Int(count(map.len()))),
         ("int", Val::Int(_))
@@ -212,12 +275,11 @@ fn on_text<'a>(run: &mut Run<'a, '_>, name: &str, text: &str, arguments: &[Val<'
         ("contains", [Val::Text(part)]) => Ok(Val::Bool(text.contains(&**part))),
         ("startsWith", [Val::Text(part)]) => Ok(Val::Bool(text.starts_with(&**part))),
         ("endsWith", [Val::Text(part)]) => Ok(Val::Bool(text.ends_with(&**part))),
-        ("matches", [Val::Text(pattern)]) => matches(run, text, pattern),
-        ("find", [Val::Text(by)]) => {
-            let pattern = pattern(run, by)?;
-            run.pay(text.len() * pattern.weight)?;
-            Ok(Val::text(pattern.regex.find(text).map_or("", |found| found.as_str())))
-        }
+        ("matches", [Val::Text(by)]) => pattern::matches(run, text, by),
+        ("find", [Val::Text(by)]) => pattern::find(run, text, by),
+        ("findAll", [Val::Text(by)]) => pattern::find_all(run, text, by, -1),
+        ("findAll", [Val::Text(by), Val::Int(most)]) => pattern::find_all(run, text, by, *most),
+        ("format", [Val::List(values)]) => written::format(run, text, values),
         ("lowerAscii", []) => Ok(Val::text(text.to_ascii_lowercase())),
         ("upperAscii", []) => Ok(Val::text(text.to_ascii_uppercase())),
         ("trim", []) => Ok(Val::text(text.trim())),
@@ -290,6 +352,9 @@ fn sum<'a>(list: &List<'a>) -> Found<'a> {
             a.checked_add(*b).map_or_else(|| error("unsigned integer overflow"), |number| Ok(Val::Uint(number)))
         }
         (Val::Double(a), Val::Double(b)) => Ok(Val::Double(a + b)),
+        (Val::Duration(a), Val::Duration(b)) => {
+            a.checked_add(*b).map_or_else(|| error("integer overflow"), |nanos| Ok(Val::Duration(nanos)))
+        }
         _ => no_overload(),
     })
 }
@@ -304,40 +369,25 @@ fn on_optional<'a>(name: &str, inner: Option<&Rc<Val<'a>>>, arguments: &[Val<'a>
     }
 }
 
-/// Whether a pattern compiles; the error says why not.
-pub(super) fn check_pattern(pattern: &str) -> Result<(), String> {
-    compile(pattern).map(|_| ())
-}
-
-fn compile(pattern: &str) -> Result<Pattern, String> {
-    let mut failed = String::new();
-    for (size, weight) in PATTERN_SIZES {
-        match RegexBuilder::new(pattern).size_limit(*size).build() {
-            Ok(regex) => return Ok(Pattern { regex, weight: *weight }),
-            Err(regex::Error::CompiledTooBig(_)) => "the pattern is too large".clone_into(&mut failed),
-            Err(error) => return Err(error.to_string().lines().last().unwrap_or_default().to_owned()),
+/// A text as it is written in an expression.
+fn quote(text: &str) -> String {
+    let mut out = String::from("\"");
+    for letter in text.chars() {
+        match letter {
+            '\u{7}' => out.push_str("\\a"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{b}' => out.push_str("\\v"),
+            '\\' => out.push_str("\\\\"),
+            '"' => out.push_str("\\\""),
+            letter => out.push(letter),
         }
     }
-    Err(failed)
-}
-
-fn pattern(run: &mut Run<'_, '_>, source: &str) -> Result<Rc<Pattern>, Stop> {
-    if let Some(known) = run.patterns.get(source) {
-        return Ok(known.clone());
-    }
-    run.pay(PATTERN_STEPS + source.len() * PATTERN_BYTE_STEPS)?;
-    let made = compile(source).map_err(|why| Stop::Error(format!("error parsing regexp: {why}")))?;
-    // One that is large was expensive to make.
-    run.pay(PATTERN_STEPS * made.weight)?;
-    let made = Rc::new(made);
-    run.patterns.insert(source.to_owned(), made.clone());
-    Ok(made)
-}
-
-fn matches<'a>(run: &mut Run<'a, '_>, text: &str, source: &str) -> Found<'a> {
-    let pattern = pattern(run, source)?;
-    run.pay(text.len() * pattern.weight)?;
-    Ok(Val::Bool(pattern.regex.is_match(text)))
+    out.push('"');
+    out
 }
 
 fn split<'a>(run: &mut Run<'a, '_>, text: &str, by: &str, most: i64) -> Found<'a> {

@@ -19,6 +19,7 @@ pub(super) enum Word {
     Uint(u64),
     Double(f64),
     Text(String),
+    Bytes(Vec<u8>),
     /// An operator, a bracket or `in`.
     Sign(&'static str),
     End,
@@ -38,6 +39,7 @@ impl Word {
             Self::Int(number) | Self::Uint(number) => number.to_string(),
             Self::Double(number) => number.to_string(),
             Self::Text(text) => format!("\"{text}\""),
+            Self::Bytes(bytes) => format!("b\"{}\"", bytes.escape_ascii()),
             Self::Sign(sign) => (*sign).to_owned(),
             Self::End => "<EOF>".to_owned(),
         }
@@ -66,11 +68,13 @@ pub(super) fn words(source: &str) -> Result<Vec<Token>, Issue> {
 
 fn word(rest: &str) -> Result<(Word, usize), String> {
     if let Some((prefix, quoted)) = literal_start(rest) {
-        if prefix.contains(['b', 'B']) {
-            return Err("values of type bytes are not supported by this server".to_owned());
+        let (lower, length) = (prefix.to_ascii_lowercase(), prefix.len());
+        let (bytes, quoted) = quoted_bytes(quoted, lower.contains('r'), lower.contains('b'))?;
+        if lower.contains('b') {
+            return Ok((Word::Bytes(bytes), length + quoted));
         }
-        let (text, length) = text(quoted, !prefix.is_empty())?;
-        return Ok((Word::Text(text), prefix.len() + length));
+        let text = String::from_utf8(bytes).map_err(|_| "the text is not UTF-8".to_owned())?;
+        return Ok((Word::Text(text), length + quoted));
     }
     let first = rest.chars().next().unwrap_or_default();
     let followed_by_digit = || rest[1..].starts_with(|next: char| next.is_ascii_digit());
@@ -131,17 +135,17 @@ fn suffixed(value: u64, rest: &str, end: usize, before: usize) -> (Word, usize) 
     }
 }
 
-/// A quoted text and its length with the quotes.
-fn text(quoted: &str, raw: bool) -> Result<(String, usize), String> {
+/// What stands between quotes, and its length with them. The escapes of `bytes` are bytes, those of texts letters.
+fn quoted_bytes(quoted: &str, raw: bool, bytes: bool) -> Result<(Vec<u8>, usize), String> {
     let long = quoted.starts_with("\"\"\"") || quoted.starts_with("'''");
     let quote = &quoted[..if long { 3 } else { 1 }];
     let unclosed = || format!("Syntax error: token recognition error at: '{quote}': the text has no end");
-    let mut text = String::new();
+    let mut found = Vec::new();
     let mut at = quote.len();
     loop {
         let rest = &quoted[at..];
         if rest.starts_with(quote) {
-            return Ok((text, at + quote.len()));
+            return Ok((found, at + quote.len()));
         }
         let next = rest.chars().next().ok_or_else(unclosed)?;
         if next == '\n' && !long {
@@ -149,13 +153,20 @@ fn text(quoted: &str, raw: bool) -> Result<(String, usize), String> {
         }
         if next == '\\' && !raw {
             let (letter, length) = escape(&rest[1..])?;
-            text.push(letter);
+            match u8::try_from(letter) {
+                Ok(byte) if bytes => found.push(byte),
+                _ => push(letter, &mut found),
+            }
             at += 1 + length;
         } else {
-            text.push(next);
+            push(next, &mut found);
             at += next.len_utf8();
         }
     }
+}
+
+fn push(letter: char, into: &mut Vec<u8>) {
+    into.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes());
 }
 
 /// What stands behind a backslash: the letter and how much was read.
@@ -202,7 +213,9 @@ mod tests {
         assert_eq!(one(r#""a\n\x41\u00e9\101""#), Word::Text("a\nA\u{e9}A".to_owned()));
         assert_eq!(one(r"r'\d+'"), Word::Text(r"\d+".to_owned()));
         assert_eq!(one("'''it's\ntwo'''"), Word::Text("it's\ntwo".to_owned()));
-        for wrong in ["'a", "\"\\q\"", "99999999999999999999", "b'x'", "#", "'\u{e9}\\u12'"] {
+        assert_eq!(one(r"b'\xff\303\u00e9é'"), Word::Bytes(b"\xff\xc3\xe9\xc3\xa9".to_vec()));
+        assert_eq!(one(r"bR'\x'"), Word::Bytes(br"\x".to_vec()));
+        for wrong in ["'a", "\"\\q\"", "99999999999999999999", "b'x", "#", "'\u{e9}\\u12'"] {
             assert!(words(wrong).is_err(), "{wrong}");
         }
     }

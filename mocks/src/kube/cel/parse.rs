@@ -26,6 +26,7 @@ pub(super) enum Kind {
     Uint(u64),
     Double(f64),
     Text(String),
+    Bytes(Vec<u8>),
     Ident(String),
     Select {
         of: Box<Node>,
@@ -78,6 +79,8 @@ pub(super) enum MacroKind {
     ExistsOne,
     Map,
     Filter,
+    OptMap,
+    OptFlatMap,
 }
 
 /// Words that may not name a variable.
@@ -100,6 +103,40 @@ const RESERVED: &[&str] = &[
     "void",
     "while",
 ];
+
+/// Words that are something else than a name; fields of these names are escaped.
+const KEYWORDS: &[&str] = &["true", "false", "null", "in"];
+
+/// Functions whose names have a dot.
+const QUALIFIED: &[&str] = &[
+    "format.byte",
+    "format.date",
+    "format.datetime",
+    "format.dns1035Label",
+    "format.dns1035LabelPrefix",
+    "format.dns1123Label",
+    "format.dns1123LabelPrefix",
+    "format.dns1123Subdomain",
+    "format.dns1123SubdomainPrefix",
+    "format.labelValue",
+    "format.named",
+    "format.qualifiedName",
+    "format.uri",
+    "format.uuid",
+    "ip.isCanonical",
+    "optional.none",
+    "optional.of",
+    "optional.ofNonZeroValue",
+    "sets.contains",
+    "sets.equivalent",
+    "sets.intersects",
+    "strings.quote",
+];
+
+/// Whether a word cannot be a name.
+pub(super) fn is_reserved(word: &str) -> bool {
+    RESERVED.contains(&word) || KEYWORDS.contains(&word)
+}
 
 pub(super) fn parse(source: &str) -> Result<Node, Issue> {
     let mut parser = Parser { tokens: words(source)?, next: 0, depth: 0 };
@@ -310,6 +347,7 @@ impl Parser {
             Word::Uint(number) => Kind::Uint(number),
             Word::Double(number) => Kind::Double(number),
             Word::Text(text) => Kind::Text(text),
+            Word::Bytes(bytes) => Kind::Bytes(bytes),
             Word::Sign("(") => {
                 let inner = self.expression()?;
                 self.expect(")")?;
@@ -379,14 +417,24 @@ fn called(at: usize, name: String, mut arguments: Vec<Node>) -> Result<Node, Iss
     Node::new(at, Kind::Call { target: None, name, arguments })
 }
 
-/// `target.name(…)`: some are macros.
+/// `target.name(…)`: some are macros, and some are functions with a dot in their names.
 fn called_on(at: usize, target: Node, name: String, mut arguments: Vec<Node>) -> Result<Node, Issue> {
+    if let Kind::Ident(space) = &target.kind {
+        let qualified = format!("{space}.{name}");
+        // A variable may have such a name, and be a text.
+        let is_method = qualified == "sets.contains" && arguments.len() == 1;
+        if QUALIFIED.contains(&qualified.as_str()) && !is_method {
+            return Node::new(at, Kind::Call { target: None, name: qualified, arguments });
+        }
+    }
     let kind = match (name.as_str(), arguments.len()) {
         ("all", 2) => MacroKind::All,
         ("exists", 2) => MacroKind::Exists,
         ("exists_one" | "existsOne", 2) => MacroKind::ExistsOne,
         ("map", 2 | 3) => MacroKind::Map,
         ("filter", 2) => MacroKind::Filter,
+        ("optMap", 2) => MacroKind::OptMap,
+        ("optFlatMap", 2) => MacroKind::OptFlatMap,
         _ => return Node::new(at, Kind::Call { target: Some(Box::new(target)), name, arguments }),
     };
     let body = arguments.pop();

@@ -6,11 +6,14 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
-use super::Input;
-use super::functions::{self, Pattern};
+use super::decl::Order;
+use super::functions;
 use super::parse::{Kind, Macro, MacroKind, Node};
+use super::pattern::Pattern;
 use super::value::{List, Map, Val};
+use super::{library, time};
 
 /// Bytes that are looked at or copied for the price of one step, as in a real server.
 const BYTES_PER_STEP: usize = 10;
@@ -25,16 +28,23 @@ pub(super) enum Stop {
 pub(super) type Found<'a> = Result<Val<'a>, Stop>;
 
 pub(super) struct Run<'a, 'b> {
-    input: Input<'a>,
     budget: &'b mut u64,
-    /// Variables of the macros around, the innermost last.
+    /// Variables that are given and those of the macros around, the innermost last.
     scope: Vec<(&'a str, Val<'a>)>,
-    /// Patterns that were compiled, so that a macro compiles one once.
-    pub patterns: HashMap<String, Rc<Pattern>>,
+    /// Patterns that the expression writes out, compiled with it.
+    pub written: &'a HashMap<String, Arc<Pattern>>,
+    /// Others that were compiled, so that a macro compiles one once.
+    pub patterns: HashMap<String, Arc<Pattern>>,
 }
 
-pub(super) fn run<'a>(root: &'a Node, input: &Input<'a>, budget: &mut u64) -> Found<'a> {
-    Run { input: *input, budget, scope: Vec::new(), patterns: HashMap::new() }.of(root)
+/// Runs an expression that may look at the variables of `scope`.
+pub(super) fn run<'a>(
+    root: &'a Node,
+    written: &'a HashMap<String, Arc<Pattern>>,
+    scope: Vec<(&'a str, Val<'a>)>,
+    budget: &mut u64,
+) -> Found<'a> {
+    Run { budget, scope, written, patterns: HashMap::new() }.of(root)
 }
 
 pub(super) fn error<T>(why: impl Into<String>) -> Result<T, Stop> {
@@ -57,6 +67,14 @@ impl<'a> Run<'a, '_> {
         self.pay(bytes / BYTES_PER_STEP)
     }
 
+    /// A map that an expression made has its entries in a row.
+    fn pay_for_search(&mut self, within: &Val<'a>) -> Result<(), Stop> {
+        match within {
+            Val::Map(Map::Own(entries)) => self.pay(entries.len() / BYTES_PER_STEP),
+            _ => Ok(()),
+        }
+    }
+
     fn of(&mut self, node: &'a Node) -> Found<'a> {
         self.pay(1)?;
         match &node.kind {
@@ -66,9 +84,14 @@ impl<'a> Run<'a, '_> {
             Kind::Uint(number) => Ok(Val::Uint(*number)),
             Kind::Double(number) => Ok(Val::Double(*number)),
             Kind::Text(text) => Ok(Val::lent(text)),
+            Kind::Bytes(bytes) => {
+                self.pay_for_bytes(bytes.len())?;
+                Ok(Val::Bytes(bytes.as_slice().into()))
+            }
             Kind::Ident(name) => self.ident(name),
             Kind::Select { of, field, optional } => {
                 let of = self.of(of)?;
+                self.pay_for_search(&of)?;
                 pick(&of, &Val::lent(field), *optional)
             }
             Kind::Has { of, field } => {
@@ -78,6 +101,7 @@ impl<'a> Run<'a, '_> {
             Kind::Index { of, key, optional } => {
                 let of = self.of(of)?;
                 let key = self.of(key)?;
+                self.pay_for_search(&of)?;
                 pick(&of, &key, *optional)
             }
             Kind::Call { target, name, arguments } => self.call(target.as_deref(), name, arguments),
@@ -119,13 +143,12 @@ impl<'a> Run<'a, '_> {
 
     fn ident(&self, name: &str) -> Found<'a> {
         if let Some((_, value)) = self.scope.iter().rev().find(|(known, _)| *known == name) {
-            return Ok(value.clone());
+            return usable(value.clone());
         }
-        match name {
-            "object" => Ok(Val::of(self.input.object)),
-            "oldObject" => Ok(Val::of(self.input.old_object)),
-            "request" => Ok(Val::of(self.input.request)),
-            _ => error(format!("no such attribute(s): {name}")),
+        let types = ["int", "uint", "double", "bool", "string", "bytes", "list", "map", "null_type", "type"];
+        match types.iter().find(|known| **known == name) {
+            Some(known) => Ok(Val::Type(known)),
+            None => error(format!("no such attribute(s): {name}")),
         }
     }
 
@@ -150,21 +173,16 @@ impl<'a> Run<'a, '_> {
     }
 
     fn call(&mut self, target: Option<&'a Node>, name: &str, arguments: &'a [Node]) -> Found<'a> {
-        // `optional.of(x)`: a name with a dot, unless a macro around has a variable of that name.
-        let is_space = |node: &Node| matches!(&node.kind, Kind::Ident(space) if space == "optional");
-        let named = |run: &Self| run.scope.iter().any(|(known, _)| *known == "optional");
-        let space = target.is_some_and(is_space) && !named(self);
-        let target = match target {
-            Some(target) if !space => Some(self.of(target)?),
-            _ => None,
-        };
+        let target = target.map(|target| self.of(target)).transpose()?;
         let values: Result<Vec<Val<'a>>, Stop> = arguments.iter().map(|argument| self.of(argument)).collect();
         let values = values?;
-        match (space, name, &values[..]) {
-            (true, "none", []) => Ok(Val::Optional(None)),
-            (true, "of", [value]) => Ok(Val::some(value.clone())),
-            (true, "ofNonZeroValue", [value]) => {
-                Ok(if functions::is_zero(value) { Val::Optional(None) } else { Val::some(value.clone()) })
+        if library::is_known(name) && !functions::is_known(name) {
+            return library::call(self, name, target.as_ref(), &values);
+        }
+        match (&target, &values[..]) {
+            // A name that both know.
+            (Some(Val::Thing(_) | Val::Time(_) | Val::Duration(_)), _) => {
+                library::call(self, name, target.as_ref(), &values)
             }
             _ => functions::call(self, name, target.as_ref(), &values),
         }
@@ -228,12 +246,71 @@ impl<'a> Run<'a, '_> {
                 self.pay_for_bytes(a.len() + b.len())?;
                 Ok(Val::text(format!("{}{}", &**a, &**b)))
             }
+            (Val::Bytes(a), Val::Bytes(b)) if sign == "+" => {
+                self.pay_for_bytes(a.len() + b.len())?;
+                Ok(Val::Bytes([&**a, &**b].concat().into()))
+            }
             (Val::List(a), Val::List(b)) if sign == "+" => {
                 self.pay(a.len() + b.len())?;
-                Ok(Val::list(a.iter().chain(b.iter()).collect()))
+                self.joined(a, b)
             }
+            (Val::Duration(a), Val::Duration(b)) => match sign {
+                "+" => span(a.checked_add(*b)),
+                "-" => span(a.checked_sub(*b)),
+                _ => no_overload(),
+            },
+            (Val::Time(at), Val::Duration(nanos)) | (Val::Duration(nanos), Val::Time(at)) if sign == "+" => {
+                moment(time::shift(*at, *nanos))
+            }
+            (Val::Time(at), Val::Duration(nanos)) if sign == "-" => {
+                moment(nanos.checked_neg().and_then(|nanos| time::shift(*at, nanos)))
+            }
+            (Val::Time(a), Val::Time(b)) if sign == "-" => span(time::between(*a, *b)),
             _ => no_overload(),
         }
+    }
+
+    /// Two lists as one: of a set what is new is added, and in a list with keys the second one's items take the places of those
+    /// with the same keys.
+    fn joined(&mut self, one: &List<'a>, other: &List<'a>) -> Found<'a> {
+        let mut items: Vec<Val<'a>> = one.iter().collect();
+        for item in other.iter() {
+            let mut known = None;
+            for (index, present) in items.iter().enumerate() {
+                if *one.order() == Order::Atomic {
+                    break;
+                }
+                self.pay(1)?;
+                if self.same(one.order(), present, &item)? {
+                    known = Some(index);
+                    break;
+                }
+            }
+            match known {
+                Some(index) => items[index] = item,
+                None => items.push(item),
+            }
+        }
+        Ok(Val::list(items))
+    }
+
+    /// Whether two items of a list are one: they are equal, or have the same keys.
+    fn same(&mut self, order: &Order, one: &Val<'a>, other: &Val<'a>) -> Result<bool, Stop> {
+        let (Order::Keys(keys), Val::Map(one_map), Val::Map(other_map)) = (order, one, other) else {
+            return self.equal(one, other);
+        };
+        for key in keys {
+            let key = Val::lent(key);
+            let same = match (one_map.named(&key), other_map.named(&key)) {
+                (Some(one), Some(other)) => self.equal(&one, &other)?,
+                (None, None) => true,
+                _ => false,
+            };
+            if !same {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Whether a list has an equal item, or a map the key.
@@ -248,7 +325,10 @@ impl<'a> Run<'a, '_> {
                 }
                 Ok(false)
             }
-            Val::Map(map) => Ok(map.find(wanted).is_some()),
+            Val::Map(map) => {
+                self.pay_for_search(within)?;
+                Ok(map.find(wanted).is_some())
+            }
             _ => no_overload(),
         }
     }
@@ -259,6 +339,15 @@ impl<'a> Run<'a, '_> {
             (Val::List(a), Val::List(b)) => {
                 if a.len() != b.len() {
                     return Ok(false);
+                }
+                if *a.order() != Order::Atomic {
+                    let within = Val::List(b.clone());
+                    for item in a.iter() {
+                        if !self.contains(&within, &item)? {
+                            return Ok(false);
+                        }
+                    }
+                    return Ok(true);
                 }
                 for (one, other) in a.iter().zip(b.iter()) {
                     self.pay(1)?;
@@ -273,8 +362,8 @@ impl<'a> Run<'a, '_> {
                     return Ok(false);
                 }
                 self.pay(a.len())?;
-                for key in a.keys() {
-                    let (Some(one), Some(other)) = (a.find(&key), b.find(&key)) else { return Ok(false) };
+                for (key, one) in a.entries() {
+                    let Some(other) = b.named(&key) else { return Ok(false) };
                     if !self.equal(&one, &other)? {
                         return Ok(false);
                     }
@@ -283,6 +372,9 @@ impl<'a> Run<'a, '_> {
             }
             (Val::Null, Val::Null) | (Val::Optional(None), Val::Optional(None)) => Ok(true),
             (Val::Optional(Some(a)), Val::Optional(Some(b))) => self.equal(a, b),
+            (Val::Type(a), Val::Type(b)) => Ok(a == b),
+            (Val::Thing(a), Val::Thing(b)) => Ok(a == b),
+            (Val::Broken(why), _) | (_, Val::Broken(why)) => error(&**why),
             _ => {
                 if let (Val::Text(a), Val::Text(b)) = (left, right) {
                     self.pay_for_bytes(a.len().min(b.len()))?;
@@ -293,7 +385,11 @@ impl<'a> Run<'a, '_> {
     }
 
     fn in_macro(&mut self, inner: &'a Macro) -> Found<'a> {
-        let items = match self.of(&inner.over)? {
+        let over = self.of(&inner.over)?;
+        if matches!(inner.kind, MacroKind::OptMap | MacroKind::OptFlatMap) {
+            return self.in_optional(over, inner);
+        }
+        let items = match over {
             Val::List(list) => list,
             Val::Map(map) => {
                 self.pay(map.len())?;
@@ -323,7 +419,7 @@ impl<'a> Run<'a, '_> {
                 }
                 Ok(Val::Bool(count == 1))
             }
-            MacroKind::Filter | MacroKind::Map => {
+            _ => {
                 let mut kept = Vec::new();
                 for item in items.iter() {
                     let condition =
@@ -339,10 +435,39 @@ impl<'a> Run<'a, '_> {
             }
         }
     }
+
+    fn in_optional(&mut self, over: Val<'a>, inner: &'a Macro) -> Found<'a> {
+        let Val::Optional(found) = over else { return no_overload() };
+        let Some(found) = found else { return Ok(Val::Optional(None)) };
+        self.scope.push((inner.variable.as_str(), (*found).clone()));
+        let made = self.of(&inner.body);
+        self.scope.pop();
+        match (inner.kind, made?) {
+            (MacroKind::OptMap, value) => Ok(Val::some(value)),
+            (_, value @ Val::Optional(_)) => Ok(value),
+            _ => no_overload(),
+        }
+    }
 }
 
 fn whole<'a>(number: Option<i64>) -> Found<'a> {
     number.map_or_else(|| error("integer overflow"), |number| Ok(Val::Int(number)))
+}
+
+fn span<'a>(nanos: Option<i64>) -> Found<'a> {
+    nanos.map_or_else(|| error("integer overflow"), |nanos| Ok(Val::Duration(nanos)))
+}
+
+fn moment<'a>(at: Option<jiff::Timestamp>) -> Found<'a> {
+    at.map_or_else(|| error("timestamp overflow"), |at| Ok(Val::Time(at)))
+}
+
+/// A value, unless it is not what its schema declares.
+fn usable(value: Val<'_>) -> Found<'_> {
+    match value {
+        Val::Broken(why) => error(&*why),
+        value => Ok(value),
+    }
 }
 
 /// The value at a key or an index, if it is there.
@@ -366,7 +491,7 @@ fn pick<'a>(of: &Val<'a>, key: &Val<'_>, optional: bool) -> Found<'a> {
         return Ok(Val::Optional(found.map(Rc::new)));
     }
     match (found, of) {
-        (Some(value), _) => Ok(value),
+        (Some(value), _) => usable(value),
         (None, Val::List(_)) if matches!(key, Val::Int(_) | Val::Uint(_)) => {
             error(format!("index out of bounds: {}", key.shown()))
         }

@@ -7,6 +7,8 @@ use serde_json::json;
 
 use super::*;
 
+mod libraries;
+
 fn object() -> Value {
     json!({
         "metadata": {"name": "web-1", "namespace": "prod", "labels": {"app": "web", "tier.example.com/x": "1"}},
@@ -170,7 +172,8 @@ fn what_is_refused() {
         ("request.object == 1", "undefined field 'object'"),
         ("request.kind.resource == 'a'", "undefined field 'resource'"),
         ("authorizer.path('/x').check('get').allowed()", "'authorizer' is not supported by this server"),
-        ("quantity('1Mi').isGreaterThan(quantity('1Ki'))", "'quantity' is not supported by this server"),
+        ("semver('1.0.0') == 1", "'semver' is not supported by this server"),
+        ("[1].all(i, v, true)", "'all' is not supported by this server"),
         ("1 + 'a' == 2", "found no matching overload for '_+_' applied to '(int, string)'"),
         ("request.name == 1", "found no matching overload for '_==_' applied to '(string, int)'"),
         ("1 && true", "found no matching overload for '_&&_' applied to '(int, bool)'"),
@@ -184,7 +187,7 @@ fn what_is_refused() {
         ("object.spec.replicas", "must evaluate to bool"),
         ("1", "must evaluate to bool"),
         ("namespace == 'a'", "reserved identifier: namespace"),
-        ("b'a' == b'a'", "not supported by this server"),
+        ("b'a' == 'a'", "found no matching overload for '_==_' applied to '(bytes, string)'"),
         ("'a\nb' == ''", "the text has no end"),
         ("has(object.?a)", "invalid argument to has() macro"),
         ("'\u{e9}' + foo == ''", "<input>:1:7: undeclared reference to 'foo'"),
@@ -288,6 +291,11 @@ fn what_would_never_end() {
         "object.items.all(a, object.text.replace('a', object.text) != '')".to_owned(),
         "object.items.all(a, 'x'.matches('(a{9}){9}' + string(a)) || true)".to_owned(),
         "object.items.all(a, object.text.split('').size() > 0)".to_owned(),
+        "object.text.findAll('.*[^a]|a').size() > 0".to_owned(),
+        "object.items.all(a, '%s%s'.format([object.text, object.items]) != '')".to_owned(),
+        "object.items.all(a, sets.contains(object.items, object.items))".to_owned(),
+        "object.items.all(a, bytes(object.text) + bytes(object.text) != b'')".to_owned(),
+        "object.items.all(a, url('/?' + object.text).getQuery().size() > 5 || true)".to_owned(),
     ] {
         let program = Program::compile(&source).unwrap();
         let input = Input { object: &object, old_object: &Value::Null, request: &Value::Null };
@@ -346,6 +354,15 @@ fn source() -> impl Strategy<Value = String> {
         "\n",
         "r'\\'",
         "'''",
+        "duration('1h')",
+        "timestamp('2024-01-01T00:00:00Z')",
+        "b'\\xff'",
+        "quantity('1Ki')",
+        "ip('::1')",
+        ".format([",
+        "type(",
+        ".optMap(x,",
+        "sets.contains(",
     ]);
     prop::collection::vec(words, 0..24).prop_map(|words| words.join(" "))
 }

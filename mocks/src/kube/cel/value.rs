@@ -1,13 +1,23 @@
 //! What expressions compute with.
 //!
-//! Owns values: those of a JSON object are borrowed from it, those that an expression makes are shared. Numbers without
-//! a fraction are `int`, as in the unstructured objects of a real server.
+//! Owns values: those of a JSON object are borrowed from it, those that an expression makes are shared. Without a schema numbers
+//! that have no fraction are `int`, as in the unstructured objects of a real server; with one, a value is what it declares.
 
 use std::cmp::Ordering;
+use std::net::IpAddr;
 use std::ops::Deref;
 use std::rc::Rc;
 
+use base64::Engine as _;
+use jiff::Timestamp;
 use serde_json::{Map as JsonMap, Value};
+
+use super::addresses::Cidr;
+use super::decl::{Decl, Order};
+use super::formats::Format;
+use super::time;
+use super::url::Url;
+use crate::kube::object::Quantity;
 
 #[derive(Debug, Clone)]
 pub(super) enum Val<'a> {
@@ -17,9 +27,28 @@ pub(super) enum Val<'a> {
     Uint(u64),
     Double(f64),
     Text(Text<'a>),
+    Bytes(Rc<[u8]>),
+    Time(Timestamp),
+    /// In nanoseconds.
+    Duration(i64),
     List(List<'a>),
     Map(Map<'a>),
     Optional(Option<Rc<Val<'a>>>),
+    /// The name of a type.
+    Type(&'static str),
+    Thing(Rc<Thing>),
+    /// What stands in the object is not what its schema declares; the error comes when it is used.
+    Broken(Rc<str>),
+}
+
+/// Values of the libraries.
+#[derive(Debug, PartialEq)]
+pub(super) enum Thing {
+    Quantity(Quantity),
+    Ip(IpAddr),
+    Cidr(Cidr),
+    Url(Url),
+    Format(Format),
 }
 
 #[derive(Debug, Clone)]
@@ -31,12 +60,14 @@ pub(super) enum Text<'a> {
 #[derive(Debug, Clone)]
 pub(super) enum List<'a> {
     Json(&'a [Value]),
+    Typed(&'a [Value], &'a Decl, &'a Order),
     Own(Rc<Vec<Val<'a>>>),
 }
 
 #[derive(Debug, Clone)]
 pub(super) enum Map<'a> {
     Json(&'a JsonMap<String, Value>),
+    Typed(&'a JsonMap<String, Value>, &'a Decl),
     Own(Rc<Vec<(Val<'a>, Val<'a>)>>),
 }
 
@@ -47,6 +78,28 @@ impl Deref for Text<'_> {
         match self {
             Self::Lent(text) => text,
             Self::Own(text) => text,
+        }
+    }
+}
+
+impl Thing {
+    fn type_name(&self) -> &'static str {
+        match self {
+            Self::Quantity(_) => "kubernetes.Quantity",
+            Self::Ip(_) => "net.IP",
+            Self::Cidr(_) => "net.CIDR",
+            Self::Url(_) => "kubernetes.URL",
+            Self::Format(_) => "kubernetes.NamedFormat",
+        }
+    }
+
+    pub fn shown(&self) -> String {
+        match self {
+            Self::Quantity(amount) => amount.canonical(),
+            Self::Ip(address) => address.to_string(),
+            Self::Cidr(network) => network.shown(),
+            Self::Url(url) => url.shown().to_owned(),
+            Self::Format(_) => String::new(),
         }
     }
 }
@@ -65,6 +118,38 @@ impl<'a> Val<'a> {
         }
     }
 
+    /// A value as its schema declares it.
+    pub fn typed(value: &'a Value, decl: &'a Decl) -> Self {
+        match (decl, value) {
+            (_, Value::Null) => Self::Null,
+            (Decl::Dyn, value) => Self::of(value),
+            (Decl::Bool, Value::Bool(flag)) => Self::Bool(*flag),
+            (Decl::Int, Value::Number(number)) => whole(number).map_or_else(|| Self::broken("an integer"), Self::Int),
+            (Decl::Double, Value::Number(number)) => Self::Double(number.as_f64().unwrap_or(f64::NAN)),
+            (Decl::Text, Value::String(text)) => Self::lent(text),
+            (Decl::Bytes, Value::String(text)) => match base64::engine::general_purpose::STANDARD.decode(text) {
+                Ok(bytes) => Self::Bytes(bytes.into()),
+                Err(_) => Self::broken("base64"),
+            },
+            (Decl::Time, Value::String(text)) => {
+                time::read(text).map_or_else(|| Self::broken("a date-time"), Self::Time)
+            }
+            (Decl::Date, Value::String(text)) => {
+                time::read_date(text).map_or_else(|| Self::broken("a date"), Self::Time)
+            }
+            (Decl::Duration, Value::String(text)) => {
+                time::read_span(text).map_or_else(|| Self::broken("a duration"), Self::Duration)
+            }
+            (Decl::List { item, order }, Value::Array(items)) => Self::List(List::Typed(items, item, order)),
+            (Decl::Map(_) | Decl::Object(_), Value::Object(map)) => Self::Map(Map::Typed(map, decl)),
+            _ => Self::broken("a value of the declared type"),
+        }
+    }
+
+    fn broken(wanted: &str) -> Self {
+        Self::Broken(format!("invalid data, expected {wanted}").into())
+    }
+
     pub fn lent(text: &'a str) -> Self {
         Self::Text(Text::Lent(text))
     }
@@ -81,11 +166,18 @@ impl<'a> Val<'a> {
         Self::Optional(Some(Rc::new(inner)))
     }
 
-    /// How two numbers, texts or truths compare; `None`: they do not.
+    pub fn thing(thing: Thing) -> Self {
+        Self::Thing(Rc::new(thing))
+    }
+
+    /// How two numbers, texts, times or truths compare; `None`: they do not.
     pub fn compare(&self, other: &Self) -> Option<Ordering> {
         match (self, other) {
             (Self::Text(a), Self::Text(b)) => Some(a.deref().cmp(b)),
             (Self::Bool(a), Self::Bool(b)) => Some(a.cmp(b)),
+            (Self::Bytes(a), Self::Bytes(b)) => Some(a.cmp(b)),
+            (Self::Time(a), Self::Time(b)) => Some(a.cmp(b)),
+            (Self::Duration(a), Self::Duration(b)) => Some(a.cmp(b)),
             (Self::Double(a), b) => a.partial_cmp(&b.as_double()?),
             (a, Self::Double(b)) => a.as_double()?.partial_cmp(b),
             (a, b) => Some(a.as_whole()?.cmp(&b.as_whole()?)),
@@ -121,12 +213,40 @@ impl<'a> Val<'a> {
             _ => "…".to_owned(),
         }
     }
+
+    /// What `type(…)` says.
+    pub fn type_name(&self) -> &'static str {
+        match self {
+            Self::Null => "null_type",
+            Self::Bool(_) => "bool",
+            Self::Int(_) => "int",
+            Self::Uint(_) => "uint",
+            Self::Double(_) => "double",
+            Self::Text(_) => "string",
+            Self::Bytes(_) => "bytes",
+            Self::Time(_) => "google.protobuf.Timestamp",
+            Self::Duration(_) => "google.protobuf.Duration",
+            Self::List(_) => "list",
+            Self::Map(_) => "map",
+            Self::Optional(_) => "optional_type",
+            Self::Type(_) => "type",
+            Self::Thing(thing) => thing.type_name(),
+            Self::Broken(_) => "error",
+        }
+    }
+}
+
+/// 1.0 is an integer in JSON.
+#[expect(clippy::cast_possible_truncation, reason = "checked to be whole and within the range before")]
+fn whole(number: &serde_json::Number) -> Option<i64> {
+    let real = || number.as_f64().filter(|real| real.fract() == 0.0 && real.abs() < 9.223_372_036_854_776e18);
+    number.as_i64().or_else(|| real().map(|real| real as i64))
 }
 
 impl<'a> List<'a> {
     pub fn len(&self) -> usize {
         match self {
-            Self::Json(items) => items.len(),
+            Self::Json(items) | Self::Typed(items, ..) => items.len(),
             Self::Own(items) => items.len(),
         }
     }
@@ -134,6 +254,7 @@ impl<'a> List<'a> {
     pub fn at(&self, index: usize) -> Option<Val<'a>> {
         match self {
             Self::Json(items) => items.get(index).map(Val::of),
+            Self::Typed(items, decl, _) => items.get(index).map(|item| Val::typed(item, decl)),
             Self::Own(items) => items.get(index).cloned(),
         }
     }
@@ -141,21 +262,42 @@ impl<'a> List<'a> {
     pub fn iter(&self) -> impl Iterator<Item = Val<'a>> + '_ {
         (0..self.len()).filter_map(|index| self.at(index))
     }
+
+    /// How its items are told apart.
+    pub fn order(&self) -> &'a Order {
+        match self {
+            Self::Typed(_, _, order) => order,
+            _ => &Order::Atomic,
+        }
+    }
 }
 
 impl<'a> Map<'a> {
     pub fn len(&self) -> usize {
         match self {
-            Self::Json(map) => map.len(),
+            Self::Json(map) | Self::Typed(map, _) => map.len(),
             Self::Own(entries) => entries.len(),
         }
     }
 
-    /// The value of a key. A literal map is short, as the expression is.
+    /// The value of a key; the fields of an object go by their names in expressions. A literal map is short, as the
+    /// expression is.
     pub fn find(&self, key: &Val<'_>) -> Option<Val<'a>> {
         match (self, key) {
+            (Self::Typed(map, Decl::Object(fields)), Val::Text(text)) => {
+                let (name, decl) = fields.find(text)?;
+                map.get(name).map(|value| Val::typed(value, decl))
+            }
+            _ => self.named(key),
+        }
+    }
+
+    /// The value of a key or of a field by its own name.
+    pub fn named(&self, key: &Val<'_>) -> Option<Val<'a>> {
+        match (self, key) {
             (Self::Json(map), Val::Text(text)) => map.get(&**text).map(Val::of),
-            (Self::Json(_), _) => None,
+            (Self::Typed(map, decl), Val::Text(text)) => map.get(&**text).map(|value| Self::member(decl, text, value)),
+            (Self::Json(_) | Self::Typed(..), _) => None,
             (Self::Own(entries), key) => {
                 entries.iter().find(|(known, _)| known.compare(key) == Some(Ordering::Equal)).map(|(_, v)| v.clone())
             }
@@ -164,8 +306,27 @@ impl<'a> Map<'a> {
 
     pub fn keys(&self) -> Vec<Val<'a>> {
         match self {
-            Self::Json(map) => map.keys().map(|key| Val::lent(key)).collect(),
+            Self::Json(map) | Self::Typed(map, _) => map.keys().map(|key| Val::lent(key)).collect(),
             Self::Own(entries) => entries.iter().map(|(key, _)| key.clone()).collect(),
+        }
+    }
+
+    /// Keys, or fields by their own names, with their values.
+    pub fn entries(&self) -> Vec<(Val<'a>, Val<'a>)> {
+        match self {
+            Self::Json(map) => map.iter().map(|(key, value)| (Val::lent(key), Val::of(value))).collect(),
+            Self::Typed(map, decl) => {
+                map.iter().map(|(key, value)| (Val::lent(key), Self::member(decl, key, value))).collect()
+            }
+            Self::Own(entries) => entries.to_vec(),
+        }
+    }
+
+    fn member(decl: &'a Decl, name: &str, value: &'a Value) -> Val<'a> {
+        match decl {
+            Decl::Map(item) => Val::typed(value, item),
+            Decl::Object(fields) => fields.named(name).map_or_else(|| Val::of(value), |decl| Val::typed(value, decl)),
+            _ => Val::of(value),
         }
     }
 }

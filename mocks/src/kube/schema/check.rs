@@ -9,6 +9,7 @@ use base64::Engine as _;
 use serde_json::{Map, Value};
 
 use super::{Additional, Format, Kind, ListType, Schema};
+use crate::kube::cel::read_span;
 use crate::kube::status::Cause;
 
 /// Causes that are collected at most; an object cannot make the answer grow without end.
@@ -146,6 +147,7 @@ impl Schema {
             Some(Format::Ipv6) => ("ipv6", text.parse::<std::net::Ipv6Addr>().is_ok()),
             Some(Format::Byte) => ("byte", base64::engine::general_purpose::STANDARD.decode(text).is_ok()),
             Some(Format::Uuid) => ("uuid", is_uuid(text)),
+            Some(Format::Duration) => ("duration", read_span(text).is_some() || is_in_words(text)),
             Some(Format::Int32) | None => return,
         };
         if !right {
@@ -244,6 +246,14 @@ fn shown(path: &str) -> String {
 
 fn join(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+}
+
+/// `3 days`: the library of the real server reads that too.
+fn is_in_words(text: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == ' ';
+    text.starts_with(|first: char| first.is_ascii_digit())
+        && text.ends_with(|last: char| last.is_ascii_alphabetic())
+        && text.chars().all(fits)
 }
 
 fn is_uuid(text: &str) -> bool {

@@ -5,6 +5,7 @@
 use regex::Regex;
 use serde_json::Value;
 
+use super::rules;
 use super::{Additional, Bounds, Format, Kind, ListType, Schema};
 use crate::kube::status::Cause;
 
@@ -32,6 +33,9 @@ pub(crate) fn read(raw: &Value, at: &str) -> Result<Schema, Vec<Cause>> {
         schema.properties.push((name.clone(), below));
     }
     causes.dedup();
+    if causes.is_empty() && schema.has_rules {
+        causes = rules::compile(&mut schema, raw, at);
+    }
     if causes.is_empty() { Ok(schema) } else { Err(causes) }
 }
 
@@ -54,9 +58,10 @@ fn one(raw: &Value, at: &str, structural: bool, causes: &mut Vec<Cause>) -> Sche
         one_value: raw["x-kubernetes-map-type"] == "atomic",
         preserves: flag("x-kubernetes-preserve-unknown-fields"),
         embedded: flag("x-kubernetes-embedded-resource"),
-        has_rules: raw["x-kubernetes-validations"].as_array().is_some_and(|rules| !rules.is_empty()),
+        has_rules: rules::are_at(raw),
         ..Schema::default()
     };
+    causes.extend(rules::misplaced(raw, at));
     if let Some(pattern) = raw["pattern"].as_str() {
         match Regex::new(pattern) {
             Ok(regex) => schema.pattern = Some(regex),
@@ -153,6 +158,7 @@ fn format(name: &str) -> Option<Format> {
         "ipv6" => Some(Format::Ipv6),
         "byte" => Some(Format::Byte),
         "uuid" => Some(Format::Uuid),
+        "duration" => Some(Format::Duration),
         _ => None,
     }
 }

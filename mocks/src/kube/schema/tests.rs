@@ -3,6 +3,8 @@ use serde_json::json;
 
 use super::*;
 
+mod rules;
+
 fn schema(root: &Value) -> Schema {
     read(&json!({"type": "object", "properties": {"spec": root}}), "schema").unwrap()
 }

@@ -5,16 +5,24 @@
 
 use serde_json::Value;
 
-use crate::kube::catalogue::Resource;
 use crate::kube::handler::{Answer, Call};
 use crate::kube::object;
+use crate::kube::schema::Verdict;
 use crate::kube::status::{Cause, Failure};
 
 /// A little less than what the JSON parser takes (128).
 const DEPTH_MAX: usize = 120;
 
-/// Said about a definition whose rules are written in CEL.
-const RULES: &str = "x-kubernetes-validations are not evaluated by this server: objects that break them are accepted";
+/// Causes in which an object is so wrong that rules in CEL are not asked.
+const BLOCKING: &[&str] = &[
+    "FieldValueNotSupported",
+    "FieldValueRequired",
+    "FieldValueTooLong",
+    "FieldValueTooMany",
+    "FieldValueTypeInvalid",
+];
+const NOT_ASKED: &str = "some validation rules were not checked because the object was invalid; correct the existing errors to \
+                         complete validation";
 
 /// The fields of a body that came more than once, as its decoder names them. Of all but the last the values are gone.
 #[derive(Debug)]
@@ -141,10 +149,16 @@ pub(super) fn check(call: &Call, value: &Value, old: Option<&Value>) -> Vec<Caus
     call.served().structure.as_ref().map(|schema| schema.check(value, old)).unwrap_or_default()
 }
 
-/// The warning about a definition with rules that nobody evaluates.
-pub(super) fn unevaluated(defined: &Resource) -> Option<String> {
-    let has_rules = defined.versions.iter().filter_map(|version| version.structure.as_ref()).any(|s| s.has_rules());
-    has_rules.then(|| RULES.to_owned())
+/// What the rules of the schema have against an object in which `found` is wrong already.
+pub(super) fn judge(call: &Call, value: &Value, old: Option<&Value>, found: &[Cause]) -> Verdict {
+    let Some(schema) = call.served().structure.as_ref().filter(|schema| schema.has_rules()) else {
+        return Verdict::default();
+    };
+    if found.iter().any(|cause| BLOCKING.contains(&cause.reason)) {
+        let cause = Cause::invalid("<nil>", "\"null\"", NOT_ASKED);
+        return Verdict { causes: vec![cause], ..Verdict::default() };
+    }
+    schema.judge(value, old)
 }
 
 /// Adds warnings to an answer.

@@ -82,13 +82,9 @@ pub(super) async fn create_object(call: &Call, renderer: &Renderer, mut value: V
         let name = object::finish_create(&mut candidate, resource, &call.cluster().fresh(), now)?;
         defaults::prepared(&mut candidate, resource);
         let _addresses = give_addresses(call, &mut candidate)?;
-        validate(call, &candidate, None)?;
         let mut warnings = admitted.warnings.clone();
-        if resource.is_definition() {
-            let defined = crate::kube::catalogue::definition(&candidate)
-                .map_err(|causes| Failure::invalid(resource.about_kind(&name), &causes))?;
-            warnings.extend(shape::unevaluated(&defined));
-        }
+        warnings.extend(validate(call, &candidate, None)?);
+        check_definition(call, &candidate)?;
         warnings.extend(ask_validating(call, &chain, Operation::Create, &name, &candidate, None).await?);
         object::check_new(&candidate)?;
         let made = |body: Bytes| Answer { warnings: warnings.clone(), ..Answer::json(StatusCode::CREATED, body) };
@@ -274,7 +270,10 @@ pub(super) async fn replace(
     if !asks && !is_scale {
         track(call, &mut value, Some(&old), status_only);
     }
-    validate(call, &value, Some(&old))?;
+    warnings.extend(validate(call, &value, Some(&old))?);
+    if !status_only && value["spec"] != old["spec"] {
+        check_definition(call, &value)?;
+    }
     warnings.extend(ask_validating(call, &chain, Operation::Update, name, &value, Some(&old)).await?);
     let done = |body: Bytes| Answer { warnings: warnings.clone(), ..ok(body) };
     if call.query.dry_run {
@@ -477,7 +476,7 @@ fn track(call: &Call, value: &mut Value, old: Option<&Value>, status_only: bool)
 fn commit(call: &Call, current: &Version, value: Value) -> Result<Arc<Version>, Refused> {
     let resource = &call.resource;
     if resource.is_definition() {
-        // Validated before; a definition that became wrong keeps its old resources.
+        // Validated before.
         let _ = call.cluster().define(&value);
     }
     let event = call.cluster().put(resource, Expect::Revision(current.revision), value)?;
@@ -530,13 +529,26 @@ fn is_patch(call: &Call) -> bool {
     call.method == http::Method::PATCH
 }
 
-fn validate(call: &Call, value: &Value, old: Option<&Value>) -> Result<(), Failure> {
+/// Refuses a definition that is wrong.
+fn check_definition(call: &Call, value: &Value) -> Result<(), Failure> {
+    if !call.resource.is_definition() {
+        return Ok(());
+    }
+    let about = call.resource.about_kind(object::meta(value, "name"));
+    crate::kube::catalogue::definition(value).map(|_| ()).map_err(|causes| Failure::invalid(about, &causes))
+}
+
+/// Refuses what is wrong with an object; answers what there is to warn of.
+fn validate(call: &Call, value: &Value, old: Option<&Value>) -> Result<Vec<String>, Failure> {
     let resource = &call.resource;
     let name = object::meta(value, "name");
     let mut causes = object::check_name(value, resource);
     causes.extend(object::check_content(value, resource));
     shape::check_depth(value)?;
-    causes.extend(shape::check(call, value, old));
+    let of_schema = shape::check(call, value, old);
+    let verdict = shape::judge(call, value, old, &of_schema);
+    causes.extend(of_schema);
+    causes.extend(verdict.causes);
     causes.extend(check_configuration(value, resource));
     if &*resource.kind == "Event" && !resource.custom {
         causes.extend(events::check(value, old, resource));
@@ -548,7 +560,8 @@ fn validate(call: &Call, value: &Value, old: Option<&Value>) -> Result<(), Failu
     if !causes.is_empty() {
         return Err(Failure::invalid(resource.about_kind(name), &causes));
     }
-    object::check_size(value, resource)
+    object::check_size(value, resource)?;
+    Ok(verdict.warnings)
 }
 
 /// New content needs a namespace that exists and is not going away.

@@ -1,0 +1,182 @@
+//! Times and spans (CEL language definition, "Timestamp" and "Duration"; spans are written as Go writes them).
+//!
+//! Owns reading, showing and taking apart. A span is a count of nanoseconds in 64 bits, as in the real server.
+
+use jiff::Timestamp;
+use jiff::tz::{Offset, TimeZone};
+
+const SECOND: i64 = 1_000_000_000;
+const UNITS: [(&str, i64); 8] = [
+    ("ns", 1),
+    ("us", 1_000),
+    ("\u{b5}s", 1_000),
+    ("\u{3bc}s", 1_000),
+    ("ms", 1_000_000),
+    ("s", SECOND),
+    ("m", 60 * SECOND),
+    ("h", 3_600 * SECOND),
+];
+
+/// Reads a time (RFC 3339).
+pub(super) fn read(text: &str) -> Option<Timestamp> {
+    text.parse().ok()
+}
+
+/// Reads a day; it is its first moment.
+pub(super) fn read_date(text: &str) -> Option<Timestamp> {
+    let date: jiff::civil::Date = if text.len() == 10 { text.parse().ok()? } else { return None };
+    Some(date.to_zoned(TimeZone::UTC).ok()?.timestamp())
+}
+
+/// Reads a span: `1h30m`, `-1.5s`, `0`.
+pub(crate) fn read_span(text: &str) -> Option<i64> {
+    let (negative, mut rest) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    if rest == "0" {
+        return Some(0);
+    }
+    if rest.is_empty() {
+        return None;
+    }
+    let mut total: i128 = 0;
+    while !rest.is_empty() {
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let (number, after) = rest.split_at(end);
+        let unit_end = after.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(after.len());
+        let (unit, after) = after.split_at(unit_end);
+        let (_, factor) = UNITS.iter().find(|(name, _)| *name == unit)?;
+        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+        if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
+            return None;
+        }
+        let digits = |text: &str| -> Option<i128> { if text.is_empty() { Some(0) } else { text.parse().ok() } };
+        total = total.checked_add(digits(whole)?.checked_mul(i128::from(*factor))?)?;
+        // More places than nanoseconds have say nothing.
+        let fraction = &fraction[..fraction.len().min(18)];
+        let scale = 10_i128.pow(u32::try_from(fraction.len()).ok()?);
+        total = total.checked_add(digits(fraction)? * i128::from(*factor) / scale)?;
+        rest = after;
+    }
+    i64::try_from(if negative { -total } else { total }).ok()
+}
+
+/// A span in seconds, as the language shows it: `3600s`, `1.5s`.
+pub(super) fn show_span(nanos: i64) -> String {
+    let sign = if nanos < 0 { "-" } else { "" };
+    let (whole, part) = (nanos.unsigned_abs() / 1_000_000_000, nanos.unsigned_abs() % 1_000_000_000);
+    if part == 0 {
+        return format!("{sign}{whole}s");
+    }
+    let part = format!("{part:09}");
+    format!("{sign}{whole}.{}s", part.trim_end_matches('0'))
+}
+
+/// What a time and a span make, if it is a time.
+pub(super) fn shift(time: Timestamp, nanos: i64) -> Option<Timestamp> {
+    Timestamp::from_nanosecond(time.as_nanosecond().checked_add(i128::from(nanos))?).ok()
+}
+
+/// How much later `one` is than `other`.
+pub(super) fn between(one: Timestamp, other: Timestamp) -> Option<i64> {
+    i64::try_from(one.as_nanosecond() - other.as_nanosecond()).ok()
+}
+
+/// A part of a span: the whole span in that unit.
+pub(super) fn of_span(name: &str, nanos: i64) -> Option<i64> {
+    match name {
+        "getHours" => Some(nanos / (3_600 * SECOND)),
+        "getMinutes" => Some(nanos / (60 * SECOND)),
+        "getSeconds" => Some(nanos / SECOND),
+        "getMilliseconds" => Some(nanos / 1_000_000),
+        _ => None,
+    }
+}
+
+/// A part of a time in a zone: `UTC` or a difference to it like `+02:00`.
+pub(super) fn of_time(name: &str, time: Timestamp, zone: &str) -> Result<i64, String> {
+    let zone = read_zone(zone).ok_or_else(|| format!("unknown time zone {zone}"))?;
+    let local = zone.to_datetime(time);
+    let part = match name {
+        "getFullYear" => i64::from(local.year()),
+        "getMonth" => i64::from(local.month()) - 1,
+        "getDayOfYear" => i64::from(local.date().day_of_year()) - 1,
+        "getDayOfMonth" => i64::from(local.day()) - 1,
+        "getDate" => i64::from(local.day()),
+        "getDayOfWeek" => i64::from(local.date().weekday().to_sunday_zero_offset()),
+        "getHours" => i64::from(local.hour()),
+        "getMinutes" => i64::from(local.minute()),
+        "getSeconds" => i64::from(local.second()),
+        "getMilliseconds" => i64::from(local.millisecond()),
+        _ => return Err("no such overload".to_owned()),
+    };
+    Ok(part)
+}
+
+fn read_zone(text: &str) -> Option<Offset> {
+    if matches!(text, "" | "UTC") {
+        return Some(Offset::UTC);
+    }
+    let (sign, rest) = match text.strip_prefix('-') {
+        Some(rest) => (-1, rest),
+        None => (1, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let (hours, minutes) = rest.split_once(':')?;
+    let part = |text: &str, below: i32| {
+        let fits = text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit());
+        text.parse::<i32>().ok().filter(|number| fits && *number < below)
+    };
+    Offset::from_seconds(sign * (part(hours, 24)? * 3_600 + part(minutes, 60)? * 60)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_read_and_shown() {
+        for (text, nanos, shown) in [
+            ("1h30m", 5_400 * SECOND, "5400s"),
+            ("-1.5s", -1_500_000_000, "-1.5s"),
+            ("0", 0, "0s"),
+            ("300ms", 300_000_000, "0.3s"),
+            ("1us", 1_000, "0.000001s"),
+            (".5m", 30 * SECOND, "30s"),
+            ("+2ns", 2, "0.000000002s"),
+            ("1.0000000000000000000000001s", SECOND, "1s"),
+        ] {
+            assert_eq!(read_span(text), Some(nanos), "{text}");
+            assert_eq!(show_span(nanos), shown);
+        }
+        for text in ["", "-", "1", "1d", "h", "1..2s", ".s", "1h ", "9999999999h", "\u{e9}"] {
+            assert_eq!(read_span(text), None, "{text}");
+        }
+        assert_eq!(show_span(i64::MIN), "-9223372036.854775808s");
+    }
+
+    #[test]
+    fn parts_of_times() {
+        let time = read("2024-02-29T23:30:15.25Z").unwrap();
+        for (name, zone, part) in [
+            ("getFullYear", "", 2024),
+            ("getMonth", "UTC", 1),
+            ("getDate", "", 29),
+            ("getDayOfMonth", "", 28),
+            ("getDayOfYear", "", 59),
+            ("getDayOfWeek", "", 4),
+            ("getHours", "", 23),
+            ("getMinutes", "", 30),
+            ("getSeconds", "", 15),
+            ("getMilliseconds", "", 250),
+            ("getMonth", "+01:00", 2),
+            ("getHours", "-02:30", 21),
+            ("getHours", "02:00", 1),
+        ] {
+            assert_eq!(of_time(name, time, zone), Ok(part), "{name} {zone}");
+        }
+        assert_eq!(of_time("getHours", time, "Mars"), Err("unknown time zone Mars".to_owned()));
+        assert_eq!(read_date("2024-02-29").map(|date| date.to_string()).as_deref(), Some("2024-02-29T00:00:00Z"));
+        assert_eq!((read_date("2024-02-30"), read_date("2024-2-9")), (None, None));
+    }
+}
