@@ -175,6 +175,33 @@ pub fn conditions(bytes: &[u8]) {
     assert_eq!(program.run(&input, &mut BUDGET.clone()), first, "running is a function");
 }
 
+/// Rules of custom resources: they are refused, or they end within their budget and say the same twice. An object that stays as it
+/// is may break only those that look back.
+pub fn rules(bytes: &[u8]) {
+    let text = text(bytes);
+    let (source, rest) = text.split_once('\0').unwrap_or((&text, ""));
+    let (message, rest) = rest.split_once('\0').unwrap_or(("", rest));
+    let mut shape = Shape::new(rest.as_bytes());
+    let mut raw = shape.schema();
+    raw["properties"]["spec"] = shape.schema();
+    let mut rule = serde_json::json!({"rule": source, "messageExpression": message});
+    for (bit, key, value) in [(1, "optionalOldSelf", Value::from(true)), (2, "fieldPath", Value::from(".a"))] {
+        if shape.byte() & bit != 0 {
+            rule[key] = value;
+        }
+    }
+    raw["properties"]["spec"]["x-kubernetes-validations"] = serde_json::json!([rule]);
+    let Ok(schema) = schema::read(&raw, "schema") else { return };
+    let (value, old) = (shape.object(), shape.object());
+    let first = schema.judge(&value, Some(&old));
+    assert_eq!(schema.judge(&value, Some(&old)), first, "{raw}");
+    schema.judge(&value, None);
+    if !source.contains("oldSelf") && message.is_empty() {
+        let errors = schema.judge(&value, Some(&value)).causes;
+        assert!(errors.iter().all(|cause| !cause.message.contains("failed rule")), "{raw}");
+    }
+}
+
 /// JSON bodies: what is read twice is what the library reads, and nothing more is refused.
 pub fn json_bodies(bytes: &[u8]) {
     let library: Option<Value> = serde_json::from_slice(bytes).ok();
