@@ -232,7 +232,7 @@ fn on_cidr<'a>(name: &str, network: Cidr, arguments: &[Val<'a>]) -> Found<'a> {
 }
 
 fn on_url<'a>(run: &mut Run<'a, '_>, name: &str, url: &Url) -> Found<'a> {
-    run.pay_for_bytes(url.shown().len())?;
+    run.pay(url.shown().len())?;
     match name {
         "getScheme" => Ok(Val::text(&*url.scheme)),
         "getHost" => Ok(Val::text(&*url.host)),
@@ -240,7 +240,6 @@ fn on_url<'a>(run: &mut Run<'a, '_>, name: &str, url: &Url) -> Found<'a> {
         "getPort" => Ok(Val::text(url.port())),
         "getEscapedPath" => Ok(Val::text(url.escaped_path())),
         "getQuery" => {
-            run.pay(url.shown().len())?;
             let texts = |values: Vec<String>| Val::list(values.into_iter().map(Val::text).collect());
             let pairs = url.query().into_iter().map(|(key, values)| (Val::text(key), texts(values)));
             Ok(Val::Map(Map::Own(Rc::new(pairs.collect()))))

@@ -72,8 +72,8 @@ fn clause<'a>(run: &mut Run<'a, '_>, verb: char, places: Option<usize>, value: &
             None => misfit("fixed-point"),
         },
         ('b', Val::Bool(flag)) => Ok(if *flag { "1" } else { "0" }.to_owned()),
-        ('x' | 'X', Val::Text(text)) => Ok(hex(text.as_bytes(), verb)),
-        ('x' | 'X', Val::Bytes(bytes)) => Ok(hex(bytes, verb)),
+        ('x' | 'X', Val::Text(text)) => hex(run, text.as_bytes(), verb),
+        ('x' | 'X', Val::Bytes(bytes)) => hex(run, bytes, verb),
         ('b' | 'o' | 'x' | 'X', Val::Int(number)) => {
             let sign = if *number < 0 { "-" } else { "" };
             Ok(format!("{sign}{}", radix(number.unsigned_abs(), verb)))
@@ -93,9 +93,10 @@ fn radix(number: u64, verb: char) -> String {
     }
 }
 
-fn hex(bytes: &[u8], verb: char) -> String {
+fn hex(run: &mut Run<'_, '_>, bytes: &[u8], verb: char) -> Result<String, Stop> {
+    run.pay(bytes.len())?;
     let shown = |byte: &u8| if verb == 'x' { format!("{byte:02x}") } else { format!("{byte:02X}") };
-    bytes.iter().map(shown).collect()
+    Ok(bytes.iter().map(shown).collect())
 }
 
 /// `1.5e+03`: an exponent has a sign and two digits.

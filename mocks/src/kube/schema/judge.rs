@@ -3,6 +3,7 @@
 //! Owns finding the value that was there before, forgiving what an update leaves as it was ("Validation ratcheting"), and the
 //! texts of errors. All rules of an object share a budget, so that no definition can stop the server.
 
+use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
 use std::ops::ControlFlow;
 
@@ -40,7 +41,7 @@ impl Schema {
 
     /// Asks the rules about an object; `old` is what it was before an update.
     pub fn judge(&self, value: &Value, old: Option<&Value>) -> Verdict {
-        let mut walk = Walk { budget: OBJECT_BUDGET, path: String::new(), found: Verdict::default() };
+        let mut walk = Walk { budget: OBJECT_BUDGET, path: String::new(), found: Verdict::default(), compared: None };
         let link = Link { here: old.map(|old| (value, old)), above: None };
         // Whether it went to the end is in the causes.
         let _ = walk.at(self, value, old, link, true);
@@ -58,12 +59,7 @@ struct Link<'a> {
     above: Option<Pair<'a>>,
 }
 
-impl Link<'_> {
-    /// Whether an error of this value is one that was there before.
-    fn is_unchanged(&self) -> bool {
-        self.here.or(self.above).is_some_and(|(new, old)| new == old)
-    }
-
+impl<'a> Link<'a> {
     fn key(self, name: &str) -> Self {
         let Some((new, old)) = self.here else { return self };
         // Both are shown in the version of the request, so a change of them is not seen.
@@ -73,34 +69,48 @@ impl Link<'_> {
         Link { here: new.get(name).zip(old.get(name)), above: self.here }
     }
 
-    fn item(self, schema: &Schema, index: usize) -> Self {
-        let Some((new, old)) = self.here else { return self };
-        let here = new.get(index).and_then(|item| Some((item, schema.counterpart(item, old.as_array()?)?)));
-        Link { here, above: self.here }
+    /// An item and the one of the older list that has the same keys.
+    fn item(self, item: &'a Value, old: Option<&'a Value>) -> Self {
+        if self.here.is_none() { self } else { Link { here: old.map(|old| (item, old)), above: self.here } }
     }
 }
 
-impl Schema {
-    /// The item of an older list with the same keys.
-    fn counterpart<'a>(&self, item: &Value, old: &'a [Value]) -> Option<&'a Value> {
-        let ListType::Map(keys) = &self.list else { return None };
-        old.iter().find(|old| keys.iter().all(|key| old.get(key) == item.get(key)))
+/// The items of an older list by their keys.
+struct Counterparts<'a> {
+    keys: &'a [String],
+    items: BTreeMap<String, &'a Value>,
+}
+
+impl<'a> Counterparts<'a> {
+    fn of(schema: &'a Schema, old: Option<&'a Vec<Value>>) -> Option<Self> {
+        let (ListType::Map(keys), Some(old)) = (&schema.list, old) else { return None };
+        Some(Self { keys, items: old.iter().map(|item| (key_of(keys, item), item)).collect() })
+    }
+
+    fn find(&self, item: &Value) -> Option<&'a Value> {
+        self.items.get(&key_of(self.keys, item)).copied()
     }
 }
 
-struct Walk {
+fn key_of(keys: &[String], item: &Value) -> String {
+    keys.iter().map(|key| item[key.as_str()].to_string() + ",").collect()
+}
+
+struct Walk<'a> {
     budget: u64,
     path: String,
     found: Verdict,
+    /// The last pair that was compared, and whether it is equal: items of a list often have the same above them.
+    compared: Option<(Pair<'a>, bool)>,
 }
 
-impl Walk {
+impl<'a> Walk<'a> {
     fn at(
         &mut self,
-        schema: &Schema,
-        value: &Value,
-        old: Option<&Value>,
-        link: Link<'_>,
+        schema: &'a Schema,
+        value: &'a Value,
+        old: Option<&'a Value>,
+        link: Link<'a>,
         is_object: bool,
     ) -> ControlFlow<()> {
         if value.is_null() || !schema.has_rules {
@@ -119,12 +129,12 @@ impl Walk {
                 let Some(below) = schema.items.as_deref().filter(|below| below.has_rules) else {
                     return ControlFlow::Continue(());
                 };
-                let before = old.and_then(Value::as_array);
+                let before = Counterparts::of(schema, old.and_then(Value::as_array));
                 let length = self.path.len();
                 for (index, item) in items.iter().enumerate() {
                     self.push_key(index);
-                    let old = before.and_then(|before| schema.counterpart(item, before));
-                    let flow = self.at(below, item, old, link.item(schema, index), false);
+                    let old = before.as_ref().and_then(|before| before.find(item));
+                    let flow = self.at(below, item, old, link.item(item, old), false);
                     self.path.truncate(length);
                     flow?;
                 }
@@ -136,10 +146,10 @@ impl Walk {
 
     fn object(
         &mut self,
-        schema: &Schema,
-        object: &Map<String, Value>,
-        old: Option<&Map<String, Value>>,
-        link: Link<'_>,
+        schema: &'a Schema,
+        object: &'a Map<String, Value>,
+        old: Option<&'a Map<String, Value>>,
+        link: Link<'a>,
         is_object: bool,
     ) -> ControlFlow<()> {
         let length = self.path.len();
@@ -172,11 +182,11 @@ impl Walk {
     /// Asks the rules of one place.
     fn ask(
         &mut self,
-        rules: &Rules,
+        rules: &'a Rules,
         kind: Kind,
-        value: &Value,
-        old: Option<&Value>,
-        link: Link<'_>,
+        value: &'a Value,
+        old: Option<&'a Value>,
+        link: Link<'a>,
     ) -> ControlFlow<()> {
         let shown = format!("\"{}\"", kind.name());
         for rule in &rules.list {
@@ -224,7 +234,7 @@ impl Walk {
     }
 
     /// Notes that a rule does not hold.
-    fn refuse(&mut self, rule: &Rule, shown: &str, subject: &Subject<'_>, link: Link<'_>) -> ControlFlow<()> {
+    fn refuse(&mut self, rule: &Rule, shown: &str, subject: &Subject<'_>, link: Link<'a>) -> ControlFlow<()> {
         let allowed = self.budget.min(RULE_BUDGET);
         let made = rule.expression.as_ref().map(|made| self.spend(allowed, |left| made.text(subject, left)));
         let made = match made {
@@ -251,13 +261,26 @@ impl Walk {
             _ => Cause::invalid(&field, shown, &message),
         };
         let link = if rule.in_all_of { Link { here: None, above: link.above } } else { link };
-        if !rule.program.uses_old && link.is_unchanged() {
+        if !rule.program.uses_old && self.is_unchanged(link) {
             if self.found.warnings.len() < FOUND_MAX {
                 self.found.warnings.push(format!("{}: {}", cause.field, cause.message));
             }
             return ControlFlow::Continue(());
         }
         self.add(cause)
+    }
+
+    /// Whether an error of this value is one that was there before.
+    fn is_unchanged(&mut self, link: Link<'a>) -> bool {
+        let Some((new, old)) = link.here.or(link.above) else { return false };
+        match self.compared {
+            Some(((known, before), equal)) if std::ptr::eq(known, new) && std::ptr::eq(before, old) => equal,
+            _ => {
+                let equal = new == old;
+                self.compared = Some(((new, old), equal));
+                equal
+            }
+        }
     }
 
     fn add(&mut self, cause: Cause) -> ControlFlow<()> {

@@ -1,5 +1,6 @@
 //! What definitions may say in rules, and what rules say of objects. The texts are those of the real server's sources.
 
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::kube::schema::read;
@@ -375,4 +376,102 @@ fn rules_that_would_never_end() {
     );
     let all = json!({"type": "object", "properties": {"l": {"type": "array", "items": one(json!({"type": "integer"}), "false")}}});
     assert_eq!(judged(&all, &long, None).len(), 64, "no answer grows without end");
+}
+
+/// Long lists are compared with what they were in a time that fits their length.
+#[test]
+fn long_lists_are_compared_item_by_item() {
+    let item = |n: u32| json!({"k": n.to_string(), "v": n});
+    let number = with(json!({"type": "integer"}), &json!([{"rule": "self == oldSelf"}, {"rule": "self < 0"}]));
+    let list = |kind: &str, number: &Value| {
+        json!({"type": "array", "x-kubernetes-list-type": kind, "x-kubernetes-list-map-keys": ["k"],
+               "items": {"type": "object", "properties": {"k": {"type": "string"}, "v": number}}})
+    };
+    let schema = json!({"type": "object", "properties": {
+        "keyed": list("map", &number), "loose": list("atomic", &one(json!({"type": "integer"}), "self < 0")),
+    }});
+    let items: Vec<Value> = (0..20_000).map(item).collect();
+    let turned: Vec<Value> = items.iter().rev().cloned().collect();
+    let old = json!({"keyed": items, "loose": items});
+    let found = judged(&schema, &json!({"keyed": turned, "loose": items}), Some(&old));
+    assert_eq!(found.len(), 64);
+    assert!(found.iter().all(|found| found.starts_with("warning ")), "{found:?}");
+}
+
+/// Pieces that a rule may be put together from, so that many of them compile.
+fn source() -> impl Strategy<Value = String> {
+    let words = prop::sample::select(vec![
+        "self",
+        "oldSelf",
+        ".n",
+        ".t",
+        ".list",
+        ".keyed",
+        ".set",
+        ".map",
+        ".at",
+        ".wait",
+        ".raw",
+        ".any",
+        ".none",
+        "[0]",
+        "['a']",
+        "==",
+        "!=",
+        "<",
+        "+",
+        "-",
+        "&&",
+        "||",
+        "!",
+        "(",
+        ")",
+        "has(",
+        ".all(x,",
+        ".exists(x,",
+        ".map(x,",
+        ".filter(x,",
+        "x",
+        ".size()",
+        "1",
+        "'a'",
+        "b'a'",
+        "null",
+        "in",
+        "?",
+        ":",
+        ".?t",
+        ".orValue('')",
+        ".hasValue()",
+        ".value()",
+        ".optMap(x,",
+        "type(",
+        "string(",
+        "duration('1h')",
+        "timestamp(0)",
+        "quantity('1')",
+        ".format([",
+        "]",
+        "true",
+        ".matches('a+')",
+        "sets.contains(",
+        ",",
+    ]);
+    prop::collection::vec(words, 1..12).prop_map(|words| words.join(" "))
+}
+
+proptest! {
+    /// Whatever a rule is, it is refused, or it ends and says the same twice; no object of the right shape stops the server.
+    #[test]
+    fn never_panics(rule in source(), message in source(), path in "[.]?[a-z\\[\\]'.]{0,8}", optional in any::<bool>()) {
+        let rules = json!([{"rule": rule, "messageExpression": message, "fieldPath": path, "optionalOldSelf": optional}]);
+        let plain = json!([{"rule": rule, "optionalOldSelf": optional}]);
+        for rules in [rules, plain] {
+            let Ok(schema) = read(&root(&with(rich(), &rules)), AT) else { continue };
+            let (empty, full) = (json!({"spec": {}}), json!({"spec": full()}));
+            for (value, old) in [(&full, None), (&full, Some(&empty)), (&empty, Some(&full)), (&full, Some(&full))] {
+                prop_assert_eq!(schema.judge(value, old), schema.judge(value, old));
+            }
+        }
+    }
 }
