@@ -24,8 +24,6 @@ use crate::wire::Endpoint;
 
 /// On a machine that compiles beside it the mock needs a second at most.
 const START_DEADLINE: Duration = Duration::from_secs(30);
-/// The version that the limits were derived from.
-const REFERENCE: &str = "kube-apiserver v1.36.";
 /// The administrator of both servers.
 const USER: &str = "admin";
 
@@ -34,8 +32,6 @@ pub(crate) struct Server {
     pub name: &'static str,
     /// What the table says about it.
     pub about: String,
-    /// Whether it is of the version that the requirement speaks of.
-    pub is_reference: bool,
     pub endpoint: Endpoint,
     process: Process,
     held: Held,
@@ -97,8 +93,7 @@ impl Server {
         held: Held,
     ) -> Result<Self> {
         let endpoint = Endpoint { address, tls: tls(ca_pem)?, token };
-        let is_reference = about.contains(REFERENCE);
-        Ok(Self { name, about, is_reference, endpoint, process: Process::new(i32::try_from(pid)?)?, held })
+        Ok(Self { name, about, endpoint, process: Process::new(i32::try_from(pid)?)?, held })
     }
 
     /// CPU time of all its threads, in microseconds. `/proc/PID/stat` would say it to 10 ms only. Both servers keep

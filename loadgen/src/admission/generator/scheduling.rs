@@ -20,7 +20,8 @@ pub(super) fn in_batches() {
 #[cfg(not(target_os = "linux"))]
 pub(super) fn in_batches() {}
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
     /// Field 41 of proc_pid_stat(5), counted behind the name, which is the second.
     fn policy() -> i32 {
