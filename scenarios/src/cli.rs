@@ -87,7 +87,14 @@ pub fn main() -> ExitCode {
         }
     };
     init_log();
-    match cli.command {
+    let code = run_command(cli.command);
+    let Some(why) = crate::out::lost() else { return code };
+    crate::out::err!("longhaul: failed to write to stdout: {why}");
+    if code == ExitCode::SUCCESS { ExitCode::from(reports::exit::INCONCLUSIVE) } else { code }
+}
+
+fn run_command(command: Command) -> ExitCode {
+    match command {
         Command::Soak(arguments) => soak::soak(arguments),
         Command::Repro(arguments) => repro::repro(&arguments),
         Command::Check { scenarios } => files::check(&scenarios),
@@ -133,7 +140,7 @@ fn run(command: impl Future<Output = anyhow::Result<Verdict>>) -> ExitCode {
 
 /// Prints an error with its causes and returns `code`.
 fn fail(code: u8, error: &anyhow::Error) -> ExitCode {
-    eprintln!("longhaul: {error:#}");
+    crate::out::err!("longhaul: {error:#}");
     ExitCode::from(code)
 }
 

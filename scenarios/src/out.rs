@@ -1,11 +1,40 @@
-//! Printing to stdout without dying of it. `println!` panics when the reader is gone (`| head -1`), and a soak whose
-//! summary nobody reads must still write its reports and exit with its verdict.
+//! Printing without dying of it. `println!` and `eprintln!` panic when the reader is gone (`| head -1`) or the disk is full, and a soak
+//! whose summary nobody reads must still write its reports and exit with its verdict. A reader who leaves has had enough; anything
+//! else that keeps stdout from being written is remembered, so that the exit code tells of it.
 
-/// Prints a line; a reader that is gone is no error.
+use std::io;
+use std::sync::OnceLock;
+
+/// Why stdout could not be written, the first time.
+static LOST: OnceLock<String> = OnceLock::new();
+
+/// Prints a line to stdout.
 macro_rules! out {
     ($($argument:tt)*) => {{
         use std::io::Write as _;
-        let _ = writeln!(std::io::stdout(), $($argument)*);
+        crate::out::note(writeln!(std::io::stdout(), $($argument)*));
     }};
 }
-pub(crate) use out;
+
+/// Prints a line to stderr. Where that cannot be written there is nobody left to tell.
+macro_rules! err {
+    ($($argument:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), $($argument)*);
+    }};
+}
+pub(crate) use {err, out};
+
+/// Remembers what became of a write to stdout.
+pub(crate) fn note(written: io::Result<()>) {
+    if let Err(error) = written
+        && error.kind() != io::ErrorKind::BrokenPipe
+    {
+        LOST.get_or_init(|| error.to_string());
+    }
+}
+
+/// Why a part of stdout is lost, if one is.
+pub(crate) fn lost() -> Option<&'static str> {
+    LOST.get().map(String::as_str)
+}

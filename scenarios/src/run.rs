@@ -86,7 +86,7 @@ pub(crate) async fn record(options: Options) -> Result<PathBuf> {
     conductor.close(&End { ended_ms: conductor.now_ms(), reason });
     drop(conductor);
     if let Err(error) = world.keep_logs(&directory) {
-        eprintln!("longhaul: the control plane's logs could not be kept: {error:#}");
+        crate::out::err!("longhaul: the control plane's logs could not be kept: {error:#}");
     }
     world.stop().await;
     Ok(directory)
@@ -98,7 +98,7 @@ pub(crate) fn judged(directory: &Path) -> Result<(Record, Judgement)> {
         Record::open(directory).with_context(|| format!("failed to read the record {}", directory.display()))?;
     let judgement = judge::judge(&record);
     if let Err(error) = render::write_reports(directory, &record, &judgement) {
-        eprintln!("longhaul: the reports could not be written: {:#}", anyhow::Error::from(error));
+        crate::out::err!("longhaul: the reports could not be written: {:#}", anyhow::Error::from(error));
     }
     Ok((record, judgement))
 }
@@ -114,12 +114,12 @@ pub(crate) fn conclude(directory: &Path) -> Result<Judgement> {
     out!("{}", render::terminal(&record, &judgement, colour).trim_end());
     match render::write_reports(directory, &record, &judgement) {
         Ok(()) => out!("report: {}", directory.join("report.html").display()),
-        Err(error) => eprintln!("longhaul: the reports could not be written: {:#}", anyhow::Error::from(error)),
+        Err(error) => crate::out::err!("longhaul: the reports could not be written: {:#}", anyhow::Error::from(error)),
     }
     if let Some(path) = std::env::var_os("GITHUB_STEP_SUMMARY") {
         // The summary of a CI job is a courtesy: failing to write it must not change the verdict.
         if let Err(error) = render::append_summary(Path::new(&path), &record, &judgement) {
-            eprintln!("longhaul: {:#}", anyhow::Error::from(error));
+            crate::out::err!("longhaul: {:#}", anyhow::Error::from(error));
         }
     }
     Ok(judgement)

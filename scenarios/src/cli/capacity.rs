@@ -108,8 +108,8 @@ async fn run(arguments: &Arguments) -> Result<Verdict> {
     let mut workers = source.open().await?;
     let mut watch = watch(&arguments.output)?;
     if !arguments.output.quiet {
-        eprintln!("{}", bound(arguments, &limits, first.config.timeout.0));
-        eprintln!("{}", capacity::heads());
+        crate::out::err!("{}", bound(arguments, &limits, first.config.timeout.0));
+        crate::out::err!("{}", capacity::heads());
     }
     let mut search = Search::new(arguments.looks.start.as_per_second(), highest);
     let found = stages(arguments, &limits, &mut search, (&mut workers, &mut watch)).await?;
@@ -117,7 +117,7 @@ async fn run(arguments: &Arguments) -> Result<Verdict> {
     let count = workers.as_ref().map_or(1, Workers::count);
     let verdict = tell(arguments, &limits, &found, (first.seed, count));
     let Some(why) = &watch.log_ended else { return Ok(verdict) };
-    eprintln!("longhaul: {why}");
+    crate::out::err!("longhaul: {why}");
     Ok(verdict.max(Verdict::Inconclusive))
 }
 

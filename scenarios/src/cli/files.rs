@@ -12,7 +12,7 @@ pub(super) fn check(names: &[String]) -> ExitCode {
         match Source::read(name) {
             Ok(source) => out!("{}: ok", source.origin),
             Err(error) => {
-                eprintln!("{error}");
+                crate::out::err!("{error}");
                 code = reports::exit::USAGE;
             }
         }
@@ -28,7 +28,7 @@ pub(super) fn plan(name: &str) -> ExitCode {
             ExitCode::from(reports::exit::PASS)
         }
         Err(error) => {
-            eprintln!("{error}");
+            crate::out::err!("{error}");
             ExitCode::from(reports::exit::USAGE)
         }
     }

@@ -122,7 +122,7 @@ async fn kube(arguments: Kube) -> Result<()> {
     config.users = vec![kube::User::admin(USER, "admin")];
     config.users.extend(arguments.tokens.as_deref().map(read_tokens).transpose()?.unwrap_or_default());
     if let Err(error) = descriptors::raise(DESCRIPTORS) {
-        eprintln!("longhaul: {error}; connections beyond it will wait");
+        crate::out::err!("longhaul: {error}; connections beyond it will wait");
     }
     if faults.iter().any(|fault| fault.name == faults::Name::TokenRotated) {
         let file = std::path::absolute(arguments.kubeconfig.with_extension("token"))?;

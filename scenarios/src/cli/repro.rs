@@ -196,14 +196,14 @@ async fn all(mut plays: VecDeque<Play>, arguments: &Arguments) -> Result<u8> {
         let outcome = match outcome {
             Ok(outcome) => outcome,
             Err(error) => {
-                eprintln!("{id:32} not started: {error:#}");
+                crate::out::err!("{id:32} not started: {error:#}");
                 not_started = true;
                 continue;
             }
         };
         interrupted |= outcome.interrupted;
         if !arguments.quiet {
-            eprintln!("{:32} {:>6.1}s  {}", outcome.id, outcome.seconds, outcome.says());
+            crate::out::err!("{:32} {:>6.1}s  {}", outcome.id, outcome.seconds, outcome.says());
         }
         outcomes.push(outcome);
     }

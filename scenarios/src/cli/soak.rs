@@ -47,7 +47,7 @@ pub(super) fn soak(arguments: Arguments) -> ExitCode {
     let mut source = match Source::read(&arguments.scenario) {
         Ok(source) => source,
         Err(error) => {
-            eprintln!("{error}");
+            crate::out::err!("{error}");
             return ExitCode::from(reports::exit::USAGE);
         }
     };

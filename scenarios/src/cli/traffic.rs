@@ -140,7 +140,7 @@ impl Output {
         let written = json.and_then(|json| std::fs::write(path, json + "\n"));
         crate::out::out!("{}", text.trim_end());
         if let Err(error) = written {
-            eprintln!("longhaul: --json: failed to write {}: {error}", path.display());
+            crate::out::err!("longhaul: --json: failed to write {}: {error}", path.display());
             return verdict.max(Verdict::Inconclusive);
         }
         verdict

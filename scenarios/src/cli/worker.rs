@@ -68,7 +68,7 @@ async fn run(arguments: &Arguments) -> Result<()> {
 /// The first who connects and knows the token.
 async fn accepted(address: SocketAddr, token: &Token) -> Result<OverTcp> {
     let listener = TcpListener::bind(address).await.with_context(|| format!("failed to listen at {address}"))?;
-    eprintln!("longhaul: waiting for a coordinator at {}", listener.local_addr()?);
+    crate::out::err!("longhaul: waiting for a coordinator at {}", listener.local_addr()?);
     let mut refusals = Refusals::default();
     loop {
         let (tcp, from) = listener.accept().await.context("failed to accept a coordinator")?;

@@ -38,7 +38,7 @@ impl Live {
     pub(crate) fn say(&self, text: &str) {
         match self {
             Self::Terminal(bar) => bar.println(text),
-            Self::Plain { .. } => eprintln!("{text}"),
+            Self::Plain { .. } => crate::out::err!("{text}"),
             Self::Quiet => {}
         }
     }
@@ -53,7 +53,7 @@ impl Live {
             }
             Self::Plain { next } if now >= *next => {
                 *next = now + PLAIN_EVERY;
-                eprintln!("{}", line(now, length, total, newest));
+                crate::out::err!("{}", line(now, length, total, newest));
             }
             Self::Plain { .. } | Self::Quiet => {}
         }

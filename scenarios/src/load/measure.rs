@@ -95,7 +95,7 @@ pub(crate) fn drain(job: &Job, whole: bool) -> Duration {
 
 /// Who asks again, or while only the last calls are waited for, does not want to wait at all.
 pub(crate) fn abort() -> ! {
-    eprintln!("longhaul: stopped at once, without a result");
+    crate::out::err!("longhaul: stopped at once, without a result");
     std::process::exit(EXIT_ABORTED)
 }
 

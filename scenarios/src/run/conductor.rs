@@ -547,7 +547,9 @@ impl<'a> Conductor<'a> {
         };
         let closed = self.writer.end(&end).map_err(anyhow::Error::from);
         if let Some(error) = rows.err().or(closed.err()) {
-            eprintln!("longhaul: the record could not be closed: {error:#}; it is judged as far as it was written");
+            crate::out::err!(
+                "longhaul: the record could not be closed: {error:#}; it is judged as far as it was written"
+            );
         }
         self.stage = None;
     }

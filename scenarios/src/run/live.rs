@@ -53,7 +53,7 @@ impl Live {
     pub(super) fn say(&self, text: &str) {
         match self {
             Self::Terminal(bar) => bar.println(text),
-            Self::Plain { .. } => eprintln!("{text}"),
+            Self::Plain { .. } => crate::out::err!("{text}"),
             Self::Quiet => {}
         }
     }
@@ -68,7 +68,7 @@ impl Live {
             Self::Plain { next_ms } => {
                 if facts.now_ms >= *next_ms {
                     *next_ms = facts.now_ms + PLAIN_EVERY_MS;
-                    eprintln!("{}", line(facts));
+                    crate::out::err!("{}", line(facts));
                 }
             }
             Self::Quiet => {}

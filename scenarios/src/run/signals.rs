@@ -30,7 +30,7 @@ impl Signals {
         tokio::spawn(async move {
             self.next().await;
             crate::subject::kill_all();
-            eprintln!("longhaul: stopped at once; judge what was recorded with `longhaul report DIR`");
+            crate::out::err!("longhaul: stopped at once; judge what was recorded with `longhaul report DIR`");
             std::process::exit(EXIT_ABORTED);
         })
     }

@@ -313,6 +313,35 @@ fn a_full_disk_does_not_lose_the_result() {
     assert_eq!(webhook.reviews(), before, "said before anything is sent");
 }
 
+/// Where the result cannot be said, the exit code tells of it; and nobody dies of a stderr that cannot be written.
+#[test]
+fn streams_that_cannot_be_written_are_told_by_the_exit_code() {
+    let Ok(full) = std::fs::OpenOptions::new().write(true).open("/dev/full") else {
+        println!("skipped: needs /dev/full");
+        return;
+    };
+    let webhook = Webhook::start(Habit::Allow);
+    let (url, ca) = (webhook.url(), webhook.ca());
+    let start = |more: &[&str]| {
+        let mut command = longhaul(&["load", &url, "--ca", ca.to_str().unwrap(), "--rate", "50/s", "--for", "1s"]);
+        command.args(more);
+        command
+    };
+    let output = start(&["--quiet"]).stdout(full.try_clone().unwrap()).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", story(&output));
+    assert_says(&text(&output.stderr), &["longhaul: failed to write to stdout: No space left on device"]);
+    // The plain live line comes every ten seconds, and refusals at once.
+    let output = start(&["--p99", "nonsense"]).stderr(full.try_clone().unwrap()).output().unwrap();
+    assert_eq!(output.status.code(), Some(64), "{}", story(&output));
+    let output = start(&["--hlog", "/nowhere/x"]).stderr(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(64), "{}", story(&output));
+    // A reader who has seen enough.
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = start(&["--quiet"]).stdout(writer).output().unwrap();
+    assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0), "{}", story(&output));
+}
+
 #[test]
 fn flags_that_make_no_sense_are_refused() {
     let webhook = Webhook::start(Habit::Allow);

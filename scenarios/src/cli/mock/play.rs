@@ -58,7 +58,7 @@ pub(super) async fn play(engines: &Engines<'_>, faults: &[faults::Fault], mut sc
     let begin = |index: usize, at: Duration| {
         out!("{:>6.1}s begins: {}", at.as_secs_f64(), describe(&faults[index]));
         if let Err(error) = engines.begin(index, &faults[index]) {
-            eprintln!("longhaul: fault {} was refused: {error}", index + 1);
+            crate::out::err!("longhaul: fault {} was refused: {error}", index + 1);
         }
     };
     for index in schedule.armed_before() {

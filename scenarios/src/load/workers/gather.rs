@@ -62,7 +62,7 @@ impl Workers {
         let listener =
             TcpListener::bind(address).await.with_context(|| format!("--listen: failed to listen at {address}"))?;
         let address = listener.local_addr()?;
-        eprintln!("longhaul: waiting up to {wait} for {count} workers at {address}");
+        crate::out::err!("longhaul: waiting up to {wait} for {count} workers at {address}");
         let (token, until) = (Arc::new(token), Instant::now() + wait.0);
         let (mut workers, mut greetings, mut refusals) = (Vec::new(), JoinSet::new(), Refusals::default());
         while workers.len() < count as usize {

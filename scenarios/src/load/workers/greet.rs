@@ -100,7 +100,7 @@ impl Refusals {
         self.count = self.count.saturating_add(1);
         self.last = why.to_string();
         if self.count <= REFUSALS_TOLD {
-            eprintln!("longhaul: refused a connection: {}", self.last);
+            crate::out::err!("longhaul: refused a connection: {}", self.last);
         }
     }
 
