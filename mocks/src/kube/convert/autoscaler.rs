@@ -48,7 +48,9 @@ pub(crate) fn to_older(value: &mut Value) {
     }
     if let Some(status) = value.get_mut("status").and_then(Value::as_object_mut) {
         let current = list(status.remove("currentMetrics"));
-        let processor = current.iter().filter(|metric| is_processor(metric)).find_map(|m| utilization(m, "current"));
+        // The last that tells, where the first decides what is aimed at: the real server stops looking only there.
+        let mut told = current.iter().filter(|metric| is_processor(metric)).filter_map(|m| utilization(m, "current"));
+        let processor = told.next_back();
         if let Some(per_cent) = processor {
             status.insert("currentCPUUtilizationPercentage".to_owned(), per_cent.clone());
         }
@@ -71,7 +73,7 @@ pub(crate) fn to_older(value: &mut Value) {
         if !annotations.is_object() {
             *annotations = json!({});
         }
-        annotations[key] = Value::from(text);
+        annotations[key] = Value::from(as_go_writes(&text));
     }
 }
 
@@ -175,6 +177,22 @@ fn list(value: Option<Value>) -> Vec<Value> {
 
 fn in_brackets(items: &[String]) -> String {
     format!("[{}]", items.join(","))
+}
+
+/// JSON as Go writes it: safe to stand in a page of HTML. Outside of texts none of these characters can be.
+fn as_go_writes(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            '<' => text.push_str("\\u003c"),
+            '>' => text.push_str("\\u003e"),
+            '&' => text.push_str("\\u0026"),
+            '\u{2028}' => text.push_str("\\u2028"),
+            '\u{2029}' => text.push_str("\\u2029"),
+            other => text.push(other),
+        }
+    }
+    text
 }
 
 fn is_processor(metric: &Value) -> bool {

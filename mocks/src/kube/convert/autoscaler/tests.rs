@@ -96,3 +96,27 @@ fn each_version_has_its_defaults() {
     let down = json!({"selectPolicy": "Max", "policies": [{"type": "Percent", "value": 100, "periodSeconds": 15}]});
     assert_eq!(newer["spec"]["behavior"]["scaleDown"], down);
 }
+
+/// Of several metrics of the processor the first is aimed at and the last is told, as in kube-apiserver's conversion.
+#[test]
+fn the_first_processor_decides_and_the_last_is_told() {
+    let metric = |which: &str, per_cent: u32| json!({"type": "Resource", "resource": {"name": "cpu", which: {"type": "Utilization", "averageUtilization": per_cent}}});
+    let raw = json!({"type": "Resource", "resource": {"name": "cpu", "current": {"averageValue": "2"}}});
+    let mut value = json!({"spec": {"metrics": [metric("target", 10), metric("target", 20)]},
+        "status": {"currentMetrics": [metric("current", 30), metric("current", 40), raw]}});
+    to_older(&mut value);
+    assert_eq!(value["spec"]["targetCPUUtilizationPercentage"], 10);
+    assert_eq!(value["status"]["currentCPUUtilizationPercentage"], 40);
+}
+
+/// Go's texts have no bare signs of HTML, and say the same.
+#[test]
+fn texts_are_written_as_go_writes_them() {
+    let conditions = json!([{"type": "ScalingActive", "status": "True", "message": "<5 & >2\u{2028}"}]);
+    let mut value = json!({"spec": {}, "status": {"conditions": conditions}});
+    to_older(&mut value);
+    let text = value["metadata"]["annotations"]["autoscaling.alpha.kubernetes.io/conditions"].as_str().unwrap();
+    assert_eq!(text, r#"[{"type":"ScalingActive","status":"True","message":"\u003c5 \u0026 \u003e2\u2028"}]"#);
+    to_newer(&mut value);
+    assert_eq!(value["status"]["conditions"], conditions);
+}
