@@ -4,13 +4,15 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use tokio::net::TcpListener;
 use tokio::net::unix::pipe;
+use tokio::task::JoinSet;
 
 use super::senders::wait;
-use crate::load::workers::gather::reach;
+use crate::load::workers::gather::{GREETINGS_MAX, reach};
 use crate::load::workers::greet::Refusals;
 use crate::load::workers::token::Token;
 use crate::load::workers::worker::{OverTcp, greet_coordinator, greet_parent, work};
@@ -50,7 +52,7 @@ pub(super) fn worker(arguments: &Arguments) -> ExitCode {
 async fn run(arguments: &Arguments) -> Result<()> {
     let token = || Token::read(arguments.token_file.as_deref());
     let worked = if let Some(address) = arguments.listen {
-        work(accepted(address, &token()?).await?).await
+        work(accepted(address, token()?).await?).await
     } else if let Some(coordinator) = &arguments.connect {
         let token = token()?;
         let tcp = reach(coordinator, arguments.wait).await?;
@@ -65,16 +67,28 @@ async fn run(arguments: &Arguments) -> Result<()> {
     worked.map_err(anyhow::Error::msg)
 }
 
-/// The first who connects and knows the token.
-async fn accepted(address: SocketAddr, token: &Token) -> Result<OverTcp> {
+/// The first who connects and knows the token. All who connect are greeted at once, so that nobody keeps the coordinator waiting.
+async fn accepted(address: SocketAddr, token: Token) -> Result<OverTcp> {
     let listener = TcpListener::bind(address).await.with_context(|| format!("failed to listen at {address}"))?;
     crate::out::err!("longhaul: waiting for a coordinator at {}", listener.local_addr()?);
-    let mut refusals = Refusals::default();
+    let (token, mut greetings, mut refusals) = (Arc::new(token), JoinSet::new(), Refusals::default());
     loop {
-        let (tcp, from) = listener.accept().await.context("failed to accept a coordinator")?;
-        match greet_coordinator(tcp, token).await {
-            Ok(greeted) => return Ok(greeted),
-            Err(why) => refusals.note(format!("{from} {why}")),
+        tokio::select! {
+            accepted = listener.accept(), if greetings.len() < GREETINGS_MAX => {
+                let (tcp, from) = match accepted {
+                    Ok(accepted) => accepted,
+                    Err(error) if error.kind() == std::io::ErrorKind::ConnectionAborted => continue,
+                    Err(error) => return Err(error).context("failed to accept a coordinator"),
+                };
+                let token = Arc::clone(&token);
+                greetings.spawn(async move {
+                    greet_coordinator(tcp, &token).await.map_err(|why| format!("{from} {why}"))
+                });
+            }
+            Some(greeted) = greetings.join_next() => match greeted.context("a greeting failed")? {
+                Ok(greeted) => return Ok(greeted),
+                Err(why) => refusals.note(why),
+            },
         }
     }
 }

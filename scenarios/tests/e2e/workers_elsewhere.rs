@@ -59,6 +59,28 @@ fn workers_that_listen_do_the_same() {
     assert!(first.wait().unwrap().success() && second.wait().unwrap().success());
 }
 
+/// Who connects to a worker and says nothing does not keep its coordinator waiting.
+#[test]
+fn strangers_do_not_keep_a_worker_from_its_coordinator() {
+    let webhook = Webhook::start(Habit::Allow);
+    let (mut child, mut said, address) = waiting(worker(&["--listen", "127.0.0.1:0"], TOKEN).spawn().unwrap());
+    let mut silent = Vec::new();
+    for _ in 0..3 {
+        let mut stranger = TcpStream::connect(&address).unwrap();
+        // It has been taken when it is greeted.
+        stranger.read_exact(&mut [0]).unwrap();
+        silent.push(stranger);
+    }
+    let token = token_file(&webhook);
+    let arguments = ["--rate", "50/s", "--for", "1s", "--worker-at", &address, "--token-file", &token];
+    let output = start(&webhook, &arguments).wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", story(&output));
+    assert!(child.wait().unwrap().success());
+    let mut rest = String::new();
+    said.read_to_string(&mut rest).unwrap();
+    assert_eq!(rest, "", "nobody waited for the strangers to be sent away");
+}
+
 /// Two of ours, among somebody who only connects, somebody who speaks HTTP and somebody with another token.
 #[test]
 fn workers_that_connect_do_the_same_and_strangers_do_not_disturb_them() {

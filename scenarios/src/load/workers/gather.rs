@@ -17,7 +17,7 @@ use super::peer::{HELLO_LIMIT, Worker};
 use super::token::Token;
 
 /// Connections that are greeted at once while workers are waited for; others wait their turn in the system's queue.
-const GREETINGS_MAX: usize = 128;
+pub(crate) const GREETINGS_MAX: usize = 128;
 
 /// Workers that have been greeted.
 pub(crate) struct Workers(pub(super) Vec<Worker>);

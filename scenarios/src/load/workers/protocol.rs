@@ -168,8 +168,8 @@ impl Row {
             return Err(format!("there is no histogram `{}`", cut(tag)));
         }
         let Counts { allowed, denied, sent, .. } = interval.counts;
-        let answers = interval.response_allowed.len() + interval.response_denied.len();
-        if (Some(answers), interval.lateness.len()) != (allowed.checked_add(denied), sent) {
+        let answers = interval.response_allowed.len().checked_add(interval.response_denied.len());
+        if answers.is_none() || answers != allowed.checked_add(denied) || interval.lateness.len() != sent {
             return Err("counts and histograms do not agree".to_owned());
         }
         interval.examples = self.examples.iter().take(EXAMPLES_MAX).map(|text| cut(text)).collect();
@@ -247,6 +247,17 @@ mod tests {
         );
         assert!(refused(&|row| row.counts.sent = 11).contains("do not agree"));
         assert!(refused(&|row| row.counts.allowed = u64::MAX).contains("do not agree"));
+        // More answers than can be counted, in a histogram that says so.
+        let mut many = Histogram::<u64>::new_with_bounds(LOWEST_US, HIGHEST_US, SIGNIFICANT_DIGITS).unwrap();
+        (1..=3).for_each(|us| many.record_n(us, i64::MAX.cast_unsigned()).unwrap());
+        let mut bytes = Vec::new();
+        V2Serializer::new().serialize(&many, &mut bytes).unwrap();
+        let many = STANDARD.encode(bytes);
+        let all = |row: &mut Row| {
+            row.histograms.insert("response.allowed".to_owned(), many.clone());
+            row.counts.allowed = u64::MAX;
+        };
+        assert!(refused(&all).contains("do not agree"));
     }
 
     /// What would not fit is cut, so that neither a sum nor a screen overflows.
@@ -262,7 +273,7 @@ mod tests {
         assert_eq!(slowest[0].label, " ".repeat(TEXT_CHARS_MAX));
     }
 
-    /// The messages of version 2, byte for byte: another worker may have been written from the description.
+    /// The messages of version 3, byte for byte: another worker may have been written from the description.
     #[test]
     fn lines_are_those_of_the_description() {
         let text = |word: &Word| serde_json::to_string(word).unwrap();
