@@ -93,6 +93,10 @@ async fn run(arguments: &Arguments) -> Result<Verdict> {
         !arguments.looks.stage.0.is_zero(),
         "--stage is 0s: write how long each rate is tried, for example 10s"
     );
+    anyhow::ensure!(
+        arguments.looks.start.as_per_second() > 0.0,
+        "--start is 0: write the rate that is tried first, for example 100/s"
+    );
     let (to, traffic) = (&arguments.to, &arguments.traffic);
     let first = traffic::job_of(to, traffic, arguments.looks.start, None, arguments.looks.stage.0)?;
     let most = loadgen::admission::HIGHEST_RATE * f64::from(first.config.threads);

@@ -73,7 +73,7 @@ pub(super) async fn send(sending: &Sending, job: &Job, plan: Plan, record: Optio
     output.check()?;
     traffic::check(job, &plan, to).await?;
     if let Some(path) = record {
-        write_plan(&plan, path).with_context(|| format!("failed to write {}", path.display()))?;
+        write_plan(&plan, path).with_context(|| format!("--record: failed to write {}", path.display()))?;
     }
     let mut workers = source.open().await?;
     let mut watch = watch(output)?;
@@ -108,7 +108,7 @@ fn write_plan(plan: &Plan, path: &Path) -> std::io::Result<()> {
 
 /// Who looks on: the live line, the log of histograms, and Ctrl-C.
 pub(super) fn watch(output: &Output) -> Result<Watch> {
-    let log = output.hlog.as_deref().map(hlog::Log::create).transpose().context("failed to create the .hlog")?;
+    let log = output.hlog.as_deref().map(hlog::Log::create).transpose().context("--hlog")?;
     let signals = Signals::listen().context("failed to listen for signals")?;
     let (live, log_offset) = (Live::new(output.quiet), std::time::Duration::ZERO);
     Ok(Watch { live, log, log_ended: None, signals, log_offset })

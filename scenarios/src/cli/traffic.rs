@@ -235,7 +235,8 @@ fn as_flag(error: Error) -> anyhow::Error {
             });
             anyhow::anyhow!("--{flag} {problem}")
         }
-        other => other.into(),
+        // The text has its cause in it.
+        other => anyhow::anyhow!("{other}"),
     }
 }
 
@@ -252,7 +253,7 @@ pub(super) fn replay(to: &To, traffic: &Traffic, file: PathBuf) -> Result<(Job, 
 
 /// Everything that can be known to be wrong before the clock starts.
 pub(super) async fn check(job: &Job, plan: &Plan, to: &To) -> Result<()> {
-    descriptors::provide(job.config.max_in_flight)?;
+    descriptors::provide(&job.config)?;
     if !to.no_probe {
         let body = plan.preview(1).pop().map(|(_, body)| body).unwrap_or_default();
         probe::probe(&job.to, job.config.client, body).await?;

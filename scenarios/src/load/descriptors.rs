@@ -1,24 +1,77 @@
-//! Enough file descriptors for the calls that may be in flight, or a refusal before anything starts.
+//! Enough file descriptors for the connections that may be open, or a refusal before anything starts.
 
+use anyhow::ensure;
+use loadgen::admission::{Client, Config};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// What the process needs beside connections: its standard streams, log files, event loops, pipes of workers.
 const BESIDES: u64 = 64;
 
 /// Raises the process's own limit as far as it may, and refuses when that does not reach.
-pub(crate) fn provide(in_flight_max: u32) -> anyhow::Result<()> {
-    let needed = u64::from(in_flight_max) + BESIDES;
+pub(crate) fn provide(config: &Config) -> anyhow::Result<()> {
+    let connections = connections(config);
+    let needed = connections + BESIDES;
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current.is_none_or(|current| current >= needed) {
         return Ok(());
     }
-    if maximum.is_none_or(|maximum| maximum >= needed) {
-        return Ok(setrlimit(Resource::Nofile, Rlimit { current: Some(needed), maximum })?);
+    let most = maximum.unwrap_or(u64::MAX);
+    ensure!(most >= needed, "{}", refusal(config.client, connections, most));
+    Ok(setrlimit(Resource::Nofile, Rlimit { current: Some(needed), maximum })?)
+}
+
+/// Connections that may be open at once: over HTTP/1.1 one for each call.
+fn connections(config: &Config) -> u64 {
+    match config.client {
+        Client::Http2 => u64::from(config.connections.unwrap_or(1)) * u64::from(config.threads),
+        Client::Apiserver | Client::NoReuse => u64::from(config.max_in_flight),
     }
-    let most = maximum.unwrap_or_default().saturating_sub(BESIDES);
-    anyhow::bail!(
-        "{in_flight_max} calls in flight need {needed} file descriptors, and this process may have {}: write \
-         --max-in-flight {most}, or raise the limit with `ulimit -n` as root",
-        maximum.unwrap_or_default()
-    )
+}
+
+/// Why there are too few, and what to do. `most` is what this process may have.
+fn refusal(client: Client, connections: u64, most: u64) -> String {
+    let (what, flag) = match client {
+        Client::Http2 => ("connections", "--connections"),
+        Client::Apiserver | Client::NoReuse => ("calls in flight", "--max-in-flight"),
+    };
+    let needed = connections + BESIDES;
+    let raise = format!("raise the limit with `ulimit -n {needed}` as root");
+    let less = match most.saturating_sub(BESIDES) {
+        0 => raise,
+        fits => format!("write {flag} for {fits} at most, or {raise}"),
+    };
+    format!("{connections} {what} need {needed} file descriptors, and this process may have {most}: {less}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(more: &serde_json::Value) -> Config {
+        let mut config = serde_json::json!({"rate": "1/s"});
+        config.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        serde_json::from_value(config).unwrap()
+    }
+
+    #[test]
+    fn calls_of_one_connection_need_one_descriptor() {
+        let of = |more: serde_json::Value| connections(&config(&more));
+        assert_eq!(of(serde_json::json!({"maxInFlight": 500})), 500);
+        assert_eq!(of(serde_json::json!({"maxInFlight": 500, "client": "http2"})), 1);
+        assert_eq!(of(serde_json::json!({"client": "http2", "connections": 3, "threads": 4})), 12);
+    }
+
+    /// Nobody is told to write what would be refused.
+    #[test]
+    fn what_is_advised_is_possible() {
+        assert_eq!(
+            refusal(Client::Apiserver, 500, 100),
+            "500 calls in flight need 564 file descriptors, and this process may have 100: write --max-in-flight for 36 at most, or \
+             raise the limit with `ulimit -n 564` as root"
+        );
+        assert_eq!(
+            refusal(Client::Http2, 2, 64),
+            "2 connections need 66 file descriptors, and this process may have 64: raise the limit with `ulimit -n 66` as root"
+        );
+    }
 }

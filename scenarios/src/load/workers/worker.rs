@@ -119,7 +119,7 @@ async fn obey<W: AsyncWrite + Unpin>(
         return Err(format!("there is no worker {worker} of {workers}"));
     }
     job.config.max_in_flight = part(job.config.max_in_flight, worker, workers);
-    descriptors::provide(job.config.max_in_flight).map_err(|error| error.to_string())?;
+    descriptors::provide(&job.config).map_err(|error| error.to_string())?;
     let plan = job.plan().map_err(|error| error.to_string())?.share(worker, workers);
     let (planned, length) = (plan.planned(), plan.length());
     write(output, &Word::Ready { planned, fingerprint: plan.fingerprint() }).await?;
