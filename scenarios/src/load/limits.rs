@@ -116,6 +116,26 @@ pub(crate) fn sending(total: &Interval) -> Finding {
     }
 }
 
+/// Where no call was answered as a webhook answers, there is nothing to hold against a limit: how fast calls fail is no response time.
+pub(crate) fn answered(total: &Interval) -> Option<Finding> {
+    let counts = &total.counts;
+    let ended = counts.sent.saturating_sub(counts.abandoned);
+    if ended == 0 || counts.allowed > 0 || counts.denied > 0 {
+        return None;
+    }
+    Some(Finding {
+        judge: "validity".to_owned(),
+        budget: "load.answered".to_owned(),
+        verdict: Verdict::Inconclusive,
+        observed: "0".to_owned(),
+        limit: "at least 1".to_owned(),
+        text: format!(
+            "none of {} ended in a valid answer: these are the times of failures, not of a webhook",
+            words::counted(ended, "call")
+        ),
+    })
+}
+
 /// The worst of the findings, or a pass when there is nothing to say.
 pub(crate) fn worst(findings: &[Finding]) -> Verdict {
     findings.iter().map(|finding| finding.verdict).max().unwrap_or(Verdict::Pass)
@@ -216,6 +236,14 @@ mod tests {
         late.counts.planned = 10_001;
         assert_eq!(sending(&late).verdict, Verdict::Invalid);
         assert_eq!(sending(&Interval::default()).verdict, Verdict::Invalid, "nothing was sent");
+    }
+
+    /// Fast failures are no fast webhook.
+    #[test]
+    fn a_webhook_that_never_answers_rightly_passes_nothing() {
+        assert_eq!(answered(&total(0, 10, 1)).unwrap().verdict, Verdict::Inconclusive);
+        assert_eq!(answered(&total(1, 10, 10_000)), None);
+        assert_eq!(answered(&Interval::default()), None, "nothing was sent, which is told elsewhere");
     }
 
     #[test]

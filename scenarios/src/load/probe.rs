@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, Full, Limited};
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::header::{ACCEPT, CONTENT_TYPE, HOST, LOCATION};
 use hyper::{Request, Uri};
 use hyper_util::rt::TokioIo;
@@ -21,6 +21,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName}
 use tokio_rustls::rustls::{self, AlertDescription, CertificateError, ClientConfig, RootCertStore};
 
 use super::Webhook;
+use super::measure::chain;
 
 /// Somebody waits before a terminal; a webhook that needs longer to accept a connection is not up yet.
 const STEP_LIMIT: Duration = Duration::from_secs(5);
@@ -286,7 +287,7 @@ async fn ask(place: &Place, stream: TlsStream<TcpStream>, body: Bytes) -> Result
             }
             source = cause.source();
         }
-        Problem(format!("{at} broke the connection off before it answered ({error}): its log may say why"))
+        Problem(format!("{at} broke the connection off before it answered ({}): its log may say why", chain(error)))
     };
     let exchange = async {
         let (mut sender, connection) = hyper::client::conn::http1::handshake::<_, Full<Bytes>>(TokioIo::new(stream))
@@ -302,9 +303,9 @@ async fn ask(place: &Place, stream: TlsStream<TcpStream>, body: Bytes) -> Result
         let respond = async {
             let response = sender.send_request(request).await.map_err(|e| broken(&e))?;
             let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
-            let (status, location) = (response.status().as_u16(), location.to_owned());
+            let (status, location) = (response.status().as_u16(), quote(location.as_bytes()));
             let body = Limited::new(response.into_body(), BODY_BYTES_MAX).collect().await;
-            let body = body.map_err(|error| Problem(format!("the answer of {at} could not be read: {error}")))?;
+            let body = body.map_err(|error| Problem(unread(place, &*error)))?;
             Ok(Answer { status, location, body: body.to_bytes() })
         };
         tokio::pin!(respond);
@@ -321,6 +322,18 @@ async fn ask(place: &Place, stream: TlsStream<TcpStream>, body: Bytes) -> Result
             limit.as_secs()
         )),
     }
+}
+
+/// Why the body of an answer could not be read, and what to do.
+fn unread(place: &Place, error: &(dyn std::error::Error + 'static)) -> String {
+    let (path, at) = (&place.path, place.at());
+    if error.is::<LengthLimitError>() {
+        let most = BODY_BYTES_MAX >> 20;
+        return format!(
+            "`{path}` of {at} answers with more than {most} MiB, as no webhook does: give the path of the webhook"
+        );
+    }
+    format!("{at} broke off in the middle of its answer ({}): its log may say why", chain(error))
 }
 
 fn judge(place: &Place, answer: &Answer, asked: &[u8]) -> Result<(), Problem> {
@@ -373,6 +386,8 @@ fn judge(place: &Place, answer: &Answer, asked: &[u8]) -> Result<(), Problem> {
 
 fn quote(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(&body[..body.len().min(4 * QUOTED_CHARS)]);
+    // Whatever a server writes, it does not command the terminal.
+    let text = text.replace(|c: char| c.is_control() && !c.is_whitespace(), "\u{fffd}");
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if line.is_empty() { "no body".to_owned() } else { line.chars().take(QUOTED_CHARS).collect() }
 }

@@ -131,6 +131,7 @@ pub(crate) fn findings(measured: &Measured, limits: &limits::Limits, log_ended: 
         |why: &str| finding("run.log", Verdict::Inconclusive, format!("{why}; the numbers here are whole"));
     findings.extend(log_ended.map(incomplete));
     findings.push(limits::sending(&measured.total));
+    findings.extend(limits::answered(&measured.total));
     findings.extend(limits.judge(&measured.total));
     findings
 }

@@ -203,9 +203,10 @@ fn no_listener_wrong_path_and_no_webhook_say_what_to_do() {
     let errors = Webhook::start(Habit::Errors(1));
     let said = refused(&[&errors.url(), "--ca", errors.ca().to_str().unwrap()]);
     assert_says(&said, &["answers the first review with HTTP 500 (boom)", "--no-probe"]);
-    let output = load(&errors, &["--rate", "50/s", "--for", "1s", "--no-probe", "--json", "-"]);
-    assert_eq!(output.status.code(), Some(0), "{}", story(&output));
+    let output = load(&errors, &["--rate", "50/s", "--for", "1s", "--no-probe", "--p50", "5s", "--json", "-"]);
+    assert_eq!(output.status.code(), Some(2), "fast failures are no fast webhook: {}", story(&output));
     assert_eq!(report(&output)["numbers"]["httpError"], 50);
+    assert_says(&text(&output.stdout), &["none of 50 calls ended in a valid answer"]);
 }
 
 #[test]
@@ -340,6 +341,21 @@ fn streams_that_cannot_be_written_are_told_by_the_exit_code() {
     drop(reader);
     let output = start(&["--quiet"]).stdout(writer).output().unwrap();
     assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0), "{}", story(&output));
+}
+
+/// Servers that break off, flood or mean harm in the first answer: what to do is said, and the terminal stays as it is.
+#[test]
+fn first_answers_that_are_none_say_what_to_do() {
+    for (habit, parts) in [
+        (Habit::BreaksOff, &["broke off in the middle of its answer (", "its log may say why"][..]),
+        (Habit::Endless, &["`/mutate` of 127.0.0.1:", "answers with more than 4 MiB", "give the path of the webhook"]),
+        (Habit::Colours, &["HTTP 500 (\u{fffd}[31mboom\u{fffd}[2J"]),
+    ] {
+        let webhook = Webhook::start(habit);
+        let said = refused(&[&webhook.url(), "--ca", webhook.ca().to_str().unwrap()]);
+        assert_says(&said, parts);
+        assert!(!said.trim_end().contains(char::is_control), "{said:?}");
+    }
 }
 
 #[test]

@@ -18,8 +18,10 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 
 /// What the webhook does with every review that comes to `/mutate`.
 #[derive(Debug, Clone, Copy)]
@@ -34,6 +36,12 @@ pub enum Habit {
     Nonsense,
     /// Answers with a uid of its own.
     WrongUid,
+    /// Announces a body and closes the connection in the middle of it.
+    BreaksOff,
+    /// Answers with a body that is larger than any webhook's.
+    Endless,
+    /// Fails with a text that would clear the screen of a terminal.
+    Colours,
     /// Allows so many at once, each in so much time; what is beyond waits, as before a server with too few threads.
     AtOnce(usize, Duration),
 }
@@ -124,6 +132,10 @@ async fn accept(listener: TcpListener, acceptor: TlsAcceptor, habit: Habit, revi
         let (acceptor, reviews, places) = (acceptor.clone(), Arc::clone(&reviews), Arc::clone(&places));
         tokio::spawn(async move {
             let Ok(stream) = acceptor.accept(tcp).await else { return };
+            if matches!(habit, Habit::BreaksOff) {
+                break_off(stream).await;
+                return;
+            }
             let service = service_fn(move |request| {
                 let (reviews, places) = (Arc::clone(&reviews), Arc::clone(&places));
                 async move {
@@ -135,6 +147,14 @@ async fn accept(listener: TcpListener, acceptor: TlsAcceptor, habit: Habit, revi
             let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
         });
     }
+}
+
+/// Takes a request and closes the connection in the middle of the answer.
+async fn break_off(mut stream: TlsStream<TcpStream>) {
+    let mut seen = Vec::new();
+    while !seen.ends_with(b"}") && stream.read_buf(&mut seen).await.is_ok_and(|read| read > 0) {}
+    let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{").await;
+    let _ = stream.shutdown().await;
 }
 
 async fn answer(request: Request<Incoming>, habit: Habit, reviews: &AtomicU64) -> Response<Full<Bytes>> {
@@ -151,9 +171,11 @@ async fn answer(request: Request<Incoming>, habit: Habit, reviews: &AtomicU64) -
     match habit {
         Habit::Slow(time) | Habit::AtOnce(_, time) => tokio::time::sleep(time).await,
         Habit::Errors(every) if count.is_multiple_of(every) => return respond(500, "text/plain", "boom".to_owned()),
-        Habit::Allow | Habit::Errors(_) => {}
+        Habit::Allow | Habit::Errors(_) | Habit::BreaksOff => {}
         Habit::Nonsense => return respond(200, "application/json", json!({"hello": "world"}).to_string()),
         Habit::WrongUid => uid = "another".into(),
+        Habit::Endless => return respond(200, "application/json", " ".repeat(5 << 20)),
+        Habit::Colours => return respond(500, "text/plain", "\u{1b}[31mboom\u{1b}[2J\u{7}".to_owned()),
     }
     let answer = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
         "response": {"uid": uid, "allowed": true}});
