@@ -23,7 +23,7 @@ pub(super) fn in_batches() {}
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod tests {
-    /// Field 41 of proc_pid_stat(5), counted behind the name, which is the second.
+    /// Field 41 of `proc_pid_stat(5)`, counted behind the name, which is the second.
     fn policy() -> i32 {
         let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
         let (_, behind_the_name) = stat.rsplit_once(") ").unwrap();
