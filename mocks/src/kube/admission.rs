@@ -7,6 +7,7 @@ mod client;
 mod conditions;
 mod form;
 mod hook;
+mod plugins;
 mod review;
 
 use std::sync::Arc;
@@ -84,7 +85,7 @@ impl Operation {
 pub(crate) struct Admitted {
     /// For the client.
     pub warnings: Vec<String>,
-    /// Whether a webhook changed the object.
+    /// Whether a webhook changed the object, which then has to be looked at again.
     pub changed: bool,
 }
 
@@ -113,8 +114,9 @@ impl Chain {
         self.0.as_ref().is_some_and(|hooks| !hooks.validating.is_empty())
     }
 
-    /// Lets the mutating hooks change `object`.
+    /// Lets the plugins and then the mutating hooks change `object`.
     pub async fn mutate(&self, attempt: &Attempt<'_>, object: &mut Value) -> Result<Admitted, Failure> {
+        plugins::mutate(attempt, object)?;
         match &self.0 {
             // Boxed, because every write has room for it and few ask a webhook.
             Some(hooks) if !hooks.mutating.is_empty() => Box::pin(ask_mutating(attempt, &hooks.mutating, object)).await,
@@ -131,6 +133,16 @@ impl Chain {
             _ => Ok(Vec::new()),
         }
     }
+}
+
+/// Lets the plugins change `object`, where no webhook may.
+pub(crate) fn complete(attempt: &Attempt<'_>, object: &mut Value) -> Result<(), Failure> {
+    plugins::mutate(attempt, object).map(drop)
+}
+
+/// Lets the plugins refuse `object`, before validating webhooks see it.
+pub(crate) fn check(attempt: &Attempt<'_>, object: &Value) -> Result<(), Failure> {
+    plugins::validate(attempt, object)
 }
 
 async fn ask_validating(attempt: &Attempt<'_>, hooks: &[Hook], object: &Value) -> Result<Vec<String>, Failure> {
@@ -150,6 +162,12 @@ async fn ask_mutating(attempt: &Attempt<'_>, hooks: &[Hook], object: &mut Value)
     // Which hooks were called, and whether something changed after them.
     let mut called: Vec<(usize, bool)> = Vec::new();
     for round in 0..2 {
+        // What the plugins make of a changed object is news to the hooks as well.
+        if round == 1 && admitted.changed && plugins::mutate(attempt, object)? {
+            for (_, stale) in &mut called {
+                *stale = true;
+            }
+        }
         for (index, hook) in hooks.iter().enumerate() {
             let again = called.iter().any(|(known, stale)| *known == index && *stale && hook.reinvoke);
             if round == 1 && !again {

@@ -26,6 +26,7 @@ use crate::client::{PATIENCE, Protocol, World};
 use crate::{CONFIG_MAPS, config_map};
 
 mod order;
+mod plugins;
 mod scales;
 
 /// What the webhook answers to `(path, review)`: status and body; `None` never answers.

@@ -1,7 +1,6 @@
 //! What a pod, alone or inside a template, has without being asked.
 //!
-//! Owns the defaults of the pod's own fields ("Kubernetes API reference", Pod v1 core) and what the admission plugins
-//! that every cluster runs add: priority and the tolerations of a node that is not ready.
+//! Owns the defaults of the pod's own fields ("Kubernetes API reference", Pod v1 core). What admission plugins add, they know.
 
 use serde_json::{Value, json};
 
@@ -42,12 +41,9 @@ pub(super) fn spec(spec: Option<&mut Value>) {
 pub(super) fn alone(pod: &mut Value) {
     let Some(spec) = pod.get_mut("spec").filter(|spec| spec.is_object()) else { return };
     set(spec, &[], "enableServiceLinks", json!(true));
-    set(spec, &[], "preemptionPolicy", json!("PreemptLowerPriority"));
-    set(spec, &[], "priority", json!(0));
     for list in ["containers", "initContainers"] {
         each(spec, list, requests);
     }
-    tolerations(spec);
 }
 
 /// How sure a pod can be of its resources ("Pod Quality of Service Classes").
@@ -152,22 +148,5 @@ fn requests(container: &mut Value) {
     let limits = container.pointer("/resources/limits").and_then(Value::as_object).cloned().unwrap_or_default();
     for (resource, amount) in limits {
         set(container, &["resources", "requests"], &resource, amount);
-    }
-}
-
-/// The plugin `DefaultTolerationSeconds`.
-fn tolerations(spec: &mut Value) {
-    set(spec, &[], "tolerations", json!([]));
-    let Some(list) = spec.get_mut("tolerations").and_then(Value::as_array_mut) else { return };
-    for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
-        let covers = |toleration: &Value| {
-            let is = |field: &str, wanted: &str| {
-                toleration[field].as_str().is_none_or(|text| text.is_empty() || text == wanted)
-            };
-            is("key", key) && is("effect", "NoExecute")
-        };
-        if !list.iter().any(covers) {
-            list.push(json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}));
-        }
     }
 }

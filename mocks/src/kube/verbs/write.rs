@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::shape::Twice;
 use super::{apply, decode, decode_noting, read_body, shape};
-use crate::kube::admission::{Admitted, Attempt, Chain, Operation, check_configuration};
+use crate::kube::admission::{self, Admitted, Attempt, Chain, Operation, check_configuration};
 use crate::kube::authorization::program;
 use crate::kube::catalogue::Resource;
 use crate::kube::handler::{Answer, Call};
@@ -263,6 +263,8 @@ pub(super) async fn replace(
     if asks {
         // Boxed, because every write has room for it and few ask a webhook.
         warnings = Box::pin(mutate_changed(call, &chain, status_only, &mut value, &old)).await?;
+    } else {
+        admission::complete(&attempt, &mut value)?;
     }
     let fixed = fixed_revision(&value, current, call)?;
     succeed(&mut value, &old, call, status_only);
@@ -383,6 +385,7 @@ async fn ask_validating(
     value: &Value,
     old: Option<&Value>,
 ) -> Result<Vec<String>, Failure> {
+    admission::check(&Attempt { call, operation, name, old }, value)?;
     if !chain.validates() {
         return Ok(Vec::new());
     }

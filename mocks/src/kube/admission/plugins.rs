@@ -1,0 +1,102 @@
+//! The admission plugins of kube-apiserver that complete pods and claims before webhooks see them, and refuse what no webhook
+//! could allow ("Admission Control in Kubernetes", the plugins that are on by default).
+//!
+//! Owns their order, which is the recommended one. `NamespaceLifecycle` is a part of the verbs. `ServiceAccount` plays where
+//! namespaces are furnished, because elsewhere no account exists. Nothing here runs for other kinds.
+
+mod limits;
+mod priority;
+mod service_account;
+mod storage_class;
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{Attempt, Operation};
+use crate::kube::object;
+use crate::kube::status::Failure;
+use crate::kube::store::Version;
+
+/// Lets the plugins change `object`; answers whether they did.
+pub(super) fn mutate(attempt: &Attempt<'_>, object: &mut Value) -> Result<bool, Failure> {
+    if attempt.call.target.subresource.is_some() {
+        return Ok(false);
+    }
+    match (&*attempt.call.resource.full_name, attempt.operation) {
+        ("pods", Operation::Create) => {
+            let mut changed = limits::mutate(attempt, object);
+            changed |= service_account::mutate(attempt, object)?;
+            changed |= priority::resolve(attempt, object)?;
+            Ok(tolerate(object) | changed)
+        }
+        ("pods", Operation::Update) => Ok(priority::keep(attempt, object) | tolerate(object)),
+        ("persistentvolumeclaims", Operation::Create) => Ok(storage_class::mutate(attempt, object)),
+        _ => Ok(false),
+    }
+}
+
+/// Lets the plugins refuse what would be stored.
+pub(super) fn validate(attempt: &Attempt<'_>, object: &Value) -> Result<(), Failure> {
+    if attempt.call.target.subresource.is_some() {
+        return Ok(());
+    }
+    match (&*attempt.call.resource.full_name, attempt.operation) {
+        ("pods", Operation::Create) => {
+            limits::validate_pod(attempt, object)?;
+            service_account::validate(attempt, object)
+        }
+        ("persistentvolumeclaims", Operation::Create | Operation::Update) => limits::validate_claim(attempt, object),
+        ("priorityclasses.scheduling.k8s.io", Operation::Create | Operation::Update) => {
+            priority::validate_class(attempt, object)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// `DefaultTolerationSeconds`: a pod leaves a node that is not ready after five minutes.
+fn tolerate(pod: &mut Value) -> bool {
+    let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) else { return false };
+    let list = spec.entry("tolerations").or_insert_with(|| json!([]));
+    let Some(list) = list.as_array_mut() else { return false };
+    let before = list.len();
+    for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
+        let covers = |toleration: &Value| {
+            let is = |field: &str, wanted: &str| {
+                toleration[field].as_str().is_none_or(|text| text.is_empty() || text == wanted)
+            };
+            is("key", key) && is("effect", "NoExecute")
+        };
+        if !list.iter().any(covers) {
+            list.push(json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}));
+        }
+    }
+    list.len() > before
+}
+
+/// The refusal of a plugin. An object without a name goes by the beginning of the one that it will get.
+fn forbidden(attempt: &Attempt<'_>, object: &Value, why: &str) -> Failure {
+    let of = |key: &str| Some(object::meta(object, key)).filter(|name| !name.is_empty());
+    let name = of("name").or_else(|| of("generateName")).unwrap_or("Unknown");
+    Failure::forbidden(attempt.call.resource.about(name), why)
+}
+
+/// All objects of a built-in resource, of one namespace or of the whole cluster.
+fn all(attempt: &Attempt<'_>, full_name: &str, namespace: Option<&str>) -> Vec<Arc<Version>> {
+    let cluster = attempt.call.cluster();
+    let catalogue = cluster.catalogue();
+    let Some(resource) = catalogue.by_full_name(full_name) else { return Vec::new() };
+    let page = cluster.read(|store| store.list(resource.id, namespace, store.revision(), None, usize::MAX, |_| true));
+    page.map(|page| page.items).unwrap_or_default()
+}
+
+/// Sets a field that is absent; answers whether it was.
+fn set(object: &mut Value, key: &str, value: impl Into<Value>) -> bool {
+    match object.as_object_mut() {
+        Some(fields) if fields.get(key).is_none_or(Value::is_null) => {
+            fields.insert(key.to_owned(), value.into());
+            true
+        }
+        _ => false,
+    }
+}
