@@ -13,6 +13,7 @@ mod review;
 use std::sync::Arc;
 
 use http::StatusCode;
+use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde_json::Value;
 
@@ -20,6 +21,7 @@ pub(crate) use client::Client;
 pub(crate) use hook::check_configuration;
 
 use super::cel::Input;
+use super::defaults;
 use super::handler::Call;
 use super::object;
 use super::status::Failure;
@@ -183,6 +185,7 @@ async fn ask_mutating(attempt: &Attempt<'_>, hooks: &[Hook], object: &mut Value)
                 })?;
                 if next != *seen.object {
                     seen.form.convert(&Form::asked(attempt.call), &mut next);
+                    settle(attempt, &mut next)?;
                     *object = next;
                     admitted.changed = true;
                     // Those before this one; it is not among them yet, and in the second round nobody comes after that.
@@ -197,6 +200,28 @@ async fn ask_mutating(attempt: &Attempt<'_>, hooks: &[Hook], object: &mut Value)
         }
     }
     Ok(admitted)
+}
+
+/// Makes of what a webhook left an object of its type, with its defaults: the next webhook sees no less.
+fn settle(attempt: &Attempt<'_>, object: &mut Value) -> Result<(), Failure> {
+    let (call, now) = (attempt.call, Timestamp::now());
+    let whole = call.target.subresource.is_none();
+    if !whole && call.target.subresource.as_deref() != Some("status") {
+        // It is of a type of its own, which the subresource knows.
+        return Ok(());
+    }
+    object::drop_unknown(object, &call.resource);
+    object::conform(object, &call.resource).map_err(|failure| Failure::internal(failure.message))?;
+    match attempt.operation {
+        Operation::Create => defaults::decoded(object, &call.resource, now),
+        Operation::Update if whole => defaults::on_update(object, &call.resource, now),
+        Operation::Update => defaults::on_status(object, &call.resource),
+        Operation::Delete => {}
+    }
+    if let Some(schema) = &call.served().structure {
+        schema.fill(object);
+    }
+    Ok(())
 }
 
 /// The hooks that want to see a request, and how.

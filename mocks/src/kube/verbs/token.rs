@@ -28,6 +28,7 @@ pub(super) async fn create(call: &Call, body: Incoming) -> Result<Answer, Failur
     let mut request = decode(&call.content_type, &bytes)?;
     let chain = Chain::of(call);
     named::begin(call, &mut request, API_VERSION, "TokenRequest")?;
+    request["status"] = nothing_yet();
     let mut warnings = named::mutate(call, &chain, &mut request).await?;
     let name = call.target.name.as_deref().unwrap_or_default();
     let account = call
@@ -65,11 +66,16 @@ fn complete(request: &mut Value, account: &str, now: Timestamp) -> Result<i64, F
     }
     let reference = spec["boundObjectRef"].clone();
     request["spec"] = json!({"audiences": audiences, "expirationSeconds": lasts_s, "boundObjectRef": reference});
-    request["status"] = json!({"token": "", "expirationTimestamp": null});
+    request["status"] = nothing_yet();
     let meta = object::metadata(request);
     meta.entry("name").or_insert_with(|| Value::from(account));
     meta.insert("creationTimestamp".to_owned(), Value::from(object::seconds(now)));
     Ok(lasts_s)
+}
+
+/// The status before there is a token.
+fn nothing_yet() -> Value {
+    json!({"token": "", "expirationTimestamp": null})
 }
 
 fn texts(list: &Value) -> Vec<String> {

@@ -68,11 +68,8 @@ pub(super) async fn create_object(call: &Call, renderer: &Renderer, mut value: V
     let admitted = mutate_new(call, &chain, &mut value).await?;
     if admitted.changed {
         // A webhook may say no more than a client.
-        object::drop_unknown(&mut value, resource);
-        object::conform(&mut value, resource)?;
         object::begin_create(&mut value, resource, call.served(), call.namespace())?;
         defaults::decoded(&mut value, resource, now);
-        shape::fill(call, &mut value);
     }
     to_storage(call, &mut value);
     let generated = object::meta(&value, "name").is_empty();
@@ -364,14 +361,13 @@ async fn mutate_changed(
     };
     let old = if converts(call) { Cow::Owned(shown(call, old)) } else { Cow::Borrowed(old) };
     show(call, value);
+    if !call.resource.custom {
+        // The built-in types always show it.
+        object::metadata(value).entry("creationTimestamp").or_insert(Value::Null);
+    }
     let attempt = Attempt { call, operation: Operation::Update, name, old: Some(&old) };
     let admitted = chain.mutate(&attempt, value).await?;
     to_storage(call, value);
-    if admitted.changed {
-        object::drop_unknown(value, &call.resource);
-        object::conform(value, &call.resource)?;
-        fill_changed(value, &call.resource, status_only);
-    }
     Ok(admitted.warnings)
 }
 

@@ -146,7 +146,12 @@ async fn every_container_finds_the_token_of_its_account() {
         (2, mounts[1], 1),
         "{made}"
     );
-    assert_eq!(hook.asked(), ["/inject", "/inject", "/look", "/look"], "what the plugin added is news to both");
+    let reviews = hook.reviews();
+    let paths: Vec<&str> = reviews.iter().map(|(uri, _)| uri.split('?').next().unwrap()).collect();
+    assert_eq!(paths, ["/inject", "/look", "/inject", "/look"], "what the plugin added is news to both");
+    let sidecar = |round: usize| &reviews[round].1["request"]["object"]["spec"]["containers"][1];
+    assert_eq!((&sidecar(1)["imagePullPolicy"], sidecar(1).get("volumeMounts")), (&json!("Always"), None));
+    assert_eq!(sidecar(2)["volumeMounts"], json!([mounts[0]]));
 
     let (_, without) = client.post(PODS, &pod("without", &json!({"automountServiceAccountToken": false}))).await;
     assert_eq!((&without["spec"]["serviceAccountName"], without["spec"].get("volumes")), (&json!("default"), None));
