@@ -111,6 +111,7 @@ mod tests {
         let cidr = |text: &str| read_cidr(text).unwrap();
         assert!(cidr("10.0.0.0/8").contains_cidr(cidr("10.1.0.0/16")));
         assert!(!cidr("10.1.0.0/16").contains_cidr(cidr("10.0.0.0/8")));
+        assert!(!cidr("10.0.0.0/16").contains_cidr(cidr("10.0.0.0/8")));
         assert!(!cidr("10.1.0.0/16").contains_cidr(cidr("10.2.0.0/24")));
         assert!(!cidr("0.0.0.0/0").contains_ip(read_ip("::1").unwrap()));
     }

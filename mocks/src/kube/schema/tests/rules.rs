@@ -82,6 +82,10 @@ fn values_have_the_types_of_their_schema() {
         "self.__namespace__ == 'ns' && self.x__dash__dash == 'd' && self.a__dot__b__slash__c == 's'",
         "self.un__underscores__der == 'u' && has(self.x__dash__dash)",
         "self.inner.kind == 'Pod' && self.inner.metadata.name == 'p' && self.inner.spec == 's' && has(self.free)",
+        "self.at + self.wait > self.at && self.at - self.day == duration('0') && self.set.all(e, !(e in ['z']))",
+        "(self.list.size() == 0) != (self.set.size() == 0) || self.keyed.map(i, i.v).sum() == 3 && self.set.isSorted()",
+        "(has(self.t) ? 1 : 0) + (has(self.none) && self.none != null ? 1 : 0) == 1 && type(self.any) in [string, int]",
+        "self.keyed.filter(i, i.k == '1').all(i, i.v < 2) && self.map.map(k, self.map[k]).max() == 1",
         "self.?t.orValue('') == 'x' && self.?none.hasValue()",
     ] {
         assert_eq!(judged(&one(rich(), rule), &full(), None), Vec::<String>::new(), "{rule}");
@@ -398,72 +402,81 @@ fn long_lists_are_compared_item_by_item() {
     assert!(found.iter().all(|found| found.starts_with("warning ")), "{found:?}");
 }
 
-/// Pieces that a rule may be put together from, so that many of them compile.
-fn source() -> impl Strategy<Value = String> {
-    let words = prop::sample::select(vec![
+/// Expressions of a start and what may be done with it, so that many of them compile.
+fn expression() -> impl Strategy<Value = String> {
+    let starts = vec![
         "self",
         "oldSelf",
-        ".n",
-        ".t",
-        ".list",
-        ".keyed",
-        ".set",
-        ".map",
-        ".at",
-        ".wait",
-        ".raw",
-        ".any",
-        ".none",
+        "self.n",
+        "self.r",
+        "self.t",
+        "self.list",
+        "self.keyed",
+        "self.set",
+        "self.map",
+        "self.at",
+        "self.wait",
+        "self.raw",
+        "self.any",
+        "self.none",
+        "self.inner",
+        "oldSelf.n",
+        "oldSelf.keyed",
+        "oldSelf.?t",
+        "1",
+        "'a%s'",
+        "b'a'",
+        "[1, 2]",
+        "{'a': 1}",
+        "duration('1h')",
+        "timestamp(0)",
+        "quantity('1')",
+        "optional.of(1)",
+    ];
+    let suffixes = vec![
+        "",
+        ".size()",
+        ".all(x, x == x)",
+        ".exists(x, x in [x])",
+        ".map(x, x)",
+        ".filter(x, true)",
         "[0]",
         "['a']",
-        "==",
-        "!=",
-        "<",
-        "+",
-        "-",
-        "&&",
-        "||",
-        "!",
-        "(",
-        ")",
-        "has(",
-        ".all(x,",
-        ".exists(x,",
-        ".map(x,",
-        ".filter(x,",
-        "x",
-        ".size()",
-        "1",
-        "'a'",
-        "b'a'",
-        "null",
-        "in",
-        "?",
-        ":",
+        ".a",
+        ".k",
         ".?t",
         ".orValue('')",
         ".hasValue()",
         ".value()",
-        ".optMap(x,",
-        "type(",
-        "string(",
-        "duration('1h')",
-        "timestamp(0)",
-        "quantity('1')",
-        ".format([",
-        "]",
-        "true",
+        ".optMap(x, x)",
         ".matches('a+')",
-        "sets.contains(",
-        ",",
-    ]);
-    prop::collection::vec(words, 1..12).prop_map(|words| words.join(" "))
+        ".format([1])",
+        ".isSorted()",
+        ".sum()",
+        ".max()",
+        ".findAll('a')",
+        ".getHours()",
+        ".asInteger()",
+        ".metadata.name",
+        " + 1",
+        " + self.set",
+    ];
+    let parts = prop::collection::vec(prop::sample::select(suffixes), 0..4);
+    (prop::sample::select(starts), parts).prop_map(|(start, parts)| start.to_owned() + &parts.concat())
+}
+
+/// Rules of such expressions.
+fn source() -> impl Strategy<Value = String> {
+    let signs = prop::sample::select(vec!["==", "!=", "<", "in", "&&", "||", "? true :"]);
+    let same = || expression().prop_map(|one| format!("{one} == {one}"));
+    let two = (expression(), signs, expression()).prop_map(|(one, sign, other)| format!("{one} {sign} {other}"));
+    prop_oneof![same(), two, (same(), same()).prop_map(|(one, other)| format!("!({one}) || {other}"))]
 }
 
 proptest! {
     /// Whatever a rule is, it is refused, or it ends and says the same twice; no object of the right shape stops the server.
     #[test]
-    fn never_panics(rule in source(), message in source(), path in "[.]?[a-z\\[\\]'.]{0,8}", optional in any::<bool>()) {
+    fn never_panics(rule in source(), message in expression(), path in "[.]?[a-z\\[\\]'.]{0,8}", optional in any::<bool>()) {
         let rules = json!([{"rule": rule, "messageExpression": message, "fieldPath": path, "optionalOldSelf": optional}]);
         let plain = json!([{"rule": rule, "optionalOldSelf": optional}]);
         for rules in [rules, plain] {
