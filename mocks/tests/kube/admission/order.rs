@@ -247,3 +247,41 @@ async fn what_a_webhook_changes_belongs_to_nobody() {
     assert_eq!(owned[0]["fieldsV1"]["f:data"].get("f:injected"), None, "{owned}");
     assert_eq!((owned.as_array().unwrap().len(), owned[0]["fieldsV1"]["f:data"].get("f:b")), (1, Some(&json!({}))));
 }
+
+/// Two services are admitted at the same time: each has its address before, and nobody else is given it meanwhile.
+#[tokio::test]
+async fn an_address_is_reserved_while_its_service_is_admitted() {
+    let (world, hook) = (World::start().await, Webhook::answering_together(allowing(), 2).await);
+    let rules = json!({"rules": [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["services"]}]});
+    configure(&world, "ValidatingWebhookConfiguration", vec![hook.entry("/validate", &rules)]).await;
+    let mut creations = JoinSet::new();
+    for (name, wanted) in [("a", "10.96.7.7"), ("b", "10.96.7.8")] {
+        let mut client = world.client(Protocol::Http1, "harness").await;
+        let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name},
+            "spec": {"type": "NodePort", "clusterIP": wanted, "ports": [{"port": 80}]}});
+        creations.spawn(async move { client.post("/api/v1/namespaces/default/services", &service).await });
+    }
+    let made = tokio::time::timeout(PATIENCE, creations.join_all()).await.unwrap();
+    let ports: std::collections::BTreeSet<i64> =
+        made.iter().map(|(_, service)| service["spec"]["ports"][0]["nodePort"].as_i64().unwrap()).collect();
+    assert_eq!(
+        (made.iter().map(|(status, _)| *status).collect::<Vec<_>>(), ports.len()),
+        (vec![201, 201], 2),
+        "{made:?}"
+    );
+    let seen = hook.reviews();
+    assert!(seen.iter().all(|(_, r)| r["request"]["object"]["spec"]["ports"][0]["nodePort"].is_i64()), "{seen:?}");
+
+    // The one that comes second cannot have what the first one is being admitted with, however that ends.
+    let mut same = JoinSet::new();
+    for name in ["c", "d", "e"] {
+        let mut client = world.client(Protocol::Http1, "harness").await;
+        let wanted = if name == "e" { "10.96.9.8" } else { "10.96.9.9" };
+        let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name},
+            "spec": {"clusterIP": wanted, "ports": [{"port": 80}]}});
+        same.spawn(async move { client.post("/api/v1/namespaces/default/services", &service).await.0 });
+    }
+    let mut statuses = tokio::time::timeout(PATIENCE, same.join_all()).await.unwrap();
+    statuses.sort_unstable();
+    assert_eq!(statuses, [201, 201, 422]);
+}
