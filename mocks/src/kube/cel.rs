@@ -20,6 +20,7 @@ mod parse;
 mod pattern;
 mod run;
 mod time;
+mod types;
 mod url;
 mod value;
 mod written;
@@ -29,9 +30,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use check::{Checked, Names, Type};
+use check::{Checked, Names};
 use parse::Node;
 use pattern::Pattern;
+use types::Type;
 use value::Val;
 
 pub(crate) use decl::{Decl, Fields, Order};

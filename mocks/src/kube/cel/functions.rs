@@ -6,8 +6,8 @@
 
 use std::rc::Rc;
 
-use super::check::{DURATION, TIME, Type};
 use super::run::{Found, Run, Stop, error, no_overload};
+use super::types::{DURATION, TIME, Type};
 use super::value::{List, Val};
 use super::{pattern, time, written};
 

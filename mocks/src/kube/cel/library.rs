@@ -7,10 +7,11 @@ use std::cmp::Ordering;
 use std::rc::Rc;
 
 use super::addresses::{self, Cidr, read_cidr, read_ip};
-use super::check::{DURATION, TIME, Type};
+
 use super::formats::Format;
 use super::run::{Found, Run, error, no_overload};
 use super::time;
+use super::types::{DURATION, TIME, Type};
 use super::url::Url;
 use super::value::{Map, Thing, Val};
 use crate::kube::object::Quantity;
