@@ -143,6 +143,11 @@ impl Failure {
         Self::new(StatusCode::CONFLICT, "AlreadyExists", message).with(details(about))
     }
 
+    /// Whether somebody was faster with an object of this name.
+    pub fn is_already_exists(&self) -> bool {
+        self.reason == "AlreadyExists"
+    }
+
     pub fn conflict(about: About<'_>, why: &str) -> Self {
         let message = format!("Operation cannot be fulfilled on {} \"{}\": {why}", qualified(about), about.name);
         Self::new(StatusCode::CONFLICT, "Conflict", message).with(details(about))

@@ -62,8 +62,12 @@ pub(super) async fn answer(
                 "the name of the object ({name} based on URL) was undeterminable: name must be provided"
             )));
         }
-        let told = shape::applied_twice(call, twice)?;
-        return Ok(shape::tell(create_object(call, renderer, fresh).await?, told));
+        let told = shape::applied_twice(call, twice.clone())?;
+        match create_object(call, renderer, fresh).await {
+            // Somebody was faster: the intent is merged into what is there now, because it is the same whether that was there before.
+            Err(failure) if failure.is_already_exists() => {}
+            created => return Ok(shape::tell(created?, told)),
+        }
     }
     let mut told = Vec::new();
     let answer = change(call, renderer, status_only, |current| {

@@ -285,3 +285,35 @@ async fn an_address_is_reserved_while_its_service_is_admitted() {
     statuses.sort_unstable();
     assert_eq!(statuses, [201, 201, 422]);
 }
+
+/// Two who apply a new object at the same time both succeed: one makes it, and the other's intent is merged into that.
+#[tokio::test]
+async fn an_apply_that_was_overtaken_is_merged() {
+    let world = World::start().await;
+    let hook = Webhook::answering_together(allowing(), 2).await;
+    let creations = json!({"rules": [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}]});
+    let (status, made) =
+        configure(&world, "ValidatingWebhookConfiguration", vec![hook.entry("/both", &creations)]).await;
+    assert_eq!(status, 201, "{made}");
+    let mut one = world.client(Protocol::Http1, "harness").await;
+    let mut two = world.client(Protocol::Http1, "harness").await;
+    let intent =
+        |key: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {key: "1"}});
+    let path = |manager: &str| format!("{CONFIG_MAPS}/a?fieldManager={manager}");
+    let apply = "application/apply-patch+yaml";
+    let (path_one, path_two, a, b) = (path("one"), path("two"), intent("a"), intent("b"));
+    let ((first, _), (second, _)) = tokio::join!(one.patch(&path_one, apply, &a), two.patch(&path_two, apply, &b));
+    let mut statuses = [first, second];
+    statuses.sort_unstable();
+    assert_eq!((statuses, hook.asked().len()), ([200, 201], 2));
+    let (_, both) = one.get(&format!("{CONFIG_MAPS}/a")).await;
+    assert_eq!(both["data"], json!({"a": "1", "b": "1"}));
+    let mut managers: Vec<&str> = both["metadata"]["managedFields"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|entry| entry["manager"].as_str())
+        .collect();
+    managers.sort_unstable();
+    assert_eq!(managers, ["one", "two"]);
+}
