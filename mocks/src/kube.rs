@@ -39,6 +39,7 @@ mod openapi;
 mod patch;
 mod path;
 mod protobuf;
+mod re2;
 mod replica;
 mod represent;
 mod schema;

@@ -8,6 +8,7 @@ use regex::{Regex, RegexBuilder};
 
 use super::run::{Found, Run, Stop};
 use super::value::Val;
+use crate::kube::re2;
 
 /// Sizes of compiled patterns that are tried, with what each byte of a text costs then: a larger pattern may look at
 /// every byte more often.
@@ -33,8 +34,9 @@ impl Pattern {
 /// Compiles a pattern; the error says why not.
 pub(super) fn compile(pattern: &str) -> Result<Pattern, String> {
     let mut failed = String::new();
+    let pattern = re2::with_ascii_classes(pattern);
     for (size, weight) in PATTERN_SIZES {
-        match RegexBuilder::new(pattern).size_limit(*size).build() {
+        match RegexBuilder::new(&pattern).size_limit(*size).build() {
             Ok(regex) => return Ok(Pattern { regex, weight: *weight }),
             Err(regex::Error::CompiledTooBig(_)) => "the pattern is too large".clone_into(&mut failed),
             Err(error) => return Err(error.to_string().lines().last().unwrap_or_default().to_owned()),

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::rules;
 use super::{Additional, Bounds, Format, Kind, ListType, Schema};
+use crate::kube::re2;
 use crate::kube::status::Cause;
 
 /// Compiles the root schema of a version; `at` is its place in the definition, for the causes.
@@ -63,7 +64,7 @@ fn one(raw: &Value, at: &str, structural: bool, causes: &mut Vec<Cause>) -> Sche
     };
     causes.extend(rules::misplaced(raw, at));
     if let Some(pattern) = raw["pattern"].as_str() {
-        match Regex::new(pattern) {
+        match Regex::new(&re2::with_ascii_classes(pattern)) {
             Ok(regex) => schema.pattern = Some(regex),
             Err(error) => {
                 let why = format!("must be a valid regular expression, but isn't: {error}");
