@@ -1,4 +1,4 @@
-//! The send loop allocates nothing: ten thousand calls after the first thousand, counted at the allocator.
+//! The send loop allocates nothing: ten thousand calls after the first three thousand, counted at the allocator.
 //!
 //! A binary of its own, because an allocator belongs to a whole program. What the server and the runtime allocate is not
 //! counted: their threads say so.
@@ -60,7 +60,7 @@ unsafe impl GlobalAlloc for Counting {
 static ALLOCATOR: Counting = Counting;
 
 /// Calls before counting begins: connections are opened, buffers find their size.
-const WARM_UP: u64 = 1_000;
+const WARM_UP: u64 = 3_000;
 const COUNTED: u64 = 10_000;
 
 /// From the plan to the record of an answer, a call allocates nothing; so ten thousand do not, whatever the pace. One test
