@@ -15,9 +15,8 @@ use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
     KeyPair, KeyUsagePurpose, PKCS_ECDSA_P256_SHA256, SigningKey,
 };
-use rustls::crypto::CryptoProvider;
 use rustls::server::WebPkiClientVerifier;
-use rustls::{CipherSuite, ClientConfig, RootCertStore, ServerConfig};
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
@@ -194,12 +193,13 @@ impl std::fmt::Debug for Authority {
 /// authority is checked when one is offered; a client without one is let in, because bearer tokens are the other
 /// way to say who one is.
 pub fn server_config(pair: &Pair, clients_ca_pem: Option<&str>) -> Result<Arc<ServerConfig>, Error> {
-    let builder = ServerConfig::builder_with_provider(provider()).with_safe_default_protocol_versions()?;
+    let builder = ServerConfig::builder_with_provider(gotls::provider()).with_safe_default_protocol_versions()?;
     let builder = match clients_ca_pem {
         None => builder.with_no_client_auth(),
         Some(ca_pem) => {
             let roots = Arc::new(roots(ca_pem)?);
-            let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider()).allow_unauthenticated();
+            let verifier =
+                WebPkiClientVerifier::builder_with_provider(roots, gotls::provider()).allow_unauthenticated();
             builder.with_client_cert_verifier(verifier.build()?)
         }
     };
@@ -212,31 +212,18 @@ pub fn server_config(pair: &Pair, clients_ca_pem: Option<&str>) -> Result<Arc<Se
 /// A client configuration that trusts `ca_pem` only, shows `pair` when the server asks, and offers `alpn` (most wanted
 /// first, for example `["h2"]`; empty offers nothing).
 pub fn client_config(ca_pem: &str, pair: Option<&Pair>, alpn: &[&str]) -> Result<Arc<ClientConfig>, Error> {
-    let builder = ClientConfig::builder_with_provider(provider())
+    let provider = gotls::provider();
+    let verifier = gotls::verifier(&certificates(ca_pem)?, &provider)?;
+    let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
-        .with_root_certificates(roots(ca_pem)?);
+        .dangerous()
+        .with_custom_certificate_verifier(verifier);
     let mut config = match pair {
         None => builder.with_no_client_auth(),
         Some(pair) => builder.with_client_auth_cert(pair.chain()?, pair.key()?)?,
     };
     config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
     Ok(Arc::new(config))
-}
-
-/// With the cipher suites in Go's order, AES-128 first, because what is played here is written in Go. Its servers decide by their
-/// own order, whatever the client's is (<https://go.dev/blog/tls-cipher-suites>).
-fn provider() -> Arc<CryptoProvider> {
-    let mut provider = rustls::crypto::aws_lc_rs::default_provider();
-    provider.cipher_suites.sort_by_key(|suite| {
-        let aes_128 = matches!(
-            suite.suite(),
-            CipherSuite::TLS13_AES_128_GCM_SHA256
-                | CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256
-                | CipherSuite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256
-        );
-        (suite.tls13().is_none(), !aes_128)
-    });
-    Arc::new(provider)
 }
 
 fn roots(ca_pem: &str) -> Result<RootCertStore, Error> {
@@ -279,7 +266,7 @@ fn set_validity(params: &mut CertificateParams, validity: Validity) {
 mod tests {
     use std::io::{Read as _, Write as _};
 
-    use rustls::{ClientConnection, ServerConnection};
+    use rustls::{CipherSuite, ClientConnection, ServerConnection};
 
     use super::*;
 
@@ -303,6 +290,23 @@ mod tests {
         server.process_new_packets().unwrap();
         let chosen = server.negotiated_cipher_suite().map(|suite| suite.suite());
         assert_eq!(chosen, Some(CipherSuite::TLS13_AES_128_GCM_SHA256));
+    }
+
+    /// The `caBundle` of a webhook may be its own certificate, as `openssl req -x509` makes it.
+    #[test]
+    fn a_client_believes_the_certificate_that_it_trusts() {
+        let own = || {
+            let mut params = CertificateParams::new(["hook.shop.svc".to_owned()]).unwrap();
+            params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+            let key = KeyPair::generate().unwrap();
+            Pair { certificate_pem: params.self_signed(&key).unwrap().pem(), key_pem: key.serialize_pem() }
+        };
+        let (hook, other) = (own(), own());
+        let shows = |pair| server_config(pair, None).unwrap();
+        let believes = |pair: &Pair| client_config(&pair.certificate_pem, None, &["h2"]).unwrap();
+        handshake(shows(&hook), believes(&hook), "hook.shop.svc").unwrap();
+        handshake(shows(&hook), believes(&hook), "other.shop.svc").unwrap_err();
+        handshake(shows(&hook), believes(&other), "hook.shop.svc").unwrap_err();
     }
 
     /// One handshake and one byte each way, in memory; returns the client's identity as the server saw it.

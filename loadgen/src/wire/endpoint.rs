@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::Uri;
+use rustls::ClientConfig;
 use rustls::client::Resumption;
-use rustls::crypto::CryptoProvider;
-use rustls::{CipherSuite, ClientConfig};
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio::net::TcpStream;
@@ -132,20 +131,20 @@ impl Endpoint {
 
 fn client_config(ca_pem: &str, tls: Tls<'_>) -> Result<ClientConfig, EndpointError> {
     let bad = |why: String| EndpointError::Ca { why };
-    let mut roots = rustls::RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(ca_pem.as_bytes()) {
-        let certificate = certificate.map_err(|error| bad(format!("{error:?}")))?;
-        roots.add(certificate).map_err(|error| bad(error.to_string()))?;
-    }
-    if roots.is_empty() {
+    let trusted = CertificateDer::pem_slice_iter(ca_pem.as_bytes()).collect::<Result<Vec<_>, _>>();
+    let trusted = trusted.map_err(|error| bad(format!("{error:?}")))?;
+    if trusted.is_empty() {
         return Err(bad(
             "there is no `BEGIN CERTIFICATE` block: give the CA that signed the server's, as PEM".to_owned()
         ));
     }
-    let config = ClientConfig::builder_with_provider(provider())
+    let provider = gotls::provider();
+    let verifier = gotls::verifier(&trusted, &provider).map_err(|error| bad(error.to_string()))?;
+    let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| bad(error.to_string()))?
-        .with_root_certificates(roots);
+        .dangerous()
+        .with_custom_certificate_verifier(verifier);
     let mut config = match tls.identity {
         None => config.with_no_client_auth(),
         Some((chain_pem, key_pem)) => {
@@ -157,22 +156,6 @@ fn client_config(ca_pem: &str, tls: Tls<'_>) -> Result<ClientConfig, EndpointErr
     config.alpn_protocols = vec![tls.alpn.to_vec()];
     config.resumption = if tls.resumption { Resumption::in_memory_sessions(TICKETS) } else { Resumption::disabled() };
     Ok(config)
-}
-
-/// With the cipher suites in Go's order, AES-128 first, because kube-apiserver is written in Go
-/// (<https://go.dev/blog/tls-cipher-suites>).
-fn provider() -> Arc<CryptoProvider> {
-    let mut provider = rustls::crypto::aws_lc_rs::default_provider();
-    provider.cipher_suites.sort_by_key(|suite| {
-        let aes_128 = matches!(
-            suite.suite(),
-            CipherSuite::TLS13_AES_128_GCM_SHA256
-                | CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256
-                | CipherSuite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256
-        );
-        (suite.tls13().is_none(), !aes_128)
-    });
-    Arc::new(provider)
 }
 
 fn identity(
@@ -194,24 +177,7 @@ fn identity(
 
 #[cfg(test)]
 mod tests {
-    use rustls::SupportedCipherSuite;
-
     use super::*;
-
-    #[test]
-    fn suites_are_offered_as_go_offers_them() {
-        let offered: Vec<CipherSuite> = provider().cipher_suites.iter().map(SupportedCipherSuite::suite).collect();
-        assert_eq!(
-            offered[..4],
-            [
-                CipherSuite::TLS13_AES_128_GCM_SHA256,
-                CipherSuite::TLS13_AES_256_GCM_SHA384,
-                CipherSuite::TLS13_CHACHA20_POLY1305_SHA256,
-                CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
-            ]
-        );
-        assert_eq!(offered.len(), rustls::crypto::aws_lc_rs::default_provider().cipher_suites.len());
-    }
 
     #[test]
     fn errors_say_what_to_write() {

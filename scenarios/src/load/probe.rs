@@ -127,22 +127,18 @@ async fn connect(place: &Place) -> Result<TcpStream, Problem> {
 }
 
 fn client_config(to: &Webhook, client: Client) -> Result<Arc<ClientConfig>, Problem> {
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(to.ca_pem.as_bytes()) {
-        let added = certificate
-            .map_err(|error| format!("{error:?}"))
-            .and_then(|certificate| roots.add(certificate).map_err(|error| error.to_string()));
-        if let Err(error) = added {
-            return problem(format!("--ca: the file has a certificate that cannot be used ({error}): give PEM"));
-        }
-    }
-    if roots.is_empty() {
+    let unusable =
+        |error: String| Problem(format!("--ca: the file has a certificate that cannot be used ({error}): give PEM"));
+    let trusted = CertificateDer::pem_slice_iter(to.ca_pem.as_bytes()).collect::<Result<Vec<_>, _>>();
+    let trusted = trusted.map_err(|error| unusable(format!("{error:?}")))?;
+    if trusted.is_empty() {
         return problem("--ca: there is no `BEGIN CERTIFICATE` block in the file: give the CA certificate as PEM");
     }
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let provider = gotls::provider();
+    let verifier = gotls::verifier(&trusted, &provider).map_err(|error| unusable(error.to_string()))?;
     let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     let builder = builder.map_err(|error| Problem(error.to_string()))?;
-    let builder = builder.with_root_certificates(roots);
+    let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
     let mut config = match &to.client_certificate {
         None => builder.with_no_client_auth(),
         Some(identity) => {
@@ -255,10 +251,10 @@ fn certificate(error: &CertificateError, at: &str, name: &str) -> String {
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
             format!("the certificate of {at} is not valid yet ({error}): compare the clocks of both machines")
         }
-        // What webpki says of a server certificate that is marked as CA; Go accepts it, this TLS library does not.
+        // What webpki says of a server certificate that is marked as CA. Where it is the one that --ca names, it is believed.
         CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => format!(
-            "the certificate of {at} is marked as a CA (basicConstraints CA:TRUE) and used as a server's: issue a server \
-             certificate from it (with openssl: -addext basicConstraints=critical,CA:FALSE)"
+            "the certificate of {at} is marked as a CA (basicConstraints CA:TRUE) and is not the one in --ca: give that one \
+             with --ca, or issue a server certificate (with openssl: -addext basicConstraints=critical,CA:FALSE)"
         ),
         other => format!("the certificate of {at} is not acceptable: {other}; `{fetch}` shows it"),
     }

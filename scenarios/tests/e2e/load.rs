@@ -245,6 +245,17 @@ fn certificates_that_do_not_fit_say_what_to_give() {
     assert_says(&said, &["HTTP"]);
 }
 
+/// What `openssl req -x509` makes is the CA and the server's certificate in one. kube-apiserver believes it as `caBundle`.
+#[test]
+fn a_certificate_that_is_its_own_ca_is_believed_when_it_is_given() {
+    let own = Webhook::with(Habit::Allow, Certificate::Own);
+    let output = load(&own, &["--rate", "50/s", "--for", "1s"]);
+    assert_eq!(output.status.code(), Some(0), "{}", story(&output));
+    let other = Webhook::with(Habit::Allow, Certificate::Own);
+    let said = refused(&[&own.url(), "--ca", other.ca().to_str().unwrap()]);
+    assert_says(&said, &["is marked as a CA", "is not the one in --ca"]);
+}
+
 #[test]
 fn plain_http_and_tls_are_told_apart() {
     let webhook = Webhook::start(Habit::Allow);

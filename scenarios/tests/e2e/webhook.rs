@@ -52,6 +52,8 @@ pub enum Certificate {
     For(&'static str),
     Expired,
     AsksForClients,
+    /// Signed by itself and marked as a CA; it is the one that is trusted.
+    Own,
 }
 
 /// A running webhook with the CA of its certificate in a file. Dropping it ends it.
@@ -74,8 +76,10 @@ impl Webhook {
             Certificate::For(name) => authority.server(&[name]),
             Certificate::Expired => authority.expired_server(&["127.0.0.1"]),
             Certificate::AsksForClients => authority.server(&["127.0.0.1"]),
+            Certificate::Own => Ok(own_ca("127.0.0.1")),
         };
         let pair = pair.unwrap();
+        let ca_pem = if matches!(certificate, Certificate::Own) { &pair.certificate_pem } else { authority.ca_pem() };
         let mut config = if matches!(certificate, Certificate::AsksForClients) {
             asking(&pair, authority.ca_pem())
         } else {
@@ -83,7 +87,7 @@ impl Webhook {
         };
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("ca.pem"), authority.ca_pem()).unwrap();
+        std::fs::write(folder.path().join("ca.pem"), ca_pem).unwrap();
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let address = listener.local_addr().unwrap();
@@ -108,6 +112,14 @@ impl Webhook {
     pub fn reviews(&self) -> u64 {
         self.reviews.load(Ordering::SeqCst)
     }
+}
+
+/// As `openssl req -x509` makes it: signed by itself, and marked as a CA.
+fn own_ca(name: &str) -> Pair {
+    let mut params = rcgen::CertificateParams::new([name.to_owned()]).unwrap();
+    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let key = rcgen::KeyPair::generate().unwrap();
+    Pair { certificate_pem: params.self_signed(&key).unwrap().pem(), key_pem: key.serialize_pem() }
 }
 
 /// A configuration that lets nobody in without a certificate of this CA.

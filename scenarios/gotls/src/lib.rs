@@ -1,0 +1,51 @@
+//! What TLS in Go decides otherwise than rustls: which cipher suites it wants, and which certificates it believes.
+//!
+//! kube-apiserver, registries and most webhooks are written in Go, so whoever plays one of them or judges one of them decides as Go
+//! does. Owns no connection and no key. Handshakes and all other checks stay rustls's.
+
+mod trust;
+
+use std::sync::Arc;
+
+use rustls::CipherSuite;
+use rustls::crypto::CryptoProvider;
+
+pub use trust::verifier;
+
+/// The crypto of this project with the cipher suites in Go's order, AES-128 first. Go's servers decide by their own order, whatever the
+/// client's is (<https://go.dev/blog/tls-cipher-suites>): there `ServerConfig::ignore_client_order` belongs to it.
+pub fn provider() -> Arc<CryptoProvider> {
+    let mut provider = rustls::crypto::aws_lc_rs::default_provider();
+    provider.cipher_suites.sort_by_key(|suite| {
+        let aes_128 = matches!(
+            suite.suite(),
+            CipherSuite::TLS13_AES_128_GCM_SHA256
+                | CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256
+                | CipherSuite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256
+        );
+        (suite.tls13().is_none(), !aes_128)
+    });
+    Arc::new(provider)
+}
+
+#[cfg(test)]
+mod tests {
+    use rustls::SupportedCipherSuite;
+
+    use super::*;
+
+    #[test]
+    fn suites_are_offered_as_go_offers_them() {
+        let offered: Vec<CipherSuite> = provider().cipher_suites.iter().map(SupportedCipherSuite::suite).collect();
+        assert_eq!(
+            offered[..4],
+            [
+                CipherSuite::TLS13_AES_128_GCM_SHA256,
+                CipherSuite::TLS13_AES_256_GCM_SHA384,
+                CipherSuite::TLS13_CHACHA20_POLY1305_SHA256,
+                CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
+            ]
+        );
+        assert_eq!(offered.len(), rustls::crypto::aws_lc_rs::default_provider().cipher_suites.len());
+    }
+}
