@@ -4,7 +4,30 @@
 //! `regex`, where `\w` compiles to thousands of times as much, too. Owns this difference only; what else the two languages do not
 //! share stays an error or a special case of one of them.
 
-/// The same pattern with those classes spelled out.
+use regex::Regex;
+
+/// A pattern of a schema. It is shown as it was written.
+#[derive(Debug, Clone)]
+pub(crate) struct Pattern {
+    regex: Regex,
+    source: Box<str>,
+}
+
+impl Pattern {
+    pub fn new(source: &str) -> Result<Self, regex::Error> {
+        Ok(Self { regex: Regex::new(&with_ascii_classes(source))?, source: source.into() })
+    }
+
+    pub fn is_match(&self, text: &str) -> bool {
+        self.regex.is_match(text)
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.source
+    }
+}
+
+/// The same pattern with those classes spelled out, for whoever compiles it.
 pub(crate) fn with_ascii_classes(pattern: &str) -> String {
     let mut out = String::with_capacity(pattern.len());
     let mut chars = pattern.chars();
@@ -32,12 +55,14 @@ pub(crate) fn with_ascii_classes(pattern: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use regex::{Regex, RegexBuilder};
+    use regex::RegexBuilder;
 
     use super::*;
 
     fn is_match(pattern: &str, text: &str) -> bool {
-        Regex::new(&with_ascii_classes(pattern)).unwrap().is_match(text)
+        let compiled = Pattern::new(pattern).unwrap();
+        assert_eq!(compiled.as_str(), pattern);
+        compiled.is_match(text)
     }
 
     #[test]

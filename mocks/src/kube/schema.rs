@@ -11,8 +11,9 @@ mod read;
 mod rules;
 mod typed;
 
-use regex::Regex;
 use serde_json::{Map, Number, Value};
+
+use super::re2::Pattern;
 
 pub(crate) use judge::Verdict;
 pub(crate) use read::read;
@@ -29,7 +30,7 @@ pub(crate) struct Schema {
     additional: Additional,
     items: Option<Box<Schema>>,
     allowed: Option<Vec<Value>>,
-    pattern: Option<Regex>,
+    pattern: Option<Pattern>,
     format: Option<Format>,
     bounds: Bounds,
     list: ListType,

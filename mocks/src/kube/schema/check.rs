@@ -138,7 +138,7 @@ impl Schema {
             causes.push(Cause { reason: "FieldValueTooLong", field: shown(path), message });
         }
         if let Some(pattern) = self.pattern.as_ref().filter(|pattern| !pattern.is_match(text)) {
-            causes.push(in_body(path, &quoted, &format!("should match '{pattern}'")));
+            causes.push(in_body(path, &quoted, &format!("should match '{}'", pattern.as_str())));
         }
         let (name, right) = match self.format {
             Some(Format::DateTime) => ("date-time", text.parse::<jiff::Timestamp>().is_ok()),

@@ -2,12 +2,11 @@
 //!
 //! Owns the keywords. Every schema of a definition passes here once, when it is created or changed.
 
-use regex::Regex;
 use serde_json::Value;
 
 use super::rules;
 use super::{Additional, Bounds, Format, Kind, ListType, Schema};
-use crate::kube::re2;
+use crate::kube::re2::Pattern;
 use crate::kube::status::Cause;
 
 /// Compiles the root schema of a version; `at` is its place in the definition, for the causes.
@@ -64,8 +63,8 @@ fn one(raw: &Value, at: &str, structural: bool, causes: &mut Vec<Cause>) -> Sche
     };
     causes.extend(rules::misplaced(raw, at));
     if let Some(pattern) = raw["pattern"].as_str() {
-        match Regex::new(&re2::with_ascii_classes(pattern)) {
-            Ok(regex) => schema.pattern = Some(regex),
+        match Pattern::new(pattern) {
+            Ok(pattern) => schema.pattern = Some(pattern),
             Err(error) => {
                 let why = format!("must be a valid regular expression, but isn't: {error}");
                 causes.push(Cause::invalid(&format!("{at}.pattern"), &format!("\"{pattern}\""), &why));
