@@ -12,6 +12,8 @@ pub(crate) const BODY_BYTES: usize = 4096;
 const SEED: u64 = 7;
 /// How often counters are read, at most; a run reads them once a second.
 const LOOK: Duration = Duration::from_millis(500);
+/// What threads need until they could send.
+const STARTING: Duration = Duration::from_millis(200);
 /// Answers that are under way at the end may take so long.
 const DRAIN: Duration = Duration::from_secs(10);
 
@@ -114,7 +116,8 @@ async fn work(task: &Task) -> Result<Told> {
         }
         Mode::Open { per_second, seconds, poisson } => {
             let plan = plan(*per_second, *seconds, *poisson, task.threads, task.http2)?;
-            let begin = start + Duration::from_secs_f64(wait_ms.max(0.0) / 1e3);
+            // Not before everything is there: as lateness of the first requests it would be counted, and no load begins so.
+            let begin = (start + Duration::from_secs_f64(wait_ms.max(0.0) / 1e3)).max(Instant::now() + STARTING);
             let load = Load::start(plan, &target, begin)?;
             let mut total = Interval::default();
             let until = begin + Duration::from_secs_f64(*seconds);
