@@ -3,8 +3,8 @@
 //! Owns precedence, macros and the bound on depth: every later pass recurses over the tree, so it must be shallow.
 //! Chains of `&&` and `||` are one node each, however long.
 
-use super::Issue;
 use super::lex::{Token, Word, words};
+use super::{Issue, functions, library};
 
 /// How deep a tree may be. kube-apiserver allows 250; the stacks of this server's threads are smaller, and conditions
 /// that people write stay below 20.
@@ -106,32 +106,6 @@ const RESERVED: &[&str] = &[
 
 /// Words that are something else than a name; fields of these names are escaped.
 const KEYWORDS: &[&str] = &["true", "false", "null", "in"];
-
-/// Functions whose names have a dot.
-const QUALIFIED: &[&str] = &[
-    "format.byte",
-    "format.date",
-    "format.datetime",
-    "format.dns1035Label",
-    "format.dns1035LabelPrefix",
-    "format.dns1123Label",
-    "format.dns1123LabelPrefix",
-    "format.dns1123Subdomain",
-    "format.dns1123SubdomainPrefix",
-    "format.labelValue",
-    "format.named",
-    "format.qualifiedName",
-    "format.uri",
-    "format.uuid",
-    "ip.isCanonical",
-    "optional.none",
-    "optional.of",
-    "optional.ofNonZeroValue",
-    "sets.contains",
-    "sets.equivalent",
-    "sets.intersects",
-    "strings.quote",
-];
 
 /// Whether a word cannot be a name.
 pub(super) fn is_reserved(word: &str) -> bool {
@@ -423,7 +397,8 @@ fn called_on(at: usize, target: Node, name: String, mut arguments: Vec<Node>) ->
         let qualified = format!("{space}.{name}");
         // A variable may have such a name, and be a text.
         let is_method = qualified == "sets.contains" && arguments.len() == 1;
-        if QUALIFIED.contains(&qualified.as_str()) && !is_method {
+        let is_function = functions::is_known(&qualified) || library::is_known(&qualified);
+        if is_function && !is_method {
             return Node::new(at, Kind::Call { target: None, name: qualified, arguments });
         }
     }
