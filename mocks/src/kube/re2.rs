@@ -1,10 +1,37 @@
 //! Patterns as Go reads them.
 //!
-//! The classes `\d`, `\w` and `\s` are ASCII in RE2 (<https://github.com/google/re2/wiki/Syntax>), and match every script in the crate
-//! `regex`, where `\w` compiles to thousands of times as much, too. Owns this difference only; what else the two languages do not
-//! share stays an error or a special case of one of them.
+//! Owns what the crate `regex` reads otherwise than RE2 (<https://github.com/google/re2/wiki/Syntax>): classes and boundaries of words
+//! are ASCII there, a brace that counts nothing and a bracket within a class are themselves, `\<` is no boundary, `\Q…\E` is
+//! plain, and neither two operators nor a count above a thousand may repeat. What the two do not share otherwise stays an error or
+//! a special case of one of them.
 
-use regex::Regex;
+use std::iter::Peekable;
+use std::str::Chars;
+
+use regex::{Regex, RegexBuilder};
+
+/// The largest count of a repetition (RE2's own limit).
+const REPEAT_MAX: u32 = 1_000;
+/// What a compiled pattern may take; the crate's own default.
+const SIZE_MAX: usize = 10 * 1024 * 1024;
+
+/// Why a pattern does not compile.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// It would be larger than allowed.
+    TooLarge,
+    /// In the words of Go where they are known.
+    Wrong(String),
+}
+
+impl Refused {
+    pub fn why(self) -> String {
+        match self {
+            Self::TooLarge => "expression is too large".to_owned(),
+            Self::Wrong(why) => why,
+        }
+    }
+}
 
 /// A pattern of a schema. It is shown as it was written.
 #[derive(Debug, Clone)]
@@ -14,8 +41,9 @@ pub(crate) struct Pattern {
 }
 
 impl Pattern {
-    pub fn new(source: &str) -> Result<Self, regex::Error> {
-        Ok(Self { regex: Regex::new(&with_ascii_classes(source))?, source: source.into() })
+    pub fn new(source: &str) -> Result<Self, String> {
+        let regex = translate(source).and_then(|pattern| compile(&pattern, SIZE_MAX)).map_err(Refused::why)?;
+        Ok(Self { regex, source: source.into() })
     }
 
     pub fn is_match(&self, text: &str) -> bool {
@@ -27,40 +55,199 @@ impl Pattern {
     }
 }
 
-/// The same pattern with those classes spelled out, for whoever compiles it.
-pub(crate) fn with_ascii_classes(pattern: &str) -> String {
-    let mut out = String::with_capacity(pattern.len());
-    let mut chars = pattern.chars();
-    while let Some(c) = chars.next() {
-        if c != '\\' {
-            out.push(c);
+/// Compiles a translated pattern to at most so many bytes.
+pub(crate) fn compile(pattern: &str, size_max: usize) -> Result<Regex, Refused> {
+    RegexBuilder::new(pattern).size_limit(size_max).build().map_err(|error| match error {
+        regex::Error::CompiledTooBig(_) => Refused::TooLarge,
+        // The last line is the reason, the others show the translated pattern.
+        error => Refused::Wrong(error.to_string().lines().last().unwrap_or_default().replacen("error: ", "", 1)),
+    })
+}
+
+/// The same pattern in the language of the crate `regex`.
+pub(crate) fn translate(pattern: &str) -> Result<String, Refused> {
+    let mut reader = Reader { rest: pattern.chars().peekable(), out: String::with_capacity(pattern.len()) };
+    // The repetition that was read last, when nothing is behind it.
+    let mut repeated: Option<String> = None;
+    while let Some(letter) = reader.rest.next() {
+        let repetition = match letter {
+            '*' | '+' | '?' => Some(letter.to_string()),
+            '{' => reader.count()?,
+            _ => None,
+        };
+        if let Some(mut found) = repetition {
+            if reader.rest.next_if_eq(&'?').is_some() {
+                found.push('?');
+            }
+            if let Some(before) = repeated {
+                return Err(Refused::Wrong(format!("invalid nested repetition operator: `{before}{found}`")));
+            }
+            reader.out.push_str(&found);
+            repeated = Some(found);
             continue;
         }
-        match chars.next() {
-            // A class within a class is a part of it, so that this holds between brackets as well.
-            Some('d') => out.push_str("[0-9]"),
-            Some('D') => out.push_str("[^0-9]"),
-            Some('w') => out.push_str("[0-9A-Za-z_]"),
-            Some('W') => out.push_str("[^0-9A-Za-z_]"),
-            Some('s') => out.push_str(r"[\t\n\f\r ]"),
-            Some('S') => out.push_str(r"[^\t\n\f\r ]"),
-            other => {
-                out.push('\\');
-                out.extend(other);
-            }
+        repeated = None;
+        match letter {
+            '\\' => reader.escape(false),
+            '[' => reader.class(),
+            '{' => reader.out.push_str(r"\{"),
+            // What follows is no repetition of the bracket.
+            '(' if reader.rest.next_if_eq(&'?').is_some() => reader.out.push_str("(?"),
+            letter => reader.out.push(letter),
         }
     }
-    out
+    Ok(reader.out)
+}
+
+struct Reader<'a> {
+    rest: Peekable<Chars<'a>>,
+    out: String,
+}
+
+impl Reader<'_> {
+    /// A count behind its `{`, or nothing where the brace is only a brace.
+    fn count(&mut self) -> Result<Option<String>, Refused> {
+        let mut ahead = self.rest.clone();
+        let Some((least, most)) = counts(&mut ahead) else { return Ok(None) };
+        let shown = match &most {
+            Some(most) if *most == least => format!("{{{least}}}"),
+            Some(most) => format!("{{{least},{most}}}"),
+            None => format!("{{{least},}}"),
+        };
+        // What is no number of 32 bits is more than the largest count.
+        let number = |digits: &String| digits.parse::<u32>().unwrap_or(u32::MAX);
+        let (least, most) = (number(&least), most.as_ref().map(number));
+        if least > REPEAT_MAX || most.is_some_and(|most| most > REPEAT_MAX || most < least) {
+            return Err(Refused::Wrong(format!("invalid repeat count: `{shown}`")));
+        }
+        self.rest = ahead;
+        Ok(Some(shown))
+    }
+
+    /// What a backslash means.
+    fn escape(&mut self, in_class: bool) {
+        let Some(letter) = self.rest.next() else { return self.out.push('\\') };
+        // A class within a class is a part of it, so that this holds between brackets as well.
+        let known = match letter {
+            'd' => "[0-9]",
+            'D' => "[^0-9]",
+            'w' => "[0-9A-Za-z_]",
+            'W' => "[^0-9A-Za-z_]",
+            's' => r"[\t\n\f\r ]",
+            'S' => r"[^\t\n\f\r ]",
+            'b' if !in_class => r"(?-u:\b)",
+            '<' => "<",
+            '>' => ">",
+            'Q' if !in_class => return self.plain(),
+            letter => {
+                self.out.push('\\');
+                self.out.push(letter);
+                if matches!(letter, 'p' | 'P' | 'x') && self.rest.peek() == Some(&'{') {
+                    let named = std::iter::from_fn(|| self.rest.next_if(|letter| *letter != '}'));
+                    self.out.push_str(&named.collect::<String>());
+                    self.out.extend(self.rest.next());
+                }
+                return;
+            }
+        };
+        self.out.push_str(known);
+    }
+
+    /// Everything up to `\E` is itself.
+    fn plain(&mut self) {
+        let mut text = String::new();
+        while let Some(letter) = self.rest.next() {
+            if letter == '\\' && self.rest.next_if_eq(&'E').is_some() {
+                break;
+            }
+            text.push(letter);
+        }
+        self.out.push_str(&regex::escape(&text));
+    }
+
+    /// A class behind its `[`.
+    fn class(&mut self) {
+        self.out.push('[');
+        self.out.extend(self.rest.next_if_eq(&'^'));
+        let mut first = true;
+        loop {
+            match self.rest.peek().copied() {
+                None => return,
+                Some(']') if !first => {
+                    self.rest.next();
+                    return self.out.push(']');
+                }
+                Some('[') if self.named() => {}
+                Some(_) => self.range(),
+            }
+            first = false;
+        }
+    }
+
+    /// `[:alpha:]` within a class; answers whether there is one.
+    fn named(&mut self) -> bool {
+        let mut ahead = self.rest.clone();
+        ahead.next();
+        if ahead.next_if_eq(&':').is_none() {
+            return false;
+        }
+        let name: String = std::iter::from_fn(|| ahead.next_if(|c| c.is_ascii_alphabetic() || *c == '^')).collect();
+        if ahead.next() != Some(':') || ahead.next() != Some(']') {
+            return false;
+        }
+        self.rest = ahead;
+        self.out.push_str("[:");
+        self.out.push_str(&name);
+        self.out.push_str(":]");
+        true
+    }
+
+    /// A letter of a class, or all from one to another.
+    fn range(&mut self) {
+        self.member();
+        let mut ahead = self.rest.clone();
+        if ahead.next() == Some('-') && ahead.peek().is_some_and(|next| *next != ']') {
+            self.rest = ahead;
+            self.out.push('-');
+            self.member();
+        }
+    }
+
+    /// One letter of a class. What means something to the crate and nothing to Go is escaped.
+    fn member(&mut self) {
+        match self.rest.next() {
+            Some('\\') => self.escape(true),
+            Some(letter @ ('[' | ']' | '&' | '~' | '-')) => self.out.extend(['\\', letter]),
+            letter => self.out.extend(letter),
+        }
+    }
+}
+
+/// The digits of `2}`, `2,}` and `2,3}`; a number does not begin with a zero.
+fn counts(ahead: &mut Peekable<Chars<'_>>) -> Option<(String, Option<String>)> {
+    let number = |ahead: &mut Peekable<Chars<'_>>| {
+        let digits: String = std::iter::from_fn(|| ahead.next_if(char::is_ascii_digit)).collect();
+        (digits == "0" || (!digits.is_empty() && !digits.starts_with('0'))).then_some(digits)
+    };
+    let least = number(ahead)?;
+    let most = if ahead.next_if_eq(&',').is_none() {
+        Some(least.clone())
+    } else if ahead.peek() == Some(&'}') {
+        None
+    } else {
+        Some(number(ahead)?)
+    };
+    (ahead.next()? == '}').then_some((least, most))
 }
 
 #[cfg(test)]
 mod tests {
-    use regex::RegexBuilder;
+    use proptest::prelude::*;
 
     use super::*;
 
     fn is_match(pattern: &str, text: &str) -> bool {
-        let compiled = Pattern::new(pattern).unwrap();
+        let compiled = Pattern::new(pattern).unwrap_or_else(|why| panic!("{pattern}: {why}"));
         assert_eq!(compiled.as_str(), pattern);
         compiled.is_match(text)
     }
@@ -76,22 +263,95 @@ mod tests {
                 assert_eq!(is_match(&format!(r"^[^\{class}]$"), text), !expected, "[^{class}] {text}");
             }
         }
+        // The é is no part of a word.
+        assert!(is_match(r"^\bcaf\b", "café") && !is_match(r"^\bcaf\b", "cafe"));
     }
 
     #[test]
     fn everything_else_stays() {
-        for pattern in [r"^a\.b\\d$", r"\p{Greek}\b", r"[a\]d]", "é+", r"\"] {
-            assert_eq!(with_ascii_classes(pattern), pattern);
+        for pattern in [
+            r"^a\.b\\d$",
+            r"\p{Greek}\PN\x{e9}",
+            r"[a\]d]",
+            "é+",
+            r"\",
+            "(?i)a*?(?P<n>b){2,3}?[[:alpha:]]",
+            "[^a-z]",
+            "(?:a|b)?c",
+            "[a",
+        ] {
+            assert_eq!(translate(pattern).as_deref(), Ok(pattern));
         }
         assert!(is_match(r"^\\d$", r"\d"));
+    }
+
+    /// What the crate refuses or takes for something else.
+    #[test]
+    fn what_only_go_reads() {
+        for (pattern, right, wrong) in [
+            (r"^\${[a-z]+}$", "${a}", "$a"),
+            ("^{{.*}}$", "{{ x }}", "{ x }"),
+            ("^a{,2}$", "a{,2}", "aa"),
+            ("^a{01}$", "a{01}", "a"),
+            ("^a{1x}$", "a{1x}", "a"),
+            ("^[[a]+$", "[a", "b"),
+            ("^[^[]$", "a", "["),
+            ("^[a&&b]+$", "a&b", "c"),
+            ("^[a~~b]+$", "a~b", "c"),
+            ("^[+--]+$", "+,-", "."),
+            ("^[--0]+$", "-./0", "1"),
+            ("^[]a]+$", "]a", "b"),
+            ("^[^]a]+$", "b", "]"),
+            (r"^[\d-z]+$", "1-z", "y"),
+            (r"^\<a\>$", "<a>", "a"),
+            (r"^[\<\>]+$", "<>", "a"),
+            (r"^\Qa.b\E+$", "a.bb", "axb"),
+            (r"^\Q[", "[", "a"),
+            ("^[[:digit:]_]+$", "1_", "a"),
+            ("^[[:]+$", "[:", "a"),
+        ] {
+            assert!(is_match(pattern, right), "{pattern} {right}");
+            assert!(!is_match(pattern, wrong), "{pattern} {wrong}");
+        }
+    }
+
+    #[test]
+    fn what_go_refuses() {
+        for (pattern, why) in [
+            ("^.{0,1001}$", "invalid repeat count: `{0,1001}`"),
+            ("a{99999999999}", "invalid repeat count: `{99999999999}`"),
+            ("a{2,1}", "invalid repeat count: `{2,1}`"),
+            ("a**", "invalid nested repetition operator: `**`"),
+            ("a++", "invalid nested repetition operator: `++`"),
+            ("a+?{2}", "invalid nested repetition operator: `+?{2}`"),
+        ] {
+            assert_eq!(Pattern::new(pattern).map(|_| ()), Err(why.to_owned()));
+        }
+        for pattern in ["(", "[a", "(?=a)", "*", r"\1", r"\", "[z-a]", "a)"] {
+            assert!(Pattern::new(pattern).is_err(), "{pattern}");
+        }
+        assert!(Pattern::new("^.{0,1000}$").is_ok());
     }
 
     /// What a name is usually checked with.
     #[test]
     fn counted_classes_stay_small() {
-        let small = |pattern: &str| RegexBuilder::new(pattern).size_limit(64 * 1024).build().is_ok();
         let pattern = r"^[\w.-]{1,253}$";
-        assert!(!small(pattern));
-        assert!(small(&with_ascii_classes(pattern)));
+        assert_eq!(compile(pattern, 64 * 1024).map(|_| ()), Err(Refused::TooLarge));
+        assert!(compile(&translate(pattern).unwrap(), 64 * 1024).is_ok());
+    }
+
+    proptest! {
+        /// Whatever is written, it is a pattern or refused; a plain text finds itself.
+        #[test]
+        fn never_panics(pattern in r"[\[\](){}*+?|^$\\.,&~:a-c0-2QEdwb-]{0,24}", text in "[a-z{}&~-]{1,10}") {
+            if let Ok(translated) = translate(&pattern) {
+                let _ = compile(&translated, 64 * 1024);
+            }
+            let plain = Pattern::new(&format!(r"^\Q{text}\E$")).map(|pattern| pattern.is_match(&text));
+            prop_assert_eq!(plain, Ok(true));
+            let class = Pattern::new(&format!("^[{text}q]$")).map(|pattern| pattern.is_match("q"));
+            prop_assert!(class.is_err() || class == Ok(true));
+        }
     }
 }

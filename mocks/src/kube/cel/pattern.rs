@@ -4,11 +4,11 @@
 
 use std::sync::Arc;
 
-use regex::{Regex, RegexBuilder};
+use regex::Regex;
 
 use super::run::{Found, Run, Stop};
 use super::value::Val;
-use crate::kube::re2;
+use crate::kube::re2::{self, Refused};
 
 /// Sizes of compiled patterns that are tried, with what each byte of a text costs then: a larger pattern may look at
 /// every byte more often.
@@ -33,16 +33,15 @@ impl Pattern {
 
 /// Compiles a pattern; the error says why not.
 pub(super) fn compile(pattern: &str) -> Result<Pattern, String> {
-    let mut failed = String::new();
-    let pattern = re2::with_ascii_classes(pattern);
+    let pattern = re2::translate(pattern).map_err(Refused::why)?;
+    let mut made = Err(Refused::TooLarge);
     for (size, weight) in PATTERN_SIZES {
-        match RegexBuilder::new(&pattern).size_limit(*size).build() {
-            Ok(regex) => return Ok(Pattern { regex, weight: *weight }),
-            Err(regex::Error::CompiledTooBig(_)) => "the pattern is too large".clone_into(&mut failed),
-            Err(error) => return Err(error.to_string().lines().last().unwrap_or_default().to_owned()),
+        made = re2::compile(&pattern, *size).map(|regex| Pattern { regex, weight: *weight });
+        if !matches!(made, Err(Refused::TooLarge)) {
+            break;
         }
     }
-    Err(failed)
+    made.map_err(Refused::why)
 }
 
 fn pattern(run: &mut Run<'_, '_>, source: &str) -> Result<Arc<Pattern>, Stop> {

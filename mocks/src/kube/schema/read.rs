@@ -66,7 +66,7 @@ fn one(raw: &Value, at: &str, structural: bool, causes: &mut Vec<Cause>) -> Sche
         match Pattern::new(pattern) {
             Ok(pattern) => schema.pattern = Some(pattern),
             Err(error) => {
-                let why = format!("must be a valid regular expression, but isn't: {error}");
+                let why = format!("must be a valid regular expression, but isn't: error parsing regexp: {error}");
                 causes.push(Cause::invalid(&format!("{at}.pattern"), &format!("\"{pattern}\""), &why));
             }
         }
