@@ -56,9 +56,9 @@ pub(super) fn validate(attempt: &Attempt<'_>, object: &Value) -> Result<(), Fail
 
 /// `DefaultTolerationSeconds`: a pod leaves a node that is not ready after five minutes.
 fn tolerate(pod: &mut Value) -> bool {
-    let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) else { return false };
-    let list = spec.entry("tolerations").or_insert_with(|| json!([]));
-    let Some(list) = list.as_array_mut() else { return false };
+    let Some(spec) = pod.get_mut("spec").filter(|spec| spec.is_object()) else { return false };
+    set(spec, "tolerations", json!([]));
+    let Some(list) = spec["tolerations"].as_array_mut() else { return false };
     let before = list.len();
     for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
         let covers = |toleration: &Value| {

@@ -64,12 +64,6 @@ impl Quantity {
         Some(Self { nano: if negative { -nano } else { nano }, form })
     }
 
-    /// All amounts together, as a plain number.
-    pub(crate) fn total(amounts: &[Self]) -> Self {
-        let nano = amounts.iter().fold(0_i128, |total, amount| total.saturating_add(amount.nano));
-        Self { nano, form: Form::Decimal }
-    }
-
     /// A whole number.
     pub(crate) fn whole(number: i64) -> Self {
         Self { nano: i128::from(number) * 10_i128.pow(PLACES), form: Form::Exponent }

@@ -187,7 +187,21 @@ async fn limits_of_a_namespace_complete_and_refuse() {
     let mut second = two["containers"][0].clone();
     second["name"] = json!("d");
     two["containers"].as_array_mut().unwrap().push(second);
+    // A sidecar runs beside the others; what begins a pod runs before them.
+    let first = |policy: &str| {
+        let mut spec = with("800m", "700m");
+        let mut first = spec["containers"][0].clone();
+        first["name"] = json!("first");
+        if !policy.is_empty() {
+            first["restartPolicy"] = json!(policy);
+        }
+        spec["initContainers"] = json!([first]);
+        spec
+    };
+    let (status, made) = client.post(PODS, &pod("begun", &first(""))).await;
+    assert_eq!(status, 201, "{made}");
     for (spec, why) in [
+        (first("Always"), "maximum cpu usage per Pod is 1500m, but limit is 1600m"),
         (with("1100m", "1"), "maximum cpu usage per Container is 1, but limit is 1100m"),
         (with("1", "100m"), "cpu max limit to request ratio per Container is 3, but provided ratio is 10.000000"),
         (two, "maximum cpu usage per Pod is 1500m, but limit is 1800m"),

@@ -1,7 +1,9 @@
 //! `LimitRanger`: what containers may use at least and at most in a namespace, and what they get when they do not say
 //! ("Limit Ranges").
 
-use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
 
 use super::{all, forbidden, set};
 use crate::kube::admission::Attempt;
@@ -131,27 +133,47 @@ fn complete(container: &mut Value, range: &Value, called: &str, told: &mut Vec<S
     }
 }
 
-/// What all containers of a pod have together; one that begins it needs no more than that, or else what it needs.
+/// What a pod has as a whole: what its containers have together with the sidecars, or what one that begins it needs beside the
+/// sidecars that run already, if that is more (KEP-753). What the pod says of itself counts instead (KEP-2837).
 fn of_pod(pod: &Value, which: &str) -> Value {
-    let lists: Vec<&Value> = containers(pod, "containers").map(|container| &container["resources"][which]).collect();
-    let mut total = Map::new();
-    let names = lists.iter().filter_map(|list| list.as_object()).flat_map(Map::keys);
-    for name in names {
-        let amounts: Option<Vec<Quantity>> = lists.iter().map(|list| amount(&list[name])).collect();
-        if let Some(amounts) = amounts {
-            total.insert(name.clone(), Value::from(Quantity::total(&amounts).canonical()));
-        }
+    let (mut total, mut beside, mut at_start) = (Amounts::new(), Amounts::new(), Amounts::new());
+    for container in containers(pod, "containers") {
+        add(&mut total, &container["resources"][which]);
     }
     for container in containers(pod, "initContainers") {
-        for (name, asked) in container["resources"][which].as_object().into_iter().flatten() {
-            let more =
-                total.get(name).and_then(amount).is_none_or(|known| amount(asked).is_some_and(|asked| asked > known));
-            if more {
-                total.insert(name.clone(), asked.clone());
-            }
+        let own = &container["resources"][which];
+        let mut needed = beside.clone();
+        add(&mut needed, own);
+        if container["restartPolicy"] == "Always" {
+            add(&mut total, own);
+            beside.clone_from(&needed);
         }
+        raise(&mut at_start, needed);
     }
-    Value::Object(total)
+    raise(&mut total, at_start);
+    for name in ["cpu", "memory"] {
+        let own = amount(&pod["spec"]["resources"][which][name]);
+        total.extend(own.map(|own| (name.to_owned(), own)));
+    }
+    total.into_iter().map(|(name, amount)| (name, Value::from(amount.canonical()))).collect()
+}
+
+/// Amounts by the names of resources.
+type Amounts = BTreeMap<String, Quantity>;
+
+fn add(to: &mut Amounts, amounts: &Value) {
+    each(amounts, |name, more| {
+        if let Some(more) = amount(more) {
+            to.entry(name.to_owned()).and_modify(|known| *known = known.plus(more)).or_insert(more);
+        }
+    });
+}
+
+/// Raises amounts to those that are larger.
+fn raise(amounts: &mut Amounts, others: Amounts) {
+    for (name, other) in others {
+        amounts.entry(name).and_modify(|known| *known = (*known).max(other)).or_insert(other);
+    }
 }
 
 /// What one limit has against the amounts of a container or pod.
