@@ -47,7 +47,7 @@ pub(super) struct Rule {
 /// Compiles the rules of a schema that is right otherwise.
 pub(super) fn compile(schema: &mut Schema, raw: &Value, at: &str) -> Vec<Cause> {
     let mut compiler = Compiler { causes: Vec::new(), rules: 0, patterns: 0 };
-    compiler.node(schema, raw, at, true, None);
+    compiler.node(schema, Place { raw, at, is_object: true, loose: None });
     let bounds = [(compiler.rules, RULES_MAX, "rules"), (compiler.patterns, PATTERNS_MAX, "patterns in rules")];
     match bounds.into_iter().find(|(count, most, _)| count > most) {
         Some((count, most, what)) => {
@@ -64,37 +64,42 @@ struct Compiler {
     patterns: usize,
 }
 
+/// A place of a definition that declares values.
+#[derive(Clone, Copy)]
+struct Place<'p> {
+    raw: &'p Value,
+    at: &'p str,
+    is_object: bool,
+    /// The list around it whose items have no keys: its values cannot be compared with what they were.
+    loose: Option<&'p str>,
+}
+
+impl<'p> Place<'p> {
+    /// What is declared below.
+    fn below<'c>(&self, raw: &'c Value, at: &'c str) -> Place<'c>
+    where
+        'p: 'c,
+    {
+        Place { raw, at, is_object: false, loose: self.loose }
+    }
+}
+
 impl Compiler {
-    /// Compiles what is below and then what is here; answers what the schema declares. Values within `loose`, a list whose items
-    /// have no keys, cannot be compared with what they were.
-    fn node(
-        &mut self,
-        schema: &mut Schema,
-        raw: &Value,
-        at: &str,
-        is_object: bool,
-        loose: Option<&str>,
-    ) -> Option<Arc<Decl>> {
-        let is_object = is_object || schema.embedded;
-        let Some(decl) = self.decl(schema, raw, at, is_object, loose) else {
-            self.undeclared(raw, at);
+    /// Compiles what is below and then what is here; answers what the schema declares.
+    fn node(&mut self, schema: &mut Schema, mut place: Place<'_>) -> Option<Arc<Decl>> {
+        place.is_object |= schema.embedded;
+        let Some(decl) = self.decl(schema, place) else {
+            self.undeclared(place);
             return None;
         };
         let decl = Arc::new(decl);
-        let list = self.rules(schema, &decl, raw, at, loose);
+        let list = self.rules(schema, &decl, place);
         schema.rules = (!list.is_empty()).then(|| Box::new(Rules { decl: decl.clone(), list }));
         Some(decl)
     }
 
     /// What a schema declares, or `None` where it says nothing of the type.
-    fn decl(
-        &mut self,
-        schema: &mut Schema,
-        raw: &Value,
-        at: &str,
-        is_object: bool,
-        loose: Option<&str>,
-    ) -> Option<Decl> {
+    fn decl(&mut self, schema: &mut Schema, place: Place<'_>) -> Option<Decl> {
         Some(match schema.kind {
             Kind::IntOrString => Decl::Dyn,
             Kind::Boolean => Decl::Bool,
@@ -109,44 +114,37 @@ impl Compiler {
             },
             Kind::Array => {
                 let (order, loose) = match &schema.list {
-                    ListType::Map(keys) => (Order::Keys(keys.clone()), loose),
-                    ListType::Set => (Order::Set, loose.or(Some(at))),
-                    ListType::Atomic => (Order::Atomic, loose.or(Some(at))),
+                    ListType::Map(keys) => (Order::Keys(keys.clone()), place.loose),
+                    ListType::Set => (Order::Set, place.loose.or(Some(place.at))),
+                    ListType::Atomic => (Order::Atomic, place.loose.or(Some(place.at))),
                 };
-                let items = schema.items.as_deref_mut()?;
-                let item = self.node(items, &raw["items"], &format!("{at}.items"), false, loose);
-                Decl::List { item: item?, order }
+                let at = format!("{}.items", place.at);
+                let below = Place { loose, ..place.below(&place.raw["items"], &at) };
+                Decl::List { item: self.node(schema.items.as_deref_mut()?, below)?, order }
             }
-            Kind::Object => self.object(schema, raw, at, is_object, loose)?,
+            Kind::Object => self.object(schema, place)?,
             Kind::Any => return None,
         })
     }
 
-    fn object(
-        &mut self,
-        schema: &mut Schema,
-        raw: &Value,
-        at: &str,
-        is_object: bool,
-        loose: Option<&str>,
-    ) -> Option<Decl> {
+    fn object(&mut self, schema: &mut Schema, place: Place<'_>) -> Option<Decl> {
         if let Additional::Like(like) = &mut schema.additional {
-            let at = format!("{at}.additionalProperties");
-            let item = self.node(like, &raw["additionalProperties"], &at, false, loose);
+            let at = format!("{}.additionalProperties", place.at);
+            let item = self.node(like, place.below(&place.raw["additionalProperties"], &at));
             return Some(Decl::Map(item?));
         }
         let mut fields = Fields::default();
         for (name, below) in &mut schema.properties {
             // The metadata is the server's.
-            if is_object && name == "metadata" {
+            if place.is_object && name == "metadata" {
                 continue;
             }
-            let at = format!("{at}.properties[{name}]");
-            if let Some(decl) = self.node(below, &raw["properties"][name.as_str()], &at, false, loose) {
+            let at = format!("{}.properties[{name}]", place.at);
+            if let Some(decl) = self.node(below, place.below(&place.raw["properties"][name.as_str()], &at)) {
                 fields.insert(name, decl);
             }
         }
-        if is_object {
+        if place.is_object {
             let text = Arc::new(Decl::Text);
             let mut metadata = Fields::default();
             metadata.insert("name", text.clone());
@@ -159,7 +157,8 @@ impl Compiler {
     }
 
     /// A rule about a value that the schema says nothing about.
-    fn undeclared(&mut self, raw: &Value, at: &str) {
+    fn undeclared(&mut self, place: Place<'_>) {
+        let Place { raw, at, .. } = place;
         if rules_of(raw).next().is_some() {
             let message = format!(
                 "Internal error: rule declared on schema that does not support validation rules type: '{}' \
@@ -171,7 +170,8 @@ impl Compiler {
         }
     }
 
-    fn rules(&mut self, schema: &Schema, decl: &Arc<Decl>, raw: &Value, at: &str, loose: Option<&str>) -> Vec<Rule> {
+    fn rules(&mut self, schema: &Schema, decl: &Arc<Decl>, place: Place<'_>) -> Vec<Rule> {
+        let Place { raw, at, loose, .. } = place;
         let mut list = Vec::new();
         let below = raw["allOf"].as_array().into_iter().flatten().enumerate();
         let all_of = below.flat_map(|(index, part)| {
@@ -262,6 +262,11 @@ impl Compiler {
         if let (true, Some(loose)) = (looks_back, loose) {
             let why = format!("oldSelf cannot be used on the uncorrelatable portion of the schema within {loose}");
             self.causes.push(Cause::invalid(&format!("{at}.rule"), &Value::from(source).to_string(), &why));
+            return None;
+        }
+        if !program.uses_old && !rule["optionalOldSelf"].is_null() {
+            let why = "may not be set if oldSelf is not used in rule";
+            self.causes.push(Cause::invalid(&format!("{at}.optionalOldSelf"), &optional_old.to_string(), why));
             return None;
         }
         let reason = REASONS.iter().find(|known| rule["reason"] == **known);

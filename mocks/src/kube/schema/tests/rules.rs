@@ -198,6 +198,9 @@ fn the_form_of_a_rule() {
     ] {
         assert_eq!(refused(&with(rich(), &json!([rule]))), [format!("{place}.{found}")], "{rule}");
     }
+    let found = refused(&with(rich(), &json!([{"rule": "true", "optionalOldSelf": true}])));
+    let why = "optionalOldSelf: Invalid value: true: may not be set if oldSelf is not used in rule";
+    assert_eq!(found, [format!("{place}.{why}")]);
     let found = refused(&with(rich(), &json!([{"rule": "true", "messageExpression": "1"}])));
     assert!(found[0].starts_with(&format!("{place}.messageExpression: Invalid value: apiextensions.")), "{found:?}");
     assert!(found[0].ends_with(": messageExpression must evaluate to a string"), "{found:?}");
