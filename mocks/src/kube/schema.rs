@@ -138,10 +138,7 @@ impl Schema {
             while let Some(items) = &at.items {
                 at = items;
             }
-            match (at.property(name), &at.additional) {
-                (None, Additional::Like(schema)) => Some(&**schema),
-                (found, _) => found,
-            }
+            at.member(name)
         })
     }
 
@@ -208,6 +205,14 @@ impl Schema {
         self.properties.iter().find(|(property, _)| property == name).map(|(_, schema)| schema)
     }
 
+    /// The schema of a member, whether it is a field or one of a map.
+    fn member(&self, name: &str) -> Option<&Self> {
+        self.property(name).or(match &self.additional {
+            Additional::Like(schema) => Some(schema),
+            _ => None,
+        })
+    }
+
     fn prune_at(&self, value: &mut Value, path: &str, is_object: bool, unknown: &mut Vec<String>) {
         match value {
             Value::Object(object) => object.retain(|name, value| {
@@ -216,15 +221,12 @@ impl Schema {
                     return true;
                 }
                 let below = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-                let schema = match (self.property(name), &self.additional) {
-                    (Some(schema), _) => schema,
-                    (None, Additional::Like(schema)) => schema,
-                    (None, Additional::Anything) => return true,
-                    (None, Additional::Unsaid) if self.preserves => return true,
-                    (None, Additional::Unsaid) => {
+                let Some(schema) = self.member(name) else {
+                    let stays = self.preserves || matches!(self.additional, Additional::Anything);
+                    if !stays {
                         unknown.push(below);
-                        return false;
                     }
+                    return stays;
                 };
                 schema.prune_at(value, &below, schema.embedded, unknown);
                 true

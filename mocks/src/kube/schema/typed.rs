@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::{Additional, Kind, Schema};
+use super::{Kind, Schema};
 
 /// Places that are named at most.
 const PLACES_MAX: usize = 64;
@@ -47,11 +47,7 @@ impl Schema {
                     if is_object && matches!(name.as_str(), "apiVersion" | "kind" | "metadata") {
                         continue;
                     }
-                    let schema = match (self.property(name), &self.additional) {
-                        (Some(schema), _) => schema,
-                        (None, Additional::Like(schema)) => schema,
-                        _ => continue,
-                    };
+                    let Some(schema) = self.member(name) else { continue };
                     schema.mistyped_at(value, &format!("{path}.{name}"), schema.embedded, wrong);
                 }
             }
