@@ -19,6 +19,7 @@ mod library;
 mod parse;
 mod pattern;
 mod run;
+mod semver;
 mod time;
 mod types;
 mod url;
@@ -30,14 +31,14 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use check::{Checked, Names};
+use check::{Checked, Names, Refused};
 use parse::Node;
 use pattern::Pattern;
 use types::Type;
 use value::Val;
 
 pub(crate) use decl::{Decl, Fields, Order};
-pub(crate) use time::read_span;
+pub(crate) use time::{read as read_time, read_duration};
 
 /// The longest expression. kube-apiserver bounds the cost only; conditions that people write stay below 1 KiB.
 const EXPRESSION_MAX_BYTES: usize = 16 * 1024;
@@ -143,7 +144,10 @@ impl Program {
             format!("compilation failed: {}", shown.join("\n"))
         };
         let root = parse::parse(source).map_err(|issue| failed(&[issue]))?;
-        let checked = check::check(&root, names).map_err(|issues| failed(&issues))?;
+        let checked = check::check(&root, names).map_err(|refused| match refused {
+            Refused::Issues(issues) => failed(&issues),
+            Refused::Unfit(why) => format!("program instantiation failed: {why}"),
+        })?;
         let Checked { answer, patterns, compiled, uses_old } = checked;
         Ok((Self { source: source.to_owned(), root, patterns, compiled, uses_old }, answer))
     }

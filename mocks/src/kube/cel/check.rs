@@ -5,16 +5,18 @@
 //! whatever touches them is found out when it runs; the value of a rule has the types of its schema.
 
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::Issue;
 use super::decl::Decl;
-use super::functions;
-use super::library;
-use super::parse::{Kind, Macro, MacroKind, Node};
+use super::parse::{Kind, Node};
 use super::pattern::{self, Pattern};
-use super::types::{self, DURATION, REQUEST, TIME, Type};
+use super::types::{self, DURATION, NAMES, REQUEST, TIME, Type};
+use super::{Issue, functions, library};
+use super::{time, written};
+
+mod macros;
 
 /// Compiled patterns that an expression keeps; others are compiled when it runs, on its budget.
 const PATTERNS_MAX: usize = 8;
@@ -40,29 +42,22 @@ pub(super) struct Checked {
     pub uses_old: bool,
 }
 
-/// Names of types that are values.
-const TYPE_NAMES: &[&str] = &["int", "uint", "double", "bool", "string", "bytes", "list", "map", "null_type", "type"];
+/// Why an expression is refused.
+pub(super) enum Refused {
+    Issues(Vec<Issue>),
+    /// The types are right, and it could not run.
+    Unfit(String),
+}
 
 /// Said about `authorizer`, which a real server has and this one does not.
 const NO_AUTHORIZER: &str =
     "the variable 'authorizer' is not supported by this server: leave it out, or use a real control plane";
 
-/// Functions and macros that a real server has and this one does not.
-const ELSEWHERE: &[&str] = &[
-    "all",
-    "exists",
-    "existsOne",
-    "exists_one",
-    "isSemver",
-    "jsonpatch",
-    "semver",
-    "transformList",
-    "transformMap",
-    "transformMapEntry",
-];
+/// Functions and macros that a real server has and this one does not, or not with so many arguments.
+const ELSEWHERE: &[&str] = &["image", "isImage", "jsonpatch"];
 
 /// The type of an expression, or what is wrong with it.
-pub(super) fn check(root: &Node, names: &Names<'_>) -> Result<Checked, Vec<Issue>> {
+pub(super) fn check(root: &Node, names: &Names<'_>) -> Result<Checked, Refused> {
     let scope = match names {
         Names::Review => vec![("object", Type::Dyn), ("oldObject", Type::Dyn), ("request", Type::Struct(REQUEST))],
         Names::Value { decl, optional_old } => {
@@ -73,14 +68,22 @@ pub(super) fn check(root: &Node, names: &Names<'_>) -> Result<Checked, Vec<Issue
     };
     let given = scope.len();
     let is_review = matches!(names, Names::Review);
-    let mut checker =
-        Checker { scope, given, is_review, uses_old: false, patterns: HashMap::new(), compiled: 0, issues: Vec::new() };
+    let mut checker = Checker {
+        scope,
+        given,
+        is_review,
+        uses_old: false,
+        patterns: HashMap::new(),
+        compiled: 0,
+        issues: Vec::new(),
+        unfit: None,
+    };
     let answer = checker.of(root);
     if !checker.issues.is_empty() {
-        return Err(checker.issues);
+        return Err(Refused::Issues(checker.issues));
     }
-    let Checker { patterns, compiled, uses_old, .. } = checker;
-    Ok(Checked { answer, patterns, compiled, uses_old })
+    let Checker { patterns, compiled, uses_old, unfit, .. } = checker;
+    unfit.map_or(Ok(Checked { answer, patterns, compiled, uses_old }), |why| Err(Refused::Unfit(why)))
 }
 
 struct Checker<'a> {
@@ -92,6 +95,7 @@ struct Checker<'a> {
     patterns: HashMap<String, Arc<Pattern>>,
     compiled: usize,
     issues: Vec<Issue>,
+    unfit: Option<String>,
 }
 
 impl<'a> Checker<'a> {
@@ -164,18 +168,50 @@ impl<'a> Checker<'a> {
                 }
                 if yes == no { yes } else { Type::Dyn }
             }
-            Kind::List(items) => {
-                let types: Vec<Type> = items.iter().map(|item| self.of(item)).collect();
-                Type::list(common(&types))
-            }
-            Kind::Map(entries) => {
-                let types: Vec<(Type, Type)> =
-                    entries.iter().map(|(key, value)| (self.of(key), self.of(value))).collect();
-                let (keys, values): (Vec<Type>, Vec<Type>) = types.into_iter().unzip();
-                Type::Map(Rc::new(common(&keys)), Rc::new(common(&values)))
-            }
+            Kind::List(_) | Kind::Map(_) => self.literal(node, false),
+            // Nowhere else than in a literal does one stand.
+            Kind::Maybe(inner) => self.of(inner),
             Kind::Macro(inner) => self.in_macro(node.at, inner),
         }
+    }
+
+    /// The type of a list or a map that is written out. Its parts are of one type, unless it is `mixed`, within a call of `format`.
+    fn literal(&mut self, node: &'a Node, mixed: bool) -> Type {
+        match &node.kind {
+            Kind::List(items) => Type::list(self.common(items, mixed)),
+            Kind::Map(entries) => {
+                let keys = self.common(entries.iter().map(|(key, _)| key), mixed);
+                let values = self.common(entries.iter().map(|(_, value)| value), mixed);
+                Type::Map(Rc::new(keys), Rc::new(values))
+            }
+            _ => self.of(node),
+        }
+    }
+
+    /// The type of all parts of a literal.
+    fn common(&mut self, parts: impl IntoIterator<Item = &'a Node>, mixed: bool) -> Type {
+        let mut common: Option<Type> = None;
+        for part in parts {
+            let found = match &part.kind {
+                Kind::Maybe(inner) => match self.of(inner) {
+                    Type::Optional(inner) => (*inner).clone(),
+                    Type::Dyn => Type::Dyn,
+                    other => self.wrong(part.at, format!("expected type 'optional_type({other})' but found '{other}'")),
+                },
+                _ => self.literal(part, mixed),
+            };
+            let is_nothing = found == Type::Dyn && matches!(part.kind, Kind::Maybe(_));
+            common = Some(match common {
+                None => found,
+                // No value has the type of the others.
+                Some(known) if known == found || is_nothing => known,
+                Some(known) if !mixed && !are_alike(&known, &found) => {
+                    self.wrong(part.at, format!("expected type '{known}' but found '{found}'"))
+                }
+                Some(_) => Type::Dyn,
+            });
+        }
+        common.unwrap_or(Type::Dyn)
     }
 
     fn ident(&mut self, at: usize, name: &str) -> Type {
@@ -185,7 +221,7 @@ impl<'a> Checker<'a> {
         }
         match name {
             "authorizer" if self.is_review => self.wrong(at, NO_AUTHORIZER.to_owned()),
-            name if TYPE_NAMES.contains(&name) => Type::Meta,
+            name if NAMES.contains(&name) => Type::Meta,
             _ => self.wrong(at, format!("undeclared reference to '{name}' (in container '')")),
         }
     }
@@ -213,8 +249,14 @@ impl<'a> Checker<'a> {
     }
 
     fn call(&mut self, at: usize, target: Option<&'a Node>, name: &str, arguments: &'a [Node]) -> Type {
+        if let ("format", Some(Node { kind: Kind::Text(written), .. }), [Node { kind: Kind::List(items), .. }]) =
+            (name, target, arguments)
+        {
+            return self.format(at, written, items);
+        }
         let target = target.map(|target| self.of(target));
-        let types: Vec<Type> = arguments.iter().map(|argument| self.of(argument)).collect();
+        let mixed = name == "format";
+        let types: Vec<Type> = arguments.iter().map(|argument| self.literal(argument, mixed)).collect();
         if !functions::is_known(name) && !library::is_known(name) {
             let why = if ELSEWHERE.contains(&name) {
                 format!("the function '{name}' is not supported by this server")
@@ -223,19 +265,8 @@ impl<'a> Checker<'a> {
             };
             return self.wrong(at, why);
         }
-        // A pattern that is written out is looked at now.
-        if let ("matches" | "find" | "findAll", Some(Node { kind: Kind::Text(written), at, .. })) =
-            (name, pattern_of(target.is_some(), arguments))
-            && !self.patterns.contains_key(written)
-        {
-            self.compiled += 1;
-            match pattern::compile(written) {
-                Ok(made) if made.is_small() && self.patterns.len() < PATTERNS_MAX => {
-                    self.patterns.insert(written.clone(), Arc::new(made));
-                }
-                Ok(_) => {}
-                Err(why) => return self.wrong(*at, format!("error parsing regexp: {why}")),
-            }
+        if self.written_out(name, target.is_some(), arguments).is_break() {
+            return Type::Dyn;
         }
         let found = functions::answers(name, target.as_ref(), &types);
         match found.or_else(|| library::answers(name, target.as_ref(), &types)) {
@@ -250,68 +281,69 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn in_macro(&mut self, at: usize, inner: &'a Macro) -> Type {
-        let over = self.of(&inner.over);
-        if matches!(inner.kind, MacroKind::OptMap | MacroKind::OptFlatMap) {
-            return self.in_optional(at, &over, inner);
+    /// `'…'.format([…])`, where each item is looked at by its own verb.
+    fn format(&mut self, at: usize, written: &str, items: &'a [Node]) -> Type {
+        let before = self.issues.len();
+        let types: Vec<Type> = items.iter().map(|item| self.literal(item, true)).collect();
+        let is_whole = !items.iter().any(|item| matches!(item.kind, Kind::Maybe(_)));
+        if is_whole
+            && self.issues.len() == before
+            && let Err((item, why)) = written::check(written, &types)
+        {
+            return self.wrong(item.and_then(|item| items.get(item)).map_or(at, |item| item.at), why);
         }
-        let item = match &over {
-            Type::List(item) => (**item).clone(),
-            Type::Map(key, _) => (**key).clone(),
-            Type::Dyn => Type::Dyn,
-            other => {
-                let why = format!(
-                    "expression of type '{other}' cannot be range of a comprehension (must be list, map, or dynamic)"
-                );
-                self.wrong(at, why)
+        Type::Text
+    }
+
+    /// Looks at arguments that are written out, which a real server does before anything runs; stops at one that is wrong.
+    fn written_out(&mut self, name: &str, is_method: bool, arguments: &'a [Node]) -> ControlFlow<()> {
+        match (name, is_method, arguments) {
+            ("matches" | "find" | "findAll", true, [Node { kind: Kind::Text(written), at, .. }, ..])
+            | ("matches", false, [_, Node { kind: Kind::Text(written), at, .. }]) => {
+                self.pattern(*at, written, name == "matches" && is_method)
             }
-        };
-        self.scope.push((&inner.variable, item.clone()));
-        let filter = inner.filter.as_ref().map(|filter| (filter.at, self.of(filter)));
-        let body = self.of(&inner.body);
-        self.scope.pop();
-        let is_condition = inner.kind != MacroKind::Map;
-        let conditions = filter.into_iter().chain(is_condition.then(|| (inner.body.at, body.clone())));
-        for (at, found) in conditions {
-            if !found.fits(&Type::Bool) {
-                self.wrong(at, format!("expected type 'bool' but found '{found}'"));
+            ("duration" | "timestamp", false, [argument]) => {
+                let right = match (&argument.kind, name) {
+                    (Kind::Text(text), "duration") => time::read_span(text).is_some(),
+                    (Kind::Text(text), _) => time::read(text).is_some(),
+                    (Kind::Int(seconds), "timestamp") => time::from_second(*seconds).is_some(),
+                    _ => true,
+                };
+                if right {
+                    return ControlFlow::Continue(());
+                }
+                self.wrong(argument.at, format!("invalid {name} argument"));
+                ControlFlow::Break(())
             }
-        }
-        match inner.kind {
-            MacroKind::All | MacroKind::Exists | MacroKind::ExistsOne => Type::Bool,
-            MacroKind::Filter => Type::list(item),
-            _ => Type::list(body),
+            _ => ControlFlow::Continue(()),
         }
     }
 
-    /// `over.optMap(x, body)` and `over.optFlatMap(x, body)`.
-    fn in_optional(&mut self, at: usize, over: &Type, inner: &'a Macro) -> Type {
-        let item = match over {
-            Type::Optional(item) => (**item).clone(),
-            Type::Dyn => Type::Dyn,
-            other => {
-                let name = if inner.kind == MacroKind::OptMap { "optMap" } else { "optFlatMap" };
-                return self.wrong(at, format!("found no matching overload for '{name}' applied to '{other}.()'"));
-            }
-        };
-        self.scope.push((&inner.variable, item));
-        let body = self.of(&inner.body);
-        self.scope.pop();
-        match (inner.kind, body) {
-            (MacroKind::OptMap, body) => Type::optional(body),
-            (_, body @ (Type::Optional(_) | Type::Dyn)) => body,
-            (_, other) => self.wrong(inner.body.at, format!("expected type 'optional_type' but found '{other}'")),
+    /// Compiles a pattern. Only that of `matches` is a part of the check.
+    fn pattern(&mut self, at: usize, written: &str, is_checked: bool) -> ControlFlow<()> {
+        if self.patterns.contains_key(written) {
+            return ControlFlow::Continue(());
         }
+        self.compiled += 1;
+        match pattern::compile(written) {
+            Ok(made) if made.is_small() && self.patterns.len() < PATTERNS_MAX => {
+                self.patterns.insert(written.to_owned(), Arc::new(made));
+            }
+            Ok(_) => {}
+            Err(_) if is_checked => {
+                self.wrong(at, "invalid matches argument".to_owned());
+                return ControlFlow::Break(());
+            }
+            Err(why) => {
+                self.unfit.get_or_insert(format!("error parsing regexp: {why}"));
+            }
+        }
+        ControlFlow::Continue(())
     }
 
     fn no_overload(&mut self, at: usize, name: &str, types: &[Type]) -> Type {
         self.wrong(at, format!("found no matching overload for '{name}' applied to '({})'", list(types)))
     }
-}
-
-/// The argument that is a pattern.
-fn pattern_of(has_target: bool, arguments: &[Node]) -> Option<&Node> {
-    arguments.get(usize::from(!has_target))
 }
 
 fn list(types: &[Type]) -> String {
@@ -326,11 +358,10 @@ fn unwrapped(found: &Type) -> (&Type, bool) {
     }
 }
 
-fn common(types: &[Type]) -> Type {
-    match types {
-        [first, rest @ ..] if rest.iter().all(|other| other == first) => first.clone(),
-        _ => Type::Dyn,
-    }
+/// Whether two parts of a literal are of one type. What is in a list without items, or in no optional value, fits everywhere.
+fn are_alike(one: &Type, other: &Type) -> bool {
+    let only_one_is = |of: &Type| (one == of) != (other == of);
+    one.fits(other) && !only_one_is(&Type::Dyn) && !only_one_is(&Type::Null)
 }
 
 fn binary(sign: &str, left: &Type, right: &Type) -> Option<Type> {
@@ -350,12 +381,34 @@ fn binary(sign: &str, left: &Type, right: &Type) -> Option<Type> {
             _ => None,
         },
         "+" if both(&Type::Text) || both(&Type::Bytes) => Some(known()),
-        "+" | "-" if both(&DURATION) => Some(known()),
-        "+" if (left.fits(&TIME) && right.fits(&DURATION)) || (left.fits(&DURATION) && right.fits(&TIME)) => Some(TIME),
-        "-" if left.fits(&TIME) && right.fits(&DURATION) => Some(TIME),
-        "-" if both(&TIME) => Some(DURATION),
-        "+" if both(&Type::list(Type::Dyn)) => Some(if left == right { left.clone() } else { Type::list(Type::Dyn) }),
+        "+" | "-" if is_temporal(left) || is_temporal(right) => temporal(sign, left, right),
+        "+" if both(&Type::list(Type::Dyn)) => {
+            left.fits(right).then(|| if left == right { left.clone() } else { Type::list(Type::Dyn) })
+        }
         "%" if *left == Type::Double || *right == Type::Double => None,
         _ => (left.is_numeric() && right.is_numeric() && left.fits(right)).then(known),
     }
+}
+
+fn is_temporal(found: &Type) -> bool {
+    *found == TIME || *found == DURATION
+}
+
+/// The sum or difference of times and spans; of one that is not known there may be two.
+fn temporal(sign: &str, left: &Type, right: &Type) -> Option<Type> {
+    let answers =
+        [(TIME, DURATION, TIME), (DURATION, TIME, TIME), (DURATION, DURATION, DURATION), (TIME, TIME, DURATION)];
+    let fitting = answers.into_iter().filter(|(one, other, _)| match sign {
+        "+" => *one != TIME || *other != TIME,
+        _ => *one == TIME || *other == DURATION,
+    });
+    let mut found = None;
+    for (_, _, answer) in fitting.filter(|(one, other, _)| left.fits(one) && right.fits(other)) {
+        found = match found {
+            None => Some(answer),
+            Some(known) if known == answer => Some(known),
+            Some(_) => Some(Type::Dyn),
+        };
+    }
+    found
 }

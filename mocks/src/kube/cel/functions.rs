@@ -11,6 +11,11 @@ use super::types::{DURATION, TIME, Type};
 use super::value::{List, Val};
 use super::{pattern, time, written};
 
+mod lists;
+mod texts;
+
+pub(super) use texts::quote;
+
 const KNOWN: &[&str] = &[
     "size",
     "int",
@@ -43,6 +48,10 @@ const KNOWN: &[&str] = &[
     "optional.none",
     "optional.of",
     "optional.ofNonZeroValue",
+    "optional.unwrap",
+    "unwrapOpt",
+    "first",
+    "last",
     "sets.contains",
     "sets.equivalent",
     "sets.intersects",
@@ -72,13 +81,14 @@ pub(super) fn answers(name: &str, target: Option<&Type>, arguments: &[Type]) -> 
         return match (name, rest) {
             ("optional.of" | "optional.ofNonZeroValue", []) => Some(Type::optional(first.clone())),
             ("type", []) => Some(Type::Meta),
+            ("optional.unwrap", []) => unwrapped(first),
             ("strings.quote", []) => is(first, &Type::Text).then_some(Type::Text),
             ("sets.contains" | "sets.equivalent" | "sets.intersects", [other]) => {
                 (is(first, &any_list) && is(other, first)).then_some(Type::Bool)
             }
             ("size", []) => sized(first).then_some(Type::Int),
             ("dyn", []) => Some(Type::Dyn),
-            ("int", []) => (converts(first) || *first == TIME).then_some(Type::Int),
+            ("int", []) => (converts(first) || *first == TIME || *first == DURATION).then_some(Type::Int),
             ("uint", []) => converts(first).then_some(Type::Uint),
             ("double", []) => converts(first).then_some(Type::Double),
             ("string", []) => {
@@ -121,6 +131,11 @@ pub(super) fn answers(name: &str, target: Option<&Type>, arguments: &[Type]) -> 
         ("indexOf" | "lastIndexOf", [wanted]) => {
             ((on_text && is(wanted, &Type::Text)) || (on_list && is(wanted, &item()))).then_some(Type::Int)
         }
+        ("indexOf" | "lastIndexOf", [wanted, from]) => {
+            (on_text && is(wanted, &Type::Text) && is(from, &Type::Int)).then_some(Type::Int)
+        }
+        ("unwrapOpt", []) => unwrapped(target),
+        ("first" | "last", []) => on_list.then(|| Type::optional(item())),
         ("isSorted", []) => on_list.then_some(Type::Bool),
         ("sum", []) => {
             let item = item();
@@ -139,6 +154,15 @@ pub(super) fn answers(name: &str, target: Option<&Type>, arguments: &[Type]) -> 
 
 fn converts(found: &Type) -> bool {
     matches!(found, Type::Dyn | Type::Int | Type::Uint | Type::Double | Type::Text)
+}
+
+/// The list of what is in a list of optional values.
+fn unwrapped(found: &Type) -> Option<Type> {
+    match found {
+        Type::List(item) => inside(item).map(Type::list),
+        Type::Dyn => Some(Type::list(Type::Dyn)),
+        _ => None,
+    }
 }
 
 fn inside(found: &Type) -> Option<Type> {
@@ -162,6 +186,10 @@ pub(super) fn call<'a>(
             "optional.ofNonZeroValue" if is_zero(value) => Ok(Val::Optional(None)),
             "optional.of" | "optional.ofNonZeroValue" => Ok(Val::some(value.clone())),
             "type" => Ok(Val::Type(value.type_name())),
+            "optional.unwrap" => match value {
+                Val::List(list) => lists::on_list(run, "unwrapOpt", list, &[]),
+                _ => no_overload(),
+            },
             _ => convert(run, name, value),
         },
         (None, [Val::List(one), Val::List(other)]) => match name {
@@ -172,8 +200,8 @@ pub(super) fn call<'a>(
         },
         (None, [Val::Text(text), Val::Text(pattern)]) if name == "matches" => pattern::matches(run, text, pattern),
         (Some(target), []) if name == "size" => convert(run, name, target),
-        (Some(Val::Text(text)), _) => on_text(run, name, text, arguments),
-        (Some(Val::List(list)), _) => on_list(run, name, list, arguments),
+        (Some(Val::Text(text)), _) => texts::on_text(run, name, text, arguments),
+        (Some(Val::List(list)), _) => lists::on_list(run, name, list, arguments),
         (Some(Val::Optional(inner)), _) => on_optional(name, inner.as_ref(), arguments),
         _ => no_overload(),
     }
@@ -223,7 +251,7 @@ fn convert<'a>(run: &mut Run<'a, '_>, name: &str, value: &Val<'a>) -> Found<'a> 
         run.pay_for_bytes(text.len())?;
     }
     let impossible = || error(format!("type conversion error to '{name}'"));
-    let range = || error("integer overflow");
+    let range = || error(if name == "uint" { "unsigned integer overflow" } else { "integer overflow" });
     match (name, value) {
         ("dyn", value) => Ok(value.clone()),
         ("size", Val::Text(text)) => Ok(Val::Int(count(text.chars().count()))),
@@ -234,10 +262,12 @@ fn convert<'a>(run: &mut Run<'a, '_>, name: &str, value: &Val<'a>) -> Found<'a> 
             std::str::from_utf8(bytes)
                 .map_or_else(|_| error("invalid UTF-8 in bytes, cannot convert to string"), |text| Ok(Val::text(text)))
         }
+        ("string", Val::Double(number)) => Ok(Val::text(written::real(*number))),
         ("string", Val::Time(at)) => Ok(Val::text(at.to_string())),
         ("string", Val::Duration(nanos)) => Ok(Val::text(time::show_span(*nanos))),
         ("string", Val::Thing(thing)) => Ok(Val::text(thing.shown())),
         ("int", Val::Time(at)) => Ok(Val::Int(at.as_second())),
+        ("int", Val::Duration(nanos)) => Ok(Val::Int(*nanos)),
         ("size", Val::List(list)) => Ok(Val::Int(count(list.len()))),
         ("size", Val::Map(map)) => Ok(Val::Int(count(map.len()))),
         ("int", Val::Int(_))
@@ -256,10 +286,17 @@ fn convert<'a>(run: &mut Run<'a, '_>, name: &str, value: &Val<'a>) -> Found<'a> 
             Ok(Val::Uint(number))
         }
         ("int" | "uint", Val::Double(_)) => range(),
+        // Go takes a sign before an integer only.
+        ("uint", Val::Text(text)) if text.starts_with('+') => impossible(),
         ("uint", Val::Text(text)) => text.parse().map_or_else(|_| impossible(), |number| Ok(Val::Uint(number))),
-        ("double", Val::Text(text)) => text.parse().map_or_else(|_| impossible(), |number| Ok(Val::Double(number))),
+        ("double", Val::Text(text)) => match text.parse::<f64>() {
+            // A number that is too large is none, and infinity has a name.
+            Ok(number) if number.is_infinite() && text.contains(|c: char| c.is_ascii_digit()) => impossible(),
+            Ok(number) => Ok(Val::Double(number)),
+            Err(_) => impossible(),
+        },
         ("double", number) => number.as_double().map_or_else(no_overload, |number| Ok(Val::Double(number))),
-        ("string", Val::Int(_) | Val::Uint(_) | Val::Double(_) | Val::Bool(_)) => Ok(Val::text(value.shown())),
+        ("string", Val::Int(_) | Val::Uint(_) | Val::Bool(_)) => Ok(Val::text(value.shown())),
         ("bool", Val::Text(text)) => match &**text {
             "1" | "t" | "true" | "TRUE" | "True" => Ok(Val::Bool(true)),
             "0" | "f" | "false" | "FALSE" | "False" => Ok(Val::Bool(false)),
@@ -267,96 +304,6 @@ fn convert<'a>(run: &mut Run<'a, '_>, name: &str, value: &Val<'a>) -> Found<'a> 
         },
         _ => no_overload(),
     }
-}
-
-fn on_text<'a>(run: &mut Run<'a, '_>, name: &str, text: &str, arguments: &[Val<'a>]) -> Found<'a> {
-    run.pay_for_bytes(text.len())?;
-    match (name, arguments) {
-        ("contains", [Val::Text(part)]) => Ok(Val::Bool(text.contains(&**part))),
-        ("startsWith", [Val::Text(part)]) => Ok(Val::Bool(text.starts_with(&**part))),
-        ("endsWith", [Val::Text(part)]) => Ok(Val::Bool(text.ends_with(&**part))),
-        ("matches", [Val::Text(by)]) => pattern::matches(run, text, by),
-        ("find", [Val::Text(by)]) => pattern::find(run, text, by),
-        ("findAll", [Val::Text(by)]) => pattern::find_all(run, text, by, -1),
-        ("findAll", [Val::Text(by), Val::Int(most)]) => pattern::find_all(run, text, by, *most),
-        ("format", [Val::List(values)]) => written::format(run, text, values),
-        ("lowerAscii", []) => Ok(Val::text(text.to_ascii_lowercase())),
-        ("upperAscii", []) => Ok(Val::text(text.to_ascii_uppercase())),
-        ("trim", []) => Ok(Val::text(text.trim())),
-        ("split", [Val::Text(by)]) => split(run, text, by, -1),
-        ("split", [Val::Text(by), Val::Int(most)]) => split(run, text, by, *most),
-        ("replace", [Val::Text(old), Val::Text(new)]) => replace(run, text, old, new, -1),
-        ("replace", [Val::Text(old), Val::Text(new), Val::Int(most)]) => replace(run, text, old, new, *most),
-        ("substring", [Val::Int(from)]) => substring(text, *from, count(text.chars().count())),
-        ("substring", [Val::Int(from), Val::Int(to)]) => substring(text, *from, *to),
-        ("charAt", [Val::Int(at)]) if *at == count(text.chars().count()) => Ok(Val::lent("")),
-        ("charAt", [Val::Int(at)]) => substring(text, *at, at.saturating_add(1)),
-        ("indexOf", [Val::Text(part)]) => Ok(place(text, text.find(&**part))),
-        ("lastIndexOf", [Val::Text(part)]) => Ok(place(text, text.rfind(&**part))),
-        _ => no_overload(),
-    }
-}
-
-fn on_list<'a>(run: &mut Run<'a, '_>, name: &str, list: &List<'a>, arguments: &[Val<'a>]) -> Found<'a> {
-    run.pay(list.len())?;
-    match (name, arguments) {
-        ("join", []) => join(run, list, ""),
-        ("join", [Val::Text(by)]) => join(run, list, by),
-        ("indexOf" | "lastIndexOf", [wanted]) => {
-            let mut at = -1;
-            for (index, item) in list.iter().enumerate() {
-                if run.equal(&item, wanted)? {
-                    at = count(index);
-                    if name == "indexOf" {
-                        break;
-                    }
-                }
-            }
-            Ok(Val::Int(at))
-        }
-        ("isSorted", []) => {
-            for (one, next) in list.iter().zip(list.iter().skip(1)) {
-                match one.compare(&next) {
-                    Some(std::cmp::Ordering::Greater) => return Ok(Val::Bool(false)),
-                    Some(_) => {}
-                    None => return no_overload(),
-                }
-            }
-            Ok(Val::Bool(true))
-        }
-        ("min" | "max", []) => {
-            let wanted = if name == "min" { std::cmp::Ordering::Less } else { std::cmp::Ordering::Greater };
-            let mut items = list.iter();
-            let Some(mut best) = items.next() else { return error(format!("{name} called on empty list")) };
-            for item in items {
-                let Some(order) = item.compare(&best) else { return no_overload() };
-                if order == wanted {
-                    best = item;
-                }
-            }
-            Ok(best)
-        }
-        ("sum", []) => sum(list),
-        _ => no_overload(),
-    }
-}
-
-fn sum<'a>(list: &List<'a>) -> Found<'a> {
-    let mut items = list.iter();
-    let Some(first) = items.next() else { return Ok(Val::Int(0)) };
-    items.try_fold(first, |sum, item| match (&sum, &item) {
-        (Val::Int(a), Val::Int(b)) => {
-            a.checked_add(*b).map_or_else(|| error("integer overflow"), |number| Ok(Val::Int(number)))
-        }
-        (Val::Uint(a), Val::Uint(b)) => {
-            a.checked_add(*b).map_or_else(|| error("unsigned integer overflow"), |number| Ok(Val::Uint(number)))
-        }
-        (Val::Double(a), Val::Double(b)) => Ok(Val::Double(a + b)),
-        (Val::Duration(a), Val::Duration(b)) => {
-            a.checked_add(*b).map_or_else(|| error("integer overflow"), |nanos| Ok(Val::Duration(nanos)))
-        }
-        _ => no_overload(),
-    })
 }
 
 fn on_optional<'a>(name: &str, inner: Option<&Rc<Val<'a>>>, arguments: &[Val<'a>]) -> Found<'a> {
@@ -367,74 +314,6 @@ fn on_optional<'a>(name: &str, inner: Option<&Rc<Val<'a>>>, arguments: &[Val<'a>
         ("or", [other]) => Ok(inner.map_or_else(|| other.clone(), |inner| Val::Optional(Some(inner.clone())))),
         _ => no_overload(),
     }
-}
-
-/// A text as it is written in an expression.
-fn quote(text: &str) -> String {
-    let mut out = String::from("\"");
-    for letter in text.chars() {
-        match letter {
-            '\u{7}' => out.push_str("\\a"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{b}' => out.push_str("\\v"),
-            '\\' => out.push_str("\\\\"),
-            '"' => out.push_str("\\\""),
-            letter => out.push(letter),
-        }
-    }
-    out.push('"');
-    out
-}
-
-fn split<'a>(run: &mut Run<'a, '_>, text: &str, by: &str, most: i64) -> Found<'a> {
-    run.pay(text.len())?;
-    let owned = |part: &str| Val::text(part);
-    Ok(Val::list(match most {
-        0 => Vec::new(),
-        // Between every two letters, and not before the first.
-        _ if by.is_empty() => text.chars().map(|letter| Val::text(letter.to_string())).collect(),
-        1.. => text.splitn(usize::try_from(most).unwrap_or(usize::MAX), by).map(owned).collect(),
-        _ => text.split(by).map(owned).collect(),
-    }))
-}
-
-fn replace<'a>(run: &mut Run<'a, '_>, text: &str, old: &str, new: &str, most: i64) -> Found<'a> {
-    let most = usize::try_from(most).unwrap_or(usize::MAX);
-    let places = text.matches(old).take(most).count();
-    run.pay_for_bytes(text.len() + places.saturating_mul(new.len()))?;
-    Ok(Val::text(text.replacen(old, new, most)))
-}
-
-fn join<'a>(run: &mut Run<'a, '_>, list: &List<'a>, by: &str) -> Found<'a> {
-    let mut text = String::new();
-    for (index, item) in list.iter().enumerate() {
-        let Val::Text(part) = item else { return no_overload() };
-        run.pay_for_bytes(part.len() + by.len())?;
-        if index > 0 {
-            text.push_str(by);
-        }
-        text.push_str(&part);
-    }
-    Ok(Val::text(text))
-}
-
-/// The letters from one place to before another.
-fn substring<'a>(text: &str, from: i64, to: i64) -> Found<'a> {
-    let length = count(text.chars().count());
-    if from < 0 || from > to || to > length {
-        return error(format!("index out of range: {}", if from < 0 || from > length { from } else { to }));
-    }
-    let (from, to) = (usize::try_from(from).unwrap_or(0), usize::try_from(to).unwrap_or(0));
-    Ok(Val::text(text.chars().skip(from).take(to - from).collect::<String>()))
-}
-
-/// A place in bytes as one in letters; -1 is nowhere.
-fn place<'a>(text: &str, at: Option<usize>) -> Val<'a> {
-    Val::Int(at.map_or(-1, |at| count(text[..at].chars().count())))
 }
 
 fn count(number: usize) -> i64 {

@@ -52,8 +52,8 @@ pub(super) fn words(source: &str) -> Result<Vec<Token>, Issue> {
     let mut at = 0;
     while let Some(first) = source[at..].chars().next() {
         let rest = &source[at..];
-        if first.is_whitespace() {
-            at += first.len_utf8();
+        if matches!(first, ' ' | '\t' | '\n' | '\r' | '\u{c}') {
+            at += 1;
         } else if rest.starts_with("//") {
             at += rest.find('\n').unwrap_or(rest.len());
         } else {
@@ -148,10 +148,13 @@ fn quoted_bytes(quoted: &str, raw: bool, bytes: bool) -> Result<(Vec<u8>, usize)
             return Ok((found, at + quote.len()));
         }
         let next = rest.chars().next().ok_or_else(unclosed)?;
-        if next == '\n' && !long {
+        if matches!(next, '\n' | '\r') && !long {
             return Err(unclosed());
         }
         if next == '\\' && !raw {
+            if bytes && rest[1..].starts_with(['u', 'U']) {
+                return Err("unable to unescape string".to_owned());
+            }
             let (letter, length) = escape(&rest[1..])?;
             match u8::try_from(letter) {
                 Ok(byte) if bytes => found.push(byte),
@@ -173,7 +176,8 @@ fn push(letter: char, into: &mut Vec<u8>) {
 fn escape(rest: &str) -> Result<(char, usize), String> {
     let wrong = || "Syntax error: token recognition error: unknown escape sequence".to_owned();
     let coded = |from: usize, digits: usize, radix: u32| {
-        let code = rest.get(from..from + digits).and_then(|text| u32::from_str_radix(text, radix).ok());
+        let text = rest.get(from..from + digits).filter(|text| text.chars().all(|digit| digit.is_digit(radix)));
+        let code = text.and_then(|text| u32::from_str_radix(text, radix).ok());
         Ok((code.and_then(char::from_u32).ok_or_else(wrong)?, from + digits))
     };
     let letter = match rest.chars().next().ok_or_else(wrong)? {
@@ -213,9 +217,11 @@ mod tests {
         assert_eq!(one(r#""a\n\x41\u00e9\101""#), Word::Text("a\nA\u{e9}A".to_owned()));
         assert_eq!(one(r"r'\d+'"), Word::Text(r"\d+".to_owned()));
         assert_eq!(one("'''it's\ntwo'''"), Word::Text("it's\ntwo".to_owned()));
-        assert_eq!(one(r"b'\xff\303\u00e9é'"), Word::Bytes(b"\xff\xc3\xe9\xc3\xa9".to_vec()));
+        assert_eq!(one(r"b'\xff\303é'"), Word::Bytes(b"\xff\xc3\xc3\xa9".to_vec()));
         assert_eq!(one(r"bR'\x'"), Word::Bytes(br"\x".to_vec()));
-        for wrong in ["'a", "\"\\q\"", "99999999999999999999", "b'x", "#", "'\u{e9}\\u12'"] {
+        for wrong in
+            ["'a", "\"\\q\"", "99999999999999999999", "b'x", "#", "'\u{e9}\\u12'", r"'\x+1'", r"b'\u0041'", "'a\r'"]
+        {
             assert!(words(wrong).is_err(), "{wrong}");
         }
     }

@@ -7,13 +7,13 @@ use std::cmp::Ordering;
 use std::rc::Rc;
 
 use super::addresses::{self, Cidr, read_cidr, read_ip};
-
 use super::formats::Format;
-use super::run::{Found, Run, error, no_overload};
+use super::run::{Found, Run, error, map_of, no_overload};
+use super::semver::Semver;
 use super::time;
 use super::types::{DURATION, TIME, Type};
 use super::url::Url;
-use super::value::{Map, Thing, Val};
+use super::value::{Thing, Val};
 use crate::kube::object::Quantity;
 
 const QUANTITY: Type = Type::Struct("kubernetes.Quantity");
@@ -21,6 +21,7 @@ const IP: Type = Type::Struct("net.IP");
 const CIDR: Type = Type::Struct("net.CIDR");
 const URL: Type = Type::Struct("kubernetes.URL");
 const FORMAT: Type = Type::Struct("kubernetes.NamedFormat");
+const SEMVER: Type = Type::Struct("kubernetes.Semver");
 const GLOBAL: Option<Type> = None;
 
 /// `(names, target, arguments, answer)`; the names are separated by spaces.
@@ -56,10 +57,18 @@ const OVERLOADS: &[Overload] = &[
         &[],
         FORMAT,
     ),
+    ("semver", GLOBAL, &[Type::Text], SEMVER),
+    ("semver", GLOBAL, &[Type::Text, Type::Bool], SEMVER),
+    ("isSemver", GLOBAL, &[Type::Text], Type::Bool),
+    ("isSemver", GLOBAL, &[Type::Text, Type::Bool], Type::Bool),
+    ("major minor patch", Some(SEMVER), &[], Type::Int),
+    ("isLessThan isGreaterThan", Some(SEMVER), &[SEMVER], Type::Bool),
+    ("compareTo", Some(SEMVER), &[SEMVER], Type::Int),
     ("timestamp", GLOBAL, &[Type::Text], TIME),
     ("timestamp", GLOBAL, &[Type::Int], TIME),
     ("timestamp", GLOBAL, &[TIME], TIME),
     ("duration", GLOBAL, &[Type::Text], DURATION),
+    ("duration", GLOBAL, &[Type::Int], DURATION),
     ("duration", GLOBAL, &[DURATION], DURATION),
     (TIME_PARTS, Some(TIME), &[], Type::Int),
     (TIME_PARTS, Some(TIME), &[Type::Text], Type::Int),
@@ -117,7 +126,12 @@ pub(super) fn call<'a>(
             made_of(name, text)
         }
         (None, [Val::Int(seconds)]) if name == "timestamp" => {
-            jiff::Timestamp::from_second(*seconds).map_or_else(|_| error("timestamp overflow"), |at| Ok(Val::Time(at)))
+            time::from_second(*seconds).map_or_else(|| error("timestamp overflow"), |at| Ok(Val::Time(at)))
+        }
+        (None, [Val::Int(nanos)]) if name == "duration" => Ok(Val::Duration(*nanos)),
+        (None, [Val::Text(text), Val::Bool(loosely)]) => {
+            run.pay_for_bytes(text.len())?;
+            version(name, if *loosely { Semver::read_loosely(text) } else { Semver::read(text) })
         }
         (None, [same @ Val::Time(_)]) if name == "timestamp" => Ok(same.clone()),
         (None, [same @ Val::Duration(_)]) if name == "duration" => Ok(same.clone()),
@@ -139,6 +153,7 @@ pub(super) fn call<'a>(
             }
             Thing::Cidr(network) => on_cidr(name, *network, arguments),
             Thing::Url(url) => on_url(run, name, url),
+            Thing::Semver(version) => on_version(name, version, arguments),
             Thing::Format(format) => match (name, arguments) {
                 ("validate", [Val::Text(text)]) => {
                     run.pay(text.len())?;
@@ -173,10 +188,41 @@ fn made_of<'a>(name: &str, text: &str) -> Found<'a> {
         }
         "duration" => time::read_span(text)
             .map_or_else(|| error("type conversion error to 'duration'"), |span| Ok(Val::Duration(span))),
+        "semver" | "isSemver" => version(name, Semver::read(text)),
         "bytes" => Ok(Val::Bytes(text.as_bytes().into())),
         "format.named" => {
             Ok(Format::named(text).map_or(Val::Optional(None), |format| Val::some(Val::thing(Thing::Format(format)))))
         }
+        _ => no_overload(),
+    }
+}
+
+/// `semver(…)` and `isSemver(…)` of what was read.
+fn version<'a>(name: &str, read: Result<Semver, String>) -> Found<'a> {
+    match name {
+        "semver" => read.map_or_else(error, |version| Ok(Val::thing(Thing::Semver(version)))),
+        "isSemver" => Ok(Val::Bool(read.is_ok())),
+        _ => no_overload(),
+    }
+}
+
+fn on_version<'a>(name: &str, version: &Semver, arguments: &[Val<'a>]) -> Found<'a> {
+    let [major, minor, patch] = version.numbers.map(u64::cast_signed);
+    let order = match arguments {
+        [] => None,
+        [Val::Thing(thing)] => match &**thing {
+            Thing::Semver(other) => Some(version.cmp(other)),
+            _ => return no_overload(),
+        },
+        _ => return no_overload(),
+    };
+    match (name, order) {
+        ("major", None) => Ok(Val::Int(major)),
+        ("minor", None) => Ok(Val::Int(minor)),
+        ("patch", None) => Ok(Val::Int(patch)),
+        ("isLessThan", Some(order)) => Ok(Val::Bool(order == Ordering::Less)),
+        ("isGreaterThan", Some(order)) => Ok(Val::Bool(order == Ordering::Greater)),
+        ("compareTo", Some(order)) => Ok(Val::Int(order as i64)),
         _ => no_overload(),
     }
 }
@@ -243,7 +289,7 @@ fn on_url<'a>(run: &mut Run<'a, '_>, name: &str, url: &Url) -> Found<'a> {
         "getQuery" => {
             let texts = |values: Vec<String>| Val::list(values.into_iter().map(Val::text).collect());
             let pairs = url.query().into_iter().map(|(key, values)| (Val::text(key), texts(values)));
-            Ok(Val::Map(Map::Own(Rc::new(pairs.collect()))))
+            map_of(pairs.collect())
         }
         _ => no_overload(),
     }

@@ -1,10 +1,15 @@
 //! From words to a tree (CEL language definition, "Syntax"; macros as in its list of standard macros).
 //!
-//! Owns precedence, macros and the bound on depth: every later pass recurses over the tree, so it must be shallow.
+//! Owns precedence and the bound on depth: every later pass recurses over the tree, so it must be shallow. Macros are in `calls`.
 //! Chains of `&&` and `||` are one node each, however long.
 
+use super::Issue;
 use super::lex::{Token, Word, words};
-use super::{Issue, functions, library};
+
+mod calls;
+
+pub(super) use calls::{Macro, MacroKind};
+use calls::{called, called_on};
 
 /// How deep a tree may be. kube-apiserver allows 250; the stacks of this server's threads are smaller, and conditions
 /// that people write stay below 20.
@@ -58,29 +63,9 @@ pub(super) enum Kind {
     Ternary(Box<[Node; 3]>),
     List(Vec<Node>),
     Map(Vec<(Node, Node)>),
+    /// `?x` in a list, and the value of `?k: x` in a map: it is there when the optional value has one.
+    Maybe(Box<Node>),
     Macro(Box<Macro>),
-}
-
-/// `over.all(variable, body)` and its like.
-#[derive(Debug)]
-pub(super) struct Macro {
-    pub kind: MacroKind,
-    pub over: Node,
-    pub variable: String,
-    /// The middle argument of `map` with three.
-    pub filter: Option<Node>,
-    pub body: Node,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum MacroKind {
-    All,
-    Exists,
-    ExistsOne,
-    Map,
-    Filter,
-    OptMap,
-    OptFlatMap,
 }
 
 /// Words that may not name a variable.
@@ -130,7 +115,7 @@ struct Parser {
 impl Node {
     fn new(at: usize, kind: Kind) -> Result<Self, Issue> {
         let below: usize = match &kind {
-            Kind::Select { of, .. } | Kind::Has { of, .. } | Kind::Unary(_, of) => of.depth,
+            Kind::Select { of, .. } | Kind::Has { of, .. } | Kind::Unary(_, of) | Kind::Maybe(of) => of.depth,
             Kind::Index { of, key, .. } => of.depth.max(key.depth),
             Kind::Binary(_, left, right) => left.depth.max(right.depth),
             Kind::Call { target, arguments, .. } => {
@@ -288,12 +273,17 @@ impl Parser {
             let at = self.at();
             if self.takes(".") {
                 let optional = self.takes("?");
-                let Word::Ident(field) = self.peek().clone() else { return Err(self.unexpected("IDENTIFIER")) };
+                let field = match self.peek() {
+                    Word::Ident(field) if !is_literal(field) => field.clone(),
+                    _ => return Err(self.unexpected("IDENTIFIER")),
+                };
                 self.take();
                 let open = self.at();
                 node = if !optional && self.takes("(") {
-                    let arguments = self.arguments(")")?;
+                    let arguments = self.arguments()?;
                     called_on(open, node, field, arguments)?
+                } else if let Some(name) = qualified_type(&node, &field) {
+                    Node::new(at, Kind::Ident(name.to_owned()))?
                 } else {
                     Node::new(at, Kind::Select { of: Box::new(node), field, optional })?
                 };
@@ -327,17 +317,17 @@ impl Parser {
                 self.expect(")")?;
                 return Ok(inner);
             }
-            Word::Sign("[") => Kind::List(self.arguments("]")?),
+            Word::Sign("[") => Kind::List(self.items()?),
             Word::Ident(name) => match name.as_str() {
-                "true" | "false" => Kind::Bool(name == "true"),
                 "null" => Kind::Null,
+                name if is_literal(name) => Kind::Bool(name == "true"),
                 name if RESERVED.contains(&name) => {
                     return Err(Issue::at(at, format!("reserved identifier: {name}")));
                 }
                 _ => {
                     let open = self.at();
                     if self.takes("(") {
-                        let arguments = self.arguments(")")?;
+                        let arguments = self.arguments()?;
                         return called(open, name, arguments);
                     }
                     Kind::Ident(name)
@@ -349,10 +339,44 @@ impl Parser {
         Node::new(at, kind)
     }
 
-    fn arguments(&mut self, close: &str) -> Result<Vec<Node>, Issue> {
+    /// What a function is called with, behind the bracket; nothing stands behind the last comma.
+    fn arguments(&mut self) -> Result<Vec<Node>, Issue> {
+        let mut list = Vec::new();
+        if self.takes(")") {
+            return Ok(list);
+        }
+        loop {
+            list.push(self.expression()?);
+            if !self.takes(",") {
+                self.expect(")")?;
+                return Ok(list);
+            }
+        }
+    }
+
+    fn items(&mut self) -> Result<Vec<Node>, Issue> {
+        self.until("]", |parser| {
+            let maybe = parser.takes("?");
+            let item = parser.expression()?;
+            wrapped(maybe, item)
+        })
+    }
+
+    fn entries(&mut self) -> Result<Vec<(Node, Node)>, Issue> {
+        self.until("}", |parser| {
+            let maybe = parser.takes("?");
+            let key = parser.expression()?;
+            parser.expect(":")?;
+            let value = parser.expression()?;
+            Ok((key, wrapped(maybe, value)?))
+        })
+    }
+
+    /// What is separated by commas; one may stand behind the last.
+    fn until<T>(&mut self, close: &str, mut one: impl FnMut(&mut Self) -> Result<T, Issue>) -> Result<Vec<T>, Issue> {
         let mut list = Vec::new();
         while !self.takes(close) {
-            list.push(self.expression()?);
+            list.push(one(self)?);
             if !self.takes(",") {
                 self.expect(close)?;
                 break;
@@ -360,65 +384,24 @@ impl Parser {
         }
         Ok(list)
     }
+}
 
-    fn entries(&mut self) -> Result<Vec<(Node, Node)>, Issue> {
-        let mut entries = Vec::new();
-        while !self.takes("}") {
-            let key = self.expression()?;
-            self.expect(":")?;
-            entries.push((key, self.expression()?));
-            if !self.takes(",") {
-                self.expect("}")?;
-                break;
-            }
-        }
-        Ok(entries)
-    }
+fn wrapped(maybe: bool, node: Node) -> Result<Node, Issue> {
+    if maybe { Node::new(node.at, Kind::Maybe(Box::new(node))) } else { Ok(node) }
+}
+
+fn is_literal(word: &str) -> bool {
+    matches!(word, "true" | "false" | "null")
+}
+
+/// `google.protobuf.Timestamp`: two types have names of three parts.
+fn qualified_type(of: &Node, field: &str) -> Option<&'static str> {
+    let Kind::Select { of, field: middle, optional: false } = &of.kind else { return None };
+    let is_space = matches!(&of.kind, Kind::Ident(first) if first == "google") && middle == "protobuf";
+    let known = super::types::NAMES.iter().find(|name| name.rsplit_once('.').is_some_and(|(_, last)| last == field));
+    known.copied().filter(|_| is_space)
 }
 
 fn negative(magnitude: u64) -> Option<i64> {
     i64::try_from(-i128::from(magnitude)).ok()
-}
-
-/// `name(…)`: `has` is a macro.
-fn called(at: usize, name: String, mut arguments: Vec<Node>) -> Result<Node, Issue> {
-    if name == "has" && arguments.len() == 1 {
-        return match arguments.pop().map(|node| node.kind) {
-            Some(Kind::Select { of, field, optional: false }) => Node::new(at, Kind::Has { of, field }),
-            _ => Err(Issue::at(at, "invalid argument to has() macro".to_owned())),
-        };
-    }
-    Node::new(at, Kind::Call { target: None, name, arguments })
-}
-
-/// `target.name(…)`: some are macros, and some are functions with a dot in their names.
-fn called_on(at: usize, target: Node, name: String, mut arguments: Vec<Node>) -> Result<Node, Issue> {
-    if let Kind::Ident(space) = &target.kind {
-        let qualified = format!("{space}.{name}");
-        // A variable may have such a name, and be a text.
-        let is_method = qualified == "sets.contains" && arguments.len() == 1;
-        let is_function = functions::is_known(&qualified) || library::is_known(&qualified);
-        if is_function && !is_method {
-            return Node::new(at, Kind::Call { target: None, name: qualified, arguments });
-        }
-    }
-    let kind = match (name.as_str(), arguments.len()) {
-        ("all", 2) => MacroKind::All,
-        ("exists", 2) => MacroKind::Exists,
-        ("exists_one" | "existsOne", 2) => MacroKind::ExistsOne,
-        ("map", 2 | 3) => MacroKind::Map,
-        ("filter", 2) => MacroKind::Filter,
-        ("optMap", 2) => MacroKind::OptMap,
-        ("optFlatMap", 2) => MacroKind::OptFlatMap,
-        _ => return Node::new(at, Kind::Call { target: Some(Box::new(target)), name, arguments }),
-    };
-    let body = arguments.pop();
-    let filter = if arguments.len() == 2 { arguments.pop() } else { None };
-    let (Some(body), Some(first)) = (body, arguments.pop()) else {
-        return Err(Issue::at(at, "argument is missing".to_owned()));
-    };
-    let Kind::Ident(variable) = first.kind else {
-        return Err(Issue::at(first.at, "argument must be a simple name".to_owned()));
-    };
-    Node::new(at, Kind::Macro(Box::new(Macro { kind, over: target, variable, filter, body })))
 }

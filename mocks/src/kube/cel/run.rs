@@ -1,21 +1,21 @@
 //! Running a compiled expression on a budget.
 //!
-//! Owns operators, fields, macros and the count of steps. `&&`, `||`, `all` and `exists` forgive an error where the other
-//! side decides, as the language says; nothing forgives an empty budget.
+//! Owns fields and the count of steps; operators, equality and macros have files of their own. `&&`, `||`, `all` and `exists`
+//! forgive an error where the other side decides, as the language says; nothing forgives an empty budget.
 
-use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::decl::Order;
-use super::functions;
 use super::parse::{Kind, Node};
 use super::pattern::Pattern;
-use super::value::{List, Map, Val};
-use super::{library, time};
+use super::types::NAMES;
+use super::value::{Map, Val};
+use super::{functions, library};
 
+mod equality;
 mod macros;
+mod operators;
 
 /// Bytes that are looked at or copied for the price of one step, as in a real server.
 const BYTES_PER_STEP: usize = 10;
@@ -69,12 +69,20 @@ impl<'a> Run<'a, '_> {
         self.pay(bytes / BYTES_PER_STEP)
     }
 
-    /// A map that an expression made has its entries in a row.
-    fn pay_for_search(&mut self, within: &Val<'a>) -> Result<(), Stop> {
-        match within {
-            Val::Map(Map::Own(entries)) => self.pay(entries.len() / BYTES_PER_STEP),
+    /// Pays for what was taken out of an object: bytes were decoded for it.
+    pub fn pay_for(&mut self, value: &Val<'a>) -> Result<(), Stop> {
+        match value {
+            Val::Bytes(bytes) => self.pay_for_bytes(bytes.len()),
             _ => Ok(()),
         }
+    }
+
+    /// The entries of a map, all of them paid for.
+    fn entries(&mut self, map: &Map<'a>) -> Result<Vec<(Val<'a>, Val<'a>)>, Stop> {
+        self.pay(map.len())?;
+        let entries = map.entries();
+        entries.iter().try_for_each(|(_, value)| self.pay_for(value))?;
+        Ok(entries)
     }
 
     fn of(&mut self, node: &'a Node) -> Found<'a> {
@@ -93,23 +101,23 @@ impl<'a> Run<'a, '_> {
             Kind::Ident(name) => self.ident(name),
             Kind::Select { of, field, optional } => {
                 let of = self.of(of)?;
-                self.pay_for_search(&of)?;
-                pick(&of, &Val::lent(field), *optional)
+                self.pick(&of, &Val::lent(field), *optional)
             }
             Kind::Has { of, field } => {
                 let of = self.of(of)?;
-                Ok(Val::Bool(lookup(&of, &Val::lent(field)).is_some()))
+                let found = lookup(&of, &Val::lent(field));
+                found.iter().try_for_each(|found| self.pay_for(found))?;
+                Ok(Val::Bool(found.is_some()))
             }
             Kind::Index { of, key, optional } => {
                 let of = self.of(of)?;
                 let key = self.of(key)?;
-                self.pay_for_search(&of)?;
-                pick(&of, &key, *optional)
+                self.pick(&of, &key, *optional)
             }
             Kind::Call { target, name, arguments } => self.call(target.as_deref(), name, arguments),
             Kind::Unary(sign, inner) => match (*sign, self.of(inner)?) {
                 ("!", Val::Bool(flag)) => Ok(Val::Bool(!flag)),
-                ("-", Val::Int(number)) => whole(number.checked_neg()),
+                ("-", Val::Int(number)) => operators::whole(number.checked_neg()),
                 ("-", Val::Double(number)) => Ok(Val::Double(-number)),
                 _ => no_overload(),
             },
@@ -131,15 +139,32 @@ impl<'a> Run<'a, '_> {
                 }
             }
             Kind::List(items) => {
-                let items: Result<Vec<Val<'a>>, Stop> = items.iter().map(|item| self.of(item)).collect();
-                Ok(Val::list(items?))
+                let mut list = Vec::with_capacity(items.len());
+                for item in items {
+                    list.extend(self.part(item)?);
+                }
+                Ok(Val::list(list))
             }
             Kind::Map(entries) => {
-                let pairs: Result<Vec<_>, Stop> =
-                    entries.iter().map(|(key, value)| Ok((self.of(key)?, self.of(value)?))).collect();
-                Ok(Val::Map(Map::Own(Rc::new(pairs?))))
+                let mut pairs = Vec::with_capacity(entries.len());
+                for (key, value) in entries {
+                    let key = self.of(key)?;
+                    pairs.extend(self.part(value)?.map(|value| (key, value)));
+                }
+                map_of(pairs)
             }
+            // Nowhere else does one stand.
+            Kind::Maybe(inner) => self.of(inner),
             Kind::Macro(inner) => self.in_macro(inner),
+        }
+    }
+
+    /// A part of a list or a map, when it is there.
+    fn part(&mut self, node: &'a Node) -> Result<Option<Val<'a>>, Stop> {
+        let Kind::Maybe(inner) = &node.kind else { return self.of(node).map(Some) };
+        match self.of(inner)? {
+            Val::Optional(found) => Ok(found.map(|found| (*found).clone())),
+            _ => no_overload(),
         }
     }
 
@@ -147,10 +172,26 @@ impl<'a> Run<'a, '_> {
         if let Some((_, value)) = self.scope.iter().rev().find(|(known, _)| *known == name) {
             return usable(value.clone());
         }
-        let types = ["int", "uint", "double", "bool", "string", "bytes", "list", "map", "null_type", "type"];
-        match types.iter().find(|known| **known == name) {
+        match NAMES.iter().find(|known| **known == name) {
             Some(known) => Ok(Val::Type(known)),
             None => error(format!("no such attribute(s): {name}")),
+        }
+    }
+
+    /// `a.b`, `a[b]`, and their optional forms.
+    fn pick(&mut self, of: &Val<'a>, key: &Val<'_>, optional: bool) -> Found<'a> {
+        let found = lookup(of, key);
+        found.iter().try_for_each(|found| self.pay_for(found))?;
+        if optional || matches!(of, Val::Optional(_)) {
+            return Ok(Val::Optional(found.map(Rc::new)));
+        }
+        match (found, of) {
+            (Some(value), _) => usable(value),
+            (None, Val::List(_)) if matches!(key, Val::Int(_) | Val::Uint(_) | Val::Double(_)) => {
+                error(format!("index out of bounds: {}", key.shown()))
+            }
+            (None, Val::List(_)) => no_overload(),
+            (None, _) => error(format!("no such key: {}", key.shown())),
         }
     }
 
@@ -189,214 +230,6 @@ impl<'a> Run<'a, '_> {
             _ => functions::call(self, name, target.as_ref(), &values),
         }
     }
-
-    fn binary(&mut self, sign: &str, left: &Val<'a>, right: &Val<'a>) -> Found<'a> {
-        match sign {
-            "==" => Ok(Val::Bool(self.equal(left, right)?)),
-            "!=" => Ok(Val::Bool(!self.equal(left, right)?)),
-            "<" | "<=" | ">" | ">=" => {
-                if let (Val::Text(a), Val::Text(b)) = (left, right) {
-                    self.pay_for_bytes(a.len().min(b.len()))?;
-                }
-                let nan = matches!(left, Val::Double(n) if n.is_nan()) || matches!(right, Val::Double(n) if n.is_nan());
-                let Some(order) = left.compare(right) else {
-                    return if nan { Ok(Val::Bool(false)) } else { no_overload() };
-                };
-                Ok(Val::Bool(match sign {
-                    "<" => order == Ordering::Less,
-                    "<=" => order != Ordering::Greater,
-                    ">" => order == Ordering::Greater,
-                    _ => order != Ordering::Less,
-                }))
-            }
-            "in" => Ok(Val::Bool(self.contains(right, left)?)),
-            _ => self.arithmetic(sign, left, right),
-        }
-    }
-
-    fn arithmetic(&mut self, sign: &str, left: &Val<'a>, right: &Val<'a>) -> Found<'a> {
-        match (left, right) {
-            (Val::Int(a), Val::Int(b)) => match sign {
-                "+" => whole(a.checked_add(*b)),
-                "-" => whole(a.checked_sub(*b)),
-                "*" => whole(a.checked_mul(*b)),
-                "/" if *b == 0 => error("division by zero"),
-                "/" => whole(a.checked_div(*b)),
-                _ if *b == 0 => error("modulus by zero"),
-                _ => whole(a.checked_rem(*b)),
-            },
-            (Val::Uint(a), Val::Uint(b)) => {
-                let made = match sign {
-                    "+" => a.checked_add(*b),
-                    "-" => a.checked_sub(*b),
-                    "*" => a.checked_mul(*b),
-                    "/" if *b == 0 => return error("division by zero"),
-                    "/" => a.checked_div(*b),
-                    _ if *b == 0 => return error("modulus by zero"),
-                    _ => a.checked_rem(*b),
-                };
-                made.map_or_else(|| error("unsigned integer overflow"), |number| Ok(Val::Uint(number)))
-            }
-            (Val::Double(a), Val::Double(b)) => match sign {
-                "+" => Ok(Val::Double(a + b)),
-                "-" => Ok(Val::Double(a - b)),
-                "*" => Ok(Val::Double(a * b)),
-                "/" => Ok(Val::Double(a / b)),
-                _ => no_overload(),
-            },
-            (Val::Text(a), Val::Text(b)) if sign == "+" => {
-                self.pay_for_bytes(a.len() + b.len())?;
-                Ok(Val::text(format!("{}{}", &**a, &**b)))
-            }
-            (Val::Bytes(a), Val::Bytes(b)) if sign == "+" => {
-                self.pay_for_bytes(a.len() + b.len())?;
-                Ok(Val::Bytes([&**a, &**b].concat().into()))
-            }
-            (Val::List(a), Val::List(b)) if sign == "+" => {
-                self.pay(a.len() + b.len())?;
-                self.joined(a, b)
-            }
-            (Val::Duration(a), Val::Duration(b)) => match sign {
-                "+" => span(a.checked_add(*b)),
-                "-" => span(a.checked_sub(*b)),
-                _ => no_overload(),
-            },
-            (Val::Time(at), Val::Duration(nanos)) | (Val::Duration(nanos), Val::Time(at)) if sign == "+" => {
-                moment(time::shift(*at, *nanos))
-            }
-            (Val::Time(at), Val::Duration(nanos)) if sign == "-" => {
-                moment(nanos.checked_neg().and_then(|nanos| time::shift(*at, nanos)))
-            }
-            (Val::Time(a), Val::Time(b)) if sign == "-" => span(time::between(*a, *b)),
-            _ => no_overload(),
-        }
-    }
-
-    /// Two lists as one: of a set what is new is added, and in a list with keys the second one's items take the places of those
-    /// with the same keys.
-    fn joined(&mut self, one: &List<'a>, other: &List<'a>) -> Found<'a> {
-        let mut items: Vec<Val<'a>> = one.iter().collect();
-        for item in other.iter() {
-            let mut known = None;
-            for (index, present) in items.iter().enumerate() {
-                if *one.order() == Order::Atomic {
-                    break;
-                }
-                self.pay(1)?;
-                if self.same(one.order(), present, &item)? {
-                    known = Some(index);
-                    break;
-                }
-            }
-            match known {
-                Some(index) => items[index] = item,
-                None => items.push(item),
-            }
-        }
-        Ok(Val::list(items))
-    }
-
-    /// Whether two items of a list are one: they are equal, or have the same keys.
-    fn same(&mut self, order: &Order, one: &Val<'a>, other: &Val<'a>) -> Result<bool, Stop> {
-        let (Order::Keys(keys), Val::Map(one_map), Val::Map(other_map)) = (order, one, other) else {
-            return self.equal(one, other);
-        };
-        for key in keys {
-            let key = Val::lent(key);
-            let same = match (one_map.named(&key), other_map.named(&key)) {
-                (Some(one), Some(other)) => self.equal(&one, &other)?,
-                (None, None) => true,
-                _ => false,
-            };
-            if !same {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    /// Whether a list has an equal item, or a map the key.
-    pub fn contains(&mut self, within: &Val<'a>, wanted: &Val<'a>) -> Result<bool, Stop> {
-        match within {
-            Val::List(list) => {
-                for item in list.iter() {
-                    self.pay(1)?;
-                    if self.equal(&item, wanted)? {
-                        return Ok(true);
-                    }
-                }
-                Ok(false)
-            }
-            Val::Map(map) => {
-                self.pay_for_search(within)?;
-                Ok(map.find(wanted).is_some())
-            }
-            _ => no_overload(),
-        }
-    }
-
-    /// Values of different types are unequal, except numbers.
-    pub fn equal(&mut self, left: &Val<'a>, right: &Val<'a>) -> Result<bool, Stop> {
-        match (left, right) {
-            (Val::List(a), Val::List(b)) => {
-                if a.len() != b.len() {
-                    return Ok(false);
-                }
-                if *a.order() != Order::Atomic {
-                    let within = Val::List(b.clone());
-                    for item in a.iter() {
-                        if !self.contains(&within, &item)? {
-                            return Ok(false);
-                        }
-                    }
-                    return Ok(true);
-                }
-                for (one, other) in a.iter().zip(b.iter()) {
-                    self.pay(1)?;
-                    if !self.equal(&one, &other)? {
-                        return Ok(false);
-                    }
-                }
-                Ok(true)
-            }
-            (Val::Map(a), Val::Map(b)) => {
-                if a.len() != b.len() {
-                    return Ok(false);
-                }
-                self.pay(a.len())?;
-                for (key, one) in a.entries() {
-                    let Some(other) = b.named(&key) else { return Ok(false) };
-                    if !self.equal(&one, &other)? {
-                        return Ok(false);
-                    }
-                }
-                Ok(true)
-            }
-            (Val::Null, Val::Null) | (Val::Optional(None), Val::Optional(None)) => Ok(true),
-            (Val::Optional(Some(a)), Val::Optional(Some(b))) => self.equal(a, b),
-            (Val::Type(a), Val::Type(b)) => Ok(a == b),
-            (Val::Thing(a), Val::Thing(b)) => Ok(a == b),
-            (Val::Broken(why), _) | (_, Val::Broken(why)) => error(&**why),
-            _ => {
-                if let (Val::Text(a), Val::Text(b)) = (left, right) {
-                    self.pay_for_bytes(a.len().min(b.len()))?;
-                }
-                Ok(left.compare(right) == Some(Ordering::Equal))
-            }
-        }
-    }
-}
-
-fn whole<'a>(number: Option<i64>) -> Found<'a> {
-    number.map_or_else(|| error("integer overflow"), |number| Ok(Val::Int(number)))
-}
-
-fn span<'a>(nanos: Option<i64>) -> Found<'a> {
-    nanos.map_or_else(|| error("integer overflow"), |nanos| Ok(Val::Duration(nanos)))
-}
-
-fn moment<'a>(at: Option<jiff::Timestamp>) -> Found<'a> {
-    at.map_or_else(|| error("timestamp overflow"), |at| Ok(Val::Time(at)))
 }
 
 /// A value, unless it is not what its schema declares.
@@ -414,6 +247,7 @@ fn lookup<'a>(of: &Val<'a>, key: &Val<'_>) -> Option<Val<'a>> {
         Val::List(list) => match key {
             Val::Int(index) => list.at(usize::try_from(*index).ok()?),
             Val::Uint(index) => list.at(usize::try_from(*index).ok()?),
+            Val::Double(index) => list.at(place(*index)?),
             _ => None,
         },
         Val::Optional(inner) => lookup(inner.as_ref()?, key),
@@ -421,18 +255,20 @@ fn lookup<'a>(of: &Val<'a>, key: &Val<'_>) -> Option<Val<'a>> {
     }
 }
 
-/// `a.b`, `a[b]`, and their optional forms.
-fn pick<'a>(of: &Val<'a>, key: &Val<'_>, optional: bool) -> Found<'a> {
-    let found = lookup(of, key);
-    if optional || matches!(of, Val::Optional(_)) {
-        return Ok(Val::Optional(found.map(Rc::new)));
-    }
-    match (found, of) {
-        (Some(value), _) => usable(value),
-        (None, Val::List(_)) if matches!(key, Val::Int(_) | Val::Uint(_)) => {
-            error(format!("index out of bounds: {}", key.shown()))
-        }
-        (None, Val::List(_)) => no_overload(),
-        (None, _) => error(format!("no such key: {}", key.shown())),
+/// A real number as the place of an item.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "checked to be whole and within the range before"
+)]
+fn place(index: f64) -> Option<usize> {
+    (index.fract() == 0.0 && (0.0..4_294_967_296.0).contains(&index)).then_some(index as usize)
+}
+
+/// A map of what an expression made.
+pub(super) fn map_of<'a>(pairs: Vec<(Val<'a>, Val<'a>)>) -> Found<'a> {
+    match Map::own(pairs) {
+        Ok(map) => Ok(Val::Map(map)),
+        Err(key) => error(format!("unsupported key type: {}", key.type_name())),
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Map, json};
 
 use super::*;
 
@@ -85,7 +85,10 @@ fn what_is_true() {
         "has(object.empty) && object.empty == null && oldObject == null && !(request.kind == null)",
         // What is in the brackets of a macro is known there only, the innermost first.
         "[1].all(object, object == 1) && object.spec.replicas == 3 && [2].all(x, [3].all(x, x == 3) && x == 2)",
-        "[1, 'a', null][1] == 'a' && {'a': 1, 'b': 'x'}['b'] == 'x' && {1: 'one'}[1] == 'one'",
+        "[dyn(1), dyn('a')][1] == 'a' && {'a': dyn(1), 'b': dyn('x')}['b'] == 'x' && {1: 'one'}[1] == 'one'",
+        "{1: 'a'}[dyn(1u)] == 'a' && {1: 'a'}[dyn(1.0)] == 'a' && !has({'b': 1}.a) && {true: 1}[true] == 1",
+        "{'a': 1, 'b': 2, 'a': 3} == {'b': 2, 'a': 3} && {'b': 1, 'a': 2}.map(k, k) == ['a', 'b'] && [7][dyn(0.0)] == 7",
+        "dyn(0.0 / 0.0) != dyn(1) && !(dyn(0.0 / 0.0) in {1: 1}) && !(dyn([1]) in {1: 1})",
         "(true ? object.spec.replicas : 'x') == 3 && (false ? 1 : object.metadata.name) == 'web-1'",
         "[1, 2].filter(x, x > 1)[0] + 1 == 3 && {'a': 1, 'b': 2}.filter(k, k != 'a') == ['b']",
         "'a-b-c'.split('-', 2) == ['a', 'b-c'] && 'a-b'.split('-', 0) == [] && 'a-b'.split('-', -1) == ['a', 'b']",
@@ -105,6 +108,32 @@ fn what_is_true() {
         "object.?metadata.name.orValue('x') == 'web-1' && object.?nothing.name.orValue('x') == 'x'",
         "int(7u) == 7 && int('-7') == -7 && double('1.5') == 1.5 && string(true) == 'true' && string(1.5) == '1.5'",
         "!bool('0') && bool('t') && uint(2.9) == 2u && string(7u) == '7' && size({'a': 1}) == 1 && size('\u{e9}') == 1",
+        // Two variables.
+        "[1, 2, 3].all(i, v, i < v) && !{'a': 'a', 'b': 'c'}.all(k, v, k == v) && [].all(i, v, i == v)",
+        "{'a': 'x', 'b': 'y'}.exists(k, v, v == 'y') && [5, 6].exists(i, v, i == 1 && v == 6)",
+        "[0, 1].exists(i, v, 1 / v == 1) && ![1, 1].exists_one(i, v, v == 1) && [1, 2].existsOne(i, v, i == 1)",
+        "[1, 2, 3].transformList(i, v, i * v + v) == [1, 4, 9] && {'a': 1}.transformList(k, v, k) == ['a']",
+        "[1, 2, 3].transformList(i, v, i % 2 == 0, i * v + v) == [1, 9]",
+        "[1, 2].transformMap(i, v, v * 2) == {0: 2, 1: 4} && {'a': 1, 'b': 2}.transformMap(k, v, v > 1, v + 1) == {'b': 3}",
+        "{'a': 'x'}.transformMapEntry(k, v, {v: k}) == {'x': 'a'} && ['a', 'b'].transformMapEntry(i, v, {v: i})['b'] == 1",
+        "object.metadata.labels.transformMap(k, v, k == 'app', v + '!') == {'app': 'web!'}",
+        "['a', 'b'].transformList(i, v, ['x'].transformList(i, w, v + w)[0])[1] == 'bx' && [[1]].all(i, l, l.all(v, v > i))",
+        // What may be there.
+        "[1, ?optional.of(2), ?optional.none()] == [1, 2] && [?object.?nothing.x, ?object.?spec.replicas] == [3]",
+        "{'a': 1, ?'b': optional.of(2), ?'c': optional.none()} == {'a': 1, 'b': 2}",
+        "[optional.of(1), optional.none()].unwrapOpt() == [1] && optional.unwrap([optional.of(1)]) == [1]",
+        "[1, 2].first().value() == 1 && [1, 2].last().orValue(0) == 2 && ![].first().hasValue() && ![].last().hasValue()",
+        "[[], [1]][1][0] == 1 && [optional.none(), optional.of(1)].size() == 2 && [1,].size() == 1 && {'a': 1,}.size() == 1",
+        "'%s'.format([[1, 'a']]) == '[1, \"a\"]' && '%s %d'.format([{'a': [1, 'x']}, 2]) != ''",
+        "'abcb'.indexOf('b', 2) == 3 && 'abcb'.indexOf('b', 1) == 1 && 'a\u{e9}ba'.indexOf('a', 1) == 3 && 'abc'.indexOf('', 2) == 2",
+        "'abcb'.lastIndexOf('b', 2) == 1 && 'abcb'.lastIndexOf('b', 3) == 3 && '\u{e9}\u{e9}a'.lastIndexOf('\u{e9}a', 2) == 1",
+        "''.indexOf('a') == -1 && ''.lastIndexOf('a') == -1 && 'abc'.lastIndexOf('') == 3 && 'aaa'.lastIndexOf('aa') == 1",
+        "'abc'.split('', 2) == ['a', 'bc'] && 'abc'.split('', 5) == ['a', 'b', 'c'] && ''.split('', 2) == []",
+        "string(1500000.0) == '1.5e+06' && string(0.00001) == '1e-05' && string(100000.0) == '100000' && string(-0.5) == '-0.5'",
+        "int(duration('1s')) == 1000000000 && duration(1000000000) == duration('1s') && string(1e21) == '1e+21'",
+        "type(duration('1s')) == google.protobuf.Duration && type(timestamp(0)) == google.protobuf.Timestamp",
+        "dyn(timestamp(10)) - duration('10s') == timestamp(0) && timestamp(10) - dyn(timestamp(0)) == duration('10s')",
+        "\tobject.spec.replicas\u{c} == 3 && type(optional.none()) == optional_type",
         "-1 * -1 == 1 && -(1 + 1) == -2 && - -1 == 1 && !!!false && -1.5 < 0.0",
     ] {
         assert_eq!(run(source), Ok(true), "{source}");
@@ -134,16 +163,24 @@ fn what_fails_when_it_runs() {
         ("9223372036854775807 * 2 > 0", "integer overflow"),
         ("[9223372036854775807, 1].sum() > 0", "integer overflow"),
         ("[18446744073709551615u, 1u].sum() > 0u", "unsigned integer overflow"),
-        ("uint(-1) == 0u", "integer overflow"),
+        ("uint(-1) == 0u", "unsigned integer overflow"),
         ("int(18446744073709551615u) == 0", "integer overflow"),
         ("int(1e30) == 1", "integer overflow"),
         ("int(9223372036854775808.0) == 1", "integer overflow"),
-        ("uint(-0.5) == 0u", "integer overflow"),
+        ("uint(-0.5) == 0u", "unsigned integer overflow"),
         ("int('7x') == 7", "type conversion error to 'int'"),
         ("bool('yes')", "type conversion error to 'bool'"),
         ("'abc'.charAt(4) == ''", "index out of range: 4"),
         ("'abc'.substring(-1) == ''", "index out of range: -1"),
-        ("'abc'.substring(2, 1) == ''", "index out of range: 1"),
+        ("'abc'.substring(2, 1) == ''", "invalid substring range. start: 2, end: 1"),
+        ("'abc'.substring(4) == ''", "index out of range: 4"),
+        ("'abc'.indexOf('a', 3) == 0", "index out of range: 3"),
+        ("'abc'.lastIndexOf('a', -1) == 0", "index out of range: -1"),
+        ("{dyn(1.5): 1}.size() == 1", "unsupported key type: double"),
+        ("uint('+1') == 1u", "type conversion error to 'uint'"),
+        ("double('1e999') > 1.0", "type conversion error to 'double'"),
+        ("[1, 1].transformMapEntry(i, v, {v: i}).size() == 1", "insert failed"),
+        ("[?dyn(object.spec.replicas)].size() == 1", "no such overload"),
         ("[].max() == 1", "max called on empty list"),
         ("object.list[-1] == 1", "index out of bounds: -1"),
         ("object.list['a'] == 1", "no such overload"),
@@ -172,8 +209,32 @@ fn what_is_refused() {
         ("request.object == 1", "undefined field 'object'"),
         ("request.kind.resource == 'a'", "undefined field 'resource'"),
         ("authorizer.path('/x').check('get').allowed()", "'authorizer' is not supported by this server"),
-        ("semver('1.0.0') == 1", "'semver' is not supported by this server"),
-        ("[1].all(i, v, true)", "'all' is not supported by this server"),
+        ("image('a') == 1", "'image' is not supported by this server"),
+        ("[1].all(true)", "undeclared reference to 'all'"),
+        ("[1].all(i, v.x, true)", "argument must be a simple name"),
+        ("[1].all(i, v, v > i) || i == 1", "undeclared reference to 'i'"),
+        ("['a'].all(i, v, v == i)", "found no matching overload for '_==_' applied to '(string, int)'"),
+        ("['a'].transformMapEntry(i, v, v) == {}", "applied to '(map(dyn, dyn), string)'"),
+        ("['a'].transformMap(i, v, i) == {'a': 1}", "'(map(int, int), map(string, int))'"),
+        ("[1, 'a'] == []", "<input>:1:5: expected type 'int' but found 'string'"),
+        ("[1, null].size() == 2", "expected type 'int' but found 'null'"),
+        ("[object, 1].size() == 2", "expected type 'dyn' but found 'int'"),
+        ("{'a': 1, 1: 1} == {}", "expected type 'string' but found 'int'"),
+        ("{'a': 1, 'b': 'c'} == {}", "expected type 'int' but found 'string'"),
+        ("[1] + ['a'] == []", "found no matching overload for '_+_' applied to '(list(int), list(string))'"),
+        ("[?1] == []", "expected type 'optional_type(int)' but found 'int'"),
+        ("duration('1d') > duration('1h')", "<input>:1:10: invalid duration argument"),
+        ("timestamp('noon') > timestamp(0)", "invalid timestamp argument"),
+        ("timestamp(9223372036854775807) > timestamp(0)", "invalid timestamp argument"),
+        ("object.x.find('(') == ''", "program instantiation failed: error parsing regexp: "),
+        (
+            "'%d'.format(['a']) == ''",
+            "<input>:1:14: error during formatting: decimal clause can only be used on integers",
+        ),
+        ("size(1,) == 1", "Syntax error"),
+        ("object.true", "Syntax error"),
+        ("'\\x+1' == ''", "unknown escape sequence"),
+        ("b'\\u0041' == b''", "unable to unescape string"),
         ("1 + 'a' == 2", "found no matching overload for '_+_' applied to '(int, string)'"),
         ("request.name == 1", "found no matching overload for '_==_' applied to '(string, int)'"),
         ("1 && true", "found no matching overload for '_&&_' applied to '(int, bool)'"),
@@ -183,7 +244,7 @@ fn what_is_refused() {
         ("[1].all(x.y, true)", "argument must be a simple name"),
         ("has(object)", "invalid argument to has() macro"),
         ("x.matches('a')", "undeclared reference to 'x'"),
-        ("'a'.matches('(')", "error parsing regexp"),
+        ("'a'.matches('(')", "invalid matches argument"),
         ("object.spec.replicas", "must evaluate to bool"),
         ("1", "must evaluate to bool"),
         ("namespace == 'a'", "reserved identifier: namespace"),
@@ -274,7 +335,9 @@ fn what_is_too_deep_or_too_long() {
 fn what_would_never_end() {
     let items: Vec<u32> = (0..1_000).collect();
     let text = "a".repeat(200_000);
-    let object = json!({"items": items, "text": text});
+    let pairs = (0..40_000).map(|n: u32| n.to_string()).collect::<Vec<_>>().join("&");
+    let long: Map<String, Value> = [("a".repeat(200_000), Value::from(1))].into_iter().collect();
+    let object = json!({"items": items, "text": text, "pairs": pairs, "long": long});
     let loops = |body: &str| format!("object.items.all(a, object.items.all(b, object.items.all(c, {body})))");
     for source in [
         loops("true"),
@@ -296,6 +359,14 @@ fn what_would_never_end() {
         "object.items.all(a, sets.contains(object.items, object.items))".to_owned(),
         "object.items.all(a, bytes(object.text) + bytes(object.text) != b'')".to_owned(),
         "object.items.all(a, url('/?' + object.text).getQuery().size() > 5 || true)".to_owned(),
+        // Maps that an expression makes are compared in a time that fits their size.
+        "[object.items.transformMap(i, v, v)].all(m, object.items.all(i, m == m))".to_owned(),
+        "[url('/?' + object.pairs).getQuery()].all(q, object.items.all(i, q == q))".to_owned(),
+        "object.items.all(i, object.long == object.long)".to_owned(),
+        "object.items.all(i, object.items.all(j, [object.text, object.text].isSorted()))".to_owned(),
+        "object.items.all(i, [object.text, object.text].min() == object.text)".to_owned(),
+        "object.items.all(i, object.text.lastIndexOf('b', 5) < 0)".to_owned(),
+        "object.items.all(i, isSemver(object.text, true) || true)".to_owned(),
     ] {
         let program = Program::compile(&source).unwrap();
         let input = Input { object: &object, old_object: &Value::Null, request: &Value::Null };
@@ -363,6 +434,15 @@ fn source() -> impl Strategy<Value = String> {
         "type(",
         ".optMap(x,",
         "sets.contains(",
+        ".transformMap(i, x,",
+        ".transformMapEntry(x, y, {y:",
+        ".exists(i, x,",
+        "[?",
+        "{?",
+        "'a{2'.matches(",
+        "semver('1.0.0')",
+        "google.protobuf.Duration",
+        ".lastIndexOf('x', 1)",
     ]);
     prop::collection::vec(words, 0..24).prop_map(|words| words.join(" "))
 }

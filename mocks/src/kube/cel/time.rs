@@ -17,9 +17,61 @@ const UNITS: [(&str, i64); 8] = [
     ("h", 3_600 * SECOND),
 ];
 
-/// Reads a time (RFC 3339).
-pub(super) fn read(text: &str) -> Option<Timestamp> {
-    text.parse().ok()
+/// The longest text of a time or a span: one with more places than this says no more.
+const TEXT_MAX_BYTES: usize = 128;
+/// The first and the last second of the years 1 to 9999 (CEL language definition, "Timestamp"). The crate knows no time of the last
+/// 26 hours, as they are in the year 10000 somewhere.
+const SECONDS: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
+
+/// The units of spans in words; what begins with the last name is meant too.
+const WORDS: &[(&[&str], i64)] = &[
+    (&["ns", "nano"], 1),
+    (&["us", "\u{b5}s", "micro"], 1_000),
+    (&["ms", "milli"], 1_000_000),
+    (&["s", "sec"], SECOND),
+    (&["m", "min"], 60 * SECOND),
+    (&["h", "hr", "hour"], 3_600 * SECOND),
+    (&["d", "day"], 24 * 3_600 * SECOND),
+    (&["w", "wk", "week"], 7 * 24 * 3_600 * SECOND),
+];
+
+/// Reads a time as strictly as Go does (RFC 3339): `2024-02-29T23:30:15.25Z`, `…+02:00`.
+pub(crate) fn read(text: &str) -> Option<Timestamp> {
+    let shape = |text: &str, like: &str| {
+        text.len() == like.len()
+            && text
+                .bytes()
+                .zip(like.bytes())
+                .all(|(byte, like)| if like == b'0' { byte.is_ascii_digit() } else { byte == like })
+    };
+    if text.len() > TEXT_MAX_BYTES || !shape(text.get(..19)?, "0000-00-00T00:00:00") {
+        return None;
+    }
+    let rest = &text[19..];
+    let (fraction, zone) = match rest.strip_prefix('.') {
+        Some(digits) => digits.split_at(digits.find(|c: char| !c.is_ascii_digit())?),
+        None => ("", rest),
+    };
+    let has_point = rest.len() > zone.len();
+    let zoned = zone == "Z" || shape(zone, "+00:00") || shape(zone, "-00:00");
+    // The crate takes a leap second for the one before it.
+    if !zoned || (has_point && fraction.is_empty()) || &text[17..19] == "60" {
+        return None;
+    }
+    let point = if has_point { "." } else { "" };
+    let kept = &fraction[..fraction.len().min(9)];
+    in_range(format!("{}{point}{kept}{zone}", &text[..19]).parse().ok()?)
+}
+
+/// A time from its seconds since 1970.
+pub(super) fn from_second(seconds: i64) -> Option<Timestamp> {
+    in_range(Timestamp::from_second(seconds).ok()?)
+}
+
+fn in_range(time: Timestamp) -> Option<Timestamp> {
+    // What is below a second belongs to the second before.
+    let seconds = time.as_nanosecond().div_euclid(i128::from(SECOND));
+    i64::try_from(seconds).is_ok_and(|seconds| SECONDS.contains(&seconds)).then_some(time)
 }
 
 /// Reads a day; it is its first moment.
@@ -28,8 +80,46 @@ pub(super) fn read_date(text: &str) -> Option<Timestamp> {
     Some(date.to_zoned(TimeZone::UTC).ok()?.timestamp())
 }
 
+/// Reads a span of a schema's `format: duration`, which may be in words too: `3 days`, `2 weeks 1h`.
+pub(crate) fn read_duration(text: &str) -> Option<i64> {
+    read_span(text).or_else(|| read_words(text))
+}
+
+/// Numbers with units wherever they are in a text; the library of the real server jumps over everything else.
+fn read_words(text: &str) -> Option<i64> {
+    let (mut total, mut rest) = (None, text);
+    if text.len() > TEXT_MAX_BYTES {
+        return None;
+    }
+    while let Some(at) = rest.find(|c: char| c.is_ascii_digit()) {
+        let (number, after) = cut(&rest[at..], |c| c.is_ascii_digit());
+        let (unit, after) = cut(after.trim_start(), |c| c.is_ascii_alphabetic() || c == '\u{b5}');
+        rest = after;
+        if unit.is_empty() {
+            continue;
+        }
+        let unit = unit.to_ascii_lowercase();
+        // The last of the names may go on: `minutes`.
+        let is = |names: &&(&[&str], i64)| {
+            names.0.iter().any(|name| *name == unit) || names.0.last().is_some_and(|last| unit.starts_with(last))
+        };
+        if let Some((_, factor)) = WORDS.iter().find(is) {
+            let number = number.parse::<i64>().ok()?.checked_mul(*factor)?;
+            total = Some(total.unwrap_or(0_i64).checked_add(number)?);
+        }
+    }
+    total
+}
+
+fn cut(text: &str, of: impl Fn(char) -> bool) -> (&str, &str) {
+    text.split_at(text.find(|c| !of(c)).unwrap_or(text.len()))
+}
+
 /// Reads a span: `1h30m`, `-1.5s`, `0`.
-pub(crate) fn read_span(text: &str) -> Option<i64> {
+pub(super) fn read_span(text: &str) -> Option<i64> {
+    if text.len() > TEXT_MAX_BYTES {
+        return None;
+    }
     let (negative, mut rest) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
         None => (false, text.strip_prefix('+').unwrap_or(text)),
@@ -75,7 +165,7 @@ pub(super) fn show_span(nanos: i64) -> String {
 
 /// What a time and a span make, if it is a time.
 pub(super) fn shift(time: Timestamp, nanos: i64) -> Option<Timestamp> {
-    Timestamp::from_nanosecond(time.as_nanosecond().checked_add(i128::from(nanos))?).ok()
+    in_range(Timestamp::from_nanosecond(time.as_nanosecond().checked_add(i128::from(nanos))?).ok()?)
 }
 
 /// How much later `one` is than `other`.
@@ -153,6 +243,59 @@ mod tests {
             assert_eq!(read_span(text), None, "{text}");
         }
         assert_eq!(show_span(i64::MIN), "-9223372036.854775808s");
+    }
+
+    #[test]
+    fn spans_in_words() {
+        for (text, seconds) in [
+            ("1d", 86_400),
+            ("3 days", 3 * 86_400),
+            ("2 Weeks", 14 * 86_400),
+            ("1 hour 30 minutes", 5_400),
+            ("1h30m", 5_400),
+            ("5 apples 2s", 2),
+            ("about 2 min", 120),
+        ] {
+            assert_eq!(read_duration(text), Some(seconds * SECOND), "{text}");
+        }
+        for text in ["", "day", "5 apples", "99999999999999999999 d", "9223372036854775807 weeks", "\u{b5}5"] {
+            assert_eq!(read_duration(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn times_are_read_as_go_reads_them() {
+        for (text, shown) in [
+            ("2024-01-01T00:00:00Z", "2024-01-01T00:00:00Z"),
+            ("2024-01-01T00:00:00.5+01:00", "2023-12-31T23:00:00.5Z"),
+            ("2024-01-01T00:00:00.12345678987654321Z", "2024-01-01T00:00:00.123456789Z"),
+            ("0001-01-01T00:00:00Z", "0001-01-01T00:00:00Z"),
+            ("9999-12-30T22:00:00.9Z", "9999-12-30T22:00:00.9Z"),
+        ] {
+            assert_eq!(read(text).map(|time| time.to_string()).as_deref(), Some(shown), "{text}");
+        }
+        for text in [
+            "",
+            "2024-01-01",
+            "2024-01-01T00:00Z",
+            "2024-01-01 00:00:00Z",
+            "2024-01-01t00:00:00z",
+            "20240101T000000Z",
+            "2024-01-01T00:00:00",
+            "2024-01-01T00:00:00+01",
+            "2024-01-01T00:00:00.Z",
+            "2024-01-01T00:00:60Z",
+            "2024-02-30T00:00:00Z",
+            "2024-01-01T00:00:00Z[UTC]",
+            "0000-12-31T23:59:59Z",
+            "0001-01-01T00:00:00+01:00",
+            "2024-01-01T00:00:0\u{e9}",
+        ] {
+            assert_eq!(read(text), None, "{text}");
+        }
+        let (first, last) = (read("0001-01-01T00:00:00Z").unwrap(), read("9999-12-30T22:00:00Z").unwrap());
+        assert_eq!((shift(first, -1), shift(last, SECOND)), (None, None));
+        assert_eq!((from_second(-62_135_596_801), from_second(253_402_300_800)), (None, None));
     }
 
     #[test]

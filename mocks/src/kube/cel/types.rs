@@ -48,6 +48,22 @@ impl Eq for Declared {}
 
 pub(super) const TIME: Type = Type::Struct("google.protobuf.Timestamp");
 pub(super) const DURATION: Type = Type::Struct("google.protobuf.Duration");
+/// The types that are values, by their names.
+pub(super) const NAMES: &[&str] = &[
+    "int",
+    "uint",
+    "double",
+    "bool",
+    "string",
+    "bytes",
+    "list",
+    "map",
+    "null_type",
+    "type",
+    "optional_type",
+    "google.protobuf.Duration",
+    "google.protobuf.Timestamp",
+];
 pub(super) const REQUEST: &str = "kubernetes.AdmissionRequest";
 
 /// `(type, field, its type)` of everything below `request` (Kubernetes documentation, "Matching requests:

@@ -15,6 +15,7 @@ use serde_json::{Map as JsonMap, Value};
 use super::addresses::Cidr;
 use super::decl::{Decl, Order};
 use super::formats::Format;
+use super::semver::Semver;
 use super::time;
 use super::url::Url;
 use crate::kube::object::Quantity;
@@ -49,6 +50,7 @@ pub(super) enum Thing {
     Cidr(Cidr),
     Url(Url),
     Format(Format),
+    Semver(Semver),
 }
 
 #[derive(Debug, Clone)]
@@ -61,13 +63,15 @@ pub(super) enum Text<'a> {
 pub(super) enum List<'a> {
     Json(&'a [Value]),
     Typed(&'a [Value], &'a Decl, &'a Order),
-    Own(Rc<Vec<Val<'a>>>),
+    /// What is added to a set is a set.
+    Own(Rc<Vec<Val<'a>>>, &'a Order),
 }
 
 #[derive(Debug, Clone)]
 pub(super) enum Map<'a> {
     Json(&'a JsonMap<String, Value>),
     Typed(&'a JsonMap<String, Value>, &'a Decl),
+    /// Sorted by the keys, each of them once.
     Own(Rc<Vec<(Val<'a>, Val<'a>)>>),
 }
 
@@ -90,6 +94,7 @@ impl Thing {
             Self::Cidr(_) => "net.CIDR",
             Self::Url(_) => "kubernetes.URL",
             Self::Format(_) => "kubernetes.NamedFormat",
+            Self::Semver(_) => "kubernetes.Semver",
         }
     }
 
@@ -99,7 +104,7 @@ impl Thing {
             Self::Ip(address) => address.to_string(),
             Self::Cidr(network) => network.shown(),
             Self::Url(url) => url.shown().to_owned(),
-            Self::Format(_) => String::new(),
+            Self::Format(_) | Self::Semver(_) => String::new(),
         }
     }
 }
@@ -138,7 +143,7 @@ impl<'a> Val<'a> {
                 time::read_date(text).map_or_else(|| Self::broken("a date"), Self::Time)
             }
             (Decl::Duration, Value::String(text)) => {
-                time::read_span(text).map_or_else(|| Self::broken("a duration"), Self::Duration)
+                time::read_duration(text).map_or_else(|| Self::broken("a duration"), Self::Duration)
             }
             (Decl::List { item, order }, Value::Array(items)) => Self::List(List::Typed(items, item, order)),
             (Decl::Map(_) | Decl::Object(_), Value::Object(map)) => Self::Map(Map::Typed(map, decl)),
@@ -159,7 +164,7 @@ impl<'a> Val<'a> {
     }
 
     pub fn list(items: Vec<Self>) -> Self {
-        Self::List(List::Own(Rc::new(items)))
+        Self::List(List::own(items))
     }
 
     pub fn some(inner: Self) -> Self {
@@ -236,6 +241,22 @@ impl<'a> Val<'a> {
     }
 }
 
+/// Where the type of a key stands among the others; `None` is no key.
+fn rank(key: &Val<'_>) -> Option<u8> {
+    match key {
+        Val::Bool(_) => Some(0),
+        Val::Int(_) | Val::Uint(_) => Some(1),
+        Val::Text(_) => Some(2),
+        _ => None,
+    }
+}
+
+/// The order of keys in a map. A real number stands where the same whole number would.
+fn order_of_keys(one: &Val<'_>, other: &Val<'_>) -> Ordering {
+    let place = |key: &Val<'_>| if matches!(key, Val::Double(_)) { Some(1) } else { rank(key) };
+    place(one).cmp(&place(other)).then_with(|| one.compare(other).unwrap_or(Ordering::Less))
+}
+
 /// 1.0 is an integer in JSON.
 #[expect(clippy::cast_possible_truncation, reason = "checked to be whole and within the range before")]
 fn whole(number: &serde_json::Number) -> Option<i64> {
@@ -244,10 +265,14 @@ fn whole(number: &serde_json::Number) -> Option<i64> {
 }
 
 impl<'a> List<'a> {
+    pub fn own(items: Vec<Val<'a>>) -> Self {
+        Self::Own(Rc::new(items), &Order::Atomic)
+    }
+
     pub fn len(&self) -> usize {
         match self {
             Self::Json(items) | Self::Typed(items, ..) => items.len(),
-            Self::Own(items) => items.len(),
+            Self::Own(items, _) => items.len(),
         }
     }
 
@@ -255,7 +280,7 @@ impl<'a> List<'a> {
         match self {
             Self::Json(items) => items.get(index).map(Val::of),
             Self::Typed(items, decl, _) => items.get(index).map(|item| Val::typed(item, decl)),
-            Self::Own(items) => items.get(index).cloned(),
+            Self::Own(items, _) => items.get(index).cloned(),
         }
     }
 
@@ -263,16 +288,45 @@ impl<'a> List<'a> {
         (0..self.len()).filter_map(|index| self.at(index))
     }
 
+    /// How long the texts are that must be decoded to look at its items.
+    pub fn bytes_to_decode(&self) -> usize {
+        match self {
+            Self::Typed(items, Decl::Bytes, _) => items.iter().filter_map(Value::as_str).map(str::len).sum(),
+            _ => 0,
+        }
+    }
+
+    /// The sum of no items, which has their type where a schema declares it.
+    pub fn zero(&self) -> Val<'a> {
+        match self {
+            Self::Typed(_, Decl::Double, _) => Val::Double(0.0),
+            Self::Typed(_, Decl::Duration, _) => Val::Duration(0),
+            _ => Val::Int(0),
+        }
+    }
+
     /// How its items are told apart.
     pub fn order(&self) -> &'a Order {
         match self {
-            Self::Typed(_, _, order) => order,
-            _ => &Order::Atomic,
+            Self::Typed(_, _, order) | Self::Own(_, order) => order,
+            Self::Json(_) => &Order::Atomic,
         }
     }
 }
 
 impl<'a> Map<'a> {
+    /// A map of these entries; of those with one key the last one counts. The error is a key that cannot be one.
+    pub fn own(mut entries: Vec<(Val<'a>, Val<'a>)>) -> Result<Self, Val<'a>> {
+        if let Some(wrong) = entries.iter().position(|(key, _)| rank(key).is_none()) {
+            return Err(entries.swap_remove(wrong).0);
+        }
+        // A later one comes first, and the others go.
+        entries.reverse();
+        entries.sort_by(|(one, _), (other, _)| order_of_keys(one, other));
+        entries.dedup_by(|(later, _), (kept, _)| order_of_keys(later, kept) == Ordering::Equal);
+        Ok(Self::Own(Rc::new(entries)))
+    }
+
     pub fn len(&self) -> usize {
         match self {
             Self::Json(map) | Self::Typed(map, _) => map.len(),
@@ -280,8 +334,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// The value of a key; the fields of an object go by their names in expressions. A literal map is short, as the
-    /// expression is.
+    /// The value of a key; the fields of an object go by their names in expressions.
     pub fn find(&self, key: &Val<'_>) -> Option<Val<'a>> {
         match (self, key) {
             (Self::Typed(map, Decl::Object(fields)), Val::Text(text)) => {
@@ -299,15 +352,11 @@ impl<'a> Map<'a> {
             (Self::Typed(map, decl), Val::Text(text)) => map.get(&**text).map(|value| Self::member(decl, text, value)),
             (Self::Json(_) | Self::Typed(..), _) => None,
             (Self::Own(entries), key) => {
-                entries.iter().find(|(known, _)| known.compare(key) == Some(Ordering::Equal)).map(|(_, v)| v.clone())
+                let found = entries.binary_search_by(|(known, _)| order_of_keys(known, key)).ok()?;
+                // Numbers of two types may be one key, and what is not a number is none.
+                let (known, value) = &entries[found];
+                (known.compare(key) == Some(Ordering::Equal)).then(|| value.clone())
             }
-        }
-    }
-
-    pub fn keys(&self) -> Vec<Val<'a>> {
-        match self {
-            Self::Json(map) | Self::Typed(map, _) => map.keys().map(|key| Val::lent(key)).collect(),
-            Self::Own(entries) => entries.iter().map(|(key, _)| key.clone()).collect(),
         }
     }
 

@@ -1,61 +1,160 @@
-//! `'…'.format([…])` and what a value looks like in a text (CEL string extensions, "Format").
+//! `'…'.format([…])` and what a value looks like in a text (CEL string extensions, version 2, as Kubernetes has them: "Format").
 //!
-//! Owns the verbs. A text that is made is paid for as it grows.
+//! Owns the verbs, what each takes, and how numbers look in English. A text that is made is paid for as it grows.
 
+use std::fmt::Write as _;
+
+use super::functions::quote;
 use super::run::{Found, Run, Stop, error};
 use super::time;
-use super::value::{List, Map, Thing, Val};
+use super::types::{DURATION, TIME, Type};
+use super::value::{List, Map, Val};
 
 /// Decimal places where a verb does not say how many.
 const PLACES: usize = 6;
 /// Decimal places at most; a number has no more that mean something.
 const PLACES_MAX: usize = 100;
+/// What `%f` and `%e` take instead of a number.
+const NUMBER_WORDS: [&str; 3] = ["NaN", "Infinity", "-Infinity"];
+
+/// A verb, with what stands between it and its sign.
+#[derive(Debug, Clone, Copy)]
+struct Clause {
+    verb: char,
+    places: Option<usize>,
+}
+
+/// A part of a text that is to be filled in.
+enum Part<'t> {
+    Plain(&'t str),
+    Clause(Clause),
+}
+
+/// Cuts a text into its parts, `given` being the number of arguments.
+struct Parts<'t> {
+    rest: &'t str,
+    next: usize,
+    given: usize,
+}
+
+impl<'t> Parts<'t> {
+    fn new(text: &'t str, given: usize) -> Self {
+        Self { rest: text, next: 0, given }
+    }
+
+    fn part(&mut self) -> Result<Option<Part<'t>>, String> {
+        let Some(at) = self.rest.find('%') else {
+            let plain = std::mem::take(&mut self.rest);
+            return Ok((!plain.is_empty()).then_some(Part::Plain(plain)));
+        };
+        if at > 0 {
+            let (plain, rest) = self.rest.split_at(at);
+            self.rest = rest;
+            return Ok(Some(Part::Plain(plain)));
+        }
+        let after = &self.rest[1..];
+        if let Some(rest) = after.strip_prefix('%') {
+            self.rest = rest;
+            return Ok(Some(Part::Plain("%")));
+        }
+        if self.next >= self.given {
+            return Err(format!("index {} out of range", self.next));
+        }
+        if after.is_empty() {
+            return Err("unexpected end of string".to_owned());
+        }
+        let (places, after) = precision(after)?;
+        let verb = after.chars().next().unwrap_or_default();
+        if !"sdfebxXo".contains(verb) {
+            return Err(format!("could not parse formatting clause: unrecognized formatting clause \"{verb}\""));
+        }
+        self.rest = &after[verb.len_utf8()..];
+        self.next += 1;
+        Ok(Some(Part::Clause(Clause { verb, places })))
+    }
+}
+
+/// `.3` in front of a verb.
+fn precision(rest: &str) -> Result<(Option<usize>, &str), String> {
+    let Some(digits) = rest.strip_prefix('.') else { return Ok((None, rest)) };
+    let wrong = |why: &str| format!("could not parse formatting clause: error while parsing precision: {why}");
+    let end = digits.find(|c: char| !c.is_ascii_digit());
+    let end = end.ok_or_else(|| wrong("could not find end of precision specifier"))?;
+    match digits[..end].parse() {
+        Ok(places) if places <= PLACES_MAX => Ok((Some(places), &digits[end..])),
+        _ => Err(wrong(&format!("error while converting precision to integer: {:?}", &digits[..end]))),
+    }
+}
+
+/// What a verb says to a value of another type.
+fn misfit(verb: char, given: &str) -> String {
+    let takes = match verb {
+        'd' => "decimal clause can only be used on integers",
+        'f' => "fixed-point clause can only be used on doubles",
+        'e' => "scientific clause can only be used on doubles",
+        'b' => "only integers and bools can be formatted as binary",
+        'o' => "octal clause can only be used on integers",
+        'x' | 'X' => "only integers, byte buffers, and strings can be formatted as hex",
+        _ => {
+            "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and \
+              timestamps"
+        }
+    };
+    format!("error during formatting: {takes}, was given {given}")
+}
+
+/// What is wrong with a text that is written out and the types of its arguments; the number is that of an argument.
+pub(super) fn check(text: &str, types: &[Type]) -> Result<(), (Option<usize>, String)> {
+    let mut parts = Parts::new(text, types.len());
+    while let Some(part) = parts.part().map_err(|why| (None, why))? {
+        let Part::Clause(clause) = part else { continue };
+        let at = parts.next - 1;
+        if !fits(clause.verb, &types[at]) {
+            return Err((Some(at), misfit(clause.verb, &types[at].to_string())));
+        }
+    }
+    match (parts.next, types.len()) {
+        (used, given) if used == given => Ok(()),
+        (used, given) => {
+            Err((None, format!("too many arguments supplied to string.format (expected {used}, got {given})")))
+        }
+    }
+}
+
+fn fits(verb: char, given: &Type) -> bool {
+    match (verb, given) {
+        (_, Type::Dyn)
+        | ('d' | 'b' | 'o' | 'x' | 'X', Type::Int | Type::Uint)
+        | ('b', Type::Bool)
+        | ('f' | 'e', Type::Double | Type::Text)
+        | ('x' | 'X', Type::Text | Type::Bytes) => true,
+        ('s', Type::Object(_) | Type::Optional(_)) => false,
+        ('s', Type::Struct(_)) => *given == TIME || *given == DURATION,
+        (verb, _) => verb == 's',
+    }
+}
 
 /// Puts arguments into a text.
 pub(super) fn format<'a>(run: &mut Run<'a, '_>, text: &str, arguments: &List<'a>) -> Found<'a> {
-    let (mut out, mut rest, mut next) = (String::new(), text, 0);
-    while let Some(at) = rest.find('%') {
-        out.push_str(&rest[..at]);
-        rest = &rest[at + 1..];
-        if let Some(after) = rest.strip_prefix('%') {
-            out.push('%');
-            rest = after;
-            continue;
+    let mut out = String::new();
+    let mut parts = Parts::new(text, arguments.len());
+    while let Some(part) = parts.part().map_err(Stop::Error)? {
+        match part {
+            Part::Plain(plain) => out.push_str(plain),
+            Part::Clause(clause) => {
+                let Some(value) = arguments.at(parts.next - 1) else { return error("no such argument") };
+                let made = made(run, clause, &value)?;
+                run.pay_for_bytes(made.len())?;
+                out.push_str(&made);
+            }
         }
-        let (places, after) = precision(rest)?;
-        let Some(verb) = after.chars().next() else {
-            return error("could not parse formatting clause: unexpected end of string");
-        };
-        rest = &after[verb.len_utf8()..];
-        let Some(value) = arguments.at(next) else { return error(format!("index {next} out of range")) };
-        next += 1;
-        let made = clause(run, verb, places, &value)?;
-        run.pay_for_bytes(made.len())?;
-        out.push_str(&made);
-    }
-    out.push_str(rest);
-    if next < arguments.len() {
-        return error(format!(
-            "too many arguments supplied to string.format (expected {next}, got {})",
-            arguments.len()
-        ));
     }
     run.pay_for_bytes(out.len())?;
     Ok(Val::text(out))
 }
 
-/// `.3` in front of a verb.
-fn precision(rest: &str) -> Result<(Option<usize>, &str), Stop> {
-    let Some(digits) = rest.strip_prefix('.') else { return Ok((None, rest)) };
-    let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
-    match digits[..end].parse() {
-        Ok(places) if places <= PLACES_MAX => Ok((Some(places), &digits[end..])),
-        _ => error("error while parsing precision"),
-    }
-}
-
-fn clause<'a>(run: &mut Run<'a, '_>, verb: char, places: Option<usize>, value: &Val<'a>) -> Result<String, Stop> {
-    let misfit = |verb: &str| error(format!("could not format: {verb} clause cannot be used on {}", value.type_name()));
+fn made<'a>(run: &mut Run<'a, '_>, clause: Clause, value: &Val<'a>) -> Result<String, Stop> {
+    let Clause { verb, places } = clause;
     match (verb, value) {
         ('s', value) => {
             let mut out = String::new();
@@ -63,14 +162,12 @@ fn clause<'a>(run: &mut Run<'a, '_>, verb: char, places: Option<usize>, value: &
             Ok(out)
         }
         ('d', Val::Int(_) | Val::Uint(_)) => Ok(value.shown()),
-        ('d', Val::Double(number)) if !number.is_finite() => Ok(number_text(*number)),
-        ('d', _) => misfit("decimal"),
-        ('f' | 'e', number) => match number.as_double() {
-            Some(number) if !number.is_finite() => Ok(number_text(number)),
-            Some(number) if verb == 'f' => Ok(format!("{number:.*}", places.unwrap_or(PLACES))),
-            Some(number) => Ok(exponent(number, places.unwrap_or(PLACES))),
-            None => misfit("fixed-point"),
-        },
+        ('f', Val::Double(number)) => Ok(fixed(*number, places.unwrap_or(PLACES))),
+        // Here the number of places is a width, in the real server too.
+        ('e', Val::Double(number)) => Ok(format!("{:>width$}", scientific(*number), width = places.unwrap_or(PLACES))),
+        ('f' | 'e', Val::Text(word)) if NUMBER_WORDS.contains(&&**word) => {
+            made(run, clause, &Val::Double(word.parse().unwrap_or(f64::NAN)))
+        }
         ('b', Val::Bool(flag)) => Ok(if *flag { "1" } else { "0" }.to_owned()),
         ('x' | 'X', Val::Text(text)) => hex(run, text.as_bytes(), verb),
         ('x' | 'X', Val::Bytes(bytes)) => hex(run, bytes, verb),
@@ -79,8 +176,7 @@ fn clause<'a>(run: &mut Run<'a, '_>, verb: char, places: Option<usize>, value: &
             Ok(format!("{sign}{}", radix(number.unsigned_abs(), verb)))
         }
         ('b' | 'o' | 'x' | 'X', Val::Uint(number)) => Ok(radix(*number, verb)),
-        ('b' | 'o' | 'x' | 'X', _) => misfit("radix"),
-        (verb, _) => error(format!("could not parse formatting clause: unrecognized formatting clause \"{verb}\"")),
+        (verb, value) => error(misfit(verb, value.type_name())),
     }
 }
 
@@ -99,20 +195,64 @@ fn hex(run: &mut Run<'_, '_>, bytes: &[u8], verb: char) -> Result<String, Stop> 
     Ok(bytes.iter().map(shown).collect())
 }
 
-/// `1.5e+03`: an exponent has a sign and two digits.
-fn exponent(number: f64, places: usize) -> String {
-    let plain = format!("{number:.places$e}");
-    let Some((mantissa, power)) = plain.split_once('e') else { return plain };
-    let (sign, power) = power.strip_prefix('-').map_or(('+', power), |power| ('-', power));
-    format!("{mantissa}e{sign}{power:0>2}")
+/// `-1,234.50`: as English writes it.
+fn fixed(number: f64, places: usize) -> String {
+    if !number.is_finite() {
+        return endless(number);
+    }
+    let plain = format!("{number:.places$}");
+    let (sign, plain) = plain.strip_prefix('-').map_or(("", &*plain), |plain| ("-", plain));
+    let (whole, part) = plain.find('.').map_or((plain, ""), |at| plain.split_at(at));
+    let mut out = sign.to_owned();
+    for (at, digit) in whole.chars().enumerate() {
+        if at > 0 && (whole.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out + part
 }
 
-fn number_text(number: f64) -> String {
+/// `1.500000 × 10⁰³`, with narrow spaces.
+fn scientific(number: f64) -> String {
+    if !number.is_finite() {
+        return endless(number);
+    }
+    let plain = format!("{number:.PLACES$e}");
+    let Some((mantissa, power)) = plain.split_once('e') else { return plain };
+    let (sign, power) = power.strip_prefix('-').map_or(("", power), |power| ("\u{207b}", power));
+    let raised = |digit: char| match digit {
+        '1' => '\u{b9}',
+        '2' => '\u{b2}',
+        '3' => '\u{b3}',
+        digit => digit.to_digit(10).and_then(|digit| char::from_u32(0x2070 + digit)).unwrap_or(digit),
+    };
+    let power: String = format!("{power:0>2}").chars().map(raised).collect();
+    format!("{mantissa}\u{202f}\u{d7}\u{202f}10{sign}{power}")
+}
+
+fn endless(number: f64) -> String {
     match number {
-        number if number.is_nan() => "NaN".to_owned(),
-        f64::INFINITY => "Infinity".to_owned(),
-        f64::NEG_INFINITY => "-Infinity".to_owned(),
-        number => number.to_string(),
+        f64::INFINITY => "\u{221e}".to_owned(),
+        f64::NEG_INFINITY => "-\u{221e}".to_owned(),
+        _ => "NaN".to_owned(),
+    }
+}
+
+/// A real number as Go writes it: very large and very small ones with an exponent.
+pub(super) fn real(number: f64) -> String {
+    if !number.is_finite() {
+        let infinite = if number > 0.0 { "+Inf" } else { "-Inf" };
+        return if number.is_nan() { "NaN" } else { infinite }.to_owned();
+    }
+    let plain = format!("{number:e}");
+    let power = plain.split_once('e').and_then(|(mantissa, power)| Some((mantissa, power.parse::<i32>().ok()?)));
+    match power {
+        Some((mantissa, power)) if !(-4..6).contains(&power) => {
+            let sign = if power < 0 { '-' } else { '+' };
+            format!("{mantissa}e{sign}{:02}", power.unsigned_abs())
+        }
+        _ => number.to_string(),
     }
 }
 
@@ -126,7 +266,7 @@ fn show<'a>(run: &mut Run<'a, '_>, value: &Val<'a>, out: &mut String) -> Result<
             out.push_str(text);
         }
         Val::Bool(_) | Val::Int(_) | Val::Uint(_) => out.push_str(&value.shown()),
-        Val::Double(number) => out.push_str(&number_text(*number)),
+        Val::Double(number) => out.push_str(&real(*number)),
         Val::Bytes(bytes) => {
             run.pay_for_bytes(bytes.len())?;
             out.push_str(&String::from_utf8_lossy(bytes));
@@ -140,20 +280,36 @@ fn show<'a>(run: &mut Run<'a, '_>, value: &Val<'a>, out: &mut String) -> Result<
                 if index > 0 {
                     out.push_str(", ");
                 }
-                show(run, &item, out)?;
+                show_inside(run, &item, out)?;
             }
             out.push(']');
         }
         Val::Map(map) => show_map(run, map, out)?,
-        Val::Thing(thing) => match &**thing {
-            Thing::Url(_) | Thing::Format(_) => {
-                return error(format!("could not format: {} cannot be shown", value.type_name()));
-            }
-            shown => out.push_str(&shown.shown()),
-        },
-        Val::Optional(_) => return error("could not format: optional values cannot be shown"),
+        Val::Thing(_) | Val::Optional(_) => return error(misfit('s', value.type_name())),
         Val::Broken(why) => return error(&**why),
     }
+    Ok(())
+}
+
+/// Writes what is in a list or a map, so that an expression could read it.
+fn show_inside<'a>(run: &mut Run<'a, '_>, value: &Val<'a>, out: &mut String) -> Result<(), Stop> {
+    let (before, after) = match value {
+        Val::Double(number) if number.is_finite() => {
+            // Writing into a text does not fail.
+            let _ = write!(out, "{number:.PLACES$}");
+            return Ok(());
+        }
+        Val::Text(_) | Val::Double(_) => ("", ""),
+        Val::Bytes(_) => ("b", ""),
+        Val::Time(_) => ("timestamp(", ")"),
+        Val::Duration(_) => ("duration(", ")"),
+        value => return show(run, value, out),
+    };
+    let mut shown = String::new();
+    show(run, value, &mut shown)?;
+    out.push_str(before);
+    out.push_str(&quote(&shown));
+    out.push_str(after);
     Ok(())
 }
 
@@ -161,13 +317,13 @@ fn show_map<'a>(run: &mut Run<'a, '_>, map: &Map<'a>, out: &mut String) -> Resul
     let mut pairs = Vec::new();
     for (key, value) in map.entries() {
         let (mut shown_key, mut shown_value) = (String::new(), String::new());
-        show(run, &key, &mut shown_key)?;
-        show(run, &value, &mut shown_value)?;
+        show_inside(run, &key, &mut shown_key)?;
+        show_inside(run, &value, &mut shown_value)?;
         pairs.push((shown_key, shown_value));
     }
     // No order of a map can be told apart.
     pairs.sort();
-    let pairs: Vec<String> = pairs.into_iter().map(|(key, value)| format!("{key}: {value}")).collect();
+    let pairs: Vec<String> = pairs.into_iter().map(|(key, value)| format!("{key}:{value}")).collect();
     out.push('{');
     out.push_str(&pairs.join(", "));
     out.push('}');

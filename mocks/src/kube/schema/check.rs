@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use base64::Engine as _;
 use serde_json::{Map, Value};
 
-use super::{Additional, Format, Kind, ListType, Schema};
-use crate::kube::cel::read_span;
+use super::{Format, Kind, ListType, Schema};
+use crate::kube::cel::{read_duration, read_time};
 use crate::kube::status::Cause;
 
 /// Causes that are collected at most; an object cannot make the answer grow without end.
@@ -82,11 +82,7 @@ impl Schema {
             if (path.is_empty() || self.embedded) && name == "metadata" {
                 continue;
             }
-            let schema = match (self.property(name), &self.additional) {
-                (Some(schema), _) => schema,
-                (None, Additional::Like(schema)) => schema,
-                _ => continue,
-            };
+            let Some(schema) = self.member(name) else { continue };
             schema.check_at(value, old.and_then(|old| old.get(name)), &join(path, name), causes);
         }
     }
@@ -141,13 +137,13 @@ impl Schema {
             causes.push(in_body(path, &quoted, &format!("should match '{}'", pattern.as_str())));
         }
         let (name, right) = match self.format {
-            Some(Format::DateTime) => ("date-time", text.parse::<jiff::Timestamp>().is_ok()),
+            Some(Format::DateTime) => ("date-time", read_time(&text.to_ascii_uppercase()).is_some()),
             Some(Format::Date) => ("date", text.len() == 10 && text.parse::<jiff::civil::Date>().is_ok()),
             Some(Format::Ipv4) => ("ipv4", text.parse::<std::net::Ipv4Addr>().is_ok()),
             Some(Format::Ipv6) => ("ipv6", text.parse::<std::net::Ipv6Addr>().is_ok()),
             Some(Format::Byte) => ("byte", base64::engine::general_purpose::STANDARD.decode(text).is_ok()),
             Some(Format::Uuid) => ("uuid", is_uuid(text)),
-            Some(Format::Duration) => ("duration", read_span(text).is_some() || is_in_words(text)),
+            Some(Format::Duration) => ("duration", read_duration(text).is_some()),
             Some(Format::Int32) | None => return,
         };
         if !right {
@@ -246,14 +242,6 @@ fn shown(path: &str) -> String {
 
 fn join(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
-}
-
-/// `3 days`: the library of the real server reads that too.
-fn is_in_words(text: &str) -> bool {
-    let fits = |c: char| c.is_ascii_alphanumeric() || c == ' ';
-    text.starts_with(|first: char| first.is_ascii_digit())
-        && text.ends_with(|last: char| last.is_ascii_alphabetic())
-        && text.chars().all(fits)
 }
 
 fn is_uuid(text: &str) -> bool {

@@ -1,10 +1,31 @@
-//! Macros: what goes over the items of a list, the keys of a map or what may be in an optional value.
-
-use std::rc::Rc;
+//! Macros: what goes over the items of a list, the entries of a map or what may be in an optional value.
 
 use super::super::parse::{Macro, MacroKind, Node};
 use super::super::value::{List, Val};
-use super::{Found, Run, no_overload};
+use super::{Found, Run, Stop, error, map_of, no_overload};
+
+/// What a macro goes over.
+enum Over<'a> {
+    List(List<'a>),
+    Map(Vec<(Val<'a>, Val<'a>)>),
+}
+
+impl<'a> Over<'a> {
+    fn len(&self) -> usize {
+        match self {
+            Self::List(list) => list.len(),
+            Self::Map(entries) => entries.len(),
+        }
+    }
+
+    /// What the variables are in one round: the index or key, and the item or value.
+    fn at(&self, index: usize) -> Option<(Val<'a>, Val<'a>)> {
+        match self {
+            Self::List(list) => Some((Val::Int(i64::try_from(index).ok()?), list.at(index)?)),
+            Self::Map(entries) => entries.get(index).cloned(),
+        }
+    }
+}
 
 impl<'a> Run<'a, '_> {
     pub(super) fn in_macro(&mut self, inner: &'a Macro) -> Found<'a> {
@@ -12,50 +33,104 @@ impl<'a> Run<'a, '_> {
         if matches!(inner.kind, MacroKind::OptMap | MacroKind::OptFlatMap) {
             return self.in_optional(over, inner);
         }
-        let items = match over {
-            Val::List(list) => list,
-            Val::Map(map) => {
-                self.pay(map.len())?;
-                List::Own(Rc::new(map.keys()))
-            }
+        let over = match over {
+            Val::List(list) => Over::List(list),
+            Val::Map(map) => Over::Map(self.entries(&map)?),
             _ => return no_overload(),
         };
-        let with = |run: &mut Self, item: Val<'a>, node: &'a Node| {
-            run.scope.push((inner.variable.as_str(), item));
-            let found = run.of(node);
-            run.scope.pop();
-            found
-        };
-        let holds = |run: &mut Self, item: Val<'a>, node: &'a Node| match with(run, item, node)? {
-            Val::Bool(flag) => Ok(flag),
-            _ => no_overload(),
-        };
+        let rounds = (0..over.len()).filter_map(|index| over.at(index));
         match inner.kind {
             MacroKind::All | MacroKind::Exists => {
                 let deciding = inner.kind == MacroKind::Exists;
-                self.decide(deciding, items.iter(), |run, item| with(run, item, &inner.body))
+                let is_map = matches!(over, Over::Map(_));
+                self.decide(deciding, rounds, |run, round| run.with(inner, is_map, round, &inner.body))
             }
             MacroKind::ExistsOne => {
                 let mut count = 0_usize;
-                for item in items.iter() {
-                    count += usize::from(holds(self, item, &inner.body)?);
+                for round in rounds {
+                    count += usize::from(self.holds(inner, &over, round, &inner.body)?);
                 }
                 Ok(Val::Bool(count == 1))
             }
+            MacroKind::TransformMap | MacroKind::TransformEntry => self.transformed(inner, &over),
             _ => {
                 let mut kept = Vec::new();
-                for item in items.iter() {
+                for round in rounds {
                     let condition =
                         if inner.kind == MacroKind::Filter { Some(&inner.body) } else { inner.filter.as_ref() };
                     if let Some(condition) = condition
-                        && !holds(self, item.clone(), condition)?
+                        && !self.holds(inner, &over, round.clone(), condition)?
                     {
                         continue;
                     }
-                    kept.push(if inner.kind == MacroKind::Map { with(self, item, &inner.body)? } else { item });
+                    kept.push(match (inner.kind, &over) {
+                        (MacroKind::Map, over) => self.with(inner, matches!(over, Over::Map(_)), round, &inner.body)?,
+                        (_, Over::Map(_)) => round.0,
+                        _ => round.1,
+                    });
                 }
                 Ok(Val::list(kept))
             }
+        }
+    }
+
+    /// Answers a node with the variables of a round.
+    fn with(&mut self, inner: &'a Macro, is_map: bool, round: (Val<'a>, Val<'a>), node: &'a Node) -> Found<'a> {
+        let (place, item) = round;
+        let length = self.scope.len();
+        if !is_map {
+            self.pay_for(&item)?;
+        }
+        match &inner.second {
+            Some(second) => {
+                self.scope.push((&inner.variable, place));
+                self.scope.push((second, item));
+            }
+            None => self.scope.push((&inner.variable, if is_map { place } else { item })),
+        }
+        let found = self.of(node);
+        self.scope.truncate(length);
+        found
+    }
+
+    fn holds(
+        &mut self,
+        inner: &'a Macro,
+        over: &Over<'a>,
+        round: (Val<'a>, Val<'a>),
+        node: &'a Node,
+    ) -> Result<bool, Stop> {
+        match self.with(inner, matches!(over, Over::Map(_)), round, node)? {
+            Val::Bool(flag) => Ok(flag),
+            _ => no_overload(),
+        }
+    }
+
+    /// A map of what is made of each entry.
+    fn transformed(&mut self, inner: &'a Macro, over: &Over<'a>) -> Found<'a> {
+        let mut entries = Vec::new();
+        for round in (0..over.len()).filter_map(|index| over.at(index)) {
+            if let Some(filter) = &inner.filter
+                && !self.holds(inner, over, round.clone(), filter)?
+            {
+                continue;
+            }
+            let key = round.0.clone();
+            let made = self.with(inner, matches!(over, Over::Map(_)), round, &inner.body)?;
+            match (inner.kind, made) {
+                (MacroKind::TransformMap, value) => entries.push((key, value)),
+                (_, Val::Map(map)) => {
+                    let more = self.entries(&map)?;
+                    entries.extend(more);
+                }
+                _ => return no_overload(),
+            }
+        }
+        let count = entries.len();
+        self.pay(count)?;
+        match map_of(entries)? {
+            Val::Map(map) if map.len() < count => error("insert failed: a key already exists"),
+            map => Ok(map),
         }
     }
 

@@ -92,10 +92,11 @@ fn times_and_spans() {
         "duration('1h') <= duration(duration('1h')) && timestamp(object.at) < timestamp('2025-01-01T00:00:00Z') || true",
     ]);
     fail(&[
-        ("duration('1d') > duration('1h')", "type conversion error to 'duration'"),
-        ("timestamp('noon') > timestamp(0)", "type conversion error to 'timestamp'"),
+        ("duration('1d' + '') > duration('1h')", "type conversion error to 'duration'"),
+        ("timestamp('noon' + '') > timestamp(0)", "type conversion error to 'timestamp'"),
         ("duration('2562047h') + duration('2562047h') > duration('1h')", "integer overflow"),
-        ("timestamp(9223372036854775807) > timestamp(0)", "timestamp overflow"),
+        ("timestamp(9223372036854775807 + 0) > timestamp(0)", "timestamp overflow"),
+        ("timestamp('0001-01-01T00:00:00Z') - duration('1s') > timestamp(0)", "timestamp overflow"),
         ("timestamp(0) - timestamp('9999-01-01T00:00:00Z') > duration('0')", "integer overflow"),
         ("timestamp(0) + timestamp(0) > timestamp(0)", "found no matching overload for '_+_'"),
         ("duration('1h') > 1", "found no matching overload for '_>_'"),
@@ -103,12 +104,44 @@ fn times_and_spans() {
     ]);
 }
 
+/// The examples of the documentation, among others.
+#[test]
+fn versions() {
+    all_true(&[
+        "isSemver('1.0.0') && isSemver('0.1.0-alpha.1') && !isSemver('v1.0') && !isSemver('200K')",
+        "isSemver('v1.0', true) && semver('v1.0.0', true) == semver('1.0', true) && semver('01.01.01', true) == semver('1.1.1')",
+        "semver('1.2.3').major() == 1 && semver('1.2.3').minor() == 2 && semver('1.2.3').patch() == 3",
+        "semver('1.2.3').isLessThan(semver('2.0.0')) && semver('1.2.3').compareTo(semver('0.1.2')) == 1",
+        "semver('1.0.0-rc.1').compareTo(semver('1.0.0')) == -1 && !semver('1.0.0').isGreaterThan(semver('1.0.0+b'))",
+        "quantity('1').isLessThan(quantity('2')) && type(semver('1.0.0')) != string",
+    ]);
+    fail(&[
+        ("semver('Three').major() == 3", "No Major.Minor.Patch elements found"),
+        ("semver('1.0.0') < semver('2.0.0')", "found no matching overload for '_<_'"),
+        ("semver('1.0.0').isLessThan(quantity('1'))", "found no matching overload for 'isLessThan'"),
+        ("semver('1.0-a', true).major() == 1", "short version cannot contain PreRelease"),
+    ]);
+}
+
 #[test]
 fn texts_bytes_and_types() {
     all_true(&[
         "'%s is %d of %.2f'.format(['a', 3, 1.5]) == 'a is 3 of 1.50'",
-        "'%s %s %s'.format([[1, 'a'], {'k': true}, null]) == '[1, a] {k: true} null'",
-        "'%x %X %o %b %e %%'.format([255, 'hi', 8, -5, 1500.0]) == 'ff 6869 10 -101 1.500000e+03 %'",
+        "'%s %s %s'.format([[1, 'a'], {'k': true}, null]) == '[1, \"a\"] {\"k\":true} null'",
+        "'%x %X %o %b %%'.format([255, 'hi', 8, -5]) == 'ff 6869 10 -101 %'",
+        // As cel-go's own tests have them.
+        "'%.6e %e'.format([1052.032911275, 2.71828]) == '1.052033\u{202f}\u{d7}\u{202f}10\u{2070}\u{b3} 2.718280\u{202f}\u{d7}\u{202f}10\u{2070}\u{2070}'",
+        "'%e'.format([0.00015]) == '1.500000\u{202f}\u{d7}\u{202f}10\u{207b}\u{2070}\u{2074}'",
+        "'%.3f %f %.1f'.format([1.2345, 2.71828, 1.0]) == '1.234 2.718280 1.0' && '%.0f'.format([2.5]) == '2'",
+        "'%f %f %f'.format(['NaN', 'Infinity', '-Infinity']) == 'NaN \u{221e} -\u{221e}'",
+        "'%.2f %.1f %.0f'.format([1234567.891, -1234.5, 999.0]) == '1,234,567.89 -1,234.5 999'",
+        "'%s %s %s'.format([2.71, 0.000000002, 1.0 / 0.0]) == '2.71 2e-09 +Inf'",
+        "'%s'.format([[2.71, 0.000000002]]) == '[2.710000, 0.000000]'",
+        "'%s'.format([[double('NaN'), -1.0 / 0.0]]) == '[\"NaN\", \"-Inf\"]'",
+        "'%s'.format([['a', 3.14, null, [9], timestamp(0)]]) == '[\"a\", 3.140000, null, [9], timestamp(\"1970-01-01T00:00:00Z\")]'",
+        "'%s'.format([{'b': b'xyz', 'a': duration('2h'), 'c': true}]) == '{\"a\":duration(\"7200s\"), \"b\":b\"xyz\", \"c\":true}'",
+        "'%s'.format([{1: 'x', 2u: 'y', true: double('NaN')}]) == '{1:\"x\", 2:\"y\", true:\"NaN\"}'",
+        "'%s'.format(object.list) == '3' && '%d%d'.format(object.list) == '31'",
         "'%s %s'.format([duration('90s'), timestamp(0)]) == '90s 1970-01-01T00:00:00Z' && '%s'.format([int]) == 'int'",
         "'a1b22'.findAll('[0-9]+') == ['1', '22'] && 'a1b22'.findAll('[0-9]+', 1) == ['1'] && 'a'.findAll('x') == []",
         "strings.quote('a\"b\\n') == '\"a\\\\\"b\\\\n\"'",
@@ -121,7 +154,21 @@ fn texts_bytes_and_types() {
         "optional.of(1).optFlatMap(n, n > 0 ? optional.of(n + 1) : optional.none()).value() == 2",
     ]);
     fail(&[
-        ("'%d'.format(['a']) == ''", "decimal clause cannot be used on string"),
+        ("'%d'.format(['a']) == ''", "decimal clause can only be used on integers, was given string"),
+        ("'%f'.format([1]) == ''", "fixed-point clause can only be used on doubles, was given int"),
+        ("'%f'.format(['x']) == ''", "fixed-point clause can only be used on doubles, was given string"),
+        ("'%e'.format([true]) == ''", "scientific clause can only be used on doubles, was given bool"),
+        ("'%b'.format(['a']) == ''", "only integers and bools can be formatted as binary, was given string"),
+        (
+            "'%x'.format([0.5]) == ''",
+            "only integers, byte buffers, and strings can be formatted as hex, was given double",
+        ),
+        ("'%o'.format([object.metadata.name]) == ''", "octal clause can only be used on integers, was given string"),
+        ("'%s'.format([quantity('1')]) == ''", "timestamps, was given kubernetes.Quantity"),
+        ("'%s'.format([dyn(optional.of(1))]) == ''", "timestamps, was given optional_type"),
+        ("'%.34'.format([1.0]) == ''", "could not find end of precision specifier"),
+        ("'%s %s'.format(['a']) == ''", "index 1 out of range"),
+        ("'%s%s%s%s'.format(object.list) == ''", "index 3 out of range"),
         ("'%s'.format([]) == ''", "index 0 out of range"),
         ("'x'.format([1]) == ''", "too many arguments supplied"),
         ("'%q'.format([1]) == ''", "unrecognized formatting clause \"q\""),

@@ -1,0 +1,180 @@
+//! Versions of expressions (Kubernetes documentation, "Kubernetes Semver library"; Semantic Versioning 2.0.0).
+//!
+//! Owns reading and their order. What a version was built from says nothing about its order.
+
+use std::cmp::Ordering;
+
+/// A version without what stands behind `+`.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Semver {
+    /// Major, minor and patch.
+    pub numbers: [u64; 3],
+    before: Vec<Identifier>,
+}
+
+/// A part of what stands behind `-`. Numbers come before words.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Identifier {
+    Number(u64),
+    Word(Box<str>),
+}
+
+impl PartialOrd for Semver {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Semver {
+    fn cmp(&self, other: &Self) -> Ordering {
+        // Without identifiers it is the release that the others come before.
+        let released = self.before.is_empty().cmp(&other.before.is_empty());
+        self.numbers.cmp(&other.numbers).then(released).then_with(|| self.before.cmp(&other.before))
+    }
+}
+
+impl Semver {
+    pub fn read(text: &str) -> Result<Self, String> {
+        if text.is_empty() {
+            return Err("Version string empty".to_owned());
+        }
+        let parts: Vec<&str> = text.splitn(3, '.').collect();
+        let [major, minor, rest] = parts[..] else {
+            return Err("No Major.Minor.Patch elements found".to_owned());
+        };
+        let (rest, build) = rest.split_once('+').map_or((rest, None), |(rest, build)| (rest, Some(build)));
+        let (patch, before) = rest.split_once('-').map_or((rest, None), |(patch, before)| (patch, Some(before)));
+        let numbers = [number("Major", major)?, number("Minor", minor)?, number("Patch", patch)?];
+        for part in build.into_iter().flat_map(|build| build.split('.')) {
+            check("Build meta data", part)?;
+        }
+        let before: Result<_, String> =
+            before.into_iter().flat_map(|before| before.split('.')).map(identifier).collect();
+        Ok(Self { numbers, before: before? })
+    }
+
+    /// The same of a text that says less or more than it should: `v1`, `1.2`, `01.02.03`.
+    pub fn read_loosely(text: &str) -> Result<Self, String> {
+        let text = text.strip_prefix('v').unwrap_or(text);
+        let mut parts: Vec<String> = text.splitn(3, '.').map(without_zeros).collect();
+        if parts.len() < 3 && parts.last().is_some_and(|last| last.contains(['+', '-'])) {
+            return Err("short version cannot contain PreRelease/Build meta data".to_owned());
+        }
+        parts.resize(3, "0".to_owned());
+        Self::read(&parts.join("."))
+    }
+}
+
+/// A part without the zeros before its number.
+fn without_zeros(part: &str) -> String {
+    let rest = part.trim_start_matches('0');
+    match part.len() {
+        0 | 1 => part.to_owned(),
+        _ if rest.starts_with(|first: char| first.is_ascii_digit()) => rest.to_owned(),
+        _ => format!("0{rest}"),
+    }
+}
+
+fn number(of: &str, text: &str) -> Result<u64, String> {
+    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(format!("Invalid character(s) found in {} number {text:?}", of.to_ascii_lowercase()));
+    }
+    if text.len() > 1 && text.starts_with('0') {
+        return Err(format!("{of} number must not contain leading zeroes {text:?}"));
+    }
+    text.parse().map_err(|_| format!("{of} number is too large: {text:?}"))
+}
+
+fn identifier(text: &str) -> Result<Identifier, String> {
+    check("PreRelease", text)?;
+    if !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Ok(Identifier::Word(text.into()));
+    }
+    if text.len() > 1 && text.starts_with('0') {
+        return Err(format!("Numeric PreRelease version must not contain leading zeroes {text:?}"));
+    }
+    text.parse().map(Identifier::Number).map_err(|_| format!("PreRelease number is too large: {text:?}"))
+}
+
+fn check(of: &str, text: &str) -> Result<(), String> {
+    if text.is_empty() {
+        return Err(format!("{of} is empty"));
+    }
+    if text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
+        Ok(())
+    } else {
+        Err(format!("Invalid character(s) found in {of} {text:?}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The order of the specification (§11), from the least.
+    #[test]
+    fn the_order_of_versions() {
+        let sorted = [
+            "0.9.9",
+            "1.0.0-2",
+            "1.0.0-10",
+            "1.0.0-alpha",
+            "1.0.0-alpha.1",
+            "1.0.0-alpha.beta",
+            "1.0.0-beta",
+            "1.0.0-beta.2",
+            "1.0.0-beta.11",
+            "1.0.0-rc.1",
+            "1.0.0",
+            "1.0.1-x-y.0",
+            "1.2.0",
+            "1.10.0",
+            "18446744073709551615.0.0",
+        ];
+        for (at, one) in sorted.iter().enumerate() {
+            for (other_at, other) in sorted.iter().enumerate() {
+                let order = Semver::read(one).unwrap().cmp(&Semver::read(other).unwrap());
+                assert_eq!(order, at.cmp(&other_at), "{one} {other}");
+            }
+        }
+        assert_eq!(Semver::read("1.0.0+a.0-1"), Semver::read("1.0.0"));
+    }
+
+    #[test]
+    fn what_is_a_version() {
+        for text in [
+            "",
+            "1",
+            "1.2",
+            "v1.2.3",
+            "01.2.3",
+            "1.02.3",
+            "1.2.03",
+            "1.2.3-",
+            "1.2.3-01",
+            "1.2.3-a..b",
+            "1.2.3+",
+            "1.2.3-é",
+            "1.2.x",
+            "1..3",
+            "-1.2.3",
+            "1.2.3 ",
+            "18446744073709551616.0.0",
+            "1.2.3+a_b",
+        ] {
+            assert!(Semver::read(text).is_err(), "{text}");
+        }
+        for (text, numbers) in [
+            ("v1", [1, 0, 0]),
+            ("1.2", [1, 2, 0]),
+            ("v01.02.03", [1, 2, 3]),
+            ("1.0.00", [1, 0, 0]),
+            ("1.0.0-a", [1, 0, 0]),
+        ] {
+            assert_eq!(Semver::read_loosely(text).map(|version| version.numbers), Ok(numbers), "{text}");
+        }
+        for text in ["", "v", "vv1", "1-a", "1.2+b", "1.2.3.4", "a", " 1"] {
+            assert!(Semver::read_loosely(text).is_err(), "{text}");
+        }
+    }
+}
