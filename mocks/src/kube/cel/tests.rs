@@ -179,7 +179,7 @@ fn what_fails_when_it_runs() {
         ("{dyn(1.5): 1}.size() == 1", "unsupported key type: double"),
         ("uint('+1') == 1u", "type conversion error to 'uint'"),
         ("double('1e999') > 1.0", "type conversion error to 'double'"),
-        ("[1, 1].transformMapEntry(i, v, {v: i}).size() == 1", "insert failed"),
+        ("[1, 1].transformMapEntry(i, v, {v: i}).size() == 1", "insert failed: key 1 already exists"),
         ("[?dyn(object.spec.replicas)].size() == 1", "no such overload"),
         ("[].max() == 1", "max called on empty list"),
         ("object.list[-1] == 1", "index out of bounds: -1"),

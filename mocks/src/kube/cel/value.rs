@@ -327,6 +327,16 @@ impl<'a> Map<'a> {
         Ok(Self::Own(Rc::new(entries)))
     }
 
+    /// A map of entries whose keys are keys; the error is one that is there twice.
+    pub fn own_once(mut entries: Vec<(Val<'a>, Val<'a>)>) -> Result<Self, Val<'a>> {
+        entries.sort_by(|(one, _), (other, _)| order_of_keys(one, other));
+        let twice = entries.windows(2).find(|pair| order_of_keys(&pair[0].0, &pair[1].0) == Ordering::Equal);
+        match twice {
+            Some(pair) => Err(pair[0].0.clone()),
+            None => Ok(Self::Own(Rc::new(entries))),
+        }
+    }
+
     pub fn len(&self) -> usize {
         match self {
             Self::Json(map) | Self::Typed(map, _) => map.len(),

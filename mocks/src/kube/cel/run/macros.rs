@@ -1,8 +1,8 @@
 //! Macros: what goes over the items of a list, the entries of a map or what may be in an optional value.
 
 use super::super::parse::{Macro, MacroKind, Node};
-use super::super::value::{List, Val};
-use super::{Found, Run, Stop, error, map_of, no_overload};
+use super::super::value::{List, Map, Val};
+use super::{Found, Run, Stop, error, no_overload};
 
 /// What a macro goes over.
 enum Over<'a> {
@@ -126,11 +126,10 @@ impl<'a> Run<'a, '_> {
                 _ => return no_overload(),
             }
         }
-        let count = entries.len();
-        self.pay(count)?;
-        match map_of(entries)? {
-            Val::Map(map) if map.len() < count => error("insert failed: a key already exists"),
-            map => Ok(map),
+        self.pay(entries.len())?;
+        match Map::own_once(entries) {
+            Ok(map) => Ok(Val::Map(map)),
+            Err(key) => error(format!("insert failed: key {} already exists", key.shown())),
         }
     }
 
