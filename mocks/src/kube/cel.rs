@@ -38,7 +38,8 @@ use types::Type;
 use value::Val;
 
 pub(crate) use decl::{Decl, Fields, Order};
-pub(crate) use time::{read as read_time, read_duration};
+pub(crate) use formats::is_uuid;
+pub(crate) use time::{read as read_time, read_date, read_duration};
 
 /// The longest expression. kube-apiserver bounds the cost only; conditions that people write stay below 1 KiB.
 const EXPRESSION_MAX_BYTES: usize = 16 * 1024;
@@ -46,6 +47,16 @@ const EXPRESSION_MAX_BYTES: usize = 16 * 1024;
 /// copied another one. kube-apiserver allows 2,500,000 of units that are a little smaller; here nothing else runs on
 /// the thread meanwhile, so it is less.
 pub(crate) const BUDGET: u64 = 500_000;
+
+/// Whether a text is a network.
+pub(crate) fn is_cidr(text: &str) -> bool {
+    addresses::read_cidr(text).is_ok()
+}
+
+/// Whether a text is an absolute URL or path.
+pub(crate) fn is_uri(text: &str) -> bool {
+    url::Url::read(text).is_ok()
+}
 
 /// An expression that compiled.
 #[derive(Debug)]

@@ -6,6 +6,7 @@
 //! `judge`. It must not know the store.
 
 mod check;
+mod formats;
 mod judge;
 mod read;
 mod rules;
@@ -15,6 +16,7 @@ use serde_json::{Map, Number, Value};
 
 use super::re2::Pattern;
 
+use formats::Format;
 pub(crate) use judge::Verdict;
 pub(crate) use read::read;
 
@@ -89,19 +91,6 @@ pub(crate) enum Merge<'a> {
     ByKeys(Vec<(&'a str, Option<&'a Value>)>),
     Set,
     Atomic,
-}
-
-/// The formats that are checked; others are notes for people.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Format {
-    DateTime,
-    Date,
-    Int32,
-    Ipv4,
-    Ipv6,
-    Byte,
-    Uuid,
-    Duration,
 }
 
 impl Kind {

@@ -64,7 +64,7 @@ impl Format {
                 wrong
             }
             "uri" => url::Url::read(text).err().into_iter().collect(),
-            "uuid" => said(is_uuid(text), "does not match the UUID format"),
+            "uuid" => said(is_uuid(text, None), "does not match the UUID format"),
             "byte" => said(base64::engine::general_purpose::STANDARD.decode(text).is_ok(), "invalid base64"),
             "date" => said(time::read_date(text).is_some(), "invalid date"),
             _ => said(time::read(text).is_some(), "invalid datetime"),
@@ -146,11 +146,23 @@ fn qualified_name(text: &str) -> Vec<String> {
     wrong
 }
 
-fn is_uuid(text: &str) -> bool {
-    let plain: String = text.chars().filter(|c| *c != '-').collect();
-    let groups: Vec<usize> = text.split('-').map(str::len).collect();
-    let shape = matches!(groups[..], [32] | [8, 4, 4, 4, 12]);
-    shape && plain.bytes().all(|byte| byte.is_ascii_hexdigit())
+/// Whether a text is a UUID, with all of its dashes or without some; of a version it has its digit, and from the fourth on the
+/// variant of RFC 9562.
+pub(crate) fn is_uuid(text: &str, version: Option<char>) -> bool {
+    let mut rest = text;
+    let mut groups = Vec::new();
+    for length in [8, 4, 4, 4, 12] {
+        if !groups.is_empty() {
+            rest = rest.strip_prefix('-').unwrap_or(rest);
+        }
+        let Some((group, after)) = rest.split_at_checked(length) else { return false };
+        groups.push(group);
+        rest = after;
+    }
+    let is_variant = |group: &str| group.starts_with(['8', '9', 'a', 'b', 'A', 'B']);
+    rest.is_empty()
+        && groups.iter().all(|group| group.bytes().all(|byte| byte.is_ascii_hexdigit()))
+        && version.is_none_or(|version| groups[2].starts_with(version) && (version == '3' || is_variant(groups[3])))
 }
 
 #[cfg(test)]

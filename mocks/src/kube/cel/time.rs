@@ -75,7 +75,7 @@ fn in_range(time: Timestamp) -> Option<Timestamp> {
 }
 
 /// Reads a day; it is its first moment.
-pub(super) fn read_date(text: &str) -> Option<Timestamp> {
+pub(crate) fn read_date(text: &str) -> Option<Timestamp> {
     let date: jiff::civil::Date = if text.len() == 10 { text.parse().ok()? } else { return None };
     Some(date.to_zoned(TimeZone::UTC).ok()?.timestamp())
 }

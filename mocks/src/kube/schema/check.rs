@@ -5,11 +5,9 @@
 
 use std::collections::BTreeSet;
 
-use base64::Engine as _;
 use serde_json::{Map, Value};
 
 use super::{Format, Kind, ListType, Schema};
-use crate::kube::cel::{read_duration, read_time};
 use crate::kube::status::Cause;
 
 /// Causes that are collected at most; an object cannot make the answer grow without end.
@@ -136,18 +134,8 @@ impl Schema {
         if let Some(pattern) = self.pattern.as_ref().filter(|pattern| !pattern.is_match(text)) {
             causes.push(in_body(path, &quoted, &format!("should match '{}'", pattern.as_str())));
         }
-        let (name, right) = match self.format {
-            Some(Format::DateTime) => ("date-time", read_time(&text.to_ascii_uppercase()).is_some()),
-            Some(Format::Date) => ("date", text.len() == 10 && text.parse::<jiff::civil::Date>().is_ok()),
-            Some(Format::Ipv4) => ("ipv4", text.parse::<std::net::Ipv4Addr>().is_ok()),
-            Some(Format::Ipv6) => ("ipv6", text.parse::<std::net::Ipv6Addr>().is_ok()),
-            Some(Format::Byte) => ("byte", base64::engine::general_purpose::STANDARD.decode(text).is_ok()),
-            Some(Format::Uuid) => ("uuid", is_uuid(text)),
-            Some(Format::Duration) => ("duration", read_duration(text).is_some()),
-            Some(Format::Int32) | None => return,
-        };
-        if !right {
-            causes.push(in_body(path, &quoted, &format!("must be of type {name}: {quoted}")));
+        if let Some(format) = self.format.filter(|format| !format.is(text)) {
+            causes.push(in_body(path, &quoted, &format!("must be of type {}: {quoted}", format.name())));
         }
     }
 
@@ -242,9 +230,4 @@ fn shown(path: &str) -> String {
 
 fn join(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
-}
-
-fn is_uuid(text: &str) -> bool {
-    let lengths = text.split('-').map(str::len);
-    lengths.eq([8, 4, 4, 4, 12]) && text.chars().all(|c| c == '-' || c.is_ascii_hexdigit())
 }

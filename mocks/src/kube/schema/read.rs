@@ -48,7 +48,7 @@ fn one(raw: &Value, at: &str, structural: bool, causes: &mut Vec<Cause>) -> Sche
         default: raw.get("default").cloned(),
         required: texts(&raw["required"]),
         allowed: raw["enum"].as_array().cloned(),
-        format: raw["format"].as_str().and_then(format),
+        format: raw["format"].as_str().and_then(Format::named),
         bounds: bounds(raw),
         list: match raw["x-kubernetes-list-type"].as_str() {
             Some("set") => ListType::Set,
@@ -146,20 +146,6 @@ fn bounds(raw: &Value) -> Bounds {
         length: pair("minLength", "maxLength"),
         items: pair("minItems", "maxItems"),
         properties: pair("minProperties", "maxProperties"),
-    }
-}
-
-fn format(name: &str) -> Option<Format> {
-    match name {
-        "date-time" => Some(Format::DateTime),
-        "date" => Some(Format::Date),
-        "int32" => Some(Format::Int32),
-        "ipv4" => Some(Format::Ipv4),
-        "ipv6" => Some(Format::Ipv6),
-        "byte" => Some(Format::Byte),
-        "uuid" => Some(Format::Uuid),
-        "duration" => Some(Format::Duration),
-        _ => None,
     }
 }
 
