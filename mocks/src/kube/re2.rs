@@ -12,6 +12,11 @@ use regex::{Regex, RegexBuilder};
 
 /// The largest count of a repetition (RE2's own limit).
 const REPEAT_MAX: u32 = 1_000;
+/// The named classes of ASCII.
+const CLASSES: [&str; 14] = [
+    "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space", "upper", "word",
+    "xdigit",
+];
 /// What a compiled pattern may take; the crate's own default.
 const SIZE_MAX: usize = 10 * 1024 * 1024;
 
@@ -66,7 +71,8 @@ pub(crate) fn compile(pattern: &str, size_max: usize) -> Result<Regex, Refused> 
 
 /// The same pattern in the language of the crate `regex`.
 pub(crate) fn translate(pattern: &str) -> Result<String, Refused> {
-    let mut reader = Reader { rest: pattern.chars().peekable(), out: String::with_capacity(pattern.len()) };
+    let out = String::with_capacity(pattern.len());
+    let mut reader = Reader { rest: pattern.chars().peekable(), out, last: 1, groups: vec![1] };
     // The repetition that was read last, when nothing is behind it.
     let mut repeated: Option<String> = None;
     while let Some(letter) = reader.rest.next() {
@@ -87,12 +93,13 @@ pub(crate) fn translate(pattern: &str) -> Result<String, Refused> {
             continue;
         }
         repeated = None;
+        reader.last = 1;
         match letter {
             '\\' => reader.escape(false),
-            '[' => reader.class(),
+            '[' => reader.class()?,
             '{' => reader.out.push_str(r"\{"),
-            // What follows is no repetition of the bracket.
-            '(' if reader.rest.next_if_eq(&'?').is_some() => reader.out.push_str("(?"),
+            '(' => reader.open(),
+            ')' => reader.close(),
             letter => reader.out.push(letter),
         }
     }
@@ -102,9 +109,34 @@ pub(crate) fn translate(pattern: &str) -> Result<String, Refused> {
 struct Reader<'a> {
     rest: Peekable<Chars<'a>>,
     out: String,
+    /// How often what was read last may repeat, with what is in it.
+    last: u32,
+    /// The same for the most of each group that is open; the first is the whole pattern.
+    groups: Vec<u32>,
 }
 
 impl Reader<'_> {
+    fn open(&mut self) {
+        self.out.push('(');
+        // What follows is no repetition of the bracket.
+        self.out.extend(self.rest.next_if_eq(&'?'));
+        self.groups.push(1);
+    }
+
+    fn close(&mut self) {
+        self.out.push(')');
+        if self.groups.len() > 1 {
+            self.last = self.groups.pop().unwrap_or(1);
+            self.raise();
+        }
+    }
+
+    fn raise(&mut self) {
+        if let Some(group) = self.groups.last_mut() {
+            *group = self.last.max(*group);
+        }
+    }
+
     /// A count behind its `{`, or nothing where the brace is only a brace.
     fn count(&mut self) -> Result<Option<String>, Refused> {
         let mut ahead = self.rest.clone();
@@ -117,9 +149,12 @@ impl Reader<'_> {
         // What is no number of 32 bits is more than the largest count.
         let number = |digits: &String| digits.parse::<u32>().unwrap_or(u32::MAX);
         let (least, most) = (number(&least), most.as_ref().map(number));
-        if least > REPEAT_MAX || most.is_some_and(|most| most > REPEAT_MAX || most < least) {
+        // What is repeated may repeat itself.
+        self.last = self.last.saturating_mul(most.unwrap_or(least).max(1));
+        if least > REPEAT_MAX || self.last > REPEAT_MAX || most.is_some_and(|most| most < least) {
             return Err(Refused::Wrong(format!("invalid repeat count: `{shown}`")));
         }
+        self.raise();
         self.rest = ahead;
         Ok(Some(shown))
     }
@@ -166,18 +201,19 @@ impl Reader<'_> {
     }
 
     /// A class behind its `[`.
-    fn class(&mut self) {
+    fn class(&mut self) -> Result<(), Refused> {
         self.out.push('[');
         self.out.extend(self.rest.next_if_eq(&'^'));
         let mut first = true;
         loop {
             match self.rest.peek().copied() {
-                None => return,
+                None => return Ok(()),
                 Some(']') if !first => {
                     self.rest.next();
-                    return self.out.push(']');
+                    self.out.push(']');
+                    return Ok(());
                 }
-                Some('[') if self.named() => {}
+                Some('[') if self.named()? => {}
                 Some(_) => self.range(),
             }
             first = false;
@@ -185,21 +221,24 @@ impl Reader<'_> {
     }
 
     /// `[:alpha:]` within a class; answers whether there is one.
-    fn named(&mut self) -> bool {
+    fn named(&mut self) -> Result<bool, Refused> {
         let mut ahead = self.rest.clone();
         ahead.next();
         if ahead.next_if_eq(&':').is_none() {
-            return false;
+            return Ok(false);
         }
         let name: String = std::iter::from_fn(|| ahead.next_if(|c| c.is_ascii_alphabetic() || *c == '^')).collect();
         if ahead.next() != Some(':') || ahead.next() != Some(']') {
-            return false;
+            return Ok(false);
+        }
+        if !CLASSES.contains(&name.strip_prefix('^').unwrap_or(&name)) {
+            return Err(Refused::Wrong(format!("invalid character class range: `[:{name}:]`")));
         }
         self.rest = ahead;
         self.out.push_str("[:");
         self.out.push_str(&name);
         self.out.push_str(":]");
-        true
+        Ok(true)
     }
 
     /// A letter of a class, or all from one to another.
@@ -321,6 +360,10 @@ mod tests {
             ("^.{0,1001}$", "invalid repeat count: `{0,1001}`"),
             ("a{99999999999}", "invalid repeat count: `{99999999999}`"),
             ("a{2,1}", "invalid repeat count: `{2,1}`"),
+            ("(a{500}){3}", "invalid repeat count: `{3}`"),
+            ("((a{10}b{2}){10}c){11}", "invalid repeat count: `{11}`"),
+            ("a{600}(b|c{2,}){501}", "invalid repeat count: `{501}`"),
+            ("[[:foo:]]", "invalid character class range: `[:foo:]`"),
             ("a**", "invalid nested repetition operator: `**`"),
             ("a++", "invalid nested repetition operator: `++`"),
             ("a+?{2}", "invalid nested repetition operator: `+?{2}`"),
@@ -330,7 +373,11 @@ mod tests {
         for pattern in ["(", "[a", "(?=a)", "*", r"\1", r"\", "[z-a]", "a)"] {
             assert!(Pattern::new(pattern).is_err(), "{pattern}");
         }
-        assert!(Pattern::new("^.{0,1000}$").is_ok());
+        for pattern in
+            ["^.{0,1000}$", "((a{10}b{2}){10}c){10}", "a{600}(b|c{2,}){500}", "[[:^alpha:]]", "a{1000}b{1000}"]
+        {
+            assert!(Pattern::new(pattern).is_ok(), "{pattern}");
+        }
     }
 
     /// What a name is usually checked with.
