@@ -48,11 +48,6 @@ const EXPRESSION_MAX_BYTES: usize = 16 * 1024;
 /// the thread meanwhile, so it is less.
 pub(crate) const BUDGET: u64 = 500_000;
 
-/// Whether a text is a network.
-pub(crate) fn is_cidr(text: &str) -> bool {
-    addresses::read_cidr(text).is_ok()
-}
-
 /// Whether a text is an absolute URL or path.
 pub(crate) fn is_uri(text: &str) -> bool {
     url::Url::read(text).is_ok()

@@ -2,11 +2,11 @@
 //!
 //! Owns their names and what they are to a text. Those that a rule sees as values of their own are declared in `rules`.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
 use base64::Engine as _;
 
-use crate::kube::cel::{is_cidr, is_uri, is_uuid, read_date, read_duration, read_time};
+use crate::kube::cel::{is_uri, is_uuid, read_date, read_duration, read_time};
 
 /// A format that is checked; others are notes for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,10 +66,12 @@ impl Format {
             Self::DateTime => read_time(&text.to_ascii_uppercase()).is_some(),
             Self::Date => read_date(text).is_some(),
             Self::Duration => read_duration(text).is_some(),
-            Self::Byte => base64::engine::general_purpose::STANDARD.decode(text).is_ok(),
+            // No bytes are none.
+            Self::Byte => !text.is_empty() && base64::engine::general_purpose::STANDARD.decode(text).is_ok(),
             Self::Int32 => true,
-            Self::Ipv4 => text.parse::<Ipv4Addr>().is_ok(),
-            Self::Ipv6 => text.parse::<Ipv6Addr>().is_ok(),
+            // An IPv4 address within IPv6 is both.
+            Self::Ipv4 => text.contains('.') && text.parse::<IpAddr>().is_ok(),
+            Self::Ipv6 => text.contains(':') && text.parse::<IpAddr>().is_ok(),
             Self::Cidr => is_cidr(text),
             Self::Mac => is_mac(text),
             Self::Uri => is_uri(text),
@@ -87,6 +89,14 @@ impl Format {
 fn is_color(text: &str) -> bool {
     let digits = text.strip_prefix('#').unwrap_or(text);
     matches!(digits.len(), 3 | 6) && is_hex(digits)
+}
+
+/// Looser than networks in expressions are.
+fn is_cidr(text: &str) -> bool {
+    let Some((address, length)) = text.split_once('/') else { return false };
+    let most = address.parse::<IpAddr>().map(|address| if address.is_ipv4() { 32 } else { 128 });
+    let digits = !length.is_empty() && length.bytes().all(|byte| byte.is_ascii_digit());
+    digits && length.parse::<u32>().is_ok_and(|length| most.is_ok_and(|most| length <= most))
 }
 
 fn is_hex(text: &str) -> bool {
@@ -155,10 +165,10 @@ mod tests {
             ("date-time", &["2024-01-01T00:00:00Z", "2024-01-01t00:00:00.5z"], &["2024-01-01 00:00:00Z", "2024-01-01"]),
             ("date", &["2024-02-29"], &["2024-02-30", "2024-2-9"]),
             ("duration", &["1h30m", "3 days", "22 ns"], &["days", "5"]),
-            ("byte", &["", "aGVsbG8="], &["a", "a b="]),
-            ("ipv4", &["10.0.0.1"], &["10.0.0", "::1", "10.0.0.256"]),
-            ("ipv6", &["::1"], &["10.0.0.1", ":::"]),
-            ("cidr", &["10.0.0.1/8", "fd00::/8"], &["10.0.0.1", "10.0.0.0/33"]),
+            ("byte", &["aGVsbG8="], &["", "a", "a b="]),
+            ("ipv4", &["10.0.0.1", "::ffff:1.2.3.4"], &["10.0.0", "::1", "10.0.0.256"]),
+            ("ipv6", &["::1", "::ffff:1.2.3.4"], &["10.0.0.1", ":::"]),
+            ("cidr", &["10.0.0.1/8", "fd00::/8", "10.0.0.0/08"], &["10.0.0.1", "10.0.0.0/33", "10.0.0.0/", "::/+8"]),
             (
                 "mac",
                 &["00:00:5e:00:53:01", "02-00-5e-10-00-00-00-01", "0000.5E00.5301"],
