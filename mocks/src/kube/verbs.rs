@@ -5,7 +5,9 @@
 mod apply;
 mod binding;
 mod delete;
+mod evict;
 mod named;
+mod own;
 mod read;
 mod review;
 mod scale;
@@ -74,7 +76,7 @@ pub(crate) async fn dispatch(call: Box<Call>, body: Incoming) -> Result<Answer, 
             binding::create(&call, body).await
         }
         (Method::POST, true, Some("eviction")) if &*call.resource.full_name == "pods" => {
-            delete::evict(&call, body).await
+            evict::create(&call, body).await
         }
         (Method::DELETE, true, None) => delete::one(&call, body).await,
         (Method::DELETE, false, None) => delete::collection(&call, body).await,

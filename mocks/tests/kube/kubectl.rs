@@ -72,6 +72,27 @@ spec:
     spec: {containers: [{name: c, image: 'nginx:1', ports: [{containerPort: 80}]}]}
 ";
 
+const DRAIN: &str = "
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: one, labels: {app: web}}
+spec: {nodeName: n1, containers: [{name: c, image: i}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: two, labels: {app: web}}
+spec: {nodeName: n1, containers: [{name: c, image: i}]}
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: web}
+spec: {minAvailable: 1, selector: {matchLabels: {app: web}}}
+";
+
 /// The oldest and the newest; empty when there is none. Several versions may be kept beside the program that a link in
 /// `PATH` leads to, as `kubectl.1.27` and so on.
 fn programs() -> Vec<PathBuf> {
@@ -110,6 +131,45 @@ async fn kubectl_works_unmodified() {
         take_away(&kubectl).await;
         world.server.shutdown().await;
     }
+}
+
+/// A node is emptied as far as the budget allows, and further when it allows more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn kubectl_drains_as_fast_as_a_budget_allows() {
+    let Some(program) = programs().pop() else {
+        eprintln!("skipped: needs kubectl");
+        return;
+    };
+    let world = World::start().await;
+    let kubectl = Kubectl::new(&program, &world);
+    std::fs::write(kubectl.home.path().join("drain.yaml"), DRAIN).unwrap();
+    kubectl.ok("apply -f drain.yaml").await;
+    let status = |object: &str, status: &str| {
+        format!(r#"patch {object} --subresource=status --type=merge -p {{"status":{status}}}"#)
+    };
+    for pod in ["one", "two"] {
+        let ready = r#"{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}"#;
+        kubectl.ok(&status(&format!("pod {pod}"), ready)).await;
+    }
+    let counted = r#"{"observedGeneration":1,"disruptionsAllowed":1,"currentHealthy":2,"desiredHealthy":1}"#;
+    kubectl.ok(&status("pdb web", counted)).await;
+    let raising = async {
+        let left = "get pdb web -o jsonpath={.status.disruptionsAllowed}";
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        while kubectl.ok(left).await != "0" {
+            assert!(tokio::time::Instant::now() < deadline, "nothing was evicted");
+        }
+        assert_eq!(kubectl.ok("get pods -o name").await.lines().count(), 1, "the other is guarded");
+        kubectl.ok(&status("pdb web", r#"{"disruptionsAllowed":1}"#)).await;
+    };
+    let (drained, ()) = tokio::join!(kubectl.run("drain n1 --force --grace-period=0 --timeout=25s"), raising);
+    let (out, err) = (String::from_utf8_lossy(&drained.stdout), String::from_utf8_lossy(&drained.stderr));
+    assert!(drained.status.success() && out.contains("node/n1 drained"), "{out}\n{err}");
+    assert!(err.contains("Cannot evict pod as it would violate the pod's disruption budget."), "{err}");
+    assert_eq!(kubectl.ok("get pods -o name").await, "");
+    let spent = kubectl.ok("get pdb web -o jsonpath={.status.conditions[0].reason}").await;
+    assert_eq!(spent, "InsufficientPods");
+    world.server.shutdown().await;
 }
 
 async fn create_and_read(kubectl: &Kubectl) {

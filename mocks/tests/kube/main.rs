@@ -9,6 +9,7 @@ mod client;
 mod connections;
 mod definitions;
 mod events;
+mod evictions;
 mod faults;
 mod fields;
 mod grace;

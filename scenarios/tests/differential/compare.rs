@@ -34,6 +34,14 @@ pub const MEANT: &[Meant] = &[
         applies: |step, found| step.path.contains("/pods") && found.at.ends_with("/metadata/generation"),
     },
     Meant {
+        name: "The condition of an evicted pod",
+        diverges: false,
+        applies: |step, found| {
+            let evicted = found.mock.as_ref().is_some_and(|conditions| conditions.to_string().contains(EVICTED));
+            step.path.contains("/pods") && found.at.ends_with("/status/conditions") && evicted
+        },
+    },
+    Meant {
         name: "The name label of namespaces",
         diverges: false,
         applies: |_, found| {
@@ -263,6 +271,9 @@ pub const MEANT: &[Meant] = &[
         },
     },
 ];
+
+/// The reason of a condition that newer releases give to an evicted pod, by a write of its own.
+pub const EVICTED: &str = "EvictionByEvictionAPI";
 
 /// `(part of the path, fields)`.
 const NEWER_FIELDS: &[(&str, &[&str])] = &[

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
+use crate::compare::EVICTED;
 use crate::driver::{LAST, Raw};
 use crate::sequence::Step;
 
@@ -81,6 +82,7 @@ impl Normaliser {
             index += 1;
             (event["type"] != "BOOKMARK" || shown) && !name.starts_with(LAST)
         });
+        events.retain(|event| !notes_eviction(event));
         for event in events.iter_mut().filter(|event| event["type"] == "BOOKMARK") {
             event["object"]["metadata"]["resourceVersion"] = Value::from("<revision>");
         }
@@ -210,6 +212,14 @@ impl Normaliser {
             other => other,
         }
     }
+}
+
+/// Whether an event shows nothing but the condition of a pod that is about to be evicted, which older releases do not write.
+fn notes_eviction(event: &Value) -> bool {
+    let object = &event["object"];
+    let conditions = object["status"]["conditions"].as_array();
+    let noted = conditions.into_iter().flatten().any(|condition| condition["reason"] == EVICTED);
+    event["type"] == "MODIFIED" && noted && object["metadata"].get("deletionTimestamp").is_none()
 }
 
 /// Sorts a list that comes from a watch cache, which has no order before Kubernetes 1.31.

@@ -12,7 +12,7 @@ use hyper::body::Incoming;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{decode, named, read_body};
+use super::{decode, read_body};
 use grace::Grace;
 
 use crate::kube::admission::{Attempt, Chain, Operation};
@@ -57,11 +57,11 @@ pub(crate) enum Propagation {
 
 /// What the caller asked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Options {
+pub(super) struct Options {
     propagation: Propagation,
-    uid: Option<String>,
-    revision: Option<String>,
-    dry_run: bool,
+    pub uid: Option<String>,
+    pub revision: Option<String>,
+    pub dry_run: bool,
     /// `gracePeriodSeconds`; without one the pod says it.
     grace_s: Option<i64>,
 }
@@ -75,7 +75,7 @@ pub(crate) struct Manner {
 }
 
 /// What a deletion came to.
-enum Outcome {
+pub(super) enum Outcome {
     /// The object is gone; what it was at last.
     Gone(Value),
     /// It waits for its finalizers.
@@ -85,7 +85,7 @@ enum Outcome {
 }
 
 impl Options {
-    fn manner(&self) -> Manner {
+    pub fn manner(&self) -> Manner {
         Manner { propagation: self.propagation, grace_s: self.grace_s }
     }
 }
@@ -99,40 +99,6 @@ pub(super) async fn one(call: &Call, body: Incoming) -> Result<Answer, Failure> 
         return Err(Failure::forbidden(call.resource.about(name), "this namespace may not be deleted"));
     }
     delete_named(call, &renderer, name, &options).await
-}
-
-/// `POST pods/NAME/eviction`. Webhooks see the creation of an `Eviction`; nobody is asked about the deletion that follows.
-pub(super) async fn evict(call: &Call, body: Incoming) -> Result<Answer, Failure> {
-    let bytes = read_body(&call.app.limits, body).await?;
-    let mut eviction = decode(&call.content_type, &bytes)?;
-    let chain = Chain::of(call);
-    named::begin(call, &mut eviction, "policy/v1", "Eviction")?;
-    let mut warnings = named::mutate(call, &chain, &mut eviction).await?;
-    named::check_name(call, &eviction, "Eviction")?;
-    let mut options = parse_options(&eviction["deleteOptions"], &call.resource)?;
-    options.dry_run |= call.query.dry_run;
-    warnings.extend(named::validate(call, &chain, &eviction).await?);
-    evicted(call, &options)?;
-    let done = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
-    Ok(Answer { warnings, ..Answer::value(StatusCode::CREATED, &done) })
-}
-
-fn evicted(call: &Call, options: &Options) -> Result<(), Failure> {
-    let (resource, name) = (&call.resource, call.target.name.as_deref().unwrap_or_default());
-    for _ in 0..TRIES {
-        let current = call.cluster().get(resource, call.namespace(), name);
-        let current = current.ok_or_else(|| Failure::not_found(resource.about(name)))?;
-        check_preconditions(&current, options, resource.about_kind(name))?;
-        if options.dry_run {
-            return Ok(());
-        }
-        match delete(call.cluster(), resource, &current, options.manner()) {
-            Ok(_) => return Ok(()),
-            Err(Refused::Absent) => return Err(Failure::not_found(resource.about(name))),
-            Err(_) => {}
-        }
-    }
-    Err(Failure::stale(resource.about(name)))
 }
 
 async fn delete_named(call: &Call, renderer: &Renderer, name: &str, options: &Options) -> Result<Answer, Failure> {
@@ -264,7 +230,12 @@ pub(crate) fn delete_place(cluster: &Cluster, resource: &Resource, namespace: &s
 }
 
 /// Deletes an object as far as it goes.
-fn delete(cluster: &Cluster, resource: &Resource, current: &Version, manner: Manner) -> Result<Outcome, Refused> {
+pub(super) fn delete(
+    cluster: &Cluster,
+    resource: &Resource,
+    current: &Version,
+    manner: Manner,
+) -> Result<Outcome, Refused> {
     match step(cluster, resource, current, manner)? {
         Outcome::Marked(marked) => remove(cluster, resource, &marked),
         outcome => Ok(outcome),
@@ -403,13 +374,23 @@ pub(crate) mod finish {
     }
 }
 
-fn check_preconditions(current: &Version, options: &Options, about: status::About<'_>) -> Result<(), Failure> {
+/// Refuses a deletion of another object or version than the caller means.
+pub(super) fn check_preconditions(
+    current: &Version,
+    options: &Options,
+    about: status::About<'_>,
+) -> Result<(), Failure> {
     let revision = current.revision.to_string();
-    let checks =
-        [("UID", &options.uid, &*current.identity.uid), ("ResourceVersion", &options.revision, revision.as_str())];
-    for (what, wanted, is) in checks {
+    let checks = [
+        ("UID", &options.uid, &*current.identity.uid, "deleted and then recreated"),
+        ("ResourceVersion", &options.revision, revision.as_str(), "modified"),
+    ];
+    for (what, wanted, is, happened) in checks {
         if let Some(wanted) = wanted.as_deref().filter(|wanted| *wanted != is) {
-            let why = format!("Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {is}");
+            let why = format!(
+                "the {what} in the precondition ({wanted}) does not match the {what} in record ({is}). The object might \
+                 have been {happened}"
+            );
             return Err(Failure::conflict(about, &why));
         }
     }
@@ -442,7 +423,8 @@ fn unreadable(failure: Failure) -> Failure {
     if failure.code == StatusCode::BAD_REQUEST { Failure::plain(failure.message) } else { failure }
 }
 
-fn parse_options(body: &Value, resource: &Resource) -> Result<Options, Failure> {
+/// What `DeleteOptions` say.
+pub(super) fn parse_options(body: &Value, resource: &Resource) -> Result<Options, Failure> {
     let text = |pointer: &str| body.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
     Ok(Options {
         uid: text("/preconditions/uid"),
