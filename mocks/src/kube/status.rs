@@ -274,7 +274,10 @@ fn qualified(about: About<'_>) -> String {
 }
 
 fn details(about: About<'_>) -> Value {
-    let mut details = json!({"kind": about.kind});
+    let mut details = json!({});
+    if !about.kind.is_empty() {
+        details["kind"] = Value::String(about.kind.to_owned());
+    }
     if !about.name.is_empty() {
         details["name"] = Value::String(about.name.to_owned());
     }

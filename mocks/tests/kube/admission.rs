@@ -27,6 +27,7 @@ use crate::{CONFIG_MAPS, config_map};
 
 mod order;
 mod plugins;
+mod reviews;
 mod scales;
 
 /// What the webhook answers to `(path, review)`: status and body; `None` never answers.

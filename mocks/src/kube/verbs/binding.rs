@@ -1,4 +1,4 @@
-//! `POST pods/NAME/binding`: what a scheduler does.
+//! `POST pods/NAME/binding`: what a scheduler does; and `POST bindings`, the older form, which names the pod in its body.
 //!
 //! Owns the checks of a `Binding` and what it changes in the pod. Webhooks see the `Binding`, and nobody sees the pod.
 
@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 
 use super::write::TRIES;
 use super::{decode, read_body};
-use crate::kube::admission::Chain;
+use crate::kube::admission::{Attempt, Chain, Operation};
 use crate::kube::handler::{Answer, Call};
 use crate::kube::object;
 use crate::kube::status::{About, Failure};
-use crate::kube::store::Expect;
+use crate::kube::store::{Expect, Version};
 
 pub(super) async fn create(call: &Call, body: Incoming) -> Result<Answer, Failure> {
     let bytes = read_body(&call.app.limits, body).await?;
@@ -25,8 +25,32 @@ pub(super) async fn create(call: &Call, body: Incoming) -> Result<Answer, Failur
     check(&binding)?;
     warnings.extend(super::named::validate(call, &chain, &binding).await?);
     assign(call, &binding)?;
+    Ok(Answer { warnings, ..done() })
+}
+
+/// The older form. To webhooks it is the creation of an object of the resource `bindings`.
+pub(super) async fn create_by_body(call: &Call, body: Incoming) -> Result<Answer, Failure> {
+    let bytes = read_body(&call.app.limits, body).await?;
+    let mut binding = decode(&call.content_type, &bytes)?;
+    object::check_type(&mut binding, &call.resource, call.served())?;
+    let chain = Chain::of(call);
+    super::named::begin(call, &mut binding, "v1", "Binding")?;
+    let attempt = |name| Attempt { call, operation: Operation::Create, name, old: None };
+    let name = object::meta(&binding, "name").to_owned();
+    let mut warnings = chain.mutate(&attempt(&name), &mut binding).await?.warnings;
+    check(&binding)?;
+    let name = object::meta(&binding, "name");
+    warnings.extend(chain.validate(&attempt(name), &binding).await?);
+    if name.is_empty() {
+        return Err(Failure::bad_request("Name parameter required."));
+    }
+    assign(call, &binding)?;
+    Ok(Answer { warnings, ..done() })
+}
+
+fn done() -> Answer {
     let done = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
-    Ok(Answer { warnings, ..Answer::value(StatusCode::CREATED, &done) })
+    Answer::value(StatusCode::CREATED, &done)
 }
 
 /// The real server adds these up to a plain error.
@@ -48,10 +72,13 @@ fn check(binding: &Value) -> Result<(), Failure> {
 }
 
 fn assign(call: &Call, binding: &Value) -> Result<(), Failure> {
-    let (resource, name) = (&call.resource, call.target.name.as_deref().unwrap_or_default());
+    let catalogue = call.cluster().catalogue();
+    let resource = catalogue.by_full_name("pods").expect("pods are built in");
+    let name = object::meta(binding, "name");
     for _ in 0..TRIES {
         let current = call.cluster().get(resource, call.namespace(), name);
         let current = current.ok_or_else(|| Failure::not_found(resource.about(name)))?;
+        check_preconditions(binding, &current).map_err(|why| Failure::conflict(resource.about(name), &why))?;
         let mut pod = current.value();
         bind(&mut pod, binding).map_err(|why| {
             Failure::conflict(About { group: "", kind: "pods/binding", name }, &format!("pod {name} {why}"))
@@ -61,6 +88,18 @@ fn assign(call: &Call, binding: &Value) -> Result<(), Failure> {
         }
     }
     Err(Failure::stale(resource.about(name)))
+}
+
+/// The pod must be the one that the binding names, and in that version; the error says why it is not.
+fn check_preconditions(binding: &Value, pod: &Version) -> Result<(), String> {
+    let revision = pod.revision.to_string();
+    for (what, key, is) in [("UID", "uid", &*pod.identity.uid), ("ResourceVersion", "resourceVersion", &*revision)] {
+        let wanted = object::meta(binding, key);
+        if !wanted.is_empty() && wanted != is {
+            return Err(format!("Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {is}"));
+        }
+    }
+    Ok(())
 }
 
 /// Gives the pod its node, or says why it can have none.

@@ -1,6 +1,9 @@
 //! Reviews: questions that are answered and never stored.
 //!
-//! Owns token reviews and access reviews.
+//! Owns token reviews, access reviews, and what is refused as a question. Webhooks see the creation of a review, before it has
+//! an answer.
+
+mod question;
 
 use std::sync::Arc;
 
@@ -8,7 +11,8 @@ use http::{Method, StatusCode};
 use hyper::body::Incoming;
 use serde_json::{Value, json};
 
-use super::{decode, read_body};
+use super::{binding, decode_noting, read_body, shape};
+use crate::kube::admission::{Attempt, Chain, Operation};
 use crate::kube::authentication;
 use crate::kube::authorization::{self, Access, Authorization};
 use crate::kube::handler::{Answer, Call};
@@ -17,27 +21,50 @@ use crate::kube::status::Failure;
 use crate::kube::users::Who;
 
 pub(super) async fn answer(call: &Call, body: Incoming) -> Result<Answer, Failure> {
+    if call.target.name.is_some() || call.resource.namespaced && call.target.namespace.is_none() {
+        return Err(Failure::no_such_path());
+    }
     if call.method != Method::POST {
         return Err(Failure::method_not_allowed());
     }
+    if &*call.resource.kind == "Binding" {
+        return binding::create_by_body(call, body).await;
+    }
     let bytes = read_body(&call.app.limits, body).await?;
-    let mut review = decode(&call.content_type, &bytes)?;
+    let (mut review, twice) = decode_noting(&call.content_type, &bytes)?;
     object::check_type(&mut review, &call.resource, call.served())?;
+    let mut warnings = shape::prune(call, &mut review, &twice)?;
+    object::conform(&mut review, &call.resource)?;
+    object::check_namespace(&call.resource, object::meta(&review, "namespace"), call.namespace())?;
+    question::begin(&mut review, &call.resource, call.namespace());
+    let chain = Chain::of(call);
+    let admitted = {
+        let name = object::meta(&review, "name").to_owned();
+        chain.mutate(&Attempt { call, operation: Operation::Create, name: &name, old: None }, &mut review).await?
+    };
+    if admitted.changed {
+        question::begin(&mut review, &call.resource, call.namespace());
+    }
+    question::check(&review, &call.resource)?;
+    warnings.extend(admitted.warnings);
+    let name = object::meta(&review, "name");
+    let attempt = Attempt { call, operation: Operation::Create, name, old: None };
+    warnings.extend(chain.validate(&attempt, &review).await?);
     review["status"] = match &*call.resource.kind {
-        "TokenReview" => token_review(call, &review)?,
+        "TokenReview" => token_review(call, &review),
         "SelfSubjectReview" => json!({"userInfo": call.who.info()}),
         "SelfSubjectRulesReview" => {
             let namespace = review.pointer("/spec/namespace").and_then(Value::as_str).unwrap_or_default();
-            if namespace.is_empty() {
-                return Err(Failure::bad_request("no namespace on request"));
-            }
             let (resources, paths) = authorization::rules_of(call.cluster(), &call.who, namespace);
-            json!({"resourceRules": resources, "nonResourceRules": paths, "incomplete": false})
+            let answer = json!({"resourceRules": resources, "nonResourceRules": paths, "incomplete": false});
+            // The answer does not repeat the question.
+            (review["spec"], review["metadata"]) = (json!({}), json!({"creationTimestamp": null}));
+            answer
         }
         "SubjectAccessReview" | "SelfSubjectAccessReview" | "LocalSubjectAccessReview" => access_review(call, &review),
         _ => return Err(Failure::method_not_allowed()),
     };
-    Ok(Answer::value(StatusCode::CREATED, &review))
+    Ok(Answer { warnings, ..Answer::value(StatusCode::CREATED, &review) })
 }
 
 fn access_review(call: &Call, review: &Value) -> Value {
@@ -76,15 +103,12 @@ fn verdict(answer: Result<String, String>) -> Value {
     }
 }
 
-fn token_review(call: &Call, review: &Value) -> Result<Value, Failure> {
+fn token_review(call: &Call, review: &Value) -> Value {
     let token = review.pointer("/spec/token").and_then(Value::as_str).unwrap_or_default();
-    if token.is_empty() {
-        return Err(Failure::bad_request("token is required for TokenReview in authentication"));
-    }
     let wanted = review.pointer("/spec/audiences").and_then(Value::as_array).into_iter().flatten();
     let wanted: Vec<String> = wanted.filter_map(Value::as_str).map(str::to_owned).collect();
-    Ok(match authentication::by_token(&call.app.users, call.cluster(), token, &wanted) {
+    match authentication::by_token(&call.app.users, call.cluster(), token, &wanted) {
         Ok(bearer) => json!({"authenticated": true, "user": bearer.who.info(), "audiences": bearer.audiences}),
         Err(error) => json!({"user": {}, "error": format!("[{error}]")}),
-    })
+    }
 }

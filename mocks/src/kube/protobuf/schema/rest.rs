@@ -140,7 +140,14 @@ pub(super) const TABLE: &[Row] = &[
         "1:resourceAttributes:ResourceAttributes 2:nonResourceAttributes:NonResourceAttributes 3:user:s \
          4:groups:[s] 5:extra:{L} 6:uid:s",
     ),
-    ("ResourceAttributes", "1:namespace:s 2:verb:s 3:group:s 4:version:s 5:resource:s 6:subresource:s 7:name:s"),
+    (
+        "ResourceAttributes",
+        "1:namespace:s 2:verb:s 3:group:s 4:version:s 5:resource:s 6:subresource:s 7:name:s \
+         8:fieldSelector:FieldSelectorAttributes 9:labelSelector:LabelSelectorAttributes",
+    ),
+    ("FieldSelectorAttributes", "1:rawSelector:s 2:requirements:[FieldSelectorRequirement]"),
+    ("FieldSelectorRequirement", "1:key:s! 2:operator:s! 3:values:[s]"),
+    ("LabelSelectorAttributes", "1:rawSelector:s 2:requirements:[LabelSelectorRequirement]"),
     ("NonResourceAttributes", "1:path:s 2:verb:s"),
     ("SubjectAccessReviewStatus", "1:allowed:b! 2:reason:s 3:evaluationError:s 4:denied:b"),
     (
