@@ -317,3 +317,36 @@ async fn an_apply_that_was_overtaken_is_merged() {
     managers.sort_unstable();
     assert_eq!(managers, ["one", "two"]);
 }
+
+/// An object that goes while somebody applies it is made anew: the intent is what it shall be, not a change of what it was.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_apply_whose_object_is_deleted_meanwhile_makes_it_anew() {
+    let world = World::start().await;
+    // The update waits until the object is deleted, which nobody is asked about.
+    let (asks, mut asked) = tokio::sync::mpsc::unbounded_channel();
+    let (answers, gate) = std::sync::mpsc::channel::<()>();
+    let gate = Mutex::new(gate);
+    let script: Script = Arc::new(move |_, request| {
+        if request["request"]["operation"] == "UPDATE" {
+            asks.send(()).unwrap();
+            tokio::task::block_in_place(|| gate.lock().unwrap().recv_timeout(PATIENCE)).unwrap();
+        }
+        Some(allowed(request))
+    });
+    let hook = Webhook::start(script).await;
+    let rules = json!({"rules": [{"operations": ["CREATE", "UPDATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}]});
+    configure(&world, "ValidatingWebhookConfiguration", vec![hook.entry("/validate", &rules)]).await;
+    let mut client = world.client(Protocol::Http1, "harness").await;
+    let (_, first) = client.post(CONFIG_MAPS, &config_map("a")).await;
+    let mut applier = world.client(Protocol::Http1, "subject").await;
+    let intent = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"b": "2"}});
+    let path = format!("{CONFIG_MAPS}/a?fieldManager=one");
+    let deleting = async {
+        asked.recv().await.unwrap();
+        assert_eq!(client.delete(&format!("{CONFIG_MAPS}/a")).await.0, 200);
+        answers.send(()).unwrap();
+    };
+    let ((status, made), ()) = tokio::join!(applier.patch(&path, "application/apply-patch+yaml", &intent), deleting);
+    assert_eq!((status, &made["data"]), (201, &json!({"b": "2"})), "{made}");
+    assert_ne!(made["metadata"]["uid"], first["metadata"]["uid"]);
+}
