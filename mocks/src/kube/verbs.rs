@@ -8,6 +8,7 @@ mod delete;
 mod evict;
 mod named;
 mod own;
+mod quota;
 mod read;
 mod review;
 mod scale;

@@ -17,6 +17,7 @@ mod hostile;
 mod kubectl;
 mod objects;
 mod ownership;
+mod quotas;
 mod replicas;
 mod rewind;
 mod rules;
