@@ -1,6 +1,7 @@
 //! Sequences written by hand: what random ones meet too seldom.
 
 mod autoscalers;
+mod creations;
 mod definitions;
 mod events;
 mod kinds;
@@ -38,6 +39,7 @@ pub fn all() -> Vec<Sequence> {
     .chain(definitions::all())
     .chain(kinds::all())
     .chain(autoscalers::all())
+    .chain(creations::all())
     .chain(unknown::all())
     .chain(watches::all())
     .collect()
