@@ -127,10 +127,17 @@ async fn run(arguments: &Arguments) -> Result<Verdict> {
 
 /// What the search found, and how it went.
 struct Found {
-    outcome: Option<Outcome>,
-    /// Why there is no outcome.
-    ended: Option<String>,
+    end: End,
     stages: Vec<Stage>,
+}
+
+/// How the search ended.
+enum End {
+    Found(Outcome),
+    /// There were too few answers to go on, for this reason.
+    Undecided(String),
+    /// What was measured last cannot be trusted, for this reason.
+    Broken(String),
 }
 
 async fn stages(
@@ -145,7 +152,7 @@ async fn stages(
         let (rate, confirmation) = match search.next() {
             Next::Try(rate) => (rate, false),
             Next::Confirm(rate) => (rate, true),
-            Next::End(outcome) => return Ok(Found { outcome: Some(outcome), ended: None, stages }),
+            Next::End(outcome) => return Ok(Found { end: End::Found(outcome), stages }),
         };
         let mut length = capacity::length(rate, arguments.looks.stage, limits);
         if confirmation {
@@ -159,9 +166,9 @@ async fn stages(
         match measured.ended {
             Ended::Whole => {}
             Ended::Interrupted(signal) => {
-                return Ok(Found { outcome: None, ended: Some(format!("{signal} ended the search early")), stages });
+                return Ok(Found { end: End::Broken(format!("{signal} ended the search early")), stages });
             }
-            Ended::Broken(why) => return Ok(Found { outcome: None, ended: Some(why), stages }),
+            Ended::Broken(why) => return Ok(Found { end: End::Broken(why), stages }),
         }
         let tried = Tried { rate, length, confirmation, fingerprint };
         let stage = capacity::stage(tried, &measured.total, &context);
@@ -173,9 +180,13 @@ async fn stages(
         stages.push(stage);
         if let Some(why) = undecided {
             // Lower rates would have even fewer answers.
-            let outcome = search.only_broken().then_some(Outcome::None);
             let remedy = "give --stage more time, or --start a higher rate";
-            return Ok(Found { outcome, ended: Some(format!("not known: {why}; {remedy}")), stages });
+            let end = if search.only_broken() {
+                End::Found(Outcome::None)
+            } else {
+                End::Undecided(format!("not known: {why}; {remedy}"))
+            };
+            return Ok(Found { end, stages });
         }
         search.record(met);
         tokio::time::sleep(SETTLE).await;
@@ -206,27 +217,28 @@ fn tell(arguments: &Arguments, limits: &Limits, found: &Found, (seed, workers): 
     });
     let broke = broke.unwrap_or_default();
     let remedy = "add --threads or --workers, or take processors from nothing else; the webhook may be able to do more";
-    let (capacity, verdict, text) = match (found.outcome, &found.ended) {
-        (Some(Outcome::Confirmed(rate)), _) if generator_bound => {
+    let (capacity, verdict, text) = match found.end {
+        End::Found(Outcome::Confirmed(rate)) if generator_bound => {
             let text = format!("at least {}, then the generator was at its end ({broke}): {remedy}", per_second(rate));
             (Some(rate), Verdict::Inconclusive, text)
         }
-        (Some(Outcome::Confirmed(rate)), _) => {
+        End::Found(Outcome::Confirmed(rate)) => {
             (Some(rate), Verdict::Pass, format!("{}, confirmed; what broke first, {broke}", per_second(rate)))
         }
-        (Some(Outcome::AtLeast(rate)), _) => {
+        End::Found(Outcome::AtLeast(rate)) => {
             let text = format!("at least {}, the highest rate that may be tried (--highest)", per_second(rate));
             (Some(rate), Verdict::Pass, text)
         }
-        (Some(Outcome::None), _) if generator_bound => {
+        End::Found(Outcome::None) if generator_bound => {
             (None, Verdict::Inconclusive, format!("not known, the generator was at its end ({broke}): {remedy}"))
         }
-        (Some(Outcome::None), _) => (None, Verdict::Fail, format!("none: no rate met the limits ({broke})")),
-        (Some(Outcome::Unconfirmed), _) => {
+        End::Found(Outcome::None) => (None, Verdict::Fail, format!("none: no rate met the limits ({broke})")),
+        End::Found(Outcome::Unconfirmed) => {
             let text = format!("not known: rates that met the limits did not when they were tried longer ({broke})");
             (None, Verdict::Inconclusive, text)
         }
-        (None, ended) => (None, Verdict::Invalid, ended.clone().unwrap_or_default()),
+        End::Undecided(ref why) => (None, Verdict::Inconclusive, why.clone()),
+        End::Broken(ref why) => (None, Verdict::Invalid, why.clone()),
     };
     let limits = limits.describe();
     let report = Report {

@@ -64,6 +64,7 @@ fn a_webhook_that_never_meets_the_limits_has_none() {
     let (output, json) = capacity(&webhook, &["--errors", "1%", "--start", "3/s", "--stage", "1s", "--no-probe"]);
     assert_eq!(output.status.code(), Some(2), "{}", story(&output));
     assert!(json["text"].as_str().unwrap().contains("too few to compare"), "{}", story(&output));
+    assert_eq!(json["verdict"], "inconclusive", "nothing is wrong with what was measured: {}", story(&output));
 }
 
 #[test]
