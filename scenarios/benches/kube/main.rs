@@ -100,11 +100,13 @@ async fn run(cli: &Cli) -> Result<ExitCode> {
         measured?;
         let mut subjects: Vec<Subject> =
             start(cli, epoch).await?.into_iter().zip(figures).map(|(subject, known)| subject.with(known)).collect();
-        let outcome = measure::all(&mut subjects, effort).await.and_then(|()| report(cli, &subjects));
+        let measured = measure::all(&mut subjects, effort).await;
+        // What was measured before something failed is shown.
+        let outcome = report(cli, &subjects);
         for subject in subjects {
             subject.server.stop().await;
         }
-        outcome
+        measured.and(outcome)
     };
     tokio::select! {
         outcome = work => outcome,

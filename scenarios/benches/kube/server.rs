@@ -96,6 +96,11 @@ impl Server {
         Ok(Self { name, about, endpoint, process: Process::new(i32::try_from(pid)?)?, held })
     }
 
+    /// Whether it is ours.
+    pub fn is_mock(&self) -> bool {
+        matches!(self.held, Held::Mock { .. })
+    }
+
     /// CPU time of all its threads, in microseconds. `/proc/PID/stat` would say it to 10 ms only. Both servers keep
     /// their threads, so nothing is lost with one that ended.
     pub fn cpu_us(&self) -> Result<f64> {
