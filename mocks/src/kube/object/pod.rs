@@ -109,16 +109,56 @@ fn probes(container: &Value, at: &str, causes: &mut Vec<Cause>) {
     }
 }
 
-/// No more may be asked for than is allowed.
+/// Nothing may be less than nothing, and no more may be asked for than is allowed.
 fn resources(container: &Value, at: &str, causes: &mut Vec<Cause>) {
     let amount = |value: &Value| value.as_str().and_then(Quantity::parse);
-    for (resource, asked) in container["resources"]["requests"].as_object().into_iter().flatten() {
-        let limit = amount(&container["resources"]["limits"][resource]);
-        if let (Some(wanted), Some(limit)) = (amount(asked), limit)
+    let (limits, requests) = (&container["resources"]["limits"], &container["resources"]["requests"]);
+    let mut check_sign = |which: &str, name: &str, given: &Value| {
+        if amount(given).is_some_and(|amount| amount.signum() < 0) {
+            let field = format!("{at}.resources.{which}[{name}]");
+            causes.push(Cause::invalid(&field, &given.to_string(), "must be greater than or equal to 0"));
+        }
+    };
+    for (name, limit) in limits.as_object().into_iter().flatten() {
+        check_sign("limits", name, limit);
+    }
+    for (name, asked) in requests.as_object().into_iter().flatten() {
+        check_sign("requests", name, asked);
+    }
+    for (name, asked) in requests.as_object().into_iter().flatten() {
+        if let (Some(wanted), Some(limit)) = (amount(asked), amount(&limits[name]))
             && wanted > limit
         {
-            let why = format!("must be less than or equal to {resource} limit");
+            let why = format!("must be less than or equal to {name} limit");
             causes.push(Cause::invalid(&format!("{at}.resources.requests"), &asked.to_string(), &why));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// What is wrong with the resources of a container.
+    fn wrong(limits: &Value, requests: &Value) -> Vec<(String, String)> {
+        let mut causes = Vec::new();
+        resources(&json!({"resources": {"limits": limits, "requests": requests}}), "c", &mut causes);
+        causes.into_iter().map(|cause| (cause.field, cause.message)).collect()
+    }
+
+    #[test]
+    fn amounts_are_not_negative_and_requests_not_above_limits() {
+        assert_eq!(wrong(&json!({"cpu": "1", "memory": "0"}), &json!({"cpu": "1000m", "memory": "0"})), []);
+        let above = wrong(&json!({"cpu": "1"}), &json!({"cpu": "1100m"}));
+        let why = "Invalid value: \"1100m\": must be less than or equal to cpu limit".to_owned();
+        assert_eq!(above, [("c.resources.requests".to_owned(), why)]);
+        let sign = |which: &str| {
+            let why = "Invalid value: \"-1\": must be greater than or equal to 0".to_owned();
+            [(format!("c.resources.{which}[cpu]"), why)]
+        };
+        assert_eq!(wrong(&json!({"cpu": "-1"}), &json!({})), sign("limits"));
+        assert_eq!(wrong(&json!({}), &json!({"cpu": "-1"})), sign("requests"));
     }
 }

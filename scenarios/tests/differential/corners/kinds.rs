@@ -83,11 +83,18 @@ fn workloads() -> Vec<Case> {
     on_delete["spec"]["updateStrategy"] = json!({"type": "OnDelete"});
     let expressions = json!({"matchExpressions": [{"key": "a", "operator": "In", "values": ["b", "a"]}]});
     let by_expression = json!({"spec": {"selector": expressions, "template": pods(&labels)}});
+    let amounts = |limits: Value, requests: Value| {
+        let mut template = pods(&labels);
+        template["spec"]["containers"][0]["resources"] = json!({"limits": limits, "requests": requests});
+        of(template)
+    };
+    let too_little = amounts(json!({"cpu": "-1"}), json!({"memory": "-1Mi"}));
+    let too_much = amounts(json!({"memory": "1Gi"}), json!({"memory": "1025Mi"}));
     vec![
         ("+apis/apps/v1/statefulsets", "StatefulSet", vec![stateful, on_delete.clone(), other.clone()]),
         ("+apis/apps/v1/daemonsets", "DaemonSet", vec![of(rich(&labels)), on_delete, other.clone()]),
         ("+apis/apps/v1/replicasets", "ReplicaSet", vec![of(pods(&labels)), by_expression.clone(), other.clone()]),
-        ("+apis/apps/v1/deployments", "Deployment", vec![of(rich(&labels)), by_expression]),
+        ("+apis/apps/v1/deployments", "Deployment", vec![of(rich(&labels)), by_expression, too_little, too_much]),
         (
             "+api/v1/replicationcontrollers",
             "ReplicationController",
