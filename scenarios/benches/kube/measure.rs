@@ -20,6 +20,10 @@ const LISTED: [&str; 2] = ["bench-listed-small", "bench-listed-large"];
 /// A real server needs so long after its start until it burns little by itself.
 const SETTLING: Duration = Duration::from_secs(3);
 const IDLE_FOR: Duration = Duration::from_secs(2);
+/// After watchers are closed the server is looked at so often, for so long each time, until it does next to nothing.
+const CLEARING_LOOKS: usize = 60;
+const CLEARING_LOOK: Duration = Duration::from_millis(50);
+const CLEARED_SHARE: f64 = 0.02;
 const PACE: Duration = Duration::from_millis(1);
 /// The number of watchers of the paced measurement.
 const PACED_WATCHERS: usize = 100;
@@ -143,9 +147,9 @@ impl Subject {
         Ok(())
     }
 
-    /// The cost of an update, and of its events with so many watchers.
-    async fn events(&mut self, watchers: usize, writes: usize) -> Result<()> {
-        let before = self.updates(writes).await?;
+    /// The cost of an event with so many watchers; answers the CPU of as many updates before and after it, which nobody watches.
+    async fn events(&mut self, watchers: usize, writes: usize) -> Result<[f64; 2]> {
+        let before = self.window(writes).await?;
         let mut crowd = self.watchers(watchers, false).await?;
         let meter = self.meter()?;
         self.busy.flat_out(Write::Update, OBJECTS, writes).await?;
@@ -154,9 +158,22 @@ impl Subject {
         let spent = self.spent_us(&meter)?;
         crowd.close().await;
         anyhow::ensure!(delivered >= expected, "{delivered} of {expected} events came to {watchers} watchers");
+        self.clear_away().await?;
         // Before and after, so that a drift of the machine does not count as events.
-        let base = f64::midpoint(before, self.updates(writes).await?);
-        self.figures.add(Figure::EventCpu(watchers), (spent - base) / delivered as f64);
+        let after = self.window(writes).await?;
+        self.figures.add(Figure::EventCpu(watchers), (spent - f64::midpoint(before, after)) / delivered as f64);
+        Ok([before, after])
+    }
+
+    /// Waits until the server has cleared away what was closed, so that nothing else is billed for it.
+    async fn clear_away(&self) -> Result<()> {
+        for _ in 0..CLEARING_LOOKS {
+            let meter = self.meter()?;
+            tokio::time::sleep(CLEARING_LOOK).await;
+            if self.spent_us(&meter)? < CLEARING_LOOK.as_secs_f64() * 1e6 * CLEARED_SHARE {
+                break;
+            }
+        }
         Ok(())
     }
 
@@ -186,13 +203,6 @@ impl Subject {
         let meter = self.meter()?;
         self.busy.flat_out(Write::Update, OBJECTS, writes).await?;
         self.spent_us(&meter)
-    }
-
-    /// The cost of so many updates that nobody watches.
-    async fn updates(&mut self, writes: usize) -> Result<f64> {
-        let spent = self.window(writes).await?;
-        self.figures.add(Figure::UpdateCpu, spent / writes as f64);
-        Ok(spent)
     }
 
     /// What watchers need that are sent events. Only right on a server that has just started: memory that somebody left
@@ -269,13 +279,13 @@ pub(crate) async fn all(subjects: &mut [Subject], effort: Effort) -> Result<()> 
                 say(subject, &format!("1 watcher, round {round} of {}", effort.rounds));
                 for _ in 0..LONE_SAMPLES {
                     let outcome = subject.lone_event(LONE_WRITES * subject.work).await;
-                    settle(subject, outcome)?;
+                    allow(subject, outcome)?;
                 }
             }
             if effort.has(Part::Lag) {
                 say(subject, &format!("lag, round {round} of {}", effort.rounds));
                 let outcome = subject.paced(effort.paced_for).await;
-                settle(subject, outcome)?;
+                allow(subject, outcome)?;
             }
         }
     }
@@ -288,8 +298,12 @@ async fn events(subjects: &mut [Subject], effort: Effort) -> Result<()> {
             for subject in &mut *subjects {
                 say(subject, &format!("{watchers} watchers, round {round} of {}", effort.rounds));
                 let writes = (writes * subject.work / effort.divisor).max(50);
-                let outcome = subject.events(watchers, writes).await;
-                settle(subject, outcome)?;
+                let outcome = subject.events(watchers, writes).await.map(|windows| {
+                    for spent in windows {
+                        subject.figures.add(Figure::UpdateCpu, spent / writes as f64);
+                    }
+                });
+                allow(subject, outcome)?;
             }
         }
     }
@@ -313,7 +327,7 @@ async fn lists(subjects: &mut [Subject], effort: Effort) -> Result<()> {
 }
 
 /// A real server ends watches that it believes too slow. Such a round is left out, and the others count. The mock must not.
-fn settle(subject: &Subject, outcome: Result<()>) -> Result<()> {
+fn allow(subject: &Subject, outcome: Result<()>) -> Result<()> {
     match outcome {
         Err(error) if !subject.server.is_mock() => say(subject, &format!("left out: {error:#}")),
         outcome => outcome.with_context(|| format!("on the {}", subject.server.name))?,
