@@ -154,6 +154,11 @@ async fn every_served_version_shows_the_same_object() {
     let scaled = json!({"spec": {"replicas": 5}});
     assert_eq!(client.patch(&format!("{other}/g/scale"), MERGE, &scaled).await.0, 200);
     assert_eq!(client.get(&format!("{GADGETS}/g")).await.1["spec"]["replicas"], json!(5));
+    // An update of a custom object must say which version it was made from; that of its scale need not.
+    let whole = json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "g", "namespace": "default"},
+                       "spec": {"replicas": 6}});
+    assert_eq!(client.put(&format!("{GADGETS}/g/scale"), &whole).await.0, 200);
+    assert_eq!(client.get(&format!("{GADGETS}/g")).await.1["spec"]["replicas"], json!(6));
     client.accept = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
     let (_, table) = client.get(GADGETS).await;
     assert_eq!(table["columnDefinitions"][1]["name"], json!("Size"));

@@ -7,6 +7,7 @@ use crate::kube::handler::Call;
 use crate::kube::object;
 use crate::kube::status::{Cause, Failure};
 use crate::kube::store::Version;
+use crate::kube::verbs::scale;
 
 /// Built-in resources whose updates must say which version they were made from, as those of custom ones must.
 const NEVER_UNCONDITIONAL: &[&str] = &["endpointslices.discovery.k8s.io", "leases.coordination.k8s.io"];
@@ -60,7 +61,9 @@ pub(super) fn check_uid(value: &Value, current: &Version, call: &Call) -> Result
 /// Checks the `resourceVersion` of what is to come against the stored object; answers whether the revision is fixed.
 pub(super) fn fixed_revision(value: &Value, current: &Version, call: &Call) -> Result<bool, Failure> {
     let name = &*current.identity.name;
+    // A scale that names none is one of the object as it is.
     if call.method == Method::PUT
+        && scale::of(call).is_none()
         && let Some(failure) = unconditional(call, name, value)
     {
         return Err(failure);
