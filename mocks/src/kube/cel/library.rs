@@ -1,7 +1,7 @@
-//! The functions that make values of their own and work on them: amounts, addresses, URLs, times and formats (Kubernetes
+//! The functions that make values of their own and work on them: amounts, addresses, URLs, versions, times and formats (Kubernetes
 //! documentation, "Common Expression Language in Kubernetes", "CEL options, language features, and libraries").
 //!
-//! Owns the table of their types. What the values are is known to `addresses`, `formats`, `time`, `url` and to `object::Quantity`.
+//! Owns the table of their types. What the values are is known to `addresses`, `formats`, `semver`, `time`, `url` and to `object::Quantity`.
 
 use std::cmp::Ordering;
 use std::rc::Rc;
