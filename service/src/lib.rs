@@ -4,12 +4,14 @@
 //! complete view of the packages it watches. It knows nothing of whoever tests it.
 //!
 //! Rooms and who may enter whom: `run` composes everything; `admission` and `watch` do not import each other;
-//! both talk to the outside through `wire`; `verdicts` and `config` import no other room.
+//! both talk to the outside through `wire`, and to the API server through `kube`, which imports no room but `wire` and `config`;
+//! `verdicts` and `config` import no other room.
 
 pub mod admission;
 pub mod cli;
 pub mod config;
 pub mod edge;
+pub mod kube;
 #[cfg(feature = "planted-bugs")]
 pub mod planted;
 pub mod registry;

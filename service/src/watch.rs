@@ -7,7 +7,6 @@ mod backoff;
 mod decode;
 mod diagnostics;
 mod driver;
-mod kube;
 mod machine;
 mod object;
 mod queue;

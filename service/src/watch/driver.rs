@@ -15,12 +15,12 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::backoff::Backoff;
 use super::decode::Lines;
 use super::diagnostics::Diagnostics;
-use super::kube::{Client, LIST_PAGE};
 use super::machine::{Applied, Event, Line, Listing, Machine, Next, Reason, Settled};
 use super::queue::Queue;
 use super::store::Store;
 use super::witness::Witness;
 use crate::config;
+use crate::kube::{Client, LIST_PAGE};
 use crate::wire::{self, Stream};
 use list::ListError;
 

@@ -19,7 +19,6 @@ use super::object::{Key, Object};
 use super::store::Store;
 use super::version::{older, reaches};
 use frame::Frame;
-pub use frame::Status;
 pub use listing::{Listing, PageError, PageStep};
 use rewind::Signs;
 use tombs::Tombs;

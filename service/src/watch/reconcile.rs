@@ -17,10 +17,10 @@ use prometheus_client::metrics::family::Family;
 use tokio::time::Instant;
 
 use super::diagnostics::Label;
-use super::kube::Client;
 use super::object::{Key, Object};
 use super::queue::Queue;
 use super::store::Store;
+use crate::kube::Client;
 use api::{Api, Error, Report};
 
 /// The finalizer that lets the clean-up run before a package is gone.

@@ -11,12 +11,12 @@ use tokio::time::timeout;
 
 use super::diagnostics::{Diagnostics, Metrics};
 use super::driver::{Driver, Parts};
-use super::kube::{Client, Cluster, KubeconfigError};
 use super::queue::Queue;
 use super::reconcile::Reconciler;
 use super::store::Store;
 use super::witness::{TargetError, Witness};
 use crate::config::{self, Config};
+use crate::kube::{Client, Cluster, KubeconfigError};
 
 /// Where the resource is.
 const PACKAGES_PATH: &str = "/apis/longhaul.dev/v1alpha1/packages";

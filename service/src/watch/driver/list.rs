@@ -5,8 +5,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::kube::{self, Client, LIST_PAGE};
 use crate::watch::diagnostics::Diagnostics;
-use crate::watch::kube::{self, Client, LIST_PAGE};
 use crate::watch::machine::{Listing, PageError, PageStep};
 use crate::watch::store::Store;
 use crate::wire;

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::kube::Status;
 use crate::watch::object::{Object, RawObject};
 
 /// A parsed line.
@@ -59,49 +60,6 @@ struct RawVersion<'a> {
     resource_version: Cow<'a, str>,
 }
 
-/// A Status object as far as it decides anything.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct Status {
-    code: u16,
-    reason: String,
-    message: String,
-    details: Option<Details>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Details {
-    retry_after_seconds: Option<u64>,
-    causes: Vec<Cause>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Cause {
-    reason: String,
-}
-
-impl Status {
-    /// Reads the body of an answer that is not success; whatever is no Status is an empty one.
-    pub fn read(body: &[u8]) -> Self {
-        serde_json::from_slice(body).unwrap_or_default()
-    }
-
-    /// The message, for people.
-    pub fn message(&self) -> Option<&str> {
-        Some(&*self.message).filter(|text| !text.is_empty())
-    }
-
-    /// Whether the server says that it has not reached the version asked for. Servers before 1.19 say it in words only
-    /// (kubernetes/kubernetes#94315).
-    pub fn is_ahead(&self) -> bool {
-        let causes = self.details.iter().flat_map(|details| &details.causes);
-        causes.into_iter().any(|cause| cause.reason == "ResourceVersionTooLarge")
-            || self.message.starts_with("Too large resource version")
-    }
-}
-
 impl Frame {
     pub fn parse(line: &[u8]) -> Result<Self, Error> {
         let raw: RawFrame<'_> = serde_json::from_slice(line)?;
@@ -119,14 +77,14 @@ impl Frame {
             }
             "ERROR" => {
                 let status: Status = serde_json::from_str(raw.object.get()).unwrap_or_default();
-                if status.code == 410 || matches!(&*status.reason, "Expired" | "Gone") {
+                if status.is_expired() {
                     return Ok(Self::Expired);
                 }
                 if status.is_ahead() {
                     return Ok(Self::Ahead);
                 }
-                let retry_after_s = status.details.and_then(|details| details.retry_after_seconds);
-                Ok(Self::Error { code: status.code, retry_after_s, message: status.message })
+                let message = status.message().unwrap_or_default().to_owned();
+                Ok(Self::Error { code: status.code(), retry_after_s: status.retry_after_s(), message })
             }
             other => Err(Error::Type(other.to_owned())),
         }

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::policies::{GENERATION_LABEL, Policy, UID_LABEL};
-use crate::watch::kube::{self, Client, Write};
+use crate::kube::{self, Client, Write};
 use crate::watch::object::Object;
 
 /// Times that a conflicting write is tried again before the visit counts as failed.

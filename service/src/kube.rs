@@ -5,6 +5,8 @@
 
 mod client;
 mod kubeconfig;
+mod status;
 
 pub use client::{Client, Error, LIST_PAGE, Write};
 pub use kubeconfig::{Cluster, KubeconfigError};
+pub use status::Status;

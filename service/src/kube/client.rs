@@ -9,8 +9,8 @@ use http::{Method, Request, Response, StatusCode, header};
 use tokio::time::Instant;
 
 use super::kubeconfig::Cluster;
+use super::status::Status;
 use crate::config::Transport;
-use crate::watch::machine::Status;
 use crate::wire::{self, Limits, Protocol, Stream};
 
 /// Objects in a page of a list, as client-go asks.
