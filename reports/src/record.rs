@@ -10,13 +10,16 @@ use std::io;
 use std::path::PathBuf;
 
 mod events;
+mod last;
 mod latency;
 mod manifest;
+mod open;
 mod reader;
 mod requests;
 mod rows;
 #[cfg(test)]
 mod tests;
+mod times;
 mod writer;
 
 pub use events::{EVENTS_MAX, Events, ObservationEvent};
@@ -28,6 +31,7 @@ pub use rows::{
     AdmissionRow, AnomalyRow, ApiRow, ChurnRow, CommitEvent, End, EndReason, EventCounts, FaultEvent, FaultRow, Fds,
     Interval, MachineRow, Phase, Process, Quantiles, SAMPLES_BEYOND, Sample, WitnessRow, quantile_us, samples_needed,
 };
+pub use times::TIME_MS_MAX;
 pub(crate) use writer::write_whole;
 pub use writer::{ANOMALY_ROWS_PER_OUTCOME, Writer};
 
@@ -93,6 +97,32 @@ pub enum Error {
         path: PathBuf,
         /// Why not.
         reason: String,
+    },
+    /// A name of the record stands for something that cannot be read to an end.
+    #[error("read {}: it is no regular file; a record that a run wrote has only such", path.display())]
+    NotAFile {
+        /// The name.
+        path: PathBuf,
+    },
+    /// A file is larger than any run writes.
+    #[error("read {}: it has {bytes} bytes, and no run writes more than {limit}", path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Its length.
+        bytes: u64,
+        /// The most that is read.
+        limit: u64,
+    },
+    /// A row has a time that no run reaches.
+    #[error("read line {line} of {}: {time_ms} ms after the start is later than any run ends", path.display())]
+    Time {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// The latest time in the row.
+        time_ms: u64,
     },
     /// There is no run record here.
     #[error("find a run record in {}: it has no {}", path.display(), file::MANIFEST)]

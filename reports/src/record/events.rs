@@ -4,7 +4,6 @@
 //! Owns their rows and reading them. They are no input of judges, because most records do not have them: they are for people,
 //! and for telling the story of a short run.
 
-use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
@@ -54,10 +53,7 @@ impl Events {
 
 fn read<T: DeserializeOwned>(dir: &Path, name: &str) -> Result<Vec<T>, Error> {
     let path = dir.join(name);
-    if !path.exists() {
-        return Ok(Vec::new());
-    }
-    let file = File::open(&path).map_err(io_error("read", &path))?;
+    let Some(file) = super::open::open(&path)? else { return Ok(Vec::new()) };
     let mut input = BufReader::new(zstd::stream::read::Decoder::new(file).map_err(io_error("read", &path))?);
     let mut rows = Vec::new();
     let mut line = Vec::new();

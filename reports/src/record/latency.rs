@@ -17,7 +17,7 @@ use hdrhistogram::serialization::interval_log::{
 use hdrhistogram::serialization::{Deserializer, V2DeflateSerializer};
 
 use super::writer::io_error;
-use super::{Error, Phase, Quantiles};
+use super::{Error, Phase, Quantiles, TIME_MS_MAX};
 
 /// The tags of `latency.hlog`. All values are microseconds.
 pub mod tag {
@@ -117,11 +117,11 @@ impl Latency {
     }
 
     /// Reads the file. A torn last line is noted and left out.
-    pub(super) fn read(path: &Path, frame: &Frame<'_>, notes: &mut Vec<String>) -> Result<Self, Error> {
+    pub(super) fn read(input: File, path: &Path, frame: &Frame<'_>, notes: &mut Vec<String>) -> Result<Self, Error> {
         let mut latency = Self::default();
         let mut open: BTreeMap<String, OpenSlice> = BTreeMap::new();
         let width_ms = (frame.length_ms / SLICES).max(1);
-        let mut input = BufReader::new(File::open(path).map_err(io_error("read", path))?);
+        let mut input = BufReader::new(input);
         let mut line = Vec::new();
         for number in 1.. {
             line.clear();
@@ -137,6 +137,9 @@ impl Latency {
             let Some((tag, start_ms, end_ms, histogram)) = parse_line(&line).map_err(|reason| bad(&reason))? else {
                 continue;
             };
+            if end_ms > TIME_MS_MAX {
+                return Err(Error::Time { path: path.to_owned(), line: number, time_ms: end_ms });
+            }
             if open.len() >= TAGS_MAX && !open.contains_key(&tag) {
                 return Err(bad("more tags than Longhaul writes"));
             }
@@ -199,7 +202,8 @@ fn parse_line(line: &[u8]) -> Result<Option<Row>, String> {
         Some(Ok(_)) | None => return Ok(None),
     };
     let histogram = decode(&entry)?;
-    let millis = |d: Duration| u64::try_from((d + Duration::from_micros(500)).as_millis()).unwrap_or(u64::MAX);
+    let millis =
+        |d: Duration| u64::try_from(d.saturating_add(Duration::from_micros(500)).as_millis()).unwrap_or(u64::MAX);
     let start_ms = millis(entry.start_timestamp());
     let end_ms = start_ms.saturating_add(millis(entry.duration()));
     Ok(Some((entry.tag().map_or("", |tag| tag.as_str()).to_owned(), start_ms, end_ms, histogram)))

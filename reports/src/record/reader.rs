@@ -3,7 +3,6 @@
 //! Owns what is tolerated: a torn last line and a missing file are noted, anything else that is wrong is an error with
 //! file and line. It must not judge; what is missing becomes a note, and the judge of validity decides what it means.
 
-use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
@@ -11,6 +10,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::latency::{Frame, Latency};
+use super::open;
+use super::times::{TIME_MS_MAX, Times};
 use super::writer::io_error;
 use super::{
     AnomalyRow, End, Error, EventCounts, FaultRow, Interval, Manifest, Phase, Phases, Requests, SCHEMA, Sample, file,
@@ -56,8 +57,8 @@ impl Record {
         let length_ms = length_ms(&intervals, &samples);
         let frame = Frame { phase_at: &|t_ms| phase_at(&intervals, &manifest.phases, t_ms), length_ms };
         let path = dir.join(file::LATENCY);
-        let latency = if path.exists() {
-            Latency::read(&path, &frame, &mut notes)?
+        let latency = if let Some(input) = open::open(&path)? {
+            Latency::read(input, &path, &frame, &mut notes)?
         } else {
             notes.push(format!("{} is missing", file::LATENCY));
             Latency::default()
@@ -112,26 +113,28 @@ fn read_manifest(dir: &Path) -> Result<Manifest, Error> {
         schema: Option<String>,
     }
     let path = dir.join(file::MANIFEST);
-    if !path.exists() {
-        return Err(Error::NotARecord { path: dir.to_owned() });
-    }
-    let text = std::fs::read(&path).map_err(io_error("read", &path))?;
+    let Some(text) = open::whole(&path)? else { return Err(Error::NotARecord { path: dir.to_owned() }) };
     let broken = |source: serde_json::Error| Error::Row { path: path.clone(), line: source.line(), source };
     let version: Version = serde_json::from_slice(&text).map_err(broken)?;
     match version.schema {
-        Some(schema) if schema == SCHEMA => serde_json::from_slice(&text).map_err(broken),
+        Some(schema) if schema == SCHEMA => {
+            let manifest = serde_json::from_slice(&text).map_err(broken)?;
+            in_time(&manifest, &path, 1)?;
+            Ok(manifest)
+        }
         other => Err(Error::Schema { path, found: other.unwrap_or_else(|| "none".to_owned()) }),
     }
 }
 
 fn read_end(dir: &Path, notes: &mut Vec<String>) -> Result<Option<End>, Error> {
     let path = dir.join(file::END);
-    if !path.exists() {
+    let Some(text) = open::whole(&path)? else {
         notes.push(format!("{} is missing: the harness was killed", file::END));
         return Ok(None);
-    }
-    let text = std::fs::read(&path).map_err(io_error("read", &path))?;
-    let end = serde_json::from_slice(&text).map_err(|source| Error::Row { path, line: source.line(), source })?;
+    };
+    let broken = |source: serde_json::Error| Error::Row { path: path.clone(), line: source.line(), source };
+    let end = serde_json::from_slice(&text).map_err(broken)?;
+    in_time(&end, &path, 1)?;
     Ok(Some(end))
 }
 
@@ -142,13 +145,17 @@ fn read_requests(dir: &Path, notes: &mut Vec<String>) -> Result<Requests, Error>
     Ok(Requests::from_lines(lines, told))
 }
 
-fn read_rows<T: DeserializeOwned>(dir: &Path, name: &'static str, notes: &mut Vec<String>) -> Result<Vec<T>, Error> {
+fn read_rows<T: DeserializeOwned + Times>(
+    dir: &Path,
+    name: &'static str,
+    notes: &mut Vec<String>,
+) -> Result<Vec<T>, Error> {
     let path = dir.join(name);
-    if !path.exists() {
+    let Some(file) = open::open(&path)? else {
         notes.push(format!("{name} is missing"));
         return Ok(Vec::new());
-    }
-    let mut input = BufReader::new(File::open(&path).map_err(io_error("read", &path))?);
+    };
+    let mut input = BufReader::new(file);
     let mut rows = Vec::new();
     let mut line = Vec::new();
     for number in 1.. {
@@ -158,7 +165,10 @@ fn read_rows<T: DeserializeOwned>(dir: &Path, name: &'static str, notes: &mut Ve
             break;
         }
         match serde_json::from_slice(&line) {
-            Ok(row) => rows.push(row),
+            Ok(row) => {
+                in_time(&row, &path, number)?;
+                rows.push(row);
+            }
             Err(_) if at_end(&mut input) => {
                 notes.push(format!("the last line of {name} is torn and was left out"));
                 break;
@@ -167,6 +177,14 @@ fn read_rows<T: DeserializeOwned>(dir: &Path, name: &'static str, notes: &mut Ve
         }
     }
     Ok(rows)
+}
+
+/// Refuses what no run can have written, with its place.
+fn in_time(row: &impl Times, path: &Path, line: usize) -> Result<(), Error> {
+    match row.latest_ms() {
+        ..=TIME_MS_MAX => Ok(()),
+        time_ms => Err(Error::Time { path: path.to_owned(), line, time_ms }),
+    }
 }
 
 fn at_end(input: &mut impl BufRead) -> bool {

@@ -289,3 +289,154 @@ fn a_record_without_requests_has_no_note_about_them() {
     assert!(!record.requests.told && record.requests.rows.is_empty());
     assert_eq!(record.notes, Vec::<String>::new());
 }
+
+/// Replaces the first time of that name in the last line of a file.
+fn far(dir: &Path, name: &str, key: &str, time: &str) {
+    let path = dir.join(name);
+    let text = fs::read_to_string(&path).unwrap();
+    let at = text.trim_end().rfind('\n').map_or(0, |end| end + 1);
+    let key = format!("\"{key}\":");
+    let from = at + text[at..].find(&key).unwrap() + key.len();
+    let to = from + text[from..].find([',', '}']).unwrap();
+    fs::write(&path, format!("{}{time}{}", &text[..from], &text[to..])).unwrap();
+}
+
+/// Axes and charts are made for the length of the run: a row from a far future would fill the memory with ticks.
+#[test]
+fn rows_with_times_that_no_run_reaches_are_refused_with_their_place() {
+    let example = Example::failing();
+    let rows = |name| match name {
+        file::INTERVALS => example.intervals.len(),
+        file::SAMPLES => example.samples.len(),
+        file::FAULTS => example.faults.len(),
+        _ => example.anomalies.len(),
+    };
+    for (name, key) in [
+        (file::INTERVALS, "endMs"),
+        (file::SAMPLES, "tMs"),
+        (file::FAULTS, "tMs"),
+        (file::ANOMALIES, "committedMs"),
+        (file::ANOMALIES, "tMs"),
+    ] {
+        let dir = written(&example);
+        far(dir.path(), name, key, &u64::MAX.to_string());
+        let error = Record::open(dir.path()).unwrap_err().to_string();
+        let place = format!("read line {} of {}", rows(name), dir.path().join(name).display());
+        assert!(error.starts_with(&place) && error.ends_with("is later than any run ends"), "{error}");
+        far(dir.path(), name, key, &TIME_MS_MAX.to_string());
+        assert!(Record::open(dir.path()).is_ok(), "{name} {key}");
+    }
+    let dir = written(&Example { end: Some(End { ended_ms: u64::MAX, reason: EndReason::Completed }), ..example });
+    assert!(matches!(Record::open(dir.path()), Err(Error::Time { .. })));
+}
+
+#[test]
+fn plans_and_histograms_of_a_far_time_are_refused_too() {
+    let mut example = Example::clean();
+    example.manifest.phases.warm_up_ms = u64::MAX;
+    assert!(matches!(Record::open(written(&example).path()), Err(Error::Time { line: 1, .. })));
+    let mut example = Example::clean();
+    example.manifest.faults[0].for_ms = Some(u64::MAX);
+    assert!(matches!(Record::open(written(&example).path()), Err(Error::Time { line: 1, .. })));
+    for time in ["1e300", "99999999999999.9", "18446744073709551615.999", "NaN", "-1"] {
+        let dir = written(&Example::clean());
+        let path = dir.path().join(file::LATENCY);
+        let text = fs::read_to_string(&path).unwrap();
+        let line = text.lines().rfind(|line| line.starts_with("Tag=")).unwrap();
+        let (start, rest) = line.split_once(',').unwrap().1.split_once(',').unwrap();
+        fs::write(&path, text.replace(&format!(",{start},{rest}"), &format!(",{time},{rest}"))).unwrap();
+        assert!(Record::open(dir.path()).is_err(), "{time}");
+    }
+}
+
+/// Opening a pipe waits for who writes it, and a device has no end: neither is opened.
+#[test]
+fn only_regular_files_are_read() {
+    let all = [file::MANIFEST, file::INTERVALS, file::SAMPLES, file::FAULTS, file::ANOMALIES, file::REQUESTS];
+    for name in all.into_iter().chain([file::LATENCY, file::END]) {
+        for other in ["pipe", "device", "folder"] {
+            let dir = written(&Example::clean());
+            let path = dir.path().join(name);
+            fs::remove_file(&path).unwrap();
+            match other {
+                "pipe" => assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success()),
+                "device" => std::os::unix::fs::symlink("/dev/zero", &path).unwrap(),
+                _ => fs::create_dir(&path).unwrap(),
+            }
+            let error = Record::open(dir.path()).unwrap_err();
+            assert!(matches!(&error, Error::NotAFile { path: at } if *at == path), "{name} {other}: {error}");
+        }
+    }
+}
+
+#[test]
+fn files_larger_than_any_run_writes_are_refused_unread() {
+    let dir = written(&Example::clean());
+    // A hole costs no room on the disk.
+    fs::OpenOptions::new().append(true).open(dir.path().join(file::SAMPLES)).unwrap().set_len(1 << 40).unwrap();
+    assert!(matches!(Record::open(dir.path()), Err(Error::TooLarge { bytes: 0x100_0000_0000, .. })));
+}
+
+/// Reports are written beside the record: what lies there under the name of a half-written one is not opened either.
+#[test]
+fn a_pipe_in_the_place_of_a_half_written_file_does_not_hold_the_reports() {
+    let dir = written(&Example::clean());
+    let path = dir.path().join(file::END);
+    let part = path.with_extension("part");
+    assert!(std::process::Command::new("mkfifo").arg(&part).status().unwrap().success());
+    let fill = |out: &mut Vec<u8>| {
+        out.extend(b"{}");
+        Ok(())
+    };
+    write_whole(&path, fill).unwrap();
+    assert_eq!(fs::read(&path).unwrap(), b"{}");
+    assert!(!part.exists());
+}
+
+/// Where nothing else can be written any more the end is, and says why: a record without one is taken for that of a killed run.
+#[test]
+fn a_record_that_cannot_be_written_says_so_at_its_end() {
+    let example = Example::clean();
+    let dir = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink("/dev/full", dir.path().join(file::SAMPLES)).unwrap();
+    let mut writer = Writer::create(dir.path(), &example.manifest).unwrap();
+    writer.interval(&example.intervals[0]).unwrap();
+    writer.sample(&example.samples[0]).unwrap();
+    let error = writer.end(&End { ended_ms: 5000, reason: EndReason::Completed }).unwrap_err();
+    assert!(matches!(error, Error::Io { action: "write", .. }), "{error}");
+    drop(writer);
+    fs::remove_file(dir.path().join(file::SAMPLES)).unwrap();
+    let end = Record::open(dir.path()).unwrap().end.unwrap();
+    let EndReason::HarnessError { detail } = &end.reason else { panic!("{end:?}") };
+    assert!(detail.contains("samples.jsonl: No space left on device"), "{detail}");
+}
+
+/// The room for the end is taken at the start, so that a disk which is full to its last byte does not take it away.
+#[test]
+fn on_a_full_disk_there_is_room_for_the_end() {
+    const NAME: &str = "record::tests::on_a_full_disk_there_is_room_for_the_end";
+    const DISK: &str = "LONGHAUL_TEST_DISK";
+    if let Some(disk) = std::env::var_os(DISK) {
+        let dir = Path::new(&disk).join("record");
+        let example = Example::clean();
+        let mut writer = Writer::create(&dir, &example.manifest).unwrap();
+        while writer.interval(&example.intervals[0]).is_ok() {}
+        assert!(fs::write(dir.join("more"), [0; 4096]).is_err(), "the disk has still room");
+        let reason = EndReason::HarnessError { detail: "the disk is full".into() };
+        writer.end(&End { ended_ms: 5000, reason: reason.clone() }).unwrap_err();
+        drop(writer);
+        let record = Record::open(&dir).unwrap();
+        assert_eq!(record.end.unwrap().reason, reason);
+        return;
+    }
+    let disk = tempfile::tempdir().unwrap();
+    let mut own = std::process::Command::new("unshare");
+    own.args(["--user", "--map-root-user", "--mount", "sh", "-c"]);
+    own.arg("mount -t tmpfs -o size=256k none \"$0\" || exit 77; exec \"$@\"").arg(disk.path());
+    own.arg(std::env::current_exe().unwrap()).args(["--exact", NAME]).env(DISK, disk.path());
+    match own.output() {
+        Ok(done) if done.status.success() => {}
+        Ok(done) if done.status.code() == Some(101) => panic!("{}", String::from_utf8_lossy(&done.stdout)),
+        other => println!("skipped: needs `unshare` and user namespaces ({other:?})"),
+    }
+}

@@ -12,10 +12,12 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use super::events::ObservationEvent;
+use super::last::Last;
 use super::latency::HistogramLog;
 use super::requests::Cap;
 use super::{
-    AnomalyRow, CommitEvent, End, Error, FaultRow, Interval, Manifest, Phase, RequestLine, RequestRow, Sample, file,
+    AnomalyRow, CommitEvent, End, EndReason, Error, FaultRow, Interval, Manifest, Phase, RequestLine, RequestRow,
+    Sample, file,
 };
 use crate::ledger::Outcome;
 
@@ -35,6 +37,7 @@ const LONG_SLICE_MS: u64 = 60_000;
 /// Appends the facts of a run to its record.
 pub struct Writer {
     dir: PathBuf,
+    last: Last,
     intervals: Rows,
     samples: Rows,
     faults: Rows,
@@ -82,6 +85,7 @@ impl Writer {
         out.write_all(&text).map_err(io_error("write", &path))?;
         Ok(Self {
             dir: dir.to_owned(),
+            last: Last::reserve(dir.join(file::END))?,
             intervals: Rows::create(dir.join(file::INTERVALS))?,
             samples: Rows::create(dir.join(file::SAMPLES))?,
             faults: Rows::create(dir.join(file::FAULTS))?,
@@ -228,18 +232,26 @@ impl Writer {
         self.events.as_mut().map_or(Ok(()), |[_, observations]| observations.append(event))
     }
 
-    /// Writes how the run ended, after everything else. The file appears at once or not at all.
+    /// Writes how the run ended, after everything else. The file appears at once or not at all, and also where nothing else can
+    /// be written any more: then it says so instead, and the error is returned.
     pub fn end(&mut self, end: &End) -> Result<(), Error> {
+        let Err(error) = self.finish() else { return self.last.say(end) };
+        let detail = format!("what was left of the record could not be written: {}", chain(&error));
+        let reason = match &end.reason {
+            reason @ EndReason::HarnessError { .. } => reason.clone(),
+            _ => EndReason::HarnessError { detail },
+        };
+        self.last.say(&End { ended_ms: end.ended_ms, reason })?;
+        Err(error)
+    }
+
+    fn finish(&mut self) -> Result<(), Error> {
         self.close_slices()?;
         self.flush()?;
         for Packed { path, out } in self.events.take().into_iter().flatten() {
             out.finish().and_then(|mut file| file.flush()).map_err(io_error("write", &path))?;
         }
-        write_whole(&self.dir.join(file::END), |out| {
-            serde_json::to_writer_pretty(&mut *out, end)?;
-            out.push(b'\n');
-            Ok(())
-        })
+        Ok(())
     }
 
     /// Hands everything that was appended to the operating system.
@@ -307,6 +319,12 @@ impl Rows {
     }
 }
 
+/// An error with its causes.
+pub(super) fn chain(error: &Error) -> String {
+    let causes = std::iter::successors(std::error::Error::source(error), |error| error.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}
+
 /// Turns an I/O error into [`Error::Io`].
 pub(super) fn io_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
     let path = path.to_owned();
@@ -321,6 +339,12 @@ pub(crate) fn write_whole(
     let mut bytes = Vec::new();
     fill(&mut bytes).map_err(|source| Error::Encode { path: path.to_owned(), source })?;
     let part = path.with_extension("part");
-    fs::write(&part, &bytes).map_err(io_error("write", &part))?;
+    // What is left of an earlier try, or lies there to be written through, is not opened.
+    match fs::remove_file(&part) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io_error("write", &part)(error)),
+        _ => {}
+    }
+    let mut out = OpenOptions::new().write(true).create_new(true).open(&part).map_err(io_error("create", &part))?;
+    out.write_all(&bytes).map_err(io_error("write", &part))?;
     fs::rename(&part, path).map_err(io_error("write", path))
 }

@@ -1,0 +1,50 @@
+//! The last file of a record, for which there is room whatever happens.
+//!
+//! Owns `end.json` until it is written: a full disk is what ends many a run, and a record without an end is taken for that of a
+//! harness that was killed. So the room is taken at the start, and the end is written into it.
+
+use std::fs::{self, File};
+use std::io::{Seek, SeekFrom, Write};
+use std::path::PathBuf;
+
+use super::writer::{chain, io_error};
+use super::{End, EndReason, Error};
+
+/// Room for an end with the last words of a subject: twelve lines of 300 characters of up to four bytes.
+const RESERVED_BYTES: usize = 16 << 10;
+
+/// The room.
+pub(super) struct Last {
+    path: PathBuf,
+    part: PathBuf,
+    room: File,
+}
+
+impl Last {
+    /// Takes the room for the file at `path`, under another name.
+    pub fn reserve(path: PathBuf) -> Result<Self, Error> {
+        let part = path.with_extension("part");
+        let mut room = File::create(&part).map_err(io_error("create", &part))?;
+        // Bytes and not a hole: only what is written has its place on the disk.
+        room.write_all(&[b' '; RESERVED_BYTES]).map_err(io_error("write", &part))?;
+        Ok(Self { path, part, room })
+    }
+
+    /// Writes the end. The file appears at once or not at all; an end that does not fit says why it is not the whole one.
+    pub fn say(&mut self, end: &End) -> Result<(), Error> {
+        self.write(end).or_else(|error| {
+            let reason = EndReason::HarnessError { detail: chain(&error) };
+            self.write(&End { ended_ms: end.ended_ms, reason })
+        })?;
+        fs::rename(&self.part, &self.path).map_err(io_error("write", &self.path))
+    }
+
+    fn write(&mut self, end: &End) -> Result<(), Error> {
+        let mut bytes =
+            serde_json::to_vec_pretty(end).map_err(|source| Error::Encode { path: self.path.clone(), source })?;
+        bytes.push(b'\n');
+        let length = bytes.len() as u64;
+        let written = self.room.seek(SeekFrom::Start(0)).and_then(|_| self.room.write_all(&bytes));
+        written.and_then(|()| self.room.set_len(length)).map_err(io_error("write", &self.part))
+    }
+}
