@@ -13,8 +13,8 @@ use crate::watch::object::{Allow, Direction, Object};
 pub(super) const UID_LABEL: &str = "longhaul.dev/package-uid";
 /// Label with the generation that the policy was last brought up to.
 pub(super) const GENERATION_LABEL: &str = "longhaul.dev/generation";
-/// Bytes of the package's name in a policy's name, so that the whole stays under 253.
-const NAME_PREFIX_BYTES: usize = 200;
+/// Bytes of the package's name in a policy's name, so that the whole stays under the 253 of a DNS subdomain.
+const NAME_BYTES_MAX: usize = 200;
 
 /// A policy to have.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,10 +34,14 @@ pub(super) fn for_package(object: &Object, allow: &[Allow]) -> Vec<Policy> {
 fn policy(object: &Object, entry: &Allow, names: &mut BTreeSet<String>) -> Policy {
     let spec = spec(entry);
     let (direction, _) = words(entry.direction);
-    let digest = Sha256::digest(spec.to_string());
-    let hash: String = hex::encode(&digest[..5]);
-    let package: String = object.key.name.chars().take(NAME_PREFIX_BYTES).collect();
-    let base = format!("{package}-{}-{hash}", direction.to_lowercase());
+    let stem = stem(&object.key.name);
+    let mut content = canonical(&spec);
+    if stem.len() < object.key.name.len() {
+        // What was cut off still tells the policies of two packages apart.
+        content.push_str(&object.key.name);
+    }
+    let hash = hex::encode(&Sha256::digest(content)[..5]);
+    let base = format!("{stem}-{}-{hash}", direction.to_lowercase());
     // Equal entries make equal policies; they are counted so that each entry has its own.
     let mut name = base.clone();
     for copy in 2u32.. {
@@ -70,6 +74,26 @@ fn policy(object: &Object, entry: &Allow, names: &mut BTreeSet<String>) -> Polic
         "spec": spec,
     });
     Policy { namespace: object.key.namespace.to_string(), name, generation, body }
+}
+
+/// The front of a name that something can be appended to with a dash: whole characters, and no dot or dash at its end.
+fn stem(name: &str) -> &str {
+    let end = name.floor_char_boundary(NAME_BYTES_MAX);
+    if end == name.len() { name } else { name[..end].trim_end_matches(['.', '-']) }
+}
+
+/// The same text for the same value, whatever the order of its keys.
+fn canonical(value: &Value) -> String {
+    match value {
+        Value::Object(map) => {
+            let sorted: std::collections::BTreeMap<_, _> =
+                map.iter().map(|(key, value)| (key, canonical(value))).collect();
+            let pairs: Vec<_> = sorted.into_iter().map(|(key, value)| format!("{}:{value}", json!(key))).collect();
+            format!("{{{}}}", pairs.join(","))
+        }
+        Value::Array(items) => format!("[{}]", items.iter().map(canonical).collect::<Vec<_>>().join(",")),
+        plain => plain.to_string(),
+    }
 }
 
 fn spec(entry: &Allow) -> Value {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::policies::for_package;
+use super::policies::{Policy, for_package};
 use super::*;
 use crate::watch::object::{RawObject, Status};
 
@@ -15,7 +15,10 @@ fn package(generation: i64, extra: &str) -> Object {
 }
 
 fn with_status(phase: &str, observed: Option<i64>) -> Object {
-    Object { status: Status { phase: phase.into(), observed_generation: observed }, ..package(2, "") }
+    Object {
+        status: Status { phase: phase.into(), observed_generation: observed, ..Status::default() },
+        ..package(2, "")
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -70,6 +73,46 @@ fn one_policy_for_each_entry_with_names_that_depend_on_content_alone() {
     let alone = build(entries[1]);
     assert_eq!(alone[0].name, policies[1].name, "position does not matter");
     assert!(policies.iter().all(|policy| policy.generation == "3" && policy.namespace == "n"));
+}
+
+/// A name as Kubernetes wants it for both kinds: a DNS subdomain (RFC 1123).
+fn is_subdomain(name: &str) -> bool {
+    let inner = |label: &str| label.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+    let label = |label: &str| !label.is_empty() && inner(label) && !label.starts_with('-') && !label.ends_with('-');
+    name.len() <= 253 && name.split('.').all(label)
+}
+
+proptest::proptest! {
+    /// Whatever a package is called, its policies have names that the API server takes, and no other package's have the same.
+    #[test]
+    fn names_of_policies_are_valid_and_nobody_elses(
+        stem in "[a-z0-9]([-a-z0-9]{0,10}[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]{0,60}[a-z0-9])?){0,3}",
+        fill in 0usize..=252,
+        tails in ("[a-z0-9]", "[a-z0-9]"),
+    ) {
+        // Dots and dashes at every distance from the front.
+        let long: String = stem.chars().chain(".x-".chars().cycle()).take(stem.len().max(fill)).collect();
+        let long = long.trim_end_matches(['.', '-']).replace("-.", "x.");
+        let policies: Vec<_> = [&tails.0, &tails.1]
+            .into_iter()
+            .map(|tail| {
+                let mut object = package(1, r#"{"direction":"Egress","port":80},{"direction":"Egress","port":80}"#);
+                let name = format!("{long}{tail}");
+                assert!(is_subdomain(&name), "the test makes valid packages: {name}");
+                object.key.name = name.into();
+                for_package(&object, object.allow.as_ref().unwrap())
+            })
+            .collect();
+        for policy in policies.iter().flatten() {
+            proptest::prop_assert!(is_subdomain(&policy.name), "{}", policy.name);
+            proptest::prop_assert_eq!(&policy.body["metadata"]["name"], &policy.name);
+        }
+        proptest::prop_assert_ne!(&policies[0][0].name, &policies[0][1].name);
+        if tails.0 != tails.1 {
+            let other = |policy: &Policy| policies[1].iter().all(|known| known.name != policy.name);
+            proptest::prop_assert!(policies[0].iter().all(other), "{}", policies[0][0].name);
+        }
+    }
 }
 
 #[test]
