@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 /// Namespace and name.
@@ -87,6 +87,13 @@ pub struct Status {
     pub phase: Box<str>,
     /// Generation that the phase is about.
     pub observed_generation: Option<i64>,
+    /// Failed attempts at it.
+    pub retry_attempts: Option<i64>,
+    /// Network policies in place.
+    pub network_policy_count: Option<i64>,
+    /// The conditions as they are written, ours and those of others.
+    #[serde(deserialize_with = "text")]
+    pub conditions: Option<Box<str>>,
 }
 
 /// An object as it is written; borrows from the text.
@@ -129,6 +136,10 @@ struct RawSpec {
 #[serde(default)]
 struct RawNetwork {
     allow: Option<Vec<Allow>>,
+}
+
+fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<str>>, D::Error> {
+    Ok(Option::<Box<RawValue>>::deserialize(deserializer)?.map(Into::into))
 }
 
 impl RawObject<'_> {

@@ -5,6 +5,7 @@
 
 mod api;
 mod policies;
+mod status;
 mod steps;
 
 use std::collections::BTreeMap;
@@ -21,7 +22,8 @@ use super::object::{Key, Object};
 use super::queue::Queue;
 use super::store::Store;
 use crate::kube::Client;
-use api::{Api, Error, Report};
+use api::{Api, Error};
+use status::Report;
 
 /// The finalizer that lets the clean-up run before a package is gone.
 const FINALIZER: &str = "longhaul.dev/cleanup";
@@ -99,13 +101,15 @@ impl Reconciler {
             }
             None => None,
         };
-        let result = match decide(&object, memo.as_ref(), Instant::now()) {
-            Work::Skip => {
-                self.count("skipped");
-                return;
-            }
-            Work::Apply => self.apply(&object).await,
-            Work::Remove => self.remove(&object).await.map(|()| object.generation),
+        let work = decide(&object, memo.as_ref(), Instant::now());
+        if work == Work::Skip {
+            return self.count("skipped");
+        }
+        // The visit's own copy: it follows what the visit writes.
+        let mut object = Object::clone(&object);
+        let result = match work {
+            Work::Remove => self.remove(&mut object).await.map(|()| object.generation),
+            _ => self.apply(&mut object).await,
         };
         let memo = memo.unwrap_or_else(|| Memo { uid: object.uid.clone(), ..Memo::default() });
         match result {
@@ -120,7 +124,7 @@ impl Reconciler {
                 self.count("gone");
                 self.remember(key, memo);
             }
-            Err(error) => self.failed(&object, memo, &error).await,
+            Err(error) => self.failed(&mut object, memo, &error).await,
         }
     }
 
@@ -150,7 +154,7 @@ impl Reconciler {
         }
     }
 
-    async fn failed(&self, object: &Object, memo: Memo, error: &Error) {
+    async fn failed(&self, object: &mut Object, memo: Memo, error: &Error) {
         let failures = if memo.generation == object.generation { memo.failures + 1 } else { 1 };
         let wait = self.retries.get(failures - 1).copied().filter(|_| error.may_pass() || object.deleting);
         tracing::warn!(package = %object.key, failures, %error, "reconciliation failed");
@@ -166,7 +170,12 @@ impl Reconciler {
         let report = Report { phase, observed, message: &error.to_string(), policies: None, retries: failures };
         let written = self.api.status(object, report).await;
         // A deletion is never given up: its finalizer would keep the object for ever.
-        let wait = wait.or_else(|| self.retries.last().copied().filter(|_| object.deleting || written.is_err()));
+        let wait = wait.or_else(|| {
+            self.retries.last().copied().filter(|_| {
+                // A status that cannot be written for good would be tried for ever.
+                object.deleting || written.as_ref().is_err_and(Error::may_pass)
+            })
+        });
         let retry_at = wait.map(|wait| Instant::now() + wait);
         let done = if retry_at.is_none() { Some(object.generation) } else { memo.done };
         self.remember(&object.key, Memo { done, generation: object.generation, failures, retry_at, ..memo });

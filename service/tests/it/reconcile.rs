@@ -142,3 +142,67 @@ async fn a_package_that_goes_while_nobody_looks_leaves_nothing() {
     until("its policies are removed", || api.world.lock().policies.is_empty()).await;
     service.app.stop().await;
 }
+
+#[tokio::test]
+async fn what_the_server_calls_invalid_is_not_tried_again() {
+    let api = Api::start(false).await;
+    let service = start(&api).await;
+    api.world.lock().policy_failures.push_back(422);
+    api.create("refused", &[80]);
+    until("the attempt has an end", || matches!(phase(&api, "refused").as_str(), Some("Failed" | "Ready"))).await;
+    assert_eq!(phase(&api, "refused"), "Failed", "another attempt cannot end differently");
+    let package = api.world.lock().packages["refused"].clone();
+    assert_eq!((&package["status"]["observedGeneration"], &package["status"]["retryAttempts"]), (&json!(1), &json!(1)));
+    let message = package["status"]["conditions"][0]["message"].as_str().unwrap();
+    assert!(message.starts_with("network policy: the API server answered 422"), "{message}");
+    service.app.stop().await;
+}
+
+#[tokio::test]
+async fn conditions_of_others_stay_and_the_time_of_ours_as_long_as_its_status() {
+    let api = Api::start(false).await;
+    let service = start(&api).await;
+    api.create("app", &[]);
+    api.break_spec("app");
+    until("the package has failed", || phase(&api, "app") == "Failed").await;
+    let foreign = json!({"type": "Audited", "status": "Unknown", "reason": "R", "message": "m",
+                         "lastTransitionTime": "2019-01-01T00:00:00Z"});
+    api.edit("app", |object| {
+        let conditions = object["status"]["conditions"].as_array_mut().unwrap();
+        conditions[0]["lastTransitionTime"] = "2020-01-01T00:00:00Z".into();
+        conditions.insert(0, foreign.clone());
+    });
+    api.break_spec("app");
+    let observed = |generation: i64| api.world.lock().packages["app"]["status"]["observedGeneration"] == generation;
+    until("it has failed again", || observed(3)).await;
+    let conditions = api.world.lock().packages["app"]["status"]["conditions"].clone();
+    assert_eq!(conditions[0], foreign);
+    assert_eq!((&conditions[1]["type"], &conditions[1]["reason"]), (&json!("Ready"), &json!("Failed")));
+    assert_eq!(conditions[1]["lastTransitionTime"], "2020-01-01T00:00:00Z", "it was False all the time");
+    api.update("app", &[]);
+    until("it is ready", || phase(&api, "app") == "Ready").await;
+    let conditions = api.world.lock().packages["app"]["status"]["conditions"].clone();
+    assert_eq!(conditions[0], foreign);
+    assert_ne!(conditions[1]["lastTransitionTime"], "2020-01-01T00:00:00Z", "it became True");
+    service.app.stop().await;
+}
+
+#[tokio::test]
+async fn a_status_that_stays_is_not_written() {
+    let api = Api::start(false).await;
+    let service = start(&api).await;
+    api.create("app", &[80]);
+    until("the package is ready", || phase(&api, "app") == "Ready").await;
+    service.app.stop().await;
+    {
+        let mut world = api.world.lock();
+        world.policies.clear();
+        world.requests.clear();
+    }
+    let service = start(&api).await;
+    until("the policy is back", || ports(&api) == [80]).await;
+    api.create("next", &[]);
+    until("another package is ready", || phase(&api, "next") == "Ready").await;
+    assert_eq!(api.world.lock().count("PATCH /apis/longhaul.dev/v1alpha1/namespaces/n/packages/app"), 0);
+    service.app.stop().await;
+}

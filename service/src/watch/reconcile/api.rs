@@ -10,8 +10,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::policies::{GENERATION_LABEL, Policy, UID_LABEL};
+use super::status::{self, Report};
 use crate::kube::{self, Client, Write};
-use crate::watch::object::Object;
+use crate::watch::object::{Object, RawObject};
 
 /// Times that a conflicting write is tried again before the visit counts as failed.
 const CONFLICTS_MAX: u32 = 5;
@@ -32,9 +33,17 @@ pub(super) enum Error {
 }
 
 impl Error {
-    /// Whether another attempt can end differently without a change of the package.
+    /// Whether another attempt can end differently without a change of the package. What the server calls wrong stays wrong;
+    /// everything else, a refusal by a quota or a webhook included, depends on the world.
     pub fn may_pass(&self) -> bool {
-        !matches!(self, Self::Spec(_))
+        match self {
+            Self::Spec(_) => false,
+            Self::Request { source, .. } => !matches!(
+                source.status(),
+                Some(StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY | StatusCode::PAYLOAD_TOO_LARGE)
+            ),
+            Self::Gone | Self::Answer { .. } => true,
+        }
     }
 }
 
@@ -43,19 +52,6 @@ impl Error {
 pub(super) struct Existing {
     pub name: String,
     pub generation: String,
-}
-
-/// What a status says.
-#[derive(Debug, Default)]
-pub(super) struct Report<'a> {
-    pub phase: &'static str,
-    /// The generation, once it is done with.
-    pub observed: Option<i64>,
-    pub message: &'a str,
-    /// Network policies in place, when that is known.
-    pub policies: Option<usize>,
-    /// Failed attempts at this generation.
-    pub retries: usize,
 }
 
 /// The part of the API that the reconciler uses.
@@ -75,17 +71,10 @@ struct Item {
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
 struct Meta {
     name: String,
     #[serde(default)]
-    uid: String,
-    #[serde(default)]
-    resource_version: String,
-    #[serde(default)]
     labels: Option<std::collections::BTreeMap<String, String>>,
-    #[serde(default)]
-    finalizers: Option<Vec<String>>,
 }
 
 impl Api {
@@ -93,76 +82,63 @@ impl Api {
         Self { client }
     }
 
-    pub async fn add_finalizer(&self, object: &Object, finalizer: &str) -> Result<(), Error> {
-        self.finalizers(object, |finalizers| finalizers.push(finalizer.to_owned())).await
+    pub async fn add_finalizer(&self, object: &mut Object, finalizer: &str) -> Result<(), Error> {
+        self.finalizers(object, |finalizers| finalizers.push(finalizer.into())).await
     }
 
-    pub async fn remove_finalizer(&self, object: &Object, finalizer: &str) -> Result<(), Error> {
-        self.finalizers(object, |finalizers| finalizers.retain(|known| known != finalizer)).await
+    pub async fn remove_finalizer(&self, object: &mut Object, finalizer: &str) -> Result<(), Error> {
+        self.finalizers(object, |finalizers| finalizers.retain(|known| **known != *finalizer)).await
     }
 
     /// Rewrites the list of finalizers. It names the version it is based on, so that nobody else's finalizer is lost.
-    async fn finalizers(&self, object: &Object, edit: impl Fn(&mut Vec<String>)) -> Result<(), Error> {
+    async fn finalizers(&self, object: &mut Object, edit: impl Fn(&mut Vec<Box<str>>)) -> Result<(), Error> {
         let doing = "finalizer";
-        let path = package(object);
-        let mut version = object.version.to_string();
-        let mut finalizers: Vec<String> = object.finalizers.iter().map(ToString::to_string).collect();
-        for attempt in 0.. {
-            let mut edited = finalizers.clone();
+        let body = |object: &Object| {
+            let mut edited = object.finalizers.to_vec();
             edit(&mut edited);
             edited.dedup();
-            let body = json!({"metadata": {"uid": &*object.uid, "resourceVersion": version, "finalizers": edited}});
-            match self.client.write(Write::Merge, &path, &body).await {
-                Ok(_) => return Ok(()),
-                Err(error) if error.status() == Some(StatusCode::NOT_FOUND) => return Err(Error::Gone),
-                Err(error) if error.status() == Some(StatusCode::CONFLICT) && attempt < CONFLICTS_MAX => {
-                    let now = self.client.read(&path).await.map_err(|source| gone_or(source, doing))?;
-                    let now: Item = serde_json::from_slice(&now).map_err(|source| Error::Answer { doing, source })?;
-                    if now.metadata.uid != *object.uid {
-                        return Err(Error::Gone);
-                    }
-                    version = now.metadata.resource_version;
-                    finalizers = now.metadata.finalizers.unwrap_or_default();
-                }
-                Err(source) => return Err(Error::Request { doing, source }),
-            }
-        }
-        Ok(())
+            let meta = json!({"uid": &*object.uid, "resourceVersion": &*object.version, "finalizers": edited});
+            Some(json!({"metadata": meta}))
+        };
+        self.write(object, package(object), doing, body).await
     }
 
-    /// Writes phase, condition and, when the generation is done with, `observedGeneration`. A merge of these keys cannot
-    /// conflict with the keys of others; the uid keeps it from a namesake.
-    pub async fn status(&self, object: &Object, report: Report<'_>) -> Result<(), Error> {
-        let condition = json!({
-            "type": "Ready",
-            "status": if report.phase == "Ready" { "True" } else { "False" },
-            "reason": report.phase,
-            "message": cut(report.message),
-            "observedGeneration": object.generation,
-            "lastTransitionTime": now(),
-        });
-        let mut status = json!({"phase": report.phase, "retryAttempts": report.retries, "conditions": [condition]});
-        if let Some(generation) = report.observed {
-            status["observedGeneration"] = generation.into();
-        }
-        if let Some(policies) = report.policies {
-            status["networkPolicyCount"] = policies.into();
-        }
-        let body = json!({"metadata": {"uid": &*object.uid}, "status": status});
+    /// Writes phase, condition and, when the generation is done with, `observedGeneration`; nothing when the status says so
+    /// already. It names the version it is based on, so that no condition of others is lost.
+    pub async fn status(&self, object: &mut Object, report: Report<'_>) -> Result<(), Error> {
+        let now = now().to_string();
         let path = format!("{}/status", package(object));
+        let body = |object: &Object| {
+            let status = status::merge(&object.status, object.generation, &report, &now)?;
+            let meta = json!({"uid": &*object.uid, "resourceVersion": &*object.version});
+            Some(json!({"metadata": meta, "status": status}))
+        };
+        self.write(object, path, "status", body).await
+    }
+
+    /// Merges what `body` says into the package. After a conflict the package is read and `body` asked again. What `object` says of
+    /// version, finalizers and status is the newest known afterwards; its spec and generation stay those of the visit.
+    async fn write(
+        &self,
+        object: &mut Object,
+        path: String,
+        doing: &'static str,
+        body: impl Fn(&Object) -> Option<Value>,
+    ) -> Result<(), Error> {
         for attempt in 0.. {
+            let Some(body) = body(object) else { return Ok(()) };
             match self.client.write(Write::Merge, &path, &body).await {
-                Ok(_) => break,
+                Ok(answer) => {
+                    // A server that answers something else has written all the same; the next write finds out by a conflict.
+                    drop(renew(object, &answer, doing));
+                    return Ok(());
+                }
                 Err(error) if error.status() == Some(StatusCode::CONFLICT) && attempt < CONFLICTS_MAX => {
                     // Either somebody wrote at the same moment, or the name belongs to another object now.
-                    let now = self.client.read(&package(object)).await.map_err(|source| gone_or(source, "status"))?;
-                    let now: Item =
-                        serde_json::from_slice(&now).map_err(|source| Error::Answer { doing: "status", source })?;
-                    if now.metadata.uid != *object.uid {
-                        return Err(Error::Gone);
-                    }
+                    let now = self.client.read(&package(object)).await.map_err(|source| gone_or(source, doing))?;
+                    renew(object, &now, doing)?;
                 }
-                Err(source) => return Err(gone_or(source, "status")),
+                Err(source) => return Err(gone_or(source, doing)),
             }
         }
         Ok(())
@@ -244,6 +220,17 @@ impl Api {
     }
 }
 
+/// Takes over from `answer` what others may have changed since `object` was seen.
+fn renew(object: &mut Object, answer: &[u8], doing: &'static str) -> Result<(), Error> {
+    let raw: RawObject<'_> = serde_json::from_slice(answer).map_err(|source| Error::Answer { doing, source })?;
+    let fresh = raw.into_object();
+    if fresh.uid != object.uid {
+        return Err(Error::Gone);
+    }
+    (object.version, object.finalizers, object.status) = (fresh.version, fresh.finalizers, fresh.status);
+    Ok(())
+}
+
 fn gone_or(source: kube::Error, doing: &'static str) -> Error {
     if source.status() == Some(StatusCode::NOT_FOUND) { Error::Gone } else { Error::Request { doing, source } }
 }
@@ -256,7 +243,8 @@ fn policies(namespace: &str) -> String {
     format!("/apis/networking.k8s.io/v1/namespaces/{namespace}/networkpolicies")
 }
 
-fn cut(message: &str) -> String {
+/// A message as it fits a status or an event.
+pub(super) fn cut(message: &str) -> String {
     message.chars().take(MESSAGE_CHARS_MAX).collect()
 }
 

@@ -4,15 +4,19 @@
 
 use std::collections::BTreeMap;
 
-use super::api::{Error, Existing, Report};
+use super::api::{Error, Existing};
 use super::policies::{self, Policy};
+use super::status::Report;
 use super::{FINALIZER, Reconciler};
 use crate::watch::object::Object;
 
 impl Reconciler {
     /// Brings the cluster to what the spec says; answers the generation that was done.
-    pub(super) async fn apply(&self, object: &Object) -> Result<i64, Error> {
-        let allow = object.allow.as_ref().map_err(|what| Error::Spec(what.to_string()))?;
+    pub(super) async fn apply(&self, object: &mut Object) -> Result<i64, Error> {
+        let wanted = match &object.allow {
+            Ok(allow) => policies::for_package(object, allow),
+            Err(what) => return Err(Error::Spec(what.to_string())),
+        };
         let fresh = object.status.observed_generation != Some(object.generation);
         if !object.finalizers.iter().any(|finalizer| &**finalizer == FINALIZER) {
             self.api.add_finalizer(object, FINALIZER).await?;
@@ -21,22 +25,18 @@ impl Reconciler {
             let message = "reconciliation has begun";
             self.api.status(object, Report { phase: "Pending", message, ..Report::default() }).await?;
         }
-        let wanted = policies::for_package(object, allow);
-        let changed = self.policies(object, wanted).await?;
-        if fresh || changed || &*object.status.phase != "Ready" {
-            let message = format!("{} network policies are in place", allow.len());
-            let observed = Some(object.generation);
-            let policies = Some(allow.len());
-            self.api
-                .status(object, Report { phase: "Ready", observed, message: &message, policies, retries: 0 })
-                .await?;
-        }
+        let count = wanted.len();
+        self.policies(object, wanted).await?;
+        let message = format!("{count} network policies are in place");
+        let observed = Some(object.generation);
+        let report = Report { phase: "Ready", observed, message: &message, policies: Some(count), retries: 0 };
+        self.api.status(object, report).await?;
         Ok(object.generation)
     }
 
     /// Removes what belongs to a package that is being deleted, then lets it go.
-    pub(super) async fn remove(&self, object: &Object) -> Result<(), Error> {
-        if &*object.status.phase != "Removing" {
+    pub(super) async fn remove(&self, object: &mut Object) -> Result<(), Error> {
+        if !matches!(&*object.status.phase, "Removing" | "RemovalFailed") {
             let message = "the package is being removed";
             match self.api.status(object, Report { phase: "Removing", message, ..Report::default() }).await {
                 Ok(()) | Err(Error::Gone) => {}
@@ -50,24 +50,21 @@ impl Reconciler {
         }
     }
 
-    /// One list, then only the writes that make a difference. Answers whether there were any.
-    async fn policies(&self, object: &Object, wanted: Vec<Policy>) -> Result<bool, Error> {
+    /// One list, then only the writes that make a difference.
+    async fn policies(&self, object: &Object, wanted: Vec<Policy>) -> Result<(), Error> {
         let existing = self.api.list_policies(&object.key.namespace, &object.uid).await?;
         let mut orphans: BTreeMap<String, Existing> =
             existing.into_iter().map(|policy| (policy.name.clone(), policy)).collect();
-        let mut changed = false;
         for policy in wanted {
             match orphans.remove(&policy.name) {
-                Some(existing) if existing.generation == policy.generation => continue,
+                Some(existing) if existing.generation == policy.generation => {}
                 Some(_) => self.api.update_policy(&policy).await?,
                 None => self.api.create_policy(&policy).await?,
             }
-            changed = true;
         }
         for name in orphans.into_keys() {
             self.api.delete_policy(&object.key.namespace, &name).await?;
-            changed = true;
         }
-        Ok(changed)
+        Ok(())
     }
 }

@@ -63,15 +63,17 @@ pub struct Api {
 }
 
 impl World {
-    fn commit(&mut self, kind: &str, key: &str, mut object: Value) {
+    /// Answers the object with its new version.
+    fn commit(&mut self, kind: &str, key: &str, mut object: Value) -> Value {
         self.version += 1;
         object["metadata"]["resourceVersion"] = self.version.to_string().into();
         self.log.push((self.version, json!({"type": kind, "object": object}).to_string()));
         if kind == "DELETED" {
-            self.packages.remove(key)
+            self.packages.remove(key);
         } else {
-            self.packages.insert(key.to_owned(), object)
-        };
+            self.packages.insert(key.to_owned(), object.clone());
+        }
+        object
     }
 
     fn list(&self, query: &BTreeMap<String, String>) -> Value {
@@ -147,10 +149,17 @@ impl Api {
 
     /// A change of the spec that no schema would allow.
     pub fn break_spec(&self, name: &str) {
+        self.edit(name, |object| {
+            object["metadata"]["generation"] = (object["metadata"]["generation"].as_i64().unwrap() + 1).into();
+            object["spec"]["network"]["allow"] = "everything".into();
+        });
+    }
+
+    /// Somebody else's write to a package.
+    pub fn edit(&self, name: &str, edit: impl FnOnce(&mut Value)) {
         let mut world = self.world.lock();
         let mut object = world.packages[name].clone();
-        object["metadata"]["generation"] = (object["metadata"]["generation"].as_i64().unwrap() + 1).into();
-        object["spec"]["network"]["allow"] = "everything".into();
+        edit(&mut object);
         world.commit("MODIFIED", name, object);
         drop(world);
         self.wake();
@@ -332,8 +341,7 @@ fn write(
             }
             let gone =
                 object["metadata"].get("deletionTimestamp").is_some() && object["metadata"]["finalizers"] == json!([]);
-            world.commit(if gone { "DELETED" } else { "MODIFIED" }, name, object.clone());
-            ok(&object)
+            ok(&world.commit(if gone { "DELETED" } else { "MODIFIED" }, name, object))
         }
         _ => status(404, "{}"),
     }
