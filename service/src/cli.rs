@@ -120,6 +120,9 @@ fn command(cli: Cli, build: Build) -> Result<(), Failure> {
             let config = Config::load(&config).map_err(usage)?;
             check_role(role, &config).map_err(usage)?;
             log(config.log_format, config.log_level);
+            if let Err(error) = crate::allocator::give_memory_back() {
+                tracing::warn!(%error, "memory that is free will be given back late");
+            }
             let runtime = tokio::runtime::Builder::new_multi_thread()
                 .worker_threads(WORKER_THREADS)
                 .enable_all()

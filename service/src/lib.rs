@@ -8,6 +8,7 @@
 //! `verdicts` and `config` import no other room.
 
 pub mod admission;
+mod allocator;
 pub mod cli;
 pub mod config;
 pub mod edge;

@@ -4,6 +4,10 @@
 
 use std::process::ExitCode;
 
+/// Gives back what bursts of connections leave behind: `docs/decisions/013`.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn main() -> ExitCode {
     service::cli::main(service::cli::Build::Planted)
 }

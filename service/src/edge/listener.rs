@@ -33,6 +33,9 @@ const IDLE_MAX: Duration = Duration::from_mins(2);
 const LAME_DUCK_MIN: Duration = Duration::from_secs(3);
 /// Pause after a failed accept, which is almost always a lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// Most that an HTTP/1.1 connection keeps as its read buffer, which hyper would let grow to 400 KiB with the largest body it has
+/// ever read. A TLS record has 16 KiB, so no read brings more; a head must fit, and kube-apiserver's has less than 2 KiB.
+const HTTP1_BUFFER_BYTES: usize = 16 << 10;
 /// Streams of one HTTP/2 connection, as kube-apiserver itself limits them.
 const HTTP2_STREAMS_MAX: u32 = 250;
 /// Flow-control windows of a stream: an ordinary review arrives without waiting for an update.
@@ -174,6 +177,7 @@ where
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(IDLE_MAX)
+        .max_buf_size(HTTP1_BUFFER_BYTES)
         .serve_connection(TokioIo::new(io), service);
     let mut connection = std::pin::pin!(connection);
     tokio::select! {
