@@ -10,4 +10,4 @@ mod reference;
 
 pub use client::Registry;
 pub use hosts::{Hosts, HostsError};
-pub use reference::{Reference, ReferenceError};
+pub use reference::{Image, Reference, ReferenceError};
