@@ -1,6 +1,6 @@
 //! Admission: a review in, an answer out, with every tag pinned to its digest.
 //!
-//! Owns the webhook's meaning: parse, exempt, walk, resolve, decide, patch. Listening, TLS and shutdown belong to `edge`;
+//! Owns the webhook's meaning: parse, exempt, walk, policy, resolve, decide, patch. Listening, TLS and shutdown belong to `edge`;
 //! this room does not know of `watch`.
 
 mod deadline;
@@ -9,10 +9,15 @@ mod endpoint;
 mod exempt;
 mod patch;
 mod pipeline;
+mod policy;
 mod resolver;
 mod review;
+mod text;
+mod unchanged;
 mod walk;
 
+pub use decide::Hook;
 pub use endpoint::Endpoint;
 pub use pipeline::{Metrics, Pipeline};
+pub use policy::{Explanation, OnClass, Policy, RuleName, Treatment};
 pub use resolver::{Resolver, Source};

@@ -4,6 +4,7 @@
 //! file but the configuration itself; certificates and keys are read by whoever uses them.
 
 mod admission;
+mod policy;
 mod quantity;
 mod raw;
 mod reconcile;
@@ -16,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use admission::Admission;
+pub use policy::{Action, Mode, OnFailure, Pattern, Policy, Recheck, Rule};
 pub use raw::{Level, LogFormat};
 pub use reconcile::{QueueKey, Reconcile};
 pub use resolve::{Registry, Resolve};
@@ -33,6 +35,8 @@ pub struct Config {
     pub health: Option<SocketAddr>,
     /// How images are resolved.
     pub resolve: Resolve,
+    /// What is done with which image.
+    pub policy: Policy,
     /// Path of a kubeconfig; when absent `$KUBECONFIG`, then the files of a pod.
     pub kubeconfig: Option<PathBuf>,
     /// The watch.
@@ -155,6 +159,7 @@ impl Checker<'_> {
             admission: file.admission.map(|raw| self.admission(raw)).transpose()?,
             health: file.health.map(|health| health.listen),
             resolve: self.resolve(file.resolve)?,
+            policy: self.policy(file.policy)?,
             kubeconfig: file.kubernetes.kubeconfig.map(|path| self.folder.join(path)),
             watch: self.watch(&file.watch)?,
             reconcile: self.reconcile(file.reconcile)?,

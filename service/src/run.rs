@@ -11,7 +11,7 @@ use prometheus_client::registry::Registry as MetricsRegistry;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::admission::{Endpoint, Metrics as AdmissionMetrics, Pipeline, Resolver};
+use crate::admission::{Endpoint, Metrics as AdmissionMetrics, Pipeline, Policy, Resolver};
 use crate::cli::Role;
 use crate::config::Config;
 use crate::edge::{Certificate, Drain, Health, Listener, Phase, Probe, Protocols};
@@ -134,7 +134,9 @@ impl App {
         let certificate = certificate.context("failed to load admission.certificate and admission.key")?;
         let metrics = AdmissionMetrics::register(metrics);
         let registry = Arc::new(Registry::new(Hosts::new(&config.resolve.registries)?));
-        let pipeline = Pipeline::new(Resolver::new(&config.resolve, registry, Arc::clone(&metrics)), metrics);
+        let policy = Arc::new(Policy::new(&config.policy, &config.resolve));
+        let resolver = Resolver::new(&config.resolve, registry, Arc::clone(&metrics));
+        let pipeline = Pipeline::new(policy, resolver, metrics);
         #[cfg(feature = "planted-bugs")]
         let pipeline = pipeline.with_planted(options.planted);
         #[cfg(not(feature = "planted-bugs"))]

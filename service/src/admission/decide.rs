@@ -3,29 +3,196 @@
 //! Pure and deterministic: images are judged in the order of their names, so equal input gives byte-equal answers.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::sync::Arc;
 
-use super::patch;
-use super::review::Decision;
-use super::walk::Site;
-use crate::verdicts::Failure;
+use serde::Serialize;
+
+use super::patch::{self, Site};
+use super::policy::RuleName;
+use super::review::{Decision, Notes};
+use super::text::printable;
+use crate::config::Action;
+use crate::verdicts::{Class, Failure};
+
+/// Bytes of an image in messages and annotations; no right reference to a tag is longer.
+const IMAGE_BYTES_MAX: usize = 400;
+/// Bytes of a cause in messages.
+const CAUSE_BYTES_MAX: usize = 600;
+/// Longest warning that kubectl shows whole (Kubernetes asks for at most 120 characters).
+const WARNING_CHARS_MAX: usize = 120;
+/// Most warnings of one answer: the API server passes on 4 KiB of them.
+const WARNINGS_MAX: usize = 16;
+/// Most images in one annotation of the audit log; the others are counted.
+const ANNOTATED_MAX: usize = 32;
+
+/// Which webhook is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hook {
+    /// It may change the object.
+    Mutating,
+    /// It may only refuse: what the mutating one would have pinned must be pinned.
+    Validating,
+}
+
+/// What became of an image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// Its digest, or why it has none.
+    pub result: Result<Arc<str>, Failure>,
+    /// The rule it is under.
+    pub rule: RuleName,
+    /// What is done with it.
+    pub course: Course,
+}
+
+/// What is done with an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Course {
+    /// It is pinned, or this is done when it has no digest.
+    Enforce(Action),
+    /// It is only reported.
+    Detect,
+}
 
 /// What became of each distinct image.
-pub type Outcomes = BTreeMap<String, Result<Arc<str>, Failure>>;
+pub type Outcomes = BTreeMap<String, Outcome>;
 
-/// Allows with the patch, or denies naming *all* images that failed.
-pub fn decide(sites: &[Site], outcomes: &Outcomes) -> Decision {
-    let failed: Vec<_> = outcomes
-        .iter()
-        .filter_map(|(image, outcome)| outcome.as_ref().err().map(|failure| format!("{image}: {failure}")))
-        .collect();
-    if !failed.is_empty() {
-        let count = match failed.len() {
-            1 => "1 image has no digest".to_owned(),
-            many => format!("{many} images have no digest"),
-        };
-        return Decision::Deny { message: format!("{count}: {}", failed.join("; ")) };
-    }
-    let digest = |image: &str| outcomes.get(image)?.as_deref().ok();
-    Decision::Allow { patch: patch::replace(sites, digest), reason: None }
+/// An image in an annotation of the audit log.
+#[derive(Serialize)]
+struct Entry<'a> {
+    image: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    digest: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    class: Option<&'static str>,
+    rule: RuleName,
 }
+
+/// Allows with the patch, denies, or leaves it to the webhook's `failurePolicy`. The strongest action of a failing image counts, a
+/// denial before an error, and the message names *all* images that failed.
+pub fn decide(hook: Hook, sites: &[Site], outcomes: &Outcomes) -> Decision {
+    let failed: Vec<_> =
+        outcomes.iter().filter_map(|(image, outcome)| Some((image, outcome, failing(outcome)?))).collect();
+    let unpinned: Vec<_> = match hook {
+        Hook::Mutating => Vec::new(),
+        Hook::Validating => outcomes.iter().filter_map(|(image, outcome)| Some((image, found(outcome)?))).collect(),
+    };
+    let acts = |wanted: Action| failed.iter().any(|(_, _, (_, action))| *action == wanted);
+    let message = || {
+        let mut parts = Vec::new();
+        if !failed.is_empty() {
+            let lines = failed.iter().map(|(image, _, (failure, _))| {
+                format!("{}: {}: {}", shown(image), failure.class, printable(&failure.cause, CAUSE_BYTES_MAX))
+            });
+            parts.push(said(failed.len(), "1 image has no digest", "images have no digest", lines));
+        }
+        if !unpinned.is_empty() {
+            let lines = unpinned.iter().map(|(image, digest)| format!("{0}: write {0}@{digest}", shown(image)));
+            parts.push(said(unpinned.len(), "1 image is not pinned", "images are not pinned", lines));
+        }
+        parts.join(". ")
+    };
+    if acts(Action::Deny) || !unpinned.is_empty() {
+        let mut notes = Notes::default();
+        let denied = failed.iter().map(|(image, outcome, (failure, _))| entry(image, outcome, Some(failure.class)));
+        let unpinned = unpinned.iter().filter_map(|(image, _)| Some(entry(image, outcomes.get(*image)?, None)));
+        annotate(&mut notes, "denied", denied.chain(unpinned));
+        return Decision::Deny { message: message(), notes };
+    }
+    if acts(Action::Error) {
+        return Decision::Error { message: message() };
+    }
+    let digest = |image: &str| outcomes.get(image).and_then(found);
+    let patch = match hook {
+        Hook::Mutating => patch::replace(sites, digest),
+        Hook::Validating => None,
+    };
+    Decision::Allow { notes: notes(hook, sites, outcomes), patch }
+}
+
+/// Images that are let in although they have no digest, with the class.
+pub fn let_in(outcomes: &Outcomes) -> impl Iterator<Item = Class> {
+    outcomes.values().filter_map(|outcome| outcome.result.as_ref().err()).map(|failure| failure.class)
+}
+
+/// Why an image fails and what that does, when it fails and is not only reported.
+fn failing(outcome: &Outcome) -> Option<(&Failure, Action)> {
+    match outcome.course {
+        Course::Enforce(action) => Some((outcome.result.as_ref().err()?, action)),
+        Course::Detect => None,
+    }
+}
+
+/// The digest to pin an image to.
+fn found(outcome: &Outcome) -> Option<&str> {
+    matches!(outcome.course, Course::Enforce(_)).then(|| outcome.result.as_deref().ok()).flatten()
+}
+
+fn notes(hook: Hook, sites: &[Site], outcomes: &Outcomes) -> Notes {
+    let mut notes = Notes::default();
+    let (mut pinned, mut let_in, mut detected) = (Vec::new(), Vec::new(), Vec::new());
+    for (image, outcome) in outcomes {
+        let warning = match (&outcome.result, outcome.course) {
+            (Ok(_), Course::Enforce(_)) => {
+                if sites.iter().any(|site| site.mutable && site.image == *image) {
+                    pinned.push(entry(image, outcome, None));
+                }
+                continue;
+            }
+            (Ok(_), Course::Detect) => {
+                detected.push(entry(image, outcome, None));
+                format!(" is not pinned; detected by {}", outcome.rule)
+            }
+            (Err(failure), Course::Detect) => {
+                detected.push(entry(image, outcome, Some(failure.class)));
+                format!(" has no digest ({}); detected by {}", failure.class, outcome.rule)
+            }
+            (Err(failure), Course::Enforce(_)) => {
+                let_in.push(entry(image, outcome, Some(failure.class)));
+                format!(" has no digest ({}); let in by {}", failure.class, outcome.rule)
+            }
+        };
+        if notes.warnings.len() < WARNINGS_MAX {
+            // Every part of the end is ours and ASCII, so the rest of the line is the image's.
+            let image = printable(image, WARNING_CHARS_MAX.saturating_sub(warning.len()));
+            notes.warnings.push(image + &warning);
+        }
+    }
+    if hook == Hook::Mutating {
+        annotate(&mut notes, "pinned", pinned.into_iter());
+    }
+    annotate(&mut notes, "let-in", let_in.into_iter());
+    annotate(&mut notes, "detected", detected.into_iter());
+    notes
+}
+
+fn entry<'a>(image: &str, outcome: &'a Outcome, class: Option<Class>) -> Entry<'a> {
+    let digest = outcome.result.as_deref().ok();
+    Entry { image: shown(image), digest, class: class.map(Class::name), rule: outcome.rule }
+}
+
+fn annotate<'a>(notes: &mut Notes, key: &'static str, entries: impl Iterator<Item = Entry<'a>>) {
+    let all: Vec<_> = entries.collect();
+    if all.is_empty() {
+        return;
+    }
+    let first = &all[..all.len().min(ANNOTATED_MAX)];
+    let mut text = serde_json::to_string(first).expect("strings always serialise");
+    if let more @ 1.. = all.len() - first.len() {
+        write!(text, " and {more} more").expect("a String takes all text");
+    }
+    notes.annotations.insert(key, text);
+}
+
+fn shown(image: &str) -> String {
+    printable(image, IMAGE_BYTES_MAX)
+}
+
+fn said(count: usize, one: &str, many: &str, lines: impl Iterator<Item = String>) -> String {
+    let lines = lines.collect::<Vec<_>>().join("; ");
+    if count == 1 { format!("{one}: {lines}") } else { format!("{count} {many}: {lines}") }
+}
+
+#[cfg(test)]
+mod tests;

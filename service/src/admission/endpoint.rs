@@ -2,10 +2,12 @@
 //!
 //! Owns every limit that protects the process from its callers. What a review means is the pipeline's business.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant as StdInstant;
 
 use bytes::{Bytes, BytesMut};
+use futures_util::FutureExt as _;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body::Body;
 use http_body_util::{BodyExt as _, Full};
@@ -13,9 +15,12 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
 use super::deadline;
+use super::decide::Hook;
 use super::pipeline::Pipeline;
+use super::resolver::DEFECT;
 use super::review;
 use crate::config;
+use crate::verdicts::Class;
 
 /// Bytes of reviews held at one time, whatever their number: eight of the largest default size.
 const HELD_BYTES_MAX: usize = 64 << 20;
@@ -57,7 +62,12 @@ impl Endpoint {
         metrics.in_flight.inc();
         // A caller that leaves drops this future; the gauge must come down all the same.
         let leave = Leave(&metrics);
-        let answer = self.answer(request).await;
+        // The last net: whatever panics, the caller gets an answer and its connection stays. Nothing is shared that a panic could
+        // leave half-done: locks are held for single steps, and permits come back when they are dropped.
+        let answer = AssertUnwindSafe(self.answer(request)).catch_unwind().await.unwrap_or_else(|_panic| {
+            metrics.panics.inc();
+            Err(Refusal(StatusCode::INTERNAL_SERVER_ERROR, "500", format!("{}: {DEFECT}", Class::Internal)))
+        });
         drop(leave);
         metrics.duration.observe(started.elapsed().as_secs_f64());
         answer.unwrap_or_else(|Refusal(status, name, text)| {
@@ -71,7 +81,7 @@ impl Endpoint {
         B: Body<Data = Bytes> + Unpin,
         B::Error: std::fmt::Display,
     {
-        check_head(&request)?;
+        let hook = check_head(&request)?;
         let deadline = Instant::now() + deadline::budget(request.uri().query());
         let busy = || Refusal(StatusCode::TOO_MANY_REQUESTS, "429", "too many reviews at one time".into());
         let _slot = self.slots.try_acquire().map_err(|_| busy())?;
@@ -84,11 +94,13 @@ impl Endpoint {
         })??;
         let bad = |error: review::Error| Refusal(StatusCode::BAD_REQUEST, "400", error.to_string());
         let (api_version, ask) = review::parse(&body).map_err(bad)?;
-        let decision = self.pipeline.review(&ask, deadline).await;
-        if let review::Decision::Deny { message } = &decision {
-            tracing::debug!(uid = %ask.uid, message, "denied");
-        }
-        let mut response = Response::new(Full::from(review::answer(&api_version, &ask.uid, decision)));
+        let review = AssertUnwindSafe(self.pipeline.review(hook, &ask, deadline)).catch_unwind();
+        let decision = review.await.unwrap_or_else(|_panic| self.pipeline.defect(&ask));
+        let mut response = match review::answer(&api_version, &ask.uid, decision) {
+            Ok(answer) => Response::new(Full::from(answer)),
+            // Not a refusal: the review was counted by its outcome.
+            Err(text) => return Ok(refusal(StatusCode::INTERNAL_SERVER_ERROR, text)),
+        };
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         Ok(response)
     }
@@ -138,10 +150,15 @@ impl Drop for Leave<'_> {
     }
 }
 
-fn check_head<B>(request: &Request<B>) -> Result<(), Refusal> {
-    if !matches!(request.uri().path(), "/mutate" | "/v1/mutate") {
-        return Err(Refusal(StatusCode::NOT_FOUND, "404", "the webhook is at /mutate".into()));
-    }
+fn check_head<B>(request: &Request<B>) -> Result<Hook, Refusal> {
+    let hook = match request.uri().path() {
+        "/mutate" | "/v1/mutate" => Hook::Mutating,
+        "/validate" => Hook::Validating,
+        _ => {
+            let text = "the mutating webhook is at /mutate, the validating one at /validate";
+            return Err(Refusal(StatusCode::NOT_FOUND, "404", text.into()));
+        }
+    };
     if request.method() != Method::POST {
         return Err(Refusal(StatusCode::METHOD_NOT_ALLOWED, "405", "a review is sent with POST".into()));
     }
@@ -150,7 +167,7 @@ fn check_head<B>(request: &Request<B>) -> Result<(), Refusal> {
     if !media_type.is_some_and(|media_type| media_type.eq_ignore_ascii_case("application/json")) {
         return Err(Refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, "415", "a review is application/json".into()));
     }
-    Ok(())
+    Ok(hook)
 }
 
 fn refusal(status: StatusCode, text: String) -> Response<Full<Bytes>> {

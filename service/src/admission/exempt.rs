@@ -3,7 +3,7 @@
 //! Pure. The reasons appear in the audit log as `exempt`.
 
 use super::review::Ask;
-use super::walk::{self, Found};
+use super::unchanged::Stored;
 
 /// The reason why `ask` is exempt by its request alone.
 pub fn by_request(ask: &Ask<'_>) -> Option<&'static str> {
@@ -18,11 +18,10 @@ pub fn by_request(ask: &Ask<'_>) -> Option<&'static str> {
     }
 }
 
-/// The reason why `ask` is exempt by the state of its object.
+/// The reason why a review of an object that is stored as `stored` is exempt.
 ///
 /// The *stored* object counts: an object that is going away must be able to lose its finalizers, while a new one could
 /// carry any timestamp its writer likes.
-pub fn by_object(ask: &Ask<'_>) -> Option<&'static str> {
-    let old = ask.old_object.map(|old| walk::walk(old.get()).unwrap_or_default());
-    old.is_some_and(|Found { deleting, .. }| deleting).then_some("object is being deleted")
+pub fn by_stored(stored: &Stored) -> Option<&'static str> {
+    stored.deleting.then_some("object is being deleted")
 }

@@ -1,10 +1,23 @@
 //! The patch: one `replace` for each image, which keeps what the user wrote and adds the digest.
 //!
-//! Pure. Applying it twice changes nothing, because a pinned image is never touched.
+//! Pure. Applying it twice changes nothing, because a pinned image is never touched. It also owns which fields an update may
+//! change at all: a patch of an immutable one makes the API server refuse what the user asked for.
 
 use serde::Serialize;
 
-use super::walk::Site;
+use super::review::Ask;
+use super::walk::List;
+
+/// An image that is to be judged, and where it is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Site {
+    /// JSON pointer (RFC 6901) of the string.
+    pub pointer: String,
+    /// The string.
+    pub image: String,
+    /// Whether the API server takes another value there.
+    pub mutable: bool,
+}
 
 #[derive(Serialize)]
 struct Operation<'a> {
@@ -17,10 +30,29 @@ struct Operation<'a> {
 pub fn replace<'a>(sites: &'a [Site], digest: impl Fn(&str) -> Option<&'a str>) -> Option<String> {
     let operations: Vec<_> = sites
         .iter()
+        .filter(|site| site.mutable)
         .filter_map(|site| {
             let value = format!("{}@{}", site.image, digest(&site.image)?);
             Some(Operation { op: "replace", path: &site.pointer, value })
         })
         .collect();
     (!operations.is_empty()).then(|| serde_json::to_string(&operations).expect("strings always serialise"))
+}
+
+/// Whether the API server takes another image in `list` for what is asked.
+///
+/// On update everything in a Job's template is immutable. Of a Pod only the images of containers and init containers may change,
+/// and through the subresource for it ephemeral containers may be added (`ValidatePodUpdate`,
+/// `ValidatePodEphemeralContainersUpdate` and `ValidateJobUpdate` in kubernetes/pkg/apis).
+pub fn is_mutable(ask: &Ask<'_>, list: List) -> bool {
+    if ask.operation != "UPDATE" {
+        return true;
+    }
+    let kind = ask.kind.as_ref().map(|kind| (&*kind.group, &*kind.kind));
+    match (kind, ask.sub_resource.as_deref().unwrap_or_default()) {
+        (Some(("", "Pod")), "") => matches!(list, List::Containers | List::InitContainers),
+        (Some(("", "Pod")), "ephemeralcontainers") => list == List::EphemeralContainers,
+        (Some(("batch", "Job") | ("", "Pod")), _) => false,
+        _ => true,
+    }
 }

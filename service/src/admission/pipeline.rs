@@ -1,4 +1,4 @@
-//! The steps of a review in order: exempt, walk, resolve in parallel, decide.
+//! The steps of a review in order: exempt, walk, treat each image by its rule, resolve in parallel, decide.
 //!
 //! Owns the metrics of admission. Takes a parsed request and a deadline; knows nothing of HTTP.
 
@@ -14,15 +14,28 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use tokio::time::Instant;
 
-use super::decide::{Outcomes, decide};
+use super::decide::{Course, Hook, Outcome, Outcomes, decide, let_in};
 use super::exempt;
-use super::resolver::Resolver;
-use super::review::{Ask, Decision};
+use super::patch::{self, Site};
+use super::policy::{Policy, Treatment};
+use super::resolver::{DEFECT, Resolver};
+use super::review::{Ask, Decision, Notes};
+use super::text::printable;
+use super::unchanged::Stored;
 use super::walk;
+use crate::config::Action;
+use crate::verdicts::{Class, Failure};
 
 /// kube-apiserver's own edges for webhooks (5 ms to 25 s), with finer ones below and between, in seconds.
 const DURATION_EDGES_S: [f64; 15] =
     [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0];
+
+/// Most images of one object that are judged. A pod with more does not fit etcd's object limit with useful content.
+const SITES_MAX: usize = 500;
+/// Bytes of a cause in the log; the caller gets more of it.
+const LOGGED_BYTES_MAX: usize = 1024;
+/// Bytes of a name in the log; Kubernetes allows 253.
+const LOGGED_NAME_BYTES_MAX: usize = 256;
 
 /// The one label of the review counters; its values are a closed list.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -38,10 +51,14 @@ pub struct ClassLabel {
 
 /// What admission counts.
 pub struct Metrics {
-    /// Reviews by outcome: allowed, patched, exempt, denied.
+    /// Reviews by outcome: allowed, patched, exempt, denied, error.
     pub reviews: Family<OutcomeLabel, Counter>,
     /// Images without a digest by class.
     pub failures: Family<ClassLabel, Counter>,
+    /// Images let in without a digest by class: by a rule's `allow`, or because they are only reported.
+    pub let_in: Family<ClassLabel, Counter>,
+    /// Parts of reviews that panicked.
+    pub panics: Counter,
     /// Requests that were no review, by HTTP status.
     pub refused: Family<OutcomeLabel, Counter>,
     /// Seconds from the head of a request to its answer.
@@ -62,6 +79,8 @@ impl Metrics {
         let metrics = Self {
             reviews: Family::default(),
             failures: Family::default(),
+            let_in: Family::default(),
+            panics: Counter::default(),
             refused: Family::default(),
             duration: Histogram::new(DURATION_EDGES_S),
             in_flight: Gauge::default(),
@@ -72,6 +91,8 @@ impl Metrics {
         let sub = registry.sub_registry_with_prefix("longhaul_admission");
         sub.register("reviews", "Reviews answered, by outcome", metrics.reviews.clone());
         sub.register("image_failures", "Images without a digest, by class", metrics.failures.clone());
+        sub.register("images_let_in", "Images let in without a digest, by class", metrics.let_in.clone());
+        sub.register("panics", "Parts of reviews that panicked", metrics.panics.clone());
         sub.register("refused", "Requests that were no review, by HTTP status", metrics.refused.clone());
         sub.register("duration_seconds", "Time from request to answer", metrics.duration.clone());
         sub.register("in_flight", "Reviews in work", metrics.in_flight.clone());
@@ -93,6 +114,7 @@ impl Metrics {
 
 /// Decides about reviews.
 pub struct Pipeline {
+    policy: Arc<Policy>,
     resolver: Resolver,
     metrics: Arc<Metrics>,
     #[cfg(feature = "planted-bugs")]
@@ -100,9 +122,10 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
-    /// A pipeline over `resolver`.
-    pub fn new(resolver: Resolver, metrics: Arc<Metrics>) -> Self {
+    /// A pipeline that treats images by `policy` and resolves them by `resolver`.
+    pub fn new(policy: Arc<Policy>, resolver: Resolver, metrics: Arc<Metrics>) -> Self {
         Self {
+            policy,
             resolver,
             metrics,
             #[cfg(feature = "planted-bugs")]
@@ -124,31 +147,125 @@ impl Pipeline {
     }
 
     /// The decision about `ask`, at the latest at `deadline`.
-    pub async fn review(&self, ask: &Ask<'_>, deadline: Instant) -> Decision {
-        if let Some(reason) = exempt::by_request(ask).or_else(|| exempt::by_object(ask)) {
-            self.metrics.review("exempt");
-            return Decision::Allow { patch: None, reason: Some(reason) };
+    pub async fn review(&self, hook: Hook, ask: &Ask<'_>, deadline: Instant) -> Decision {
+        if let Some(reason) = exempt::by_request(ask) {
+            return self.exempt(reason);
         }
-        let found = match ask.object.map(|object| walk::walk(object.get())).transpose() {
-            Ok(found) => found.unwrap_or_default(),
+        let stored = ask.old_object.filter(|_| ask.operation == "UPDATE").map(|old| Stored::read(old.get()));
+        if let Some(reason) = stored.as_ref().and_then(exempt::by_stored) {
+            return self.exempt(reason);
+        }
+        let sites = match self.sites(ask, stored.as_ref()) {
+            Ok(sites) => sites,
             Err(error) => {
-                self.metrics.review("denied");
-                return Decision::Deny { message: format!("the object cannot be examined: {error}") };
+                let message =
+                    format!("the object cannot be examined: {}", printable(&error.to_string(), LOGGED_BYTES_MAX));
+                return self.told(ask, Decision::Deny { message, notes: Notes::default() });
             }
         };
-        let images: BTreeSet<_> = found.sites.iter().map(|site| site.image.as_str()).collect();
-        let asked = images.into_iter().filter(|image| !self.resolver.leaves_alone(image));
-        let resolved = asked.map(async |image| (image.to_owned(), self.resolver.resolve(image, deadline).await));
-        let outcomes: Outcomes = join_all(resolved).await.into_iter().collect();
-        for failure in outcomes.values().filter_map(|outcome| outcome.as_ref().err()) {
+        let outcomes = self.outcomes(&sites, stored.is_some(), deadline).await;
+        for failure in outcomes.values().filter_map(|outcome| outcome.result.as_ref().err()) {
             self.metrics.failures.get_or_create(&ClassLabel { class: failure.class.name() }).inc();
         }
-        let decision = self.spoil(decide(&found.sites, &outcomes));
-        self.metrics.review(match &decision {
-            Decision::Allow { patch: None, .. } => "allowed",
-            Decision::Allow { patch: Some(_), .. } => "patched",
-            Decision::Deny { .. } => "denied",
+        let decision = self.spoil(decide(hook, &sites, &outcomes));
+        if let Decision::Allow { .. } = decision {
+            for class in let_in(&outcomes) {
+                self.metrics.let_in.get_or_create(&ClassLabel { class: class.name() }).inc();
+            }
+        }
+        self.told(ask, decision)
+    }
+
+    /// The decision about a review of which a part panicked outside of its images.
+    pub fn defect(&self, ask: &Ask<'_>) -> Decision {
+        self.metrics.panics.inc();
+        self.metrics.failures.get_or_create(&ClassLabel { class: Class::Internal.name() }).inc();
+        let message = format!("{}: {DEFECT}", Class::Internal);
+        self.told(
+            ask,
+            match self.policy.action_of_defect() {
+                Action::Deny => Decision::Deny { message, notes: Notes::default() },
+                Action::Error => Decision::Error { message },
+                Action::Allow => {
+                    self.metrics.let_in.get_or_create(&ClassLabel { class: Class::Internal.name() }).inc();
+                    let warning = "no image was looked at (internal); let in by policy.onFailure".to_owned();
+                    let mut notes = Notes { warnings: vec![warning], ..Notes::default() };
+                    notes.annotations.insert("let-in", message);
+                    Decision::Allow { patch: None, notes }
+                }
+            },
+        )
+    }
+
+    fn exempt(&self, reason: &'static str) -> Decision {
+        self.metrics.review("exempt");
+        Decision::Allow { patch: None, notes: Notes::exempt(reason) }
+    }
+
+    /// The images of the object that are to be judged: all of a new one, of a stored one those that changed.
+    fn sites(&self, ask: &Ask<'_>, stored: Option<&Stored>) -> Result<Vec<Site>, serde_json::Error> {
+        let mut sites = Vec::new();
+        let Some(object) = ask.object else { return Ok(sites) };
+        walk::walk(object.get(), &mut |seen| {
+            if stored.is_some_and(|stored| stored.has(seen)) && !self.policy.rechecks(seen.image) {
+                return Ok(());
+            }
+            if sites.len() == SITES_MAX {
+                return Err(format!("more than {SITES_MAX} images in one object"));
+            }
+            let (pointer, image) = (seen.pointer.to_owned(), seen.image.to_owned());
+            sites.push(Site { pointer, image, mutable: patch::is_mutable(ask, seen.list) });
+            Ok(())
+        })?;
+        Ok(sites)
+    }
+
+    /// What becomes of each distinct image that is not left alone; those that need a registry are asked about at the same time.
+    async fn outcomes(&self, sites: &[Site], stored: bool, deadline: Instant) -> Outcomes {
+        let images: BTreeSet<_> = sites.iter().map(|site| site.image.as_str()).collect();
+        let treated = images.into_iter().map(async |image| {
+            let (result, rule) = match self.policy.treatment(image) {
+                Treatment::LeaveAlone => return None,
+                Treatment::Refuse { failure, rule } => (Err(failure), rule),
+                Treatment::Resolve { reference, rule } => (self.resolver.resolve(reference, deadline).await, rule),
+            };
+            let act = |failure: &Failure| self.policy.action(rule, failure.class, stored);
+            let course = match &result {
+                _ if self.policy.detects(rule) => Course::Detect,
+                Err(failure) => Course::Enforce(act(failure)),
+                Ok(_) => Course::Enforce(Action::Deny),
+            };
+            Some((image.to_owned(), Outcome { result, rule, course }))
         });
+        join_all(treated).await.into_iter().flatten().collect()
+    }
+
+    /// Counts the decision, and writes the line that an operator looks for when something was not let in as it was asked.
+    fn told(&self, ask: &Ask<'_>, decision: Decision) -> Decision {
+        let (outcome, said) = match &decision {
+            Decision::Allow { patch: None, notes } => ("allowed", notes.warnings.first()),
+            Decision::Allow { patch: Some(_), notes } => ("patched", notes.warnings.first()),
+            Decision::Deny { message, .. } => ("denied", Some(message)),
+            Decision::Error { message } => ("error", Some(message)),
+        };
+        self.metrics.review(outcome);
+        if let Some(said) = said {
+            let name = |text: Option<&str>| printable(text.unwrap_or_default(), LOGGED_NAME_BYTES_MAX);
+            tracing::info!(
+                uid = %name(Some(&ask.uid)),
+                operation = %name(Some(&ask.operation)),
+                kind = %name(ask.kind.as_ref().map(|kind| &*kind.kind)),
+                namespace = %name(ask.namespace.as_deref()),
+                name = %name(ask.name.as_deref()),
+                cause = %printable(said, LOGGED_BYTES_MAX),
+                "a review was {}",
+                match outcome {
+                    "denied" => "denied",
+                    "error" => "left to the failurePolicy",
+                    _ => "allowed with a warning",
+                }
+            );
+        }
         decision
     }
 
@@ -162,7 +279,7 @@ impl Pipeline {
     fn spoil(&self, decision: Decision) -> Decision {
         match decision {
             Decision::Deny { .. } if self.planted == Some(crate::planted::Bug::WrongAllow) => {
-                Decision::Allow { patch: None, reason: None }
+                Decision::Allow { patch: None, notes: Notes::default() }
             }
             decision => decision,
         }

@@ -1,7 +1,8 @@
-//! From a written image to its digest: skip rules, cache, single flight, registry.
+//! From a reference to its digest: cache, single flight, registry.
 //!
 //! Owns the digest cache and its lifetimes. No lock is held while a registry is asked.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +15,11 @@ use super::pipeline::Metrics;
 use crate::config;
 use crate::registry::{Reference, Registry};
 use crate::verdicts::{Cache, Class, Failure, Flights};
+
+/// What a review says when a part of it panicked; where and why is in the log, by the panic itself.
+pub const DEFECT: &str = "a task of this review panicked, which is a defect of this service: see its log";
+/// Longest time for one image, whatever the configuration says: no API server waits longer for a webhook.
+const LONGEST: Duration = Duration::from_secs(30);
 
 type Outcome = Result<Arc<str>, Failure>;
 
@@ -32,7 +38,6 @@ impl Source for Registry {
 /// Digests of images, asked for as seldom as possible.
 pub struct Resolver {
     source: Arc<dyn Source>,
-    skip_prefixes: Vec<String>,
     timeout: Duration,
     ttl: Duration,
     cache: Arc<Mutex<Cache<Outcome>>>,
@@ -45,8 +50,7 @@ impl Resolver {
     pub fn new(settings: &config::Resolve, source: Arc<dyn Source>, metrics: Arc<Metrics>) -> Self {
         Self {
             source,
-            skip_prefixes: settings.skip_prefixes.clone(),
-            timeout: settings.timeout,
+            timeout: settings.timeout.min(LONGEST),
             ttl: settings.cache_ttl,
             cache: Arc::new(Mutex::new(Cache::new(settings.cache_max_bytes))),
             flights: Flights::new(),
@@ -54,15 +58,8 @@ impl Resolver {
         }
     }
 
-    /// Whether `image` stays as it is: it has a digest already, or the configuration says so.
-    pub fn leaves_alone(&self, image: &str) -> bool {
-        image.contains('@') || self.skip_prefixes.iter().any(|prefix| image.starts_with(prefix.as_str()))
-    }
-
-    /// The digest of `image` before `deadline`.
-    pub async fn resolve(&self, image: &str, deadline: Instant) -> Outcome {
-        let reference =
-            Reference::parse(image).map_err(|error| Failure::new(Class::Misconfigured, error.to_string()))?;
+    /// The digest of `reference` before `deadline`.
+    pub async fn resolve(&self, reference: Reference, deadline: Instant) -> Outcome {
         // The credential is a function of the host within one configuration, so the reference alone is the key.
         let key = reference.canonical();
         if let Some(known) = self.cache.lock().value(&key, std::time::Instant::now()) {
@@ -83,12 +80,19 @@ impl Resolver {
     /// The question as a flight: it has the time of one resolution, whatever the deadline of the caller that started it.
     fn ask(&self, key: String, reference: Reference) -> BoxFuture<'static, Outcome> {
         let (source, cache, ttl) = (Arc::clone(&self.source), Arc::clone(&self.cache), self.ttl);
+        let metrics = Arc::clone(&self.metrics);
         let deadline = Instant::now() + self.timeout;
+        // A panic would reach every review that waits for this image; as a failure it is answered by each one's rule.
+        let asked = AssertUnwindSafe(async move { source.digest(reference, deadline).await }).catch_unwind();
         async move {
-            let outcome = timeout_at(deadline, source.digest(reference, deadline)).await;
-            let outcome = outcome
-                .unwrap_or_else(|_| Err(Failure::new(Class::Unavailable, "no answer from the registry in time")))
-                .map(Arc::<str>::from);
+            let outcome = match timeout_at(deadline, asked).await {
+                Ok(Ok(answer)) => answer.map(Arc::<str>::from),
+                Ok(Err(_panic)) => {
+                    metrics.panics.inc();
+                    Err(Failure::new(Class::Internal, DEFECT))
+                }
+                Err(_elapsed) => Err(Failure::new(Class::Unavailable, "no answer from the registry in time")),
+            };
             let (ttl, bytes) = match &outcome {
                 Ok(digest) => (Some(ttl), digest.len()),
                 Err(failure) => (failure.class.cache_ttl().map(|definite| definite.min(ttl)), failure.cause.len()),

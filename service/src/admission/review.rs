@@ -3,6 +3,7 @@
 //! Pure. The objects inside stay raw text; whoever needs a field walks it.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -35,6 +36,15 @@ pub struct Ask<'a> {
     /// CREATE, UPDATE, DELETE or CONNECT.
     #[serde(borrow)]
     pub operation: Cow<'a, str>,
+    /// What `object` is.
+    #[serde(borrow, default)]
+    pub kind: Option<Kind<'a>>,
+    /// Where it is; for the log.
+    #[serde(borrow, default)]
+    pub namespace: Option<Cow<'a, str>>,
+    /// How it is called; for the log. Empty while the API server has still to make a name.
+    #[serde(borrow, default)]
+    pub name: Option<Cow<'a, str>>,
     /// `status`, `scale`, `ephemeralcontainers` …
     #[serde(borrow, default)]
     pub sub_resource: Option<Cow<'a, str>>,
@@ -46,21 +56,55 @@ pub struct Ask<'a> {
     pub old_object: Option<&'a RawValue>,
 }
 
+/// What an object is; its version decides nothing.
+#[derive(Deserialize)]
+pub struct Kind<'a> {
+    /// The API group, empty for the core.
+    #[serde(borrow, default)]
+    pub group: Cow<'a, str>,
+    /// The kind.
+    #[serde(borrow, default)]
+    pub kind: Cow<'a, str>,
+}
+
 /// The decision about a review.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// Allowed, with a JSON patch when something is to change, and the reason.
+    /// Allowed, with a JSON patch when something is to change.
     Allow {
         /// RFC 6902 document.
         patch: Option<String>,
-        /// Why nothing was examined; for the audit log.
-        reason: Option<&'static str>,
+        /// What else is said.
+        notes: Notes,
     },
     /// Refused with 403 and this message.
     Deny {
         /// For the person who wrote the object.
         message: String,
+        /// What else is said.
+        notes: Notes,
     },
+    /// Not decided: HTTP 500, so that the webhook's `failurePolicy` decides.
+    Error {
+        /// For the log of the API server.
+        message: String,
+    },
+}
+
+/// What an answer says beside its decision.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Notes {
+    /// Lines for the user.
+    pub warnings: Vec<String>,
+    /// Entries of the audit log; the API server puts the name of the webhook before each key.
+    pub annotations: BTreeMap<&'static str, String>,
+}
+
+impl Notes {
+    /// The note of an object that was not examined.
+    pub fn exempt(reason: &str) -> Self {
+        Self { warnings: Vec::new(), annotations: BTreeMap::from([("exempt", reason.to_owned())]) }
+    }
 }
 
 /// Why a body is not a review.
@@ -115,8 +159,10 @@ struct Answer<'a> {
     patch: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     patch_type: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    audit_annotations: Option<Annotations>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    audit_annotations: BTreeMap<&'static str, String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -126,31 +172,36 @@ struct Status {
     message: String,
 }
 
-#[derive(Serialize)]
-struct Annotations {
-    exempt: &'static str,
-}
-
-/// Writes the answer to a review of `api_version` with `uid`.
-pub fn answer(api_version: &str, uid: &str, decision: Decision) -> Vec<u8> {
-    let mut response =
-        Answer { uid, allowed: true, status: None, patch: None, patch_type: None, audit_annotations: None };
-    match decision {
-        Decision::Allow { patch, reason } => {
+/// Writes the answer to a review of `api_version` with `uid`; `Err` is the text of an HTTP 500.
+pub fn answer(api_version: &str, uid: &str, decision: Decision) -> Result<Vec<u8>, String> {
+    let mut response = Answer {
+        uid,
+        allowed: true,
+        status: None,
+        patch: None,
+        patch_type: None,
+        audit_annotations: BTreeMap::new(),
+        warnings: Vec::new(),
+    };
+    let notes = match decision {
+        Decision::Allow { patch, notes } => {
             response.patch_type = patch.is_some().then_some("JSONPatch");
             response.patch = patch.map(|patch| {
                 use base64::Engine as _;
                 base64::engine::general_purpose::STANDARD.encode(patch)
             });
-            response.audit_annotations = reason.map(|exempt| Annotations { exempt });
+            notes
         }
-        Decision::Deny { message } => {
+        Decision::Deny { message, notes } => {
             response.allowed = false;
             response.status = Some(Status { code: 403, reason: "Forbidden", message: cut(message) });
+            notes
         }
-    }
+        Decision::Error { message } => return Err(cut(message)),
+    };
+    (response.audit_annotations, response.warnings) = (notes.annotations, notes.warnings);
     let review = AnswerReview { api_version, kind: "AdmissionReview", response };
-    serde_json::to_vec(&review).expect("strings and numbers always serialise")
+    Ok(serde_json::to_vec(&review).expect("strings and numbers always serialise"))
 }
 
 fn cut(mut message: String) -> String {

@@ -5,25 +5,45 @@
 
 use std::fmt::{self, Write as _};
 
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-/// Most images in one object. A pod with more does not fit etcd's object limit with useful content.
-const SITES_MAX: usize = 500;
+/// Longest name of a container or volume that is kept; Kubernetes allows 63.
+const NAME_BYTES_MAX: usize = 256;
 
-/// An image and where it is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Site {
-    /// JSON pointer (RFC 6901) of the string.
-    pub pointer: String,
-    /// The string.
-    pub image: String,
+/// Which list an image was found in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum List {
+    /// `containers`.
+    Containers,
+    /// `initContainers`.
+    InitContainers,
+    /// `ephemeralContainers`.
+    EphemeralContainers,
+    /// `volumes`.
+    Volumes,
 }
 
-/// What the walk found.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Found {
-    /// Every non-empty image, in document order.
-    pub sites: Vec<Site>,
+/// An image that the walk stands at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seen<'a> {
+    /// JSON pointer (RFC 6901) of the string.
+    pub pointer: &'a str,
+    /// JSON pointer of the pod spec that it belongs to.
+    pub spec: &'a str,
+    /// The list in that spec.
+    pub list: List,
+    /// Name of the container or volume, when it has one.
+    pub name: Option<&'a str>,
+    /// The string; never empty.
+    pub image: &'a str,
+}
+
+/// Takes what the walk sees; an error ends the walk with its text.
+pub type Visit<'v> = dyn FnMut(Seen<'_>) -> Result<(), String> + 'v;
+
+/// What the walk says about the object as a whole.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Outline {
     /// Whether `metadata.deletionTimestamp` is set.
     pub deleting: bool,
 }
@@ -41,8 +61,10 @@ enum Place {
     JobSpec,
     Template,
     PodSpec,
-    Containers,
+    Containers(List),
     Container,
+    /// `name` of a container or a volume.
+    Name,
     Volumes,
     Volume,
     ImageVolume,
@@ -60,45 +82,83 @@ impl Place {
             (Self::ObjectSpec, "jobTemplate") => Self::JobTemplate,
             (Self::JobTemplate, "spec") => Self::JobSpec,
             (Self::Template, "spec") => Self::PodSpec,
-            (Self::ObjectSpec | Self::PodSpec, "containers" | "initContainers" | "ephemeralContainers") => {
-                Self::Containers
-            }
+            (Self::ObjectSpec | Self::PodSpec, "containers") => Self::Containers(List::Containers),
+            (Self::ObjectSpec | Self::PodSpec, "initContainers") => Self::Containers(List::InitContainers),
+            (Self::ObjectSpec | Self::PodSpec, "ephemeralContainers") => Self::Containers(List::EphemeralContainers),
             (Self::ObjectSpec | Self::PodSpec, "volumes") => Self::Volumes,
             (Self::Container, "image") | (Self::ImageVolume, "reference") => Self::Image,
             (Self::Volume, "image") => Self::ImageVolume,
+            (Self::Container | Self::Volume, "name") => Self::Name,
             _ => return None,
         })
     }
 
     fn item(self) -> Option<Self> {
         match self {
-            Self::Containers => Some(Self::Container),
+            Self::Containers(_) => Some(Self::Container),
             Self::Volumes => Some(Self::Volume),
             _ => None,
         }
     }
 }
 
-/// Walks the raw JSON of an object.
-pub fn walk(object: &str) -> Result<Found, serde_json::Error> {
-    let mut walker = Walker { found: Found::default(), pointer: String::new() };
+/// Walks the raw JSON of an object and shows every non-empty image to `visit`, in document order.
+///
+/// A key that leads to an image may be there only once: which of two counts is for each reader to say, and we would not know what
+/// the next one sees.
+pub fn walk(object: &str, visit: &mut Visit<'_>) -> Result<Outline, serde_json::Error> {
+    let (pointer, image, name) = (String::new(), String::new(), String::new());
+    let list = List::Containers;
+    let mut walker = Walker { outline: Outline::default(), pointer, spec_bytes: 0, list, image, at: None, name, visit };
     let mut deserializer = serde_json::Deserializer::from_str(object);
     At { place: Place::Root, walker: &mut walker }.deserialize(&mut deserializer)?;
     deserializer.end()?;
-    Ok(walker.found)
+    Ok(walker.outline)
 }
 
-struct Walker {
-    found: Found,
+struct Walker<'v, 'f> {
+    outline: Outline,
     pointer: String,
+    /// Where in `pointer` the path of the pod spec ends.
+    spec_bytes: usize,
+    list: List,
+    /// Image of the container or volume under way; shown at its end, when its name is known as well.
+    image: String,
+    /// How `pointer` goes on from the container to that image; `None` while it has none.
+    at: Option<&'static str>,
+    name: String,
+    visit: &'v mut Visit<'f>,
 }
 
-struct At<'w> {
+impl Walker<'_, '_> {
+    fn begin(&mut self) {
+        self.at = None;
+        self.name.clear();
+    }
+
+    fn end<E: serde::de::Error>(&mut self) -> Result<(), E> {
+        let Some(rest) = self.at.take() else { return Ok(()) };
+        let length = self.pointer.len();
+        self.pointer.push_str(rest);
+        let seen = Seen {
+            pointer: &self.pointer,
+            spec: &self.pointer[..self.spec_bytes],
+            list: self.list,
+            name: (!self.name.is_empty()).then_some(&self.name),
+            image: &self.image,
+        };
+        let shown = (self.visit)(seen).map_err(E::custom);
+        self.pointer.truncate(length);
+        shown
+    }
+}
+
+struct At<'w, 'v, 'f> {
     place: Place,
-    walker: &'w mut Walker,
+    walker: &'w mut Walker<'v, 'f>,
 }
 
-impl<'de> DeserializeSeed<'de> for At<'_> {
+impl<'de> DeserializeSeed<'de> for At<'_, '_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -106,7 +166,7 @@ impl<'de> DeserializeSeed<'de> for At<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for At<'_> {
+impl<'de> Visitor<'de> for At<'_, '_, '_> {
     type Value = ();
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -114,18 +174,36 @@ impl<'de> Visitor<'de> for At<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let holds_image = matches!(self.place, Place::Container | Place::Volume);
+        if holds_image {
+            self.walker.begin();
+        }
+        let mut known = 0u16;
         while let Some(key) = map.next_key_seed(KnownKey(self.place))? {
-            let Some((name, place)) = key else {
+            let Some((index, place)) = key else {
                 map.next_value::<IgnoredAny>()?;
                 continue;
             };
+            let name = KEYS[index];
+            if known & 1 << index != 0 {
+                let at = &self.walker.pointer;
+                return Err(A::Error::custom(format_args!(
+                    "the key `{name}` is there twice at `{at}/`: write it once"
+                )));
+            }
+            known |= 1 << index;
+            if let Place::Containers(list) = place {
+                (self.walker.list, self.walker.spec_bytes) = (list, self.walker.pointer.len());
+            } else if place == Place::Volumes {
+                (self.walker.list, self.walker.spec_bytes) = (List::Volumes, self.walker.pointer.len());
+            }
             let length = self.walker.pointer.len();
             self.walker.pointer.push('/');
             self.walker.pointer.push_str(name);
             map.next_value_seed(At { place, walker: &mut *self.walker })?;
             self.walker.pointer.truncate(length);
         }
-        Ok(())
+        if holds_image { self.walker.end() } else { Ok(()) }
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
@@ -149,12 +227,15 @@ impl<'de> Visitor<'de> for At<'_> {
         match self.place {
             // Workload templates may leave the image out; the API server or another webhook fills it in.
             Place::Image if !text.is_empty() => {
-                if self.walker.found.sites.len() == SITES_MAX {
-                    return Err(E::custom(format_args!("more than {SITES_MAX} images in one object")));
-                }
-                self.walker.found.sites.push(Site { pointer: self.walker.pointer.clone(), image: text.to_owned() });
+                self.walker.image.clear();
+                self.walker.image.push_str(text);
+                self.walker.at = Some(if self.walker.list == List::Volumes { "/image/reference" } else { "/image" });
             }
-            Place::DeletionTimestamp => self.walker.found.deleting = true,
+            Place::Name => {
+                let end = (0..=NAME_BYTES_MAX.min(text.len())).rev().find(|&end| text.is_char_boundary(end));
+                self.walker.name.push_str(&text[..end.unwrap_or(0)]);
+            }
+            Place::DeletionTimestamp => self.walker.outline.deleting = true,
             _ => {}
         }
         Ok(())
@@ -178,11 +259,27 @@ impl<'de> Visitor<'de> for At<'_> {
     }
 }
 
-/// Reads a key and answers the place behind it, without allocating for keys that lead nowhere.
+/// Every key that leads to an image; their number is the number of bits that `visit_map` needs.
+const KEYS: [&str; 12] = [
+    "metadata",
+    "deletionTimestamp",
+    "spec",
+    "template",
+    "jobTemplate",
+    "containers",
+    "initContainers",
+    "ephemeralContainers",
+    "volumes",
+    "image",
+    "reference",
+    "name",
+];
+
+/// Reads a key and answers its index and the place behind it, without allocating for keys that lead nowhere.
 struct KnownKey(Place);
 
 impl<'de> DeserializeSeed<'de> for KnownKey {
-    type Value = Option<(&'static str, Place)>;
+    type Value = Option<(usize, Place)>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_identifier(self)
@@ -190,28 +287,15 @@ impl<'de> DeserializeSeed<'de> for KnownKey {
 }
 
 impl Visitor<'_> for KnownKey {
-    type Value = Option<(&'static str, Place)>;
+    type Value = Option<(usize, Place)>;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("a key")
     }
 
     fn visit_str<E: serde::de::Error>(self, key: &str) -> Result<Self::Value, E> {
-        const KEYS: [&str; 11] = [
-            "metadata",
-            "deletionTimestamp",
-            "spec",
-            "template",
-            "jobTemplate",
-            "containers",
-            "initContainers",
-            "ephemeralContainers",
-            "volumes",
-            "image",
-            "reference",
-        ];
-        let name = KEYS.iter().find(|known| **known == key);
-        Ok(name.and_then(|name| self.0.enter(name).map(|place| (*name, place))))
+        let index = KEYS.iter().position(|known| *known == key);
+        Ok(index.and_then(|index| self.0.enter(key).map(|place| (index, place))))
     }
 }
 

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 
 use super::admission::RawAdmission;
+use super::policy::RawPolicy;
 use super::quantity::Span;
 use super::reconcile::RawReconcile;
 use super::resolve::RawResolve;
@@ -19,6 +20,7 @@ pub(super) struct File {
     pub admission: Option<RawAdmission>,
     pub health: Option<Health>,
     pub resolve: RawResolve,
+    pub policy: RawPolicy,
     pub kubernetes: Kubernetes,
     pub watch: RawWatch,
     pub reconcile: RawReconcile,

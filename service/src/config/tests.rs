@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::{Config, QueueKey, Transport};
+use super::{Action, Config, Mode, QueueKey, Recheck, Transport};
 
 const FULL: &str = r#"
 admission: {listen: "127.0.0.1:8443", certificate: tls.crt, key: /abs/tls.key, maxBodyBytes: 2MiB, maxInFlight: 7}
@@ -13,6 +13,12 @@ resolve:
   timeout: 4s
   cache: {ttl: 10s, maxBytes: 1MiB}
   registries: [{host: "127.0.0.1:5000", plainHttp: true, username: u, passwordFile: pw}]
+policy:
+  onFailure: {unavailable: error}
+  rules:
+    - {pattern: "ghcr.io/team/*", recheck: always, onFailure: {not-found: allow, auth: error, misconfigured: deny, internal: deny}}
+    - {pattern: "*/new/*", mode: detect}
+    - {pattern: "quay.io/", mode: skip}
 kubernetes: {kubeconfig: kube.yaml}
 watch:
   transport: http2
@@ -41,6 +47,14 @@ fn every_key_reaches_its_value() {
     assert_eq!(config.resolve.timeout, Duration::from_secs(4));
     assert_eq!(config.resolve.cache_max_bytes, 1 << 20);
     assert_eq!(config.resolve.registries[0].login, Some(("u".into(), "/etc/pw".into())));
+    assert_eq!(config.policy.on_failure.unavailable, Some(Action::Error));
+    let [team, new, quay] = &config.policy.rules[..] else { panic!("three rules") };
+    assert_eq!((team.pattern.as_str(), team.mode, team.recheck), ("ghcr.io/team/*", Mode::Resolve, Recheck::Always));
+    let actions = team.on_failure;
+    assert_eq!((actions.not_found, actions.auth), (Some(Action::Allow), Some(Action::Error)));
+    assert_eq!((actions.misconfigured, actions.internal), (Some(Action::Deny), Some(Action::Deny)));
+    assert_eq!(actions.unavailable, None);
+    assert_eq!((new.mode, quay.mode, quay.recheck), (Mode::Detect, Mode::Skip, Recheck::Changed));
     assert_eq!(config.kubeconfig.as_deref(), Some(Path::new("/etc/kube.yaml")));
     assert_eq!(config.watch.transport, Transport::Http2);
     assert_eq!(config.watch.backoff_max, Duration::from_secs(5));
@@ -74,8 +88,8 @@ fn an_unknown_key_is_refused_with_place_and_nearest_key() {
     );
     assert_eq!(
         refused("zebra: 1\n"),
-        "/etc/service.yaml:1:1: unknown key `zebra`; the keys here are admission, health, resolve, kubernetes, watch, \
-         reconcile, log, shutdown"
+        "/etc/service.yaml:1:1: unknown key `zebra`; the keys here are admission, health, resolve, policy, kubernetes, \
+         watch, reconcile, log, shutdown"
     );
 }
 
@@ -103,4 +117,29 @@ fn values_that_contradict_each_other_are_refused_with_their_key() {
         refused("reconcile: {workers: 0}\n"),
         "/etc/service.yaml: reconcile.workers: 0 is out of range: 1 to 256"
     );
+}
+
+#[test]
+fn rules_of_which_one_could_never_count_are_refused() {
+    let rules = |rules: &str| refused(&format!("policy: {{rules: [{rules}]}}\n"));
+    assert_eq!(
+        rules("{pattern: a/b}, {pattern: \"*a/b*\"}"),
+        "/etc/service.yaml: policy.rules[1].pattern: matches the same images as policy.rules[0] (`a/b`): keep one of them"
+    );
+    assert_eq!(
+        rules("{pattern: nginx}, {pattern: a/b}, {pattern: redis}"),
+        "/etc/service.yaml: policy.rules[2].pattern: is as specific as policy.rules[0] (`nginx`) for images that match \
+         both: write more of the name before or after one of them"
+    );
+    assert_eq!(
+        rules("{pattern: \"a[b]\"}"),
+        "/etc/service.yaml: policy.rules[0].pattern: has `[`, which no image has: only `*` (any text) and `?` (any \
+         character) are special"
+    );
+    assert_eq!(
+        rules("{pattern: a, mode: skip, recheck: always}"),
+        "/etc/service.yaml: policy.rules[0].mode: neither recheck nor onFailure has an effect with `mode: skip`: remove them"
+    );
+    assert!(refused("policy: {onFailure: {notfound: deny}}\n").contains("did you mean `not-found`?"));
+    assert!(rules("{pattern: a, onFailure: {auth: ignore}}").contains("use one of deny, allow, error"));
 }

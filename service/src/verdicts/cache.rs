@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 /// Bytes that an entry costs beside its text: map node, queue slot, allocations. Measured on 64-bit, rounded up.
 const ENTRY_OVERHEAD_BYTES: usize = 160;
+/// How long an entry lives whose time to live is beyond what a clock can say.
+const LONGEST_TTL: Duration = Duration::from_hours(24);
 
 /// What is remembered for a key.
 #[derive(Debug, Clone)]
@@ -47,7 +49,9 @@ impl<V: Clone> Cache<V> {
             return;
         }
         self.serial += 1;
-        let entry = Entry { value, expires: now + ttl, serial: self.serial, cost_bytes };
+        // The time may come from a registry: what is too long for a clock is as good as a day.
+        let expires = now.checked_add(ttl).unwrap_or_else(|| now + LONGEST_TTL);
+        let entry = Entry { value, expires, serial: self.serial, cost_bytes };
         self.used_bytes += cost_bytes;
         self.order.push_back((self.serial, key.to_owned()));
         if let Some(old) = self.entries.insert(key.to_owned(), entry) {
@@ -108,6 +112,14 @@ mod tests {
         assert_eq!(cache.value("a", start + Duration::from_secs(10)), None);
         cache.insert("b", 2, 0, Duration::from_secs(10), start + Duration::from_secs(11));
         assert_eq!(cache.len(), 1, "the expired entry is dropped at the next insertion");
+    }
+
+    #[test]
+    fn a_time_to_live_beyond_every_clock_is_no_panic() {
+        let start = Instant::now();
+        let mut cache = Cache::new(10_000);
+        cache.insert("a", 1, 0, Duration::MAX, start);
+        assert_eq!(cache.value("a", start + Duration::from_hours(1)), Some(1));
     }
 
     proptest! {

@@ -17,9 +17,14 @@ pub enum Class {
     Unavailable,
     /// The reference or our own configuration cannot work.
     Misconfigured,
+    /// A defect of this program: a task panicked.
+    Internal,
 }
 
 impl Class {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::NotFound, Self::Auth, Self::Unavailable, Self::Misconfigured, Self::Internal];
+
     /// The name in messages and metric labels.
     pub fn name(self) -> &'static str {
         match self {
@@ -27,6 +32,7 @@ impl Class {
             Self::Auth => "auth",
             Self::Unavailable => "unavailable",
             Self::Misconfigured => "misconfigured",
+            Self::Internal => "internal",
         }
     }
 

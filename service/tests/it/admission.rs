@@ -15,7 +15,7 @@ use service::wire::{self, Client, Protocol};
 use crate::support::registry::{Registry, digest};
 use crate::support::{Service, deadline};
 
-async fn start(registry: &Registry, more: &str) -> Service {
+pub async fn start(registry: &Registry, more: &str) -> Service {
     let more = if more.is_empty() { "shutdown: {drain: 50ms}\n" } else { more };
     let config = format!(
         "admission: {{listen: \"127.0.0.1:0\", certificate: tls.crt, key: tls.key, maxBodyBytes: 1MiB, maxInFlight: 600}}\n\
@@ -26,12 +26,12 @@ async fn start(registry: &Registry, more: &str) -> Service {
     Service::start(Role::Manager, &config, Options::default()).await
 }
 
-fn pod(images: &[&str]) -> Value {
+pub fn pod(images: &[&str]) -> Value {
     let containers: Vec<_> = images.iter().map(|image| json!({"name": "c", "image": image})).collect();
     json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": containers}})
 }
 
-fn review(version: &str, object: &Value) -> Value {
+pub fn review(version: &str, object: &Value) -> Value {
     json!({
         "apiVersion": format!("admission.k8s.io/{version}"), "kind": "AdmissionReview",
         "request": {"uid": "the-uid", "kind": {"group": "", "version": "v1", "kind": "Pod"}, "operation": "CREATE",
@@ -39,13 +39,13 @@ fn review(version: &str, object: &Value) -> Value {
     })
 }
 
-async fn post(client: &Client, path: &str, body: impl Into<Bytes>) -> Response<Bytes> {
+pub async fn post(client: &Client, path: &str, body: impl Into<Bytes>) -> Response<Bytes> {
     let request =
         Request::post(path).header("content-type", "application/json; charset=utf-8").body(body.into()).unwrap();
     client.fetch(request, 1 << 20, deadline()).await.unwrap()
 }
 
-async fn ask(client: &Client, review: &Value) -> Value {
+pub async fn ask(client: &Client, review: &Value) -> Value {
     let answer = post(client, "/mutate?timeout=10s", review.to_string()).await;
     assert_eq!(answer.status(), 200);
     let answer: Value = serde_json::from_slice(answer.body()).unwrap();
@@ -61,7 +61,7 @@ pub async fn ask_about(service: &Service, image: &str) -> Value {
 }
 
 /// The object as the API server stores it after the answer's patch.
-fn patched(answer: &Value, object: &Value) -> Value {
+pub fn patched(answer: &Value, object: &Value) -> Value {
     assert_eq!(answer["patchType"], "JSONPatch");
     let patch = base64::engine::general_purpose::STANDARD.decode(answer["patch"].as_str().unwrap()).unwrap();
     let patch: json_patch::Patch = serde_json::from_slice(&patch).unwrap();

@@ -7,5 +7,6 @@ mod binary;
 #[cfg(feature = "planted-bugs")]
 mod planted;
 mod reconcile;
+mod review;
 mod support;
 mod watch;

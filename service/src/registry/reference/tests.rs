@@ -40,7 +40,7 @@ fn only_a_whole_digest_pins() {
         assert_eq!(Reference::parse(&text), Err(ReferenceError::Pinned), "{text}");
     }
     for digest in [
-        "".to_owned(),
+        String::new(),
         "foo".to_owned(),
         "sha256:".to_owned(),
         format!("sha256:{}", "a".repeat(63)),
@@ -61,8 +61,23 @@ fn only_a_whole_digest_pins() {
 #[test]
 fn hosts_are_names_or_addresses_with_a_port_that_exists() {
     for host in [
-        "host:99999", "host:65536", "host:0", "host:", "host:+5", "host:5000:1", "ho_st:1", "-a.io", "a-.io", "a..io",
-        "[::1", "[x]:1", "[::1]5000", ":5000", ".", "h%41.io", "user:pw",
+        "host:99999",
+        "host:65536",
+        "host:0",
+        "host:",
+        "host:+5",
+        "host:5000:1",
+        "ho_st:1",
+        "-a.io",
+        "a-.io",
+        "a..io",
+        "[::1",
+        "[x]:1",
+        "[::1]5000",
+        ":5000",
+        ".",
+        "h%41.io",
+        "user:pw",
     ] {
         let error = Image::parse(&format!("{host}/x")).unwrap_err();
         assert!(matches!(error, ReferenceError::Host(_)), "{host}: {error}");
