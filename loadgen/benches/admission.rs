@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use loadgen::admission::{Config, Image, Interval, Mix, Plan};
+use loadgen::admission::{Config, Image, Interval, Mix, Plan, Through};
 
 fn plan() -> Plan {
     let image = |name: &str, c: char| Image {
@@ -16,6 +16,7 @@ fn plan() -> Plan {
         arrivals: loadgen::Arrivals::Poisson,
         shape: None,
         replay: None,
+        through: Through::Webhook,
         client: loadgen::admission::Client::Apiserver,
         mix: Mix::usual(),
         timeout: loadgen::admission::DEFAULT_TIMEOUT,

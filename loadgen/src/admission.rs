@@ -17,8 +17,11 @@ mod oracle;
 mod plan;
 mod pods;
 mod review;
+pub mod through;
 
-pub use config::{Client, Config, DEFAULT_MAX_IN_FLIGHT, DEFAULT_THREADS, DEFAULT_TIMEOUT, HIGHEST_RATE, Image};
+pub use config::{
+    Client, Config, DEFAULT_MAX_IN_FLIGHT, DEFAULT_THREADS, DEFAULT_TIMEOUT, HIGHEST_RATE, Image, Through,
+};
 pub use interval::{Counts, Interval, Outcome, Phases, SLOWEST, Slow};
 pub use load::{ClientCertificate, Load, Target};
 pub use mix::Mix;
@@ -53,6 +56,12 @@ pub enum Error {
     /// The file of a replay.
     #[error(transparent)]
     Recording(#[from] crate::RecordingError),
+    /// What the API server stores could not be followed.
+    #[error("what the API server stores: {problem}")]
+    Stored {
+        /// What is missing, or what the API server said.
+        problem: String,
+    },
     /// The operating system refused a thread or a runtime.
     #[error("start the load's threads: {source}")]
     Threads {

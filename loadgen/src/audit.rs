@@ -56,6 +56,8 @@ pub struct Config {
     pub resource: String,
     /// JSON pointer of the generation that the object's controller has seen, such as `/status/observedGeneration`.
     pub observed_generation: Option<String>,
+    /// JSON pointer of the pod spec whose images are told with each commit, such as `/spec/template/spec`.
+    pub pod_spec: Option<String>,
     /// Commits that wait for their reader; what is over it is lost and reported as [`Error::Overrun`].
     pub queue_commits: usize,
     /// A stream that brings nothing for so long is dropped and resumed.
@@ -89,6 +91,8 @@ pub struct Commit {
     pub generation: i64,
     /// What the pointer of [`Config::observed_generation`] points to, if that is a number.
     pub observed_generation: Option<i64>,
+    /// The images of the pod spec, where [`Config::pod_spec`] asks for them.
+    pub images: Vec<String>,
     /// How the audit knows.
     pub source: Source,
 }
@@ -213,6 +217,7 @@ impl Config {
             api,
             resource: resource.to_owned(),
             observed_generation: None,
+            pod_spec: None,
             queue_commits: QUEUE_COMMITS,
             silence_limit: SILENCE_LIMIT,
             stream_s: STREAM_S,
@@ -231,7 +236,8 @@ impl Config {
             let problem = format!("`{pointer}` is no JSON pointer: write for example `/status/observedGeneration`");
             return Err(Error::Config { problem });
         }
-        Link::new(&self.api, &path, self.observed_generation.clone())
+        let wanted = event::Wanted { generation: self.observed_generation.clone(), pod_spec: self.pod_spec.clone() };
+        Link::new(&self.api, &path, wanted)
     }
 }
 

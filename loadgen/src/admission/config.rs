@@ -48,6 +48,11 @@ pub struct Config {
     /// those that it brings nothing is known, so every valid answer to them is right. Must not be longer than the load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay: Option<PathBuf>,
+    /// Whom requests go to: the webhook itself, or an API server that asks the webhook. Through the API server a request is one of a
+    /// user (create, label, set image, delete, …), objects are stored and deleted again, and a request may take 30 s. How
+    /// long the webhook may take is said where it is registered, not by `timeout`.
+    #[serde(default, skip_serializing_if = "Through::is_webhook")]
+    pub through: Through,
     /// What kind of client sends them.
     #[serde(default)]
     pub client: Client,
@@ -79,6 +84,24 @@ pub struct Config {
     /// out: one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections: Option<u32>,
+}
+
+/// Whom requests go to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Through {
+    /// The webhook, as if from an API server.
+    #[default]
+    Webhook,
+    /// The API server of the control plane, which asks the webhook that is registered there.
+    Apiserver,
+}
+
+impl Through {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+    fn is_webhook(&self) -> bool {
+        *self == Self::Webhook
+    }
 }
 
 /// What kind of client sends the reviews.
@@ -192,6 +215,9 @@ impl Config {
         }
         if let Some(problem) = self.shape.as_ref().and_then(|shape| shape.problem(self.rate)) {
             return refuse("shape", problem);
+        }
+        if self.through == Through::Apiserver {
+            super::through::check(self)?;
         }
         if self.mix.total() == 0 {
             return refuse(

@@ -9,7 +9,7 @@ mod expand;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-use self::expand::Expand;
+pub(super) use self::expand::Expand;
 use super::config::Image;
 use super::mix::{Action, Mix};
 use super::oracle::{self, Expected};
@@ -18,7 +18,7 @@ use crate::Size;
 use crate::arrivals::Recorded;
 
 /// Different instances of each action. Enough that no two neighbouring requests look alike.
-const VARIANTS: usize = 16;
+pub(super) const VARIANTS: usize = 16;
 /// Once the corpus has this many bytes, no further variants are made: large sizes get fewer, but each action has one,
 /// whatever its size.
 const MOST_BYTES: usize = 32 << 20;
@@ -130,14 +130,14 @@ impl Corpus {
 
 /// Which images a variant uses, so that every action is seen both admitted and denied where the images allow it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Pick {
+pub(super) enum Pick {
     Existing,
     OneMissing,
     Any,
 }
 
 impl Pick {
-    fn of(variant: usize) -> Self {
+    pub(super) fn of(variant: usize) -> Self {
         match variant {
             0 => Self::Existing,
             1 => Self::OneMissing,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use crate::Change;
@@ -16,6 +17,16 @@ pub(super) struct Object {
     pub resource_version: String,
     pub generation: i64,
     pub observed_generation: Option<i64>,
+    pub images: Vec<String>,
+}
+
+/// What is kept of an object besides its identity.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Wanted {
+    /// The JSON pointer of the observed generation.
+    pub generation: Option<String>,
+    /// The JSON pointer of the pod spec whose images are kept.
+    pub pod_spec: Option<String>,
 }
 
 /// A line of a watch.
@@ -64,8 +75,8 @@ struct Whole {
     metadata: Metadata,
 }
 
-/// Reads a line. `pointer` is the JSON pointer of the observed generation.
-pub(super) fn event(line: &[u8], pointer: Option<&str>) -> Result<Event, Malformed> {
+/// Reads a line.
+pub(super) fn event(line: &[u8], wanted: &Wanted) -> Result<Event, Malformed> {
     #[derive(Deserialize)]
     struct Line<'a> {
         #[serde(rename = "type")]
@@ -98,11 +109,11 @@ pub(super) fn event(line: &[u8], pointer: Option<&str>) -> Result<Event, Malform
         }
         other => return Err(bad(format!("an event of type `{other}`"))),
     };
-    object(line.object, pointer).map(|object| Event::Object(change, object)).map_err(bad)
+    object(line.object, wanted).map(|object| Event::Object(change, object)).map_err(bad)
 }
 
 /// Reads a page.
-pub(super) fn page(body: &[u8], pointer: Option<&str>) -> Result<Page, Malformed> {
+pub(super) fn page(body: &[u8], wanted: &Wanted) -> Result<Page, Malformed> {
     #[derive(Deserialize)]
     struct List<'a> {
         metadata: Head,
@@ -120,7 +131,7 @@ pub(super) fn page(body: &[u8], pointer: Option<&str>) -> Result<Page, Malformed
     let list: List = serde_json::from_slice(body).map_err(|error| bad(error.to_string()))?;
     // Go writes an empty list as null when nobody made it.
     let items = list.items.unwrap_or_default();
-    let objects = items.into_iter().map(|item| object(item, pointer)).collect::<Result<_, _>>().map_err(bad)?;
+    let objects = items.into_iter().map(|item| object(item, wanted)).collect::<Result<_, _>>().map_err(bad)?;
     Ok(Page {
         resource_version: list.metadata.resource_version,
         next: list.metadata.next.filter(|token| !token.is_empty()),
@@ -128,7 +139,7 @@ pub(super) fn page(body: &[u8], pointer: Option<&str>) -> Result<Page, Malformed
     })
 }
 
-fn object(raw: &RawValue, pointer: Option<&str>) -> Result<Object, String> {
+fn object(raw: &RawValue, wanted: &Wanted) -> Result<Object, String> {
     let Whole { metadata } = serde_json::from_str(raw.get()).map_err(|error| error.to_string())?;
     if metadata.name.is_empty() || metadata.uid.is_empty() || metadata.resource_version.is_empty() {
         return Err(format!("the object `{}` lacks name, uid or resourceVersion", metadata.name));
@@ -139,12 +150,45 @@ fn object(raw: &RawValue, pointer: Option<&str>) -> Result<Object, String> {
         uid: metadata.uid,
         resource_version: metadata.resource_version,
         generation: metadata.generation,
-        observed_generation: pointer.and_then(|pointer| at(raw, pointer)),
+        observed_generation: wanted.generation.as_ref().and_then(|pointer| at(raw, pointer)),
+        images: wanted.pod_spec.as_ref().map(|pointer| images(raw, pointer)).unwrap_or_default(),
     })
 }
 
-/// The number at a JSON pointer (RFC 6901), reading only the objects on the way; none when something else is there.
-fn at(raw: &RawValue, pointer: &str) -> Option<i64> {
+/// The images of the pod spec at a JSON pointer, of containers of all sorts and of image volumes; none where there is none.
+fn images(raw: &RawValue, pointer: &str) -> Vec<String> {
+    #[derive(Default, Deserialize)]
+    #[serde(rename_all = "camelCase", default)]
+    struct PodSpec {
+        containers: Vec<Container>,
+        init_containers: Vec<Container>,
+        ephemeral_containers: Vec<Container>,
+        volumes: Vec<Volume>,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Container {
+        image: String,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Volume {
+        image: Option<ImageVolume>,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct ImageVolume {
+        reference: String,
+    }
+    let spec: PodSpec = at(raw, pointer).unwrap_or_default();
+    let PodSpec { containers, init_containers, ephemeral_containers, volumes } = spec;
+    let containers = containers.into_iter().chain(init_containers).chain(ephemeral_containers);
+    let volumes = volumes.into_iter().filter_map(|volume| volume.image).map(|image| image.reference);
+    containers.map(|container| container.image).chain(volumes).filter(|image| !image.is_empty()).collect()
+}
+
+/// The value at a JSON pointer (RFC 6901), reading only the objects on the way; none when something else is there.
+fn at<T: DeserializeOwned>(raw: &RawValue, pointer: &str) -> Option<T> {
     let mut text = raw.get();
     for word in pointer.split('/').skip(1) {
         let word = word.replace("~1", "/").replace("~0", "~");
@@ -165,7 +209,13 @@ fn at(raw: &RawValue, pointer: &str) -> Option<i64> {
 mod tests {
     use super::*;
 
-    const POINTER: Option<&str> = Some("/status/observedGeneration");
+    fn generation() -> Wanted {
+        Wanted { generation: Some("/status/observedGeneration".to_owned()), pod_spec: None }
+    }
+
+    fn nothing() -> Wanted {
+        Wanted::default()
+    }
 
     #[test]
     fn lines_are_read() {
@@ -178,42 +228,56 @@ mod tests {
             resource_version: "12".into(),
             generation: 3,
             observed_generation: Some(2),
+            images: Vec::new(),
         };
-        assert_eq!(event(line, POINTER).unwrap(), Event::Object(Change::Modified, object.clone()));
+        assert_eq!(event(line, &generation()).unwrap(), Event::Object(Change::Modified, object.clone()));
         let without = Object { observed_generation: None, ..object };
-        assert_eq!(event(line, None).unwrap(), Event::Object(Change::Modified, without));
+        assert_eq!(event(line, &nothing()).unwrap(), Event::Object(Change::Modified, without));
         let bookmark = br#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9"}}}"#;
-        assert_eq!(event(bookmark, None).unwrap(), Event::Bookmark("9".into()));
+        assert_eq!(event(bookmark, &nothing()).unwrap(), Event::Bookmark("9".into()));
         let gone = br#"{"type":"ERROR","object":{"kind":"Status","code":410,"message":"too old"}}"#;
-        assert_eq!(event(gone, None).unwrap(), Event::Failed { code: 410, message: "too old".into() });
+        assert_eq!(event(gone, &nothing()).unwrap(), Event::Failed { code: 410, message: "too old".into() });
         for bad in [
             &b"{"[..],
             br#"{"type":"PUT","object":{}}"#,
             br#"{"type":"ADDED","object":{"metadata":{"name":"a"}}}"#,
             br#"{"type":"BOOKMARK","object":{"metadata":{}}}"#,
         ] {
-            assert!(event(bad, None).unwrap_err().to_string().starts_with("a line of the watch is not what"));
+            assert!(event(bad, &nothing()).unwrap_err().to_string().starts_with("a line of the watch is not what"));
         }
     }
 
     #[test]
     fn pages_are_read() {
-        let first = page(br#"{"metadata":{"resourceVersion":"5","continue":"t"},"items":null}"#, None).unwrap();
+        let first = page(br#"{"metadata":{"resourceVersion":"5","continue":"t"},"items":null}"#, &nothing()).unwrap();
         assert_eq!((first.resource_version.as_str(), first.next.as_deref(), first.objects.len()), ("5", Some("t"), 0));
         let last = br#"{"metadata":{"resourceVersion":"5","continue":""},
             "items":[{"metadata":{"name":"a","uid":"u","resourceVersion":"1"}}]}"#;
-        let last = page(last, None).unwrap();
+        let last = page(last, &nothing()).unwrap();
         assert_eq!((last.next, last.objects[0].namespace.as_str()), (None, ""));
-        assert!(page(b"{}", None).is_err());
+        assert!(page(b"{}", &nothing()).is_err());
+    }
+
+    #[test]
+    fn images_of_all_sorts_are_told() {
+        let wanted = Wanted { generation: None, pod_spec: Some("/spec/template/spec".to_owned()) };
+        let line =
+            br#"{"type":"ADDED","object":{"metadata":{"name":"a","uid":"u","resourceVersion":"1"},"spec":{"template":
+            {"spec":{"containers":[{"name":"a","image":"x:1"},{"name":"b"}],"initContainers":[{"image":"i:1"}],
+            "ephemeralContainers":[{"image":"e:1"}],"volumes":[{"name":"v"},{"image":{"reference":"v:1"}}]}}}}}"#;
+        let Event::Object(_, object) = event(line, &wanted).unwrap() else { panic!("no object") };
+        assert_eq!(object.images, ["x:1", "i:1", "e:1", "v:1"]);
+        let Event::Object(_, object) = event(line, &nothing()).unwrap() else { panic!("no object") };
+        assert!(object.images.is_empty(), "only where they are asked for");
     }
 
     #[test]
     fn pointers_follow_the_rfc() {
         let raw: &RawValue = serde_json::from_str(r#"{"a/b":{"~":[1,{"x":7}]},"s":"7"}"#).unwrap();
-        assert_eq!(at(raw, "/a~1b/~0/1/x"), Some(7));
-        assert_eq!(at(raw, "/a~1b/~0/0"), Some(1));
+        assert_eq!(at(raw, "/a~1b/~0/1/x"), Some(7i64));
+        assert_eq!(at(raw, "/a~1b/~0/0"), Some(1i64));
         for nothing in ["/s", "/a~1b/~0/2", "/a~1b", "/none/x", ""] {
-            assert_eq!(at(raw, nothing), None, "{nothing}");
+            assert_eq!(at::<i64>(raw, nothing), None, "{nothing}");
         }
     }
 }

@@ -87,6 +87,7 @@ impl Shared {
                 change,
                 generation: object.generation,
                 observed_generation: object.observed_generation,
+                images: object.images,
                 source,
             }
         });
@@ -168,7 +169,7 @@ impl Feed {
                 if line.trim_ascii().is_empty() {
                     continue;
                 }
-                match event::event(line, self.link.pointer()) {
+                match event::event(line, self.link.wanted()) {
                     Ok(event) => {
                         if let Some(turn) = self.take(at, event) {
                             return turn;

@@ -242,6 +242,7 @@ impl Known {
             resource_version: resource_version.to_owned(),
             generation: self.generation,
             observed_generation: self.observed_generation,
+            images: Vec::new(),
         }
     }
 }

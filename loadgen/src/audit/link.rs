@@ -16,7 +16,7 @@ use serde::Deserialize;
 use tokio::task::JoinSet;
 
 use super::Error;
-use super::event::{self, Object};
+use super::event::{self, Object, Wanted};
 use crate::churn::Api;
 use crate::wire::{Endpoint, chain};
 
@@ -37,7 +37,7 @@ pub(super) struct Link {
     headers: HeaderMap,
     /// The path of all objects.
     path: String,
-    pointer: Option<String>,
+    wanted: Wanted,
 }
 
 /// A complete list.
@@ -69,7 +69,7 @@ pub(super) struct Session {
 }
 
 impl Link {
-    pub(super) fn new(api: &Api, collection: &str, pointer: Option<String>) -> Result<Self, Error> {
+    pub(super) fn new(api: &Api, collection: &str, wanted: Wanted) -> Result<Self, Error> {
         let config = |problem: String| Error::Config { problem };
         let endpoint = Endpoint::new(&api.url, "", &api.ca_pem, b"http/1.1").map_err(|e| config(e.to_string()))?;
         let bad = |what: &str| config(format!("the {what} has characters that no HTTP header may have"));
@@ -81,11 +81,12 @@ impl Link {
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
         headers.insert(AUTHORIZATION, token);
         let path = format!("{}{collection}", endpoint.path.trim_end_matches('/'));
-        Ok(Self { endpoint, headers, path, pointer })
+        Ok(Self { endpoint, headers, path, wanted })
     }
 
-    pub(super) fn pointer(&self) -> Option<&str> {
-        self.pointer.as_deref()
+    /// What is kept of each object besides its identity.
+    pub(super) fn wanted(&self) -> &Wanted {
+        &self.wanted
     }
 
     pub(super) async fn open(&self) -> Result<Session, Failed> {
@@ -156,7 +157,7 @@ impl Link {
         let body = tokio::time::timeout(ANSWER_LIMIT, Limited::new(response.into_body(), PAGE_BYTES_MAX).collect());
         match body.await {
             Ok(Ok(body)) => {
-                event::page(&body.to_bytes(), self.pointer()).map_err(|error| Failed::Wire(error.to_string()))
+                event::page(&body.to_bytes(), self.wanted()).map_err(|error| Failed::Wire(error.to_string()))
             }
             Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Failed::TooLarge),
             Ok(Err(error)) => Err(Failed::Wire(format!("a page broke off: {}", chain(&*error)))),

@@ -119,6 +119,7 @@ mod tests {
             change: Change::Modified,
             generation: 1,
             observed_generation: None,
+            images: Vec::new(),
             source: Source::Watched,
         }
     }

@@ -102,7 +102,13 @@ impl Client {
         Ok(list["items"].get_mut(0).map(Value::take))
     }
 
-    async fn send(&self, method: Method, path: &str, body: Option<(&'static str, &Value)>) -> Result<Reply, Failure> {
+    /// Any other call.
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<(&'static str, &Value)>,
+    ) -> Result<Reply, Failure> {
         let (content_type, body) = match body {
             Some((content_type, value)) => (Some(content_type), Bytes::from(value.to_string())),
             None => (None, Bytes::new()),

@@ -28,7 +28,7 @@ const TOLERANCE: u64 = 100;
 const MOST_TRIES: usize = 8;
 
 /// What is needed to make reviews.
-pub(super) struct Expand<'a> {
+pub(in crate::admission) struct Expand<'a> {
     pub rng: ChaCha8Rng,
     images: &'a [Image],
     /// `None`: nobody knows what exists.
@@ -52,7 +52,7 @@ pub(super) enum State {
 }
 
 /// A workload with what its objects are made of.
-pub(super) struct Workload {
+pub(in crate::admission) struct Workload {
     pub kind: Kind,
     pub identity: Identity,
     pub template: Value,
@@ -62,7 +62,7 @@ pub(super) struct Workload {
 }
 
 impl Workload {
-    pub(super) fn draft(&self) -> Draft<'_> {
+    pub(in crate::admission) fn draft(&self) -> Draft<'_> {
         self.draft_of(self.kind, &self.identity)
     }
 
@@ -73,12 +73,17 @@ impl Workload {
 }
 
 impl<'a> Expand<'a> {
-    pub(super) fn new(seed: u64, size: Option<Size>, images: &'a [Image], digests: Option<&'a Digests>) -> Self {
+    pub(in crate::admission) fn new(
+        seed: u64,
+        size: Option<Size>,
+        images: &'a [Image],
+        digests: Option<&'a Digests>,
+    ) -> Self {
         Self { rng: seed::stream(seed, "corpus"), images, digests, size, target: None, slopes: BTreeMap::new() }
     }
 
     /// A workload of a person with up to three images; with one where it must be small.
-    pub(super) fn workload(&mut self, kind: Kind, pick: Pick) -> Workload {
+    pub(in crate::admission) fn workload(&mut self, kind: Kind, pick: Pick) -> Workload {
         self.target = self.size.map(|size| size.draw(&mut self.rng));
         let most = if self.is_lean() { 1 } else { MOST_CONTAINERS };
         let count = self.rng.random_range(1..=most);

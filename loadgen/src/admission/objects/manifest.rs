@@ -58,7 +58,8 @@ impl Draft<'_> {
         }
     }
 
-    fn manifest(&self, growth: &Growth, rng: &mut ChaCha8Rng) -> Value {
+    /// The object as a person writes it.
+    pub(in crate::admission) fn manifest(&self, growth: &Growth, rng: &mut ChaCha8Rng) -> Value {
         let Self { kind, identity, replicas, .. } = self;
         let mut template = self.template.clone();
         if !template.is_null() {

@@ -16,6 +16,7 @@ fn commit(at: Instant, number: u64, change: Change) -> Commit {
         change,
         generation: 1,
         observed_generation: None,
+        images: Vec::new(),
         source: Source::Watched,
     }
 }

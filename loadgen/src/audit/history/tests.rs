@@ -25,6 +25,7 @@ impl Store {
                     resource_version: revision,
                     generation: 1,
                     observed_generation: None,
+                    images: Vec::new(),
                 };
                 self.objects.insert(name, object.clone());
                 (Change::Added, object)

@@ -1,0 +1,142 @@
+//! The manifests that are written, a bounded number of each sort, with the right outcome of each. Pure.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::admission::config::Image;
+use crate::admission::corpus::{Expand, Pick, VARIANTS};
+use crate::admission::mix::{Action, Mix};
+use crate::admission::objects::Kind;
+use crate::admission::objects::grow::Growth;
+use crate::admission::oracle::{self, Digests, Expected};
+use crate::seed;
+
+/// Everything that requests are made of.
+#[derive(Debug)]
+pub(super) struct Stock {
+    made: Vec<Made>,
+    by_kind: BTreeMap<&'static str, Vec<u32>>,
+    images: Vec<Image>,
+    digests: Digests,
+    pub namespaces: Vec<String>,
+}
+
+/// A manifest.
+#[derive(Debug)]
+pub(super) struct Made {
+    pub kind: Kind,
+    body: Value,
+    app: String,
+    /// What is right for its creation.
+    pub expected: Expected,
+}
+
+/// The kind that an action writes, and whether it makes a new object. None for what only controllers, nodes and drains do, and for
+/// what an API server must be told of first.
+pub(super) fn kind_of(action: Action) -> Option<(Kind, bool)> {
+    Some(match action {
+        Action::CreatePod => (Kind::Pod, true),
+        Action::CreateDeployment | Action::DryRunDeployment => (Kind::Deployment, true),
+        Action::CreateReplicaSet => (Kind::ReplicaSet, true),
+        Action::CreateReplicationController => (Kind::ReplicationController, true),
+        Action::CreateStatefulSet => (Kind::StatefulSet, true),
+        Action::CreateDaemonSet => (Kind::DaemonSet, true),
+        Action::CreateJob => (Kind::Job, true),
+        Action::CreateCronJob => (Kind::CronJob, true),
+        Action::CreateConfigMap => (Kind::ConfigMap, true),
+        Action::CreateSecret => (Kind::Secret, true),
+        Action::CreateService => (Kind::Service, true),
+        Action::UpdateConfigMap => (Kind::ConfigMap, false),
+        Action::RollImage | Action::ScaleDeployment | Action::ScaleThroughSubresource | Action::DeleteDeployment => {
+            (Kind::Deployment, false)
+        }
+        Action::LabelPod | Action::DeletePod => (Kind::Pod, false),
+        _ => return None,
+    })
+}
+
+impl Stock {
+    pub(super) fn build(mix: &Mix, seed: u64, images: &[Image], namespaces: Vec<String>) -> Self {
+        let digests = oracle::digests(images);
+        let mut expand = Expand::new(seed, None, images, Some(&digests));
+        let mut made: Vec<Made> = Vec::new();
+        let mut by_kind: BTreeMap<&'static str, Vec<u32>> = BTreeMap::new();
+        let kinds = mix.weights().into_iter().filter(|&(_, weight)| weight > 0);
+        for (kind, _) in kinds.filter_map(|(action, _)| kind_of(action)) {
+            // Several actions may need one kind.
+            if by_kind.contains_key(kind.plural()) {
+                continue;
+            }
+            let numbers = by_kind.entry(kind.plural()).or_default();
+            for variant in 0..VARIANTS {
+                let workload = expand.workload(kind, Pick::of(variant));
+                let body = workload.draft().manifest(&Growth::NATURAL, &mut expand.rng);
+                let expected = oracle::expected(kind, Some(&body), &digests);
+                numbers.push(u32::try_from(made.len()).expect("a few hundred manifests at most"));
+                made.push(Made { kind, body, app: workload.identity.app.clone(), expected });
+            }
+        }
+        Self { made, by_kind, images: images.to_vec(), digests, namespaces }
+    }
+
+    pub(super) fn made(&self, number: u32) -> &Made {
+        &self.made[number as usize]
+    }
+
+    /// All manifests, for fingerprints and descriptions.
+    pub(super) fn all(&self) -> &[Made] {
+        &self.made
+    }
+
+    /// The numbers of a kind's manifests.
+    pub(super) fn of_kind(&self, kind: Kind) -> &[u32] {
+        self.by_kind.get(kind.plural()).map_or(&[], Vec::as_slice)
+    }
+
+    /// Every kind that is written.
+    pub(super) fn kinds(&self) -> impl Iterator<Item = Kind> {
+        self.by_kind.values().filter_map(|numbers| Some(self.made(*numbers.first()?).kind))
+    }
+
+    pub(super) fn images(&self) -> &[Image] {
+        &self.images
+    }
+
+    pub(super) fn digests(&self) -> &Digests {
+        &self.digests
+    }
+}
+
+impl Made {
+    /// The name of an object of this manifest; its number never comes back.
+    pub(super) fn name(&self, object: u64) -> String {
+        format!("{}-{object}", self.app)
+    }
+
+    /// The manifest of one object.
+    pub(super) fn body(&self, object: u64, namespace: &str) -> Value {
+        let mut body = self.body.clone();
+        body["metadata"]["name"] = json!(self.name(object));
+        body["metadata"]["namespace"] = json!(namespace);
+        body
+    }
+
+    /// The manifest without a name of its own, for fingerprints.
+    pub(super) fn text(&self) -> String {
+        self.body.to_string()
+    }
+
+    /// The name of its first container.
+    pub(super) fn first_container(&self) -> &str {
+        let spec = self.kind.pod_spec().and_then(|at| self.body.pointer(at));
+        spec.and_then(|spec| spec["containers"][0]["name"].as_str()).unwrap_or_default()
+    }
+}
+
+/// A name for a namespace of this run.
+pub(super) fn namespaces(seed: u64, count: usize) -> Vec<String> {
+    let mut rng = seed::stream(seed, "namespaces");
+    let run = seed::suffix(&mut rng, 5);
+    (0..count).map(|number| format!("lh-admission-{run}-{number}")).collect()
+}

@@ -1,0 +1,219 @@
+//! [`Stored`]: what the API server really keeps, and whether it is pinned.
+//!
+//! A list and a watch of each kind that the load writes, as anybody can have it. Whether the webhook was asked, answered or failed
+//! open does not matter to it: an object that is there with an image that has no digest is unpinned. What the answers to the load say was
+//! written must be in it; where it is not, the harness has a gap and says so.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
+
+use super::Plan;
+use crate::Change;
+use crate::admission::Error;
+use crate::audit::{Agreement, Audit, Commit, Config};
+use crate::churn::{Api, Writes};
+
+/// Commits that are read at a time.
+const BATCH_MAX: usize = 4096;
+/// Objects that are unpinned at one time and known by name; more than the load ever keeps.
+const UNPINNED_MAX: usize = 10_000;
+/// Example texts between two looks.
+const EXAMPLES_MAX: usize = 5;
+/// The length of a SHA-256 in hex.
+const DIGEST_HEX: usize = 64;
+
+/// What is stored, kind by kind.
+#[derive(Debug)]
+pub struct Stored {
+    watched: BTreeMap<&'static str, Watched>,
+    namespaces: BTreeSet<String>,
+    tally: Tally,
+}
+
+#[derive(Debug)]
+struct Watched {
+    audit: Audit,
+    agreement: Agreement,
+}
+
+/// What was found since the last look.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Versions with images that were stored.
+    pub stored: u64,
+    /// Objects that became unpinned: stored with an image that has no digest.
+    pub unpinned: u64,
+    /// Some of them: `Pod lh-admission-x-0/cart-7 was stored with the image r:5000/a:1`.
+    pub examples: Vec<String>,
+}
+
+/// Counts versions. Pure.
+#[derive(Debug, Default)]
+struct Tally {
+    /// The uids of objects that are unpinned now.
+    unpinned: BTreeSet<String>,
+    found: Found,
+}
+
+impl Stored {
+    /// Begins to watch the kinds that the plan writes and the webhook is registered for: `covers` answers for a group and a plural.
+    /// Call it before anything is written.
+    pub async fn watch(plan: &Plan, api: &Api, covers: &(dyn Fn(&str, &str) -> bool + Sync)) -> Result<Self, Error> {
+        let mut watched = BTreeMap::new();
+        for (kind, pod_spec) in plan.watched().filter(|(kind, _)| covers(kind.group(), kind.plural())) {
+            let group = if kind.group().is_empty() { String::new() } else { format!(".{}", kind.group()) };
+            let mut config = Config::new(api.clone(), &format!("{}{group}/{}", kind.plural(), kind.version()));
+            config.pod_spec = Some(pod_spec.to_owned());
+            let audit = Audit::start(config).await.map_err(|error| failed(&error))?;
+            watched.insert(kind.plural(), Watched { audit, agreement: Agreement::default() });
+        }
+        let namespaces = plan.namespaces().iter().cloned().collect();
+        Ok(Self { watched, namespaces, tally: Tally::default() })
+    }
+
+    /// What the answers to the load say was written.
+    pub fn wrote(&mut self, writes: BTreeMap<&'static str, Writes>) {
+        for (plural, writes) in writes {
+            if let Some(watched) = self.watched.get_mut(plural) {
+                watched.agreement.writes(writes);
+            }
+        }
+    }
+
+    /// What was found since the last call. Call it every few seconds.
+    pub fn take(&mut self) -> Result<Found, Error> {
+        let now = Instant::now();
+        for (plural, Watched { audit, agreement }) in &mut self.watched {
+            loop {
+                let batch = match audit.try_batch(BATCH_MAX) {
+                    Ok(batch) => batch,
+                    // The end: everything was read.
+                    Err(crate::audit::Error::Finished) => break,
+                    Err(error) => return Err(failed(&error)),
+                };
+                if batch.is_empty() {
+                    break;
+                }
+                for commit in batch {
+                    agreement.commit(&commit);
+                    if self.namespaces.contains(&commit.namespace) {
+                        self.tally.commit(plural, commit);
+                    }
+                }
+            }
+            agreement.advance(now);
+        }
+        Ok(std::mem::take(&mut self.tally.found))
+    }
+
+    /// The end, after the load was stopped and its last writes were given: waits until the watches have shown what a last list has. An
+    /// error means that the harness has a gap. Take what was found afterwards.
+    pub async fn finish(&mut self) -> Result<(), Error> {
+        for (plural, watched) in &mut self.watched {
+            let report = watched.audit.finish().await.map_err(|error| failed(&error))?;
+            if !report.is_complete() {
+                return Err(Error::Stored { problem: format!("{plural}: {report}") });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether every write that was answered was also watched. Ask when everything was taken.
+    pub fn agrees(self) -> Result<(), Error> {
+        for (plural, watched) in self.watched {
+            let outcome = watched.agreement.finish();
+            if !outcome.agrees() {
+                return Err(Error::Stored { problem: format!("{plural}: {outcome}") });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Tally {
+    fn commit(&mut self, plural: &str, commit: Commit) {
+        let Commit { namespace, name, uid, change, images, .. } = commit;
+        if change == Change::Deleted {
+            self.unpinned.remove(&uid);
+            return;
+        }
+        if images.is_empty() {
+            return;
+        }
+        self.found.stored += 1;
+        let Some(image) = images.iter().find(|image| !is_pinned(image)) else {
+            self.unpinned.remove(&uid);
+            return;
+        };
+        // Beyond the bound each version counts: more than there are is better than fewer.
+        let known = self.unpinned.contains(&uid);
+        if !known && self.unpinned.len() < UNPINNED_MAX {
+            self.unpinned.insert(uid);
+        }
+        if known {
+            return;
+        }
+        self.found.unpinned += 1;
+        if self.found.examples.len() < EXAMPLES_MAX {
+            self.found.examples.push(format!("{plural} {namespace}/{name} was stored with the image {image}"));
+        }
+    }
+}
+
+/// Whether an image names what it is by its digest.
+fn is_pinned(image: &str) -> bool {
+    image.rsplit_once("@sha256:").is_some_and(|(name, hex)| {
+        !name.is_empty()
+            && hex.len() == DIGEST_HEX
+            && hex.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+    })
+}
+
+fn failed(error: &crate::audit::Error) -> Error {
+    Error::Stored { problem: error.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::Source;
+
+    fn commit(uid: &str, change: Change, images: &[&str]) -> Commit {
+        Commit {
+            at: Instant::now(),
+            namespace: "n".to_owned(),
+            name: uid.to_owned(),
+            uid: uid.to_owned(),
+            resource_version: "1".to_owned(),
+            order: 1,
+            change,
+            generation: 0,
+            observed_generation: None,
+            images: images.iter().map(|image| (*image).to_owned()).collect(),
+            source: Source::Watched,
+        }
+    }
+
+    /// An object counts once for as long as it is unpinned, whatever else is changed about it.
+    #[test]
+    fn objects_count_once_while_they_are_unpinned() {
+        let pinned = format!("r/a:1@sha256:{}", "a".repeat(64));
+        let mut tally = Tally::default();
+        for (uid, change, images) in [
+            ("a", Change::Added, vec![pinned.as_str()]),
+            ("b", Change::Added, vec![pinned.as_str(), "r/a:1"]),
+            ("b", Change::Modified, vec![pinned.as_str(), "r/a:1"]),
+            ("b", Change::Modified, vec![pinned.as_str()]),
+            ("b", Change::Modified, vec!["r/a:1"]),
+            ("b", Change::Deleted, vec!["r/a:1"]),
+            ("c", Change::Added, vec!["r/a:1@sha256:short"]),
+            ("d", Change::Added, vec![]),
+        ] {
+            tally.commit("pods", commit(uid, change, &images));
+        }
+        let Found { stored, unpinned, examples } = tally.found;
+        assert_eq!((stored, unpinned), (6, 3));
+        assert_eq!(examples[0], "pods n/b was stored with the image r/a:1");
+        assert_eq!(tally.unpinned.into_iter().collect::<Vec<_>>(), ["c"]);
+    }
+}

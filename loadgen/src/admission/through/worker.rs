@@ -1,0 +1,223 @@
+//! The worker: owns what is known of every live object, and starts operations in the order that each object needs.
+//!
+//! It runs on a thread and runtime of its own; requests are tasks that report back. An object has one request under way at a time; a
+//! later one waits behind it, and its response time counts from its planned moment all the same.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+
+use super::Shared;
+use super::operate::Operator;
+use super::oracle::{self, Outcome, State};
+use super::plan::{Operation, Step};
+use super::recorder::Times;
+use crate::Change;
+use crate::churn::api::Reply;
+use crate::churn::writes;
+use crate::pace::Due;
+use crate::wire::Failure;
+
+/// Operations that may wait for an earlier one on the same object.
+const WAITING_MAX: usize = 16;
+/// Concurrency and time of the clean-up.
+const CLEAN_AT_ONCE: usize = 32;
+const CLEAN_LIMIT: Duration = Duration::from_secs(20);
+
+/// What the handle asks of the worker.
+#[derive(Debug)]
+pub(super) enum Command {
+    /// Finish what is under way, until then; then delete what is left.
+    Stop(Instant, oneshot::Sender<()>),
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    busy: bool,
+    /// The manifest of the object.
+    made: u32,
+    waiting: VecDeque<(Instant, Operation)>,
+    state: Option<State>,
+}
+
+struct Finished {
+    operation: Operation,
+    times: Times,
+    result: Result<Reply, Failure>,
+}
+
+pub(super) struct Worker {
+    operator: Operator,
+    shared: Arc<Shared>,
+    slots: BTreeMap<u64, Slot>,
+    tasks: JoinSet<Finished>,
+    in_flight_max: usize,
+}
+
+impl Worker {
+    pub(super) fn new(operator: Operator, shared: Arc<Shared>, in_flight_max: usize) -> Self {
+        Self { operator, shared, slots: BTreeMap::new(), tasks: JoinSet::new(), in_flight_max }
+    }
+
+    /// Runs until every handle is gone.
+    pub(super) async fn run(mut self, mut due: mpsc::Receiver<Due<Operation>>, mut commands: mpsc::Receiver<Command>) {
+        loop {
+            tokio::select! {
+                biased;
+                Some(due) = due.recv() => self.accept(&due),
+                command = commands.recv() => match command {
+                    Some(Command::Stop(until, reply)) => {
+                        self.stop(until, &mut due).await;
+                        // A caller that went away no longer wants to know.
+                        let _ = reply.send(());
+                    }
+                    None => return,
+                },
+                Some(finished) = self.tasks.join_next() => self.handle(finished),
+            }
+        }
+    }
+
+    async fn stop(&mut self, until: Instant, due: &mut mpsc::Receiver<Due<Operation>>) {
+        while let Ok(due) = due.try_recv() {
+            self.accept(&due);
+        }
+        let settled = async {
+            while let Some(finished) = self.tasks.join_next().await {
+                self.handle(finished);
+            }
+        };
+        if tokio::time::timeout_at(until.into(), settled).await.is_err() {
+            self.shared.recorder.lock().abandoned(self.tasks.len() as u64);
+            self.tasks.shutdown().await;
+        }
+        let _ = tokio::time::timeout(CLEAN_LIMIT, self.clean()).await;
+    }
+
+    /// Starts the request, or puts it behind the one that its object is busy with.
+    fn accept(&mut self, due: &Due<Operation>) {
+        let (planned, operation) = (due.planned, due.item);
+        let lateness = planned.elapsed();
+        let slot = self.slots.entry(operation.object).or_default();
+        slot.made = operation.made;
+        if slot.busy && slot.waiting.len() < WAITING_MAX {
+            slot.waiting.push_back((planned, operation));
+        } else if slot.busy || self.tasks.len() >= self.in_flight_max {
+            self.shared.recorder.lock().overflow();
+            return;
+        } else {
+            slot.busy = true;
+            self.spawn(planned, operation);
+        }
+        self.shared.recorder.lock().sent(lateness);
+    }
+
+    fn spawn(&mut self, planned: Instant, operation: Operation) {
+        let operator = self.operator.clone();
+        self.tasks.spawn(async move {
+            let request = operator.request(operation);
+            let begun = Instant::now();
+            let result = operator.send(&request).await;
+            let end = Instant::now();
+            let times = Times {
+                response: end.saturating_duration_since(planned),
+                service: end.saturating_duration_since(begun),
+            };
+            Finished { operation, times, result }
+        });
+    }
+
+    fn handle(&mut self, finished: Result<Finished, tokio::task::JoinError>) {
+        match finished {
+            Ok(finished) => self.finish(finished),
+            Err(error) => tracing::error!(%error, "a request of the load panicked"),
+        }
+    }
+
+    fn finish(&mut self, Finished { operation, times, result }: Finished) {
+        let slot = self.slots.entry(operation.object).or_default();
+        let judged = result.and_then(|reply| {
+            note(&self.operator, &self.shared, operation, &reply);
+            oracle::judge(&self.operator, operation, slot.state.as_ref(), &reply)
+        });
+        {
+            let mut recorder = self.shared.recorder.lock();
+            match judged {
+                Ok(Outcome { judgement, state }) => {
+                    if !judgement.allowed && operation.step == Step::Create {
+                        slot.state = Some(State::Absent);
+                    } else if state.is_some() {
+                        slot.state = state;
+                    }
+                    recorder.answered(times, judgement);
+                }
+                Err(failure) => {
+                    // What is not answered may be stored or not; the clean-up finds out.
+                    if operation.step == Step::Create && failure.class == crate::wire::Class::HttpError {
+                        slot.state = Some(State::Absent);
+                    }
+                    recorder.failed(times, failure);
+                }
+            }
+        }
+        slot.busy = false;
+        if let Some((planned, next)) = slot.waiting.pop_front() {
+            slot.busy = true;
+            self.spawn(planned, next);
+        } else if operation.step == Step::DryRun || self.is_over(operation) {
+            self.slots.remove(&operation.object);
+        }
+    }
+
+    /// Whether nothing of the plan will come back to the object.
+    fn is_over(&self, operation: Operation) -> bool {
+        let absent = self.slots.get(&operation.object).is_some_and(|slot| slot.state == Some(State::Absent));
+        let denied = self.operator.stock.made(operation.made).expected.is_deny();
+        absent && (denied || operation.step == Step::Delete)
+    }
+
+    /// Deletes what is left.
+    async fn clean(&mut self) {
+        let slots = std::mem::take(&mut self.slots);
+        let mut left = slots.into_iter().filter(|(_, slot)| slot.state != Some(State::Absent));
+        let mut tasks = JoinSet::new();
+        loop {
+            while tasks.len() < CLEAN_AT_ONCE {
+                let Some((object, slot)) = left.next() else { break };
+                let operation = Operation { object, made: slot.made, step: Step::Delete };
+                let operator = self.operator.clone();
+                tasks.spawn(async move { (operation, operator.send(&operator.request(operation)).await) });
+            }
+            match tasks.join_next().await {
+                Some(Ok((operation, Ok(reply)))) => note(&self.operator, &self.shared, operation, &reply),
+                // It stays, as it may: the report of a run is not about the harness's own tidiness.
+                Some(_) => {}
+                None => break,
+            }
+        }
+        for name in &self.operator.stock.namespaces {
+            let _ = self.operator.client.delete(&format!("/api/v1/namespaces/{name}")).await;
+        }
+    }
+}
+
+/// Keeps what a successful answer says was written, for the comparison with what was watched.
+fn note(operator: &Operator, shared: &Shared, operation: Operation, reply: &Reply) {
+    let kind = operator.kind(operation);
+    let change = match operation.step {
+        Step::DryRun | Step::Scale { subresource: true, .. } => return,
+        Step::Create => Change::Added,
+        Step::Delete => Change::Deleted,
+        _ => Change::Modified,
+    };
+    if !reply.status.is_success() || kind.pod_spec().is_none() {
+        return;
+    }
+    let place = operator.place(operation);
+    let write =
+        if change == Change::Deleted { writes::deleted(place, reply) } else { writes::written(change, place, reply) };
+    shared.writes.lock().entry(kind.plural()).or_default().note(write);
+}
