@@ -5,6 +5,10 @@
 
 use serde_json::Value;
 
+mod rights;
+
+pub use rights::{ALL_ROLES_ACCOUNT, all_roles, cluster_roles};
+
 /// The `packages.longhaul.dev` resource; all that a control plane without nodes needs.
 pub const PACKAGE_CRD: &str = include_str!("../manifests/package-crd.yaml");
 /// The namespace of the service.

@@ -57,6 +57,7 @@ mod wakers;
 mod watch;
 mod yaml;
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -233,6 +234,11 @@ impl Server {
     /// Every kind of access that a user asked for, in order; the minimal Role of a subject. At most 4096.
     pub fn permissions(&self, user: &str) -> Vec<Permission> {
         self.cluster.permissions.of(user)
+    }
+
+    /// What the rules of [`Authorization::Rbac`] did not allow to a user, and how often. At most 4096 kinds of access.
+    pub fn refused(&self, user: &str) -> BTreeMap<Permission, u64> {
+        self.cluster.permissions.refused(user)
     }
 
     /// The newest requests of everybody, oldest first; at most [`Limits::requests_max`].

@@ -169,6 +169,10 @@ pub struct Admission {
     /// Reviews without a valid answer: HTTP error, timeout, connect, TLS, invalid response. Absent: not judged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub errors: Option<u64>,
+    /// Objects that the control plane stored with an image that has no digest, whether the webhook was asked or not. Needs load
+    /// through the API server. Absent: not judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unpinned: Option<u64>,
 }
 
 /// Limits on the subject's memory.

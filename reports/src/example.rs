@@ -206,6 +206,7 @@ impl Example {
             witness: WitnessRow { lines: changes, malformed: 0 },
             api: ApiRow { requests: CHANGES + 3, subject_requests: 2, subject_open_watches: 3, ..ApiRow::default() },
             faults_active: if faulted { vec!["1".into()] } else { Vec::new() },
+            refused: Vec::new(),
         });
         if loaded {
             let lag_tag = if faulted { tag::LAG_FAULTED } else { tag::LAG };

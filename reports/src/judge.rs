@@ -18,6 +18,8 @@ mod confidence;
 mod events;
 mod requests;
 mod resources;
+mod rights;
+mod stored;
 #[cfg(test)]
 mod tests;
 mod validity;
@@ -29,7 +31,8 @@ pub use word::Word;
 type Judge = fn(&Record, &mut Findings);
 
 /// The judges, in the order in which their findings are shown.
-const JUDGES: [Judge; 5] = [events::judge, requests::judge, admission::judge, resources::judge, validity::judge];
+const JUDGES: [Judge; 7] =
+    [events::judge, requests::judge, admission::judge, stored::judge, rights::judge, resources::judge, validity::judge];
 
 /// The schema of a judgement, as in `verdict.json`.
 pub const SCHEMA: &str = "longhaul.verdict/v1";

@@ -14,6 +14,7 @@ use reports::render::{self, Colour};
 use crate::out::out;
 use crate::scenario::Source;
 
+mod account;
 mod canary;
 mod clock;
 mod conductor;
@@ -28,6 +29,8 @@ mod manifest;
 mod payloads;
 mod plane;
 mod ready;
+mod refused;
+mod registration;
 mod requests;
 mod restored;
 pub(crate) mod signals;
@@ -82,7 +85,7 @@ pub(crate) async fn record(options: Options) -> Result<PathBuf> {
     ));
     let mut conductor =
         conductor::Conductor::new(&options.source.scenario, &world, directory.clone(), writer, live, signals);
-    let reason = conductor.conduct(prepared.subject, prepared.load).await;
+    let reason = Box::pin(conductor.conduct(prepared.subject, prepared.load)).await;
     conductor.close(&End { ended_ms: conductor.now_ms(), reason });
     drop(conductor);
     if let Err(error) = world.keep_logs(&directory) {

@@ -15,14 +15,18 @@ mod http;
 pub mod library;
 mod parse;
 mod plan;
+mod rbac;
 mod repro;
 mod validate;
+mod webhook;
 
 pub use http::Http;
 pub(crate) use parse::nearest;
 pub use parse::{Error, Source};
 pub use plan::describe;
+pub use rbac::{Rbac, Rule};
 pub use repro::{Need, Repro, Row};
+pub use webhook::{FailurePolicy, HookRule, Install, MatchCondition, ReinvocationPolicy, Webhook};
 
 /// Runs with the same seed have the same plan; this is the seed when a file names none.
 const DEFAULT_SEED: u64 = 1;
@@ -206,10 +210,16 @@ pub struct Subject {
     /// `kind: command`: its working directory, relative to the scenario file.
     #[serde(default)]
     pub cwd: Option<PathBuf>,
-    /// `kind: command`: where it serves admission reviews. It gets `LONGHAUL_WEBHOOK_PORT`, `LONGHAUL_TLS_CERT` and
+    /// Where it serves admission reviews and how that is registered. A command gets `LONGHAUL_WEBHOOK_PORT`, `LONGHAUL_TLS_CERT` and
     /// `LONGHAUL_TLS_KEY`.
     #[serde(default)]
     pub webhook: Option<Webhook>,
+    /// What of it is registered in the control plane before the load, and removed at the end: `webhook`, or nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub install: Option<Install>,
+    /// What it may do at the control plane. Left out, the service has the rights of its manifests and a command all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rbac: Option<Rbac>,
     /// What it is told to watch, and what is judged, as `plural.group/version` (`configmaps/v1` in the core group). Default: what
     /// the script and the churn write. It gets them as `LONGHAUL_WATCH`, the first one first.
     #[serde(default)]
@@ -232,14 +242,6 @@ pub enum SubjectKind {
     Service,
     /// Any command.
     Command,
-}
-
-/// Where a command serves admission reviews.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct Webhook {
-    /// The path of the mutating webhook, such as `/mutate`.
-    pub path: String,
 }
 
 /// How the subject proves what it saw.

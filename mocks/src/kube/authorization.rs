@@ -73,13 +73,17 @@ pub(crate) struct Access<'a> {
 
 /// What was used, by user and by program.
 #[derive(Debug, Default)]
-pub(crate) struct Record(Mutex<BTreeMap<String, BTreeMap<String, BTreeSet<Permission>>>>);
+pub(crate) struct Record {
+    used: Mutex<BTreeMap<String, BTreeMap<String, BTreeSet<Permission>>>>,
+    /// What the rules did not allow, and how often.
+    refused: Mutex<BTreeMap<String, BTreeMap<Permission, u64>>>,
+}
 
 impl Record {
     /// Notes an access. `user_agent` is cut to the program's name: `kubectl/v1.33.0 (linux/amd64)` is `kubectl`.
     pub fn add(&self, user: &str, user_agent: &str, access: &Access<'_>) {
         let program = program(user_agent);
-        let mut users = self.0.lock();
+        let mut users = self.used.lock();
         if !users.contains_key(user) {
             if users.len() >= USERS_MAX {
                 return;
@@ -97,24 +101,37 @@ impl Record {
         if used.len() >= USED_MAX || (used.len() <= LOOKED_THROUGH_MAX && used.iter().any(|known| access.is(known))) {
             return;
         }
-        used.insert(Permission {
-            namespace: access.namespace.to_owned(),
-            group: access.group.to_owned(),
-            resource: access.full_resource(),
-            verb: access.verb.to_owned(),
-        });
+        used.insert(access.permission());
+    }
+
+    /// Notes an access that the rules did not allow.
+    pub fn refuse(&self, user: &str, access: &Access<'_>) {
+        let mut users = self.refused.lock();
+        if users.len() >= USERS_MAX && !users.contains_key(user) {
+            return;
+        }
+        let refused = users.entry(user.to_owned()).or_default();
+        let permission = access.permission();
+        if refused.len() < USED_MAX || refused.contains_key(&permission) {
+            *refused.entry(permission).or_default() += 1;
+        }
+    }
+
+    /// What the rules did not allow to one user, and how often.
+    pub fn refused(&self, user: &str) -> BTreeMap<Permission, u64> {
+        self.refused.lock().get(user).cloned().unwrap_or_default()
     }
 
     /// Everything that one user asked for, with whatever program.
     pub fn of(&self, user: &str) -> Vec<Permission> {
-        let users = self.0.lock();
+        let users = self.used.lock();
         let used: BTreeSet<&Permission> = users.get(user).into_iter().flat_map(BTreeMap::values).flatten().collect();
         used.into_iter().cloned().collect()
     }
 
     /// Everything that one program asked for, and the users that it came as.
     pub fn of_program(&self, program: &str) -> (Vec<String>, Vec<Permission>) {
-        let users = self.0.lock();
+        let users = self.used.lock();
         let with = users.iter().filter_map(|(user, programs)| Some((user, programs.get(program)?)));
         let (names, used): (Vec<String>, Vec<&BTreeSet<Permission>>) = with.map(|(u, set)| (u.clone(), set)).unzip();
         let used: BTreeSet<&Permission> = used.into_iter().flatten().collect();
@@ -123,7 +140,7 @@ impl Record {
 
     /// Every user that asked for something.
     pub fn users(&self) -> Vec<String> {
-        self.0.lock().keys().cloned().collect()
+        self.used.lock().keys().cloned().collect()
     }
 }
 
@@ -143,6 +160,15 @@ impl Access<'_> {
             && permission.namespace == self.namespace
             && permission.group == self.group
             && subresource == self.subresource
+    }
+
+    fn permission(&self) -> Permission {
+        Permission {
+            namespace: self.namespace.to_owned(),
+            group: self.group.to_owned(),
+            resource: self.full_resource(),
+            verb: self.verb.to_owned(),
+        }
     }
 
     fn full_resource(&self) -> String {

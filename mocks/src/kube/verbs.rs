@@ -140,7 +140,10 @@ fn authorize(call: &Call) -> Result<(), Failure> {
     }
     match authorization::rbac(cluster, &call.who, &access) {
         Ok(_) => Ok(()),
-        Err(why) => Err(Failure::forbidden(call.resource.about(name), &why)),
+        Err(why) => {
+            cluster.permissions.refuse(&call.who.name, &access);
+            Err(Failure::forbidden(call.resource.about(name), &why))
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use super::*;
 use crate::example::{Example, FAULT_AT_MS, list, watch};
 use crate::ledger::Outcome;
-use crate::record::{End, EndReason, FaultEvent, tag};
+use crate::record::{End, EndReason, FaultEvent, Refused, StoredRow, tag};
 
 /// What fired, worst first, as `budget verdict`.
 fn fired(example: &Example) -> Vec<String> {
@@ -18,10 +18,17 @@ fn fired(example: &Example) -> Vec<String> {
     fired
 }
 
+/// Load through the control plane, which stored so much.
+fn stored(example: &mut Example, versions: u64, unpinned: u64) {
+    example.manifest.budgets.admission.as_mut().unwrap().unpinned = Some(0);
+    let examples = vec!["pods n/a was stored with the image r/a:1".to_owned()];
+    example.intervals[9].admission.as_mut().unwrap().stored = Some(StoredRow { versions, unpinned, examples });
+}
+
 /// A way to spoil a clean record, with everything that must fire.
 type Planted = (&'static str, fn(&mut Example), &'static [&'static str]);
 
-const PLANTED: [Planted; 40] = [
+const PLANTED: [Planted; 43] = [
     ("clean", |_| {}, &["pass"]),
     ("missed", |e| e.miss(2, 61_000), &["events.missed fail", "fail"]),
     (
@@ -88,6 +95,9 @@ const PLANTED: [Planted; 40] = [
         |e| e.intervals[9].admission.as_mut().unwrap().wrong_verdicts = 1,
         &["admission.wrongVerdicts fail", "fail"],
     ),
+    ("everything stored is pinned", |e| stored(e, 900, 0), &["pass"]),
+    ("unpinned", |e| stored(e, 900, 1), &["admission.unpinned fail", "fail"]),
+    ("nothing stored", |e| stored(e, 0, 0), &["admission.unpinned inconclusive", "inconclusive"]),
     ("errors", |e| e.intervals[9].admission.as_mut().unwrap().timeout = 1, &["admission.errors fail", "fail"]),
     (
         "too much memory",
@@ -275,4 +285,17 @@ fn judging_again_gives_the_same() {
     Example::failing().write(dir.path());
     let once = judge(&Record::open(dir.path()).unwrap());
     assert_eq!(judge(&Record::open(dir.path()).unwrap()), once);
+}
+
+#[test]
+fn rights_that_are_missing_are_named_once_and_break_nothing() {
+    let mut example = Example::clean();
+    let refused = |what: &str, times| Refused { what: what.to_owned(), times };
+    example.intervals[3].refused = vec![refused("list leases of coordination.k8s.io", 2), refused("get secrets", 1)];
+    example.intervals[7].refused = vec![refused("list leases of coordination.k8s.io", 5)];
+    let dir = tempfile::tempdir().unwrap();
+    let judgement = judge(&example.open(dir.path()));
+    assert_eq!(judgement.verdict, Verdict::Pass);
+    let named = "403 to 8 requests of the subject: list leases of coordination.k8s.io (7 times), get secrets (1 times)";
+    assert!(judgement.notes.iter().any(|note| note.contains(named)), "{:?}", judgement.notes);
 }

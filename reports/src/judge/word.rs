@@ -60,10 +60,12 @@ pub enum Word {
     WrongAnswer,
     /// It did not answer admission reviews.
     NoAnswer,
+    /// Objects were stored as if it were not there.
+    Unpinned,
 }
 
 /// Which budgets say which word; a name that ends with a dot stands for all that begin so.
-const WORDS: [(&str, Word); 31] = [
+const WORDS: [(&str, Word); 32] = [
     ("events.missed", Word::Missed),
     // A version that was asked for itself and superseded unseen.
     ("events.delivery", Word::Missed),
@@ -97,6 +99,7 @@ const WORDS: [(&str, Word); 31] = [
     ("admission.p999", Word::Slow),
     ("admission.wrongVerdicts", Word::WrongAnswer),
     ("admission.errors", Word::NoAnswer),
+    ("admission.unpinned", Word::Unpinned),
 ];
 
 impl Word {
@@ -132,6 +135,7 @@ impl Word {
             Self::Slow => "slow",
             Self::WrongAnswer => "wrong-answer",
             Self::NoAnswer => "no-answer",
+            Self::Unpinned => "unpinned",
         }
     }
 }

@@ -55,6 +55,19 @@ pub struct Interval {
     pub api: ApiRow,
     /// The ids of the faults that were active at some time of the interval.
     pub faults_active: Vec<String>,
+    /// What the control plane refused to the subject, because its roles do not allow it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<Refused>,
+}
+
+/// Requests of the subject that the control plane refused for want of a right.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Refused {
+    /// What was asked for: `list networkpolicies of networking.k8s.io`.
+    pub what: String,
+    /// How often.
+    pub times: u64,
 }
 
 /// Outcomes of the ledger, counted. In an interval: those decided since the row before.
@@ -146,6 +159,21 @@ pub struct AdmissionRow {
     /// How much later than planned requests were started by the generator.
     pub lateness: Option<Quantiles>,
     /// Up to 5 error texts.
+    pub examples: Vec<String>,
+    /// What the control plane stored, where the load goes through it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stored: Option<StoredRow>,
+}
+
+/// What the control plane stored of admission load in one interval, by a watch of its own.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct StoredRow {
+    /// Versions with images that were stored.
+    pub versions: u64,
+    /// Objects that became unpinned: stored with an image that has no digest.
+    pub unpinned: u64,
+    /// Up to 5 of them.
     pub examples: Vec<String>,
 }
 

@@ -93,6 +93,14 @@ pub(super) fn figures(record: &Record) -> Vec<(&'static str, String)> {
             line = format!("{line}; steady {}", quantiles(&Quantiles::of(response)));
         }
         lines.push(("admission", line));
+        let stored: Vec<_> =
+            record.intervals.iter().filter_map(|row| row.admission.as_ref()?.stored.as_ref()).collect();
+        if !stored.is_empty() {
+            let versions = stored.iter().map(|row| row.versions).sum();
+            let unpinned = stored.iter().map(|row| row.unpinned).sum();
+            let (versions, unpinned) = (counted(versions, "version"), counted(unpinned, "unpinned object"));
+            lines.push(("stored", format!("{versions} with images, {unpinned}")));
+        }
     }
     let largest = |read: fn(&crate::record::Process) -> u64| {
         record.samples.iter().filter_map(|sample| sample.subject.as_ref()).map(read).max()

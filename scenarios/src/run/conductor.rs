@@ -18,11 +18,12 @@ use super::live::{Facts, Live};
 use super::load::Load;
 use super::manifest::{describe, fault_id};
 use super::ready::{NotReady, Ready, wait_until_ready};
+use super::refused::Refusals;
 use super::signals::Signals;
 use super::start::{LoadPlan, SubjectPlan};
 use super::timeline::{Action, Timeline};
 use super::wake::Wake;
-use super::world::{SUBJECT, World};
+use super::world::World;
 use super::{Clock, harness_error};
 use crate::observer::Observer;
 use crate::scenario::{Scenario, WitnessKind};
@@ -48,6 +49,7 @@ pub(super) struct Conductor<'a> {
     stage: Option<Stage<'a>>,
     /// The drain phase went to its end: what the subject has not proven by now it will not prove.
     drained: bool,
+    refusals: Refusals,
 }
 
 /// What exists while subject and load run.
@@ -120,6 +122,7 @@ impl<'a> Conductor<'a> {
             clock: Clock::default(),
             stage: None,
             drained: false,
+            refusals: Refusals::default(),
         }
     }
 
@@ -133,7 +136,7 @@ impl<'a> Conductor<'a> {
         self.clock = subject.clock.clone();
         let stop_timeout = self.scenario.subject.stop_timeout.0;
         let reason = match self.enter(subject, Load::scripted(load.script.take())) {
-            Ok(ready) => match self.phases(&ready, load).await {
+            Ok(ready) => match Box::pin(self.phases(&ready, load)).await {
                 Ok(()) => {
                     self.drained = true;
                     self.completed()
@@ -205,10 +208,12 @@ impl<'a> Conductor<'a> {
         let plane = &self.world.plane;
         // A real control plane does not tell who asks: there a subject without a webhook is ready when it runs.
         let judged = self.scenario.judged();
-        let asked = move || plane.asked(SUBJECT, &judged);
+        let asked = move || plane.asked(plane.subject(), &judged);
         self.beside(wait_until_ready(ready.clone(), deadline, &asked)).await??;
         let api = self.world.api();
-        let (load, begin) = self.beside(Load::start(load, api)).await??;
+        // Before it is made, so that it is removed again whatever interrupts what follows.
+        self.stage()?.load.will_unregister(load.registration.clone());
+        let (load, begin) = self.beside(Box::pin(Load::start(load, api))).await??;
         self.clock.start(begin);
         let before = std::mem::replace(&mut self.stage()?.load, load);
         self.stage()?.load.go_on(before, begin);
@@ -229,8 +234,13 @@ impl<'a> Conductor<'a> {
         self.until(Instant::now() + phases.drain.0).await?;
         // What the subject holds open is read once more before it is stopped.
         self.interval(false)?;
+        let unsure = "the harness cannot vouch for what the control plane stored";
+        self.stage()?.load.confirm().await.context(unsure)?;
+        // What was watched until then is read before it is compared.
+        self.interval(false)?;
         let Self { stage, writer, .. } = self;
         let Some(stage) = stage.as_mut() else { return Ok(()) };
+        stage.load.agreed().context(unsure)?;
         stage.events.wrote(stage.load.writes());
         Ok(stage.events.confirm(writer).await.context("the harness cannot vouch for its own account of the commits")?)
     }
@@ -469,9 +479,10 @@ impl<'a> Conductor<'a> {
     fn interval(&mut self, last: bool) -> Result<(), Halt> {
         let end_ms = self.clock.now_ms();
         let scenario = self.scenario;
+        let refused = self.refusals.take(&self.world.plane);
         let Some(stage) = self.stage.as_mut() else { return Ok(()) };
         let faults = stage.active.iter().map(|index| fault_id(*index, &scenario.faults[*index])).collect();
-        let now = Now { end_ms, phase: stage.phase, last, faults };
+        let now = Now { end_ms, phase: stage.phase, last, faults, refused };
         let tally = std::sync::Arc::clone(&stage.witness.tally);
         let row = stage.intervals.write(
             now,
@@ -526,6 +537,9 @@ impl<'a> Conductor<'a> {
         let impatient = self.signals.take().map(Signals::abort_on_next);
         if let Some(stage) = self.stage.as_mut() {
             stage.load.stop().await;
+            if let Err(error) = stage.load.unregister(&self.world.api()).await {
+                self.live.say(&format!("{error:#}"));
+            }
             stage.observer.unwatch();
             if stage.subject.stop(stop_timeout).await == Stopped::Killed {
                 self.live

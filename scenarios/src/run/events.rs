@@ -12,7 +12,6 @@ use reports::record::{AnomalyRow, CommitEvent, EventCounts, ObservationEvent, Wr
 use super::Clock;
 use super::feed::{Commit, Feed};
 use super::plane::Plane;
-use super::world::SUBJECT;
 use crate::witness::Seen;
 use crate::witness::status::Status;
 
@@ -155,7 +154,7 @@ impl<'a> Events<'a> {
     pub(super) fn settle(&mut self, end: bool, writer: &mut Writer) -> Result<()> {
         self.catch_up(writer)?;
         if let Some(mock) = self.plane.mock() {
-            let gaps = mock.server.gaps(SUBJECT);
+            let gaps = mock.server.gaps(self.plane.subject());
             // Gaps are told in revisions, which are no order where they are handed out twice: then they excuse nothing.
             for gap in gaps.into_iter().filter(|_| self.ordered) {
                 self.ledger.gap(&gap.resource, gap.after, gap.through);
@@ -179,7 +178,7 @@ impl<'a> Events<'a> {
         let order = anomaly.order;
         let mut row = AnomalyRow::from(anomaly);
         if let (Some(revision), Some(mock), true) = (order, self.plane.mock(), self.ordered) {
-            row.delivery = Some(match mock.server.delivery(SUBJECT, &row.resource, revision) {
+            row.delivery = Some(match mock.server.delivery(self.plane.subject(), &row.resource, revision) {
                 kube::Delivery::Sent { watch, at_us } => {
                     let at_ms = self.clock.at_ms(mock.epoch + Duration::from_micros(at_us));
                     format!("sent on watch {watch} at {at_ms} ms")
@@ -190,7 +189,7 @@ impl<'a> Events<'a> {
                 },
                 kube::Delivery::NotSent => "not sent on any watch".to_owned(),
             });
-            row.wire = mock.server.wire(SUBJECT, revision, WIRE_LINES);
+            row.wire = mock.server.wire(self.plane.subject(), revision, WIRE_LINES);
         }
         row
     }

@@ -1,4 +1,4 @@
-//! Installing a CRD into a real control plane, and waiting until it is served.
+//! Requests of the harness that prepare a control plane; and installing a CRD into a real one, until it is served.
 
 use std::time::{Duration, Instant};
 
@@ -18,8 +18,7 @@ const QUIET: Duration = Duration::from_secs(3);
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 
 /// Creates a `CustomResourceDefinition` and waits until its resource can be listed.
-pub(super) async fn crd(url: &str, ca_pem: &str, token: &str, crd: &Value) -> Result<()> {
-    let api = Api { url, ca_pem, token };
+pub(super) async fn crd(api: &Api<'_>, crd: &Value) -> Result<()> {
     let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     let (status, answer) = api.ask(Method::POST, path, crd.to_string()).await?;
     if !status.is_success() && status != StatusCode::CONFLICT {
@@ -67,15 +66,16 @@ impl Quiet {
     }
 }
 
-struct Api<'a> {
-    url: &'a str,
-    ca_pem: &'a str,
-    token: &'a str,
+/// A control plane, and who asks it.
+pub(super) struct Api<'a> {
+    pub(super) url: &'a str,
+    pub(super) ca_pem: &'a str,
+    pub(super) token: &'a str,
 }
 
 impl Api<'_> {
     /// One request on a connection of its own: there are a handful in a run.
-    async fn ask(&self, method: Method, path: &str, body: String) -> Result<(StatusCode, Bytes)> {
+    pub(super) async fn ask(&self, method: Method, path: &str, body: String) -> Result<(StatusCode, Bytes)> {
         tokio::time::timeout(DEADLINE, self.exchange(method, path, body))
             .await
             .with_context(|| format!("no answer from {} within {} s", self.url, DEADLINE.as_secs()))?

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use anyhow::Result;
 use mocks::kube;
-use reports::record::{ApiRow, EventCounts, Interval, Phase, Quantiles, WitnessRow, Writer};
+use reports::record::{ApiRow, EventCounts, Interval, Phase, Quantiles, Refused, WitnessRow, Writer};
 
 use super::events::Events;
 use super::load::Load;
 use super::plane::Plane;
-use super::world::{HARNESS, SUBJECT};
+use super::world::HARNESS;
 use crate::witness::Tally;
 
 /// Length of an interval.
@@ -36,6 +36,8 @@ pub(super) struct Now {
     pub(super) phase: Phase,
     pub(super) last: bool,
     pub(super) faults: Vec<String>,
+    /// What the subject was refused since the last row.
+    pub(super) refused: Vec<Refused>,
 }
 
 impl Intervals {
@@ -60,7 +62,7 @@ impl Intervals {
         {
             writer.latency(tag, start_ms, now.end_ms, histogram)?;
         }
-        let traffic = plane.traffic(SUBJECT).unwrap_or_default();
+        let traffic = plane.traffic(plane.subject()).unwrap_or_default();
         let all = traffic.requests + plane.traffic(HARNESS).map_or(0, |traffic| traffic.requests);
         let row = Interval {
             start_ms,
@@ -77,6 +79,7 @@ impl Intervals {
             witness: WitnessRow { lines: tally.lines() - self.lines, malformed: tally.malformed() - self.malformed },
             api: api_row(&traffic, &self.traffic, all - self.requests_all),
             faults_active: now.faults,
+            refused: now.refused,
         };
         writer.interval(&row)?;
         (self.start_ms, self.events, self.traffic, self.requests_all) = (now.end_ms, counts, traffic, all);

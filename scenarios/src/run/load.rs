@@ -3,11 +3,14 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use loadgen::admission;
+use loadgen::admission::{self, through};
 use loadgen::churn::{Api, Canaries, Churn, Writes};
 use loadgen::script::{self, Script};
-use reports::record::{AdmissionRow, ChurnRow, Quantiles, Writer};
+use reports::record::{AdmissionRow, ChurnRow, Quantiles, StoredRow, Writer};
 
+use super::install;
+use super::payloads::Planned;
+use super::registration::Registration;
 use super::start::LoadPlan;
 use crate::load::hlog;
 
@@ -20,12 +23,23 @@ const EXAMPLES_MAX: usize = 5;
 #[derive(Default)]
 pub(super) struct Load {
     admission: Option<admission::Load>,
+    /// Instead of that, load through the API server.
+    through: Option<Through>,
+    /// The registration of the webhook, to be removed.
+    registration: Option<Registration>,
     /// What the stopped load still had to say.
     rest: Option<admission::Interval>,
     churn: Option<Churn>,
     script: Option<Script>,
     /// What of the script was told in rows already.
     script_told: script::Counts,
+}
+
+/// Load through the API server, and what that stores.
+struct Through {
+    load: through::Load,
+    stored: through::Stored,
+    stopped: bool,
 }
 
 /// What load and churn did since the last reading.
@@ -42,15 +56,65 @@ impl Load {
             Some(plan) => Some(Churn::start(plan, &api, Instant::now()).await.context("failed to start the churn")?),
             None => None,
         };
-        let begin = churn.as_ref().map_or_else(Instant::now, Churn::begin);
-        let admission = match plan.admission {
-            Some((plan, target)) => {
-                let load = admission::Load::start(plan, &target, begin);
-                Some(load.context("failed to start the admission load")?)
+        let mut load = Self { churn, ..Self::default() };
+        let (stored, begin) = load.register(plan.registration.as_ref(), plan.admission.as_ref(), &api).await?;
+        let failed = "failed to start the admission load";
+        match (plan.admission, stored) {
+            (Some((Planned::Direct(plan), target)), _) => {
+                load.admission = Some(admission::Load::start(plan, &target, begin).context(failed)?);
             }
-            None => None,
-        };
-        Ok((Self { admission, churn, ..Self::default() }, begin))
+            (Some((Planned::Through(plan), _)), Some(stored)) => {
+                let through = through::Load::begin(&plan, &api, begin).context(failed)?;
+                load.through = Some(Through { load: through, stored, stopped: false });
+            }
+            _ => {}
+        }
+        Ok((load, begin))
+    }
+
+    /// Registers the webhook, and begins to watch what the load will store. Returns when load begins.
+    async fn register(
+        &self,
+        registration: Option<&Registration>,
+        admission: Option<&(Planned, admission::Target)>,
+        api: &Api,
+    ) -> Result<(Option<through::Stored>, Instant)> {
+        let begin = |load: &Self| load.churn.as_ref().map_or_else(Instant::now, Churn::begin);
+        let Some(registration) = registration else { return Ok((None, begin(self))) };
+        let through = admission.and_then(|(plan, _)| plan.through());
+        let mut stored = None;
+        if let Some(plan) = through {
+            through::Load::prepare(plan, api, kind::manifests::OPT_IN_LABEL).await?;
+            let covers = |group: &str, plural: &str| registration.covers(group, plural);
+            stored = Some(through::Stored::watch(plan, api, &covers).await?);
+        }
+        let asked = install::Api { url: &api.url, ca_pem: &api.ca_pem, token: &api.token };
+        registration.install(&asked, through.and_then(through::Plan::probe)).await?;
+        Ok((stored, begin(self).max(Instant::now())))
+    }
+
+    /// The registration that is about to be made.
+    pub(super) fn will_unregister(&mut self, registration: Option<Registration>) {
+        self.registration = registration;
+    }
+
+    /// Removes the registration of the webhook, if there is one.
+    pub(super) async fn unregister(&mut self, api: &Api) -> Result<()> {
+        let Some(registration) = self.registration.take() else { return Ok(()) };
+        registration.remove(&install::Api { url: &api.url, ca_pem: &api.ca_pem, token: &api.token }).await
+    }
+
+    /// The last word about what was stored. An error means that the harness has a gap.
+    pub(super) async fn confirm(&mut self) -> Result<()> {
+        let Some(through) = &mut self.through else { return Ok(()) };
+        through.stored.wrote(through.load.take_writes());
+        Ok(through.stored.finish().await?)
+    }
+
+    /// Whether every write that was answered was also watched. Ask when everything was read.
+    pub(super) fn agreed(&mut self) -> Result<()> {
+        let Some(through) = self.through.take() else { return Ok(()) };
+        Ok(through.stored.agrees()?)
     }
 
     /// Load that is a script alone, whose objects exist already.
@@ -62,6 +126,7 @@ impl Load {
     pub(super) fn go_on(&mut self, before: Self, begin: Instant) {
         self.script = before.script;
         self.script_told = before.script_told;
+        self.registration = before.registration;
         if let Some(script) = &self.script {
             script.begin(begin);
         }
@@ -103,6 +168,10 @@ impl Load {
         if let Some(load) = self.admission.take() {
             self.rest = Some(load.stop(IN_FLIGHT_DRAIN).await);
         }
+        if let Some(through) = self.through.as_mut().filter(|through| !through.stopped) {
+            through.stopped = true;
+            through.load.stop(IN_FLIGHT_DRAIN).await;
+        }
         if let Some(churn) = &mut self.churn {
             // A worker that is gone has stopped too; what it could not do is counted as failed.
             let _ = churn.stop(IN_FLIGHT_DRAIN).await;
@@ -117,7 +186,7 @@ impl Load {
         let interval = match (&mut self.admission, self.rest.take()) {
             (_, Some(rest)) => Some(rest),
             (Some(load), None) => Some(load.take()),
-            (None, None) => None,
+            (None, None) => self.through.as_ref().map(|through| through.load.take()),
         };
         let mut reading = Reading::default();
         if let Some(interval) = interval {
@@ -125,6 +194,13 @@ impl Load {
                 writer.latency(tag, start_ms, end_ms, histogram)?;
             }
             reading.admission = Some(admission_row(interval));
+        }
+        if let Some(row) = &mut reading.admission
+            && let Some(through) = &mut self.through
+        {
+            through.stored.wrote(through.load.take_writes());
+            let through::Found { stored, unpinned, examples } = through.stored.take()?;
+            row.stored = Some(StoredRow { versions: stored, unpinned, examples });
         }
         if let Some(churn) = &self.churn {
             let interval = churn.take();
@@ -180,5 +256,6 @@ fn admission_row(interval: admission::Interval) -> AdmissionRow {
         service: Quantiles::of_any(&interval.service),
         lateness: Quantiles::of_any(&interval.lateness),
         examples,
+        stored: None,
     }
 }

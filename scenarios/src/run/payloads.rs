@@ -2,7 +2,7 @@
 //! a run can be told, fingerprint and all, without starting one.
 
 use anyhow::{Context, Result};
-use loadgen::admission::{Image, Plan};
+use loadgen::admission::{Image, Plan, Through, through};
 use mocks::registry::{self, Population};
 
 use crate::scenario::{Scenario, SubjectKind};
@@ -21,12 +21,56 @@ pub(super) fn population(scenario: &Scenario) -> Population {
     Population { count: scenario.registry.images, seed: scenario.seed }
 }
 
+/// Admission load, planned.
+#[derive(Debug, Clone)]
+pub(crate) enum Planned {
+    /// Reviews for the webhook itself.
+    Direct(Plan),
+    /// Requests for the API server.
+    Through(through::Plan),
+}
+
+impl Planned {
+    pub(crate) fn planned(&self) -> u64 {
+        match self {
+            Self::Direct(plan) => plan.planned(),
+            Self::Through(plan) => plan.planned(),
+        }
+    }
+
+    pub(crate) fn length(&self) -> std::time::Duration {
+        match self {
+            Self::Direct(plan) => plan.length(),
+            Self::Through(plan) => plan.length(),
+        }
+    }
+
+    /// The plan, where it goes through the API server.
+    pub(super) fn through(&self) -> Option<&through::Plan> {
+        match self {
+            Self::Direct(_) => None,
+            Self::Through(plan) => Some(plan),
+        }
+    }
+
+    pub(crate) fn fingerprint(&self) -> String {
+        match self {
+            Self::Direct(plan) => plan.fingerprint(),
+            Self::Through(plan) => plan.fingerprint(),
+        }
+    }
+}
+
 /// The plan of admission load over these images; `None` where there is none.
-pub(super) fn plan(scenario: &Scenario, images: &[registry::Image]) -> Result<Option<Plan>> {
+pub(super) fn plan(scenario: &Scenario, images: &[registry::Image]) -> Result<Option<Planned>> {
     let Some(config) = &scenario.admission else { return Ok(None) };
     let image = |image: &registry::Image| Image { reference: image.reference.clone(), digest: image.digest.clone() };
     let images: Vec<Image> = images.iter().map(image).collect();
-    let plan = Plan::build(config, scenario.seed, scenario.phases.loaded(), &images);
+    let (seed, length) = (scenario.seed, scenario.phases.loaded());
+    let plan = match config.through {
+        Through::Webhook => Plan::build(config, seed, length, &images).map(Planned::Direct),
+        Through::Apiserver => through::Plan::build(config, seed, length, &images).map(Planned::Through),
+    };
     plan.map(Some).context("failed to plan the admission load")
 }
 

@@ -12,15 +12,14 @@ use kind::local::{self, Local};
 use mocks::faults::Faults;
 use mocks::{kube, pki};
 
-use super::install;
+use super::account::{Account, MASTERS};
+use super::install::{self, Api};
 use super::ready::Asked;
-use super::world::{HARNESS, SUBJECT};
+use super::world::HARNESS;
 use crate::scenario::{ControlPlaneKind, Scenario};
 
 /// The folder with `etcd` and `kube-apiserver`, by the convention of envtest.
 const ASSETS: &str = "KUBEBUILDER_ASSETS";
-/// Superusers, as in a real cluster.
-const MASTERS: &str = "system:masters";
 /// Versions that the mock keeps. A hundred hours never need more than the newest few.
 const HISTORY_EVENTS_MAX: usize = 100_000;
 
@@ -28,8 +27,8 @@ const HISTORY_EVENTS_MAX: usize = 100_000;
 pub(super) enum Plane {
     /// Inside this process, with faults and an inside view.
     Mock(Box<Mock>),
-    /// Real programs on this machine.
-    Local(Box<Local>),
+    /// Real programs on this machine, and the subject's account there.
+    Local(Box<Local>, Account),
 }
 
 /// The mock and what it was started with.
@@ -41,6 +40,7 @@ pub(super) struct Mock {
     pub(super) epoch: Instant,
     ca_pem: String,
     harness_token: String,
+    account: Account,
 }
 
 impl Plane {
@@ -52,19 +52,40 @@ impl Plane {
         directory: &Path,
         names: Vec<String>,
     ) -> Result<Self> {
-        match scenario.control_plane.kind {
+        let account = Account::of(scenario)?;
+        let plane = match scenario.control_plane.kind {
             ControlPlaneKind::Mock => {
-                Ok(Self::Mock(Box::new(Box::pin(mock(scenario, authority, directory, names)).await?)))
+                Self::Mock(Box::new(Box::pin(mock(scenario, authority, directory, names, account)).await?))
             }
-            ControlPlaneKind::Local => Ok(Self::Local(Box::new(local(directory).await?))),
+            ControlPlaneKind::Local => {
+                let local = local(directory, &account).await?;
+                Self::Local(Box::new(local), account)
+            }
+        };
+        let (url, account) = (plane.url(), plane.account());
+        let api = Api { url: &url, ca_pem: plane.ca_pem(), token: plane.harness_token() };
+        account.apply(&api).await.context("failed to give the subject its rights")?;
+        Ok(plane)
+    }
+
+    /// The subject's account.
+    fn account(&self) -> &Account {
+        match self {
+            Self::Mock(mock) => &mock.account,
+            Self::Local(_, account) => account,
         }
+    }
+
+    /// The subject's user. Faults, gaps and traffic are kept by user: this one is the subject and nobody else.
+    pub(super) fn subject(&self) -> &str {
+        &self.account().user
     }
 
     /// The address of the API.
     pub(super) fn url(&self) -> String {
         match self {
             Self::Mock(mock) => mock.server.url(),
-            Self::Local(local) => local.url(),
+            Self::Local(local, _) => local.url(),
         }
     }
 
@@ -72,7 +93,7 @@ impl Plane {
     pub(super) fn ca_pem(&self) -> &str {
         match self {
             Self::Mock(mock) => &mock.ca_pem,
-            Self::Local(local) => local.ca_pem(),
+            Self::Local(local, _) => local.ca_pem(),
         }
     }
 
@@ -80,7 +101,7 @@ impl Plane {
     pub(super) fn harness_token(&self) -> &str {
         match self {
             Self::Mock(mock) => &mock.harness_token,
-            Self::Local(local) => local.token(HARNESS).unwrap_or_default(),
+            Self::Local(local, _) => local.token(HARNESS).unwrap_or_default(),
         }
     }
 
@@ -88,7 +109,7 @@ impl Plane {
     pub(super) fn subject_address(&self) -> Result<SocketAddr> {
         match self {
             Self::Mock(mock) => Ok(mock.endpoint.address()),
-            Self::Local(local) => {
+            Self::Local(local, _) => {
                 let url = local.url();
                 let address = url.trim_start_matches("https://").trim_end_matches('/');
                 address
@@ -101,8 +122,8 @@ impl Plane {
     /// The subject's kubeconfig.
     pub(super) fn kubeconfig(&self) -> Option<String> {
         match self {
-            Self::Mock(mock) => mock.endpoint.kubeconfig(SUBJECT),
-            Self::Local(local) => local.kubeconfig(SUBJECT),
+            Self::Mock(mock) => mock.endpoint.kubeconfig(self.subject()),
+            Self::Local(local, _) => local.kubeconfig(self.subject()),
         }
     }
 
@@ -110,7 +131,7 @@ impl Plane {
     pub(super) fn describe(&self) -> String {
         match self {
             Self::Mock(_) => "mock".to_owned(),
-            Self::Local(local) => format!("local, kube-apiserver {}", local.version()),
+            Self::Local(local, _) => format!("local, kube-apiserver {}", local.version()),
         }
     }
 
@@ -139,7 +160,7 @@ impl Plane {
     pub(super) fn mock(&self) -> Option<&Mock> {
         match self {
             Self::Mock(mock) => Some(mock),
-            Self::Local(_) => None,
+            Self::Local(..) => None,
         }
     }
 
@@ -147,7 +168,15 @@ impl Plane {
     pub(super) fn ended(&self) -> Option<String> {
         match self {
             Self::Mock(_) => None,
-            Self::Local(local) => local.ended().map(|(program, how)| format!("{program} ended: {how}")),
+            Self::Local(local, _) => local.ended().map(|(program, how)| format!("{program} ended: {how}")),
+        }
+    }
+
+    /// Where a real one notes who did what.
+    pub(super) fn audit_log(&self) -> Option<PathBuf> {
+        match self {
+            Self::Mock(_) => None,
+            Self::Local(local, _) => Some(local.audit_log()),
         }
     }
 
@@ -155,7 +184,7 @@ impl Plane {
     pub(super) fn logs(&self) -> Option<PathBuf> {
         match self {
             Self::Mock(_) => None,
-            Self::Local(local) => Some(local.logs()),
+            Self::Local(local, _) => Some(local.logs()),
         }
     }
 
@@ -166,7 +195,7 @@ impl Plane {
                 mock.endpoint.shutdown().await;
                 mock.server.shutdown().await;
             }
-            Self::Local(local) => local.stop().await,
+            Self::Local(local, _) => local.stop().await,
         }
     }
 }
@@ -174,9 +203,15 @@ impl Plane {
 /// The subject's token, where a fault replaces it while the subject runs.
 const TOKEN_FILE: &str = "token";
 
-async fn mock(scenario: &Scenario, authority: &pki::Authority, directory: &Path, names: Vec<String>) -> Result<Mock> {
+async fn mock(
+    scenario: &Scenario,
+    authority: &pki::Authority,
+    directory: &Path,
+    names: Vec<String>,
+    account: Account,
+) -> Result<Mock> {
     let epoch = Instant::now();
-    let (subject_token, harness_token) = (token(scenario.seed, SUBJECT), token(scenario.seed, HARNESS));
+    let (subject_token, harness_token) = (token(scenario.seed, &account.user), token(scenario.seed, HARNESS));
     let mut config = kube::Config::new();
     config.names = names;
     config.epoch = epoch;
@@ -187,22 +222,26 @@ async fn mock(scenario: &Scenario, authority: &pki::Authority, directory: &Path,
         config.observed_generation.clone_from(pointer);
     }
     config.crds = vec![kind::manifests::package_crd().context("failed to read the Package CRD")?];
-    config.users = vec![kube::User::admin(SUBJECT, &subject_token), kube::User::admin(HARNESS, &harness_token)];
+    let subject = kube::User { name: account.user.clone(), groups: account.groups.clone(), token: subject_token };
+    config.users = vec![subject, kube::User::admin(HARNESS, &harness_token)];
+    if account.is_limited() {
+        config.authorization = kube::Authorization::Rbac;
+    }
     // Else it lies in the kubeconfig: kopf reads no such file.
     if scenario.faults.iter().any(|fault| fault.name == mocks::faults::Name::TokenRotated) {
-        config.token_files.insert(SUBJECT.to_owned(), directory.join(TOKEN_FILE));
+        config.token_files.insert(account.user.clone(), directory.join(TOKEN_FILE));
     }
     let server = kube::Server::start(config, authority).await.context("failed to start the mock API server")?;
-    server.faults().target_users([SUBJECT]);
-    server.follow_requests(SUBJECT);
+    server.faults().target_users([account.user.as_str()]);
+    server.follow_requests(&account.user);
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let endpoint = server.endpoint(address, scenario.control_plane.http.alpn()).await;
     let endpoint = endpoint.context("failed to start the subject's endpoint of the mock API server")?;
     server.faults().target_endpoints([endpoint.number()]);
-    Ok(Mock { server, endpoint, epoch, ca_pem: authority.ca_pem().to_owned(), harness_token })
+    Ok(Mock { server, endpoint, epoch, ca_pem: authority.ca_pem().to_owned(), harness_token, account })
 }
 
-async fn local(directory: &Path) -> Result<Local> {
+async fn local(directory: &Path, account: &Account) -> Result<Local> {
     let Some(assets) = std::env::var_os(ASSETS).filter(|assets| !assets.is_empty()) else {
         bail!(
             "`controlPlane: {{kind: local}}` needs etcd and kube-apiserver: set {ASSETS} to the folder that holds both \
@@ -210,14 +249,18 @@ async fn local(directory: &Path) -> Result<Local> {
         );
     };
     let mut config = local::Config::new(assets, directory.join("control-plane"));
-    let user = |name: &str| local::User { name: name.to_owned(), groups: vec![MASTERS.to_owned()] };
-    config.users = vec![user(SUBJECT), user(HARNESS)];
+    config.users = vec![
+        local::User { name: account.user.clone(), groups: account.groups.clone() },
+        local::User { name: HARNESS.to_owned(), groups: vec![MASTERS.to_owned()] },
+    ];
     // What a killed run leaves behind is found by `longhaul cluster status`.
     config.state_directory = kind::state::default_directory().ok();
     let local = Local::start(config).await.context("failed to start the local control plane")?;
     let crd = kind::manifests::package_crd().context("failed to read the Package CRD")?;
     let token = local.token(HARNESS).unwrap_or_default();
-    install::crd(&local.url(), local.ca_pem(), token, &crd).await.context("failed to install the Package CRD")?;
+    let url = local.url();
+    let api = Api { url: &url, ca_pem: local.ca_pem(), token };
+    install::crd(&api, &crd).await.context("failed to install the Package CRD")?;
     Ok(local)
 }
 

@@ -7,12 +7,11 @@ use reports::record::{self, EndedBy, RequestRow, Verb, Writer};
 
 use super::Clock;
 use super::plane::Plane;
-use super::world::SUBJECT;
 
 /// Writes every request that was answered or ended since the last call.
 pub(super) fn write(plane: &Plane, clock: &Clock, writer: &mut Writer) -> Result<(), record::Error> {
     let Some(mock) = plane.mock() else { return Ok(()) };
-    let (facts, lost) = mock.server.take_requests(SUBJECT);
+    let (facts, lost) = mock.server.take_requests(plane.subject());
     writer.requests_lost(lost);
     let at_ms = |us: u64| clock.at_ms(mock.epoch + Duration::from_micros(us));
     facts.into_iter().try_for_each(|fact| writer.request(row(fact, at_ms)))

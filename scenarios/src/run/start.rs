@@ -11,6 +11,7 @@ use reports::record::Manifest;
 
 use super::feed::Feed;
 use super::ready::Ready;
+use super::registration::{self, Registration};
 use super::world::{World, free_port};
 use super::{Clock, Options, manifest, payloads};
 use crate::machine;
@@ -55,7 +56,9 @@ pub(super) struct SubjectPlan {
 
 /// What load does.
 pub(super) struct LoadPlan {
-    pub(super) admission: Option<(loadgen::admission::Plan, loadgen::admission::Target)>,
+    pub(super) admission: Option<(payloads::Planned, loadgen::admission::Target)>,
+    /// Made when the subject is ready, before anything of the load.
+    pub(super) registration: Option<Registration>,
     pub(super) churn: Option<loadgen::churn::Plan>,
     /// Its objects exist already.
     pub(super) script: Option<Script>,
@@ -197,7 +200,7 @@ fn load_plan(scenario: &Scenario, world: &World, webhook: Option<SocketAddr>) ->
     let plan = payloads::plan(scenario, &world.images)?;
     let admission = match (plan, webhook) {
         (Some(plan), Some(address)) => {
-            let path = scenario.subject.webhook.as_ref().map_or("/mutate", |webhook| webhook.path.as_str());
+            let path = registration::path(scenario);
             let target = loadgen::admission::Target {
                 url: format!("https://{address}{path}"),
                 server_name: "localhost".to_owned(),
@@ -214,7 +217,11 @@ fn load_plan(scenario: &Scenario, world: &World, webhook: Option<SocketAddr>) ->
         // A real control plane has no inside view: what churn wrote is the second witness beside the audit.
         churn = churn.map(loadgen::churn::Plan::recording_writes);
     }
-    Ok(LoadPlan { admission, churn, script: None })
+    let registration = match webhook {
+        Some(address) => Registration::of(scenario, address, world.authority.ca_pem())?,
+        None => None,
+    };
+    Ok(LoadPlan { admission, registration, churn, script: None })
 }
 
 /// Makes the objects of the script.

@@ -18,8 +18,6 @@ use super::payloads;
 use super::plane::Plane;
 use crate::scenario::Scenario;
 
-/// The subject's user. Faults, gaps and traffic are kept by user: this one is the subject and nobody else.
-pub(super) const SUBJECT: &str = "subject";
 /// The user of load and churn.
 pub(super) const HARNESS: &str = "harness";
 /// A log of a control plane that is larger is not kept: a run record of 100 hours stays below 200 MB.

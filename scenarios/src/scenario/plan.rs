@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 
+use loadgen::admission::Through;
 use units::Span;
 
-use super::Scenario;
+use super::{Scenario, SubjectKind};
 use crate::run::Fingerprint;
 
 /// Shortest steady phase in which memory growth against time means anything: see the growth rule in `measuring.md`;
@@ -30,6 +31,7 @@ pub fn describe(scenario: &Scenario) -> String {
     ));
     line(format!("control plane   {}", scenario.control_plane.kind.name()));
     line(format!("subject         {}, witness {}", scenario.subject.kind.name(), scenario.subject.witness.kind.name()));
+    line(format!("{:15} {}", "rights", rights(scenario)));
     if let Some(schedule) = &schedule(scenario) {
         for (row, text) in schedule.describe().lines().enumerate() {
             line(format!("{:15} {text}", if row == 0 { "admission" } else { "" }));
@@ -37,6 +39,9 @@ pub fn describe(scenario: &Scenario) -> String {
         if let Some(text) = fingerprint(scenario) {
             line(format!("{:15} {text}", ""));
         }
+    }
+    if let Some(text) = registered(scenario) {
+        line(format!("{:15} {text}", "webhook"));
     }
     if let Some(churn) = &scenario.churn {
         let planned = churn.rate.as_per_second() * phases.loaded().as_secs_f64();
@@ -54,6 +59,36 @@ pub fn describe(scenario: &Scenario) -> String {
     }
     decides(scenario, &mut line);
     text
+}
+
+/// How the webhook is registered, and what that makes of the load.
+fn registered(scenario: &Scenario) -> Option<String> {
+    scenario.subject.install?;
+    let webhook = scenario.subject.webhook.clone().unwrap_or_default();
+    let policy = webhook.failure_policy.map_or("as in the manifest".to_owned(), |policy| format!("{policy:?}"));
+    let timeout = webhook.timeout.map_or("as in the manifest".to_owned(), |timeout| timeout.to_string());
+    let through = scenario.admission.as_ref().is_some_and(|config| config.through == Through::Apiserver);
+    let load = if through { "; the load goes through the API server, and what is stored is watched" } else { "" };
+    Some(format!("registered in the control plane: failure policy {policy}, timeout {timeout}{load}"))
+}
+
+/// What the subject may do at the control plane.
+fn rights(scenario: &Scenario) -> String {
+    let subject = &scenario.subject;
+    let more = match &subject.rbac {
+        Some(rbac) if rbac.admin => return "everything, as a cluster administrator".to_owned(),
+        Some(rbac) => {
+            let rules = (!rbac.rules.is_empty()).then(|| reports::words::counted(rbac.rules.len() as u64, "rule"));
+            rbac.roles.iter().cloned().chain(rules).collect::<Vec<_>>().join(", ")
+        }
+        None if subject.kind == SubjectKind::Command => return "everything, as a cluster administrator".to_owned(),
+        None => String::new(),
+    };
+    match (subject.kind, more.as_str()) {
+        (SubjectKind::Service, "") => "a service account with the roles of kind/manifests".to_owned(),
+        (SubjectKind::Service, more) => format!("a service account with the roles of kind/manifests and {more}"),
+        (SubjectKind::Command, more) => format!("a service account with {more}"),
+    }
 }
 
 /// When reviews are due. A scenario that was read has been checked, so there is one where there is load.

@@ -1,5 +1,7 @@
 //! Checks that no single field can make: do the parts of a scenario fit together?
 
+use loadgen::admission::Through;
+
 use super::{ControlPlaneKind, Scenario, SubjectKind, WitnessKind};
 
 /// What does not fit, and in which top-level section.
@@ -81,13 +83,27 @@ fn subject(scenario: &Scenario) -> Result<(), Problem> {
             }
         }
         SubjectKind::Service => {
-            if !subject.command.is_empty() || subject.webhook.is_some() || subject.cwd.is_some() {
-                return problem("subject", "`command`, `cwd` and `webhook` belong to `kind: command`");
+            if !subject.command.is_empty() || subject.cwd.is_some() {
+                return problem("subject", "`command` and `cwd` belong to `kind: command`");
+            }
+            if subject.webhook.as_ref().is_some_and(|webhook| webhook.path.is_some()) {
+                return problem("subject", "`webhook: {path: …}` belongs to `kind: command`: the service has its own");
             }
             if subject.config.is_some() && subject.settings.is_some() {
                 return problem("subject", "has both `config` and `settings`: keep one");
             }
         }
+    }
+    let is_installed = subject.install.is_some();
+    if let Some(text) = subject.webhook.as_ref().and_then(|webhook| webhook.problem(is_installed)) {
+        return problem("subject", text);
+    }
+    let serves = subject.kind == SubjectKind::Service || subject.webhook.as_ref().is_some_and(|it| it.path.is_some());
+    if !serves && (is_installed || subject.webhook.is_some()) {
+        return problem("subject", "says not where it serves reviews: add `webhook: {path: /mutate}`");
+    }
+    if let Some(text) = subject.rbac.as_ref().and_then(super::Rbac::problem) {
+        return problem("subject", text);
     }
     for watch in &subject.watches {
         if loadgen::churn::names(watch).is_none() {
@@ -201,6 +217,7 @@ fn load(scenario: &Scenario) -> Result<(), Problem> {
             "the subject says not where it serves reviews: add `webhook: {path: /mutate}` to it",
         );
     }
+    through(scenario)?;
     if scenario.budgets.events.is_some() && scenario.churn.is_none() && scenario.script.is_none() {
         return problem(
             "budgets",
@@ -209,6 +226,28 @@ fn load(scenario: &Scenario) -> Result<(), Problem> {
     }
     if scenario.budgets.admission.is_some() && scenario.admission.is_none() {
         return problem("budgets", "`admission` has a budget but there is no admission load: add `admission`");
+    }
+    Ok(())
+}
+
+/// Load through the API server needs a registration, and what is stored can only be judged with such load.
+fn through(scenario: &Scenario) -> Result<(), Problem> {
+    let through = scenario.admission.as_ref().is_some_and(|config| config.through == Through::Apiserver);
+    if through && scenario.subject.install.is_none() {
+        return Err(Problem {
+            section: Some("admission"),
+            part: Some(Part::Key("through")),
+            text: "`through: apiserver` asks the webhook that is registered, and none is: add `install: webhook` to \
+                   `subject`"
+                .to_owned(),
+        });
+    }
+    let judged = scenario.budgets.admission.as_ref().is_some_and(|budget| budget.unpinned.is_some());
+    if judged && !through {
+        return problem(
+            "budgets",
+            "`unpinned` is judged from what the API server stores: add `through: apiserver` to `admission`",
+        );
     }
     Ok(())
 }

@@ -19,6 +19,7 @@ mod replay;
 mod repro;
 mod service_rows;
 mod support;
+mod through;
 mod webhook;
 mod witnesses;
 mod workers;

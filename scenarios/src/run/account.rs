@@ -1,0 +1,164 @@
+//! Who the subject is at the control plane, and what it may do there.
+//!
+//! Owns the account, and applying and awaiting its roles. Whose token it has, the control plane knows.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use hyper::Method;
+use serde_json::{Value, json};
+
+use super::install::Api;
+use crate::scenario::{Rbac, Scenario, SubjectKind};
+
+/// Superusers, as in a real cluster.
+pub(super) const MASTERS: &str = "system:masters";
+/// The name of a subject that may do everything.
+const ADMIN: &str = "subject";
+/// The service account of a command with rights of its own.
+const OWN_ACCOUNT: &str = "longhaul-subject";
+/// kube-apiserver reads roles from a cache of its own, which is hardly ever a second behind.
+const DEADLINE: Duration = Duration::from_secs(15);
+const POLL: Duration = Duration::from_millis(50);
+
+/// The subject's account.
+#[derive(Debug, Clone)]
+pub(super) struct Account {
+    /// As the control plane names it.
+    pub(super) user: String,
+    pub(super) groups: Vec<String>,
+    /// What makes the account and its rights; empty for an administrator.
+    objects: Vec<Value>,
+}
+
+impl Account {
+    /// The account that a scenario's subject has.
+    pub(super) fn of(scenario: &Scenario) -> Result<Self> {
+        let subject = &scenario.subject;
+        let none = Rbac::default();
+        match (subject.kind, &subject.rbac) {
+            (SubjectKind::Command, None) | (_, Some(Rbac { admin: true, .. })) => {
+                Ok(Self { user: ADMIN.to_owned(), groups: vec![MASTERS.to_owned()], objects: Vec::new() })
+            }
+            (SubjectKind::Service, more) => {
+                let (namespace, name) = kind::manifests::ALL_ROLES_ACCOUNT;
+                let objects = kind::manifests::all_roles().context("failed to read the service's roles")?;
+                Ok(Self::service_account(namespace, name, objects, more.as_ref().unwrap_or(&none)))
+            }
+            (SubjectKind::Command, Some(rbac)) => {
+                let (namespace, _) = kind::manifests::ALL_ROLES_ACCOUNT;
+                let mut objects = kind::manifests::all_roles().context("failed to read the service's roles")?;
+                // The cluster roles may be named; the service's own accounts and bindings are none of a command's business.
+                objects.retain(|object| object["kind"] == "Namespace" || object["kind"] == "ClusterRole");
+                objects.push(json!({
+                    "apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": OWN_ACCOUNT, "namespace": namespace}
+                }));
+                Ok(Self::service_account(namespace, OWN_ACCOUNT, objects, rbac))
+            }
+        }
+    }
+
+    fn service_account(namespace: &str, name: &str, mut objects: Vec<Value>, rbac: &Rbac) -> Self {
+        let role = format!("{OWN_ACCOUNT}-rules");
+        if !rbac.rules.is_empty() {
+            objects.push(json!({
+                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": role},
+                "rules": rbac.rules
+            }));
+        }
+        let own = (!rbac.rules.is_empty()).then_some(&role);
+        for role in rbac.roles.iter().chain(own) {
+            objects.push(json!({
+                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+                "metadata": {"name": format!("{OWN_ACCOUNT}-{role}")},
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+                "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}]
+            }));
+        }
+        // As the API server names the bearer of such an account's token (Kubernetes documentation, "Service account tokens").
+        let user = format!("system:serviceaccount:{namespace}:{name}");
+        let groups = vec!["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")];
+        Self { user, groups, objects }
+    }
+
+    /// Whether its rights are limited.
+    pub(super) fn is_limited(&self) -> bool {
+        !self.objects.is_empty()
+    }
+
+    /// Makes the account and its roles, and waits until the control plane goes by them.
+    pub(super) async fn apply(&self, api: &Api<'_>) -> Result<()> {
+        for object in &self.objects {
+            let path = collection(object)?;
+            let (status, answer) = api.ask(Method::POST, &path, object.to_string()).await?;
+            if !status.is_success() {
+                let (kind, name) = (&object["kind"], &object["metadata"]["name"]);
+                bail!("failed to make {kind} {name}: {status}: {}", String::from_utf8_lossy(&answer));
+            }
+        }
+        for attributes in self.first_rights() {
+            self.wait_until_allowed(api, &attributes).await?;
+        }
+        Ok(())
+    }
+
+    /// One right of each cluster role that is bound to it.
+    fn first_rights(&self) -> Vec<Value> {
+        let bindings = self.objects.iter().filter(|object| object["kind"] == "ClusterRoleBinding");
+        let roles = bindings.filter_map(|binding| {
+            let wanted = &binding["roleRef"]["name"];
+            self.objects.iter().find(|object| object["kind"] == "ClusterRole" && object["metadata"]["name"] == *wanted)
+        });
+        let rules = roles.filter_map(|role| role["rules"].get(0));
+        rules
+            .map(|rule| {
+                let resource = rule["resources"][0].as_str().unwrap_or_default();
+                let (resource, sub) = resource.split_once('/').unwrap_or((resource, ""));
+                json!({
+                    "group": rule["apiGroups"][0], "resource": resource, "subresource": sub, "verb": rule["verbs"][0],
+                    "name": rule["resourceNames"][0].as_str().unwrap_or_default()
+                })
+            })
+            .collect()
+    }
+
+    async fn wait_until_allowed(&self, api: &Api<'_>, attributes: &Value) -> Result<()> {
+        let review = json!({
+            "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+            "spec": {"user": self.user, "groups": self.groups, "resourceAttributes": attributes}
+        });
+        let deadline = Instant::now() + DEADLINE;
+        loop {
+            let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+            let (status, answer) = api.ask(Method::POST, path, review.to_string()).await?;
+            let answer: Value = serde_json::from_slice(&answer).unwrap_or_default();
+            if answer["status"]["allowed"] == true {
+                return Ok(());
+            }
+            if Instant::now() >= deadline {
+                bail!("the roles of {} have no effect after {} s: {status} {answer}", self.user, DEADLINE.as_secs());
+            }
+            tokio::time::sleep(POLL).await;
+        }
+    }
+}
+
+/// Where objects of this kind are created.
+fn collection(object: &Value) -> Result<String> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let (version, kind) = (text(&object["apiVersion"]), text(&object["kind"]));
+    let plural = match kind.as_str() {
+        "Namespace" => "namespaces",
+        "ServiceAccount" => "serviceaccounts",
+        "ClusterRole" => "clusterroles",
+        "ClusterRoleBinding" => "clusterrolebindings",
+        "Role" => "roles",
+        "RoleBinding" => "rolebindings",
+        other => bail!("the manifests of the roles hold a {other}, which is none of accounts, roles and bindings"),
+    };
+    let root = if version == "v1" { "/api/v1".to_owned() } else { format!("/apis/{version}") };
+    Ok(match object["metadata"]["namespace"].as_str() {
+        Some(namespace) => format!("{root}/namespaces/{namespace}/{plural}"),
+        None => format!("{root}/{plural}"),
+    })
+}

@@ -1,0 +1,45 @@
+//! Load through the API server, on the mock and on a real one: what is stored is pinned, and where it is not, that is said.
+
+use crate::support::{Soak, program, soak};
+
+const THROUGH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/through.yaml");
+
+fn run(service: &str, more: &[&str]) -> Option<Soak> {
+    let service = program(service)?;
+    Some(soak(&[&[THROUGH, "--service", service.to_str().unwrap()], more].concat()))
+}
+
+/// What was stored in all intervals.
+fn stored(soak: &Soak) -> u64 {
+    let rows = std::fs::read_to_string(soak.record().join("intervals.jsonl")).unwrap();
+    let rows = rows.lines().map(|row| serde_json::from_str::<serde_json::Value>(row).unwrap());
+    rows.filter_map(|row| row["admission"]["stored"]["versions"].as_u64()).sum()
+}
+
+#[test]
+fn everything_is_pinned_and_no_right_is_missing() {
+    let Some(soak) = run("longhaul-service", &[]) else { return };
+    assert_eq!(soak.code(), Some(0), "{}", soak.story());
+    assert!(stored(&soak) > 50, "{}", soak.story());
+    assert!(!soak.stdout().contains("403"), "the manifests give every right: {}", soak.story());
+}
+
+#[test]
+fn a_wrong_allow_is_stored_unpinned_and_nothing_else() {
+    let Some(soak) = run("longhaul-service-planted", &["--plant", "wrong-allow"]) else { return };
+    assert_eq!(soak.code(), Some(1), "{}", soak.story());
+    assert_eq!(soak.broken(), ["admission.unpinned"], "{}", soak.story());
+    assert!(soak.stdout().contains("was stored with the image"), "{}", soak.story());
+}
+
+#[test]
+fn everything_is_pinned_on_a_real_control_plane_too() {
+    if std::env::var_os("KUBEBUILDER_ASSETS").is_none_or(|assets| assets.is_empty()) {
+        println!("skipped: needs KUBEBUILDER_ASSETS");
+        return;
+    }
+    let Some(soak) = run("longhaul-service", &["--control-plane", "local"]) else { return };
+    assert_eq!(soak.code(), Some(0), "{}", soak.story());
+    assert!(stored(&soak) > 50, "{}", soak.story());
+    assert!(!soak.stdout().contains("403"), "{}", soak.story());
+}
