@@ -20,7 +20,7 @@ pub use admission::Admission;
 pub use policy::{Action, Mode, OnFailure, Pattern, Policy, Recheck, Rule};
 pub use raw::{Level, LogFormat};
 pub use reconcile::{QueueKey, Reconcile};
-pub use resolve::{Registry, Resolve};
+pub use resolve::{Registry, Resolve, canonical};
 pub use watch::{Resource, Transport, Watch};
 
 /// Inside the 30 s that Kubernetes gives a terminating pod.

@@ -5,10 +5,11 @@
 //!
 //! Rooms and who may enter whom: `run` composes everything; `admission` and `watch` do not import each other;
 //! both talk to the outside through `wire`, and to the API server through `kube`, which imports no room but `wire` and `config`;
-//! `verdicts` and `config` import no other room.
+//! `verdicts` and `config` import no other room; `authority`, the spelling of `host:port`, is for everybody.
 
 pub mod admission;
 mod allocator;
+pub mod authority;
 pub mod cli;
 pub mod config;
 pub mod edge;

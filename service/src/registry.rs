@@ -6,8 +6,12 @@
 mod challenge;
 mod client;
 mod hosts;
+mod manifest;
 mod reference;
+mod url;
 
+pub use challenge::{Challenge, token};
 pub use client::Registry;
 pub use hosts::{Hosts, HostsError};
+pub use manifest::{Kind, ManifestError, check};
 pub use reference::{Image, Reference, ReferenceError};

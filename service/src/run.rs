@@ -17,6 +17,7 @@ use crate::config::Config;
 use crate::edge::{Certificate, Drain, Health, Listener, Phase, Probe, Protocols};
 use crate::registry::{Hosts, Registry};
 use crate::watch;
+use crate::wire::Proxies;
 
 /// After the drain, connections that were just made get so long to bring their call.
 const CLOSE_GRACE: Duration = Duration::from_secs(1);
@@ -133,7 +134,7 @@ impl App {
         let certificate = Certificate::load(&settings.certificate, &settings.key);
         let certificate = certificate.context("failed to load admission.certificate and admission.key")?;
         let metrics = AdmissionMetrics::register(metrics);
-        let registry = Arc::new(Registry::new(Hosts::new(&config.resolve.registries)?));
+        let registry = Arc::new(Registry::new(Hosts::new(&config.resolve.registries, Proxies::from_env()?)?));
         let policy = Arc::new(Policy::new(&config.policy, &config.resolve));
         let resolver = Resolver::new(&config.resolve, registry, Arc::clone(&metrics));
         let pipeline = Pipeline::new(policy, resolver, metrics);

@@ -4,8 +4,11 @@
 //! redirects or retries an answered request; that is the caller's decision.
 
 mod connection;
+mod proxy;
+mod reach;
 mod tls;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,14 +17,19 @@ use http::{Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use parking_lot::Mutex;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout_at};
 
-use connection::{Http1, Http2};
+use connection::{Http1, Http2, Way};
+pub use proxy::{Proxies, Proxy, ProxyError};
+pub use reach::{Reach, is_inside, is_inside_name};
 pub use tls::{Identity, TlsError, Trust, certificates_from_pem, client_config, key_from_pem, provider};
 
 /// An idle connection older than this is not used again: servers and load balancers drop them from 60 s on.
 const IDLE_MAX: Duration = Duration::from_secs(25);
+
+/// The unit in which answers count against [`Client::holding`].
+pub const HELD_UNIT_BYTES: usize = 16 << 10;
 
 /// Which HTTP is spoken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,6 +90,23 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
+    /// A stranger named a host that is inside.
+    #[error("{authority} is at an internal address")]
+    Inside {
+        /// Host and port.
+        authority: String,
+    },
+    /// The proxy made no tunnel.
+    #[error("the proxy answered {status} when asked for {authority}")]
+    Proxy {
+        /// Host and port.
+        authority: String,
+        /// What it answered.
+        status: http::StatusCode,
+    },
+    /// Answers that are being read hold too much already.
+    #[error("too many large answers at one time")]
+    Crowded,
     /// The TLS handshake failed.
     #[error("TLS with {authority}: {source}")]
     Tls {
@@ -137,6 +162,10 @@ pub struct Client {
     origin: Origin,
     protocol: Protocol,
     limits: Limits,
+    way: Way,
+    /// Who answered last, when we chose the address ourselves.
+    peer: Mutex<Option<IpAddr>>,
+    held: Option<Arc<Semaphore>>,
     open: Arc<Semaphore>,
     idle: Mutex<Vec<(Http1, Instant)>>,
     shared: Mutex<Option<Arc<Http2>>>,
@@ -161,7 +190,43 @@ impl Client {
             Arc::make_mut(tls).alpn_protocols = vec![connection::ALPN_HTTP2.to_vec()];
         }
         let open = Arc::new(Semaphore::new(limits.open_max));
-        Self { origin, protocol, limits, open, idle: Mutex::new(Vec::new()), shared: Mutex::new(None) }
+        Self {
+            origin,
+            protocol,
+            limits,
+            way: Way { reach: Reach::Anywhere, proxy: None },
+            peer: Mutex::new(None),
+            held: None,
+            open,
+            idle: Mutex::new(Vec::new()),
+            shared: Mutex::new(None),
+        }
+    }
+
+    /// Keeps the client from addresses that are not in `reach`.
+    #[must_use]
+    pub fn within(mut self, reach: Reach) -> Self {
+        self.way.reach = reach;
+        self
+    }
+
+    /// Sends through a proxy.
+    #[must_use]
+    pub fn through(mut self, proxy: Option<Proxy>) -> Self {
+        self.way.proxy = proxy;
+        self
+    }
+
+    /// Takes what answers hold while they are read from `held`, in units of [`HELD_UNIT_BYTES`], shared with other clients.
+    #[must_use]
+    pub fn holding(mut self, held: Arc<Semaphore>) -> Self {
+        self.held = Some(held);
+        self
+    }
+
+    /// The address that the last connection was made to; `None` before the first one and behind a proxy.
+    pub fn peer(&self) -> Option<IpAddr> {
+        *self.peer.lock()
     }
 
     /// Where this client sends to.
@@ -181,10 +246,14 @@ impl Client {
             let (response, link) = self.send(request, true).await?;
             let (parts, mut body) = response.into_parts();
             let mut bytes = BytesMut::new();
+            let mut held = self.held.as_ref().map(|held| Held { pool: held, permit: None });
             while let Some(frame) = body.frame().await {
                 if let Ok(data) = frame?.into_data() {
                     if bytes.len() + data.len() > cap_bytes {
                         return Err(Error::TooLarge { cap_bytes });
+                    }
+                    if let Some(held) = &mut held {
+                        held.grow(bytes.len() + data.len())?;
                     }
                     bytes.extend_from_slice(&data);
                 }
@@ -228,6 +297,9 @@ impl Client {
     ) -> Result<(Response<Incoming>, Link), Error> {
         let host = self.origin.authority().parse().expect("host and port are a header value");
         request.headers_mut().insert(http::header::HOST, host);
+        if let (Some(proxy), None) = (&self.way.proxy, &self.origin.tls) {
+            self.absolute(&mut request, proxy);
+        }
         // A stream takes a connection of its own; everything else prefers an idle one.
         while let Some(mut connection) = reuse.then(|| self.idle()).flatten() {
             let again = request.clone();
@@ -238,9 +310,21 @@ impl Client {
                 Err(error) => return Err(error.into()),
             }
         }
-        let mut connection = Http1::connect(&self.origin).await?;
+        let (mut connection, peer) = Http1::connect(&self.origin, &self.way).await?;
+        *self.peer.lock() = peer;
         let response = connection.send(request).await?;
         Ok((response, Link::One(connection)))
+    }
+
+    /// A proxy is told the whole URL (RFC 9112, section 3.2.2).
+    fn absolute(&self, request: &mut Request<Full<Bytes>>, proxy: &Proxy) {
+        let mut parts = std::mem::take(request.uri_mut()).into_parts();
+        parts.scheme = Some(http::uri::Scheme::HTTP);
+        parts.authority = Some(self.origin.authority().parse().expect("host and port are an authority"));
+        *request.uri_mut() = http::Uri::from_parts(parts).expect("scheme, authority and path make a URI");
+        if let Some(authorization) = &proxy.authorization {
+            request.headers_mut().insert(http::header::PROXY_AUTHORIZATION, authorization.clone());
+        }
     }
 
     async fn send_http2(&self, mut request: Request<Full<Bytes>>) -> Result<(Response<Incoming>, Link), Error> {
@@ -252,7 +336,7 @@ impl Client {
         let known = self.shared.lock().clone().filter(|connection| connection.is_open());
         let connection = match known {
             Some(connection) => connection,
-            None => self.share(Http2::connect(&self.origin).await?),
+            None => self.share(Http2::connect(&self.origin, &self.way).await?),
         };
         let response = connection.send(request).await.inspect_err(|_| self.unshare(&connection))?;
         Ok((response, Link::Many(connection)))
@@ -290,6 +374,30 @@ impl Client {
         if idle.len() < self.limits.idle_max && connection.is_open() {
             idle.push((connection, Instant::now()));
         }
+    }
+}
+
+/// What one answer holds of a shared pool.
+struct Held<'a> {
+    pool: &'a Semaphore,
+    permit: Option<SemaphorePermit<'a>>,
+}
+
+impl Held<'_> {
+    /// Reserves for `bytes` in total. The first unit is free, so that small answers never fail.
+    fn grow(&mut self, bytes: usize) -> Result<(), Error> {
+        let has = self.permit.as_ref().map_or(0, SemaphorePermit::num_permits);
+        let more = (bytes / HELD_UNIT_BYTES).saturating_sub(has);
+        if more == 0 {
+            return Ok(());
+        }
+        let more = u32::try_from(more).map_err(|_| Error::Crowded)?;
+        let permit = self.pool.try_acquire_many(more).map_err(|_| Error::Crowded)?;
+        match &mut self.permit {
+            Some(held) => held.merge(permit),
+            None => self.permit = Some(permit),
+        }
+        Ok(())
     }
 }
 

@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use super::quantity::{Size, Span};
 use super::{Checker, Error};
+use crate::authority::Authority;
 
 /// Half of the 10 s that a webhook gets by default, so that a denial with a reason still arrives in time.
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -34,15 +35,17 @@ pub struct Resolve {
 #[derive(Debug, Clone)]
 pub struct Registry {
     /// Host and port as images write it.
-    pub host: String,
+    pub host: Authority,
     /// Host and port that requests for it really go to, such as a mirror inside the cluster. Images keep their spelling.
-    pub endpoint: Option<String>,
+    pub endpoint: Option<Authority>,
     /// Whether it speaks HTTP without TLS.
     pub plain_http: bool,
     /// PEM file of the authorities trusted for it, instead of the system's.
     pub ca_file: Option<PathBuf>,
     /// User name and the file that holds the password.
     pub login: Option<(String, PathBuf)>,
+    /// Hosts of token services that get the credentials and may be inside; without a port, at any port.
+    pub realms: Vec<Authority>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -71,6 +74,8 @@ pub(super) struct RawRegistry {
     pub ca_file: Option<PathBuf>,
     pub username: Option<String>,
     pub password_file: Option<PathBuf>,
+    #[serde(default)]
+    pub realms: Vec<String>,
 }
 
 impl Checker<'_> {
@@ -79,9 +84,14 @@ impl Checker<'_> {
             return Err(self.value("resolve.skipPrefixes", "an empty prefix would skip every image: remove it"));
         }
         let cache_bytes = raw.cache.max_bytes.map_or(CACHE_BYTES, |size| size.0);
-        let mut registries = Vec::with_capacity(raw.registries.len());
+        let mut registries = Vec::<Registry>::with_capacity(raw.registries.len());
         for (index, registry) in raw.registries.into_iter().enumerate() {
-            registries.push(self.registry(index, registry)?);
+            let registry = self.registry(index, registry)?;
+            if let Some(first) = registries.iter().position(|other| other.host == registry.host) {
+                let what = format!("is the host of resolve.registries[{first}] already: one host has one entry");
+                return Err(self.value(format!("resolve.registries[{index}].host"), what));
+            }
+            registries.push(registry);
         }
         Ok(Resolve {
             skip_prefixes: raw.skip_prefixes,
@@ -94,12 +104,13 @@ impl Checker<'_> {
 
     fn registry(&self, index: usize, raw: RawRegistry) -> Result<Registry, Error> {
         let key = |name: &str| format!("resolve.registries[{index}].{name}");
-        if raw.host.is_empty() || raw.host.contains('/') {
-            return Err(self.value(key("host"), "write host or host:port, without scheme and path"));
-        }
-        if raw.endpoint.as_ref().is_some_and(|endpoint| endpoint.is_empty() || endpoint.contains('/')) {
-            return Err(self.value(key("endpoint"), "write host or host:port, without scheme and path"));
-        }
+        let place = |name: &str, text: &str| {
+            Authority::parse(text).map_err(|error| {
+                self.value(key(name), format!("`{text}`: {error}; write host or host:port, without scheme and path"))
+            })
+        };
+        let host = place("host", &raw.host)?;
+        let endpoint = raw.endpoint.as_deref().map(|text| place("endpoint", text)).transpose()?;
         if raw.plain_http && raw.ca_file.is_some() {
             return Err(self.value(key("caFile"), "has no effect with plainHttp: remove one of them"));
         }
@@ -110,6 +121,18 @@ impl Checker<'_> {
             (None, Some(_)) => return Err(self.value(key("username"), "is needed beside passwordFile")),
         };
         let ca_file = raw.ca_file.map(|path| self.folder.join(path));
-        Ok(Registry { host: raw.host, endpoint: raw.endpoint, plain_http: raw.plain_http, ca_file, login })
+        let realm = |(at, text): (usize, &String)| place(&format!("realms[{at}]"), text);
+        let realms = raw.realms.iter().enumerate().map(realm).collect::<Result<_, _>>()?;
+        let host = canonical(host, raw.plain_http);
+        Ok(Registry { host, endpoint, plain_http: raw.plain_http, ca_file, login, realms })
     }
+}
+
+/// One spelling for a host: Docker Hub has three names, and the scheme's own port need not be written.
+pub fn canonical(mut host: Authority, plain_http: bool) -> Authority {
+    if matches!(host.host.as_str(), "index.docker.io" | "registry-1.docker.io") {
+        "docker.io".clone_into(&mut host.host);
+    }
+    host.port = host.port.filter(|&port| port != if plain_http { 80 } else { 443 });
+    host
 }

@@ -12,7 +12,7 @@ resolve:
   skipPrefixes: ["localhost:5000/"]
   timeout: 4s
   cache: {ttl: 10s, maxBytes: 1MiB}
-  registries: [{host: "127.0.0.1:5000", plainHttp: true, username: u, passwordFile: pw}]
+  registries: [{host: "127.0.0.1:5000", plainHttp: true, username: u, passwordFile: pw, realms: ["auth.corp", "10.0.0.5:5001"]}]
 policy:
   onFailure: {unavailable: error}
   rules:
@@ -55,6 +55,7 @@ fn every_key_reaches_its_value() {
     assert_eq!((actions.misconfigured, actions.internal), (Some(Action::Deny), Some(Action::Deny)));
     assert_eq!(actions.unavailable, None);
     assert_eq!((new.mode, quay.mode, quay.recheck), (Mode::Detect, Mode::Skip, Recheck::Changed));
+    assert_eq!(config.resolve.registries[0].realms[1].port, Some(5001));
     assert_eq!(config.kubeconfig.as_deref(), Some(Path::new("/etc/kube.yaml")));
     assert_eq!(config.watch.transport, Transport::Http2);
     assert_eq!(config.watch.backoff_max, Duration::from_secs(5));
@@ -112,6 +113,15 @@ fn values_that_contradict_each_other_are_refused_with_their_key() {
     assert_eq!(
         refused("resolve: {registries: [{host: h, username: u}]}\n"),
         "/etc/service.yaml: resolve.registries[0].passwordFile: is needed beside username"
+    );
+    assert_eq!(
+        refused("resolve: {registries: [{host: Docker.io}, {host: \"index.docker.io:443\"}]}\n"),
+        "/etc/service.yaml: resolve.registries[1].host: is the host of resolve.registries[0] already: one host has one entry"
+    );
+    assert_eq!(
+        refused("resolve: {registries: [{host: h, realms: [\"a:99999\"]}]}\n"),
+        "/etc/service.yaml: resolve.registries[0].realms[0]: `a:99999`: the port is not a number from 1 to 65535; \
+         write host or host:port, without scheme and path"
     );
     assert_eq!(
         refused("reconcile: {workers: 0}\n"),

@@ -10,6 +10,7 @@ use base64::Engine as _;
 use parking_lot::Mutex;
 use serde::Deserialize;
 
+use crate::authority::{self, Authority};
 use crate::wire::{self, Identity, Origin, TlsError, Trust};
 
 /// Where Kubernetes mounts the credentials of a pod.
@@ -199,7 +200,13 @@ impl Cluster {
 
     fn from_pod(folder: &Path) -> Result<Self, KubeconfigError> {
         let host = std::env::var("KUBERNETES_SERVICE_HOST").map_err(|_| KubeconfigError::Nowhere)?;
-        let port = std::env::var("KUBERNETES_SERVICE_PORT").ok().and_then(|port| port.parse().ok()).unwrap_or(443);
+        let port = match std::env::var("KUBERNETES_SERVICE_PORT") {
+            Err(_) => 443,
+            Ok(text) => authority::port(&text).map_err(|error| KubeconfigError::Value {
+                path: "$KUBERNETES_SERVICE_PORT".into(),
+                what: error.to_string(),
+            })?,
+        };
         let authority_path = folder.join("ca.crt");
         let authority = read(&authority_path)?;
         let config = wire::client_config(Trust::Pem(&authority), None);
@@ -257,8 +264,8 @@ fn server(url: &str, tls: rustls::ClientConfig) -> Option<(Origin, String)> {
         "http" => (None, 80),
         _ => return None,
     };
-    let host = uri.host()?.trim_start_matches('[').trim_end_matches(']').to_owned();
-    let origin = Origin { host, port: uri.port_u16().unwrap_or(port), tls, server_name: None };
+    let Authority { host, port: written } = Authority::parse(uri.authority()?.as_str()).ok()?;
+    let origin = Origin { host, port: written.unwrap_or(port), tls, server_name: None };
     Some((origin, uri.path().trim_end_matches('/').to_owned()))
 }
 

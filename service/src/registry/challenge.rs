@@ -8,6 +8,10 @@ use serde::Deserialize;
 
 /// A token without `expires_in` lives for 60 s (Docker token authentication specification).
 const TOKEN_LIFE_DEFAULT_S: u64 = 60;
+/// Longest token. Real ones stay under 8 KiB; a request head with a longer one would be refused by most servers.
+const TOKEN_BYTES_MAX: usize = 16 << 10;
+/// Longest parameter of a challenge.
+const PARAMETER_BYTES_MAX: usize = 4 << 10;
 /// A longer life is not believed: a token that is refused earlier costs a request, one kept for ever costs memory.
 const TOKEN_LIFE_MAX_S: u64 = 3600;
 
@@ -28,7 +32,7 @@ pub enum Challenge {
 }
 
 impl Challenge {
-    /// The first challenge in `header` that we can answer.
+    /// The first challenge in `header` that we can answer. A parameter that is too long makes it none.
     pub fn parse(header: &str) -> Option<Self> {
         let (scheme, rest) = header.trim().split_once(' ').unwrap_or((header.trim(), ""));
         if scheme.eq_ignore_ascii_case("basic") {
@@ -40,6 +44,9 @@ impl Challenge {
         let (mut realm, mut service, mut scope) = (None, None, None);
         let mut rest = rest;
         while let Some((name, value, after)) = parameter(rest) {
+            if value.len() > PARAMETER_BYTES_MAX {
+                return None;
+            }
             match name.to_ascii_lowercase().as_str() {
                 "realm" => realm = Some(value),
                 "service" => service = Some(value),
@@ -73,20 +80,46 @@ fn parameter(text: &str) -> Option<(&str, String, &str)> {
 
 /// The answer of a token service; older ones write `access_token`.
 #[derive(Deserialize)]
-pub struct TokenAnswer {
+struct TokenAnswer {
     token: Option<String>,
     access_token: Option<String>,
-    expires_in: Option<u64>,
+    #[serde(default)]
+    expires_in: serde_json::Value,
 }
 
-impl TokenAnswer {
-    /// The token and how long it may be used.
-    pub fn token(self) -> Option<(String, Duration)> {
-        let token = self.token.or(self.access_token).filter(|token| !token.is_empty())?;
-        let life_s = self.expires_in.unwrap_or(TOKEN_LIFE_DEFAULT_S).min(TOKEN_LIFE_MAX_S);
-        // A tenth is left out, so that a token does not expire on its way.
-        Some((token, Duration::from_secs(life_s - life_s / 10)))
+/// The token in the answer of a token service, and how long it may be used. `None` when there is none that may be sent: a
+/// realm could answer with anything, and what it answers goes to the registry.
+pub fn token(body: &[u8]) -> Option<(String, Duration)> {
+    let answer: TokenAnswer = serde_json::from_slice(body).ok()?;
+    let token = answer.token.filter(|token| !token.is_empty()).or(answer.access_token)?;
+    if !is_token(&token) {
+        return None;
     }
+    let life_s = match &answer.expires_in {
+        // Fractions are cut, negative ones mean now, and a `u64` has room for every other number by saturation.
+        serde_json::Value::Number(number) => {
+            number.as_u64().or_else(|| number.as_f64().map(saturate)).unwrap_or(TOKEN_LIFE_DEFAULT_S)
+        }
+        _ => TOKEN_LIFE_DEFAULT_S,
+    };
+    let life_s = life_s.min(TOKEN_LIFE_MAX_S);
+    // A tenth is left out, so that a token does not expire on its way.
+    Some((token, Duration::from_secs(life_s - life_s / 10)))
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a cast of a float saturates, as it should"
+)]
+fn saturate(number: f64) -> u64 {
+    number as u64
+}
+
+/// The credentials of RFC 6750, section 2.1 (`token68`). Some registries use more than its letters, so every visible
+/// character counts, but none that could end the header or begin another.
+fn is_token(text: &str) -> bool {
+    !text.is_empty() && text.len() <= TOKEN_BYTES_MAX && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 #[cfg(test)]
@@ -111,5 +144,24 @@ mod tests {
         );
         assert_eq!(Challenge::parse("Digest realm=\"x\""), None);
         assert_eq!(Challenge::parse("Bearer realm=\"open"), None);
+    }
+
+    #[test]
+    fn tokens() {
+        let life = |text: &str| token(text.as_bytes()).map(|(token, life)| (token, life.as_secs()));
+        assert_eq!(life(r#"{"token":"a.b-c_~+/=","expires_in":100}"#), Some(("a.b-c_~+/=".into(), 90)));
+        assert_eq!(life(r#"{"token":"","access_token":"x"}"#), Some(("x".into(), 54)));
+        for (expires, expected) in
+            [("-1", 0), ("1e300", 3240), ("18446744073709551615", 3240), ("10.9", 9), ("null", 54), ("\"9\"", 54)]
+        {
+            let answer = format!(r#"{{"token":"x","expires_in":{expires}}}"#);
+            assert_eq!(life(&answer), Some(("x".into(), expected)), "{expires}");
+        }
+        for none in
+            ["", "x", "{}", r#"{"token":7}"#, r#"{"token":"a b"}"#, r#"{"token":"a\nb"}"#, r#"{"token":"\u007f"}"#]
+        {
+            assert_eq!(life(none), None, "{none}");
+        }
+        assert_eq!(life(&format!(r#"{{"token":"{}"}}"#, "a".repeat(TOKEN_BYTES_MAX + 1))), None);
     }
 }

@@ -1,6 +1,8 @@
 //! The requests: HEAD, then GET, of a manifest by tag; tokens when asked for; few retries, always inside the deadline.
 //!
 //! Owns the token cache. The digest of a multi-arch tag is the one of its index, never of a platform manifest.
+//! What a registry answers is believed as little as possible: numbers saturate, redirects end, and a cause names class, host
+//! and status, but nothing that came from outside.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,18 +14,17 @@ use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use parking_lot::Mutex;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use rand::RngExt as _;
-use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
-use super::challenge::{Challenge, TokenAnswer};
-use super::hosts::Hosts;
+use super::challenge::{self, Challenge};
+use super::hosts::{Hosts, Station};
+use super::manifest::{self, ACCEPT, ManifestError};
 use super::reference::Reference;
+use super::url::{Url, is_path};
+use crate::authority::Authority;
 use crate::verdicts::{Cache, Class, Failure};
 use crate::wire;
 
-/// Indexes first, so that a registry that picks by Accept picks the index.
-const ACCEPT: &str = "application/vnd.oci.image.index.v1+json, application/vnd.docker.distribution.manifest.list.v2+json, \
-     application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.v2+json";
 /// Largest manifest read (OCI distribution specification: registries should accept 4 MiB).
 const MANIFEST_BYTES_MAX: usize = 4 << 20;
 /// Largest answer of a token service; real tokens stay under 8 KiB.
@@ -35,8 +36,9 @@ const ATTEMPTS: u32 = 3;
 /// Base of the wait between attempts, doubled each time and drawn at random.
 const RETRY_BASE: Duration = Duration::from_millis(100);
 /// Redirects followed for one request; more is a loop.
-const REDIRECTS_MAX: u32 = 3;
-const DIGEST_HEADER: &str = "docker-content-digest";
+const REDIRECTS_MAX: u32 = 5;
+/// Longest cause of a failure: enough for a host, a status and a key of the configuration.
+const CAUSE_CHARS_MAX: usize = 400;
 
 /// The registry client.
 pub struct Registry {
@@ -52,40 +54,43 @@ impl Registry {
 
     /// The digest (`sha256:` and 64 hex digits) that the registry serves for `reference` now.
     pub async fn resolve(&self, reference: &Reference, deadline: Instant) -> Result<String, Failure> {
-        let head = self.manifest(&Method::HEAD, reference, deadline).await?;
+        let outcome = self.digest(reference, deadline).await;
+        outcome.map_err(|failure| Failure::new(failure.class, shown(&failure.cause)))
+    }
+
+    async fn digest(&self, reference: &Reference, deadline: Instant) -> Result<String, Failure> {
+        let station = self.hosts.station(&reference.host)?;
+        let wrong = |error: ManifestError| {
+            Failure::new(Class::Unavailable, format!("{} answered with {error}", reference.host))
+        };
+        let head = self.manifest(&station, &Method::HEAD, reference, deadline).await?;
         if head.status() == StatusCode::OK
-            && let Some(digest) = stated_digest(head.headers())
+            && let Some(digest) = manifest::of_head(head.headers()).map_err(wrong)?
         {
-            return Ok(digest.to_owned());
+            return Ok(digest);
         }
         // Some registries answer HEAD without the digest, or not at all; only the bytes can tell then.
         if !matches!(head.status(), StatusCode::OK | StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED) {
-            return Err(refusal(&head, reference, &self.hosts));
+            return Err(refusal(&head, reference, &station));
         }
-        let get = self.manifest(&Method::GET, reference, deadline).await?;
+        let get = self.manifest(&station, &Method::GET, reference, deadline).await?;
         if get.status() != StatusCode::OK {
-            return Err(refusal(&get, reference, &self.hosts));
+            return Err(refusal(&get, reference, &station));
         }
-        let hashed = format!("sha256:{}", hex::encode(Sha256::digest(get.body())));
-        match stated_digest(get.headers()) {
-            Some(stated) if stated != hashed => Err(Failure::new(
-                Class::Unavailable,
-                format!("the registry states {stated} for a manifest whose digest is {hashed}"),
-            )),
-            _ => Ok(hashed),
-        }
+        manifest::of_get(get.headers(), get.body()).map_err(wrong)
     }
 
     /// One manifest request with authentication and retries; any status may come back.
     async fn manifest(
         &self,
+        station: &Station<'_>,
         method: &Method,
         reference: &Reference,
         deadline: Instant,
     ) -> Result<Response<Bytes>, Failure> {
         let mut attempt = 1;
         loop {
-            let answer = self.authenticated(method, reference, deadline).await;
+            let answer = self.authenticated(station, method, reference, deadline).await;
             let wait = match &answer {
                 Ok(response) if is_temporary(response.status()) => retry_after(response.headers()),
                 Err(failure) if failure.class == Class::Unavailable => None,
@@ -93,7 +98,8 @@ impl Registry {
             };
             let wait = wait.unwrap_or_else(|| jitter(RETRY_BASE * 2u32.pow(attempt)));
             // Waiting into the deadline would turn a known answer into a timeout.
-            if attempt == ATTEMPTS || Instant::now() + wait + RETRY_BASE > deadline {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if attempt == ATTEMPTS || wait.saturating_add(RETRY_BASE) > left {
                 return answer;
             }
             tokio::time::sleep(wait).await;
@@ -103,13 +109,14 @@ impl Registry {
 
     async fn authenticated(
         &self,
+        station: &Station<'_>,
         method: &Method,
         reference: &Reference,
         deadline: Instant,
     ) -> Result<Response<Bytes>, Failure> {
         let scope = format!("{}/{}", reference.host, reference.repository);
         let known = self.tokens.lock().value(&scope, std::time::Instant::now());
-        let response = self.redirected(method, reference, known.as_deref(), deadline).await?;
+        let response = redirected(station, method, reference, known.as_deref(), deadline).await?;
         if response.status() != StatusCode::UNAUTHORIZED {
             return Ok(response);
         }
@@ -118,109 +125,137 @@ impl Registry {
             return Ok(response);
         };
         let (authorization, life) = match challenge {
-            Challenge::Basic => match self.hosts.login(&reference.host)? {
+            Challenge::Basic => match station.login()? {
                 Some(login) => (basic(&login), Duration::from_mins(5)),
                 None => return Ok(response),
             },
             Challenge::Bearer { realm, service, scope } => {
-                self.token(reference, &realm, service, scope, deadline).await?
+                token(station, reference, &realm, service.as_deref(), scope, deadline).await?
             }
         };
         let authorization: Arc<str> = authorization.into();
-        let answer = self.redirected(method, reference, Some(&authorization), deadline).await?;
+        let answer = redirected(station, method, reference, Some(&authorization), deadline).await?;
         if !matches!(answer.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
             let bytes = authorization.len();
             self.tokens.lock().insert(&scope, authorization, bytes, life, std::time::Instant::now());
         }
         Ok(answer)
     }
+}
 
-    /// Sends the request and follows redirects; credentials stay with the host they are for.
-    async fn redirected(
-        &self,
-        method: &Method,
-        reference: &Reference,
-        authorization: Option<&str>,
-        deadline: Instant,
-    ) -> Result<Response<Bytes>, Failure> {
-        let (mut host, mut plain) = (reference.host.clone(), None);
-        let mut path = format!("/v2/{}/manifests/{}", reference.repository, reference.tag);
-        for _ in 0..=REDIRECTS_MAX {
-            let authorization = authorization.filter(|_| host == reference.host);
-            let client = self.hosts.client(&host, plain)?;
-            let request = request(method, &path, Some(ACCEPT), authorization)?;
-            let response = client.fetch(request, MANIFEST_BYTES_MAX, deadline).await;
-            let response = response.map_err(|error| self.failure(&host, &error))?;
-            let location = response.headers().get(header::LOCATION).and_then(|value| value.to_str().ok());
-            let (true, Some(location)) = (response.status().is_redirection(), location) else { return Ok(response) };
-            if location.starts_with('/') {
-                location.clone_into(&mut path);
-            } else {
-                let (to, insecure, to_path) = split_url(location)?;
-                if insecure && client.origin().tls.is_some() {
-                    return Err(Failure::new(Class::Misconfigured, format!("redirect from HTTPS to `{location}`")));
-                }
-                (host, plain, path) = (to, Some(insecure), to_path);
-            }
+/// Sends the request and follows redirects; credentials stay with the host they are for.
+async fn redirected(
+    station: &Station<'_>,
+    method: &Method,
+    reference: &Reference,
+    authorization: Option<&str>,
+    deadline: Instant,
+) -> Result<Response<Bytes>, Failure> {
+    let bad = |what: &str| Failure::new(Class::Misconfigured, format!("{} answered a redirect {what}", reference.host));
+    let (mut client, mut trusted) = (Arc::clone(&station.client), true);
+    let mut path = format!("/v2/{}/manifests/{}", reference.repository, reference.tag);
+    for _ in 0..=REDIRECTS_MAX {
+        let request = request(method, &path, Some(ACCEPT), authorization.filter(|_| trusted))?;
+        let response = client.fetch(request, MANIFEST_BYTES_MAX, deadline).await;
+        let response = response.map_err(|error| match error {
+            wire::Error::Inside { authority } => bad(&format!("to {authority}, which is at an internal address")),
+            error => failure(station, &error),
+        })?;
+        let location = response.headers().get(header::LOCATION).filter(|_| is_redirect(response.status()));
+        let Some(location) = location else { return Ok(response) };
+        let location = location.to_str().map_err(|_| bad("to what is no URL"))?;
+        if is_path(location) && !location.starts_with("//") {
+            location.clone_into(&mut path);
+            continue;
         }
-        Err(Failure::new(Class::Unavailable, format!("more than {REDIRECTS_MAX} redirects")))
+        let url = Url::parse(location).ok_or_else(|| bad("to what is no HTTP URL"))?;
+        if url.plain && client.origin().tls.is_some() {
+            return Err(bad(&format!("from HTTPS to HTTP at {}", url.authority)));
+        }
+        let leg = station.redirect(&url);
+        (client, trusted, path) = (leg.client, leg.trusted, url.path);
     }
+    Err(Failure::new(Class::Unavailable, format!("{} answered more than {REDIRECTS_MAX} redirects", reference.host)))
+}
 
-    async fn token(
-        &self,
-        reference: &Reference,
-        realm: &str,
-        service: Option<String>,
-        scope: Option<String>,
-        deadline: Instant,
-    ) -> Result<(String, Duration), Failure> {
-        let (host, plain, mut path) = split_url(realm)?;
-        let scope = scope.unwrap_or_else(|| format!("repository:{}:pull", reference.repository));
-        let encode = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
-        path.push(if path.contains('?') { '&' } else { '?' });
-        if let Some(service) = service {
-            path.push_str("service=");
-            path.push_str(&encode(&service));
-            path.push('&');
+/// The `Authorization` that the token service of `realm` gives for `reference`, and how long it may be used.
+async fn token(
+    station: &Station<'_>,
+    reference: &Reference,
+    realm: &str,
+    service: Option<&str>,
+    scope: Option<String>,
+    deadline: Instant,
+) -> Result<(String, Duration), Failure> {
+    let url = Url::parse(realm).ok_or_else(|| {
+        let what = format!("{} names a token service whose address is no HTTP URL", reference.host);
+        Failure::new(Class::Misconfigured, what)
+    })?;
+    let host = &url.authority;
+    let leg = station.realm(&url)?;
+    let scope = scope.unwrap_or_else(|| format!("repository:{}:pull", reference.repository));
+    let path = token_path(&url.path, service, &scope);
+    let login = if leg.trusted { station.login()? } else { None };
+    let request = request(&Method::GET, &path, None, login.as_ref().map(basic).as_deref())?;
+    let answer = leg.client.fetch(request, TOKEN_BYTES_MAX, deadline).await.map_err(|error| match error {
+        wire::Error::Inside { .. } => inside(station, host),
+        error => failure(station, &error),
+    })?;
+    match answer.status() {
+        StatusCode::OK => {
+            let token = challenge::token(answer.body()).ok_or_else(|| {
+                Failure::new(Class::Unavailable, format!("the token service {host} answered without a usable token"))
+            })?;
+            Ok((format!("Bearer {}", token.0), token.1))
         }
-        path.push_str("scope=");
-        path.push_str(&encode(&scope));
-        let login = self.hosts.login(&reference.host)?;
-        // A password never travels in clear because a registry named a plain realm, unless the registry itself is plain.
-        let secure = !plain || self.hosts.client(&reference.host, None)?.origin().tls.is_none();
-        let authorization = login.as_ref().filter(|_| secure).map(basic);
-        let request = request(&Method::GET, &path, None, authorization.as_deref())?;
-        let client = self.hosts.client(&host, Some(plain))?;
-        let answer = client.fetch(request, TOKEN_BYTES_MAX, deadline).await;
-        let answer = answer.map_err(|error| self.failure(&host, &error))?;
-        match answer.status() {
-            StatusCode::OK => {
-                let token = serde_json::from_slice::<TokenAnswer>(answer.body()).ok().and_then(TokenAnswer::token);
-                let (token, life) = token.ok_or_else(|| {
-                    Failure::new(Class::Unavailable, format!("the token service {host} answered without a token"))
-                })?;
-                Ok((format!("Bearer {token}"), life))
-            }
-            status if is_temporary(status) => {
-                Err(Failure::new(Class::Unavailable, format!("the token service {host} answered {status}")))
-            }
-            status => {
-                let tried = login.map_or_else(|| "anonymous".to_owned(), |(name, _)| format!("user {name}"));
-                Err(Failure::new(Class::Auth, format!("the token service {host} answered {status} ({tried})")))
-            }
+        status if is_temporary(status) => {
+            Err(Failure::new(Class::Unavailable, format!("the token service {host} answered {status}")))
         }
-    }
-
-    fn failure(&self, host: &str, error: &wire::Error) -> Failure {
-        if error.is_certificate() {
-            let key = self.hosts.key(host, "caFile");
-            return Failure::new(Class::Misconfigured, format!("{error}; check {key}"));
+        status => {
+            let tried = match login {
+                Some((name, _)) => format!("user {name}"),
+                None if leg.trusted => "anonymous".to_owned(),
+                None => format!("anonymous, because {} does not name it", station.key("realms")),
+            };
+            Err(Failure::new(Class::Auth, format!("the token service {host} answered {status} ({tried})")))
         }
-        Failure::new(Class::Unavailable, error.to_string())
     }
 }
 
-fn refusal(response: &Response<Bytes>, reference: &Reference, hosts: &Hosts) -> Failure {
+fn token_path(path: &str, service: Option<&str>, scope: &str) -> String {
+    let encode = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
+    let mut path = path.to_owned();
+    path.push(if path.contains('?') { '&' } else { '?' });
+    if let Some(service) = service {
+        path.push_str("service=");
+        path.push_str(&encode(service));
+        path.push('&');
+    }
+    path.push_str("scope=");
+    path.push_str(&encode(scope));
+    path
+}
+
+fn inside(station: &Station<'_>, host: &Authority) -> Failure {
+    let key = station.key("realms");
+    let what = format!("the token service {host} is at an internal address; when that is meant, name it in {key}");
+    Failure::new(Class::Misconfigured, what)
+}
+
+fn failure(station: &Station<'_>, error: &wire::Error) -> Failure {
+    if error.is_certificate() {
+        let key = station.key("caFile");
+        return Failure::new(Class::Misconfigured, format!("{error}; check {key}"));
+    }
+    Failure::new(Class::Unavailable, error.to_string())
+}
+
+/// `text` without control characters, and not longer than a cause should be.
+fn shown(text: &str) -> String {
+    text.chars().filter(|char| !char.is_control()).take(CAUSE_CHARS_MAX).collect()
+}
+
+fn refusal(response: &Response<Bytes>, reference: &Reference, station: &Station<'_>) -> Failure {
     let status = response.status();
     let class = match status {
         StatusCode::NOT_FOUND => Class::NotFound,
@@ -231,7 +266,7 @@ fn refusal(response: &Response<Bytes>, reference: &Reference, hosts: &Hosts) -> 
     let cause = match class {
         Class::NotFound => format!("{} has no {}:{}", reference.host, reference.repository, reference.tag),
         Class::Auth => {
-            format!("{} answered {status}; check {}", reference.host, hosts.key(&reference.host, "username"))
+            format!("{} answered {status}; check {}", reference.host, station.key("username"))
         }
         _ => format!("{} answered {status}", reference.host),
     };
@@ -259,32 +294,14 @@ fn request(
     if let Some(authorization) = authorization {
         builder = builder.header(header::AUTHORIZATION, authorization);
     }
-    builder
-        .body(Bytes::new())
-        .map_err(|error| Failure::new(Class::Misconfigured, format!("request to `{path}`: {error}")))
+    builder.body(Bytes::new()).map_err(|_| Failure::new(Class::Misconfigured, "the request cannot be written as HTTP"))
 }
 
-/// Host with port, whether it is plain HTTP, and path with query.
-fn split_url(url: &str) -> Result<(String, bool, String), Failure> {
-    let bad = || Failure::new(Class::Misconfigured, format!("the registry named `{url}`, which is not an HTTP URL"));
-    let uri: http::Uri = url.parse().map_err(|_| bad())?;
-    let plain = match uri.scheme_str() {
-        Some("https") => false,
-        Some("http") => true,
-        _ => return Err(bad()),
-    };
-    let host = uri.authority().filter(|authority| !authority.as_str().contains('@')).ok_or_else(bad)?.to_string();
-    Ok((host, plain, uri.path_and_query().map_or("/", |path| path.as_str()).to_owned()))
+fn is_redirect(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
 }
 
-fn stated_digest(headers: &HeaderMap) -> Option<&str> {
-    let text = headers.get(DIGEST_HEADER)?.to_str().ok()?;
-    let digits = text.strip_prefix("sha256:")?;
-    let lower_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-    (digits.len() == 64 && digits.bytes().all(lower_hex)).then_some(text)
-}
-
-/// Whole seconds only; the date form is for humans and clocks that agree.
+/// Whole seconds only; the date form is for humans and clocks that agree. Whoever waits compares it with a deadline.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
 }

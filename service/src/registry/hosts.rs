@@ -1,25 +1,28 @@
 //! The hosts that images name: where to connect, whom to trust, and with which credentials.
 //!
-//! Owns one pooled client for each host, made at first use and bounded in number. Password files are read when needed,
-//! so that a rotated password is picked up without a restart.
+//! Owns one pooled client for each host, made at first use and bounded in number, and the rules about hosts that a registry
+//! names: how far a client for them may reach, and whether they are told our credentials. Password files are read when
+//! needed, so that a rotated password is picked up without a restart.
+
+mod pool;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use parking_lot::Mutex;
 use rustls::ClientConfig;
 
+use super::url::Url;
+use crate::authority::Authority;
 use crate::config;
 use crate::verdicts::{Class, Failure};
-use crate::wire::{self, Client, Limits, Origin, Protocol, Trust};
+use crate::wire::{self, Client, Origin, Proxies, Reach, Trust, is_inside};
+use pool::{Key, Pool};
 
-/// Hosts with a client at one time. Images name hosts, so without a bound anybody could make this grow.
-const CLIENTS_MAX: usize = 64;
-/// Requests in flight to one host, and idle connections kept: a burst of a hundred distinct images stays one round trip.
-const LIMITS: Limits = Limits { open_max: 64, idle_max: 8 };
 /// Where Docker Hub's images really are.
 const DOCKER_HUB: (&str, &str) = ("docker.io", "registry-1.docker.io");
+/// Registries whose token service is known to be somewhere else.
+const KNOWN_REALMS: [(&str, &str); 2] = [(DOCKER_HUB.0, "auth.docker.io"), ("registry.gitlab.com", "gitlab.com")];
 
 /// Why the registries of a configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -30,28 +33,57 @@ pub struct HostsError {
     what: String,
 }
 
-struct Host {
+struct Entry {
     index: usize,
-    endpoint: Option<String>,
-    plain_http: bool,
+    settings: config::Registry,
     tls: Option<Arc<ClientConfig>>,
-    login: Option<(String, PathBuf)>,
 }
 
 /// Every registry that can be reached.
 pub struct Hosts {
-    configured: BTreeMap<String, Host>,
+    entries: BTreeMap<String, Entry>,
     /// Made at first need: the system's authorities cost more than a megabyte.
     system_tls: OnceLock<Arc<ClientConfig>>,
-    clients: Mutex<BTreeMap<String, Arc<Client>>>,
+    pool: Pool,
+}
+
+/// The registry that serves an image.
+pub struct Station<'h> {
+    hosts: &'h Hosts,
+    /// As images write it.
+    host: Authority,
+    entry: Option<&'h Entry>,
+    /// Its pooled client.
+    pub client: Arc<Client>,
+}
+
+/// What to send to a host that a registry named.
+pub struct Leg {
+    /// The client for it.
+    pub client: Arc<Client>,
+    /// Whether it may see the registry's credentials.
+    pub trusted: bool,
+}
+
+/// How a host stands to the registry that named it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    /// The registry itself.
+    Own,
+    /// The configuration names it beside the registry.
+    Named,
+    /// Known to be the registry's token service.
+    Known,
+    /// Neither.
+    Stranger,
 }
 
 impl Hosts {
     /// Reads the authorities of the configured registries.
-    pub fn new(registries: &[config::Registry]) -> Result<Self, HostsError> {
-        let mut configured = BTreeMap::new();
-        for (index, registry) in registries.iter().enumerate() {
-            let tls = match &registry.ca_file {
+    pub fn new(registries: &[config::Registry], proxies: Proxies) -> Result<Self, HostsError> {
+        let mut entries = BTreeMap::new();
+        for (index, settings) in registries.iter().enumerate() {
+            let tls = match &settings.ca_file {
                 None => None,
                 Some(path) => {
                     let fail = |what: String| HostsError { index, path: path.clone(), what };
@@ -60,37 +92,36 @@ impl Hosts {
                     Some(Arc::new(tls))
                 }
             };
-            let host = Host {
-                index,
-                endpoint: registry.endpoint.clone(),
-                plain_http: registry.plain_http,
-                tls,
-                login: registry.login.clone(),
-            };
-            configured.insert(registry.host.clone(), host);
+            entries.insert(settings.host.to_string(), Entry { index, settings: settings.clone(), tls });
         }
-        Ok(Self { configured, system_tls: OnceLock::new(), clients: Mutex::new(BTreeMap::new()) })
+        Ok(Self { entries, system_tls: OnceLock::new(), pool: Pool::new(proxies) })
     }
 
-    /// The client for `host` as written in an image or a token realm.
-    pub fn client(&self, host: &str, plain_http: Option<bool>) -> Result<Arc<Client>, Failure> {
-        let known = self.configured.get(host);
-        let plain_http = plain_http.unwrap_or_else(|| known.is_some_and(|host| host.plain_http));
-        let key = format!("{}{host}", if plain_http { "http://" } else { "https://" });
-        let mut clients = self.clients.lock();
-        if let Some(client) = clients.get(&key) {
-            return Ok(Arc::clone(client));
-        }
-        let tls = (!plain_http).then(|| known.and_then(|host| host.tls.clone()).unwrap_or_else(|| self.system_tls()));
-        let address = known.and_then(|host| host.endpoint.as_deref()).unwrap_or(host);
-        let origin = origin(address, tls)?;
-        if clients.len() >= CLIENTS_MAX {
-            // Any one will do: it is made again when needed, and users of it keep their own handle.
-            clients.pop_first();
-        }
-        let client = Arc::new(Client::new(origin, Protocol::Http1, LIMITS));
-        clients.insert(key, Arc::clone(&client));
-        Ok(client)
+    /// The registry that images call `host`.
+    pub fn station(&self, host: &str) -> Result<Station<'_>, Failure> {
+        let host = Authority::parse(host)
+            .map_err(|error| Failure::new(Class::Misconfigured, format!("`{host}` is no registry host: {error}")))?;
+        let entry = self.entry(&host);
+        let (plain, place) = place(&host, entry);
+        let client = self.client(plain, &place, Reach::Anywhere, entry);
+        Ok(Station { hosts: self, host, entry, client })
+    }
+
+    fn entry(&self, host: &Authority) -> Option<&Entry> {
+        [false, true].into_iter().find_map(|plain| {
+            let entry = self.entries.get(&config::canonical(host.clone(), plain).to_string())?;
+            (entry.settings.plain_http == plain).then_some(entry)
+        })
+    }
+
+    fn client(&self, plain: bool, place: &Authority, reach: Reach, trust: Option<&Entry>) -> Arc<Client> {
+        let trust = trust.filter(|entry| !plain && entry.tls.is_some());
+        let port = place.port.unwrap_or(if plain { 80 } else { 443 });
+        let key = Key { plain, host: place.host.clone(), port, reach, trust: trust.map(|entry| entry.index) };
+        self.pool.client(key, || {
+            let tls = (!plain).then(|| trust.and_then(|entry| entry.tls.clone()).unwrap_or_else(|| self.system_tls()));
+            Origin { host: place.host.clone(), port, tls, server_name: None }
+        })
     }
 
     fn system_tls(&self) -> Arc<ClientConfig> {
@@ -98,35 +129,93 @@ impl Hosts {
             || Arc::new(wire::client_config(Trust::System, None).expect("system trust without identity is valid"));
         Arc::clone(self.system_tls.get_or_init(make))
     }
+}
 
-    /// User name and password for `host`, when the configuration has them.
-    pub fn login(&self, host: &str) -> Result<Option<(String, String)>, Failure> {
-        let Some((name, path)) = self.configured.get(host).and_then(|host| host.login.as_ref()) else {
-            return Ok(None);
-        };
+impl Station<'_> {
+    /// User name and password, when the configuration has them.
+    pub fn login(&self) -> Result<Option<(String, String)>, Failure> {
+        let Some((name, path)) = self.entry.and_then(|entry| entry.settings.login.as_ref()) else { return Ok(None) };
         match std::fs::read_to_string(path) {
             Ok(password) => Ok(Some((name.clone(), password.trim_end_matches(['\r', '\n']).to_owned()))),
             Err(error) => {
-                let key = self.key(host, "passwordFile");
-                Err(Failure::new(Class::Misconfigured, format!("{key} {}: {error}", path.display())))
+                let what = format!("{} {}: {error}", self.key("passwordFile"), path.display());
+                Err(Failure::new(Class::Misconfigured, what))
             }
         }
     }
 
-    /// How the configuration calls a setting of `host`.
-    pub fn key(&self, host: &str, name: &str) -> String {
-        match self.configured.get(host) {
-            Some(host) => format!("resolve.registries[{}].{name}", host.index),
-            None => format!("resolve.registries (no entry for {host})"),
+    /// How the configuration calls a setting of this registry.
+    pub fn key(&self, name: &str) -> String {
+        match self.entry {
+            Some(entry) => format!("resolve.registries[{}].{name}", entry.index),
+            None => format!("resolve.registries (no entry for {})", self.host),
         }
+    }
+
+    /// The way to the token service that this registry named.
+    pub fn realm(&self, url: &Url) -> Result<Leg, Failure> {
+        let plain_allowed = self.entry.is_some_and(|entry| entry.settings.plain_http);
+        if url.plain && !plain_allowed {
+            let what = format!("{} names a token service without TLS at {}", self.host, url.authority);
+            return Err(Failure::new(Class::Misconfigured, what));
+        }
+        Ok(match self.standing(url) {
+            Standing::Own => Leg { client: Arc::clone(&self.client), trusted: true },
+            // Whoever names the realm means the registry's authorities too.
+            Standing::Named => Leg {
+                client: self.hosts.client(url.plain, &url.authority, Reach::Anywhere, self.trust_of(url)),
+                trusted: true,
+            },
+            standing @ (Standing::Known | Standing::Stranger) => Leg {
+                client: self.hosts.client(url.plain, &url.authority, Reach::Outside, self.hosts.entry(&url.authority)),
+                trusted: standing == Standing::Known,
+            },
+        })
+    }
+
+    /// The way on when this registry, or somebody it sent us to, redirects to `url`.
+    pub fn redirect(&self, url: &Url) -> Leg {
+        let standing = self.standing(url);
+        if standing == Standing::Own {
+            return Leg { client: Arc::clone(&self.client), trusted: true };
+        }
+        // A registry inside that the operator configured may send to its neighbours; one that a stranger named may not.
+        let inside = self.entry.is_some() && self.client.peer().is_some_and(is_inside);
+        let reach = if standing == Standing::Named || inside { Reach::Anywhere } else { Reach::Outside };
+        Leg { client: self.hosts.client(url.plain, &url.authority, reach, self.trust_of(url)), trusted: false }
+    }
+
+    fn trust_of(&self, url: &Url) -> Option<&Entry> {
+        self.hosts.entry(&url.authority).or(self.entry.filter(|_| self.standing(url) == Standing::Named))
+    }
+
+    fn standing(&self, url: &Url) -> Standing {
+        let (plain, place) = place(&self.host, self.entry);
+        let port = |authority: &Authority| authority.port.unwrap_or(if plain { 80 } else { 443 });
+        let own = |authority: &Authority| authority.host == url.authority.host && port(authority) == url.port();
+        if plain == url.plain && (own(&self.host) || own(&place)) {
+            return Standing::Own;
+        }
+        let named = self.entry.map_or(&[][..], |entry| &entry.settings.realms);
+        let is_named =
+            |realm: &Authority| realm.host == url.authority.host && realm.port.is_none_or(|port| port == url.port());
+        if named.iter().any(is_named) {
+            return Standing::Named;
+        }
+        let host = config::canonical(self.host.clone(), false).to_string();
+        let known = KNOWN_REALMS.iter().any(|(registry, realm)| *registry == host && *realm == url.authority.host);
+        if known && url.port() == 443 { Standing::Known } else { Standing::Stranger }
     }
 }
 
-fn origin(host: &str, tls: Option<Arc<ClientConfig>>) -> Result<Origin, Failure> {
-    let host = if host == DOCKER_HUB.0 { DOCKER_HUB.1 } else { host };
-    let authority: http::uri::Authority =
-        host.parse().map_err(|_| Failure::new(Class::Misconfigured, format!("`{host}` is not a registry host")))?;
-    let port = authority.port_u16().unwrap_or(if tls.is_some() { 443 } else { 80 });
-    let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
-    Ok(Origin { host, port, tls, server_name: None })
+/// Whether requests for `host` go without TLS, and where.
+fn place(host: &Authority, entry: Option<&Entry>) -> (bool, Authority) {
+    let mut place = entry.and_then(|entry| entry.settings.endpoint.clone()).unwrap_or_else(|| host.clone());
+    if place.host == DOCKER_HUB.0 {
+        DOCKER_HUB.1.clone_into(&mut place.host);
+    }
+    (entry.is_some_and(|entry| entry.settings.plain_http), place)
 }
+
+#[cfg(test)]
+mod tests;

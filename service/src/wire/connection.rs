@@ -2,10 +2,11 @@
 //!
 //! Owns the driver task; dropping a connection aborts it and closes the socket.
 
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{HeaderValue, Method, Request, Response, header};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
@@ -15,7 +16,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{Error, Origin};
+use super::proxy::Proxy;
+use super::{Error, Origin, Reach, is_inside, is_inside_name};
 
 /// A PING after so long without a frame, and so long for its answer: a dead peer is found in 20 s.
 const HTTP2_PING: Duration = Duration::from_secs(10);
@@ -25,6 +27,20 @@ const HTTP2_CONNECTION_WINDOW_BYTES: u32 = 4 << 20;
 
 /// The name of HTTP/2 in a TLS handshake (RFC 9113, section 3.2).
 pub(super) const ALPN_HTTP2: &[u8] = b"h2";
+
+/// Addresses of one name that are tried; real ones have a handful.
+const ADDRESSES_MAX: usize = 8;
+/// Largest head of an answer from a registry or proxy; hyper's own limit is 400 KiB for each connection.
+const HEAD_BYTES_MAX: usize = 64 << 10;
+
+/// The way to an origin.
+#[derive(Debug, Clone)]
+pub(super) struct Way {
+    /// How far it may lead. Behind a proxy only what is written can be checked: the proxy resolves the names.
+    pub reach: Reach,
+    /// Through whom.
+    pub proxy: Option<Proxy>,
+}
 
 trait Io: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Io for T {}
@@ -42,15 +58,16 @@ pub(super) struct Http2 {
 }
 
 impl Http1 {
-    pub async fn connect(origin: &Origin) -> Result<Self, Error> {
-        let (io, _) = dial(origin).await?;
-        let (sender, connection) = http1::Builder::new().handshake(TokioIo::new(io)).await?;
+    pub async fn connect(origin: &Origin, way: &Way) -> Result<(Self, Option<IpAddr>), Error> {
+        let (io, _, peer) = dial(origin, way).await?;
+        let mut builder = http1::Builder::new();
+        let (sender, connection) = builder.max_buf_size(HEAD_BYTES_MAX).handshake(TokioIo::new(io)).await?;
         let driver = tokio::spawn(async move {
             if let Err(error) = connection.await {
                 tracing::trace!(%error, "connection ended");
             }
         });
-        Ok(Self { sender, _driver: AbortOnDropHandle::new(driver) })
+        Ok((Self { sender, _driver: AbortOnDropHandle::new(driver) }, peer))
     }
 
     pub async fn send(&mut self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, hyper::Error> {
@@ -64,8 +81,8 @@ impl Http1 {
 }
 
 impl Http2 {
-    pub async fn connect(origin: &Origin) -> Result<Self, Error> {
-        let (io, agreed) = dial(origin).await?;
+    pub async fn connect(origin: &Origin, way: &Way) -> Result<Self, Error> {
+        let (io, agreed, _) = dial(origin, way).await?;
         if !agreed {
             return Err(Error::NoHttp2 { authority: origin.authority() });
         }
@@ -96,20 +113,79 @@ impl Http2 {
     }
 }
 
-/// Opens the byte stream; the flag says whether HTTP/2 was agreed (plain TCP: assumed).
-async fn dial(origin: &Origin) -> Result<(Box<dyn Io>, bool), Error> {
+/// Opens the byte stream; the flag says whether HTTP/2 was agreed (plain TCP: assumed), the address who answers if we chose it.
+async fn dial(origin: &Origin, way: &Way) -> Result<(Box<dyn Io>, bool, Option<IpAddr>), Error> {
     let authority = origin.authority();
-    let tcp = TcpStream::connect((origin.host.as_str(), origin.port)).await;
-    let tcp = tcp.map_err(|source| Error::Connect { authority: authority.clone(), source })?;
-    // Requests are small and written whole; waiting for more would only add delay.
-    let _ = tcp.set_nodelay(true);
-    let Some(tls) = &origin.tls else { return Ok((Box::new(tcp), true)) };
+    if way.reach == Reach::Outside
+        && (is_inside_name(&origin.host) || origin.host.parse().is_ok_and(|address: IpAddr| is_inside(address)))
+    {
+        return Err(Error::Inside { authority });
+    }
+    let (stream, peer): (Box<dyn Io>, _) = match &way.proxy {
+        None => {
+            let tcp = direct(&origin.host, origin.port, way.reach).await?;
+            let peer = tcp.peer_addr().ok().map(|peer| peer.ip());
+            (Box::new(tcp), peer)
+        }
+        Some(proxy) => {
+            let tcp = direct(&proxy.host, proxy.port, Reach::Anywhere).await?;
+            // Plain requests go to the proxy as they are, with the whole URL.
+            (if origin.tls.is_some() { tunnel(tcp, &authority, proxy).await? } else { Box::new(tcp) }, None)
+        }
+    };
+    let Some(tls) = &origin.tls else { return Ok((stream, true, peer)) };
     let invalid = |text: String| std::io::Error::new(std::io::ErrorKind::InvalidInput, text);
     let name = origin.server_name.as_deref().unwrap_or(&origin.host);
     let name = ServerName::try_from(name.to_owned())
         .map_err(|error| Error::Tls { authority: authority.clone(), source: invalid(error.to_string()) })?;
     let connector = tokio_rustls::TlsConnector::from(std::sync::Arc::clone(tls));
-    let stream = connector.connect(name, tcp).await.map_err(|source| Error::Tls { authority, source })?;
+    let stream = connector.connect(name, stream).await.map_err(|source| Error::Tls { authority, source })?;
     let agreed = stream.get_ref().1.alpn_protocol() == Some(ALPN_HTTP2);
-    Ok((Box::new(stream), agreed))
+    Ok((Box::new(stream), agreed, peer))
+}
+
+/// Resolves once and connects to the first address that answers; what was checked is what is connected to.
+async fn direct(host: &str, port: u16, reach: Reach) -> Result<TcpStream, Error> {
+    let authority = || Origin { host: host.to_owned(), port, tls: None, server_name: None }.authority();
+    let connect = |source| Error::Connect { authority: authority(), source };
+    let found: Vec<SocketAddr> =
+        tokio::net::lookup_host((host, port)).await.map_err(connect)?.take(ADDRESSES_MAX).collect();
+    let allowed = found.iter().filter(|address| reach == Reach::Anywhere || !is_inside(address.ip()));
+    let mut last = None;
+    for address in allowed {
+        match TcpStream::connect(address).await {
+            Ok(tcp) => {
+                // Requests are small and written whole; waiting for more would only add delay.
+                let _ = tcp.set_nodelay(true);
+                return Ok(tcp);
+            }
+            Err(error) => last = Some(error),
+        }
+    }
+    Err(match last {
+        Some(source) => connect(source),
+        None if found.is_empty() => connect(std::io::Error::other("the name has no address")),
+        None => Error::Inside { authority: authority() },
+    })
+}
+
+/// A tunnel to `authority` (RFC 9110, section 9.3.6).
+async fn tunnel(tcp: TcpStream, authority: &str, proxy: &Proxy) -> Result<Box<dyn Io>, Error> {
+    let mut builder = http1::Builder::new();
+    let (mut sender, connection) = builder.max_buf_size(HEAD_BYTES_MAX).handshake(TokioIo::new(tcp)).await?;
+    let driver = AbortOnDropHandle::new(tokio::spawn(connection.with_upgrades()));
+    let host = HeaderValue::from_str(authority).expect("host and port are a header value");
+    let mut request = Request::builder().method(Method::CONNECT).uri(authority).header(header::HOST, host);
+    if let Some(authorization) = &proxy.authorization {
+        request = request.header(header::PROXY_AUTHORIZATION, authorization);
+    }
+    let request = request.body(Full::<Bytes>::default()).expect("host and port are an authority");
+    let response = sender.send_request(request).await?;
+    if !response.status().is_success() {
+        return Err(Error::Proxy { authority: authority.to_owned(), status: response.status() });
+    }
+    let upgraded = hyper::upgrade::on(response).await?;
+    // Its task has ended: the bytes are ours now.
+    drop(driver);
+    Ok(Box::new(TokioIo::new(upgraded)))
 }

@@ -4,6 +4,7 @@
 
 mod admission;
 mod binary;
+mod hostile;
 #[cfg(feature = "planted-bugs")]
 mod planted;
 mod reconcile;

@@ -63,6 +63,10 @@ fn what_is_not_supported_is_refused_by_name() {
     );
     assert!(refused(server, "exec: {command: aws}").contains("exec plugins are not supported"));
     assert!(refused("server: \"127.0.0.1:1\"", "").contains("is not the URL of a server"));
+    for port in ["0", "65536", "99999", "x", ""] {
+        let server = format!("server: \"https://127.0.0.1:{port}\"");
+        assert!(refused(&server, "").contains("is not the URL of a server"), "{port}");
+    }
     assert!(refused(server, "client-key-data: aGVsbG8=").contains("needed together"));
     assert!(
         refused(&format!("{server}, certificate-authority-data: \"!\""), "").contains("certificate-authority-data: ")

@@ -1,0 +1,95 @@
+//! `host:port` as images, URLs and configurations write it.
+//!
+//! Pure. A port that is none is an error here and never some other port.
+
+use std::fmt;
+use std::net::Ipv6Addr;
+
+/// Longest host name (RFC 1035), which also holds every address.
+const HOST_BYTES_MAX: usize = 253;
+
+/// A host and, when it is written, its port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Authority {
+    /// Name or address in lower case, without brackets.
+    pub host: String,
+    /// 1 to 65535.
+    pub port: Option<u16>,
+}
+
+/// Why a text is not `host` or `host:port`. Says nothing of the text: it may come from anybody.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum AuthorityError {
+    /// No host, or bytes that no host has.
+    #[error("not a host")]
+    Host,
+    /// Not 1 to 65535.
+    #[error("the port is not a number from 1 to 65535")]
+    Port,
+}
+
+impl Authority {
+    /// Parses `host`, `host:port`, `[v6]` or `[v6]:port`. User names are refused.
+    pub fn parse(text: &str) -> Result<Self, AuthorityError> {
+        let (host, port) = if let Some(rest) = text.strip_prefix('[') {
+            let (address, rest) = rest.split_once(']').ok_or(AuthorityError::Host)?;
+            let address: Ipv6Addr = address.parse().map_err(|_| AuthorityError::Host)?;
+            let port = match rest.strip_prefix(':') {
+                None if rest.is_empty() => None,
+                None => return Err(AuthorityError::Host),
+                Some(port) => Some(port),
+            };
+            (address.to_string(), port)
+        } else {
+            let (host, port) = text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port)));
+            if !is_name(host) {
+                return Err(AuthorityError::Host);
+            }
+            (host.to_ascii_lowercase(), port)
+        };
+        Ok(Self { host, port: port.map(self::port).transpose()? })
+    }
+}
+
+impl fmt::Display for Authority {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.host.contains(':') {
+            write!(out, "[{}]", self.host)?;
+        } else {
+            out.write_str(&self.host)?;
+        }
+        self.port.map_or(Ok(()), |port| write!(out, ":{port}"))
+    }
+}
+
+/// A port as text.
+pub fn port(text: &str) -> Result<u16, AuthorityError> {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|&port| digits && port != 0).ok_or(AuthorityError::Port)
+}
+
+fn is_name(text: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
+    !text.is_empty() && text.len() <= HOST_BYTES_MAX && text.bytes().all(allowed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spellings() {
+        let parsed = |text: &str| Authority::parse(text).map(|authority| (authority.host, authority.port));
+        assert_eq!(parsed("Registry.io"), Ok(("registry.io".into(), None)));
+        assert_eq!(parsed("a:65535"), Ok(("a".into(), Some(65535))));
+        assert_eq!(parsed("[::1]:5000"), Ok(("::1".into(), Some(5000))));
+        for port in ["a:", "a:0", "a:65536", "a:99999", "a:+1", "a:1:2", "[::1]:", "a:18446744073709551616"] {
+            assert_eq!(parsed(port), Err(AuthorityError::Port), "{port}");
+        }
+        for host in ["", ":1", "u:p@h", "u@h", "a b", "[::1", "[::1]x", "[x]", "h/p", "h\n", "ü"] {
+            assert!(parsed(host).is_err(), "{host}");
+        }
+        assert!(parsed(&"a".repeat(254)).is_err());
+        assert_eq!(Authority::parse("[0:0::1]:1").unwrap().to_string(), "[::1]:1");
+    }
+}

@@ -1,0 +1,78 @@
+//! A server below HTTP: it reads the head of a request and answers bytes, however wrong they are.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+
+/// What is written after the head of a request; then the connection is closed.
+pub enum Answer {
+    /// These bytes.
+    Bytes(Vec<u8>),
+    /// These bytes, and then bytes without end.
+    Endless(Vec<u8>),
+}
+
+type Behaviour = Arc<dyn Fn(&str) -> Answer + Send + Sync>;
+
+/// The server; ends when dropped.
+pub struct Raw {
+    pub address: SocketAddr,
+    heads: Arc<Mutex<Vec<String>>>,
+    _tasks: JoinSet<()>,
+}
+
+impl Raw {
+    /// Answers each request with what `behaviour` makes of its head.
+    pub async fn start(behaviour: impl Fn(&str) -> Answer + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let heads = Arc::new(Mutex::new(Vec::new()));
+        let (seen, behaviour): (_, Behaviour) = (Arc::clone(&heads), Arc::new(behaviour));
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
+            let mut connections = JoinSet::new();
+            loop {
+                let (tcp, _) = listener.accept().await.unwrap();
+                connections.spawn(serve(tcp, Arc::clone(&seen), Arc::clone(&behaviour)));
+            }
+        });
+        Self { address, heads, _tasks: tasks }
+    }
+
+    /// `host:port`.
+    pub fn host(&self) -> String {
+        self.address.to_string()
+    }
+
+    /// The heads of all requests so far, header names in lower case.
+    pub fn heads(&self) -> Vec<String> {
+        self.heads.lock().clone()
+    }
+}
+
+async fn serve(mut tcp: TcpStream, seen: Arc<Mutex<Vec<String>>>, behaviour: Behaviour) {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        match tcp.read_u8().await {
+            Ok(byte) => head.push(byte),
+            Err(_) => return,
+        }
+    }
+    let head = String::from_utf8_lossy(&head).into_owned();
+    seen.lock().push(head.clone());
+    match behaviour(&head) {
+        Answer::Bytes(bytes) => drop(tcp.write_all(&bytes).await),
+        Answer::Endless(bytes) => {
+            let mut next = bytes;
+            while tcp.write_all(&next).await.is_ok() {
+                next = vec![b' '; 64 << 10];
+            }
+        }
+    }
+    // Without this a body that was cut short on purpose could be taken for a reset.
+    let _ = tcp.shutdown().await;
+}
