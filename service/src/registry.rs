@@ -7,6 +7,7 @@ mod challenge;
 mod client;
 mod hosts;
 mod manifest;
+mod metrics;
 mod reference;
 mod url;
 
@@ -14,4 +15,5 @@ pub use challenge::{Challenge, token};
 pub use client::Registry;
 pub use hosts::{Hosts, HostsError};
 pub use manifest::{Kind, ManifestError, check};
+pub use metrics::Metrics;
 pub use reference::{Image, Reference, ReferenceError};

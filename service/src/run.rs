@@ -15,7 +15,7 @@ use crate::admission::{Endpoint, Metrics as AdmissionMetrics, Pipeline, Policy, 
 use crate::cli::Role;
 use crate::config::Config;
 use crate::edge::{Certificate, Drain, Health, Listener, Phase, Probe, Protocols};
-use crate::registry::{Hosts, Registry};
+use crate::registry::{Hosts, Metrics as RegistryMetrics, Registry};
 use crate::watch;
 use crate::wire::Proxies;
 
@@ -133,8 +133,11 @@ impl App {
         let settings = config.admission.as_ref().context("the section `admission` is missing")?;
         let certificate = Certificate::load(&settings.certificate, &settings.key);
         let certificate = certificate.context("failed to load admission.certificate and admission.key")?;
+        let registry_metrics = RegistryMetrics::register(metrics);
         let metrics = AdmissionMetrics::register(metrics);
-        let registry = Arc::new(Registry::new(Hosts::new(&config.resolve.registries, Proxies::from_env()?)?));
+        let hosts = Hosts::new(&config.resolve.registries, Proxies::from_env()?, registry_metrics)?;
+        let registry = Arc::new(Registry::new(hosts));
+        self.background.spawn(Arc::clone(&registry).follow_files());
         let policy = Arc::new(Policy::new(&config.policy, &config.resolve));
         let resolver = Resolver::new(&config.resolve, registry, Arc::clone(&metrics));
         let pipeline = Pipeline::new(policy, resolver, metrics);

@@ -37,6 +37,8 @@ const ATTEMPTS: u32 = 3;
 const RETRY_BASE: Duration = Duration::from_millis(100);
 /// Redirects followed for one request; more is a loop.
 const REDIRECTS_MAX: u32 = 5;
+/// How often the files of registries are looked at: a rotated authority is trusted long before the old one ends.
+const FILES_INTERVAL: Duration = Duration::from_secs(5);
 /// Longest cause of a failure: enough for a host, a status and a key of the configuration.
 const CAUSE_CHARS_MAX: usize = 400;
 
@@ -50,6 +52,14 @@ impl Registry {
     /// A client for `hosts`.
     pub fn new(hosts: Hosts) -> Self {
         Self { hosts, tokens: Mutex::new(Cache::new(TOKEN_CACHE_BYTES)) }
+    }
+
+    /// Follows the files of the configured registries until dropped.
+    pub async fn follow_files(self: Arc<Self>) {
+        loop {
+            tokio::time::sleep(FILES_INTERVAL).await;
+            self.hosts.look_at_files();
+        }
     }
 
     /// The digest (`sha256:` and 64 hex digits) that the registry serves for `reference` now.

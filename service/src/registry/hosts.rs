@@ -1,9 +1,10 @@
 //! The hosts that images name: where to connect, whom to trust, and with which credentials.
 //!
 //! Owns one pooled client for each host, made at first use and bounded in number, and the rules about hosts that a registry
-//! names: how far a client for them may reach, and whether they are told our credentials. Password files are read when
-//! needed, so that a rotated password is picked up without a restart.
+//! names: how far a client for them may reach, and whether they are told our credentials. The files of an entry are followed,
+//! so that rotated authorities and passwords are picked up without a restart.
 
+mod files;
 mod pool;
 
 use std::collections::BTreeMap;
@@ -12,11 +13,13 @@ use std::sync::{Arc, OnceLock};
 
 use rustls::ClientConfig;
 
+use super::metrics::Metrics;
 use super::url::Url;
 use crate::authority::Authority;
 use crate::config;
 use crate::verdicts::{Class, Failure};
 use crate::wire::{self, Client, Origin, Proxies, Reach, Trust, is_inside};
+use files::{Authorities, Look, Password};
 use pool::{Key, Pool};
 
 /// Where Docker Hub's images really are.
@@ -36,7 +39,8 @@ pub struct HostsError {
 struct Entry {
     index: usize,
     settings: config::Registry,
-    tls: Option<Arc<ClientConfig>>,
+    authorities: Option<Authorities>,
+    password: Password,
 }
 
 /// Every registry that can be reached.
@@ -45,6 +49,7 @@ pub struct Hosts {
     /// Made at first need: the system's authorities cost more than a megabyte.
     system_tls: OnceLock<Arc<ClientConfig>>,
     pool: Pool,
+    metrics: Arc<Metrics>,
 }
 
 /// The registry that serves an image.
@@ -80,21 +85,36 @@ enum Standing {
 
 impl Hosts {
     /// Reads the authorities of the configured registries.
-    pub fn new(registries: &[config::Registry], proxies: Proxies) -> Result<Self, HostsError> {
+    pub fn new(registries: &[config::Registry], proxies: Proxies, metrics: Arc<Metrics>) -> Result<Self, HostsError> {
         let mut entries = BTreeMap::new();
         for (index, settings) in registries.iter().enumerate() {
-            let tls = match &settings.ca_file {
-                None => None,
-                Some(path) => {
-                    let fail = |what: String| HostsError { index, path: path.clone(), what };
-                    let pem = std::fs::read(path).map_err(|error| fail(error.to_string()))?;
-                    let tls = wire::client_config(Trust::Pem(&pem), None).map_err(|error| fail(error.to_string()))?;
-                    Some(Arc::new(tls))
-                }
-            };
-            entries.insert(settings.host.to_string(), Entry { index, settings: settings.clone(), tls });
+            let load =
+                |path: &PathBuf| Authorities::load(path).map_err(|what| HostsError { index, path: path.clone(), what });
+            let authorities = settings.ca_file.as_ref().map(load).transpose()?;
+            let entry = Entry { index, settings: settings.clone(), authorities, password: Password::default() };
+            entries.insert(settings.host.to_string(), entry);
         }
-        Ok(Self { entries, system_tls: OnceLock::new(), pool: Pool::new(proxies) })
+        Ok(Self { entries, system_tls: OnceLock::new(), pool: Pool::new(proxies), metrics })
+    }
+
+    /// Reads the authorities again. New ones count from the next connection on, and no old connection is used any more.
+    pub fn look_at_files(&self) {
+        for entry in self.entries.values() {
+            let Some(authorities) = &entry.authorities else { continue };
+            let file = authorities.path().display();
+            match authorities.look() {
+                Look::Same => {}
+                Look::Replaced => {
+                    self.pool.forget(entry.index);
+                    self.metrics.replaced();
+                    tracing::info!(%file, registry = %entry.settings.host, "authorities replaced");
+                }
+                Look::Refused(what) => {
+                    self.metrics.refused();
+                    tracing::warn!(%file, registry = %entry.settings.host, what, "authorities not replaced");
+                }
+            }
+        }
     }
 
     /// The registry that images call `host`.
@@ -115,11 +135,13 @@ impl Hosts {
     }
 
     fn client(&self, plain: bool, place: &Authority, reach: Reach, trust: Option<&Entry>) -> Arc<Client> {
-        let trust = trust.filter(|entry| !plain && entry.tls.is_some());
+        let trust = trust.filter(|entry| !plain && entry.authorities.is_some());
         let port = place.port.unwrap_or(if plain { 80 } else { 443 });
         let key = Key { plain, host: place.host.clone(), port, reach, trust: trust.map(|entry| entry.index) };
         self.pool.client(key, || {
-            let tls = (!plain).then(|| trust.and_then(|entry| entry.tls.clone()).unwrap_or_else(|| self.system_tls()));
+            let tls = (!plain).then(|| {
+                trust.and_then(|entry| entry.authorities.as_ref()).map_or_else(|| self.system_tls(), Authorities::tls)
+            });
             Origin { host: place.host.clone(), port, tls, server_name: None }
         })
     }
@@ -134,9 +156,16 @@ impl Hosts {
 impl Station<'_> {
     /// User name and password, when the configuration has them.
     pub fn login(&self) -> Result<Option<(String, String)>, Failure> {
-        let Some((name, path)) = self.entry.and_then(|entry| entry.settings.login.as_ref()) else { return Ok(None) };
-        match std::fs::read_to_string(path) {
-            Ok(password) => Ok(Some((name.clone(), password.trim_end_matches(['\r', '\n']).to_owned()))),
+        let Some(entry) = self.entry else { return Ok(None) };
+        let Some((name, path)) = &entry.settings.login else { return Ok(None) };
+        match entry.password.read(path) {
+            Ok((password, lost)) => {
+                if let Some(error) = lost {
+                    self.hosts.metrics.refused();
+                    tracing::warn!(file = %path.display(), %error, "password not read; the last one is used");
+                }
+                Ok(Some((name.clone(), password.to_string())))
+            }
             Err(error) => {
                 let what = format!("{} {}: {error}", self.key("passwordFile"), path.display());
                 Err(Failure::new(Class::Misconfigured, what))

@@ -69,4 +69,9 @@ impl Pool {
         clients.known.insert(key, (Arc::clone(&client), uses));
         client
     }
+
+    /// Drops every client that trusts the authorities of entry `index`; whoever uses one now may finish.
+    pub fn forget(&self, index: usize) {
+        self.clients.lock().known.retain(|key, _| key.trust != Some(index));
+    }
 }

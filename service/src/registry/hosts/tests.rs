@@ -17,7 +17,7 @@ fn how_a_host_stands_to_the_registry_that_names_it() {
         registry("plain.corp:5000", true, &[]),
         mirrored,
     ];
-    let hosts = Hosts::new(&configured, Proxies::none()).unwrap();
+    let hosts = Hosts::new(&configured, Proxies::none(), Arc::default()).unwrap();
     for (host, url, expected) in [
         ("reg.corp", "https://reg.corp:443/token", Standing::Own),
         ("REG.corp:443", "https://reg.corp/token", Standing::Own),
@@ -43,7 +43,7 @@ fn how_a_host_stands_to_the_registry_that_names_it() {
 
 #[test]
 fn a_realm_without_tls_is_for_plain_registries_only() {
-    let hosts = Hosts::new(&[registry("plain.corp:5000", true, &[])], Proxies::none()).unwrap();
+    let hosts = Hosts::new(&[registry("plain.corp:5000", true, &[])], Proxies::none(), Arc::default()).unwrap();
     let realm = Url::parse("http://auth.io/token").unwrap();
     assert!(hosts.station("plain.corp:5000").unwrap().realm(&realm).is_ok_and(|leg| !leg.trusted));
     let refused = hosts.station("reg.io").unwrap().realm(&realm).err().unwrap();
@@ -52,7 +52,7 @@ fn a_realm_without_tls_is_for_plain_registries_only() {
 
 #[test]
 fn a_port_that_is_none_is_no_host() {
-    let hosts = Hosts::new(&[], Proxies::none()).unwrap();
+    let hosts = Hosts::new(&[], Proxies::none(), Arc::default()).unwrap();
     for host in ["reg.io:0", "reg.io:65536", "reg.io:99999", "reg.io:"] {
         assert_eq!(hosts.station(host).err().map(|failure| failure.class), Some(Class::Misconfigured), "{host}");
     }
@@ -60,10 +60,38 @@ fn a_port_that_is_none_is_no_host() {
 
 #[test]
 fn clients_are_bounded_and_the_one_in_use_stays() {
-    let hosts = Hosts::new(&[], Proxies::none()).unwrap();
+    let hosts = Hosts::new(&[], Proxies::none(), Arc::default()).unwrap();
     let good = hosts.station("good.io").unwrap().client;
     for index in 0..200 {
         hosts.station(&format!("h{index}.io")).unwrap();
         assert!(Arc::ptr_eq(&hosts.station("good.io").unwrap().client, &good), "{index}");
     }
+}
+
+#[test]
+fn new_authorities_make_new_clients_and_bad_ones_change_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ca.crt");
+    let pem = |name: &str| rcgen::generate_simple_self_signed([name.to_owned()]).unwrap().cert.pem();
+    std::fs::write(&path, pem("first")).unwrap();
+    let mut with_file = registry("reg.corp", false, &["auth.corp"]);
+    with_file.ca_file = Some(path.clone());
+    let hosts = Hosts::new(&[with_file, registry("other.corp", false, &[])], Proxies::none(), Arc::default()).unwrap();
+    let realm = Url::parse("https://auth.corp/token").unwrap();
+    let clients = || {
+        let station = hosts.station("reg.corp").unwrap();
+        let realm = station.realm(&realm).unwrap().client;
+        (station.client, realm, hosts.station("other.corp").unwrap().client)
+    };
+    let before = clients();
+    std::fs::write(&path, "half").unwrap();
+    hosts.look_at_files();
+    let same = clients();
+    assert!(Arc::ptr_eq(&before.0, &same.0) && Arc::ptr_eq(&before.1, &same.1));
+    std::fs::write(&path, pem("second")).unwrap();
+    hosts.look_at_files();
+    let after = clients();
+    assert!(!Arc::ptr_eq(&before.0, &after.0) && !Arc::ptr_eq(&before.1, &after.1) && Arc::ptr_eq(&before.2, &after.2));
+    let trust = |client: &Client| Arc::clone(client.origin().tls.as_ref().unwrap());
+    assert!(!Arc::ptr_eq(&trust(&before.0), &trust(&after.0)) && Arc::ptr_eq(&trust(&after.0), &trust(&after.1)));
 }
