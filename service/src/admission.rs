@@ -3,6 +3,8 @@
 //! Owns the webhook's meaning: parse, exempt, walk, policy, resolve, decide, patch. Listening, TLS and shutdown belong to `edge`;
 //! this room does not know of `watch`.
 
+#[doc(hidden)]
+pub mod bench;
 mod deadline;
 mod decide;
 mod endpoint;
