@@ -19,6 +19,11 @@ pub struct Site {
     pub mutable: bool,
 }
 
+impl Site {
+    /// Most images of one object that are judged. A pod with more does not fit etcd's object limit with useful content.
+    pub const MAX: usize = 500;
+}
+
 #[derive(Serialize)]
 struct Operation<'a> {
     op: &'static str,

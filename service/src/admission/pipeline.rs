@@ -2,6 +2,7 @@
 //!
 //! Owns the metrics of admission. Takes a parsed request and a deadline; knows nothing of HTTP.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -30,8 +31,6 @@ use crate::verdicts::{Class, Failure};
 const DURATION_EDGES_S: [f64; 15] =
     [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0];
 
-/// Most images of one object that are judged. A pod with more does not fit etcd's object limit with useful content.
-const SITES_MAX: usize = 500;
 /// Bytes of a cause in the log; the caller gets more of it.
 const LOGGED_BYTES_MAX: usize = 1024;
 /// Bytes of a name in the log; Kubernetes allows 253.
@@ -203,21 +202,24 @@ impl Pipeline {
     }
 
     /// The images of the object that are to be judged: all of a new one, of a stored one those that changed.
-    fn sites(&self, ask: &Ask<'_>, stored: Option<&Stored>) -> Result<Vec<Site>, serde_json::Error> {
+    fn sites<'a>(&self, ask: &'a Ask<'_>, stored: Option<&Stored>) -> Result<Cow<'a, [Site]>, serde_json::Error> {
+        if let Some(known) = &ask.sites {
+            return Ok(known.into());
+        }
         let mut sites = Vec::new();
-        let Some(object) = ask.object else { return Ok(sites) };
+        let Some(object) = ask.object else { return Ok(sites.into()) };
         walk::walk(object.get(), &mut |seen| {
             if stored.is_some_and(|stored| stored.has(seen)) && !self.policy.rechecks(seen.image) {
                 return Ok(());
             }
-            if sites.len() == SITES_MAX {
-                return Err(format!("more than {SITES_MAX} images in one object"));
+            if sites.len() == Site::MAX {
+                return Err(format!("more than {} images in one object", Site::MAX));
             }
             let (pointer, image) = (seen.pointer.to_owned(), seen.image.to_owned());
             sites.push(Site { pointer, image, mutable: patch::is_mutable(ask, seen.list) });
             Ok(())
         })?;
-        Ok(sites)
+        Ok(sites.into())
     }
 
     /// What becomes of each distinct image that is not left alone; those that need a registry are asked about at the same time.

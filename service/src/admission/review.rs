@@ -2,11 +2,16 @@
 //!
 //! Pure. The objects inside stay raw text; whoever needs a field walks it.
 
+mod created;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+
+use super::patch::Site;
+use created::Created;
 
 /// Longest message of a denial, bytes; longer ones are cut at a character and say so.
 const MESSAGE_BYTES_MAX: usize = 4096;
@@ -54,6 +59,9 @@ pub struct Ask<'a> {
     /// The object as it is stored.
     #[serde(borrow, default)]
     pub old_object: Option<&'a RawValue>,
+    /// Every image of a new object, when they were found while the review was read; `object` is then left out.
+    #[serde(skip)]
+    pub sites: Option<Vec<Site>>,
 }
 
 /// What an object is; its version decides nothing.
@@ -130,7 +138,12 @@ pub enum Error {
 
 /// Reads a review.
 pub fn parse(body: &[u8]) -> Result<(Cow<'_, str>, Ask<'_>), Error> {
-    let review: Review<'_> = serde_json::from_slice(body)?;
+    // Looked through first, because what is skipped unread would not be.
+    let created = std::str::from_utf8(body).ok().and_then(|text| serde_json::from_str::<Created<'_>>(text).ok());
+    let review = match created {
+        Some(Created { api_version, kind, request }) => Review { api_version, kind, request: Some(request.0) },
+        None => serde_json::from_slice(body)?,
+    };
     if review.kind != "AdmissionReview"
         || !matches!(&*review.api_version, "admission.k8s.io/v1" | "admission.k8s.io/v1beta1")
     {

@@ -107,13 +107,25 @@ impl Place {
 /// A key that leads to an image may be there only once: which of two counts is for each reader to say, and we would not know what
 /// the next one sees.
 pub fn walk(object: &str, visit: &mut Visit<'_>) -> Result<Outline, serde_json::Error> {
-    let (pointer, image, name) = (String::new(), String::new(), String::new());
-    let list = List::Containers;
-    let mut walker = Walker { outline: Outline::default(), pointer, spec_bytes: 0, list, image, at: None, name, visit };
     let mut deserializer = serde_json::Deserializer::from_str(object);
-    At { place: Place::Root, walker: &mut walker }.deserialize(&mut deserializer)?;
+    let outline = Walk(visit).deserialize(&mut deserializer)?;
     deserializer.end()?;
-    Ok(walker.outline)
+    Ok(outline)
+}
+
+/// The same for an object inside a larger text.
+pub struct Walk<'v, 'f>(pub &'v mut Visit<'f>);
+
+impl<'de> DeserializeSeed<'de> for Walk<'_, '_> {
+    type Value = Outline;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Outline, D::Error> {
+        let (pointer, image, name) = (String::new(), String::new(), String::new());
+        let (outline, list) = (Outline::default(), List::Containers);
+        let mut walker = Walker { outline, pointer, spec_bytes: 0, list, image, at: None, name, visit: self.0 };
+        At { place: Place::Root, walker: &mut walker }.deserialize(deserializer)?;
+        Ok(walker.outline)
+    }
 }
 
 struct Walker<'v, 'f> {
