@@ -4,12 +4,13 @@
 use super::{Error, Source};
 
 /// Name and text of the scenarios of everyday use, in the order of `longhaul list`.
-const SCENARIOS: [(&str, &str); 6] = [
+const SCENARIOS: [(&str, &str); 7] = [
     ("smoke", include_str!("../../library/smoke.yaml")),
     ("bad-network", include_str!("../../library/bad-network.yaml")),
     ("silence", include_str!("../../library/silence.yaml")),
     ("packet-loss", include_str!("../../library/packet-loss.yaml")),
     ("example-watcher", include_str!("../../library/example-watcher.yaml")),
+    ("soak-hour", include_str!("../../library/soak-hour.yaml")),
     ("through-apiserver", include_str!("../../library/through-apiserver.yaml")),
 ];
 
