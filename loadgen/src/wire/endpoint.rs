@@ -19,6 +19,8 @@ use crate::socket::Peer;
 /// As k8s.io/apimachinery sets it for kube-apiserver's clients.
 pub(crate) const CONNECT_LIMIT: Duration = Duration::from_secs(30);
 pub(crate) const TLS_LIMIT: Duration = Duration::from_secs(10);
+/// Where HTTPS is when an address does not say.
+const HTTPS_PORT: u16 = 443;
 /// Session tickets that a client keeps. Each is used once, so this is also how many handshakes at once may resume.
 const TICKETS: usize = 256;
 
@@ -71,7 +73,7 @@ impl Endpoint {
 
     /// As [`Endpoint::new`], with a say in how TLS is spoken.
     pub(crate) fn with(url: &str, name: &str, ca_pem: &str, tls: Tls<'_>) -> Result<Self, EndpointError> {
-        let bad = |why: &str| EndpointError::Url { url: url.to_owned(), why: why.to_owned() };
+        let bad = |why: &str| EndpointError::Url { url: units::masked(url), why: why.to_owned() };
         let uri: Uri = url.parse().map_err(|error: http::uri::InvalidUri| bad(&error.to_string()))?;
         if uri.scheme_str() != Some("https") {
             return Err(bad("it must begin with https://"));
@@ -80,13 +82,15 @@ impl Endpoint {
             return Err(bad("it must not have a query; Kubernetes forbids it for webhooks"));
         }
         let authority = uri.authority().ok_or_else(|| bad("it has no host"))?;
+        // Kubernetes forbids user and password in the address of a webhook, too.
+        let port = units::port(authority.as_str(), HTTPS_PORT).map_err(|error| bad(&error.to_string()))?;
         let host = authority.host().trim_start_matches('[').trim_end_matches(']');
         let name = if name.is_empty() { host } else { name };
         let name =
             ServerName::try_from(name.to_owned()).map_err(|_| EndpointError::ServerName { name: name.to_owned() })?;
         Ok(Self {
             host: host.into(),
-            port: authority.port_u16().unwrap_or(443),
+            port,
             authority: authority.as_str().into(),
             path: uri.path().into(),
             name,
@@ -184,6 +188,11 @@ mod tests {
         let error = |url: &str, name: &str, ca: &str| Endpoint::new(url, name, ca, b"h2").unwrap_err().to_string();
         assert!(error("http://a/", "", "").contains("begin with https://): write for example"));
         assert!(error("nonsense at all", "", "").contains("is no address"));
+        assert!(error("https://a:99999/", "", "").contains("(`99999` is no port: write a number from 1 to 65535"));
+        assert!(error("https://a:0/", "", "").contains("`0` is no port"));
+        let masked = error("https://user:secret@a/", "", "");
+        assert!(masked.contains("`https://***@a/` is no address (it has a user or password"), "{masked}");
+        assert!(!error("https://user:sec ret@a/", "", "").contains("sec ret"));
         assert!(error("https://a/", "not a name", "").contains("`not a name` is no server name"));
         assert!(error("https://a/", "", "no pem").contains("no `BEGIN CERTIFICATE` block"));
     }

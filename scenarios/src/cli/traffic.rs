@@ -172,6 +172,17 @@ impl To {
     }
 
     fn webhook(&self) -> Result<Webhook> {
+        // Here already, because a target that is taken is shown from now on: in summaries, results, and by other processes.
+        let authority = self.url.split_once("://").map_or(self.url.as_str(), |(_, rest)| rest);
+        let authority = authority.split(['/', '?', '#']).next().unwrap_or_default();
+        let example = "write for example https://127.0.0.1:8443/mutate";
+        anyhow::ensure!(
+            !self.url.contains('@') || units::masked(&self.url) == self.url,
+            "`{}`: {}; {example}",
+            units::masked(&self.url),
+            units::AddressError::User
+        );
+        units::port(authority, 443).map_err(|error| anyhow::anyhow!("`{}`: {error}; {example}", self.url))?;
         let client_certificate = match (&self.cert, &self.key) {
             (Some(cert), Some(key)) => Some(Identity { chain_pem: pem("--cert", cert)?, key_pem: pem("--key", key)? }),
             _ => None,

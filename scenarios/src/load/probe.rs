@@ -73,7 +73,10 @@ pub(crate) async fn probe(to: &Webhook, client: Client, body: Bytes) -> Result<(
 }
 
 async fn place(url: &str) -> Result<Place, Problem> {
-    let uri: Uri = match url.parse() {
+    let parsed = url.parse();
+    // What is shown of it.
+    let url = units::masked(url);
+    let uri: Uri = match parsed {
         Ok(uri) => uri,
         Err(error) => {
             return problem(format!(
@@ -87,13 +90,19 @@ async fn place(url: &str) -> Result<Place, Problem> {
     let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
     let rest = uri.path_and_query().map_or("/", hyper::http::uri::PathAndQuery::as_str);
     let authority = uri.authority().map_or_else(String::new, ToString::to_string);
+    let port = |default| {
+        let port = units::port(&authority, default);
+        port.map_err(|error| {
+            Problem(format!("`{url}` is no address ({error}): write for example https://127.0.0.1:8443/mutate"))
+        })
+    };
     match uri.scheme_str() {
         Some("https") => {
-            let port = uri.port_u16().unwrap_or(443);
+            let port = port(443)?;
             Ok(Place { host, port, authority, path: rest.to_owned() })
         }
         Some("http") => {
-            let port = uri.port_u16().unwrap_or(80);
+            let port = port(80)?;
             let advice = if speaks_tls(&host, port).await {
                 format!("this port speaks TLS: write https://{authority}{rest}")
             } else {

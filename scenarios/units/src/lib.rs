@@ -1,13 +1,15 @@
-//! Durations, sizes and rates as people write them in scenario files: `15s`, `64MiB`, `200/s`.
+//! Durations, sizes and rates as people write them in scenario files: `15s`, `64MiB`, `200/s`; and the ports of addresses.
 //!
 //! Every quantity carries its unit. A bare number is an error, because nobody can tell later whether `30` meant
 //! seconds or milliseconds; the error says what to write instead. This crate owns the spelling of quantities and
 //! knows nothing of what they are used for.
 
+mod address;
 mod bytes;
 mod rate;
 mod span;
 
+pub use address::{AddressError, masked, port};
 pub use bytes::{Bytes, Growth, Throughput};
 pub use rate::Rate;
 pub use span::Span;

@@ -67,9 +67,10 @@ impl Kubeconfig {
             Some(file) => read_token(file)?,
             None => user["token"].as_str().context("neither token nor tokenFile")?.into(),
         };
+        let port = units::port(authority.as_str(), 443).with_context(|| "the server in the kubeconfig")?;
         let host = authority.host().trim_matches(['[', ']']).to_owned();
         let credential = Credential { file, token: Mutex::new(token) };
-        Ok(Self { host, port: authority.port_u16().unwrap_or(443), roots: Arc::new(roots), credential })
+        Ok(Self { host, port, roots: Arc::new(roots), credential })
     }
 }
 

@@ -78,6 +78,12 @@ impl Api {
         let server = cluster["server"].as_str().context("no server")?;
         let authority: hyper::http::uri::Authority =
             server.strip_prefix("https://").context("the server is not https")?.trim_end_matches('/').parse()?;
+        // A port that is none must not become the default one, where somebody else may listen.
+        let port = match authority.port() {
+            Some(port) => port.as_u16(),
+            None if authority.as_str().len() == authority.host().len() => 443,
+            None => anyhow::bail!("`{authority}` in {path} has no valid port"),
+        };
         let ca = cluster["certificate-authority-data"].as_str().context("no certificate-authority-data")?;
         let mut roots = rustls::RootCertStore::empty();
         for certificate in CertificateDer::pem_slice_iter(&base64::engine::general_purpose::STANDARD.decode(ca)?) {
@@ -88,7 +94,7 @@ impl Api {
         let tls = tls.with_root_certificates(roots).with_no_client_auth();
         Ok(Self {
             host: authority.host().trim_matches(['[', ']']).to_owned(),
-            port: authority.port_u16().unwrap_or(443),
+            port,
             token: match user["tokenFile"].as_str() {
                 Some(file) => Token::File(Path::new(path).with_file_name(file)),
                 None => Token::Fixed(user["token"].as_str().context("no token and no tokenFile")?.to_owned()),
