@@ -219,7 +219,7 @@ fn settle(attempt: &Attempt<'_>, object: &mut Value) -> Result<(), Failure> {
         Operation::Delete => {}
     }
     if let Some(schema) = &call.served().structure {
-        schema.fill(object);
+        schema.fill(object)?;
     }
     Ok(())
 }

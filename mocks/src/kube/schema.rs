@@ -14,7 +14,9 @@ mod typed;
 
 use serde_json::{Map, Number, Value};
 
+use super::object::OBJECT_MAX_BYTES;
 use super::re2::Pattern;
+use super::status::Failure;
 
 use formats::Format;
 pub(crate) use judge::Verdict;
@@ -27,6 +29,8 @@ pub(crate) struct Schema {
     kind: Kind,
     nullable: bool,
     default: Option<Value>,
+    /// What filling it in adds to an object, in bytes of JSON.
+    default_bytes: usize,
     properties: Vec<(String, Schema)>,
     required: Vec<String>,
     additional: Additional,
@@ -108,6 +112,18 @@ impl Kind {
     }
 }
 
+/// The defaults alone are larger than an object may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Overgrown;
+
+impl From<Overgrown> for Failure {
+    fn from(_: Overgrown) -> Self {
+        Self::too_large(format!(
+            "etcdserver: request is too large: the defaults of its schema alone are more than {OBJECT_MAX_BYTES} bytes"
+        ))
+    }
+}
+
 #[derive(Debug, Default)]
 struct Bounds {
     min: Option<Number>,
@@ -155,39 +171,43 @@ impl Schema {
         unknown
     }
 
-    /// Fills in the defaults of absent fields.
-    pub fn fill(&self, value: &mut Value) {
+    /// Fills in the defaults of absent fields. Stops where they alone are more than an object may have: every item of a list may
+    /// have a default of its own, and so twenty kilobytes would become gigabytes.
+    pub fn fill(&self, value: &mut Value) -> Result<(), Overgrown> {
+        self.fill_within(value, &mut { OBJECT_MAX_BYTES })
+    }
+
+    fn fill_within(&self, value: &mut Value, room: &mut usize) -> Result<(), Overgrown> {
         match value {
-            Value::Object(object) => self.fill_object(object),
-            Value::Array(items) => {
-                if let Some(schema) = &self.items {
-                    for item in items {
-                        schema.fill(item);
-                    }
-                }
-            }
-            _ => {}
+            Value::Object(object) => self.fill_object(object, room),
+            Value::Array(items) => match &self.items {
+                Some(schema) => items.iter_mut().try_for_each(|item| schema.fill_within(item, room)),
+                None => Ok(()),
+            },
+            _ => Ok(()),
         }
     }
 
-    fn fill_object(&self, object: &mut Map<String, Value>) {
+    fn fill_object(&self, object: &mut Map<String, Value>, room: &mut usize) -> Result<(), Overgrown> {
         for (name, schema) in &self.properties {
             if !schema.nullable && schema.default.is_some() && object.get(name).is_some_and(Value::is_null) {
                 object.remove(name);
             }
             if let (None, Some(default)) = (object.get(name), &schema.default) {
+                *room = room.checked_sub(schema.default_bytes).ok_or(Overgrown)?;
                 object.insert(name.clone(), default.clone());
             }
             if let Some(value) = object.get_mut(name) {
-                schema.fill(value);
+                schema.fill_within(value, room)?;
             }
         }
         if let Additional::Like(schema) = &self.additional {
             let known = |name: &String| self.properties.iter().any(|(property, _)| property == name);
             for (_, value) in object.iter_mut().filter(|(name, _)| !known(name)) {
-                schema.fill(value);
+                schema.fill_within(value, room)?;
             }
         }
+        Ok(())
     }
 
     fn property(&self, name: &str) -> Option<&Self> {

@@ -46,6 +46,7 @@ fn one(raw: &Value, at: &str, structural: bool, causes: &mut Vec<Cause>) -> Sche
         kind: kind(raw, at, structural, causes),
         nullable: flag("nullable"),
         default: raw.get("default").cloned(),
+        default_bytes: raw.get("default").map_or(0, |default| default.to_string().len()),
         required: texts(&raw["required"]),
         allowed: raw["enum"].as_array().cloned(),
         format: raw["format"].as_str().and_then(Format::named),

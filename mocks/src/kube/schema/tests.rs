@@ -116,7 +116,7 @@ fn unknown_fields_go_and_defaults_come() {
     let mut unknown = schema.prune(&mut object);
     unknown.sort();
     assert_eq!(unknown, ["spec.free.inner.gone", "spec.list[1].y", "spec.map.k.z", "spec.typo", "status"]);
-    schema.fill(&mut object);
+    schema.fill(&mut object).unwrap();
     let wanted = json!({"known": "a", "free": {"more": 1, "inner": {}}, "map": {"k": {"n": 7}},
                         "nested": {"size": 3}, "list": [{"x": "d"}, {"x": "d"}]});
     assert_eq!(object["spec"], wanted);
@@ -171,6 +171,21 @@ fn json_schema() -> impl Strategy<Value = Value> {
     })
 }
 
+/// Every item may have its own default: what they would add up to is never made.
+#[test]
+fn defaults_stop_where_an_object_would_be_too_large() {
+    let of_items = |bytes: usize| {
+        schema(&json!({"type": "object", "properties": {"items": {"type": "array", "items": {
+            "type": "object", "properties": {"text": {"type": "string", "default": "x".repeat(bytes)}}}}}}))
+    };
+    let mut many = json!({"spec": {"items": vec![json!({}); 5000]}});
+    assert_eq!(of_items(100_000).fill(&mut many), Err(Overgrown));
+    assert!(many.to_string().len() < 2 * OBJECT_MAX_BYTES, "it went on filling");
+    let mut few = json!({"spec": {"items": vec![json!({}); 10]}});
+    of_items(100_000).fill(&mut few).unwrap();
+    assert!(few.to_string().len() > 1_000_000);
+}
+
 proptest! {
     /// Pruning and filling in twice is the same as once, whatever the object and the schema.
     #[test]
@@ -178,10 +193,10 @@ proptest! {
         let schema = schema(&raw);
         let mut once = json!({"kind": "K", "spec": spec});
         schema.prune(&mut once);
-        schema.fill(&mut once);
+        schema.fill(&mut once).unwrap();
         let mut twice = once.clone();
         prop_assert_eq!(schema.prune(&mut twice), Vec::<String>::new());
-        schema.fill(&mut twice);
+        schema.fill(&mut twice).unwrap();
         prop_assert_eq!(&once, &twice);
         prop_assert_eq!(schema.check(&once, Some(&once)), Vec::new());
         schema.check(&once, None);

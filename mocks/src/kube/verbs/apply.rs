@@ -139,7 +139,7 @@ impl<'a> Intent<'a> {
         // A conflict comes first.
         let told = shape::applied_twice(call, self.twice.clone())?;
         self.check_name()?;
-        shape::fill(call, &mut merged);
+        shape::fill(call, &mut merged)?;
         Ok((merged, told))
     }
 }

@@ -138,9 +138,10 @@ fn is_deeper(value: &Value, than: usize) -> bool {
 }
 
 /// Fills in the schema's defaults.
-pub(super) fn fill(call: &Call, value: &mut Value) {
-    if let Some(schema) = &call.served().structure {
-        schema.fill(value);
+pub(super) fn fill(call: &Call, value: &mut Value) -> Result<(), Failure> {
+    match &call.served().structure {
+        Some(schema) => Ok(schema.fill(value)?),
+        None => Ok(()),
     }
 }
 

@@ -58,7 +58,7 @@ pub(super) async fn create(call: &Call, body: Incoming) -> Result<Answer, Failur
 pub(super) async fn create_object(call: &Call, renderer: &Renderer, mut value: Value) -> Result<Answer, Failure> {
     let (resource, now) = (&call.resource, Timestamp::now());
     object::check_type(&mut value, resource, call.served())?;
-    shape::fill(call, &mut value);
+    shape::fill(call, &mut value)?;
     object::conform(&mut value, resource)?;
     object::check_namespace(resource, object::meta(&value, "namespace"), call.namespace())?;
     check_namespace_takes_content(call, object::meta(&value, "name"))?;
@@ -130,7 +130,7 @@ pub(super) async fn update(call: &Call, body: Incoming, status_only: bool) -> Re
         return Err(first.unwrap_or(failure));
     }
     let told = shape::prune(call, &mut value, &twice)?;
-    shape::fill(call, &mut value);
+    shape::fill(call, &mut value)?;
     object::conform(&mut value, &call.resource)?;
     let given = object::meta(&value, "name").to_owned();
     if given != name {
@@ -158,7 +158,7 @@ pub(super) async fn update(call: &Call, body: Incoming, status_only: bool) -> Re
         let (mut value, _) = decode_noting(&call.content_type, &bytes)?;
         object::check_type(&mut value, &call.resource, call.served())?;
         shape::prune(call, &mut value, &Twice::default())?;
-        shape::fill(call, &mut value);
+        shape::fill(call, &mut value)?;
         object::conform(&mut value, &call.resource)?;
         Ok(value)
     };
@@ -190,7 +190,7 @@ pub(super) async fn patch(call: &Call, body: Incoming, status_only: bool) -> Res
             return Err(patch.made_nonsense(failure));
         }
         told = shape::prune(call, &mut patched, &noted).map_err(|failure| patch.made_nonsense(failure))?;
-        shape::fill(call, &mut patched);
+        shape::fill(call, &mut patched)?;
         if let Err(failure) = object::conform(&mut patched, &call.resource) {
             return Err(patch.made_nonsense(failure));
         }
