@@ -1,4 +1,4 @@
-//! The bodies of answers: a block of bytes, or a watch.
+//! The bodies of answers: a block of bytes, a long list, or a watch.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -6,12 +6,15 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
+use super::represent::ListBody;
 use super::watch::WatchBody;
 use crate::faults::Http2Code;
 
 /// What is sent back.
 pub(crate) enum Body {
     Full(Option<Bytes>),
+    /// Made as it is read.
+    List(Box<ListBody>),
     /// A stream of unknown length that ends at once.
     Nothing,
     Watch(Box<WatchBody>),
@@ -42,6 +45,7 @@ impl http_body::Body for Body {
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         match self.get_mut() {
             Self::Full(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Self::List(list) => Poll::Ready(list.next().map(|piece| Ok(Frame::data(piece)))),
             Self::Nothing => Poll::Ready(None),
             Self::Watch(watch) => watch.poll_next(cx).map(|next| next.map(|bytes| bytes.map(Frame::data))),
         }
@@ -54,7 +58,7 @@ impl http_body::Body for Body {
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Full(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
-            Self::Nothing | Self::Watch(_) => SizeHint::default(),
+            Self::List(_) | Self::Nothing | Self::Watch(_) => SizeHint::default(),
         }
     }
 }

@@ -18,6 +18,10 @@ use super::status::Failure;
 use super::store::Version;
 use super::table;
 
+mod list;
+
+pub(crate) use list::ListBody;
+
 /// What goes into `metadata` of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ListMeta {
@@ -116,51 +120,6 @@ impl Renderer {
             }
         };
         Bytes::from(shown.to_string())
-    }
-
-    pub fn list(&self, items: &[Arc<Version>], meta: &ListMeta) -> Bytes {
-        let mut metadata = json!({"resourceVersion": meta.revision.to_string()});
-        if self.resource.custom && self.shape == Shape::Object {
-            // The real server's lists of custom resources always have one.
-            metadata["continue"] = Value::from("");
-        }
-        if let Some(token) = &meta.continue_token {
-            metadata["continue"] = Value::from(token.clone());
-        }
-        if let Some(remaining) = meta.remaining {
-            metadata["remainingItemCount"] = Value::from(remaining);
-        }
-        let (api_version, kind) = match self.shape {
-            Shape::Table => {
-                let rows: Vec<Value> = items.iter().map(|version| self.row(&version.value())).collect();
-                return Bytes::from(self.table(&rows, &metadata).to_string());
-            }
-            Shape::Metadata => ("meta.k8s.io/v1", "PartialObjectMetadataList"),
-            Shape::Object => (&*self.api_version, &*self.resource.list_kind),
-        };
-        let head = json!({"kind": kind, "apiVersion": api_version, "metadata": metadata}).to_string();
-        if items.is_empty() && self.shape == Shape::Metadata {
-            // An empty list in Go that nobody made: the real server shows it so.
-            let list = json!({"kind": kind, "apiVersion": api_version, "metadata": metadata, "items": null});
-            return Bytes::from(list.to_string());
-        }
-        let size: usize = items.iter().map(|version| version.frame_bytes()).sum();
-        let mut out = Vec::with_capacity(size + head.len() + 16);
-        out.extend_from_slice(&head.as_bytes()[..head.len() - 1]);
-        out.extend_from_slice(b",\"items\":[");
-        let type_of_item = TypeOfItem::of(self);
-        for (index, version) in items.iter().enumerate() {
-            if index > 0 {
-                out.push(b',');
-            }
-            if self.is_plain() {
-                version.with_object(|object| type_of_item.append_without(object, &mut out));
-            } else {
-                type_of_item.append_without(&self.object(version), &mut out);
-            }
-        }
-        out.extend_from_slice(b"]}\n");
-        Bytes::from(out)
     }
 
     /// The bookmark of a stream: an object of the stream's type with nothing set.

@@ -7,6 +7,7 @@ mod grace;
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http::StatusCode;
 use hyper::body::Incoming;
 use jiff::Timestamp;
@@ -199,7 +200,7 @@ pub(super) async fn collection(call: &Call, body: Incoming) -> Result<Answer, Fa
     }
     // What was found, from before the first deletion.
     let meta = super::read::meta(&page, 0, &selector);
-    Ok(super::write::ok(renderer.list(&page.items, &meta)))
+    Ok(Answer { body: renderer.list(page.items, &meta), ..super::write::ok(Bytes::new()) })
 }
 
 /// Deletes one object of a collection, if it is still there.
@@ -397,7 +398,7 @@ pub(super) fn check_preconditions(
     Ok(())
 }
 
-fn options(call: &Call, bytes: &bytes::Bytes) -> Result<Options, Failure> {
+fn options(call: &Call, bytes: &Bytes) -> Result<Options, Failure> {
     let body = if bytes.is_empty() { Value::Null } else { decode(&call.content_type, bytes).map_err(unreadable)? };
     let kind = body["kind"].as_str().unwrap_or("DeleteOptions");
     if kind != "DeleteOptions" {

@@ -102,7 +102,7 @@ pub(super) fn list(call: &Call) -> Result<Answer, Failure> {
     call.book.listed(scope(call), page.revision);
     let meta = meta(&page, already, &selector);
     let about = About { objects: page.items.len() as u64, revision: Some(page.revision), error_code: None };
-    Ok(Answer { about, ..Answer::json(StatusCode::OK, render(&renderer, &page, &meta)) })
+    Ok(Answer { about, body: renderer.list(page.items, &meta), ..Answer::json(StatusCode::OK, Bytes::new()) })
 }
 
 /// The metadata of a page after `already` objects.
@@ -181,10 +181,6 @@ pub(super) fn note_stale(call: &Call, revision: u64) {
     if let Some(stale) = call.treatment.stale.as_ref().filter(|_| revision < current) {
         stale.grip.hit(|| format!("{} answered at revision {revision} of {current}", call.describe()));
     }
-}
-
-fn render(renderer: &Renderer, page: &Page, meta: &ListMeta) -> Bytes {
-    renderer.list(&page.items, meta)
 }
 
 /// Which state a list shows.
