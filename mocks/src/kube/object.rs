@@ -236,7 +236,7 @@ pub(crate) fn count_generation(
         && value["metadata"]["annotations"] != old["metadata"]["annotations"];
     let before = old["metadata"]["generation"].as_i64().unwrap_or(0);
     if annotations || differs_outside(value, old, served.status) {
-        metadata(value).insert("generation".to_owned(), Value::from(before + 1));
+        metadata(value).insert("generation".to_owned(), Value::from(before.saturating_add(1)));
     } else {
         carry(metadata(value), &old["metadata"], "generation");
     }

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 use http::Method;
 use serde_json::{Value, json};
 
@@ -122,4 +124,120 @@ async fn a_small_patch_cannot_make_a_large_or_deep_object() {
         client.content_type = "application/apply-patch+yaml";
     }
     assert_eq!(client.get(&one).await.1["spec"]["image"], json!("a:1"), "nothing of it was stored");
+}
+
+/// The resident set of this process, server and all.
+fn resident_bytes() -> u64 {
+    let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
+    pages.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
+}
+
+/// A list of a large store is made as it is read: who asks for it and reads nothing costs nobody a copy of the store.
+#[tokio::test]
+async fn lists_that_nobody_reads_are_not_made() {
+    const OBJECTS: usize = 30;
+    const UNREAD: usize = 16;
+    let world = World::start().await;
+    let mut writer = world.client(Protocol::Http1, "harness").await;
+    // Nothing that compresses to nothing.
+    let filler: String =
+        (0..900_000_u32).map(|n| char::from(b'a' + (n.wrapping_mul(2_654_435_761) >> 27) as u8 % 26)).collect();
+    for index in 0..OBJECTS {
+        let mut map = config_map(&format!("large-{index:02}"));
+        map["data"]["filler"] = Value::from(filler.as_str());
+        assert_eq!(writer.post(CONFIG_MAPS, &map).await.0, 201);
+    }
+    let before = resident_bytes();
+    let mut unread = Vec::new();
+    for index in 0..UNREAD {
+        let protocol = if index % 2 == 0 { Protocol::Http1 } else { Protocol::Http2 };
+        let mut client = world.client(protocol, "subject").await;
+        let response = client.send(Method::GET, CONFIG_MAPS, "").await;
+        assert_eq!(response.status(), 200);
+        unread.push((client, response));
+    }
+    let grown = resident_bytes().saturating_sub(before);
+    let whole = (OBJECTS * UNREAD * filler.len()) as u64;
+    assert!(grown < whole / 4, "{grown} bytes for {UNREAD} lists that are {whole} bytes");
+    drop(unread);
+    for protocol in [Protocol::Http1, Protocol::Http2] {
+        let mut reader = world.client(protocol, "subject").await;
+        let (status, list) = reader.get(CONFIG_MAPS).await;
+        assert_eq!((status, &list["kind"]), (200, &json!("ConfigMapList")));
+        let items = list["items"].as_array().unwrap();
+        assert_eq!(items.len(), OBJECTS);
+        assert!(items.iter().enumerate().all(|(index, item)| item["metadata"]["name"] == format!("large-{index:02}")));
+        reader.accept = "application/json;as=Table;g=meta.k8s.io;v=v1";
+        let (_, table) = reader.get(CONFIG_MAPS).await;
+        assert_eq!((&table["kind"], table["rows"].as_array().map(Vec::len)), (&json!("Table"), Some(OBJECTS)));
+    }
+}
+
+/// Each item of a list may have a default of its own: twenty kilobytes must not become gigabytes.
+#[tokio::test]
+async fn defaults_cannot_make_a_small_object_larger_than_an_object_may_be() {
+    let world = World::start().await;
+    let mut client = world.client(Protocol::Http1, "harness").await;
+    let text = json!({"type": "string", "default": "x".repeat(100_000)});
+    let item = json!({"type": "object", "properties": {"text": text}});
+    let spec = json!({"type": "object", "properties": {"items": {"type": "array", "items": item}}});
+    let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}});
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "bombs.test.dev"},
+        "spec": {"group": "test.dev", "scope": "Namespaced", "names": {"plural": "bombs", "singular": "bomb", "kind": "Bomb"},
+                 "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}]},
+    });
+    let created = client.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition).await;
+    assert_eq!(created.0, 201, "{}", created.1);
+    let bomb = |items: usize| {
+        json!({"apiVersion": "test.dev/v1", "kind": "Bomb", "metadata": {"name": format!("b{items}")},
+               "spec": {"items": vec![json!({}); items]}})
+    };
+    let bombs = "/apis/test.dev/v1/namespaces/default/bombs";
+    let before = resident_bytes();
+    let (status, refused) = client.post(bombs, &bomb(7000)).await;
+    assert_eq!((status, &refused["reason"]), (413, &json!("RequestEntityTooLarge")), "{refused}");
+    let grown = resident_bytes().saturating_sub(before);
+    assert!(grown < 100 << 20, "{grown} bytes for what was refused");
+    assert_eq!(client.post(bombs, &bomb(10)).await.0, 201);
+}
+
+/// Numbers that clients send are added to others: none of them may end a connection without an answer.
+#[tokio::test]
+async fn numbers_at_their_limits_are_answered() {
+    let world = World::start().await;
+    let mut writer = world.client(Protocol::Http1, "harness").await;
+    writer.post(CONFIG_MAPS, &config_map("a")).await;
+    writer.post(CONFIG_MAPS, &config_map("b")).await;
+    for number in [i64::MAX as u64, u64::MAX, u64::from(u32::MAX)] {
+        let mut client = world.client(Protocol::Http1, "subject").await;
+        for path in [
+            format!("{CONFIG_MAPS}?limit={number}"),
+            format!("{CONFIG_MAPS}?limit=1&timeoutSeconds={number}"),
+            format!("{CONFIG_MAPS}?resourceVersion={number}"),
+            format!("{CONFIG_MAPS}?watch=1&resourceVersion={number}&timeoutSeconds=1"),
+        ] {
+            let (status, answer) = client.get(&path).await;
+            assert!(status == 200 || answer["kind"] == "Status", "{path}: {status} {answer}");
+        }
+        let mut lines =
+            match client.send(Method::GET, &format!("{CONFIG_MAPS}?watch=1&timeoutSeconds={number}"), "").await {
+                refused if refused.status().is_client_error() => continue,
+                opened => opened.into_body(),
+            };
+        let first = http_body_util::BodyExt::frame(&mut lines).await.expect("the watch has begun").unwrap();
+        assert!(first.into_data().unwrap().starts_with(b"{\"type\":\"ADDED\""));
+        let path = format!("{CONFIG_MAPS}/none?gracePeriodSeconds={number}");
+        assert_ne!(writer.delete(&path).await.0, 200);
+    }
+    // Where a list goes on is the client's word as well.
+    let (_, page) = writer.get(&format!("{CONFIG_MAPS}?limit=1")).await;
+    let token = page["metadata"]["continue"].as_str().unwrap();
+    let mut token: Value = serde_json::from_slice(&BASE64.decode(token).unwrap()).unwrap();
+    token["served"] = Value::from(u64::MAX);
+    let path = format!("{CONFIG_MAPS}?limit=1&continue={}", BASE64.encode(token.to_string()));
+    assert_eq!(writer.get(&path).await.0, 200);
+    let lasts = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": i64::MAX}});
+    let path = "/api/v1/namespaces/default/serviceaccounts/default/token";
+    assert!(matches!(writer.post(path, &lasts).await.0, 201 | 404 | 422));
 }

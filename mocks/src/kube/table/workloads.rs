@@ -272,10 +272,10 @@ impl Containers {
         let mut initialising = false;
         for (index, status) in row.items("/status/initContainerStatuses").enumerate() {
             let is_sidecar = sidecar(&status["name"]);
-            restarts += count(status);
+            restarts = count(status).saturating_add(restarts);
             last = last.max(ended(status));
             if is_sidecar {
-                of_sidecars += count(status);
+                of_sidecars = count(status).saturating_add(of_sidecars);
                 last_sidecar = last_sidecar.max(ended(status));
             }
             let (terminated, waiting) = (&status["state"]["terminated"], &status["state"]["waiting"]);
@@ -301,7 +301,7 @@ impl Containers {
             (restarts, last) = (of_sidecars, last_sidecar);
             let mut running = false;
             for status in row.items("/status/containerStatuses").rev() {
-                restarts += count(status);
+                restarts = count(status).saturating_add(restarts);
                 last = last.max(ended(status));
                 let state = &status["state"];
                 if let Some(reason) = state["waiting"]["reason"].as_str().filter(|reason| !reason.is_empty()) {

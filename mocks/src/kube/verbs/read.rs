@@ -107,7 +107,8 @@ pub(super) fn list(call: &Call) -> Result<Answer, Failure> {
 
 /// The metadata of a page after `already` objects.
 pub(super) fn meta(page: &Page, already: usize, selector: &Selector) -> ListMeta {
-    let served = already + page.items.len();
+    // The token is the client's word, whatever it says.
+    let served = already.saturating_add(page.items.len());
     ListMeta {
         revision: page.revision,
         continue_token: next(page, served),

@@ -27,6 +27,8 @@ const REPEATED_MAX: usize = 4096;
 const PULL_MAX: usize = 256;
 /// kube-apiserver's `--min-request-timeout`: a watch lasts this long to twice as long.
 const LASTS_MIN_S: u64 = 1800;
+/// `timeoutSeconds` may be any number; no run is longer than a leap year, and no clock can add much more.
+const LASTS_S_MAX: u64 = 366 * 24 * 3600;
 
 pub(super) fn open(call: &Call) -> Result<Answer, Failure> {
     let query = &call.query;
@@ -84,7 +86,7 @@ pub(super) fn open(call: &Call) -> Result<Answer, Failure> {
         cursor,
         initial,
         bookmarks: query.allow_watch_bookmarks,
-        lasts: Duration::from_secs(query.timeout_s.unwrap_or_else(|| lasts_s(id))),
+        lasts: Duration::from_secs(query.timeout_s.unwrap_or_else(|| lasts_s(id)).min(LASTS_S_MAX)),
         ending: call.app.ending.clone(),
         view: call.app.view.clone(),
         stale: call.treatment.stale.clone(),
