@@ -112,11 +112,12 @@ fn run_command(command: Command) -> ExitCode {
     }
 }
 
-/// Logs go to stderr, warnings and worse unless `RUST_LOG` says otherwise: stdout belongs to the verdict.
+/// Logs go to stderr, warnings and worse unless `RUST_LOG` says otherwise: stdout belongs to the verdict. They show what peers said,
+/// so every event is kept to its line.
 fn init_log() {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env()
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| crate::shown::Lines(std::io::stderr())).init();
 }
 
 /// The runtime of everything that talks to the outside world.

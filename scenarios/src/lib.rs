@@ -16,5 +16,6 @@ mod out;
 mod repro;
 mod run;
 pub mod scenario;
+mod shown;
 mod subject;
 mod witness;

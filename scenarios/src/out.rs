@@ -8,19 +8,21 @@ use std::sync::OnceLock;
 /// Why stdout could not be written, the first time.
 static LOST: OnceLock<String> = OnceLock::new();
 
-/// Prints a line to stdout.
+/// Prints a line to stdout, without the control characters of outside texts.
 macro_rules! out {
     ($($argument:tt)*) => {{
         use std::io::Write as _;
-        crate::out::note(writeln!(std::io::stdout(), $($argument)*));
+        let text = format!($($argument)*);
+        crate::out::note(writeln!(std::io::stdout(), "{}", crate::shown::text(&text)));
     }};
 }
 
-/// Prints a line to stderr. Where that cannot be written there is nobody left to tell.
+/// Prints a line to stderr, without the control characters of outside texts. Where that cannot be written there is nobody left to tell.
 macro_rules! err {
     ($($argument:tt)*) => {{
         use std::io::Write as _;
-        let _ = writeln!(std::io::stderr(), $($argument)*);
+        let text = format!($($argument)*);
+        let _ = writeln!(std::io::stderr(), "{}", crate::shown::text(&text));
     }};
 }
 pub(crate) use {err, out};

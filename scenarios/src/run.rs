@@ -3,7 +3,7 @@
 //! `run` brings up the world and the subject, hands both to the [`conductor`], and whatever happens closes the record
 //! and has it judged. It decides nothing itself: verdicts come from the record alone.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -114,7 +114,8 @@ pub(crate) fn conclude(directory: &Path) -> Result<Judgement> {
     let judgement = judge::judge(&record);
     let plain = !std::io::stdout().is_terminal() || std::env::var_os("NO_COLOR").is_some();
     let colour = if plain { Colour::Never } else { Colour::Always };
-    out!("{}", render::terminal(&record, &judgement, colour).trim_end());
+    // It has colours of its own, and drops the control characters of outside texts itself.
+    crate::out::note(writeln!(std::io::stdout(), "{}", render::terminal(&record, &judgement, colour).trim_end()));
     match render::write_reports(directory, &record, &judgement) {
         Ok(()) => out!("report: {}", directory.join("report.html").display()),
         Err(error) => crate::out::err!("longhaul: the reports could not be written: {:#}", anyhow::Error::from(error)),

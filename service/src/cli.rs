@@ -10,6 +10,7 @@ use anyhow::Context as _;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::config::{self, Config};
+use crate::log_lines::Lines;
 use crate::run::{App, Options};
 
 /// Everything went well, a signal included.
@@ -183,7 +184,7 @@ fn log(format: config::LogFormat, level: config::Level) {
         config::Level::Warn => LevelFilter::WARN,
         config::Level::Error => LevelFilter::ERROR,
     };
-    let builder = tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr);
+    let builder = tracing_subscriber::fmt().with_max_level(level).with_writer(|| Lines(std::io::stderr()));
     // A second initialisation only happens in tests; the first one stays.
     let _ = match format {
         config::LogFormat::Text => builder.with_ansi(false).try_init(),

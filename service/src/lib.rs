@@ -14,6 +14,7 @@ pub mod cli;
 pub mod config;
 pub mod edge;
 pub mod kube;
+mod log_lines;
 #[cfg(feature = "planted-bugs")]
 pub mod planted;
 pub mod registry;

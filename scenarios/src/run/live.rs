@@ -52,7 +52,7 @@ impl Live {
     /// A line of its own, for what happens once.
     pub(super) fn say(&self, text: &str) {
         match self {
-            Self::Terminal(bar) => bar.println(text),
+            Self::Terminal(bar) => bar.println(crate::shown::text(text)),
             Self::Plain { .. } => crate::out::err!("{text}"),
             Self::Quiet => {}
         }

@@ -1,0 +1,60 @@
+//! Logs of which every event is one line.
+//!
+//! Whoever reaches a port can put bytes into a message that move a terminal's cursor or forge a line of the log. Owns what is
+//! written instead: every control character as JSON writes it, `\u001b`. Also those that change the direction of writing: with them
+//! a line shows something else than it says.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+/// Passes on what a logger writes, one event a call.
+pub(crate) struct Lines<W>(pub(crate) W);
+
+impl<W: Write> Write for Lines<W> {
+    /// One event, with the line end behind it.
+    fn write(&mut self, event: &[u8]) -> io::Result<usize> {
+        if event.iter().rev().skip(1).all(|byte| (b' '..=b'~').contains(byte)) {
+            return self.0.write_all(event).map(|()| event.len());
+        }
+        let text = String::from_utf8_lossy(event);
+        let line = text.strip_suffix('\n').unwrap_or(&text);
+        let mut shown = String::with_capacity(event.len() + 16);
+        for c in line.chars() {
+            match c {
+                '\n' => shown.push_str("\\n"),
+                '\r' => shown.push_str("\\r"),
+                // Writing to a String cannot fail.
+                c if is_control(c) => drop(write!(shown, "\\u{:04x}", u32::from(c))),
+                c => shown.push(c),
+            }
+        }
+        shown.push_str(&text[line.len()..]);
+        // At once, so that two threads do not mix their lines.
+        self.0.write_all(shown.as_bytes()).map(|()| event.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+fn is_control(c: char) -> bool {
+    let turns = matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    turns || (c.is_control() && c != '\t')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_one_line_whatever_is_in_it() {
+        let mut out = Vec::new();
+        let mut lines = Lines(&mut out);
+        lines.write_all(b"INFO plain\n").unwrap();
+        lines.write_all(b"WARN peer said \x1b[31mx\nERROR forged\r\n").unwrap();
+        lines.write_all("bad \u{9b}2J \u{202e}ä\n".as_bytes()).unwrap();
+        let expected = "INFO plain\nWARN peer said \\u001b[31mx\\nERROR forged\\r\nbad \\u009b2J \\u202eä\n";
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+}
