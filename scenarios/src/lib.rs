@@ -16,6 +16,7 @@ mod out;
 mod repro;
 mod run;
 pub mod scenario;
+mod secrets;
 mod shown;
 mod subject;
 mod witness;

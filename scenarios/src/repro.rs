@@ -166,7 +166,7 @@ fn not_applicable(play: &Play) -> Option<Outcome> {
         id: scenario.name.clone(),
         row: Some(repro.row.0.clone()),
         question: scenario.description.trim().to_owned(),
-        client: play.command.clone(),
+        client: crate::secrets::arguments(&play.command),
         verdict: Verdict::Inconclusive,
         exit_code: Verdict::Inconclusive.exit_code(),
         words: Vec::new(),
@@ -257,7 +257,11 @@ fn repeat(play: &Play) -> String {
     let http = play.http.map(|http| format!(" --http {}", http.as_str())).unwrap_or_default();
     let drain = play.drain.map(|drain| format!(" --drain {drain}")).unwrap_or_default();
     let clocks = if play.own_clocks { " --own-clocks" } else { "" };
-    let command = if play.command.is_empty() { String::new() } else { format!(" -- {}", play.command.join(" ")) };
+    let command = if play.command.is_empty() {
+        String::new()
+    } else {
+        format!(" -- {}", crate::secrets::arguments(&play.command).join(" "))
+    };
     format!("cargo xtask repro {}{http}{drain}{clocks}{command}", play.source.scenario.name)
 }
 

@@ -8,6 +8,7 @@ use super::Options;
 use super::plane::Plane;
 use super::start::LoadPlan;
 use crate::machine;
+use crate::secrets;
 use crate::subject::Launch;
 
 /// The identity of fault number `index` in a run: the same fault may be planned twice.
@@ -31,7 +32,7 @@ pub(super) fn manifest(
         started_at: now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         name: scenario.name.clone(),
         question: scenario.description.trim().to_owned(),
-        scenario: serde_json::to_value(scenario).unwrap_or_default(),
+        scenario: secrets::scenario(serde_json::to_value(scenario).unwrap_or_default()),
         seed: scenario.seed,
         phases: Phases {
             warm_up_ms: scenario.phases.warm_up.as_millis(),
@@ -44,7 +45,7 @@ pub(super) fn manifest(
         control_plane: plane.describe(),
         subject: Subject {
             kind: scenario.subject.kind.name().to_owned(),
-            command: launch.command_line(),
+            command: secrets::arguments(&launch.command_line()),
             digest,
             planted_bug: options.plant.clone(),
         },

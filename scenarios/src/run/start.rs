@@ -2,6 +2,7 @@
 //! when this is done, so every error here is an error of the scenario or of the machine.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -22,6 +23,8 @@ use crate::witness::{self, Ear, Witness};
 
 /// Runs of one scenario and seed that may start in the same second in one folder.
 const SAME_SECOND_MAX: u32 = 100;
+/// What a subject logs into its record is for the eyes of who ran it.
+const RECORD_MODE: u32 = 0o700;
 /// The variable that the planted service reads.
 const PLANT_VARIABLE: &str = "LONGHAUL_PLANTED_BUG";
 /// Where the subject posts what it saw.
@@ -122,7 +125,7 @@ fn directory(runs: &Path, manifest: &mut Manifest) -> Result<PathBuf> {
             manifest.run_id = format!("{id}-{number}");
         }
         let directory = runs.join(&manifest.run_id);
-        match std::fs::create_dir(&directory) {
+        match std::fs::DirBuilder::new().mode(RECORD_MODE).create(&directory) {
             Ok(()) => return Ok(directory),
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
             Err(error) => {

@@ -1,0 +1,172 @@
+//! What looks secret, and a text without it.
+//!
+//! Run records are kept, shown and shared; what a scenario gives its subject in variables and arguments may be a password. Only
+//! names can tell: a value is masked where its name looks secret, and it is better to mask one too many. Pure.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+use serde_json::Value;
+
+/// What stands in the place of a value.
+pub(crate) const MASK: &str = "***";
+/// Parts of names whose values are secret, in whatever case.
+const SECRET: [&str; 9] = ["token", "secret", "passw", "passphrase", "credential", "key", "auth", "cookie", "bearer"];
+
+/// `name=value` and `name: value` in the middle of a text, where the name looks secret.
+static ASSIGNED: LazyLock<Regex> = LazyLock::new(|| {
+    let names = SECRET.join("|");
+    let pattern = format!(r#"(?i)([\w.-]*(?:{names})[\w.-]*"?(?:=|:\s+))("[^"]*"|'[^']*'|[^\s&;,"'}}]+)"#);
+    Regex::new(&pattern).expect("a constant expression")
+});
+/// User and password before the host of an address.
+static USER: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"(?i)([a-z][a-z0-9+.-]*://)[^/?#\s]*@").expect("a constant expression"));
+/// The credentials of an `Authorization` header.
+static SCHEME: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"(?i)\b(bearer|basic)\s+[\w.+/=~-]{4,}").expect("a constant expression"));
+
+/// Whether the value of that name is taken for a secret.
+pub(crate) fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    SECRET.iter().any(|part| name.contains(part))
+}
+
+/// A text without the secrets in it.
+pub(crate) fn masked(text: &str) -> String {
+    let text = SCHEME.replace_all(text, format!("$1 {MASK}"));
+    let text = USER.replace_all(&text, format!("${{1}}{MASK}@"));
+    ASSIGNED.replace_all(&text, format!("${{1}}{MASK}")).into_owned()
+}
+
+/// Arguments of a command without the secrets in them: `--token=…` and `--token …`, addresses with a password.
+pub(crate) fn arguments(arguments: &[String]) -> Vec<String> {
+    let mut secret = false;
+    let mask = |argument: &String| {
+        let follows = std::mem::take(&mut secret);
+        secret = argument.starts_with('-') && !argument.contains(['=', ' ']) && is_secret(argument);
+        if follows && !argument.starts_with('-') { MASK.to_owned() } else { masked(argument) }
+    };
+    arguments.iter().map(mask).collect()
+}
+
+/// A scenario as it is recorded: without the secrets that its subject is given.
+pub(crate) fn scenario(mut scenario: Value) -> Value {
+    if let Some(Value::Object(subject)) = scenario.get_mut("subject") {
+        for (key, value) in subject.iter_mut() {
+            match (key.as_str(), value) {
+                ("command", Value::Array(command)) => {
+                    let texts: Vec<String> =
+                        command.iter().map(|part| part.as_str().unwrap_or_default().to_owned()).collect();
+                    *command = arguments(&texts).into_iter().map(Value::String).collect();
+                }
+                ("env" | "settings", value) => values(value),
+                _ => {}
+            }
+        }
+    }
+    scenario
+}
+
+/// Masks the values of names that look secret, and what looks secret in all other texts.
+fn values(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            for (name, value) in map.iter_mut() {
+                match value {
+                    Value::String(_) | Value::Number(_) if is_secret(name) => *value = MASK.into(),
+                    value => values(value),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(values),
+        Value::String(text) => *text = masked(text),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn names_that_look_secret_are() {
+        for name in [
+            "TOKEN",
+            "GITHUB_TOKEN",
+            "clientSecret",
+            "DB_PASSWORD",
+            "MYSQL_PASSWD",
+            "API_KEY",
+            "apikey",
+            "AWS_ACCESS_KEY_ID",
+            "Credentials",
+            "PROXY_AUTH",
+            "authorization",
+            "SSH_PASSPHRASE",
+        ] {
+            assert!(is_secret(name), "{name}");
+        }
+        for name in ["PATH", "HOME", "RUST_LOG", "LONGHAUL_WATCH", "user", "PORT"] {
+            assert!(!is_secret(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn arguments_keep_all_but_their_secrets() {
+        let given = [
+            "./controller",
+            "--token=abc",
+            "--password",
+            "hunter2",
+            "--verbose",
+            "--url",
+            "https://user:pw@a.test/x?y=1",
+            "--header",
+            "Authorization: Bearer abcdef",
+            "-c",
+            "DB_PASSWORD='a b' run --port=1",
+            "--api-key",
+            "--next",
+            "https://auth.example.test:8443/keys",
+        ];
+        let shown = [
+            "./controller",
+            "--token=***",
+            "--password",
+            "***",
+            "--verbose",
+            "--url",
+            "https://***@a.test/x?y=1",
+            "--header",
+            "Authorization: ***",
+            "-c",
+            "DB_PASSWORD=*** run --port=1",
+            "--api-key",
+            "--next",
+            "https://auth.example.test:8443/keys",
+        ];
+        let masked = arguments(&given.map(str::to_owned));
+        assert_eq!(masked[..8], shown[..8]);
+        assert!(masked[8].starts_with("Authorization: ***") && !masked[8].contains("abcdef"), "{}", masked[8]);
+        assert_eq!(masked[9..], shown[9..]);
+    }
+
+    #[test]
+    fn a_recorded_scenario_has_no_secrets() {
+        let recorded = scenario(json!({
+            "controlPlane": {"authorization": "rbac"},
+            "subject": {
+                "command": ["run", "--token=abc"],
+                "env": {"GITHUB_TOKEN": "abc", "MODE": "fast", "URL": "https://u:abc@h/"},
+                "settings": {"resolve": {"registries": [{"host": "a", "password": "abc", "token": 7}]}},
+            },
+        }));
+        let text = recorded.to_string();
+        assert!(!text.contains("abc") && !text.contains('7'), "{text}");
+        assert_eq!(recorded["subject"]["env"]["MODE"], "fast");
+        assert_eq!(recorded["controlPlane"]["authorization"], "rbac");
+    }
+}
