@@ -73,6 +73,9 @@ enum Command {
     Cluster(cluster::Command),
     /// Print the JSON Schema of scenario files.
     Schema,
+    /// Tidy up after a run that is killed; `longhaul` starts it by itself.
+    #[command(hide = true)]
+    Keeper,
 }
 
 /// The binary's `main`.
@@ -87,7 +90,9 @@ pub fn main() -> ExitCode {
         }
     };
     init_log();
+    crate::keeper::allow();
     let code = run_command(cli.command);
+    crate::keeper::end();
     let Some(why) = crate::out::lost() else { return code };
     crate::out::err!("longhaul: failed to write to stdout: {why}");
     if code == ExitCode::SUCCESS { ExitCode::from(reports::exit::INCONCLUSIVE) } else { code }
@@ -109,6 +114,7 @@ fn run_command(command: Command) -> ExitCode {
         Command::Mock(command) => mock::mock(command),
         Command::Cluster(command) => cluster::cluster(command),
         Command::Schema => files::schema(),
+        Command::Keeper => crate::keeper::keeper(),
     }
 }
 

@@ -8,6 +8,7 @@
 pub mod cli;
 pub mod clients;
 pub mod descriptors;
+mod keeper;
 mod load;
 mod machine;
 pub mod matrix;

@@ -17,6 +17,8 @@ pub(crate) mod service;
 
 pub(crate) use log::Log;
 
+use crate::keeper;
+
 /// Lines of the subject's output that an error message shows.
 const LAST_LINES: usize = 12;
 /// Between SIGKILL and the process being gone. The kernel needs milliseconds; more means that it cannot be killed.
@@ -81,6 +83,8 @@ impl Launch {
         let mut child = command.spawn().map_err(|source| self.not_started(source))?;
         let pid = child.id().unwrap_or(0);
         GROUPS.lock().extend(group(pid));
+        // Where the keeper is gone, a harness that ends in order still ends its subject.
+        let _ = keeper::tell(&keeper::Order::Group(pid.cast_signed()));
         let tail: Tail = Arc::default();
         let mut readers = tokio::task::JoinSet::new();
         if let Some(stdout) = child.stdout.take() {
@@ -164,6 +168,7 @@ impl Drop for Running {
         self.signal(Signal::KILL);
         if let Some(mine) = group(self.pid) {
             GROUPS.lock().retain(|group| *group != mine);
+            let _ = keeper::tell(&keeper::Order::Ended(self.pid.cast_signed()));
         }
     }
 }

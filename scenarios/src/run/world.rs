@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use mocks::faults::{Family, Fault, FaultId, Hit};
 use mocks::{pki, registry};
-use tempfile::TempDir;
 
 use super::gate::Gate;
 use super::payloads;
 use super::plane::Plane;
+use crate::keeper::Folder;
 use crate::scenario::Scenario;
 
 /// The user of load and churn.
@@ -32,7 +32,7 @@ pub(super) struct World {
     pub(super) registry: registry::Server,
     pub(super) authority: pki::Authority,
     pub(super) images: Vec<registry::Image>,
-    directory: TempDir,
+    directory: Folder,
 }
 
 /// The files of the subject's webhook certificate.
@@ -44,9 +44,7 @@ pub(super) struct Certificate {
 impl World {
     /// Brings the world up on free loopback ports.
     pub(super) async fn start(scenario: &Scenario) -> Result<Self> {
-        let directory =
-            tempfile::Builder::new().prefix("longhaul-").tempdir().context("failed to make a folder for keys")?;
-        std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o700))?;
+        let directory = Folder::make()?;
         let authority = pki::Authority::generate("longhaul")?;
         let namespace = Gate::namespace(&scenario.faults)?;
         let names: Vec<String> = namespace.iter().map(|namespace| namespace.address().to_string()).collect();

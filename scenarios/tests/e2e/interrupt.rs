@@ -1,5 +1,6 @@
 //! Ctrl-C and SIGTERM end a run in order: the record is judged, the subject is gone.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -88,20 +89,52 @@ fn a_killed_run_can_be_judged_afterwards() {
         let rows = std::fs::read_to_string(record.join("intervals.jsonl")).ok()?;
         (rows.lines().count() >= 1).then_some(record)
     });
-    let group = wait_for("the subject", || {
-        let tasks = std::fs::read_dir(format!("/proc/{}/task", child.id())).ok()?;
-        tasks.flatten().find_map(|task| {
-            let children = std::fs::read_to_string(task.path().join("children")).ok()?;
-            children.split_whitespace().next().map(str::to_owned)
-        })
-    });
     child.kill().unwrap();
     child.wait().unwrap();
-    // Nothing can clean up behind SIGKILL: the test does. Not with the program `kill`: some versions read `-1234` as -1.
-    let group = rustix::process::Pid::from_raw(group.parse().unwrap()).unwrap();
-    rustix::process::kill_process_group(group, Signal::KILL).unwrap();
     let output = longhaul(&["report", record.to_str().unwrap()]).output().unwrap();
     let story = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(2), "{story}");
     assert_eq!(verdict(&record)["verdict"], "invalid", "{story}");
+}
+
+/// A run that is killed leaves neither its subject, nor what that started, nor the folder with its keys; and the record that it
+/// leaves is for this user alone and tells no secret.
+#[test]
+fn a_killed_run_leaves_no_process_and_no_keys() {
+    let folder = tempfile::tempdir().unwrap();
+    let (told, runs) = (folder.path().join("told"), folder.path().join("runs"));
+    let scenario = folder.path().join("scenario.yaml");
+    // Deaf to gentle signals, with a child of its own.
+    let script = "trap '' TERM; sleep 600 & echo $$ $! $KUBECONFIG > $TOLD; wait; sleep 600";
+    let text = format!(
+        "apiVersion: longhaul/v1\nname: killed\ndescription: What is left?\nphases: {{warmUp: 1s, steady: 60s, drain: 3s}}\n\
+         subject:\n  kind: command\n  command: [sh, -c, \"{script}\", '--token=hunter1', --password, hunter2]\n  \
+         env: {{TOLD: {}, DB_PASSWORD: hunter3, REPO: 'https://me:hunter4@git.test/x'}}\n  witness: {{kind: http}}\n\
+         churn: {{resource: packages.longhaul.dev/v1alpha1, population: 5, rate: 5/s, mix: {{create: 1, update: 1, delete: 1}}}}\n",
+        told.display()
+    );
+    std::fs::write(&scenario, text).unwrap();
+    let mut command = longhaul(&["soak", "--quiet", scenario.to_str().unwrap(), "--runs", runs.to_str().unwrap()]);
+    let mut child = command.env("TMPDIR", folder.path()).stdout(Stdio::null()).spawn().unwrap();
+    let said = wait_for("the subject", || {
+        let said = std::fs::read_to_string(&told).ok().filter(|said| said.ends_with('\n'))?;
+        record(&runs)?.join("manifest.json").exists().then_some(said)
+    });
+    let [subject, grandchild, kubeconfig] = said.split_whitespace().collect::<Vec<_>>().try_into().unwrap();
+    let keys = Path::new(kubeconfig).parent().unwrap();
+    assert!(keys.starts_with(folder.path()) && keys.exists());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    for pid in [subject, grandchild] {
+        wait_for("the end of the subject", || {
+            let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            (state.is_empty() || state.contains(") Z ")).then_some(())
+        });
+    }
+    wait_for("the end of the keys", || (!keys.exists()).then_some(()));
+    let record = record(&runs).unwrap();
+    let mode = std::fs::metadata(&record).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+    let manifest = std::fs::read_to_string(record.join("manifest.json")).unwrap();
+    assert!(!manifest.contains("hunter"), "{manifest}");
 }
