@@ -8,6 +8,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use mocks::{faults, kube, pki, registry};
 
+mod kubeconfig;
 mod play;
 
 use crate::descriptors;
@@ -38,9 +39,15 @@ pub(super) struct Kube {
     /// The port on 127.0.0.1; 0 takes a free one.
     #[arg(long, default_value_t = 6443)]
     port: u16,
-    /// Where the kubeconfig is written.
+    /// Where the kubeconfig is written, for this user's eyes alone. A file that another program wrote is not overwritten.
     #[arg(long, default_value = "kubeconfig.yaml")]
     kubeconfig: PathBuf,
+    /// Overwrite the file of --kubeconfig whoever wrote it.
+    #[arg(long)]
+    force: bool,
+    /// The token of the kubeconfig's user. Default: one made at random.
+    #[arg(long)]
+    token: Option<String>,
     /// A YAML list of faults, as under `faults:` in a scenario. Times count from the start; they hit every client.
     #[arg(long)]
     faults: Option<PathBuf>,
@@ -119,7 +126,9 @@ async fn kube(arguments: Kube) -> Result<()> {
         Authorization::Allow => kube::Authorization::AllowAndRecord,
         Authorization::Rbac => kube::Authorization::Rbac,
     };
-    config.users = vec![kube::User::admin(USER, "admin")];
+    kubeconfig::check(&arguments.kubeconfig, arguments.force)?;
+    let token = arguments.token.clone().map_or_else(kubeconfig::token, Ok)?;
+    config.users = vec![kube::User::admin(USER, &token)];
     config.users.extend(arguments.tokens.as_deref().map(read_tokens).transpose()?.unwrap_or_default());
     if let Err(error) = descriptors::raise(DESCRIPTORS) {
         crate::out::err!("longhaul: {error}; connections beyond it will wait");
@@ -138,8 +147,7 @@ async fn kube(arguments: Kube) -> Result<()> {
     let gate =
         Gate::open(&faults, namespace, server.address(), arguments.port, epoch, SEED).await.context(PORT_REMEDY)?;
     let text = server.kubeconfig(USER).context("the server does not know its own user")?;
-    std::fs::write(&arguments.kubeconfig, gate.direct(&text)?)
-        .with_context(|| format!("failed to write {}", arguments.kubeconfig.display()))?;
+    kubeconfig::write(&arguments.kubeconfig, &gate.direct(&text)?)?;
     if let Some(address) = gate.address() {
         out!("mock Kubernetes API server at https://{address}, through a network with faults");
         out!("the same without them at      {}", server.url());
