@@ -67,7 +67,7 @@ impl Kubeconfig {
             Some(file) => read_token(file)?,
             None => user["token"].as_str().context("neither token nor tokenFile")?.into(),
         };
-        let port = units::port(authority.as_str(), 443).with_context(|| "the server in the kubeconfig")?;
+        let port = units::port(authority.as_str(), 443).context("the server is nowhere")?;
         let host = authority.host().trim_matches(['[', ']']).to_owned();
         let credential = Credential { file, token: Mutex::new(token) };
         Ok(Self { host, port, roots: Arc::new(roots), credential })
@@ -114,5 +114,21 @@ current-context: x
         assert_eq!(&*config.credential.token(), "one");
         config.credential.renew();
         assert_eq!(&*config.credential.token(), "two");
+    }
+
+    #[test]
+    fn a_port_that_is_none_does_not_become_the_default_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let with = |server: &str| {
+            let text = format!(
+                "{{clusters: [{{name: c, cluster: {{server: 'https://{server}', certificate-authority-data: ''}}}}], \
+                 users: [{{name: u, user: {{token: t}}}}], contexts: [{{name: x, context: {{cluster: c, user: u}}}}], \
+                 current-context: x}}"
+            );
+            Kubeconfig::parse(&text, folder.path()).map(|config| config.port)
+        };
+        assert_eq!(with("a").unwrap(), 443);
+        assert_eq!(with("[::1]:8443").unwrap(), 8443);
+        assert!(format!("{:#}", with("a:99999").unwrap_err()).contains("`99999` is no port"));
     }
 }

@@ -26,6 +26,8 @@ use tokio_rustls::TlsConnector;
 /// From connecting to the head of the answer, and for the body of a list.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(10);
 const LIST_BYTES_MAX: usize = 64 << 20;
+/// A server that asks to stay away for longer is asked again after this.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(30);
 /// A witness that is away for longer will not come back.
 const REPORT_TRIES: u32 = 10;
 const REPORT_PAUSE: Duration = Duration::from_millis(300);
@@ -133,7 +135,7 @@ impl Api {
         };
         let (response, connection) = timeout(ANSWER_DEADLINE, opening).await.context("no answer in time")??;
         let seconds = response.headers().get("retry-after").and_then(|value| value.to_str().ok()?.parse().ok());
-        self.retry_after = Duration::from_secs(seconds.unwrap_or(0));
+        self.retry_after = Duration::from_secs(seconds.unwrap_or(0)).min(RETRY_AFTER_MAX);
         let status = response.status();
         let stream = Stream { body: response.into_body(), connection };
         match status {
@@ -216,4 +218,28 @@ where
     // Ends with its connection; whoever holds the handle ends it earlier.
     let connection = tokio::spawn(connection).abort_handle();
     Ok((sender.send_request(request).await?, connection))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_that_is_none_does_not_become_the_default_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("kubeconfig");
+        let with = |server: &str| {
+            let text = format!(
+                "{{clusters: [{{name: c, cluster: {{server: 'https://{server}', certificate-authority-data: ''}}}}], \
+                 users: [{{name: u, user: {{token: t}}}}], contexts: [{{name: x, context: {{cluster: c, user: u}}}}], \
+                 current-context: x}}"
+            );
+            std::fs::write(&path, text).expect("the folder is ours");
+            Api::from_kubeconfig(&path.display().to_string()).map(|api| api.port)
+        };
+        assert_eq!(with("a").ok(), Some(443));
+        assert_eq!(with("[::1]:8443").ok(), Some(8443));
+        let refused = with("a:99999").err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(refused.contains("`a:99999`") && refused.contains("has no valid port"), "{refused}");
+    }
 }

@@ -20,7 +20,7 @@ use crate::mistakes::{Mistake, Mistakes};
 const REFUSAL_BYTES_MAX: usize = 64 << 10;
 const REFUSAL_DEADLINE: Duration = Duration::from_secs(2);
 /// A server that asks to stay away for longer is asked again after this.
-const RETRY_AFTER_MAX: Duration = Duration::from_secs(30);
+pub(super) const RETRY_AFTER_MAX: Duration = Duration::from_secs(30);
 
 /// The head of an answer and the body to come.
 pub struct Answer {

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::answer::RETRY_AFTER_MAX;
+
 /// Why a request has no answer that could be used.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Trouble {
@@ -63,7 +65,13 @@ impl Refusal {
             || message.contains("Too large resource version");
         let code = status["code"].as_u64().and_then(|code| code.try_into().ok()).unwrap_or(code);
         let asked = status["details"]["retryAfterSeconds"].as_u64().map_or(Duration::ZERO, Duration::from_secs);
-        Self { code, reason: text("reason"), message, retry_after: retry_after.max(asked), too_large }
+        Self {
+            code,
+            reason: text("reason"),
+            message,
+            retry_after: retry_after.max(asked).min(RETRY_AFTER_MAX),
+            too_large,
+        }
     }
 
     /// The history that was asked for is gone.
@@ -103,6 +111,9 @@ mod tests {
             "causes": [{"reason": "ResourceVersionTooLarge"}], "retryAfterSeconds": 1}});
         let refusal = Refusal::new(504, Duration::ZERO, &new);
         assert!(refusal.too_large);
+        // A number that no clock can add.
+        let far = json!({"code": 429, "details": {"retryAfterSeconds": u64::MAX}});
+        assert_eq!(Refusal::new(429, Duration::ZERO, &far).retry_after, RETRY_AFTER_MAX);
         assert_eq!(refusal.retry_after, Duration::from_secs(1));
         let old = json!({"code": 504, "message": "Too large resource version: 9, current: 5"});
         assert!(Refusal::new(504, Duration::ZERO, &old).too_large);
