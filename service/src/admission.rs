@@ -9,6 +9,7 @@ mod deadline;
 mod decide;
 mod endpoint;
 mod exempt;
+mod intake;
 mod patch;
 mod pipeline;
 mod policy;

@@ -164,11 +164,15 @@ async fn run(role: Role, config: Config, options: Options) -> anyhow::Result<()>
     use tokio::signal::unix::{SignalKind, signal};
     let mut terminate = signal(SignalKind::terminate()).context("failed to listen for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("failed to listen for SIGINT")?;
+    let mut hang_up = signal(SignalKind::hangup()).context("failed to listen for SIGHUP")?;
     let mut app = App::start(role, config, options).await?;
-    tokio::select! {
-        _ = terminate.recv() => tracing::info!("SIGTERM: draining"),
-        _ = interrupt.recv() => tracing::info!("SIGINT: draining"),
-        result = app.broken() => return result,
+    loop {
+        tokio::select! {
+            _ = terminate.recv() => break tracing::info!("SIGTERM: draining"),
+            _ = interrupt.recv() => break tracing::info!("SIGINT: draining"),
+            _ = hang_up.recv() => app.look_at_files(),
+            result = app.broken() => return result,
+        }
     }
     app.stop().await;
     tracing::info!("stopped");

@@ -2,12 +2,21 @@
 //!
 //! Owns sockets and their limits. It does not know what a review or a watch is; it gets a handler and probes.
 
+mod connection;
 mod drain;
 mod health;
 mod listener;
+mod metrics;
+mod peer;
+mod slots;
 mod tls;
+mod vitals;
 
 pub use drain::{Drain, Phase};
 pub use health::{Health, Probe};
 pub use listener::{Listener, Protocols};
-pub use tls::{Certificate, CertificateError};
+pub use metrics::{ListenerMetrics, Metrics};
+pub use peer::{Accounts, Entered, Meter, Peer};
+pub use slots::{Limits, Reason};
+pub use tls::{CertificateError, Expiry, Files, ServerTls};
+pub use vitals::{Pulse, heartbeat};

@@ -8,13 +8,17 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use prometheus_client::registry::Registry as MetricsRegistry;
+use tokio::sync::watch as channel;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::admission::{Endpoint, Metrics as AdmissionMetrics, Pipeline, Policy, Resolver};
 use crate::cli::Role;
 use crate::config::Config;
-use crate::edge::{Certificate, Drain, Health, Listener, Phase, Probe, Protocols};
+use crate::edge::{
+    Drain, Files, Health, Limits, Listener, Metrics as EdgeMetrics, Phase, Probe, Protocols, Pulse, ServerTls,
+    heartbeat,
+};
 use crate::registry::{Hosts, Metrics as RegistryMetrics, Registry};
 use crate::watch;
 use crate::wire::Proxies;
@@ -65,6 +69,9 @@ pub struct App {
     drain_max: Duration,
     listeners: JoinSet<()>,
     background: JoinSet<()>,
+    /// Changed to make whatever follows files look at them now.
+    look: channel::Sender<u64>,
+    probes: Vec<Arc<dyn Probe>>,
     watch: Option<watch::Room>,
     admission: Option<SocketAddr>,
     health: Option<SocketAddr>,
@@ -79,15 +86,20 @@ impl App {
             drain_max: config.drain,
             listeners: JoinSet::new(),
             background: JoinSet::new(),
+            look: channel::Sender::new(0),
+            probes: Vec::new(),
             watch: None,
             admission: None,
             health: None,
         };
-        let mut probes: Vec<Arc<dyn Probe>> = Vec::new();
+        let edge = EdgeMetrics::register(&mut metrics);
+        let runtime = Arc::new(Pulse::new("runtime"));
+        app.background.spawn(heartbeat(Arc::clone(&runtime)));
+        app.probes.push(runtime);
         // Bound before the watch starts, so that a port in use is found before any request was sent.
         let health = match config.health {
             Some(address) => {
-                let listener = Listener::bind(address, Protocols::Plain).await;
+                let listener = Listener::bind(address, Protocols::Plain, edge.of("health")).await;
                 Some(
                     listener
                         .with_context(|| format!("failed to listen on {address} (health.listen)"))?
@@ -97,7 +109,7 @@ impl App {
             None => None,
         };
         if role != Role::Watch {
-            app.start_admission(&config, &options, &mut metrics).await?;
+            app.start_admission(&config, &options, &edge, &mut metrics).await?;
         }
         if role != Role::Manager {
             let watch_options = watch::Options {
@@ -107,13 +119,13 @@ impl App {
             };
             let room =
                 watch::Room::start(&config, &watch_options, &mut metrics).context("failed to start the watch")?;
-            probes.push(Arc::clone(room.diagnostics()) as Arc<dyn Probe>);
+            app.probes.push(Arc::clone(room.diagnostics()) as Arc<dyn Probe>);
             app.watch = Some(room);
         }
         if let Some(listener) = health {
             let address = listener.address().context("failed to read the health address")?;
-            let health = Arc::new(Health::new(probes, metrics, app.drain.clone()));
-            let handler = move |request| {
+            let health = Arc::new(Health::new(std::mem::take(&mut app.probes), metrics, app.drain.clone()));
+            let handler = move |request, _| {
                 let health = Arc::clone(&health);
                 async move { health.serve(&request) }
             };
@@ -128,11 +140,17 @@ impl App {
         &mut self,
         config: &Config,
         options: &Options,
+        edge: &EdgeMetrics,
         metrics: &mut MetricsRegistry,
     ) -> anyhow::Result<()> {
         let settings = config.admission.as_ref().context("the section `admission` is missing")?;
-        let certificate = Certificate::load(&settings.certificate, &settings.key);
-        let certificate = certificate.context("failed to load admission.certificate and admission.key")?;
+        let tls = ServerTls::load(Files {
+            certificate: settings.certificate.clone(),
+            key: settings.key.clone(),
+            client_ca: settings.client_ca.clone(),
+            client_names: settings.client_names.clone(),
+        });
+        let tls = tls.context("failed to load admission.certificate, admission.key and admission.clientCA")?;
         let registry_metrics = RegistryMetrics::register(metrics);
         let metrics = AdmissionMetrics::register(metrics);
         let hosts = Hosts::new(&config.resolve.registries, Proxies::from_env()?, registry_metrics)?;
@@ -146,17 +164,27 @@ impl App {
         #[cfg(not(feature = "planted-bugs"))]
         let _ = options;
         let endpoint = Arc::new(Endpoint::new(settings, pipeline));
-        let protocols = Protocols::Tls(Arc::new(certificate.server_config()));
-        let listener = Listener::bind(settings.listen, protocols).await;
+        let listener = Listener::bind(settings.listen, Protocols::Tls(Arc::clone(&tls)), edge.of("admission")).await;
         let listener =
             listener.with_context(|| format!("failed to listen on {} (admission.listen)", settings.listen))?;
+        let listener = listener.with_limits(Limits {
+            connections: settings.max_connections,
+            connections_per_peer: settings.max_connections_per_peer,
+            handshakes_per_peer: settings.max_connections.div_ceil(4),
+        });
         let address = listener.address().context("failed to read the admission address")?;
-        let handler = move |request| Arc::clone(&endpoint).serve(request);
+        self.probes.extend([Arc::clone(&tls) as Arc<dyn Probe>, Arc::clone(listener.pulse()) as _]);
+        let handler = move |request, peer| Arc::clone(&endpoint).serve(request, peer);
         self.listeners.spawn(listener.serve(handler, self.drain.clone()));
-        self.background.spawn(certificate.follow_files());
+        self.background.spawn(tls.follow_files(self.look.subscribe()));
         self.admission = Some(address);
         tracing::info!(%address, "the webhook is served");
         Ok(())
+    }
+
+    /// Looks at every file that is followed now, not at its next turn.
+    pub fn look_at_files(&self) {
+        self.look.send_modify(|looks| *looks += 1);
     }
 
     /// Where the webhook listens.

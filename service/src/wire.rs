@@ -7,6 +7,7 @@ mod connection;
 mod proxy;
 mod reach;
 mod tls;
+mod x509;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use connection::{Http1, Http2, Way};
 pub use proxy::{Proxies, Proxy, ProxyError};
 pub use reach::{Reach, is_inside, is_inside_name};
 pub use tls::{Identity, TlsError, Trust, certificates_from_pem, client_config, key_from_pem, provider};
+pub use x509::{Facts, expiry, facts};
 
 /// An idle connection older than this is not used again: servers and load balancers drop them from 60 s on.
 const IDLE_MAX: Duration = Duration::from_secs(25);

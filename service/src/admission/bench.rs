@@ -1,5 +1,6 @@
 //! What the benchmarks need of the inside. Not part of the API.
 
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ use tokio::time::Instant;
 use super::patch::{self, Site};
 use super::{Endpoint, Metrics, Pipeline, Policy, Resolver, Source, walk};
 use crate::config::Config;
+use crate::edge::{Accounts, Peer};
 use crate::registry::Reference;
 use crate::verdicts::Failure;
 
@@ -30,7 +32,7 @@ impl Source for Everything {
 }
 
 /// A webhook whose cache is warm once it has been asked.
-pub struct Webhook(Arc<Endpoint>);
+pub struct Webhook(Arc<Endpoint>, Arc<Peer>);
 
 impl Webhook {
     /// With the defaults of the configuration.
@@ -41,7 +43,8 @@ impl Webhook {
         let policy = Arc::new(Policy::new(&config.policy, &config.resolve));
         let resolver = Resolver::new(&config.resolve, Arc::new(Everything), Arc::clone(&metrics));
         let settings = config.admission.as_ref().expect("the text has the section");
-        Self(Arc::new(Endpoint::new(settings, Pipeline::new(policy, resolver, metrics))))
+        let peer = Accounts::default().peer(Ipv4Addr::LOCALHOST.into(), None);
+        Self(Arc::new(Endpoint::new(settings, Pipeline::new(policy, resolver, metrics))), peer)
     }
 
     /// Answers one review, as from a connection that has read it.
@@ -50,7 +53,7 @@ impl Webhook {
             .header(header::CONTENT_TYPE, "application/json")
             .body(Full::new(review))
             .expect("the parts are a request");
-        let response = Arc::clone(&self.0).serve(request).await;
+        let response = Arc::clone(&self.0).serve(request, Arc::clone(&self.1)).await;
         assert_eq!(response.status(), StatusCode::OK);
         response
     }

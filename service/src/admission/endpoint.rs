@@ -6,35 +6,33 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant as StdInstant;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use futures_util::FutureExt as _;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body::Body;
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::Full;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
 use super::deadline;
 use super::decide::Hook;
-use super::pipeline::Pipeline;
+use super::intake::{self, Room, Stop};
+use super::pipeline::{Metrics, Pipeline};
 use super::resolver::DEFECT;
 use super::review;
 use crate::config;
+use crate::edge::Peer;
 use crate::verdicts::Class;
 
-/// Bytes of reviews held at one time, whatever their number: eight of the largest default size.
-const HELD_BYTES_MAX: usize = 64 << 20;
-/// The unit in which held bytes are counted.
-const PERMIT_BYTES: usize = 1 << 10;
 /// Seconds after which a shed caller may come again.
 const RETRY_AFTER_S: &str = "1";
 
 /// The webhook.
 pub struct Endpoint {
     pipeline: Pipeline,
-    max_body_bytes: usize,
     slots: Semaphore,
-    held: Semaphore,
+    slots_per_peer: usize,
+    room: Room,
 }
 
 /// A request that gets no review: status and text.
@@ -45,14 +43,14 @@ impl Endpoint {
     pub fn new(settings: &config::Admission, pipeline: Pipeline) -> Self {
         Self {
             pipeline,
-            max_body_bytes: settings.max_body_bytes,
             slots: Semaphore::new(settings.max_in_flight),
-            held: Semaphore::new(HELD_BYTES_MAX.max(settings.max_body_bytes) / PERMIT_BYTES),
+            slots_per_peer: settings.max_in_flight_per_peer,
+            room: Room::new(settings.max_body_bytes),
         }
     }
 
-    /// Answers one request. Never fails: what goes wrong is an HTTP status.
-    pub async fn serve<B>(self: Arc<Self>, request: Request<B>) -> Response<Full<Bytes>>
+    /// Answers one request of `peer`. Never fails: what goes wrong is an HTTP status.
+    pub async fn serve<B>(self: Arc<Self>, request: Request<B>, peer: Arc<Peer>) -> Response<Full<Bytes>>
     where
         B: Body<Data = Bytes> + Unpin,
         B::Error: std::fmt::Display,
@@ -64,7 +62,7 @@ impl Endpoint {
         let leave = Leave(&metrics);
         // The last net: whatever panics, the caller gets an answer and its connection stays. Nothing is shared that a panic could
         // leave half-done: locks are held for single steps, and permits come back when they are dropped.
-        let answer = AssertUnwindSafe(self.answer(request)).catch_unwind().await.unwrap_or_else(|_panic| {
+        let answer = AssertUnwindSafe(self.answer(request, &peer)).catch_unwind().await.unwrap_or_else(|_panic| {
             metrics.panics.inc();
             Err(Refusal(StatusCode::INTERNAL_SERVER_ERROR, "500", format!("{}: {DEFECT}", Class::Internal)))
         });
@@ -76,22 +74,20 @@ impl Endpoint {
         })
     }
 
-    async fn answer<B>(&self, request: Request<B>) -> Result<Response<Full<Bytes>>, Refusal>
+    async fn answer<B>(&self, request: Request<B>, peer: &Peer) -> Result<Response<Full<Bytes>>, Refusal>
     where
         B: Body<Data = Bytes> + Unpin,
         B::Error: std::fmt::Display,
     {
         let hook = check_head(&request)?;
         let deadline = Instant::now() + deadline::budget(request.uri().query());
-        let busy = || Refusal(StatusCode::TOO_MANY_REQUESTS, "429", "too many reviews at one time".into());
-        let _slot = self.slots.try_acquire().map_err(|_| busy())?;
-        let size = self.announced_bytes(&request)?;
-        let permits = u32::try_from(size.div_ceil(PERMIT_BYTES)).unwrap_or(u32::MAX);
-        let _held = self.held.try_acquire_many(permits).map_err(|_| busy())?;
-        let body = timeout_at(deadline, self.read(request.into_body(), size)).await;
-        let body = body.map_err(|_| {
-            Refusal(StatusCode::REQUEST_TIMEOUT, "408", "the body did not arrive before the deadline".into())
-        })??;
+        let (Ok(_slot), Some(_entered)) = (self.slots.try_acquire(), peer.enter(self.slots_per_peer)) else {
+            intake::discard(request.into_body()).await;
+            return Err(busy());
+        };
+        let mut held = self.room.hold(peer);
+        let body = timeout_at(deadline, held.read(request.into_body())).await;
+        let body = body.unwrap_or(Err(Stop::Slow)).map_err(|stop| self.stopped(stop))?;
         let bad = |error: review::Error| Refusal(StatusCode::BAD_REQUEST, "400", error.to_string());
         let (api_version, ask) = review::parse(&body).map_err(bad)?;
         let review = AssertUnwindSafe(self.pipeline.review(hook, &ask, deadline)).catch_unwind();
@@ -105,44 +101,25 @@ impl Endpoint {
         Ok(response)
     }
 
-    /// Most bytes the body can have: what it announces, or the limit when it announces nothing.
-    fn announced_bytes<B: Body>(&self, request: &Request<B>) -> Result<usize, Refusal> {
-        match request.body().size_hint().exact() {
-            None => Ok(self.max_body_bytes),
-            Some(size) => match usize::try_from(size) {
-                Ok(size) if size <= self.max_body_bytes => Ok(size),
-                _ => Err(self.too_large()),
-            },
-        }
-    }
-
-    async fn read<B>(&self, mut body: B, size_hint: usize) -> Result<Bytes, Refusal>
-    where
-        B: Body<Data = Bytes> + Unpin,
-        B::Error: std::fmt::Display,
-    {
-        let mut bytes = BytesMut::new();
-        while let Some(frame) = body.frame().await {
-            let broken = |error| Refusal(StatusCode::BAD_REQUEST, "400", format!("the body broke off: {error}"));
-            let Ok(data) = frame.map_err(broken)?.into_data() else { continue };
-            if bytes.is_empty() && data.len() == size_hint {
-                return Ok(data);
+    fn stopped(&self, stop: Stop) -> Refusal {
+        match stop {
+            Stop::TooLarge => {
+                let most = self.room.body_max();
+                let text = format!("the body is larger than {most} bytes (admission.maxBodyBytes)");
+                Refusal(StatusCode::PAYLOAD_TOO_LARGE, "413", text)
             }
-            if bytes.len() + data.len() > self.max_body_bytes {
-                return Err(self.too_large());
-            }
-            bytes.extend_from_slice(&data);
+            Stop::Full | Stop::PeerFull => busy(),
+            Stop::Slow => Refusal(StatusCode::REQUEST_TIMEOUT, "408", "the body did not arrive in time".into()),
+            Stop::Broken(error) => Refusal(StatusCode::BAD_REQUEST, "400", format!("the body broke off: {error}")),
         }
-        Ok(bytes.freeze())
-    }
-
-    fn too_large(&self) -> Refusal {
-        let text = format!("the body is larger than {} bytes (admission.maxBodyBytes)", self.max_body_bytes);
-        Refusal(StatusCode::PAYLOAD_TOO_LARGE, "413", text)
     }
 }
 
-struct Leave<'a>(&'a super::pipeline::Metrics);
+fn busy() -> Refusal {
+    Refusal(StatusCode::TOO_MANY_REQUESTS, "429", "too many reviews at one time".into())
+}
+
+struct Leave<'a>(&'a Metrics);
 
 impl Drop for Leave<'_> {
     fn drop(&mut self) {

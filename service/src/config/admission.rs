@@ -12,6 +12,10 @@ use super::{Checker, Error};
 const MAX_BODY_BYTES: u64 = 8 << 20;
 /// Above this a single review could hold more memory than the whole service should need.
 const MAX_BODY_BYTES_MOST: u64 = 64 << 20;
+/// Forty times the 25 idle connections that one kube-apiserver keeps for a webhook.
+const MAX_CONNECTIONS: usize = 1024;
+/// Left to others by a peer that takes all that it may have: one kube-apiserver's idle connections.
+const CONNECTIONS_FOR_OTHERS: usize = 25;
 /// kube-apiserver allows itself 200 mutating requests in flight by default; twice that serves two of them.
 const MAX_IN_FLIGHT: usize = 400;
 
@@ -24,10 +28,20 @@ pub struct Admission {
     pub certificate: PathBuf,
     /// PEM file of the private key.
     pub key: PathBuf,
+    /// PEM file of the authorities of client certificates; with it every caller must have one.
+    pub client_ca: Option<PathBuf>,
+    /// Names of which a client certificate must have one; empty accepts all.
+    pub client_names: Vec<String>,
     /// Largest accepted review, bytes.
     pub max_body_bytes: usize,
     /// Reviews in work at one time; more are shed with 429.
     pub max_in_flight: usize,
+    /// Of these, reviews of one peer: one network address, or one name in a client certificate.
+    pub max_in_flight_per_peer: usize,
+    /// Open connections; for more, idle ones are closed.
+    pub max_connections: usize,
+    /// Of these, connections of one network address.
+    pub max_connections_per_peer: usize,
 }
 
 #[derive(Debug, Deserialize)]
@@ -36,8 +50,15 @@ pub(super) struct RawAdmission {
     pub listen: SocketAddr,
     pub certificate: PathBuf,
     pub key: PathBuf,
+    #[serde(rename = "clientCA")]
+    pub client_ca: Option<PathBuf>,
+    #[serde(default)]
+    pub client_names: Vec<String>,
     pub max_body_bytes: Option<Size>,
     pub max_in_flight: Option<usize>,
+    pub max_in_flight_per_peer: Option<usize>,
+    pub max_connections: Option<usize>,
+    pub max_connections_per_peer: Option<usize>,
 }
 
 impl Checker<'_> {
@@ -46,13 +67,29 @@ impl Checker<'_> {
         let most = MAX_BODY_BYTES_MOST;
         let max_body_bytes = self.within("admission.maxBodyBytes", max_body_bytes, 1024, most)?;
         let in_flight = raw.max_in_flight.unwrap_or(MAX_IN_FLIGHT);
-        self.within("admission.maxInFlight", in_flight as u64, 1, 100_000)?;
+        let in_flight = self.within("admission.maxInFlight", in_flight as u64, 1, 100_000)?;
+        // A quarter is always left to others, so that nobody can shut everybody else out.
+        let per_peer = raw.max_in_flight_per_peer.unwrap_or(in_flight - in_flight / 4);
+        let per_peer = self.within("admission.maxInFlightPerPeer", per_peer as u64, 1, in_flight as u64)?;
+        let connections = raw.max_connections.unwrap_or(MAX_CONNECTIONS);
+        let connections = self.within("admission.maxConnections", connections as u64, 4, 10_000)?;
+        let of_peer = connections - CONNECTIONS_FOR_OTHERS.min(connections / 4);
+        let of_peer = raw.max_connections_per_peer.unwrap_or(of_peer);
+        let of_peer = self.within("admission.maxConnectionsPerPeer", of_peer as u64, 1, connections as u64)?;
+        if !raw.client_names.is_empty() && raw.client_ca.is_none() {
+            return Err(self.value("admission.clientCA", "is needed beside clientNames"));
+        }
         Ok(Admission {
             listen: raw.listen,
             certificate: self.folder.join(raw.certificate),
             key: self.folder.join(raw.key),
+            client_ca: raw.client_ca.map(|path| self.folder.join(path)),
+            client_names: raw.client_names,
             max_body_bytes,
             max_in_flight: in_flight,
+            max_in_flight_per_peer: per_peer,
+            max_connections: connections,
+            max_connections_per_peer: of_peer,
         })
     }
 }

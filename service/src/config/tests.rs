@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{Action, Config, Mode, QueueKey, Recheck, Transport};
 
 const FULL: &str = r#"
-admission: {listen: "127.0.0.1:8443", certificate: tls.crt, key: /abs/tls.key, maxBodyBytes: 2MiB, maxInFlight: 7}
+admission: {listen: "127.0.0.1:8443", certificate: tls.crt, key: /abs/tls.key, maxBodyBytes: 2MiB, maxInFlight: 7, clientCA: ca.crt, clientNames: [a], maxInFlightPerPeer: 3, maxConnections: 40, maxConnectionsPerPeer: 9}
 health: {listen: "127.0.0.1:9090"}
 resolve:
   skipPrefixes: ["localhost:5000/"]
@@ -43,6 +43,10 @@ fn every_key_reaches_its_value() {
     assert_eq!(admission.certificate, Path::new("/etc/tls.crt"));
     assert_eq!(admission.key, Path::new("/abs/tls.key"));
     assert_eq!((admission.max_body_bytes, admission.max_in_flight), (2 << 20, 7));
+    assert_eq!((admission.max_in_flight_per_peer, admission.max_connections), (3, 40));
+    assert_eq!(admission.max_connections_per_peer, 9);
+    assert_eq!(admission.client_ca.as_deref(), Some(Path::new("/etc/ca.crt")));
+    assert_eq!(admission.client_names, ["a"]);
     assert_eq!(config.health.unwrap().port(), 9090);
     assert_eq!(config.resolve.timeout, Duration::from_secs(4));
     assert_eq!(config.resolve.cache_max_bytes, 1 << 20);
@@ -122,6 +126,14 @@ fn values_that_contradict_each_other_are_refused_with_their_key() {
         refused("resolve: {registries: [{host: h, realms: [\"a:99999\"]}]}\n"),
         "/etc/service.yaml: resolve.registries[0].realms[0]: `a:99999`: the port is not a number from 1 to 65535; \
          write host or host:port, without scheme and path"
+    );
+    assert_eq!(
+        refused("admission: {listen: \"[::]:1\", certificate: c, key: k, clientNames: [a]}\n"),
+        "/etc/service.yaml: admission.clientCA: is needed beside clientNames"
+    );
+    assert_eq!(
+        refused("admission: {listen: \"[::]:1\", certificate: c, key: k, maxInFlight: 5, maxInFlightPerPeer: 6}\n"),
+        "/etc/service.yaml: admission.maxInFlightPerPeer: 6 is out of range: 1 to 5"
     );
     assert_eq!(
         refused("reconcile: {workers: 0}\n"),

@@ -1,54 +1,45 @@
-//! One listener: accept, handshake, HTTP/1.1 or HTTP/2, and an orderly end.
+//! One listener: accept, give places, and an orderly end.
 //!
-//! Owns its connections: they live in one set, bounded in number, and end with it. The handler only sees requests.
+//! Owns its connections: they live in one set, bounded in number, and end with it. What is spoken on one is in
+//! `connection`; who has to go when places run out is in `slots`.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderValue, Request, Response, Version, header};
+use futures_util::FutureExt as _;
+use http::{Request, Response};
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::server::conn::{http1, http2};
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, timeout};
-use tokio_rustls::TlsAcceptor;
+use tokio::time::{Instant, MissedTickBehavior, interval};
 
+use super::connection::{Shared, serve};
 use super::drain::{Drain, Phase};
+use super::metrics::ListenerMetrics;
+use super::peer::{Accounts, Peer};
+use super::slots::{Limits, Slots};
+use super::tls::ServerTls;
+use super::vitals::Pulse;
 
-/// Open connections of one listener. kube-apiserver keeps 25 idle ones for a webhook; this serves forty of them.
-const CONNECTIONS_MAX: usize = 1024;
-/// A handshake that takes longer is not a kube-apiserver, which itself gives up after 10 s.
-const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
-/// hyper closes a connection that is idle for longer than it waits for a head. kube-apiserver keeps idle ones for 90 s;
-/// closing earlier makes it write into a closed connection.
-const IDLE_MAX: Duration = Duration::from_mins(2);
-/// After the signal new connections are still taken for so long: endpoints learn of the end with a delay.
+/// Listeners that nobody configured otherwise, such as that of health.
+const CONNECTIONS: usize = 256;
+/// While draining, new connections are taken until none has come for so long: endpoints learn of the end with a delay.
 const LAME_DUCK_MIN: Duration = Duration::from_secs(3);
 /// Pause after a failed accept, which is almost always a lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// Most that an HTTP/1.1 connection keeps as its read buffer, which hyper would let grow to 400 KiB with the largest body it has
-/// ever read. A TLS record has 16 KiB, so no read brings more; a head must fit, and kube-apiserver's has less than 2 KiB.
-const HTTP1_BUFFER_BYTES: usize = 16 << 10;
-/// Streams of one HTTP/2 connection, as kube-apiserver itself limits them.
-const HTTP2_STREAMS_MAX: u32 = 250;
-/// Flow-control windows of a stream: an ordinary review arrives without waiting for an update.
-const HTTP2_WINDOW_BYTES: u32 = 256 << 10;
-/// A PING after so long without a frame, and so long for its answer.
-const HTTP2_PING: Duration = Duration::from_secs(30);
+/// How often the loop shows that it turns, also when nobody comes.
+const BEAT: Duration = Duration::from_secs(1);
 
 /// What a listener speaks.
 pub enum Protocols {
     /// HTTP/1.1 without TLS.
     Plain,
     /// HTTP/2 or HTTP/1.1 over TLS, as the client likes.
-    Tls(Arc<rustls::ServerConfig>),
+    Tls(Arc<ServerTls>),
 }
 
 /// A bound socket.
@@ -56,12 +47,26 @@ pub struct Listener {
     tcp: TcpListener,
     protocols: Protocols,
     lame_duck: Duration,
+    limits: Limits,
+    metrics: ListenerMetrics,
+    pulse: Arc<Pulse>,
 }
 
 impl Listener {
     /// Binds `address`.
-    pub async fn bind(address: SocketAddr, protocols: Protocols) -> std::io::Result<Self> {
-        Ok(Self { tcp: TcpListener::bind(address).await?, protocols, lame_duck: LAME_DUCK_MIN })
+    pub async fn bind(address: SocketAddr, protocols: Protocols, metrics: ListenerMetrics) -> std::io::Result<Self> {
+        let tcp = TcpListener::bind(address).await?;
+        let limits =
+            Limits { connections: CONNECTIONS, connections_per_peer: CONNECTIONS, handshakes_per_peer: CONNECTIONS };
+        let pulse = Arc::new(Pulse::new("listener"));
+        Ok(Self { tcp, protocols, lame_duck: LAME_DUCK_MIN, limits, metrics, pulse })
+    }
+
+    /// Holds at most so many connections.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
     }
 
     /// Serves through the whole drain, also when nobody is connected: probes come on fresh connections.
@@ -76,56 +81,111 @@ impl Listener {
         self.tcp.local_addr()
     }
 
+    /// What shows that connections are accepted.
+    pub fn pulse(&self) -> &Arc<Pulse> {
+        &self.pulse
+    }
+
     /// Serves until the phase is `Stopping`, or an earlier one after `Serving` and nobody is connected any more.
     pub async fn serve<H, F>(self, handler: H, drain: Drain)
     where
-        H: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
+        H: Fn(Request<Incoming>, Arc<Peer>) -> F + Clone + Send + Sync + 'static,
         F: Future<Output = Response<Full<Bytes>>> + Send + 'static,
     {
-        let acceptor = match &self.protocols {
+        let tls = match &self.protocols {
             Protocols::Plain => None,
-            Protocols::Tls(config) => Some(TlsAcceptor::from(Arc::clone(config))),
+            Protocols::Tls(tls) => Some(Arc::clone(tls)),
         };
-        let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+        let shared = Arc::new(Shared { handler, tls, accounts: Accounts::default(), metrics: self.metrics.clone() });
+        let slots = Slots::new(self.limits);
         let mut phase = drain.follow();
         let mut lame_duck_ends = None;
         let mut connections = JoinSet::new();
+        let mut beat = interval(BEAT);
+        beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let take = |connections: &mut JoinSet<()>, tcp: TcpStream, address: IpAddr| {
+            self.take(connections, &slots, &shared, drain.follow(), (tcp, address));
+        };
         loop {
             let ended = end(drain.follow(), lame_duck_ends, connections.is_empty());
             tokio::select! {
                 _ = phase.wait_for(|phase| *phase >= Phase::Draining), if lame_duck_ends.is_none() => {
                     lame_duck_ends = Some(Instant::now() + self.lame_duck);
                 }
-                accepted = accept(&self.tcp, &slots) => {
-                    let Some((tcp, slot)) = accepted else { continue };
-                    let (acceptor, handler, phase) = (acceptor.clone(), handler.clone(), drain.follow());
-                    connections.spawn(async move {
-                        connection(tcp, acceptor, handler, phase).await;
-                        drop(slot);
-                    });
+                (tcp, address) = self.accept() => {
+                    take(&mut connections, tcp, address);
+                    // Whoever still comes has not heard of the end; the next one would find nobody.
+                    lame_duck_ends = lame_duck_ends.map(|_| Instant::now() + self.lame_duck);
                 }
+                _ = beat.tick() => self.pulse.turn(),
                 Some(_) = connections.join_next() => {}
                 () = ended => break,
             }
         }
+        // Closing the socket resets whoever the kernel has let in and nobody has taken yet: they are served to the end.
+        while let Some(Ok((tcp, address))) = self.tcp.accept().now_or_never() {
+            take(&mut connections, tcp, address.ip());
+        }
         drop(self.tcp);
         while connections.join_next().await.is_some() {}
     }
+
+    async fn accept(&self) -> (TcpStream, IpAddr) {
+        loop {
+            match self.tcp.accept().await {
+                Ok((tcp, address)) => {
+                    self.pulse.beat();
+                    return (tcp, address.ip());
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "accept failed");
+                    self.pulse.miss("connections cannot be accepted");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    fn take<H, F>(
+        &self,
+        connections: &mut JoinSet<()>,
+        slots: &Arc<Slots>,
+        shared: &Arc<Shared<H>>,
+        phase: watch::Receiver<Phase>,
+        (tcp, address): (TcpStream, IpAddr),
+    ) where
+        H: Fn(Request<Incoming>, Arc<Peer>) -> F + Clone + Send + Sync + 'static,
+        F: Future<Output = Response<Full<Bytes>>> + Send + 'static,
+    {
+        let seat = match slots.admit(address) {
+            Ok((seat, given_up)) => {
+                if let Some(reason) = given_up {
+                    self.metrics.given_up(reason);
+                }
+                seat
+            }
+            Err(reason) => {
+                self.metrics.refused(reason);
+                return tracing::debug!(reason = reason.name(), "connection refused");
+            }
+        };
+        // Answers are small and written whole.
+        let _ = tcp.set_nodelay(true);
+        self.metrics.open.inc();
+        let (shared, open) = (Arc::clone(shared), Open(self.metrics.clone()));
+        connections.spawn(async move {
+            serve(tcp, address, seat, &shared, phase).await;
+            drop(open);
+        });
+    }
 }
 
-async fn accept(tcp: &TcpListener, slots: &Arc<Semaphore>) -> Option<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
-    let slot = Arc::clone(slots).acquire_owned().await.expect("the semaphore is never closed");
-    match tcp.accept().await {
-        Ok((stream, _)) => {
-            // Answers are small and written whole.
-            let _ = stream.set_nodelay(true);
-            Some((stream, slot))
-        }
-        Err(error) => {
-            tracing::debug!(%error, "accept failed");
-            tokio::time::sleep(ACCEPT_PAUSE).await;
-            None
-        }
+/// Counts an open connection down, also when its task is cut.
+struct Open(ListenerMetrics);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.open.dec();
     }
 }
 
@@ -137,84 +197,5 @@ async fn end(mut phase: watch::Receiver<Phase>, lame_duck_ends: Option<Instant>,
             let _ = tokio::time::timeout_at(ends, closing).await;
         }
         _ => drop(closing.await),
-    }
-}
-
-async fn connection<H, F>(tcp: TcpStream, acceptor: Option<TlsAcceptor>, handler: H, phase: watch::Receiver<Phase>)
-where
-    H: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
-    F: Future<Output = Response<Full<Bytes>>> + Send + 'static,
-{
-    let Some(acceptor) = acceptor else { return serve_http1(tcp, handler, phase).await };
-    match timeout(HANDSHAKE_MAX, acceptor.accept(tcp)).await {
-        Err(_) => tracing::debug!("TLS handshake took too long"),
-        Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
-        Ok(Ok(stream)) if stream.get_ref().1.alpn_protocol() == Some(b"h2") => {
-            serve_http2(stream, handler, phase).await;
-        }
-        Ok(Ok(stream)) => serve_http1(stream, handler, phase).await,
-    }
-}
-
-async fn serve_http1<I, H, F>(io: I, handler: H, mut phase: watch::Receiver<Phase>)
-where
-    I: AsyncRead + AsyncWrite + Unpin,
-    H: Fn(Request<Incoming>) -> F + Clone,
-    F: Future<Output = Response<Full<Bytes>>>,
-{
-    let now = phase.clone();
-    let service = service_fn(move |request: Request<Incoming>| {
-        let (answer, now) = (handler(request), now.clone());
-        async move {
-            let mut response = answer.await;
-            // Asked after the work: a call that was under way when the signal came also ends its connection.
-            if *now.borrow() >= Phase::Draining && response.version() == Version::HTTP_11 {
-                response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
-            }
-            Ok::<_, std::convert::Infallible>(response)
-        }
-    });
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(IDLE_MAX)
-        .max_buf_size(HTTP1_BUFFER_BYTES)
-        .serve_connection(TokioIo::new(io), service);
-    let mut connection = std::pin::pin!(connection);
-    tokio::select! {
-        result = connection.as_mut() => return log(result),
-        // An idle connection stays open while draining: closing it could cut a call that is on its way.
-        _ = phase.wait_for(|phase| *phase >= Phase::Stopping) => connection.as_mut().graceful_shutdown(),
-    }
-    log(connection.await);
-}
-
-async fn serve_http2<I, H, F>(io: I, handler: H, mut phase: watch::Receiver<Phase>)
-where
-    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    H: Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
-    F: Future<Output = Response<Full<Bytes>>> + Send + 'static,
-{
-    let service = service_fn(move |request: Request<Incoming>| {
-        let answer = handler(request);
-        async move { Ok::<_, std::convert::Infallible>(answer.await) }
-    });
-    let connection = http2::Builder::new(TokioExecutor::new())
-        .timer(TokioTimer::new())
-        .max_concurrent_streams(HTTP2_STREAMS_MAX)
-        .initial_stream_window_size(HTTP2_WINDOW_BYTES)
-        .keep_alive_interval(HTTP2_PING)
-        .serve_connection(TokioIo::new(io), service);
-    let mut connection = std::pin::pin!(connection);
-    tokio::select! {
-        result = connection.as_mut() => return log(result),
-        // GOAWAY tells the client to take another connection for the next call and loses none.
-        _ = phase.wait_for(|phase| *phase >= Phase::Draining) => connection.as_mut().graceful_shutdown(),
-    }
-    log(connection.await);
-}
-
-fn log(result: Result<(), hyper::Error>) {
-    if let Err(error) = result {
-        tracing::debug!(%error, "connection ended");
     }
 }

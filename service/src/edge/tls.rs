@@ -1,17 +1,23 @@
-//! The server's certificate: read, checked, and replaced while running when its files change.
+//! The server's side of TLS: certificate, key and the authorities of clients, replaced while running when files change.
 //!
-//! A new pair is taken only when certificate and key load and fit each other; until then the old one stays.
+//! What changed is taken only when all of it loads and fits; until then the old stays. A change makes new settings, with
+//! no session of the old ones, so that nobody resumes past an authority that was removed. Open connections stay.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use parking_lot::RwLock;
-use rustls::ServerConfig;
-use rustls::server::{ClientHello, ResolvesServerCert};
+use prometheus_client::metrics::gauge::Gauge;
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::sign::CertifiedKey;
+use rustls::{CertificateError as Refusal, DigitallySignedStruct, DistinguishedName, RootCertStore, ServerConfig};
+use rustls_pki_types::{CertificateDer, UnixTime};
+use tokio::sync::watch;
 
-use crate::wire::{TlsError, certificates_from_pem, key_from_pem, provider};
+use super::health::Probe;
+use crate::wire::{TlsError, certificates_from_pem, expiry, facts, key_from_pem, provider};
 
 /// How often the files are looked at: a rotated certificate is in use long before the old one ends.
 const RELOAD_INTERVAL: Duration = Duration::from_secs(10);
@@ -43,72 +49,240 @@ pub enum CertificateError {
         /// The key file.
         key: PathBuf,
     },
+    /// The authorities of clients cannot be used.
+    #[error("{}: {source}", path.display())]
+    ClientAuthorities {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: rustls::server::VerifierBuilderError,
+    },
 }
 
-/// The certificate in use.
+/// The files of a TLS listener, and who may call.
+#[derive(Debug, Clone)]
+pub struct Files {
+    /// PEM file of the certificate chain, leaf first.
+    pub certificate: PathBuf,
+    /// PEM file of its key.
+    pub key: PathBuf,
+    /// PEM file of the authorities of client certificates; with it every caller must have one.
+    pub client_ca: Option<PathBuf>,
+    /// Names of which a client certificate must have one; empty accepts any certificate of the authorities.
+    pub client_names: Vec<String>,
+}
+
+/// When certificates end, seconds since 1970.
+#[derive(Debug, Clone, Default)]
+pub struct Expiry {
+    /// The first of the server's chain.
+    pub server: Gauge,
+    /// The first of the authorities of clients.
+    pub client_ca: Gauge,
+}
+
+/// TLS settings that follow their files.
 #[derive(Debug)]
-pub struct Certificate {
-    chain_file: PathBuf,
-    key_file: PathBuf,
-    current: RwLock<Arc<CertifiedKey>>,
+pub struct ServerTls {
+    files: Files,
+    current: RwLock<Current>,
+    expiry: Expiry,
 }
 
-impl Certificate {
-    /// Reads the pair of files.
-    pub fn load(certificate: &Path, key: &Path) -> Result<Arc<Self>, CertificateError> {
-        let current = RwLock::new(Arc::new(read(certificate, key)?));
-        Ok(Arc::new(Self { chain_file: certificate.into(), key_file: key.into(), current }))
+#[derive(Debug, Clone)]
+struct Current {
+    loaded: Loaded,
+    config: Arc<ServerConfig>,
+}
+
+/// What the files held, to notice a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Loaded {
+    chain: Vec<CertificateDer<'static>>,
+    authorities: Vec<CertificateDer<'static>>,
+}
+
+impl ServerTls {
+    /// Reads the files.
+    pub fn load(files: Files) -> Result<Arc<Self>, CertificateError> {
+        let current = read(&files)?;
+        let tls = Self { files, current: RwLock::new(current), expiry: Expiry::default() };
+        tls.show_expiry();
+        Ok(Arc::new(tls))
     }
 
-    /// Server settings for TLS 1.2 and 1.3 with HTTP/2 and HTTP/1.1.
-    pub fn server_config(self: &Arc<Self>) -> ServerConfig {
-        let mut config = ServerConfig::builder_with_provider(provider())
-            .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
-            .expect("aws-lc-rs has suites for TLS 1.2 and 1.3")
-            .with_no_client_auth()
-            .with_cert_resolver(Arc::clone(self) as Arc<dyn ResolvesServerCert>);
-        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        config
+    /// The settings for the next connection.
+    pub fn config(&self) -> Arc<ServerConfig> {
+        Arc::clone(&self.current.read().config)
     }
 
-    /// Follows the files until dropped.
-    pub async fn follow_files(self: Arc<Self>) {
+    /// When the certificates end, for the metrics.
+    pub fn expiry(&self) -> &Expiry {
+        &self.expiry
+    }
+
+    /// Whether callers need a certificate.
+    pub fn asks_for_certificates(&self) -> bool {
+        self.files.client_ca.is_some()
+    }
+
+    /// Follows the files until dropped; each change of `look` makes it look at once.
+    pub async fn follow_files(self: Arc<Self>, mut look: watch::Receiver<u64>) {
         let mut refused = String::new();
         loop {
-            tokio::time::sleep(RELOAD_INTERVAL).await;
-            match read(&self.chain_file, &self.key_file) {
+            tokio::select! {
+                () = tokio::time::sleep(RELOAD_INTERVAL) => {}
+                Ok(()) = look.changed() => {}
+            }
+            match read(&self.files) {
                 Ok(fresh) => {
                     refused.clear();
-                    if fresh.cert != self.current.read().cert {
-                        *self.current.write() = Arc::new(fresh);
-                        tracing::info!(file = %self.chain_file.display(), "certificate replaced");
+                    if fresh.loaded != self.current.read().loaded {
+                        *self.current.write() = fresh;
+                        self.show_expiry();
+                        tracing::info!(file = %self.files.certificate.display(), "certificates replaced");
                     }
                 }
                 // Said once for each distinct reason: half-written pairs are normal for a moment.
                 Err(error) if error.to_string() != refused => {
                     refused = error.to_string();
-                    tracing::warn!(%error, "certificate not replaced");
+                    tracing::warn!(%error, "certificates not replaced");
                 }
                 Err(_) => {}
             }
         }
     }
-}
 
-impl ResolvesServerCert for Certificate {
-    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(Arc::clone(&self.current.read()))
+    fn show_expiry(&self) {
+        let current = self.current.read();
+        self.expiry.server.set(expiry(&current.loaded.chain).unwrap_or(0));
+        self.expiry.client_ca.set(expiry(&current.loaded.authorities).unwrap_or(0));
     }
 }
 
-fn read(certificate: &Path, key: &Path) -> Result<CertifiedKey, CertificateError> {
-    let file = |path: &Path| std::fs::read(path).map_err(|source| CertificateError::Read { path: path.into(), source });
+impl Probe for ServerTls {
+    fn name(&self) -> &'static str {
+        "certificate"
+    }
+
+    fn dead(&self) -> Option<String> {
+        None
+    }
+
+    /// No call can succeed with an expired certificate; a restart would not help, so this is not about liveness.
+    fn unready(&self) -> Option<String> {
+        let loaded = self.current.read().loaded.clone();
+        let ended =
+            |chain: &[CertificateDer<'_>]| chain.first().and_then(facts).filter(|f| f.is_expired(SystemTime::now()));
+        let all_ended = !loaded.authorities.is_empty()
+            && loaded.authorities.iter().all(|one| facts(one).is_some_and(|f| f.is_expired(SystemTime::now())));
+        if ended(&loaded.chain).is_some() {
+            return Some(format!("{} has expired: replace it", self.files.certificate.display()));
+        }
+        let file = self.files.client_ca.as_deref().unwrap_or(Path::new("clientCA"));
+        all_ended.then(|| format!("every authority in {} has expired: replace it", file.display()))
+    }
+
+    fn page(&self) -> Option<String> {
+        None
+    }
+}
+
+/// The library's verifier, and then the list of names.
+#[derive(Debug)]
+struct Named {
+    inner: Arc<dyn ClientCertVerifier>,
+    names: Vec<String>,
+}
+
+impl ClientCertVerifier for Named {
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        self.inner.root_hint_subjects()
+    }
+
+    fn verify_client_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, rustls::Error> {
+        let verified = self.inner.verify_client_cert(end_entity, intermediates, now)?;
+        let found = facts(end_entity).map(|facts| facts.names).unwrap_or_default();
+        if found.iter().any(|name| self.names.contains(name)) {
+            return Ok(verified);
+        }
+        Err(rustls::Error::InvalidCertificate(Refusal::ApplicationVerificationFailure))
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<rustls::client::danger::HandshakeSignatureValid, rustls::Error> {
+        self.inner.verify_tls12_signature(message, cert, dss)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<rustls::client::danger::HandshakeSignatureValid, rustls::Error> {
+        self.inner.verify_tls13_signature(message, cert, dss)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<rustls::SignatureScheme> {
+        self.inner.supported_verify_schemes()
+    }
+}
+
+fn read(files: &Files) -> Result<Current, CertificateError> {
+    let pair = read_pair(&files.certificate, &files.key)?;
+    let authorities = match &files.client_ca {
+        Some(path) => certificates_from_pem(&read_file(path)?)
+            .map_err(|source| CertificateError::Content { path: path.clone(), source })?,
+        None => Vec::new(),
+    };
+    let loaded = Loaded { chain: pair.cert.clone(), authorities };
+    let builder = ServerConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
+        .expect("aws-lc-rs has suites for TLS 1.2 and 1.3");
+    let builder = match &files.client_ca {
+        None => builder.with_no_client_auth(),
+        Some(path) => builder.with_client_cert_verifier(verifier(path, &loaded.authorities, &files.client_names)?),
+    };
+    let mut config = builder.with_cert_resolver(Arc::new(rustls::sign::SingleCertAndKey::from(pair)));
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(Current { loaded, config: Arc::new(config) })
+}
+
+fn verifier(
+    path: &Path,
+    authorities: &[CertificateDer<'static>],
+    names: &[String],
+) -> Result<Arc<dyn ClientCertVerifier>, CertificateError> {
+    let mut roots = RootCertStore::empty();
+    for authority in authorities {
+        let added = roots.add(authority.clone());
+        added.map_err(|error| CertificateError::Content { path: path.into(), source: TlsError::Rustls(error) })?;
+    }
+    let inner = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider()).build();
+    let inner = inner.map_err(|source| CertificateError::ClientAuthorities { path: path.into(), source })?;
+    if names.is_empty() { Ok(inner) } else { Ok(Arc::new(Named { inner, names: names.to_vec() })) }
+}
+
+fn read_file(path: &Path) -> Result<Vec<u8>, CertificateError> {
+    std::fs::read(path).map_err(|source| CertificateError::Read { path: path.into(), source })
+}
+
+fn read_pair(certificate: &Path, key: &Path) -> Result<CertifiedKey, CertificateError> {
     let content = |path: &Path| {
         let path = path.to_owned();
         move |source| CertificateError::Content { path, source }
     };
-    let chain = certificates_from_pem(&file(certificate)?).map_err(content(certificate))?;
-    let private = key_from_pem(&file(key)?).map_err(content(key))?;
+    let chain = certificates_from_pem(&read_file(certificate)?).map_err(content(certificate))?;
+    let private = key_from_pem(&read_file(key)?).map_err(content(key))?;
     let signing = provider().key_provider.load_private_key(private);
     let signing = signing.map_err(|error| content(key)(TlsError::Rustls(error)))?;
     let pair = CertifiedKey::new(chain, signing);
@@ -123,45 +297,4 @@ fn read(certificate: &Path, key: &Path) -> Result<CertifiedKey, CertificateError
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Writes a fresh pair and answers certificate and key.
-    fn write(folder: &Path, name: &str) -> (String, String) {
-        let certified = rcgen::generate_simple_self_signed([name.to_owned()]).unwrap();
-        let (chain, key) = (certified.cert.pem(), certified.signing_key.serialize_pem());
-        std::fs::write(folder.join("tls.crt"), &chain).unwrap();
-        std::fs::write(folder.join("tls.key"), &key).unwrap();
-        (chain, key)
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_new_pair_is_taken_and_half_a_pair_is_not() {
-        let folder = tempfile::tempdir().unwrap();
-        let (chain_file, key_file) = (folder.path().join("tls.crt"), folder.path().join("tls.key"));
-        let (first, _) = write(folder.path(), "first");
-        let certificate = Certificate::load(&chain_file, &key_file).unwrap();
-        let follower = tokio::spawn(Arc::clone(&certificate).follow_files());
-        let current = || certificate.current.read().cert.clone();
-        let of = |pem: &str| certificates_from_pem(pem.as_bytes()).unwrap();
-        assert_eq!(current(), of(&first));
-        let (second, key) = write(folder.path(), "second");
-        std::fs::write(&key_file, "half").unwrap();
-        tokio::time::sleep(RELOAD_INTERVAL * 2).await;
-        assert_eq!(current(), of(&first), "a certificate without its key is not used");
-        std::fs::write(&key_file, key).unwrap();
-        tokio::time::sleep(RELOAD_INTERVAL * 2).await;
-        assert_eq!(current(), of(&second));
-        follower.abort();
-    }
-
-    #[test]
-    fn a_key_of_another_certificate_is_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        let (first, _) = write(folder.path(), "first");
-        write(folder.path(), "second");
-        std::fs::write(folder.path().join("tls.crt"), first).unwrap();
-        let error = Certificate::load(&folder.path().join("tls.crt"), &folder.path().join("tls.key")).unwrap_err();
-        assert!(matches!(error, CertificateError::Mismatch { .. }), "{error}");
-    }
-}
+mod tests;

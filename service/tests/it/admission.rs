@@ -18,7 +18,7 @@ use crate::support::{Service, deadline};
 pub async fn start(registry: &Registry, more: &str) -> Service {
     let more = if more.is_empty() { "shutdown: {drain: 50ms}\n" } else { more };
     let config = format!(
-        "admission: {{listen: \"127.0.0.1:0\", certificate: tls.crt, key: tls.key, maxBodyBytes: 1MiB, maxInFlight: 600}}\n\
+        "admission: {{listen: \"127.0.0.1:0\", certificate: tls.crt, key: tls.key, maxBodyBytes: 1MiB, maxInFlight: 600, maxInFlightPerPeer: 600}}\n\
          health: {{listen: \"127.0.0.1:0\"}}\n\
          resolve: {{timeout: 2s, skipPrefixes: [\"skip.io/\"], registries: [{{host: \"{}\", plainHttp: true}}]}}\n{more}",
         registry.host()

@@ -4,6 +4,7 @@
 
 mod admission;
 mod binary;
+mod edge;
 mod hostile;
 #[cfg(feature = "planted-bugs")]
 mod planted;

@@ -12,6 +12,7 @@ use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
 use service::admission::{Endpoint, Metrics, Pipeline, Policy, Resolver, Source};
 use service::config::Config;
+use service::edge::Accounts;
 use service::registry::Reference;
 use service::verdicts::Failure;
 use service::wire::{Client, Protocol};
@@ -345,7 +346,8 @@ fn panicking(policy: &str) -> (Arc<Endpoint>, Arc<Metrics>) {
 async fn serve(endpoint: &Arc<Endpoint>, images: &[&str]) -> (u16, String) {
     let body = Full::new(Bytes::from(review("v1", &pod(images)).to_string()));
     let request = Request::post("/mutate").header("content-type", "application/json").body(body).unwrap();
-    let answer = Arc::clone(endpoint).serve(request).await;
+    let peer = Accounts::default().peer(std::net::Ipv4Addr::LOCALHOST.into(), None);
+    let answer = Arc::clone(endpoint).serve(request, peer).await;
     let status = answer.status().as_u16();
     (status, String::from_utf8(answer.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap())
 }

@@ -92,6 +92,11 @@ impl Service {
         Self { app, folder, authority: certified.cert.pem().into_bytes() }
     }
 
+    /// The certificate of the authority that signed the webhook's, PEM.
+    pub fn authority(&self) -> &[u8] {
+        &self.authority
+    }
+
     /// A client of the webhook.
     pub fn webhook(&self, protocol: Protocol) -> Client {
         let tls = client_config(Trust::Pem(&self.authority), None).unwrap();

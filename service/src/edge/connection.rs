@@ -1,0 +1,241 @@
+//! One connection: handshake, HTTP/1.1 or HTTP/2, and its end in each phase of the process.
+//!
+//! Owns what is spoken. A connection that is told to make room finishes the call under way and goes.
+
+use std::convert::Infallible;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use http::{HeaderValue, Request, Response, Version, header};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+use super::drain::Phase;
+use super::metrics::ListenerMetrics;
+use super::peer::{Accounts, Peer};
+use super::slots::{Calls, Seat};
+use super::tls::ServerTls;
+use crate::wire::facts;
+
+/// A handshake that takes longer is not a kube-apiserver, which itself gives up after 10 s.
+const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
+/// hyper closes a connection that is idle for longer than it waits for a head. kube-apiserver keeps idle ones for 90 s;
+/// closing earlier makes it write into a closed connection.
+const IDLE_MAX: Duration = Duration::from_mins(2);
+/// Most that an HTTP/1.1 connection keeps as its read buffer, which hyper would let grow to 400 KiB with the largest body it has
+/// ever read. A TLS record has 16 KiB, so no read brings more; a head must fit, and kube-apiserver's has less than 2 KiB.
+const HTTP1_BUFFER_BYTES: usize = 16 << 10;
+/// Streams of one HTTP/2 connection, as kube-apiserver itself limits them.
+const HTTP2_STREAMS_MAX: u32 = 250;
+/// Flow-control windows of a stream: an ordinary review arrives without waiting for an update.
+const HTTP2_WINDOW_BYTES: u32 = 256 << 10;
+/// A PING after so long without a frame, and so long for its answer.
+const HTTP2_PING: Duration = Duration::from_secs(30);
+/// How long a connection that makes room may take to say goodbye when no call is under way.
+const GOODBYE_MAX: Duration = Duration::from_secs(1);
+
+/// What all connections of a listener share.
+pub(super) struct Shared<H> {
+    pub handler: H,
+    pub tls: Option<Arc<ServerTls>>,
+    pub accounts: Accounts,
+    pub metrics: ListenerMetrics,
+}
+
+/// Why a connection ends before its peer wishes it.
+enum End {
+    /// The process stops; the calls under way are answered.
+    Phase,
+    /// It makes room.
+    GivenUp,
+}
+
+/// Serves one connection to its end.
+pub(super) async fn serve<H, F>(
+    tcp: TcpStream,
+    address: IpAddr,
+    seat: Seat,
+    shared: &Shared<H>,
+    phase: watch::Receiver<Phase>,
+) where
+    H: Fn(Request<Incoming>, Arc<Peer>) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Response<Full<Bytes>>> + Send + 'static,
+{
+    let Some(tls) = &shared.tls else {
+        seat.established();
+        let handler = answering(&shared.handler, shared.accounts.peer(address, None), seat.calls());
+        return serve_http1(tcp, handler, phase, &seat).await;
+    };
+    let acceptor = TlsAcceptor::from(tls.config());
+    let stream = tokio::select! {
+        stream = timeout(HANDSHAKE_MAX, acceptor.accept(tcp)) => stream,
+        () = seat.given_up() => return,
+    };
+    let stream = match stream {
+        Err(_) => return shared.metrics.handshake_failed("timeout"),
+        Ok(Err(error)) => {
+            shared.metrics.handshake_failed(if is_about_a_certificate(&error) { "certificate" } else { "protocol" });
+            return tracing::debug!(%error, "TLS handshake failed");
+        }
+        Ok(Ok(stream)) => stream,
+    };
+    let name = match client_name(&stream) {
+        Ok(name) => name,
+        Err(error) => {
+            shared.metrics.handshake_failed("certificate");
+            return tracing::debug!(error, "TLS session refused");
+        }
+    };
+    seat.established();
+    let handler = answering(&shared.handler, shared.accounts.peer(address, name), seat.calls());
+    if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
+        serve_http2(stream, handler, phase, &seat).await;
+    } else {
+        serve_http1(stream, handler, phase, &seat).await;
+    }
+}
+
+/// The first name of the client's certificate. A resumed session was verified when it began, so its end is looked at here.
+fn client_name(stream: &TlsStream<TcpStream>) -> Result<Option<Arc<str>>, &'static str> {
+    let Some(certificate) = stream.get_ref().1.peer_certificates().and_then(<[_]>::first) else { return Ok(None) };
+    let facts = facts(certificate).ok_or("the client certificate cannot be read")?;
+    if facts.is_expired(SystemTime::now()) {
+        return Err("the client certificate has expired");
+    }
+    Ok(Some(facts.names.first().map_or("", String::as_str).into()))
+}
+
+fn is_about_a_certificate(error: &std::io::Error) -> bool {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    matches!(inner, Some(rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented))
+}
+
+/// The handler with the peer filled in, which counts its calls.
+fn answering<H, F>(
+    handler: &H,
+    peer: Arc<Peer>,
+    calls: Calls,
+) -> impl Fn(Request<Incoming>) -> AnswerOf<F> + Clone + Send + Sync + use<H, F>
+where
+    H: Fn(Request<Incoming>, Arc<Peer>) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Response<Full<Bytes>>> + Send + 'static,
+{
+    let handler = handler.clone();
+    move |request| AnswerOf { call: calls.begin(), answer: handler(request, Arc::clone(&peer)) }
+}
+
+/// An answer under way and the call that it belongs to.
+struct AnswerOf<F> {
+    call: super::slots::Call,
+    answer: F,
+}
+
+impl<F: Future<Output = Response<Full<Bytes>>>> AnswerOf<F> {
+    async fn finish(self) -> Response<Full<Bytes>> {
+        let response = self.answer.await;
+        drop(self.call);
+        response
+    }
+}
+
+async fn serve_http1<I, H, F>(io: I, handler: H, mut phase: watch::Receiver<Phase>, seat: &Seat)
+where
+    I: AsyncRead + AsyncWrite + Unpin,
+    H: Fn(Request<Incoming>) -> AnswerOf<F>,
+    F: Future<Output = Response<Full<Bytes>>>,
+{
+    let now = phase.clone();
+    let service = service_fn(move |request: Request<Incoming>| {
+        let (answer, now) = (handler(request), now.clone());
+        async move {
+            let mut response = answer.finish().await;
+            // Asked after the work: a call that was under way when the signal came also ends its connection.
+            if *now.borrow() >= Phase::Draining && response.version() == Version::HTTP_11 {
+                response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+            }
+            Ok::<_, Infallible>(response)
+        }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(IDLE_MAX)
+        .max_buf_size(HTTP1_BUFFER_BYTES)
+        .serve_connection(TokioIo::new(io), service);
+    let mut connection = std::pin::pin!(connection);
+    let end = tokio::select! {
+        result = connection.as_mut() => return log(result),
+        // An idle connection stays open while draining: closing it could cut a call that is on its way.
+        _ = phase.wait_for(|phase| *phase >= Phase::Stopping) => End::Phase,
+        () = seat.given_up() => End::GivenUp,
+    };
+    connection.as_mut().graceful_shutdown();
+    finish(connection, &end, seat).await;
+}
+
+async fn serve_http2<I, H, F>(io: I, handler: H, phase: watch::Receiver<Phase>, seat: &Seat)
+where
+    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    H: Fn(Request<Incoming>) -> AnswerOf<F> + Clone + Send + Sync + 'static,
+    F: Future<Output = Response<Full<Bytes>>> + Send + 'static,
+{
+    let service = service_fn(move |request: Request<Incoming>| {
+        let answer = handler(request);
+        async move { Ok::<_, Infallible>(answer.finish().await) }
+    });
+    let connection = http2::Builder::new(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(HTTP2_STREAMS_MAX)
+        .initial_stream_window_size(HTTP2_WINDOW_BYTES)
+        .keep_alive_interval(HTTP2_PING)
+        .serve_connection(TokioIo::new(io), service);
+    let mut connection = std::pin::pin!(connection);
+    let end = tokio::select! {
+        result = connection.as_mut() => return log(result),
+        // GOAWAY tells the client to take another connection for the next call and loses none.
+        () = goaway(phase, seat) => End::Phase,
+        () = seat.given_up() => End::GivenUp,
+    };
+    connection.as_mut().graceful_shutdown();
+    finish(connection, &end, seat).await;
+}
+
+/// Ready when a client over HTTP/2 should go elsewhere: while draining, but not before it has brought the call for which
+/// it connected. A GOAWAY ahead of the first call makes it connect here again, and give up after a few times.
+async fn goaway(mut phase: watch::Receiver<Phase>, seat: &Seat) {
+    let _ = phase.wait_for(|phase| *phase >= Phase::Draining).await;
+    tokio::select! {
+        () = seat.first_call() => {}
+        _ = phase.wait_for(|phase| *phase >= Phase::Stopping) => {}
+    }
+}
+
+/// Waits for the calls under way; a connection that makes room and has none is cut when it does not go by itself.
+async fn finish<C>(mut connection: std::pin::Pin<&mut C>, end: &End, seat: &Seat)
+where
+    C: Future<Output = Result<(), hyper::Error>>,
+{
+    loop {
+        match timeout(GOODBYE_MAX, connection.as_mut()).await {
+            Ok(result) => return log(result),
+            Err(_) if matches!(end, End::GivenUp) && !seat.is_busy() => return,
+            Err(_) => {}
+        }
+    }
+}
+
+fn log(result: Result<(), hyper::Error>) {
+    if let Err(error) = result {
+        tracing::debug!(%error, "connection ended");
+    }
+}

@@ -1,0 +1,82 @@
+//! What listeners count. Labels are closed lists: the listener's name and a reason.
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+use super::slots::Reason;
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByListener {
+    listener: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByReason {
+    listener: &'static str,
+    reason: &'static str,
+}
+
+/// The counts of all listeners.
+#[derive(Debug, Clone, Default)]
+pub struct Metrics {
+    open: Family<ByListener, Gauge>,
+    given_up: Family<ByReason, Counter>,
+    refused: Family<ByReason, Counter>,
+    handshakes: Family<ByReason, Counter>,
+}
+
+/// The counts of one listener.
+#[derive(Debug, Clone)]
+pub struct ListenerMetrics {
+    listener: &'static str,
+    all: Metrics,
+    /// Open connections.
+    pub open: Gauge,
+}
+
+impl Metrics {
+    /// Counters at zero, registered under the prefix `longhaul_edge`.
+    pub fn register(registry: &mut Registry) -> Self {
+        let metrics = Self::default();
+        let sub = registry.sub_registry_with_prefix("longhaul_edge");
+        sub.register("connections", "Open connections", metrics.open.clone());
+        sub.register(
+            "connections_given_up",
+            "Connections that were closed to make room for another",
+            metrics.given_up.clone(),
+        );
+        sub.register("connections_refused", "Connections for which there was no room", metrics.refused.clone());
+        sub.register("handshake_failures", "TLS handshakes that failed", metrics.handshakes.clone());
+        metrics
+    }
+
+    /// Those of the listener `name`.
+    pub fn of(&self, listener: &'static str) -> ListenerMetrics {
+        let open = self.open.get_or_create(&ByListener { listener }).clone();
+        ListenerMetrics { listener, all: self.clone(), open }
+    }
+}
+
+impl ListenerMetrics {
+    /// A connection had to make room.
+    pub fn given_up(&self, reason: Reason) {
+        self.all.given_up.get_or_create(&self.by(reason.name())).inc();
+    }
+
+    /// A connection found no room.
+    pub fn refused(&self, reason: Reason) {
+        self.all.refused.get_or_create(&self.by(reason.name())).inc();
+    }
+
+    /// A handshake failed; `reason` is one of a closed list.
+    pub fn handshake_failed(&self, reason: &'static str) {
+        self.all.handshakes.get_or_create(&self.by(reason)).inc();
+    }
+
+    fn by(&self, reason: &'static str) -> ByReason {
+        ByReason { listener: self.listener, reason }
+    }
+}

@@ -1,0 +1,282 @@
+//! Who may stay connected: the places of one listener, and who gives up its own when they run out.
+//!
+//! Pure but for the signal to a connection that has to go. A newcomer always finds a place while somebody does nothing:
+//! connections that never brought a call go first, then whoever has been idle for longest, from the peer that has most.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::peer::Address;
+
+/// A handshake, or a connection without a call, that is younger than this may be an honest one: it is not given up.
+const YOUNG: Duration = Duration::from_secs(1);
+/// Connections that were given up and are not closed yet; while there are so many, newcomers are refused.
+const LEAVING_MAX: usize = 64;
+
+/// How many connections a listener holds.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// All together.
+    pub connections: usize,
+    /// Of one network address.
+    pub connections_per_peer: usize,
+    /// Of one network address and still in the TLS handshake.
+    pub handshakes_per_peer: usize,
+}
+
+/// Why a newcomer is sent away, or why somebody had to go. The names are label values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// The listener is full.
+    Full,
+    /// The peer has all the connections that one peer may have.
+    Peer,
+    /// The peer has too many handshakes under way.
+    Handshakes,
+}
+
+impl Reason {
+    /// The value of the label.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Peer => "peer",
+            Self::Handshakes => "handshakes",
+        }
+    }
+}
+
+/// The places of one listener.
+#[derive(Debug)]
+pub struct Slots {
+    limits: Limits,
+    born: Instant,
+    table: Mutex<Table>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    next: u64,
+    seats: HashMap<u64, Arc<State>>,
+    leaving: usize,
+    counts: HashMap<Address, Count>,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Count {
+    connections: usize,
+    handshakes: usize,
+}
+
+#[derive(Debug)]
+struct State {
+    address: Address,
+    handshaking: AtomicBool,
+    leaving: AtomicBool,
+    /// Cancelled by the first call.
+    called: CancellationToken,
+    calls: AtomicU32,
+    /// Since when it is as it is: the handshake, or doing nothing. Milliseconds of the listener.
+    since_ms: AtomicU64,
+    given_up: CancellationToken,
+}
+
+/// The place of one connection; free again when dropped.
+#[derive(Debug)]
+pub struct Seat {
+    id: u64,
+    slots: Arc<Slots>,
+    state: Arc<State>,
+}
+
+/// A call under way on a connection.
+#[derive(Debug)]
+pub struct Call {
+    slots: Arc<Slots>,
+    state: Arc<State>,
+}
+
+impl Slots {
+    /// Empty places.
+    pub fn new(limits: Limits) -> Arc<Self> {
+        Arc::new(Self { limits, born: Instant::now(), table: Mutex::default() })
+    }
+
+    /// A place for a connection from `address`; the second answer says whether somebody has to go for it.
+    pub fn admit(self: &Arc<Self>, address: IpAddr) -> Result<(Seat, Option<Reason>), Reason> {
+        let address = Address::from(address);
+        let mut table = self.table.lock();
+        let count = table.counts.get(&address).copied().unwrap_or_default();
+        let pressed = if count.handshakes >= self.limits.handshakes_per_peer {
+            Some(Reason::Handshakes)
+        } else if count.connections >= self.limits.connections_per_peer {
+            Some(Reason::Peer)
+        } else if table.seats.len() - table.leaving >= self.limits.connections {
+            Some(Reason::Full)
+        } else {
+            None
+        };
+        if let Some(reason) = pressed {
+            if table.leaving >= LEAVING_MAX {
+                return Err(reason);
+            }
+            let victim = self.victim(&table, address, reason).ok_or(reason)?;
+            table.give_up(&victim);
+        }
+        let state = Arc::new(State {
+            address,
+            handshaking: AtomicBool::new(true),
+            leaving: AtomicBool::new(false),
+            called: CancellationToken::new(),
+            calls: AtomicU32::new(0),
+            since_ms: AtomicU64::new(self.now_ms()),
+            given_up: CancellationToken::new(),
+        });
+        let count = table.counts.entry(address).or_default();
+        count.connections += 1;
+        count.handshakes += 1;
+        let id = table.next;
+        table.next += 1;
+        table.seats.insert(id, Arc::clone(&state));
+        Ok((Seat { id, slots: Arc::clone(self), state }, pressed))
+    }
+
+    /// Connections that have a place.
+    #[cfg(test)]
+    pub fn open(&self) -> usize {
+        let table = self.table.lock();
+        table.seats.len() - table.leaving
+    }
+
+    /// Who goes: linear in the connections, and only asked when there is no place.
+    fn victim(&self, table: &Table, newcomer: Address, reason: Reason) -> Option<Arc<State>> {
+        let now_ms = self.now_ms();
+        let is_young = |since_ms: u64| u128::from(now_ms.saturating_sub(since_ms)) < YOUNG.as_millis();
+        let candidates = table.seats.values().filter(|state| {
+            let mine = reason == Reason::Full || state.address == newcomer;
+            mine && !state.leaving.load(Ordering::Relaxed) && state.calls.load(Ordering::Relaxed) == 0
+        });
+        let ranked = candidates.filter_map(|state| {
+            let since = state.since_ms.load(Ordering::Relaxed);
+            let rank = match (state.handshaking.load(Ordering::Relaxed), state.called.is_cancelled()) {
+                (true, _) if !is_young(since) => 2,
+                (false, false) if !is_young(since) => 0,
+                (false, true) if reason != Reason::Handshakes => 1,
+                _ => return None,
+            };
+            if reason == Reason::Handshakes && rank != 2 {
+                return None;
+            }
+            let connections = table.counts.get(&state.address).map_or(0, |count| count.connections);
+            Some(((Reverse(connections), rank, since), state))
+        });
+        ranked.min_by_key(|(key, _)| *key).map(|(_, state)| Arc::clone(state))
+    }
+
+    fn now_ms(&self) -> u64 {
+        u64::try_from(self.born.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+impl Table {
+    fn give_up(&mut self, state: &State) {
+        self.uncount(state);
+        state.leaving.store(true, Ordering::Relaxed);
+        self.leaving += 1;
+        state.given_up.cancel();
+    }
+
+    fn uncount(&mut self, state: &State) {
+        if let Some(count) = self.counts.get_mut(&state.address) {
+            count.connections -= 1;
+            count.handshakes -= usize::from(state.handshaking.load(Ordering::Relaxed));
+            if count.connections == 0 {
+                self.counts.remove(&state.address);
+            }
+        }
+    }
+}
+
+impl Seat {
+    /// The handshake is done; from now on the connection is idle until it brings a call.
+    pub fn established(&self) {
+        let mut table = self.slots.table.lock();
+        if self.state.handshaking.swap(false, Ordering::Relaxed)
+            && !self.state.leaving.load(Ordering::Relaxed)
+            && let Some(count) = table.counts.get_mut(&self.state.address)
+        {
+            count.handshakes -= 1;
+        }
+        drop(table);
+        self.state.since_ms.store(self.slots.now_ms(), Ordering::Relaxed);
+    }
+
+    /// What counts the calls of this connection.
+    pub fn calls(&self) -> Calls {
+        Calls { slots: Arc::clone(&self.slots), state: Arc::clone(&self.state) }
+    }
+
+    /// Whether a call is under way.
+    pub fn is_busy(&self) -> bool {
+        self.state.calls.load(Ordering::Relaxed) > 0
+    }
+
+    /// Ready when the connection has brought a call.
+    pub async fn first_call(&self) {
+        self.state.called.cancelled().await;
+    }
+
+    /// Ready when this connection has to make room.
+    pub async fn given_up(&self) {
+        self.state.given_up.cancelled().await;
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut table = self.slots.table.lock();
+        table.seats.remove(&self.id);
+        if self.state.leaving.load(Ordering::Relaxed) {
+            table.leaving -= 1;
+        } else {
+            table.uncount(&self.state);
+        }
+    }
+}
+
+/// Counts the calls of one connection.
+#[derive(Debug, Clone)]
+pub struct Calls {
+    slots: Arc<Slots>,
+    state: Arc<State>,
+}
+
+impl Calls {
+    /// A call begins.
+    pub fn begin(&self) -> Call {
+        // Only looked at after the first time: cancelling takes a lock.
+        if !self.state.called.is_cancelled() {
+            self.state.called.cancel();
+        }
+        self.state.calls.fetch_add(1, Ordering::Relaxed);
+        Call { slots: Arc::clone(&self.slots), state: Arc::clone(&self.state) }
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        self.state.since_ms.store(self.slots.now_ms(), Ordering::Relaxed);
+        self.state.calls.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,150 @@
+//! Signs of life: a pulse that a loop shows by turning, and a task that shows that the runtime still runs tasks.
+//!
+//! Nothing here is a constant: a pulse that nobody renews runs out.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+use super::health::Probe;
+
+/// How often the runtime's task beats.
+const BEAT: Duration = Duration::from_secs(1);
+/// A loop that turns each second and has not for so long is stuck; kubelet asks every 10 s.
+const STUCK_AFTER: Duration = Duration::from_secs(10);
+/// Work that has failed for so long takes the process out of service.
+const FAILING_MAX: Duration = Duration::from_secs(5);
+/// Work that has failed for so long does not come back by itself.
+const FAILING_DEAD: Duration = Duration::from_mins(1);
+/// A failure that does not come again within so long is over.
+const FORGET_AFTER: Duration = Duration::from_secs(2);
+
+/// What a loop shows of itself.
+#[derive(Debug)]
+pub struct Pulse {
+    name: &'static str,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    turned: Instant,
+    failing: Option<Failing>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Failing {
+    first: Instant,
+    last: Instant,
+    what: &'static str,
+}
+
+impl Pulse {
+    /// A loop that turns now.
+    pub fn new(name: &'static str) -> Self {
+        Self { name, state: Mutex::new(State { turned: Instant::now(), failing: None }) }
+    }
+
+    /// The loop turned, whether there was work or not.
+    pub fn turn(&self) {
+        let mut state = self.state.lock();
+        state.turned = Instant::now();
+        // Nothing has failed for a while, and nothing has come that could succeed.
+        state.failing = state.failing.filter(|failing| failing.last.elapsed() <= FORGET_AFTER);
+    }
+
+    /// The loop turned and its work succeeded.
+    pub fn beat(&self) {
+        *self.state.lock() = State { turned: Instant::now(), failing: None };
+    }
+
+    /// The loop turned and its work failed.
+    pub fn miss(&self, what: &'static str) {
+        let now = Instant::now();
+        let mut state = self.state.lock();
+        state.turned = now;
+        state.failing.get_or_insert(Failing { first: now, last: now, what }).last = now;
+    }
+
+    fn trouble(&self, failing_max: Duration) -> Option<String> {
+        let state = self.state.lock();
+        let still = state.turned.elapsed();
+        if still > STUCK_AFTER {
+            return Some(format!("has not turned for {} s", still.as_secs()));
+        }
+        let Failing { first, what, .. } = state.failing.filter(|failing| failing.first.elapsed() > failing_max)?;
+        Some(format!("{what} for {} s", first.elapsed().as_secs()))
+    }
+}
+
+impl Probe for Pulse {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn dead(&self) -> Option<String> {
+        self.trouble(FAILING_DEAD)
+    }
+
+    fn unready(&self) -> Option<String> {
+        self.trouble(FAILING_MAX)
+    }
+
+    fn page(&self) -> Option<String> {
+        None
+    }
+}
+
+/// Renews `pulse` for as long as the runtime runs tasks.
+pub async fn heartbeat(pulse: Arc<Pulse>) {
+    let mut ticks = interval(BEAT);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        pulse.beat();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_runtime_that_runs_no_tasks_is_dead() {
+        let pulse = Arc::new(Pulse::new("runtime"));
+        let task = tokio::spawn(heartbeat(Arc::clone(&pulse)));
+        tokio::time::sleep(STUCK_AFTER * 5).await;
+        assert_eq!((pulse.dead(), pulse.unready()), (None, None));
+        task.abort();
+        tokio::time::sleep(STUCK_AFTER + BEAT * 2).await;
+        assert!(pulse.dead().unwrap().starts_with("has not turned for 1"));
+        assert!(pulse.unready().is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn work_that_fails_is_first_unready_then_dead_and_one_success_ends_it() {
+        let pulse = Pulse::new("listener");
+        let fail_for = async |span: Duration| {
+            let until = Instant::now() + span;
+            while Instant::now() < until {
+                pulse.miss("connections cannot be accepted");
+                tokio::time::sleep(BEAT).await;
+            }
+        };
+        fail_for(FAILING_MAX / 2).await;
+        assert_eq!(pulse.unready(), None);
+        fail_for(FAILING_MAX).await;
+        assert!(pulse.unready().unwrap().starts_with("connections cannot be accepted for "));
+        assert_eq!(pulse.dead(), None);
+        fail_for(FAILING_DEAD).await;
+        assert!(pulse.dead().is_some());
+        pulse.beat();
+        assert_eq!((pulse.dead(), pulse.unready()), (None, None));
+        fail_for(FAILING_DEAD * 2).await;
+        tokio::time::sleep(FORGET_AFTER * 2).await;
+        pulse.turn();
+        assert_eq!(pulse.unready(), None, "nobody comes any more, and nothing fails");
+    }
+}
