@@ -10,6 +10,7 @@ mod decide;
 mod endpoint;
 mod exempt;
 mod intake;
+mod load;
 mod patch;
 mod pipeline;
 mod policy;
@@ -21,6 +22,7 @@ mod walk;
 
 pub use decide::Hook;
 pub use endpoint::Endpoint;
+pub use load::Load;
 pub use pipeline::{Metrics, Pipeline};
 pub use policy::{Explanation, OnClass, Policy, RuleName, Treatment};
 pub use resolver::{Resolver, Source};

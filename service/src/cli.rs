@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::{Parser, Subcommand, ValueEnum};
 
+use crate::admission::Policy;
 use crate::config::{self, Config};
 use crate::log_lines::Lines;
 use crate::run::{App, Options};
@@ -55,8 +56,31 @@ enum Command {
         #[arg(long)]
         config: PathBuf,
     },
-    /// Check a configuration file and exit.
-    ConfigCheck {
+    /// Look at a configuration file: check it, ask it about an image, or show it with every default.
+    Config {
+        #[command(subcommand)]
+        question: Question,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+enum Question {
+    /// Say whether the file can be used.
+    Check {
+        /// The configuration file (YAML).
+        #[arg(long)]
+        config: PathBuf,
+    },
+    /// Say which rule an image is under and what would become of it; asks no registry.
+    Explain {
+        /// The image as a pod would write it.
+        image: String,
+        /// The configuration file (YAML).
+        #[arg(long)]
+        config: PathBuf,
+    },
+    /// Print what is in effect, with every default; secrets are masked.
+    Show {
         /// The configuration file (YAML).
         #[arg(long)]
         config: PathBuf,
@@ -110,15 +134,15 @@ fn usage(error: impl Into<anyhow::Error>) -> Failure {
 
 fn command(cli: Cli, build: Build) -> Result<(), Failure> {
     match cli.command {
-        Command::ConfigCheck { config } => {
-            Config::load(&config).map_err(usage)?;
-            println!("{}: ok", config.display());
+        Command::Config { question } => {
+            print!("{}", answer(&question).map_err(usage)?);
             Ok(())
         }
         Command::Run { role, config } => {
             let planted = std::env::var_os(PLANTED_VARIABLE);
             let options = options(build, planted, std::env::var(WITNESS_VARIABLE).ok()).map_err(usage)?;
-            let config = Config::load(&config).map_err(usage)?;
+            let path = config;
+            let config = Config::load(&path).map_err(usage)?;
             check_role(role, &config).map_err(usage)?;
             log(config.log_format, config.log_level);
             if let Err(error) = crate::allocator::give_memory_back() {
@@ -129,9 +153,21 @@ fn command(cli: Cli, build: Build) -> Result<(), Failure> {
                 .enable_all()
                 .build()
                 .context("failed to start the runtime")?;
-            runtime.block_on(run(role, config, options))?;
+            runtime.block_on(run(role, config, path, options))?;
             Ok(())
         }
+    }
+}
+
+/// What is printed about a configuration file.
+fn answer(question: &Question) -> Result<String, config::Error> {
+    match question {
+        Question::Check { config } => Config::load(config).map(|_| format!("{}: ok\n", config.display())),
+        Question::Explain { image, config } => {
+            let config = Config::load(config)?;
+            Ok(Policy::new(&config.policy, &config.resolve).explain(image).to_string())
+        }
+        Question::Show { config } => config::show(config),
     }
 }
 
@@ -160,12 +196,13 @@ fn check_role(role: Role, config: &Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn run(role: Role, config: Config, options: Options) -> anyhow::Result<()> {
+async fn run(role: Role, config: Config, path: PathBuf, options: Options) -> anyhow::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut terminate = signal(SignalKind::terminate()).context("failed to listen for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("failed to listen for SIGINT")?;
     let mut hang_up = signal(SignalKind::hangup()).context("failed to listen for SIGHUP")?;
     let mut app = App::start(role, config, options).await?;
+    app.follow_config(path);
     loop {
         tokio::select! {
             _ = terminate.recv() => break tracing::info!("SIGTERM: draining"),

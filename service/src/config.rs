@@ -9,6 +9,7 @@ mod quantity;
 mod raw;
 mod reconcile;
 mod resolve;
+mod show;
 mod watch;
 
 use std::fmt;
@@ -21,6 +22,7 @@ pub use policy::{Action, Mode, OnFailure, Pattern, Policy, Recheck, Rule};
 pub use raw::{Level, LogFormat};
 pub use reconcile::{QueueKey, Reconcile};
 pub use resolve::{Registry, Resolve, canonical};
+pub use show::show;
 pub use watch::{Resource, Transport, Watch};
 
 /// Inside the 30 s that Kubernetes gives a terminating pod.

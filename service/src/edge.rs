@@ -4,10 +4,12 @@
 
 mod connection;
 mod drain;
+mod exposition;
 mod health;
 mod listener;
 mod metrics;
 mod peer;
+mod process;
 mod slots;
 mod tls;
 mod vitals;
@@ -15,8 +17,9 @@ mod vitals;
 pub use drain::{Drain, Phase};
 pub use health::{Health, Probe};
 pub use listener::{Listener, Protocols};
-pub use metrics::{ListenerMetrics, Metrics};
+pub use metrics::{Certificates, ListenerMetrics, Metrics};
 pub use peer::{Accounts, Entered, Meter, Peer};
+pub use process::register as register_process;
 pub use slots::{Limits, Reason};
-pub use tls::{CertificateError, Expiry, Files, ServerTls};
+pub use tls::{CertificateError, Files, ServerTls};
 pub use vitals::{Pulse, heartbeat};

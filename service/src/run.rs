@@ -2,7 +2,10 @@
 //!
 //! Owns every task. Rooms are wired together here and nowhere else.
 
+mod reload;
+
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,16 +15,14 @@ use tokio::sync::watch as channel;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::admission::{Endpoint, Metrics as AdmissionMetrics, Pipeline, Policy, Resolver};
 use crate::cli::Role;
 use crate::config::Config;
 use crate::edge::{
-    Drain, Files, Health, Limits, Listener, Metrics as EdgeMetrics, Phase, Probe, Protocols, Pulse, ServerTls,
-    heartbeat,
+    Certificates, Drain, Files, Health, Limits, Listener, Metrics as EdgeMetrics, Phase, Probe, Protocols, Pulse,
+    ServerTls, heartbeat, register_process,
 };
-use crate::registry::{Hosts, Metrics as RegistryMetrics, Registry};
 use crate::watch;
-use crate::wire::Proxies;
+use reload::{Metrics as ConfigMetrics, Reloader, Trouble, Webhook};
 
 /// After the drain, connections that were just made get so long to bring their call.
 const CLOSE_GRACE: Duration = Duration::from_secs(1);
@@ -72,6 +73,8 @@ pub struct App {
     /// Changed to make whatever follows files look at them now.
     look: channel::Sender<u64>,
     probes: Vec<Arc<dyn Probe>>,
+    /// What follows the configuration file, until it is told which one that is.
+    reloader: Option<Reloader>,
     watch: Option<watch::Room>,
     admission: Option<SocketAddr>,
     health: Option<SocketAddr>,
@@ -88,10 +91,12 @@ impl App {
             background: JoinSet::new(),
             look: channel::Sender::new(0),
             probes: Vec::new(),
+            reloader: None,
             watch: None,
             admission: None,
             health: None,
         };
+        register_process(&mut metrics);
         let edge = EdgeMetrics::register(&mut metrics);
         let runtime = Arc::new(Pulse::new("runtime"));
         app.background.spawn(heartbeat(Arc::clone(&runtime)));
@@ -108,8 +113,11 @@ impl App {
             }
             None => None,
         };
+        let trouble = Arc::new(Trouble::default());
+        app.probes.push(Arc::clone(&trouble) as Arc<dyn Probe>);
+        let mut webhook = None;
         if role != Role::Watch {
-            app.start_admission(&config, &options, &edge, &mut metrics).await?;
+            webhook = Some(app.start_admission(&config, &options, &edge, &mut metrics).await?);
         }
         if role != Role::Manager {
             let watch_options = watch::Options {
@@ -122,18 +130,33 @@ impl App {
             app.probes.push(Arc::clone(room.diagnostics()) as Arc<dyn Probe>);
             app.watch = Some(room);
         }
+        let config_metrics = ConfigMetrics::register(&mut metrics);
+        app.reloader =
+            Some(Reloader { path: PathBuf::new(), running: config, webhook, metrics: config_metrics, trouble });
         if let Some(listener) = health {
-            let address = listener.address().context("failed to read the health address")?;
-            let health = Arc::new(Health::new(std::mem::take(&mut app.probes), metrics, app.drain.clone()));
-            let handler = move |request, _| {
-                let health = Arc::clone(&health);
-                async move { health.serve(&request) }
-            };
-            app.background.spawn(listener.serve(handler, app.drain.clone()));
-            app.health = Some(address);
-            tracing::info!(%address, "health is served");
+            app.serve_health(listener, metrics)?;
         }
         Ok(app)
+    }
+
+    fn serve_health(&mut self, listener: Listener, metrics: MetricsRegistry) -> anyhow::Result<()> {
+        let address = listener.address().context("failed to read the health address")?;
+        let health = Arc::new(Health::new(std::mem::take(&mut self.probes), metrics, self.drain.clone()));
+        let handler = move |request, _| {
+            let health = Arc::clone(&health);
+            async move { health.serve(&request) }
+        };
+        self.background.spawn(listener.serve(handler, self.drain.clone()));
+        self.health = Some(address);
+        tracing::info!(%address, "health is served");
+        Ok(())
+    }
+
+    /// Follows the configuration file at `path` from now on.
+    pub fn follow_config(&mut self, path: PathBuf) {
+        if let Some(reloader) = self.reloader.take() {
+            self.background.spawn(Reloader { path, ..reloader }.follow(self.look.subscribe()));
+        }
     }
 
     async fn start_admission(
@@ -142,28 +165,17 @@ impl App {
         options: &Options,
         edge: &EdgeMetrics,
         metrics: &mut MetricsRegistry,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<Webhook> {
         let settings = config.admission.as_ref().context("the section `admission` is missing")?;
-        let tls = ServerTls::load(Files {
+        let files = Files {
             certificate: settings.certificate.clone(),
             key: settings.key.clone(),
             client_ca: settings.client_ca.clone(),
             client_names: settings.client_names.clone(),
-        });
+        };
+        let tls = ServerTls::load(files, Certificates::register(metrics));
         let tls = tls.context("failed to load admission.certificate, admission.key and admission.clientCA")?;
-        let registry_metrics = RegistryMetrics::register(metrics);
-        let metrics = AdmissionMetrics::register(metrics);
-        let hosts = Hosts::new(&config.resolve.registries, Proxies::from_env()?, registry_metrics)?;
-        let registry = Arc::new(Registry::new(hosts));
-        self.background.spawn(Arc::clone(&registry).follow_files());
-        let policy = Arc::new(Policy::new(&config.policy, &config.resolve));
-        let resolver = Resolver::new(&config.resolve, registry, Arc::clone(&metrics));
-        let pipeline = Pipeline::new(policy, resolver, metrics);
-        #[cfg(feature = "planted-bugs")]
-        let pipeline = pipeline.with_planted(options.planted);
-        #[cfg(not(feature = "planted-bugs"))]
-        let _ = options;
-        let endpoint = Arc::new(Endpoint::new(settings, pipeline));
+        let webhook = Webhook::new(config, options, metrics)?;
         let listener = Listener::bind(settings.listen, Protocols::Tls(Arc::clone(&tls)), edge.of("admission")).await;
         let listener =
             listener.with_context(|| format!("failed to listen on {} (admission.listen)", settings.listen))?;
@@ -174,12 +186,14 @@ impl App {
         });
         let address = listener.address().context("failed to read the admission address")?;
         self.probes.extend([Arc::clone(&tls) as Arc<dyn Probe>, Arc::clone(listener.pulse()) as _]);
+        let endpoint = Arc::clone(webhook.endpoint());
+        self.probes.push(Arc::clone(endpoint.load()) as Arc<dyn Probe>);
         let handler = move |request, peer| Arc::clone(&endpoint).serve(request, peer);
         self.listeners.spawn(listener.serve(handler, self.drain.clone()));
         self.background.spawn(tls.follow_files(self.look.subscribe()));
         self.admission = Some(address);
         tracing::info!(%address, "the webhook is served");
-        Ok(())
+        Ok(webhook)
     }
 
     /// Looks at every file that is followed now, not at its next turn.

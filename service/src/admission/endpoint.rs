@@ -11,12 +11,13 @@ use futures_util::FutureExt as _;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body::Body;
 use http_body_util::Full;
-use tokio::sync::Semaphore;
+use parking_lot::RwLock;
 use tokio::time::{Instant, timeout_at};
 
 use super::deadline;
 use super::decide::Hook;
 use super::intake::{self, Room, Stop};
+use super::load::Load;
 use super::pipeline::{Metrics, Pipeline};
 use super::resolver::DEFECT;
 use super::review;
@@ -29,24 +30,37 @@ const RETRY_AFTER_S: &str = "1";
 
 /// The webhook.
 pub struct Endpoint {
-    pipeline: Pipeline,
-    slots: Semaphore,
+    /// Replaced as a whole when the configuration changes; a review keeps the one that it began with.
+    pipeline: RwLock<Arc<Pipeline>>,
+    metrics: Arc<Metrics>,
+    load: Arc<Load>,
     slots_per_peer: usize,
     room: Room,
 }
 
 /// A request that gets no review: status and text.
-struct Refusal(StatusCode, &'static str, String);
+struct Refusal(StatusCode, String);
 
 impl Endpoint {
     /// A webhook over `pipeline` with the limits of `settings`.
     pub fn new(settings: &config::Admission, pipeline: Pipeline) -> Self {
         Self {
-            pipeline,
-            slots: Semaphore::new(settings.max_in_flight),
+            metrics: Arc::clone(pipeline.metrics()),
+            pipeline: RwLock::new(Arc::new(pipeline)),
+            load: Arc::new(Load::new(settings.max_in_flight)),
             slots_per_peer: settings.max_in_flight_per_peer,
             room: Room::new(settings.max_body_bytes),
         }
+    }
+
+    /// Lets the reviews that begin from now on go through `pipeline`.
+    pub fn replace(&self, pipeline: Pipeline) {
+        *self.pipeline.write() = Arc::new(pipeline);
+    }
+
+    /// How many reviews are in work.
+    pub fn load(&self) -> &Arc<Load> {
+        &self.load
     }
 
     /// Answers one request of `peer`. Never fails: what goes wrong is an HTTP status.
@@ -56,7 +70,7 @@ impl Endpoint {
         B::Error: std::fmt::Display,
     {
         let started = StdInstant::now();
-        let metrics = Arc::clone(self.pipeline.metrics());
+        let metrics = Arc::clone(&self.metrics);
         metrics.in_flight.inc();
         // A caller that leaves drops this future; the gauge must come down all the same.
         let leave = Leave(&metrics);
@@ -64,14 +78,13 @@ impl Endpoint {
         // leave half-done: locks are held for single steps, and permits come back when they are dropped.
         let answer = AssertUnwindSafe(self.answer(request, &peer)).catch_unwind().await.unwrap_or_else(|_panic| {
             metrics.panics.inc();
-            Err(Refusal(StatusCode::INTERNAL_SERVER_ERROR, "500", format!("{}: {DEFECT}", Class::Internal)))
+            Err(Refusal(StatusCode::INTERNAL_SERVER_ERROR, format!("{}: {DEFECT}", Class::Internal)))
         });
         drop(leave);
         metrics.duration.observe(started.elapsed().as_secs_f64());
-        answer.unwrap_or_else(|Refusal(status, name, text)| {
-            metrics.refuse(name);
-            refusal(status, text)
-        })
+        let response = answer.unwrap_or_else(|Refusal(status, text)| refusal(status, text));
+        metrics.answered(response.status());
+        response
     }
 
     async fn answer<B>(&self, request: Request<B>, peer: &Peer) -> Result<Response<Full<Bytes>>, Refusal>
@@ -81,17 +94,18 @@ impl Endpoint {
     {
         let hook = check_head(&request)?;
         let deadline = Instant::now() + deadline::budget(request.uri().query());
-        let (Ok(_slot), Some(_entered)) = (self.slots.try_acquire(), peer.enter(self.slots_per_peer)) else {
+        let (Some(_place), Some(_entered)) = (self.load.enter(), peer.enter(self.slots_per_peer)) else {
             intake::discard(request.into_body()).await;
             return Err(busy());
         };
         let mut held = self.room.hold(peer);
         let body = timeout_at(deadline, held.read(request.into_body())).await;
         let body = body.unwrap_or(Err(Stop::Slow)).map_err(|stop| self.stopped(stop))?;
-        let bad = |error: review::Error| Refusal(StatusCode::BAD_REQUEST, "400", error.to_string());
+        let bad = |error: review::Error| Refusal(StatusCode::BAD_REQUEST, error.to_string());
         let (api_version, ask) = review::parse(&body).map_err(bad)?;
-        let review = AssertUnwindSafe(self.pipeline.review(hook, &ask, deadline)).catch_unwind();
-        let decision = review.await.unwrap_or_else(|_panic| self.pipeline.defect(&ask));
+        let pipeline = Arc::clone(&self.pipeline.read());
+        let review = AssertUnwindSafe(pipeline.review(hook, &ask, deadline)).catch_unwind();
+        let decision = review.await.unwrap_or_else(|_panic| pipeline.defect(&ask));
         let mut response = match review::answer(&api_version, &ask.uid, decision) {
             Ok(answer) => Response::new(Full::from(answer)),
             // Not a refusal: the review was counted by its outcome.
@@ -106,17 +120,17 @@ impl Endpoint {
             Stop::TooLarge => {
                 let most = self.room.body_max();
                 let text = format!("the body is larger than {most} bytes (admission.maxBodyBytes)");
-                Refusal(StatusCode::PAYLOAD_TOO_LARGE, "413", text)
+                Refusal(StatusCode::PAYLOAD_TOO_LARGE, text)
             }
             Stop::Full | Stop::PeerFull => busy(),
-            Stop::Slow => Refusal(StatusCode::REQUEST_TIMEOUT, "408", "the body did not arrive in time".into()),
-            Stop::Broken(error) => Refusal(StatusCode::BAD_REQUEST, "400", format!("the body broke off: {error}")),
+            Stop::Slow => Refusal(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time".into()),
+            Stop::Broken(error) => Refusal(StatusCode::BAD_REQUEST, format!("the body broke off: {error}")),
         }
     }
 }
 
 fn busy() -> Refusal {
-    Refusal(StatusCode::TOO_MANY_REQUESTS, "429", "too many reviews at one time".into())
+    Refusal(StatusCode::TOO_MANY_REQUESTS, "too many reviews at one time".into())
 }
 
 struct Leave<'a>(&'a Metrics);
@@ -133,16 +147,16 @@ fn check_head<B>(request: &Request<B>) -> Result<Hook, Refusal> {
         "/validate" => Hook::Validating,
         _ => {
             let text = "the mutating webhook is at /mutate, the validating one at /validate";
-            return Err(Refusal(StatusCode::NOT_FOUND, "404", text.into()));
+            return Err(Refusal(StatusCode::NOT_FOUND, text.into()));
         }
     };
     if request.method() != Method::POST {
-        return Err(Refusal(StatusCode::METHOD_NOT_ALLOWED, "405", "a review is sent with POST".into()));
+        return Err(Refusal(StatusCode::METHOD_NOT_ALLOWED, "a review is sent with POST".into()));
     }
     let content_type = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let media_type = content_type.and_then(|value| value.split(';').next()).map(str::trim);
     if !media_type.is_some_and(|media_type| media_type.eq_ignore_ascii_case("application/json")) {
-        return Err(Refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, "415", "a review is application/json".into()));
+        return Err(Refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, "a review is application/json".into()));
     }
     Ok(hook)
 }

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
+use http::StatusCode;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -48,6 +49,12 @@ pub struct ClassLabel {
     class: &'static str,
 }
 
+/// The one label of the request counter: a status that the endpoint answers.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct CodeLabel {
+    code: u16,
+}
+
 /// What admission counts.
 pub struct Metrics {
     /// Reviews by outcome: allowed, patched, exempt, denied, error.
@@ -58,8 +65,8 @@ pub struct Metrics {
     pub let_in: Family<ClassLabel, Counter>,
     /// Parts of reviews that panicked.
     pub panics: Counter,
-    /// Requests that were no review, by HTTP status.
-    pub refused: Family<OutcomeLabel, Counter>,
+    /// Requests answered, by HTTP status.
+    pub requests: Family<CodeLabel, Counter>,
     /// Seconds from the head of a request to its answer.
     pub duration: Histogram,
     /// Reviews in work.
@@ -80,7 +87,7 @@ impl Metrics {
             failures: Family::default(),
             let_in: Family::default(),
             panics: Counter::default(),
-            refused: Family::default(),
+            requests: Family::default(),
             duration: Histogram::new(DURATION_EDGES_S),
             in_flight: Gauge::default(),
             cache_hits: Counter::default(),
@@ -92,7 +99,7 @@ impl Metrics {
         sub.register("image_failures", "Images without a digest, by class", metrics.failures.clone());
         sub.register("images_let_in", "Images let in without a digest, by class", metrics.let_in.clone());
         sub.register("panics", "Parts of reviews that panicked", metrics.panics.clone());
-        sub.register("refused", "Requests that were no review, by HTTP status", metrics.refused.clone());
+        sub.register("http_requests", "Requests answered, by HTTP status", metrics.requests.clone());
         sub.register("duration_seconds", "Time from request to answer", metrics.duration.clone());
         sub.register("in_flight", "Reviews in work", metrics.in_flight.clone());
         sub.register("cache_hits", "Images answered from the cache", metrics.cache_hits.clone());
@@ -101,9 +108,9 @@ impl Metrics {
         Arc::new(metrics)
     }
 
-    /// Counts a request refused with `status`.
-    pub fn refuse(&self, status: &'static str) {
-        self.refused.get_or_create(&OutcomeLabel { outcome: status }).inc();
+    /// Counts a request answered with `status`.
+    pub fn answered(&self, status: StatusCode) {
+        self.requests.get_or_create(&CodeLabel { code: status.as_u16() }).inc();
     }
 
     fn review(&self, outcome: &'static str) {
@@ -114,7 +121,7 @@ impl Metrics {
 /// Decides about reviews.
 pub struct Pipeline {
     policy: Arc<Policy>,
-    resolver: Resolver,
+    resolver: Arc<Resolver>,
     metrics: Arc<Metrics>,
     #[cfg(feature = "planted-bugs")]
     planted: Option<crate::planted::Bug>,
@@ -122,7 +129,7 @@ pub struct Pipeline {
 
 impl Pipeline {
     /// A pipeline that treats images by `policy` and resolves them by `resolver`.
-    pub fn new(policy: Arc<Policy>, resolver: Resolver, metrics: Arc<Metrics>) -> Self {
+    pub fn new(policy: Arc<Policy>, resolver: Arc<Resolver>, metrics: Arc<Metrics>) -> Self {
         Self {
             policy,
             resolver,

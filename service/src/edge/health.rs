@@ -12,6 +12,7 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 
 use super::drain::{Drain, Phase};
+use super::exposition;
 
 /// What one part of the process says about itself.
 pub trait Probe: Send + Sync {
@@ -21,6 +22,10 @@ pub trait Probe: Send + Sync {
     fn dead(&self) -> Option<String>;
     /// Why it should get no traffic, or nothing.
     fn unready(&self) -> Option<String>;
+    /// What a person should know though nothing has to be done to the process; shown by `?verbose`.
+    fn note(&self) -> Option<String> {
+        None
+    }
     /// A JSON page for `/debug/{name}`, or nothing.
     fn page(&self) -> Option<String>;
 }
@@ -44,12 +49,12 @@ impl Health {
             return text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD\n".into());
         }
         match request.uri().path() {
-            "/livez" | "/healthz" => self.verdict(None, |probe| probe.dead()),
+            "/livez" | "/healthz" => self.verdict(verbose(request), None, |probe| probe.dead()),
             "/readyz" => {
                 let draining = self.drain.phase() >= Phase::Draining;
-                self.verdict(draining.then_some("shutting down"), |probe| probe.unready())
+                self.verdict(verbose(request), draining.then_some("shutting down"), |probe| probe.unready())
             }
-            "/metrics" => self.metrics(),
+            "/metrics" => self.metrics(exposition::wants_open(request.headers())),
             path => {
                 let name = path.strip_prefix("/debug/").unwrap_or_default();
                 let page = self.probes.iter().find(|probe| probe.name() == name).and_then(|probe| probe.page());
@@ -63,24 +68,49 @@ impl Health {
         }
     }
 
-    fn verdict(&self, own: Option<&str>, ask: impl Fn(&dyn Probe) -> Option<String>) -> Response<Full<Bytes>> {
+    fn verdict(
+        &self,
+        verbose: bool,
+        own: Option<&str>,
+        ask: impl Fn(&dyn Probe) -> Option<String>,
+    ) -> Response<Full<Bytes>> {
         let mut reasons: Vec<String> = own.map(|reason| format!("process: {reason}")).into_iter().collect();
+        let mut lines = String::new();
         for probe in &self.probes {
-            reasons.extend(ask(probe.as_ref()).map(|reason| format!("{}: {reason}", probe.name())));
+            let (name, reason) = (probe.name(), ask(probe.as_ref()));
+            let (mark, text) = match (&reason, probe.note()) {
+                (Some(reason), _) => ("-", reason.clone()),
+                (None, Some(note)) => ("!", note),
+                (None, None) => ("+", "ok".to_owned()),
+            };
+            lines.extend(["[", mark, "]", name, ": ", &text, "\n"]);
+            reasons.extend(reason.map(|reason| format!("{name}: {reason}")));
         }
-        if reasons.is_empty() {
-            return text(StatusCode::OK, "ok\n".into());
-        }
-        text(StatusCode::SERVICE_UNAVAILABLE, reasons.join("\n") + "\n")
+        let status = if reasons.is_empty() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+        text(
+            status,
+            match (verbose, reasons.is_empty()) {
+                (true, _) => lines + &own.map(|reason| format!("[-]process: {reason}\n")).unwrap_or_default(),
+                (false, true) => "ok\n".into(),
+                (false, false) => reasons.join("\n") + "\n",
+            },
+        )
     }
 
-    fn metrics(&self) -> Response<Full<Bytes>> {
+    fn metrics(&self, open: bool) -> Response<Full<Bytes>> {
         let mut page = String::new();
         match encode(&mut page, &self.metrics.lock()) {
-            Ok(()) => typed(StatusCode::OK, page, "application/openmetrics-text; version=1.0.0; charset=utf-8"),
+            Ok(()) if open => typed(StatusCode::OK, page, exposition::OPEN),
+            Ok(()) => typed(StatusCode::OK, exposition::classic(&page), exposition::CLASSIC),
             Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("metrics: {error}\n")),
         }
     }
+}
+
+/// Whether every check is to be named, as kube-apiserver's own endpoints do.
+fn verbose<B>(request: &Request<B>) -> bool {
+    let pairs = request.uri().query().unwrap_or_default().split('&');
+    pairs.map(|pair| pair.split('=').next().unwrap_or_default()).any(|name| name == "verbose")
 }
 
 fn text(status: StatusCode, body: String) -> Response<Full<Bytes>> {

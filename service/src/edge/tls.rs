@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use parking_lot::RwLock;
-use prometheus_client::metrics::gauge::Gauge;
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::sign::CertifiedKey;
@@ -17,6 +16,7 @@ use rustls_pki_types::{CertificateDer, UnixTime};
 use tokio::sync::watch;
 
 use super::health::Probe;
+use super::metrics::Certificates;
 use crate::wire::{TlsError, certificates_from_pem, expiry, facts, key_from_pem, provider};
 
 /// How often the files are looked at: a rotated certificate is in use long before the old one ends.
@@ -72,21 +72,12 @@ pub struct Files {
     pub client_names: Vec<String>,
 }
 
-/// When certificates end, seconds since 1970.
-#[derive(Debug, Clone, Default)]
-pub struct Expiry {
-    /// The first of the server's chain.
-    pub server: Gauge,
-    /// The first of the authorities of clients.
-    pub client_ca: Gauge,
-}
-
 /// TLS settings that follow their files.
 #[derive(Debug)]
 pub struct ServerTls {
     files: Files,
     current: RwLock<Current>,
-    expiry: Expiry,
+    metrics: Certificates,
 }
 
 #[derive(Debug, Clone)]
@@ -103,10 +94,10 @@ struct Loaded {
 }
 
 impl ServerTls {
-    /// Reads the files.
-    pub fn load(files: Files) -> Result<Arc<Self>, CertificateError> {
+    /// Reads the files; when they end is shown in `metrics`.
+    pub fn load(files: Files, metrics: Certificates) -> Result<Arc<Self>, CertificateError> {
         let current = read(&files)?;
-        let tls = Self { files, current: RwLock::new(current), expiry: Expiry::default() };
+        let tls = Self { files, current: RwLock::new(current), metrics };
         tls.show_expiry();
         Ok(Arc::new(tls))
     }
@@ -114,16 +105,6 @@ impl ServerTls {
     /// The settings for the next connection.
     pub fn config(&self) -> Arc<ServerConfig> {
         Arc::clone(&self.current.read().config)
-    }
-
-    /// When the certificates end, for the metrics.
-    pub fn expiry(&self) -> &Expiry {
-        &self.expiry
-    }
-
-    /// Whether callers need a certificate.
-    pub fn asks_for_certificates(&self) -> bool {
-        self.files.client_ca.is_some()
     }
 
     /// Follows the files until dropped; each change of `look` makes it look at once.
@@ -155,8 +136,11 @@ impl ServerTls {
 
     fn show_expiry(&self) {
         let current = self.current.read();
-        self.expiry.server.set(expiry(&current.loaded.chain).unwrap_or(0));
-        self.expiry.client_ca.set(expiry(&current.loaded.authorities).unwrap_or(0));
+        for (name, chain) in [("server", &current.loaded.chain), ("client-ca", &current.loaded.authorities)] {
+            if let Some(ends) = expiry(chain) {
+                self.metrics.of(name).set(ends);
+            }
+        }
     }
 }
 

@@ -40,6 +40,29 @@ fn what_cannot_work_is_refused_with_64_and_the_place() {
     assert!(String::from_utf8(output.stderr).unwrap().contains("absent.yaml"));
 }
 
+#[test]
+fn a_configuration_can_be_checked_asked_and_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("service.yaml");
+    std::fs::write(&path, "policy: {rules: [{pattern: \"docker.io/library/*\", mode: skip}]}\n").unwrap();
+    let ask = |words: &[&str]| {
+        let output = Command::new(CLEAN).arg("config").args(words).arg("--config").arg(&path).output().unwrap();
+        let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        (output.status.code(), said)
+    };
+    let (code, said) = ask(&["check"]);
+    assert!(code == Some(0) && said.ends_with("service.yaml: ok\n"), "{said}");
+    let (code, said) = ask(&["explain", "ghcr.io/a/b:1"]);
+    assert!(code == Some(0) && said.contains("gets the digest that its registry has for it"), "{said}");
+    let (code, said) = ask(&["show"]);
+    assert!(code == Some(0) && said.contains("mode: skip") && said.contains("silenceLimit: 50s"), "{said}");
+    std::fs::write(&path, "polizy: {}\n").unwrap();
+    for words in [&["check"][..], &["explain", "a"], &["show"]] {
+        let (code, said) = ask(words);
+        assert!(code == Some(64) && said.contains("did you mean `policy`?"), "{said}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_signal_ends_it_with_0() {
     let api = Api::start(false).await;

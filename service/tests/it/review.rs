@@ -337,7 +337,7 @@ fn panicking(policy: &str) -> (Arc<Endpoint>, Arc<Metrics>) {
     let text = format!("admission: {{listen: \"127.0.0.1:0\", certificate: c, key: k}}\n{policy}");
     let config = Config::parse(&text, std::path::Path::new("x.yaml")).unwrap();
     let metrics = Metrics::register(&mut prometheus_client::registry::Registry::default());
-    let resolver = Resolver::new(&config.resolve, Arc::new(Panicking), Arc::clone(&metrics));
+    let resolver = Arc::new(Resolver::new(&config.resolve, Arc::new(Panicking), Arc::clone(&metrics)));
     let policy = Arc::new(Policy::new(&config.policy, &config.resolve));
     let pipeline = Pipeline::new(policy, resolver, Arc::clone(&metrics));
     (Arc::new(Endpoint::new(&config.admission.unwrap(), pipeline)), metrics)

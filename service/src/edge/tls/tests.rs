@@ -32,7 +32,7 @@ fn of(pem: &str) -> Vec<CertificateDer<'static>> {
 async fn a_new_pair_is_taken_and_half_a_pair_is_not() {
     let folder = tempfile::tempdir().unwrap();
     let (first, _) = write(folder.path(), 2090);
-    let tls = ServerTls::load(files(folder.path())).unwrap();
+    let tls = ServerTls::load(files(folder.path()), Certificates::default()).unwrap();
     let (look, looks) = watch::channel(0);
     let follower = tokio::spawn(Arc::clone(&tls).follow_files(looks));
     assert_eq!(chain(&tls), of(&first));
@@ -66,15 +66,15 @@ async fn a_volume_that_is_swapped_as_kubelet_does_is_followed() {
     for name in ["tls.crt", "tls.key"] {
         std::os::unix::fs::symlink(Path::new("..data").join(name), folder.path().join(name)).unwrap();
     }
-    let tls = ServerTls::load(files(folder.path())).unwrap();
-    let ends = tls.expiry().server.get();
+    let tls = ServerTls::load(files(folder.path()), Certificates::default()).unwrap();
+    let ends = tls.metrics.of("server").get();
     let (_look, looks) = watch::channel(0);
     let follower = tokio::spawn(Arc::clone(&tls).follow_files(looks));
     let second = version("..2026_b", 2091);
     std::fs::remove_dir_all(folder.path().join("..2026_a")).unwrap();
     tokio::time::sleep(RELOAD_INTERVAL * 2).await;
     assert_eq!(chain(&tls), of(&second));
-    assert!(tls.expiry().server.get() > ends, "the metric follows");
+    assert!(tls.metrics.of("server").get() > ends, "the metric follows");
     follower.abort();
 }
 
@@ -84,7 +84,7 @@ fn a_key_of_another_certificate_is_refused() {
     let (first, _) = write(folder.path(), 2090);
     write(folder.path(), 2090);
     std::fs::write(folder.path().join("tls.crt"), first).unwrap();
-    let error = ServerTls::load(files(folder.path())).unwrap_err();
+    let error = ServerTls::load(files(folder.path()), Certificates::default()).unwrap_err();
     assert!(matches!(error, CertificateError::Mismatch { .. }), "{error}");
 }
 
@@ -93,7 +93,10 @@ fn an_authority_file_without_a_certificate_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), 2090);
     std::fs::write(folder.path().join("ca.crt"), "nothing").unwrap();
-    let error = ServerTls::load(Files { client_ca: Some(folder.path().join("ca.crt")), ..files(folder.path()) });
+    let error = ServerTls::load(
+        Files { client_ca: Some(folder.path().join("ca.crt")), ..files(folder.path()) },
+        Certificates::default(),
+    );
     assert!(error.unwrap_err().to_string().ends_with("ca.crt: no certificate: the PEM text holds none"));
 }
 
@@ -101,10 +104,10 @@ fn an_authority_file_without_a_certificate_is_refused() {
 fn an_expired_certificate_is_not_ready_and_not_dead() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), 2090);
-    let tls = ServerTls::load(files(folder.path())).unwrap();
+    let tls = ServerTls::load(files(folder.path()), Certificates::default()).unwrap();
     assert_eq!(tls.unready(), None);
     write(folder.path(), 2020);
-    let tls = ServerTls::load(files(folder.path())).unwrap();
+    let tls = ServerTls::load(files(folder.path()), Certificates::default()).unwrap();
     assert!(tls.unready().unwrap().ends_with("tls.crt has expired: replace it"));
     assert_eq!(tls.dead(), None);
 }

@@ -1,0 +1,142 @@
+//! What is in effect: the file laid over every default, with secrets masked.
+//!
+//! The defaults are those of `example.yaml`, which a test compares with the code; so a new key is shown without a line here.
+
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+use super::{Config, Error};
+
+/// Every key with its default.
+const EXAMPLE: &str = include_str!("../../example.yaml");
+/// What stands in the place of a secret.
+const MASK: &str = "(masked)";
+/// Keys whose texts are secrets wherever they stand. Files that hold secrets are named, not shown.
+const SECRET_KEYS: [&str; 4] = ["password", "secret", "token", "auth"];
+/// Sections that have no default: without them in the file the process has no such listener.
+const OPTIONAL_SECTIONS: [&str; 2] = ["admission", "health"];
+
+/// The configuration in effect with the file at `path`, as YAML.
+pub fn show(path: &Path) -> Result<String, Error> {
+    let text = std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.into(), source })?;
+    let config = Config::parse(&text, path)?;
+    let written = values(&text, path)?;
+    let mut effective = values(EXAMPLE, Path::new("the built-in example"))?;
+    for section in OPTIONAL_SECTIONS {
+        if !written.contains_key(section) {
+            effective.remove(section);
+        }
+    }
+    if let (Some(admission), Some(Value::Object(section))) = (&config.admission, effective.get_mut("admission")) {
+        // Defaults that follow other keys.
+        section.insert("maxInFlightPerPeer".into(), json!(admission.max_in_flight_per_peer));
+        section.insert("maxConnectionsPerPeer".into(), json!(admission.max_connections_per_peer));
+    }
+    let mut effective = Value::Object(effective);
+    lay_over(&mut effective, Value::Object(written));
+    mask(&mut effective);
+    serde_saphyr::to_string(&effective).map_err(|error| cannot_show(path, &error))
+}
+
+/// The text as plain values; an empty one is an empty map.
+fn values(text: &str, path: &Path) -> Result<Map<String, Value>, Error> {
+    if text.lines().all(|line| line.trim().is_empty() || line.trim().starts_with('#')) {
+        return Ok(Map::new());
+    }
+    match serde_saphyr::from_str(text) {
+        Ok(Value::Object(map)) => Ok(map),
+        Ok(_) => Ok(Map::new()),
+        Err(error) => Err(cannot_show(path, &error)),
+    }
+}
+
+fn cannot_show(path: &Path, error: &dyn std::fmt::Display) -> Error {
+    Error::Value { path: path.into(), key: "the file".into(), what: format!("cannot be shown: {error}") }
+}
+
+/// Maps are united key by key; everything else is replaced.
+fn lay_over(below: &mut Value, above: Value) {
+    match (below, above) {
+        (Value::Object(below), Value::Object(above)) => {
+            for (key, value) in above {
+                lay_over(below.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        // A section that is written and empty keeps its defaults.
+        (Value::Object(_), Value::Null) => {}
+        (below, above) => *below = above,
+    }
+}
+
+fn mask(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            for (key, value) in map {
+                if value.is_string() && SECRET_KEYS.iter().any(|secret| key.eq_ignore_ascii_case(secret)) {
+                    *value = MASK.into();
+                } else {
+                    mask(value);
+                }
+            }
+        }
+        Value::Array(values) => values.iter_mut().for_each(mask),
+        Value::String(text) if text.contains("PRIVATE KEY-----") => MASK.clone_into(text),
+        Value::String(text) => {
+            // A password in a URL: `scheme://user:password@host`.
+            let Some((scheme, rest)) = text.split_once("://") else { return };
+            let end = rest.find('/').unwrap_or(rest.len());
+            let Some((login, host)) = rest[..end].rsplit_once('@') else { return };
+            let user = login.split_once(':').map_or(login, |(user, _)| user);
+            *text = format!("{scheme}://{user}:{MASK}@{host}{}", &rest[end..]);
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("service.yaml");
+        std::fs::write(&path, text).unwrap();
+        show(&path).unwrap()
+    }
+
+    /// What is shown is a configuration, and the same one.
+    #[test]
+    fn what_is_shown_means_what_was_written() {
+        for text in [
+            "",
+            "health: {listen: \"[::1]:1\"}\nwatch:\nlog: {level: debug}\n",
+            "admission: {listen: \"[::]:1\", certificate: c, key: k, maxInFlight: 8}\n\
+             resolve: {cache: {ttl: 1s}, registries: [{host: h, username: u, passwordFile: f}]}\n",
+        ] {
+            let path = Path::new("/etc/service.yaml");
+            let shown = shown(text);
+            let (written, again) = (Config::parse(text, path).unwrap(), Config::parse(&shown, path).unwrap());
+            assert_eq!(format!("{written:?}"), format!("{again:?}"), "{shown}");
+            assert!(shown.contains("relistInterval: 10m"), "defaults are shown: {shown}");
+        }
+        assert!(
+            shown("admission: {listen: \"[::]:1\", certificate: c, key: k, maxInFlight: 8}\n")
+                .contains("maxInFlightPerPeer: 6")
+        );
+        assert!(!shown("").contains("admission"));
+    }
+
+    #[test]
+    fn secrets_are_masked_and_names_of_files_are_not() {
+        let mut value = json!({
+            "password": "p1", "nested": [{"token": "p2", "passwordFile": "pw.txt"}],
+            "proxy": "http://me:p3@proxy:3128/x", "key": "-----BEGIN PRIVATE KEY-----\np4", "plain": "https://host/a@b",
+        });
+        mask(&mut value);
+        let text = value.to_string();
+        assert!(!["p1", "p2", "p3", "p4"].iter().any(|secret| text.contains(secret)), "{text}");
+        assert!(text.contains("pw.txt") && text.contains("http://me:(masked)@proxy:3128/x"), "{text}");
+        assert!(text.contains("https://host/a@b"), "{text}");
+    }
+}

@@ -1,0 +1,88 @@
+//! What runs and what it costs: build facts, and the process metrics that every Prometheus client exposes under these names.
+//!
+//! Read when somebody asks; nothing runs in between.
+
+use procfs::WithCurrentSystemInfo as _;
+use procfs::process::{LimitValue, Process};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::Registry;
+
+/// The commit that was built, given by whoever builds a release.
+const REVISION: &str = match option_env!("LONGHAUL_REVISION") {
+    Some(revision) => revision,
+    None => "unknown",
+};
+/// What is compiled in besides the service.
+const FEATURES: &str = if cfg!(feature = "planted-bugs") { "planted-bugs" } else { "none" };
+
+/// Registers build facts and process metrics.
+pub fn register(registry: &mut Registry) {
+    let facts = Info::new(vec![("version", env!("CARGO_PKG_VERSION")), ("revision", REVISION), ("features", FEATURES)]);
+    registry.register("longhaul_build", "What runs: version, commit and compiled-in features", facts);
+    registry.register_collector(Box::new(ThisProcess));
+}
+
+#[derive(Debug)]
+struct ThisProcess;
+
+impl Collector for ThisProcess {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        // A system that hides these numbers loses these metrics, not the page.
+        let Some(numbers) = numbers() else { return Ok(()) };
+        counter(&mut encoder, "process_cpu_seconds", "Processor time used, user and system", numbers.cpu_s)?;
+        for (name, help, value) in [
+            ("process_start_time_seconds", "When the process began, seconds since 1970", numbers.start_s),
+            ("process_resident_memory_bytes", "Resident memory", numbers.resident_bytes),
+            ("process_virtual_memory_bytes", "Virtual memory", numbers.virtual_bytes),
+            ("process_open_fds", "Open file descriptors", numbers.open_fds),
+            ("process_max_fds", "Most file descriptors that may be open", numbers.max_fds),
+            ("process_threads", "Threads", numbers.threads),
+        ] {
+            gauge(&mut encoder, name, help, value)?;
+        }
+        Ok(())
+    }
+}
+
+struct Numbers {
+    cpu_s: f64,
+    start_s: f64,
+    resident_bytes: f64,
+    virtual_bytes: f64,
+    open_fds: f64,
+    max_fds: f64,
+    threads: f64,
+}
+
+fn numbers() -> Option<Numbers> {
+    let process = Process::myself().ok()?;
+    let stat = process.stat().ok()?;
+    let ticks = procfs::ticks_per_second().max(1) as f64;
+    let max_fds = match process.limits().ok()?.max_open_files.soft_limit {
+        LimitValue::Value(most) => most as f64,
+        LimitValue::Unlimited => f64::INFINITY,
+    };
+    Some(Numbers {
+        cpu_s: (stat.utime + stat.stime) as f64 / ticks,
+        start_s: procfs::boot_time_secs().ok()? as f64 + stat.starttime as f64 / ticks,
+        resident_bytes: stat.rss_bytes().get() as f64,
+        virtual_bytes: stat.vsize as f64,
+        open_fds: process.fd_count().ok()? as f64,
+        max_fds,
+        threads: stat.num_threads as f64,
+    })
+}
+
+fn gauge(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: f64) -> Result<(), std::fmt::Error> {
+    let metric = ConstGauge::new(value);
+    metric.encode(encoder.encode_descriptor(name, help, None, metric.metric_type())?)
+}
+
+fn counter(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: f64) -> Result<(), std::fmt::Error> {
+    let metric = ConstCounter::new(value);
+    metric.encode(encoder.encode_descriptor(name, help, None, metric.metric_type())?)
+}
