@@ -5,8 +5,15 @@
 use super::review::Ask;
 use super::unchanged::Stored;
 
+/// The controller of Deployments, with an account of its own and without.
+const DEPLOYMENT_CONTROLLER: [&str; 2] =
+    ["system:serviceaccount:kube-system:deployment-controller", "system:kube-controller-manager"];
+
 /// The reason why `ask` is exempt by its request alone.
 pub fn by_request(ask: &Ask<'_>) -> Option<&'static str> {
+    if is_copy_of_a_deployment(ask) {
+        return Some("copied from a Deployment");
+    }
     match (&*ask.operation, ask.sub_resource.as_deref()) {
         ("CREATE" | "UPDATE", None | Some("" | "ephemeralcontainers" | "resize")) => None,
         ("CREATE" | "UPDATE", Some("status")) => Some("status update"),
@@ -16,6 +23,17 @@ pub fn by_request(ask: &Ask<'_>) -> Option<&'static str> {
         ("DELETE", _) => Some("deletion"),
         _ => Some("other operation"),
     }
+}
+
+/// Whether the object is the `ReplicaSet` that the controller makes of a Deployment's template.
+///
+/// The controller takes a `ReplicaSet` for its own only while the templates are equal. A Deployment from before this webhook keeps
+/// its tags for as long as nobody changes them; were its `ReplicaSets` pinned, the controller would never find them and make
+/// one after the other (google/k8s-digester, issue 25: 18,000 of them). Pods are judged and pinned in any case.
+fn is_copy_of_a_deployment(ask: &Ask<'_>) -> bool {
+    let replica_set = ask.kind.as_ref().is_some_and(|kind| kind.group == "apps" && kind.kind == "ReplicaSet");
+    let user = ask.user_info.as_ref().map(|user| &*user.username);
+    replica_set && ask.operation == "CREATE" && user.is_some_and(|user| DEPLOYMENT_CONTROLLER.contains(&user))
 }
 
 /// The reason why a review of an object that is stored as `stored` is exempt.

@@ -169,7 +169,7 @@ impl Pipeline {
                 return self.told(ask, Decision::Deny { message, notes: Notes::default() });
             }
         };
-        let outcomes = self.outcomes(&sites, stored.is_some(), deadline).await;
+        let outcomes = self.outcomes(&sites, ask.operation == "UPDATE", deadline).await;
         for failure in outcomes.values().filter_map(|outcome| outcome.result.as_ref().err()) {
             self.metrics.failures.get_or_create(&ClassLabel { class: failure.class.name() }).inc();
         }

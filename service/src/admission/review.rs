@@ -44,6 +44,9 @@ pub struct Ask<'a> {
     /// What `object` is.
     #[serde(borrow, default)]
     pub kind: Option<Kind<'a>>,
+    /// Who asks.
+    #[serde(borrow, default)]
+    pub user_info: Option<User<'a>>,
     /// Where it is; for the log.
     #[serde(borrow, default)]
     pub namespace: Option<Cow<'a, str>>,
@@ -73,6 +76,14 @@ pub struct Kind<'a> {
     /// The kind.
     #[serde(borrow, default)]
     pub kind: Cow<'a, str>,
+}
+
+/// Whoever asks for a change, as the API server authenticated them.
+#[derive(Deserialize)]
+pub struct User<'a> {
+    /// Such as `system:serviceaccount:kube-system:deployment-controller`.
+    #[serde(borrow, default)]
+    pub username: Cow<'a, str>,
 }
 
 /// The decision about a review.

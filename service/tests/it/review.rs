@@ -139,6 +139,26 @@ async fn an_update_pins_what_changed_where_it_may_change() {
     service.app.stop().await;
 }
 
+/// The controller would not know a pinned copy for its own and make another one, for ever.
+#[tokio::test]
+async fn the_replica_set_of_an_old_deployment_stays_a_copy_of_it() {
+    let registry = Registry::start().await;
+    let service = start(&registry, "").await;
+    let client = service.webhook(Protocol::Http1);
+    let old = with_template(&json!({"containers": [{"name": "a", "image": format!("{}/good:1", registry.host())}]}));
+    let mut new = old.clone();
+    new["spec"]["template"]["spec"]["containers"][0]["env"] = json!([{"name": "A", "value": "b"}]);
+    assert_eq!(ask(&client, &update("Deployment", &old, &new)).await["patch"], Value::Null);
+    let mut copy = review("v1", &new);
+    copy["request"]["kind"] = json!({"group": "apps", "version": "v1", "kind": "ReplicaSet"});
+    copy["request"]["userInfo"] = json!({"username": "system:serviceaccount:kube-system:deployment-controller"});
+    let answer = ask(&client, &copy).await;
+    assert_eq!(answer["patch"], Value::Null, "{answer}");
+    copy["request"]["userInfo"]["username"] = "somebody".into();
+    assert!(ask(&client, &copy).await["patch"].is_string(), "anybody else's is pinned");
+    service.app.stop().await;
+}
+
 #[tokio::test]
 async fn a_rule_may_look_again_at_what_nobody_changed() {
     let registry = Registry::start().await;

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::{Ask, Kind};
+use super::{Ask, Kind, User};
 use crate::admission::patch::Site;
 use crate::admission::walk::Walk;
 
@@ -42,6 +42,7 @@ enum Key {
     Namespace,
     Name,
     SubResource,
+    UserInfo,
     Object,
     OldObject,
     #[serde(other)]
@@ -66,6 +67,7 @@ impl<'de> Visitor<'de> for Requests {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Ask<'de>, A::Error> {
         let (mut uid, mut operation, mut sites) = (None, None, None);
         let (mut kind, mut namespace, mut name, mut sub_resource) = (None, None, None, None);
+        let mut user_info = None;
         while let Some(key) = map.next_key()? {
             match key {
                 Key::Uid => once(&mut uid, map.next_value::<Text<'de>>()?)?,
@@ -74,6 +76,7 @@ impl<'de> Visitor<'de> for Requests {
                 Key::Namespace => once(&mut namespace, map.next_value::<Option<Text<'de>>>()?)?,
                 Key::Name => once(&mut name, map.next_value::<Option<Text<'de>>>()?)?,
                 Key::SubResource => once(&mut sub_resource, map.next_value::<Option<Text<'de>>>()?)?,
+                Key::UserInfo => once(&mut user_info, map.next_value::<Option<User<'de>>>()?)?,
                 Key::Object => {
                     // kube-apiserver writes the operation first.
                     if operation.as_ref().is_none_or(|Text(operation)| operation != "CREATE") {
@@ -104,6 +107,7 @@ impl<'de> Visitor<'de> for Requests {
             uid: uid.ok_or_else(|| A::Error::missing_field("uid"))?.0,
             operation: operation.ok_or_else(|| A::Error::missing_field("operation"))?.0,
             kind: kind.flatten(),
+            user_info: user_info.flatten(),
             namespace: text(namespace),
             name: text(name),
             sub_resource: text(sub_resource),
@@ -138,6 +142,10 @@ mod tests {
     fn told(ask: &Ask<'_>, sites: Option<Vec<Site>>) -> Read {
         let text = |text: &Option<std::borrow::Cow<'_, str>>| text.as_deref().map(str::to_owned);
         let kind = ask.kind.as_ref().map(|kind| format!("{}/{}", kind.group, kind.kind));
+        let kind = kind.map(|kind| {
+            let user = ask.user_info.as_ref().map_or("", |user| &*user.username);
+            format!("{kind} by {user}")
+        });
         let rest = [text(&ask.namespace), text(&ask.name), text(&ask.sub_resource), kind];
         (ask.uid.to_string(), ask.operation.to_string(), sites, rest)
     }
