@@ -111,7 +111,9 @@ impl Image {
     /// `index.docker.io` as the Go tools write it: what patterns of policies are matched against.
     pub fn full_name(&self) -> String {
         let host = if self.host == DEFAULT_HOST { LEGACY_DEFAULT_HOST } else { &self.host };
-        let mut name = host.to_ascii_lowercase();
+        // A name without dot and port is told from a path at Docker Hub by its upper case alone.
+        let is_plain = !host.contains(['.', ':']) && !host.eq_ignore_ascii_case("localhost");
+        let mut name = if is_plain { host.to_owned() } else { host.to_ascii_lowercase() };
         name.push('/');
         name.push_str(&self.repository);
         let tag = self.tag.as_deref().or(if self.digest.is_none() { Some("latest") } else { None });

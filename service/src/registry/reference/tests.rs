@@ -33,6 +33,8 @@ fn only_a_whole_digest_pins() {
         (format!("nginx@{sha256}"), "index.docker.io/library/nginx"),
         (format!("nginx:1@{sha256}"), "index.docker.io/library/nginx:1"),
         (format!("Host.io:5000/a/b:1@{sha512}"), "host.io:5000/a/b:1"),
+        // A fuzzer's: in lower case this host would be the beginning of a path.
+        (format!("Host/a:1@{sha512}"), "Host/a:1"),
     ] {
         let image = Image::parse(&text).unwrap();
         let digest = image.digest.clone().unwrap();
