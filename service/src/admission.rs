@@ -7,6 +7,8 @@
 pub mod bench;
 mod deadline;
 mod decide;
+#[cfg(feature = "fuzz")]
+pub(crate) mod door;
 mod endpoint;
 mod exempt;
 mod intake;

@@ -13,6 +13,9 @@ pub mod authority;
 pub mod cli;
 pub mod config;
 pub mod edge;
+#[cfg(feature = "fuzz")]
+#[doc(hidden)]
+pub mod fuzz;
 pub mod kube;
 mod log_lines;
 #[cfg(feature = "planted-bugs")]

@@ -1,0 +1,162 @@
+//! A door for the fuzz targets in `service/fuzz`: what reads outside data, called with bytes.
+//!
+//! Owns turning bytes into inputs and the properties that must hold for all of them. Compiled with the feature `fuzz` only.
+//! Every function panics when a property is broken, and on nothing else.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::LazyLock;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::admission::door::{self, Decision};
+use crate::admission::{Hook, Metrics, Pipeline, Policy, Resolver, Source, Treatment};
+use crate::config::Config;
+use crate::registry::{Image, Reference};
+use crate::verdicts::{Class, Failure};
+
+/// A policy with rules of all kinds.
+const CONFIG: &str = r#"
+resolve: {skipPrefixes: ["ko://"]}
+policy:
+  onFailure: {auth: error}
+  rules:
+    - {pattern: "ghcr.io/team/*", recheck: always, onFailure: {unavailable: allow}}
+    - {pattern: "ghcr.io/*", mode: skip}
+    - {pattern: "a*b?/*", mode: detect}
+"#;
+
+static LOADED: LazyLock<Config> =
+    LazyLock::new(|| Config::parse(CONFIG, Path::new("fuzz.yaml")).unwrap_or_else(|error| panic!("{error}")));
+
+/// Knows every image but those whose tag says otherwise, at once.
+struct Script;
+
+impl Source for Script {
+    fn digest(self: Arc<Self>, reference: Reference, _: Instant) -> BoxFuture<'static, Result<String, Failure>> {
+        let class = Class::ALL.into_iter().find(|class| reference.tag.starts_with(class.name()));
+        let answer = match class {
+            Some(class) => Err(Failure::new(class, "scripted")),
+            None => Ok(format!("sha256:{}", "a".repeat(64))),
+        };
+        std::future::ready(answer).boxed()
+    }
+}
+
+fn pipeline() -> Pipeline {
+    let metrics = Metrics::register(&mut prometheus_client::registry::Registry::default());
+    let resolver = Resolver::new(&LOADED.resolve, Arc::new(Script), Arc::clone(&metrics));
+    Pipeline::new(Arc::new(Policy::new(&LOADED.policy, &LOADED.resolve)), resolver, metrics)
+}
+
+/// Reviews: bytes that begin with `{` are a body, others the object of a new Pod, or its two versions around a NUL.
+pub fn review(bytes: &[u8]) {
+    if bytes.first() == Some(&b'{') {
+        return body(bytes);
+    }
+    let text = String::from_utf8_lossy(bytes.get(1..).unwrap_or_default());
+    let (operation, old, new) = match text.split_once('\0') {
+        Some((old, new)) => ("UPDATE", old, new),
+        None => ("CREATE", "null", &*text),
+    };
+    let head = r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","operation":""#;
+    body(format!(r#"{head}{operation}","object":{new},"oldObject":{old}}}}}"#).as_bytes());
+}
+
+/// A body is refused or answered with JSON that echoes the uid; and of a new object that is let in without a word, every image is
+/// pinned or left alone by a rule once the patch is applied.
+fn body(bytes: &[u8]) {
+    thread_local! {
+        static SET: (Pipeline, tokio::runtime::Runtime) = (
+            pipeline(),
+            tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime needs no files"),
+        );
+    }
+    let Ok((version, ask)) = door::parse(bytes) else { return };
+    let hook = if bytes.len().is_multiple_of(2) { Hook::Mutating } else { Hook::Validating };
+    let decide = |(pipeline, runtime): &(Pipeline, tokio::runtime::Runtime)| {
+        runtime.block_on(async {
+            let deadline = Instant::now() + std::time::Duration::from_secs(1);
+            pipeline.review(hook, &ask, deadline).await
+        })
+    };
+    let decision = SET.with(decide);
+    assert_eq!(SET.with(decide), decision, "equal input gives equal answers");
+    if let (Decision::Allow { patch, notes }, Some(object), "CREATE") = (&decision, ask.object, &*ask.operation) {
+        let examined = !notes.annotations.contains_key("exempt") && notes.warnings.is_empty();
+        if let (true, Ok(mut object)) = (examined, serde_json::from_str::<Value>(object.get())) {
+            apply(&mut object, patch.as_deref());
+            let policy = Policy::new(&LOADED.policy, &LOADED.resolve);
+            for (_, image) in door::images(&object.to_string()) {
+                assert_eq!(policy.treatment(&image), Treatment::LeaveAlone, "{image}");
+            }
+        }
+    }
+    if let Ok(answer) = door::answer(&version, &ask.uid, decision) {
+        let answer: Value = serde_json::from_slice(&answer).expect("an answer is JSON");
+        assert_eq!(answer["response"]["uid"], *ask.uid);
+    }
+}
+
+/// Applies a list of replacements.
+fn apply(object: &mut Value, patch: Option<&str>) {
+    let operations: Vec<Value> =
+        patch.map(|patch| serde_json::from_str(patch).expect("a patch is JSON")).unwrap_or_default();
+    for operation in operations {
+        let path = operation["path"].as_str().expect("an operation has a path");
+        let place = object.pointer_mut(path).expect("a patch leads to what is there");
+        assert!(place.is_string(), "only images are replaced");
+        *place = operation["value"].clone();
+    }
+}
+
+/// The walk: every pointer leads to the text that it is said to, and an object that stays as it is has nothing new.
+pub fn walk(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let images = door::images(&text);
+    if let Ok(object) = serde_json::from_str::<Value>(&text) {
+        for (pointer, image) in &images {
+            assert_eq!(object.pointer(pointer).and_then(Value::as_str), Some(image.as_str()), "{pointer}");
+        }
+    }
+    assert_eq!(door::changed(&text, &text), Vec::<String>::new());
+}
+
+/// References: what is taken is taken again by its full name; nothing but a digest or a rule leaves an image alone; the explanation
+/// says the same and cannot move a cursor.
+pub fn reference(bytes: &[u8]) {
+    static POLICY: LazyLock<Policy> = LazyLock::new(|| Policy::new(&LOADED.policy, &LOADED.resolve));
+    let text = String::from_utf8_lossy(bytes);
+    let parsed = Image::parse(&text);
+    if let Ok(image) = &parsed {
+        let name = image.full_name();
+        let again = Image::parse(&name);
+        assert_eq!(again.as_ref().map(Image::full_name), Ok(name), "{text}");
+        if let Ok(reference) = Reference::parse(&text) {
+            assert_eq!(Reference::parse(&reference.canonical()), Ok(reference));
+        }
+    }
+    let explanation = POLICY.explain(&text).to_string();
+    assert!(!explanation.chars().any(|char| char.is_control() && char != '\n'), "{explanation}");
+    if POLICY.treatment(&text) == Treatment::LeaveAlone {
+        let pinned = parsed.as_ref().is_ok_and(|image| image.digest.is_some());
+        assert!(
+            pinned || text.starts_with("ko://") || parsed.is_ok_and(|image| image.full_name().contains("ghcr.io/"))
+        );
+    }
+}
+
+/// Configurations: they are refused with a message, or a policy comes of them that can explain any image.
+pub fn config(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    match Config::parse(&text, Path::new("fuzz.yaml")) {
+        Ok(config) => {
+            let policy = Policy::new(&config.policy, &config.resolve);
+            let _ = policy.explain("ghcr.io/team/app:1").to_string();
+        }
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
