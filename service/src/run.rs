@@ -127,7 +127,7 @@ impl App {
             };
             let room =
                 watch::Room::start(&config, &watch_options, &mut metrics).context("failed to start the watch")?;
-            app.probes.push(Arc::clone(room.diagnostics()) as Arc<dyn Probe>);
+            app.probes.extend(room.probes());
             app.watch = Some(room);
         }
         let config_metrics = ConfigMetrics::register(&mut metrics);

@@ -14,8 +14,10 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use serde::Serialize;
+use tokio::sync::watch;
 
 use super::machine::{Change, Event, Reason};
+use super::object::{Kind, Package};
 use super::store::Store;
 use crate::edge::Probe;
 
@@ -31,25 +33,40 @@ impl Label {
     }
 }
 
-/// What the watch counts.
+/// The resource of a watch, and something about it whose values are a closed list.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct WatchLabel {
+    resource: &'static str,
+    kind: &'static str,
+}
+
+/// The resource of a watch.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct ResourceLabel {
+    resource: &'static str,
+}
+
+/// What the watches and the reconciler count.
 #[derive(Debug, Default, Clone)]
 pub struct Metrics {
     /// Accepted events by kind of change.
-    pub events: Family<Label, Counter>,
+    pub events: Family<WatchLabel, Counter>,
     /// Lists applied by reason.
-    pub relists: Family<Label, Counter>,
+    pub relists: Family<WatchLabel, Counter>,
     /// Watch requests and how their streams ended.
-    pub streams: Family<Label, Counter>,
+    pub streams: Family<WatchLabel, Counter>,
     /// Events that a relist found and the watch had lost.
-    pub lost: Counter,
+    pub lost: Family<ResourceLabel, Counter>,
     /// Events that told nothing new.
-    pub repeats: Gauge,
+    pub repeats: Family<ResourceLabel, Gauge>,
     /// Objects in the store.
-    pub objects: Gauge,
+    pub objects: Family<ResourceLabel, Gauge>,
     /// Reconciliations by result.
     pub reconciles: Family<Label, Counter>,
     /// Keys that wait in the reconcile queue.
     pub queued: Gauge,
+    /// 1 while this process reconciles, 0 while another one does or nobody.
+    pub leader: Gauge,
 }
 
 impl Metrics {
@@ -65,22 +82,22 @@ impl Metrics {
         sub.register("objects", "Objects in the store", metrics.objects.clone());
         sub.register("reconciles", "Reconciliations, by result", metrics.reconciles.clone());
         sub.register("queued_keys", "Keys that wait for the reconciler", metrics.queued.clone());
+        sub.register("leader", "Whether this process reconciles", metrics.leader.clone());
         metrics
     }
 }
 
 /// The state of one watch.
-pub struct Diagnostics {
-    resource: &'static str,
-    store: Store,
+pub struct Diagnostics<K = Package> {
+    store: Store<K>,
     metrics: Metrics,
     stall_limit: Duration,
     state: Mutex<State>,
+    listed: watch::Sender<bool>,
 }
 
 struct State {
     progress: Instant,
-    listed: bool,
     position: Option<Box<str>>,
     last_list: Option<Note>,
     last_error: Option<Note>,
@@ -117,29 +134,44 @@ struct Page<'a> {
     last_event: Option<Note>,
 }
 
-impl Diagnostics {
+impl<K: Kind> Diagnostics<K> {
     /// A watch that has not begun; it is dead after `stall_limit` without progress.
-    pub fn new(resource: &'static str, store: Store, metrics: Metrics, stall_limit: Duration) -> Arc<Self> {
+    pub fn new(store: Store<K>, metrics: Metrics, stall_limit: Duration) -> Arc<Self> {
         let state = State {
             progress: Instant::now(),
-            listed: false,
             position: None,
             last_list: None,
             last_error: None,
             last_event: None,
             connected: false,
         };
-        Arc::new(Self { resource, store, metrics, stall_limit, state: Mutex::new(state) })
-    }
-
-    /// What the watch counts.
-    pub fn metrics(&self) -> &Metrics {
-        &self.metrics
+        // There from the start, so that an alert on them never looks at nothing.
+        metrics.lost.get_or_create(&Self::resource());
+        metrics.objects.get_or_create(&Self::resource());
+        Arc::new(Self { store, metrics, stall_limit, state: Mutex::new(state), listed: watch::Sender::new(false) })
     }
 
     /// Whether the first list is done.
     pub fn is_listed(&self) -> bool {
-        self.state.lock().listed
+        *self.listed.borrow()
+    }
+
+    /// Waits until the first list is done.
+    pub async fn first_list(&self) {
+        // The sender lives as long as this.
+        let _ = self.listed.subscribe().wait_for(|listed| *listed).await;
+    }
+
+    pub(super) fn lost(&self, events: u64) {
+        self.metrics.lost.get_or_create(&Self::resource()).inc_by(events);
+    }
+
+    fn resource() -> ResourceLabel {
+        ResourceLabel { resource: K::RESOURCE }
+    }
+
+    fn label(kind: &'static str) -> WatchLabel {
+        WatchLabel { resource: K::RESOURCE, kind }
     }
 
     pub(super) fn progress(&self) {
@@ -147,7 +179,7 @@ impl Diagnostics {
     }
 
     pub(super) fn position(&self, version: Option<&str>, repeats: u64) {
-        self.metrics.repeats.set(i64::try_from(repeats).unwrap_or(i64::MAX));
+        self.metrics.repeats.get_or_create(&Self::resource()).set(i64::try_from(repeats).unwrap_or(i64::MAX));
         self.state.lock().position = version.map(Into::into);
     }
 
@@ -158,39 +190,40 @@ impl Diagnostics {
     }
 
     pub(super) fn stream_ended(&self, how: &'static str) {
-        self.metrics.streams.get_or_create(&Label::new(how)).inc();
+        self.metrics.streams.get_or_create(&Self::label(how)).inc();
         self.state.lock().connected = false;
     }
 
     pub(super) fn applied_list(&self, reason: Reason, items: usize, events: usize) {
-        self.metrics.relists.get_or_create(&Label::new(reason.name())).inc();
+        self.metrics.relists.get_or_create(&Self::label(reason.name())).inc();
         let mut state = self.state.lock();
         state.progress = Instant::now();
-        state.listed = true;
         state.last_list = Some(note(format!("{}: {items} objects, {events} differences", reason.name())));
+        drop(state);
+        self.listed.send_replace(true);
     }
 
     pub(super) fn failed(&self, what: String) {
-        tracing::warn!(resource = self.resource, what, "watch");
+        tracing::warn!(resource = K::RESOURCE, what, "watch");
         self.state.lock().last_error = Some(note(what));
     }
 
-    pub(super) fn event(&self, event: &Event) {
+    pub(super) fn event(&self, event: &Event<K>) {
         let kind = match event.change {
             Change::Added => "added",
             Change::Modified => "modified",
             Change::Deleted => "deleted",
         };
-        self.metrics.events.get_or_create(&Label::new(kind)).inc();
-        self.metrics.objects.set(i64::try_from(self.store.len()).unwrap_or(i64::MAX));
+        self.metrics.events.get_or_create(&Self::label(kind)).inc();
+        self.metrics.objects.get_or_create(&Self::resource()).set(i64::try_from(self.store.len()).unwrap_or(i64::MAX));
         let object = &event.object;
         self.state.lock().last_event = Some(note(format!("{kind} {} {} {}", object.key, object.uid, object.version)));
     }
 }
 
-impl Probe for Diagnostics {
+impl<K: Kind> Probe for Diagnostics<K> {
     fn name(&self) -> &'static str {
-        "watch"
+        K::PROBE
     }
 
     fn dead(&self) -> Option<String> {
@@ -200,19 +233,20 @@ impl Probe for Diagnostics {
     }
 
     fn unready(&self) -> Option<String> {
-        (!self.is_listed()).then(|| format!("the first list of {} is not done", self.resource))
+        (!self.is_listed()).then(|| format!("the first list of {} is not done", K::RESOURCE))
     }
 
     fn page(&self) -> Option<String> {
-        let count =
-            |family: &Family<Label, Counter>, kind| family.get(&Label::new(kind)).map_or(0, |counter| counter.get());
+        let count = |family: &Family<WatchLabel, Counter>, kind| {
+            family.get(&Self::label(kind)).map_or(0, |counter| counter.get())
+        };
         let metrics = &self.metrics;
         let checksum = self.store.checksum();
         let state = self.state.lock();
         let page = Page {
-            resource: self.resource,
+            resource: K::RESOURCE,
             connected: state.connected,
-            listed: state.listed,
+            listed: self.is_listed(),
             objects: self.store.len(),
             checksum,
             resource_version: state.position.clone(),
@@ -221,8 +255,8 @@ impl Probe for Diagnostics {
             added: count(&metrics.events, "added"),
             modified: count(&metrics.events, "modified"),
             deleted: count(&metrics.events, "deleted"),
-            lost: metrics.lost.get(),
-            repeated: metrics.repeats.get(),
+            lost: metrics.lost.get(&Self::resource()).map_or(0, |counter| counter.get()),
+            repeated: metrics.repeats.get(&Self::resource()).map_or(0, |gauge| gauge.get()),
             relists: Reason::ALL.map(|reason| (reason.name(), count(&metrics.relists, reason.name()))).into(),
             queued: metrics.queued.get(),
             last_list: state.last_list.clone(),

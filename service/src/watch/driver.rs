@@ -16,7 +16,7 @@ use super::backoff::Backoff;
 use super::decode::Lines;
 use super::diagnostics::Diagnostics;
 use super::machine::{Applied, Event, Line, Listing, Machine, Next, Reason, Settled};
-use super::queue::Queue;
+use super::object::Kind;
 use super::store::Store;
 use super::witness::Witness;
 use crate::config;
@@ -41,37 +41,36 @@ const DOUBT_GAP: Duration = Duration::from_secs(10);
 /// Pause after a failed list beside the watch.
 const SIDE_RETRY: Duration = Duration::from_secs(30);
 
+/// Takes every accepted event; it must not wait.
+pub type Sink<K> = Box<dyn Fn(&Event<K>) + Send>;
+
 /// What the driver needs.
-pub struct Parts {
+pub struct Parts<K> {
     /// Intervals and limits.
     pub settings: config::Watch,
-    /// `/apis/…`, without query.
-    pub path: &'static str,
-    /// Name of the resource in observations.
-    pub resource: &'static str,
     /// The API server.
     pub client: Arc<Client>,
     /// Where the machine keeps the objects.
-    pub store: Store,
+    pub store: Store<K>,
     /// Where the numbers go.
-    pub diagnostics: Arc<Diagnostics>,
+    pub diagnostics: Arc<Diagnostics<K>>,
     /// Where observations go.
     pub witness: Witness,
-    /// Where keys with work go.
-    pub queue: Arc<Queue>,
+    /// Where accepted events go.
+    pub sink: Sink<K>,
 }
 
 /// One watch.
-pub struct Driver {
-    parts: Parts,
-    machine: Machine,
+pub struct Driver<K> {
+    parts: Parts<K>,
+    machine: Machine<K>,
     backoff: Backoff,
     page: u32,
     opened: Option<Instant>,
     relist_due: Instant,
     doubt_after: Instant,
-    side: Option<BoxFuture<'static, Result<Listing, ListError>>>,
-    settling: Option<(Listing, Instant)>,
+    side: Option<BoxFuture<'static, Result<Listing<K>, ListError>>>,
+    settling: Option<(Listing<K>, Instant)>,
     #[cfg(feature = "planted-bugs")]
     planted: Option<crate::planted::Bug>,
     #[cfg(feature = "planted-bugs")]
@@ -79,11 +78,11 @@ pub struct Driver {
 }
 
 /// Why the stream loop woke up.
-enum Wake {
+enum Wake<K> {
     Chunk(Result<Option<bytes::Bytes>, wire::Error>),
     Silent,
     SideDue,
-    SideListed(Result<Listing, ListError>),
+    SideListed(Result<Listing<K>, ListError>),
     SettleDue,
 }
 
@@ -94,9 +93,9 @@ struct Progress {
     lines: bool,
 }
 
-impl Driver {
+impl<K: Kind> Driver<K> {
     /// A watch that has not begun.
-    pub fn new(parts: Parts) -> Self {
+    pub fn new(parts: Parts<K>) -> Self {
         let backoff = Backoff::new(parts.settings.backoff_initial, parts.settings.backoff_max);
         let relist_due = Instant::now() + parts.settings.relist_interval;
         let machine = Machine::new(parts.store.clone());
@@ -142,7 +141,6 @@ impl Driver {
             Arc::clone(&self.parts.client),
             self.parts.store.clone(),
             Arc::clone(&self.parts.diagnostics),
-            self.parts.path,
             at_least,
             self.page,
         );
@@ -176,11 +174,11 @@ impl Driver {
             sleep_until(opened + OPEN_GAP).await;
         }
         self.opened = Some(Instant::now());
-        let path = format!(
-            "{}?watch=true&resourceVersion={from}&allowWatchBookmarks=true&timeoutSeconds={}",
-            self.parts.path,
+        let path = list::query::<K>(&format!(
+            "watch=true&resourceVersion={}&allowWatchBookmarks=true&timeoutSeconds={}",
+            list::encode(from),
             self.parts.settings.server_timeout.as_secs()
-        );
+        ));
         match self.parts.client.watch(&path).await {
             Ok(stream) => {
                 self.parts.diagnostics.stream_opened();
@@ -258,7 +256,7 @@ impl Driver {
         }
     }
 
-    async fn wake(&mut self, stream: &mut Stream, silent_at: Instant) -> Wake {
+    async fn wake(&mut self, stream: &mut Stream, silent_at: Instant) -> Wake<K> {
         let side_idle = self.side.is_none() && self.settling.is_none() && !self.is_net_off();
         let settle_at = self.settling.as_ref().map(|(_, at)| *at);
         let relist_due = self.relist_due;
@@ -379,15 +377,15 @@ impl Driver {
         Reason::Rewound
     }
 
-    async fn deliver(&mut self, events: &mut Vec<Event>) {
+    async fn deliver(&mut self, events: &mut Vec<Event<K>>) {
         for event in events.drain(..) {
             self.parts.diagnostics.event(&event);
             #[cfg(feature = "planted-bugs")]
             if self.planted == Some(crate::planted::Bug::LeakPerObject) {
                 self.hoard.keep(&event.object.uid);
             }
-            self.parts.witness.saw(self.parts.resource, &event).await;
-            self.parts.queue.add(event.object.key.clone());
+            self.parts.witness.saw(&event).await;
+            (self.parts.sink)(&event);
         }
     }
 
@@ -397,7 +395,6 @@ impl Driver {
             Arc::clone(&self.parts.client),
             self.parts.store.clone(),
             Arc::clone(&self.parts.diagnostics),
-            self.parts.path,
             None,
             LIST_PAGE,
         )));
@@ -412,7 +409,7 @@ impl Driver {
     /// Compares the list beside the watch once the watch has caught up, or when `force` says that the wait is over.
     /// Answers whether the watch has lost something and must be opened anew.
     async fn settle(&mut self, force: bool) -> bool {
-        let ready = |(listing, _): &mut (Listing, Instant)| force || self.machine.caught_up(listing);
+        let ready = |(listing, _): &mut (Listing<K>, Instant)| force || self.machine.caught_up(listing);
         let Some((listing, _)) = self.settling.take_if(ready) else { return false };
         let (version, items) = (listing.version.clone(), listing.items.len());
         let mut events = Vec::new();
@@ -428,7 +425,7 @@ impl Driver {
                 return false;
             }
             Settled::Lost(lost) => {
-                self.parts.diagnostics.metrics().lost.inc_by(lost as u64);
+                self.parts.diagnostics.lost(lost as u64);
                 self.parts.diagnostics.failed(format!("the watch had lost {lost} events"));
                 (Reason::Interval, lost, Some("lossy"))
             }

@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::object::{Key, Object};
+use super::object::{Key, Kind, Object, Package};
 use super::store::Store;
 use super::version::{older, reaches};
 use frame::Frame;
@@ -43,11 +43,11 @@ pub enum Change {
 
 /// A change that was accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Event {
+pub struct Event<K = Package> {
     /// What happened.
     pub change: Change,
     /// The object after it, or its last state.
-    pub object: Arc<Object>,
+    pub object: Arc<Object<K>>,
 }
 
 /// What to do next.
@@ -152,8 +152,8 @@ pub enum Settled {
 }
 
 /// The state.
-pub struct Machine {
-    store: Store,
+pub struct Machine<K = Package> {
+    store: Store<K>,
     position: Option<Box<str>>,
     needed: Option<Reason>,
     signs: Signs,
@@ -170,9 +170,9 @@ pub struct Machine {
     planted: Option<crate::planted::Bug>,
 }
 
-impl Machine {
+impl<K: Kind> Machine<K> {
     /// A machine that knows nothing and writes what it learns into `store`.
-    pub fn new(store: Store) -> Self {
+    pub fn new(store: Store<K>) -> Self {
         Self {
             store,
             position: None,
@@ -213,7 +213,7 @@ impl Machine {
     }
 
     /// Takes one line of the stream.
-    pub fn line(&mut self, line: &[u8], out: &mut Vec<Event>) -> Line {
+    pub fn line(&mut self, line: &[u8], out: &mut Vec<Event<K>>) -> Line {
         let frame = match Frame::parse(line) {
             Ok(frame) => frame,
             Err(error) => return Line::Malformed(error.to_string()),
@@ -282,7 +282,7 @@ impl Machine {
     }
 
     /// Takes a complete list that [`Machine::next`] asked for.
-    pub fn list(&mut self, listing: Listing, now: Instant, out: &mut Vec<Event>) -> Applied {
+    pub fn list(&mut self, listing: Listing<K>, now: Instant, out: &mut Vec<Event<K>>) -> Applied {
         let stale = self.position.as_deref().is_some_and(|known| older(&listing.version, known));
         if stale && !self.signs.older_list(now) {
             // Every other attempt names the version, so that somebody who has it may answer.
@@ -295,7 +295,7 @@ impl Machine {
     }
 
     /// Makes the view equal to `listing`, and goes on from there.
-    fn adopt(&mut self, listing: Listing, rewound: bool, out: &mut Vec<Event>) {
+    fn adopt(&mut self, listing: Listing<K>, rewound: bool, out: &mut Vec<Event<K>>) {
         if rewound {
             self.tombs.clear();
         }
@@ -318,7 +318,7 @@ impl Machine {
     }
 
     /// Whether the watch has come as far as `listing`, so that any difference is one that the watch has lost.
-    pub fn caught_up(&self, listing: &Listing) -> bool {
+    pub fn caught_up(&self, listing: &Listing<K>) -> bool {
         self.position.as_deref().is_some_and(|position| reaches(position, &listing.version))
     }
 
@@ -326,7 +326,7 @@ impl Machine {
     ///
     /// After [`Settled::Lost`] the position stays: keys that changed meanwhile were not compared, and their events may still be
     /// under way.
-    pub fn settle_side(&mut self, listing: Listing, now: Instant, out: &mut Vec<Event>) -> Settled {
+    pub fn settle_side(&mut self, listing: Listing<K>, now: Instant, out: &mut Vec<Event<K>>) -> Settled {
         let Some((begun_at, touched)) = self.touched.take() else { return Settled::Agrees };
         let before = out.len();
         if begun_at.is_some_and(|begun_at| older(&listing.version, &begun_at)) {
@@ -363,7 +363,7 @@ impl Machine {
         }
     }
 
-    fn apply(&mut self, object: Object, out: &mut Vec<Event>) {
+    fn apply(&mut self, object: Object<K>, out: &mut Vec<Event<K>>) {
         self.touch(&object.key);
         match self.store.object(&object.key) {
             Some(known) if known.uid == object.uid => {
@@ -392,7 +392,7 @@ impl Machine {
         }
     }
 
-    fn delete(&mut self, object: Object, out: &mut Vec<Event>) {
+    fn delete(&mut self, object: Object<K>, out: &mut Vec<Event<K>>) {
         self.touch(&object.key);
         match self.store.object(&object.key) {
             Some(known) if known.uid == object.uid => {
@@ -406,13 +406,13 @@ impl Machine {
         }
     }
 
-    fn accept(&mut self, change: Change, object: Arc<Object>, out: &mut Vec<Event>) {
+    fn accept(&mut self, change: Change, object: Arc<Object<K>>, out: &mut Vec<Event<K>>) {
         self.store.put(Arc::clone(&object));
         out.push(Event { change, object });
     }
 
     /// Takes `object` out of the store; `version` is the one at which it is known to be gone.
-    fn bury(&mut self, object: Arc<Object>, version: &str, out: &mut Vec<Event>) {
+    fn bury(&mut self, object: Arc<Object<K>>, version: &str, out: &mut Vec<Event<K>>) {
         #[cfg(feature = "planted-bugs")]
         if self.planted == Some(crate::planted::Bug::MissedDelete) {
             return;
@@ -437,8 +437,8 @@ impl Machine {
     /// A known object that is newer than the snapshot stays. Any other one is as the list says, also where the list has an older
     /// version of it: then the server went back and has overtaken us since. In another history (`rewound`) an equal version means
     /// nothing either, so there everything is told again.
-    fn diff(&mut self, listing: &Listing, concerns: impl Fn(&Key) -> bool, rewound: bool, out: &mut Vec<Event>) {
-        let is_newer = |known: &Object| !rewound && older(&listing.version, &known.version);
+    fn diff(&mut self, listing: &Listing<K>, concerns: impl Fn(&Key) -> bool, rewound: bool, out: &mut Vec<Event<K>>) {
+        let is_newer = |known: &Object<K>| !rewound && older(&listing.version, &known.version);
         for known in self.store.snapshot() {
             let listed = listing.items.get(&known.key);
             let gone = listed.is_none_or(|listed| listed.uid != known.uid);

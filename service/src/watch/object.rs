@@ -1,5 +1,5 @@
-//! An object as the store keeps it: identity, version and what the reconciler needs. `managedFields` and the rest are
-//! never allocated.
+//! An object as the store keeps it: identity, version and what the reconciler needs of its kind. `managedFields` and the rest
+//! are never allocated.
 //!
 //! Pure: from JSON text to a value.
 
@@ -9,6 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 /// Namespace and name.
@@ -26,15 +27,37 @@ impl fmt::Display for Key {
     }
 }
 
+/// What is watched, and what is kept of each object of it.
+pub trait Kind: fmt::Debug + Clone + PartialEq + Send + Sync + 'static {
+    /// Its name in observations, on pages and in metrics.
+    const RESOURCE: &'static str;
+    /// The name of its watch among the probes, and of its page below `/debug/`.
+    const PROBE: &'static str;
+    /// Where the objects of all namespaces are, without query.
+    const PATH: &'static str;
+    /// Which of them are watched, as a label selector.
+    const SELECTOR: Option<&'static str>;
+
+    /// What is kept. It must not fail: an event that is not understood is an event all the same.
+    fn read(raw: &RawObject<'_>) -> Self;
+}
+
 /// One version of one object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Object {
+pub struct Object<K = Package> {
     /// Where it is.
     pub key: Key,
     /// Which one it is, among all that ever had this key.
     pub uid: Box<str>,
     /// `metadata.resourceVersion`.
     pub version: Box<str>,
+    /// What is kept of its kind.
+    pub body: K,
+}
+
+/// What is kept of a package.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Package {
     /// `metadata.generation`.
     pub generation: i64,
     /// Whether `metadata.deletionTimestamp` is set.
@@ -98,7 +121,7 @@ pub struct Status {
 
 /// An object as it is written; borrows from the text.
 #[derive(Deserialize)]
-pub(super) struct RawObject<'a> {
+pub struct RawObject<'a> {
     #[serde(borrow)]
     metadata: RawMeta<'a>,
     #[serde(borrow, default)]
@@ -122,8 +145,14 @@ struct RawMeta<'a> {
     generation: i64,
     #[serde(borrow, default)]
     deletion_timestamp: Option<&'a RawValue>,
-    #[serde(default)]
-    finalizers: Option<Vec<Box<str>>>,
+    #[serde(borrow, default)]
+    finalizers: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    labels: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    annotations: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    owner_references: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize, Default)]
@@ -138,27 +167,66 @@ struct RawNetwork {
     allow: Option<Vec<Allow>>,
 }
 
+impl Kind for Package {
+    const RESOURCE: &'static str = "packages.longhaul.dev";
+    const PROBE: &'static str = "watch";
+    const PATH: &'static str = "/apis/longhaul.dev/v1alpha1/packages";
+    const SELECTOR: Option<&'static str> = None;
+
+    /// A spec of the wrong shape is kept as its error.
+    fn read(raw: &RawObject<'_>) -> Self {
+        let spec = raw.spec.map_or(Ok(RawSpec::default()), |spec| serde_json::from_str(spec.get()));
+        let allow = spec.map(|spec| spec.network.and_then(|network| network.allow).unwrap_or_default().into());
+        let meta = &raw.metadata;
+        Self {
+            generation: meta.generation,
+            deleting: meta.deletion_timestamp.is_some_and(|stamp| stamp.get() != "null"),
+            finalizers: parsed(meta.finalizers).unwrap_or_default(),
+            allow: allow.map_err(|error| format!("spec.network.allow: {error}").into()),
+            status: parsed(raw.status).unwrap_or_default(),
+        }
+    }
+}
+
+fn parsed<T: serde::de::DeserializeOwned>(raw: Option<&RawValue>) -> Option<T> {
+    raw.and_then(|raw| serde_json::from_str(raw.get()).ok())
+}
+
 fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<str>>, D::Error> {
     Ok(Option::<Box<RawValue>>::deserialize(deserializer)?.map(Into::into))
 }
 
 impl RawObject<'_> {
-    /// The value to keep. A spec of the wrong shape is kept as its error: the event itself must not be lost.
-    pub fn into_object(self) -> Object {
-        let spec = self.spec.map_or(Ok(RawSpec::default()), |spec| serde_json::from_str(spec.get()));
-        let allow = spec.map(|spec| spec.network.and_then(|network| network.allow).unwrap_or_default().into());
-        let status = self.status.and_then(|status| serde_json::from_str(status.get()).ok());
+    /// The value to keep.
+    pub fn into_object<K: Kind>(self) -> Object<K> {
+        let body = K::read(&self);
         let meta = self.metadata;
         Object {
             key: Key { namespace: (*meta.namespace).into(), name: (*meta.name).into() },
             uid: (*meta.uid).into(),
             version: (*meta.resource_version).into(),
-            generation: meta.generation,
-            deleting: meta.deletion_timestamp.is_some_and(|stamp| stamp.get() != "null"),
-            finalizers: meta.finalizers.unwrap_or_default().into(),
-            allow: allow.map_err(|error| format!("spec.network.allow: {error}").into()),
-            status: status.unwrap_or_default(),
+            body,
         }
+    }
+
+    /// `spec`, null when there is none or it cannot be read.
+    pub fn spec(&self) -> Value {
+        parsed(self.spec).unwrap_or_default()
+    }
+
+    /// `metadata.labels`.
+    pub fn labels(&self) -> BTreeMap<String, String> {
+        parsed(self.metadata.labels).unwrap_or_default()
+    }
+
+    /// `metadata.annotations`.
+    pub fn annotations(&self) -> BTreeMap<String, String> {
+        parsed(self.metadata.annotations).unwrap_or_default()
+    }
+
+    /// `metadata.ownerReferences`.
+    pub fn owners(&self) -> Vec<Value> {
+        parsed(self.metadata.owner_references).unwrap_or_default()
     }
 
     /// Whether the identifying fields have content; a real object always has them.

@@ -41,7 +41,7 @@ struct Waiting {
 }
 
 /// A key being worked on; its group is free again when this is given back.
-pub struct Lease {
+pub struct Turn {
     group: Group,
     /// The key.
     pub key: Key,
@@ -69,8 +69,15 @@ impl Queue {
         self.wake.notify_one();
     }
 
+    /// Adds a key at `when` unless it has an earlier appointment.
+    pub fn add_by(&self, key: Key, when: Instant) {
+        if self.state.lock().delayed_until.get(&key).is_none_or(|known| *known > when) {
+            self.add_at(key, when);
+        }
+    }
+
     /// The next key; waits for one. `None` once the queue is closed.
-    pub async fn next(&self) -> Option<Lease> {
+    pub async fn next(&self) -> Option<Turn> {
         loop {
             let appointment = {
                 let mut state = self.state.lock();
@@ -80,12 +87,12 @@ impl Queue {
                     return None;
                 }
                 self.due(&mut state, Instant::now());
-                if let Some(lease) = take(&mut state) {
+                if let Some(turn) = take(&mut state) {
                     self.show(&state);
                     if !state.ready.is_empty() {
                         self.wake.notify_one();
                     }
-                    return Some(lease);
+                    return Some(turn);
                 }
                 state.delayed.first().map(|(when, _)| *when)
             };
@@ -100,14 +107,14 @@ impl Queue {
     }
 
     /// Gives a key back.
-    pub fn done(&self, lease: Lease) {
+    pub fn done(&self, turn: Turn) {
         let mut state = self.state.lock();
-        let Some(group) = state.groups.get_mut(&lease.group) else { return };
+        let Some(group) = state.groups.get_mut(&turn.group) else { return };
         group.busy = false;
         if group.order.is_empty() {
-            state.groups.remove(&lease.group);
+            state.groups.remove(&turn.group);
         } else {
-            state.ready.push_back(lease.group);
+            state.ready.push_back(turn.group);
             drop(state);
             self.wake.notify_one();
         }
@@ -160,13 +167,13 @@ impl Queue {
     }
 }
 
-fn take(state: &mut State) -> Option<Lease> {
+fn take(state: &mut State) -> Option<Turn> {
     let group = state.ready.pop_front()?;
     let waiting = state.groups.get_mut(&group)?;
     let key = waiting.order.pop_front()?;
     waiting.members.remove(&key);
     waiting.busy = true;
-    Some(Lease { group, key })
+    Some(Turn { group, key })
 }
 
 #[cfg(test)]
@@ -179,7 +186,7 @@ mod tests {
         Key { namespace: namespace.into(), name: name.into() }
     }
 
-    async fn now(queue: &Queue) -> Option<Lease> {
+    async fn now(queue: &Queue) -> Option<Turn> {
         tokio::time::timeout(Duration::from_millis(1), queue.next()).await.ok().flatten()
     }
 
@@ -208,7 +215,7 @@ mod tests {
                 queue.add(key(namespace, name));
             }
             let _first = now(&queue).await.unwrap();
-            assert_eq!(now(&queue).await.map(|lease| lease.key.namespace.to_string()).as_deref(), second, "{by:?}");
+            assert_eq!(now(&queue).await.map(|turn| turn.key.namespace.to_string()).as_deref(), second, "{by:?}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! The watch room put together: client, driver, witness, reconciler, and their end.
+//! The watch room put together: client, drivers, witness, reconciler, and their end.
 //!
 //! Owns the tasks of this room.
 
@@ -8,22 +8,22 @@ use std::time::Duration;
 use prometheus_client::registry::Registry;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 
 use super::diagnostics::{Diagnostics, Metrics};
-use super::driver::{Driver, Parts};
-use super::queue::Queue;
-use super::reconcile::Reconciler;
+use super::driver::{self, Driver};
+use super::object::Package;
+use super::reconcile::{self, Applied, Inbox, Term};
 use super::store::Store;
 use super::witness::{TargetError, Witness};
 use crate::config::{self, Config};
+use crate::edge::Probe;
 use crate::kube::{Client, Cluster, KubeconfigError};
 
-/// Where the resource is.
-const PACKAGES_PATH: &str = "/apis/longhaul.dev/v1alpha1/packages";
-/// Its name in observations and on pages.
-const PACKAGES: &str = "packages.longhaul.dev";
-/// How long workers may finish what they hold, and the witness its queue, at the end.
-const STOP_MAX: Duration = Duration::from_secs(3);
+/// How long workers may finish what they hold at the end.
+const FINISH_MAX: Duration = Duration::from_secs(3);
+/// How long the witness may take its queue at the end.
+const DELIVER_MAX: Duration = Duration::from_secs(3);
 
 /// What the environment, not the configuration, decides.
 #[derive(Debug, Clone, Default)]
@@ -48,11 +48,20 @@ pub enum Error {
 
 /// The running watch.
 pub struct Room {
-    diagnostics: Arc<Diagnostics>,
-    queue: Arc<Queue>,
-    driver: JoinSet<()>,
-    workers: JoinSet<()>,
+    packages: Arc<Diagnostics<Package>>,
+    policies: Arc<Diagnostics<Applied>>,
+    drivers: JoinSet<()>,
+    reconciliation: JoinSet<String>,
     delivery: JoinSet<()>,
+    stop: CancellationToken,
+}
+
+/// The reconciler and what decides when it works.
+struct Reconciliation {
+    parts: reconcile::Parts,
+    packages: Arc<Diagnostics<Package>>,
+    policies: Arc<Diagnostics<Applied>>,
+    stop: CancellationToken,
 }
 
 impl Room {
@@ -61,61 +70,80 @@ impl Room {
         let config::Resource::Packages = config.watch.resource;
         let cluster = Cluster::find(config.kubeconfig.as_deref())?;
         let client = Arc::new(Client::new(cluster, config.watch.transport));
-        let store = Store::default();
         let metrics = Metrics::register(registry);
         let settings = &config.watch;
         // A stream may be silent for its limit, then back off, then open and list: beyond that nothing is under way.
         let stall_limit = settings.silence_limit + settings.server_timeout + settings.backoff_max;
-        let diagnostics = Diagnostics::new(PACKAGES, store.clone(), metrics.clone(), stall_limit);
-        let queue = Arc::new(Queue::new(config.reconcile.queue, metrics.queued.clone()));
-        let mut delivery_task = JoinSet::new();
+        let mut delivery = JoinSet::new();
         let witness = match &options.witness_url {
             None => Witness::absent(),
             Some(url) => {
-                let (witness, delivery) = Witness::new(url)?;
-                delivery_task.spawn(delivery.run());
+                let (witness, end) = Witness::new(url)?;
+                delivery.spawn(end.run());
                 witness
             }
         };
-        let mut workers = JoinSet::new();
-        let reconciler = Reconciler::new(
-            config.reconcile.retries.clone(),
-            Arc::clone(&client),
-            store.clone(),
-            Arc::clone(&queue),
-            metrics.reconciles,
-        );
-        let reconciler = Arc::new(reconciler);
-        for _ in 0..config.reconcile.workers {
-            workers.spawn(Arc::clone(&reconciler).work());
-        }
-        let driver = Driver::new(Parts {
+        let (package_store, policy_store) = (Store::default(), Store::default());
+        let packages = Diagnostics::new(package_store.clone(), metrics.clone(), stall_limit);
+        let policies = Diagnostics::new(policy_store.clone(), metrics.clone(), stall_limit);
+        let inbox = Arc::new(Inbox::default());
+        let mut drivers = JoinSet::new();
+        let to_inbox = Arc::clone(&inbox);
+        let driver = Driver::new(driver::Parts {
             settings: settings.clone(),
-            path: PACKAGES_PATH,
-            resource: PACKAGES,
-            client,
-            store,
-            diagnostics: Arc::clone(&diagnostics),
+            client: Arc::clone(&client),
+            store: package_store.clone(),
+            diagnostics: Arc::clone(&packages),
             witness,
-            queue: Arc::clone(&queue),
+            sink: Box::new(move |event| to_inbox.package(event)),
         });
         #[cfg(feature = "planted-bugs")]
         let driver = driver.with_planted(options.planted);
-        let mut driver_task = JoinSet::new();
-        driver_task.spawn(driver.run());
-        Ok(Self { diagnostics, queue, driver: driver_task, workers, delivery: delivery_task })
+        drivers.spawn(driver.run());
+        let to_inbox = Arc::clone(&inbox);
+        let driver = Driver::new(driver::Parts {
+            settings: settings.clone(),
+            client: Arc::clone(&client),
+            store: policy_store.clone(),
+            diagnostics: Arc::clone(&policies),
+            // Who asks for a witness judges the view of packages; policies are our own affair.
+            witness: Witness::absent(),
+            sink: Box::new(move |event| to_inbox.policy(event)),
+        });
+        drivers.spawn(driver.run());
+        let stop = CancellationToken::new();
+        let parts = reconcile::Parts {
+            settings: config.reconcile.clone(),
+            client,
+            packages: package_store,
+            policies: policy_store,
+            inbox,
+            metrics,
+        };
+        let work = Reconciliation {
+            parts,
+            packages: Arc::clone(&packages),
+            policies: Arc::clone(&policies),
+            stop: stop.clone(),
+        };
+        let mut reconciliation = JoinSet::new();
+        reconciliation.spawn(work.run());
+        Ok(Self { packages, policies, drivers, reconciliation, delivery, stop })
     }
 
-    /// What the watch says about itself.
-    pub fn diagnostics(&self) -> &Arc<Diagnostics> {
-        &self.diagnostics
+    /// What the watches say about themselves.
+    pub fn probes(&self) -> [Arc<dyn Probe>; 2] {
+        [Arc::clone(&self.packages) as Arc<dyn Probe>, Arc::clone(&self.policies) as Arc<dyn Probe>]
     }
 
     /// Waits until a task ends that never should; answers why.
     pub async fn broken(&mut self) -> String {
         let (name, ended) = tokio::select! {
-            Some(ended) = self.driver.join_next() => ("the driver", ended),
-            Some(ended) = self.workers.join_next() => ("a worker", ended),
+            Some(ended) = self.drivers.join_next() => ("a driver", ended),
+            Some(ended) = self.reconciliation.join_next() => match ended {
+                Ok(why) => return why,
+                Err(error) => ("the reconciler", Err(error)),
+            },
             Some(ended) = self.delivery.join_next() => ("the witness", ended),
         };
         match ended {
@@ -126,15 +154,34 @@ impl Room {
 
     /// Stops watching, lets the workers finish what they hold, and delivers the last observations.
     pub async fn stop(mut self) {
-        self.driver.shutdown().await;
-        self.queue.close();
-        let finish = async {
-            while self.workers.join_next().await.is_some() {}
-            // The driver held the last entrance to the queue, so the delivery ends when it is empty.
-            while self.delivery.join_next().await.is_some() {}
-        };
-        if timeout(STOP_MAX, finish).await.is_err() {
-            tracing::warn!("the watch was stopped with work under way");
+        self.drivers.shutdown().await;
+        self.stop.cancel();
+        while self.reconciliation.join_next().await.is_some() {}
+        // The driver held the last entrance to the queue, so the delivery ends when it is empty.
+        if timeout(DELIVER_MAX, async { while self.delivery.join_next().await.is_some() {} }).await.is_err() {
+            tracing::warn!("the witness did not take the last observations in time");
         }
+    }
+}
+
+impl Reconciliation {
+    /// Reconciles until it is told to stop; answers why it ended.
+    async fn run(self) -> String {
+        // Before both lists are done, what is missing cannot be told from what was not listed yet.
+        let listed = async {
+            self.packages.first_list().await;
+            self.policies.first_list().await;
+        };
+        tokio::select! {
+            () = listed => {}
+            () = self.stop.cancelled() => return "stopped".into(),
+        }
+        let mut term = Term::start(&self.parts);
+        tokio::select! {
+            why = term.broken() => return why,
+            () = self.stop.cancelled() => {}
+        }
+        term.finish(FINISH_MAX).await;
+        "stopped".into()
     }
 }

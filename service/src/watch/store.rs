@@ -8,17 +8,29 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 use sha2::{Digest as _, Sha256};
 
-use super::object::{Key, Object};
+use super::object::{Key, Object, Package};
 
 /// A handle to the objects; clones share them.
-#[derive(Debug, Clone, Default)]
-pub struct Store {
-    objects: Arc<RwLock<BTreeMap<Key, Arc<Object>>>>,
+#[derive(Debug)]
+pub struct Store<K = Package> {
+    objects: Arc<RwLock<BTreeMap<Key, Arc<Object<K>>>>>,
 }
 
-impl Store {
+impl<K> Clone for Store<K> {
+    fn clone(&self) -> Self {
+        Self { objects: Arc::clone(&self.objects) }
+    }
+}
+
+impl<K> Default for Store<K> {
+    fn default() -> Self {
+        Self { objects: Arc::default() }
+    }
+}
+
+impl<K> Store<K> {
     /// The object at `key`.
-    pub fn object(&self, key: &Key) -> Option<Arc<Object>> {
+    pub fn object(&self, key: &Key) -> Option<Arc<Object<K>>> {
         self.objects.read().get(key).cloned()
     }
 
@@ -28,15 +40,15 @@ impl Store {
     }
 
     /// Everything, in the order of the keys.
-    pub fn snapshot(&self) -> Vec<Arc<Object>> {
+    pub fn snapshot(&self) -> Vec<Arc<Object<K>>> {
         self.objects.read().values().cloned().collect()
     }
 
-    pub(super) fn put(&self, object: Arc<Object>) {
+    pub(super) fn put(&self, object: Arc<Object<K>>) {
         self.objects.write().insert(object.key.clone(), object);
     }
 
-    pub(super) fn remove(&self, key: &Key) -> Option<Arc<Object>> {
+    pub(super) fn remove(&self, key: &Key) -> Option<Arc<Object<K>>> {
         self.objects.write().remove(key)
     }
 

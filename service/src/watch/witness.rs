@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::machine::{Change, Event};
+use super::object::Kind;
 use crate::wire::{Client, Limits, Origin, Protocol};
 
 /// Lines in one post.
@@ -82,11 +83,11 @@ impl Witness {
     }
 
     /// Queues the line of `event`; waits while the queue is full.
-    pub async fn saw(&self, resource: &'static str, event: &Event) {
+    pub async fn saw<K: Kind>(&self, event: &Event<K>) {
         let Some(queue) = &self.queue else { return };
         let object = &event.object;
         let line = Line {
-            resource,
+            resource: K::RESOURCE,
             namespace: &object.key.namespace,
             name: &object.key.name,
             uid: &object.uid,

@@ -49,7 +49,7 @@ async fn missed_delete_tells_neither_store_nor_witness() {
 async fn ignore_410_never_lists_again() {
     let api = Api::start(false).await;
     let service = start(&api, "ignore-410").await;
-    until("the watch is open", || api.world.lock().count("?watch") == 1).await;
+    until("the watch is open", || api.world.lock().count("packages?watch") == 1).await;
     for _ in 0..3 {
         api.fault(Fault::Status(410, None));
     }

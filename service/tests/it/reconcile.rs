@@ -85,7 +85,7 @@ async fn own_writes_cause_no_work() {
     {
         let world = api.world.lock();
         assert_eq!(world.count("PATCH /apis/longhaul.dev"), 3, "finalizer, Pending, Ready: {:#?}", world.requests);
-        assert_eq!(world.count("GET /apis/networking"), 1, "one list of policies");
+        assert_eq!(world.count("GET /apis/networking.k8s.io/v1/namespaces"), 1, "one list of policies");
     }
     service.app.stop().await;
 }
@@ -194,15 +194,103 @@ async fn a_status_that_stays_is_not_written() {
     api.create("app", &[80]);
     until("the package is ready", || phase(&api, "app") == "Ready").await;
     service.app.stop().await;
-    {
-        let mut world = api.world.lock();
-        world.policies.clear();
-        world.requests.clear();
-    }
+    let name = api.world.lock().policies.keys().next().unwrap().clone();
+    api.put_policy(&name, Value::Null);
+    api.world.lock().requests.clear();
     let service = start(&api).await;
     until("the policy is back", || ports(&api) == [80]).await;
     api.create("next", &[]);
     until("another package is ready", || phase(&api, "next") == "Ready").await;
     assert_eq!(api.world.lock().count("PATCH /apis/longhaul.dev/v1alpha1/namespaces/n/packages/app"), 0);
+    service.app.stop().await;
+}
+
+/// The only policy, by name.
+fn only(api: &Api) -> (String, Value) {
+    let world = api.world.lock();
+    assert_eq!(world.policies.len(), 1, "{:#?}", world.policies);
+    world.policies.iter().next().map(|(name, policy)| (name.clone(), policy.clone())).unwrap()
+}
+
+#[tokio::test]
+async fn a_policy_that_somebody_edits_or_deletes_is_restored() {
+    let api = Api::start(false).await;
+    let service = start(&api).await;
+    api.create("app", &[80]);
+    until("the package is ready", || phase(&api, "app") == "Ready").await;
+    let (name, original) = only(&api);
+    api.put_policy(&name, Value::Null);
+    until("a deleted one is back", || ports(&api) == [80]).await;
+
+    let mut edited = only(&api).1;
+    edited["spec"]["egress"][0]["ports"][0]["port"] = 22.into();
+    edited["spec"]["ingress"] = json!([{}]);
+    edited["spec"]["podSelector"]["matchLabels"] = json!({"app": "none"});
+    edited["metadata"]["labels"]["team"] = "theirs".into();
+    edited["metadata"]["ownerReferences"] = json!([{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "other"}]);
+    api.put_policy(&name, edited);
+    until("an edited one is as it was", || only(&api).1["spec"] == original["spec"]).await;
+    let restored = only(&api).1;
+    assert_eq!(restored["metadata"]["labels"]["team"], "theirs", "what is not ours stays");
+    let owners = restored["metadata"]["ownerReferences"].as_array().unwrap();
+    assert_eq!((&owners[0]["uid"], &owners[1]), (&json!("other"), &original["metadata"]["ownerReferences"][0]));
+
+    let mut extra = restored.clone();
+    extra["metadata"]["resourceVersion"].take();
+    api.put_policy("copy", extra);
+    until("one that nobody asked for is removed", || api.world.lock().policies.len() == 1).await;
+    assert_eq!(phase(&api, "app"), "Ready");
+    let events = api.world.lock().events.clone();
+    assert_eq!(events.len(), 3, "{events:#?}");
+    assert!(events.iter().all(|event| event["reason"] == "NetworkPolicyRestored"));
+    service.app.stop().await;
+}
+
+#[tokio::test]
+async fn policies_of_a_package_that_is_gone_are_removed_also_after_a_restart() {
+    let api = Api::start(false).await;
+    let service = start(&api).await;
+    api.create("stays", &[80]);
+    api.create("goes", &[443]);
+    until("both are ready", || phase(&api, "stays") == "Ready" && phase(&api, "goes") == "Ready").await;
+    service.app.stop().await;
+    // Nobody looks while the package goes, and nobody collects what it owned.
+    api.edit("goes", |object| object["metadata"]["finalizers"] = json!([]));
+    api.delete("goes");
+    let service = start(&api).await;
+    until("the orphan is removed", || ports(&api) == [80]).await;
+    let mut orphan = only(&api).1;
+    orphan["metadata"]["labels"]["longhaul.dev/package-uid"] = "nobody".into();
+    orphan["metadata"]["ownerReferences"][0]["uid"] = "nobody".into();
+    api.put_policy("orphan", orphan.clone());
+    until("an orphan that appears is removed", || api.world.lock().policies.len() == 1).await;
+    assert_eq!(ports(&api), [80]);
+    orphan["metadata"]["labels"] = json!({});
+    api.put_policy("foreign", orphan);
+    api.create("next", &[]);
+    until("another package is ready", || phase(&api, "next") == "Ready").await;
+    assert_eq!(api.world.lock().policies.len(), 2, "what has no label of ours is not ours");
+    service.app.stop().await;
+}
+
+#[tokio::test]
+async fn two_who_want_different_things_do_not_write_in_a_hot_loop() {
+    let api = Api::start(false).await;
+    let service = start(&api).await;
+    api.create("app", &[80]);
+    until("the package is ready", || phase(&api, "app") == "Ready").await;
+    let patches = || api.world.lock().count("PATCH /apis/networking");
+    let begun = std::time::Instant::now();
+    while patches() < 4 {
+        assert!(begun.elapsed() < crate::support::PATIENCE, "{} restorations", patches());
+        let (name, mut policy) = only(&api);
+        if policy["spec"]["egress"][0]["ports"][0]["port"] != 22 {
+            policy["spec"]["egress"][0]["ports"][0]["port"] = 22.into();
+            api.put_policy(&name, policy);
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    // At once, after half a second, after one, after two: a loop without pauses needs a tenth of it.
+    assert!(begun.elapsed() > std::time::Duration::from_secs(3), "four restorations in {:?}", begun.elapsed());
     service.app.stop().await;
 }

@@ -146,14 +146,14 @@ async fn no_hot_loop(transport: &str, http2: bool) {
     }
     let service = start(&api, transport, "").await;
     let begun = Instant::now();
-    until("some watches are opened", || api.world.lock().count("?watch") >= 5).await;
+    until("some watches are opened", || api.world.lock().count("packages?watch") >= 5).await;
     let elapsed = begun.elapsed().as_secs_f64();
     assert!(5.0 / elapsed < 2.0, "5 requests in {elapsed} s");
     until("the empty streams are answered with a list", || {
         api.world.lock().requests.iter().filter(|(_, request)| request.ends_with("/packages")).count() >= 2
     })
     .await;
-    let watches = api.world.lock().count("?watch");
+    let watches = api.world.lock().count("packages?watch");
     assert!(watches < 10, "{watches} watches ended at once before the first list");
     service.app.stop().await;
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::kube::{self, Client, LIST_PAGE};
 use crate::watch::diagnostics::Diagnostics;
 use crate::watch::machine::{Listing, PageError, PageStep};
+use crate::watch::object::Kind;
 use crate::watch::store::Store;
 use crate::wire;
 
@@ -56,30 +57,41 @@ impl ListError {
     }
 }
 
-/// Lists everything under `path`.
-pub async fn collect(
+/// The path of the kind with `query` and its selector.
+pub fn query<K: Kind>(query: &str) -> String {
+    let selector = K::SELECTOR.map(|selector| format!("&labelSelector={}", encode(selector))).unwrap_or_default();
+    format!("{}?{query}{selector}", K::PATH)
+}
+
+/// Text from outside, as it may stand in a query.
+pub fn encode(text: &str) -> String {
+    percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
+}
+
+/// Lists everything of the kind.
+pub async fn collect<K: Kind>(
     client: Arc<Client>,
-    store: Store,
-    diagnostics: Arc<Diagnostics>,
-    path: &'static str,
+    store: Store<K>,
+    diagnostics: Arc<Diagnostics<K>>,
     at_least: Option<Box<str>>,
     page: u32,
-) -> Result<Listing, ListError> {
-    let encode =
-        |text: &str| percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string();
+) -> Result<Listing<K>, ListError> {
     let mut listing = Listing::default();
     let mut token: Option<String> = None;
     for _ in 0..PAGES_MAX {
         let start = match (&token, &at_least) {
             // A token fixes the version by itself; sending one beside it is refused.
             (Some(token), _) => format!("&continue={}", encode(token)),
-            (None, Some(version)) => format!("&resourceVersion={version}&resourceVersionMatch=NotOlderThan"),
+            (None, Some(version)) => {
+                format!("&resourceVersion={}&resourceVersionMatch=NotOlderThan", encode(version))
+            }
             (None, None) => String::new(),
         };
-        let body = client.page(&format!("{path}?limit={page}{start}")).await.map_err(|error| match error.status() {
-            Some(http::StatusCode::GONE) if token.is_some() => ListError::TokenExpired,
-            _ => error.into(),
-        })?;
+        let body =
+            client.page(&query::<K>(&format!("limit={page}{start}"))).await.map_err(|error| match error.status() {
+                Some(http::StatusCode::GONE) if token.is_some() => ListError::TokenExpired,
+                _ => error.into(),
+            })?;
         diagnostics.progress();
         match listing.page(&body, &store)? {
             PageStep::Complete => return Ok(listing),

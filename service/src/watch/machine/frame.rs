@@ -9,15 +9,15 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::kube::Status;
-use crate::watch::object::{Object, RawObject};
+use crate::watch::object::{Kind, Object, RawObject};
 
 /// A parsed line.
 #[derive(Debug)]
-pub(super) enum Frame {
+pub(super) enum Frame<K> {
     /// ADDED and MODIFIED: the store knows better which of the two it is.
-    Applied(Object),
+    Applied(Object<K>),
     /// DELETED, with the version of the deletion.
-    Deleted(Object),
+    Deleted(Object<K>),
     /// Everything up to this version has been sent.
     Bookmark { version: Box<str> },
     /// The version asked for is out of history.
@@ -60,7 +60,7 @@ struct RawVersion<'a> {
     resource_version: Cow<'a, str>,
 }
 
-impl Frame {
+impl<K: Kind> Frame<K> {
     pub fn parse(line: &[u8]) -> Result<Self, Error> {
         let raw: RawFrame<'_> = serde_json::from_slice(line)?;
         match &*raw.kind {
@@ -91,7 +91,7 @@ impl Frame {
     }
 }
 
-fn object(raw: &RawValue) -> Result<Object, Error> {
+fn object<K: Kind>(raw: &RawValue) -> Result<Object<K>, Error> {
     let raw: RawObject<'_> = serde_json::from_str(raw.get())?;
     if raw.is_identified() { Ok(raw.into_object()) } else { Err(Error::Identity) }
 }

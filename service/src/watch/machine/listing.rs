@@ -9,14 +9,14 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use crate::watch::object::{Key, Object, RawObject};
+use crate::watch::object::{Key, Kind, Object, Package, RawObject};
 use crate::watch::store::Store;
 
 /// A snapshot, complete once [`PageStep::Complete`] was answered.
-#[derive(Debug, Default)]
-pub struct Listing {
+#[derive(Debug)]
+pub struct Listing<K = Package> {
     /// Everything in it.
-    pub items: BTreeMap<Key, Arc<Object>>,
+    pub items: BTreeMap<Key, Arc<Object<K>>>,
     /// `metadata.resourceVersion` of the list.
     pub version: Box<str>,
 }
@@ -66,9 +66,15 @@ struct RawListMeta<'a> {
     token: Option<String>,
 }
 
-impl Listing {
+impl<K> Default for Listing<K> {
+    fn default() -> Self {
+        Self { items: BTreeMap::new(), version: Box::default() }
+    }
+}
+
+impl<K: Kind> Listing<K> {
     /// Adds a page. What `store` already has is shared instead of kept twice.
-    pub fn page(&mut self, body: &[u8], store: &Store) -> Result<PageStep, PageError> {
+    pub fn page(&mut self, body: &[u8], store: &Store<K>) -> Result<PageStep, PageError> {
         let page: RawPage<'_> = serde_json::from_slice(body)?;
         let version = page.metadata.resource_version;
         if version.is_empty() {

@@ -168,7 +168,7 @@ fn what_is_no_event_is_told_as_such() {
 
 #[test]
 fn pages_of_two_snapshots_are_no_list() {
-    let mut listing = Listing::default();
+    let mut listing: Listing = Listing::default();
     let page =
         |version: &str| format!(r#"{{"metadata":{{"resourceVersion":"{version}","continue":"t"}},"items":null}}"#);
     assert_eq!(listing.page(page("5").as_bytes(), &Store::default()).unwrap(), PageStep::More("t".into()));

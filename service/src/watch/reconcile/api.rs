@@ -7,12 +7,13 @@ use std::sync::Arc;
 use http::StatusCode;
 use jiff::Timestamp;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::policies::{GENERATION_LABEL, Policy, UID_LABEL};
+use super::policies::{self, Applied, Policy, UID_LABEL};
 use super::status::{self, Report};
 use crate::kube::{self, Client, Write};
-use crate::watch::object::{Object, RawObject};
+use crate::watch::object::{Key, Object, Package, RawObject};
 
 /// Times that a conflicting write is tried again before the visit counts as failed.
 const CONFLICTS_MAX: u32 = 5;
@@ -50,8 +51,8 @@ impl Error {
 /// A policy that exists.
 #[derive(Debug)]
 pub(super) struct Existing {
-    pub name: String,
-    pub generation: String,
+    pub object: Object<Applied>,
+    pub whole: Value,
 }
 
 /// The part of the API that the reconciler uses.
@@ -60,21 +61,9 @@ pub(super) struct Api {
 }
 
 #[derive(Deserialize)]
-struct List {
-    #[serde(default)]
-    items: Option<Vec<Item>>,
-}
-
-#[derive(Deserialize)]
-struct Item {
-    metadata: Meta,
-}
-
-#[derive(Deserialize)]
-struct Meta {
-    name: String,
-    #[serde(default)]
-    labels: Option<std::collections::BTreeMap<String, String>>,
+struct List<'a> {
+    #[serde(borrow, default)]
+    items: Option<Vec<&'a RawValue>>,
 }
 
 impl Api {
@@ -94,22 +83,22 @@ impl Api {
     async fn finalizers(&self, object: &mut Object, edit: impl Fn(&mut Vec<Box<str>>)) -> Result<(), Error> {
         let doing = "finalizer";
         let body = |object: &Object| {
-            let mut edited = object.finalizers.to_vec();
+            let mut edited = object.body.finalizers.to_vec();
             edit(&mut edited);
             edited.dedup();
             let meta = json!({"uid": &*object.uid, "resourceVersion": &*object.version, "finalizers": edited});
             Some(json!({"metadata": meta}))
         };
-        self.write(object, package(object), doing, body).await
+        self.write(object, package(&object.key), doing, body).await
     }
 
     /// Writes phase, condition and, when the generation is done with, `observedGeneration`; nothing when the status says so
     /// already. It names the version it is based on, so that no condition of others is lost.
     pub async fn status(&self, object: &mut Object, report: Report<'_>) -> Result<(), Error> {
         let now = now().to_string();
-        let path = format!("{}/status", package(object));
+        let path = format!("{}/status", package(&object.key));
         let body = |object: &Object| {
-            let status = status::merge(&object.status, object.generation, &report, &now)?;
+            let status = status::merge(&object.body.status, object.body.generation, &report, &now)?;
             let meta = json!({"uid": &*object.uid, "resourceVersion": &*object.version});
             Some(json!({"metadata": meta, "status": status}))
         };
@@ -135,7 +124,7 @@ impl Api {
                 }
                 Err(error) if error.status() == Some(StatusCode::CONFLICT) && attempt < CONFLICTS_MAX => {
                     // Either somebody wrote at the same moment, or the name belongs to another object now.
-                    let now = self.client.read(&package(object)).await.map_err(|source| gone_or(source, doing))?;
+                    let now = self.client.read(&package(&object.key)).await.map_err(|source| gone_or(source, doing))?;
                     renew(object, &now, doing)?;
                 }
                 Err(source) => return Err(gone_or(source, doing)),
@@ -145,7 +134,7 @@ impl Api {
     }
 
     /// Tells people by a Warning event. An event that is not written is only logged: it must not fail the visit.
-    pub async fn warn(&self, object: &Object, message: &str) {
+    pub async fn warn(&self, object: &Object, reason: &'static str, message: &str) {
         let namespace = &*object.key.namespace;
         let now = now();
         let body = json!({
@@ -161,7 +150,7 @@ impl Api {
                 "resourceVersion": &*object.version,
             },
             "type": "Warning",
-            "reason": "ReconciliationFailed",
+            "reason": reason,
             "message": cut(message),
             "source": {"component": "longhaul-service"},
             "firstTimestamp": now,
@@ -174,39 +163,61 @@ impl Api {
         }
     }
 
+    /// The policies that carry the uid of a package.
     pub async fn list_policies(&self, namespace: &str, uid: &str) -> Result<Vec<Existing>, Error> {
         let doing = "list of network policies";
-        let path = format!("{}?labelSelector={}%3D{uid}", policies(namespace), UID_LABEL.replace('/', "%2F"));
+        let path = format!("{}?labelSelector={}%3D{uid}", collection(namespace), UID_LABEL.replace('/', "%2F"));
         let body = self.client.read(&path).await.map_err(|source| Error::Request { doing, source })?;
-        let list: List = serde_json::from_slice(&body).map_err(|source| Error::Answer { doing, source })?;
+        let list: List<'_> = serde_json::from_slice(&body).map_err(|source| Error::Answer { doing, source })?;
         let existing = list.items.unwrap_or_default().into_iter().map(|item| {
-            let generation = item.metadata.labels.unwrap_or_default().remove(GENERATION_LABEL).unwrap_or_default();
-            Existing { name: item.metadata.name, generation }
+            let object = serde_json::from_str::<RawObject<'_>>(item.get())?.into_object();
+            Ok(Existing { object, whole: serde_json::from_str(item.get())? })
         });
-        Ok(existing.collect())
+        existing.collect::<Result<_, _>>().map_err(|source| Error::Answer { doing, source })
     }
 
     pub async fn create_policy(&self, policy: &Policy) -> Result<(), Error> {
-        match self.client.write(Write::Create, &policies(&policy.namespace), &policy.body).await {
+        match self.client.write(Write::Create, &collection(&policy.namespace), &policy.body).await {
             Ok(_) => Ok(()),
             // It has our name but lost its label, or an earlier attempt created it after all.
-            Err(error) if error.status() == Some(StatusCode::CONFLICT) => self.update_policy(policy).await,
+            Err(error) if error.status() == Some(StatusCode::CONFLICT) => {
+                let known = self.read_policy(policy).await?;
+                self.update_policy(known, policy).await
+            }
             Err(source) => Err(Error::Request { doing: "network policy", source }),
         }
     }
 
-    pub async fn update_policy(&self, policy: &Policy) -> Result<(), Error> {
-        let path = format!("{}/{}", policies(&policy.namespace), policy.name);
-        let written = self.client.write(Write::Merge, &path, &policy.body).await;
-        written.map(drop).map_err(|source| Error::Request { doing: "network policy", source })
+    /// Corrects the policy, which is `known` to be different.
+    pub async fn update_policy(&self, mut known: Value, policy: &Policy) -> Result<(), Error> {
+        let path = format!("{}/{}", collection(&policy.namespace), policy.name);
+        for attempt in 0.. {
+            match self.client.write(Write::Merge, &path, &policies::correction(&known, policy)).await {
+                Ok(_) => break,
+                Err(error) if error.status() == Some(StatusCode::CONFLICT) && attempt < CONFLICTS_MAX => {
+                    known = self.read_policy(policy).await?;
+                }
+                Err(source) => return Err(Error::Request { doing: "network policy", source }),
+            }
+        }
+        Ok(())
     }
 
-    pub async fn delete_policy(&self, namespace: &str, name: &str) -> Result<(), Error> {
-        let path = format!("{}/{name}", policies(namespace));
-        let options = json!({"apiVersion": "v1", "kind": "DeleteOptions"});
+    async fn read_policy(&self, policy: &Policy) -> Result<Value, Error> {
+        let doing = "network policy";
+        let path = format!("{}/{}", collection(&policy.namespace), policy.name);
+        let body = self.client.read(&path).await.map_err(|source| Error::Request { doing, source })?;
+        serde_json::from_slice(&body).map_err(|source| Error::Answer { doing, source })
+    }
+
+    /// Removes the policy if it is still the one that was seen.
+    pub async fn delete_policy(&self, seen: &Object<Applied>) -> Result<(), Error> {
+        let path = format!("{}/{}", collection(&seen.key.namespace), seen.key.name);
+        let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": &*seen.uid}});
         match self.client.write(Write::Delete, &path, &options).await {
             Ok(_) => Ok(()),
-            Err(error) if error.status() == Some(StatusCode::NOT_FOUND) => Ok(()),
+            // Gone, or somebody else's by now.
+            Err(error) if matches!(error.status(), Some(StatusCode::NOT_FOUND | StatusCode::CONFLICT)) => Ok(()),
             Err(source) => Err(Error::Request { doing: "removal of a network policy", source }),
         }
     }
@@ -214,20 +225,35 @@ impl Api {
     /// Removes every policy of that incarnation.
     pub async fn remove_policies(&self, namespace: &str, uid: &str) -> Result<(), Error> {
         for policy in self.list_policies(namespace, uid).await? {
-            self.delete_policy(namespace, &policy.name).await?;
+            self.delete_policy(&policy.object).await?;
         }
         Ok(())
+    }
+
+    /// Whether the package of that name exists and is the one with that uid, as the API server knows at this moment.
+    pub async fn package_exists(&self, key: &Key, uid: &str) -> Result<bool, Error> {
+        let doing = "package";
+        match self.client.read(&package(key)).await {
+            Ok(body) => {
+                let raw: RawObject<'_> =
+                    serde_json::from_slice(&body).map_err(|source| Error::Answer { doing, source })?;
+                Ok(*raw.into_object::<Package>().uid == *uid)
+            }
+            Err(error) if error.status() == Some(StatusCode::NOT_FOUND) => Ok(false),
+            Err(source) => Err(Error::Request { doing, source }),
+        }
     }
 }
 
 /// Takes over from `answer` what others may have changed since `object` was seen.
 fn renew(object: &mut Object, answer: &[u8], doing: &'static str) -> Result<(), Error> {
     let raw: RawObject<'_> = serde_json::from_slice(answer).map_err(|source| Error::Answer { doing, source })?;
-    let fresh = raw.into_object();
+    let fresh: Object = raw.into_object();
     if fresh.uid != object.uid {
         return Err(Error::Gone);
     }
-    (object.version, object.finalizers, object.status) = (fresh.version, fresh.finalizers, fresh.status);
+    object.version = fresh.version;
+    (object.body.finalizers, object.body.status) = (fresh.body.finalizers, fresh.body.status);
     Ok(())
 }
 
@@ -235,11 +261,11 @@ fn gone_or(source: kube::Error, doing: &'static str) -> Error {
     if source.status() == Some(StatusCode::NOT_FOUND) { Error::Gone } else { Error::Request { doing, source } }
 }
 
-fn package(object: &Object) -> String {
-    format!("/apis/longhaul.dev/v1alpha1/namespaces/{}/packages/{}", object.key.namespace, object.key.name)
+fn package(key: &Key) -> String {
+    format!("/apis/longhaul.dev/v1alpha1/namespaces/{}/packages/{}", key.namespace, key.name)
 }
 
-fn policies(namespace: &str) -> String {
+fn collection(namespace: &str) -> String {
     format!("/apis/networking.k8s.io/v1/namespaces/{namespace}/networkpolicies")
 }
 

@@ -41,7 +41,8 @@ pub struct World {
     pub version: u64,
     uids: u64,
     pub packages: BTreeMap<String, Value>,
-    log: Vec<(u64, String)>,
+    /// Every change: version, whether it is one of a package, and the event.
+    log: Vec<(u64, bool, String)>,
     pub policies: BTreeMap<String, Value>,
     pub events: Vec<Value>,
     pub watch_faults: VecDeque<Fault>,
@@ -67,11 +68,29 @@ impl World {
     fn commit(&mut self, kind: &str, key: &str, mut object: Value) -> Value {
         self.version += 1;
         object["metadata"]["resourceVersion"] = self.version.to_string().into();
-        self.log.push((self.version, json!({"type": kind, "object": object}).to_string()));
+        self.log.push((self.version, true, json!({"type": kind, "object": object}).to_string()));
         if kind == "DELETED" {
             self.packages.remove(key);
         } else {
             self.packages.insert(key.to_owned(), object.clone());
+        }
+        object
+    }
+
+    /// The same for a network policy.
+    fn commit_policy(&mut self, kind: &str, mut object: Value) -> Value {
+        self.version += 1;
+        let name = object["metadata"]["name"].as_str().unwrap().to_owned();
+        object["metadata"]["resourceVersion"] = self.version.to_string().into();
+        if kind == "ADDED" {
+            self.uids += 1;
+            object["metadata"]["uid"] = format!("uid-{}", self.uids).into();
+        }
+        self.log.push((self.version, false, json!({"type": kind, "object": object}).to_string()));
+        if kind == "DELETED" {
+            self.policies.remove(&name);
+        } else {
+            self.policies.insert(name, object.clone());
         }
         object
     }
@@ -178,6 +197,23 @@ impl Api {
         self.wake();
     }
 
+    /// Somebody creates a policy, or edits one, or deletes it (null).
+    pub fn put_policy(&self, name: &str, object: Value) {
+        let mut world = self.world.lock();
+        let known = world.policies.get(name).cloned();
+        match (known, object) {
+            (Some(known), Value::Null) => drop(world.commit_policy("DELETED", known)),
+            (None, Value::Null) => panic!("there is no policy {name}"),
+            (Some(_), object) => drop(world.commit_policy("MODIFIED", object)),
+            (None, mut object) => {
+                object["metadata"]["name"] = name.into();
+                drop(world.commit_policy("ADDED", object));
+            }
+        }
+        drop(world);
+        self.wake();
+    }
+
     pub fn fault(&self, fault: Fault) {
         self.world.lock().watch_faults.push_back(fault);
     }
@@ -229,7 +265,7 @@ async fn answer(world: Arc<Mutex<World>>, moved: watch::Sender<u64>, request: Re
     }
     assert_eq!(head.headers["authorization"], "Bearer secret");
     if query.contains_key("watch") {
-        return open_watch(&world, &moved, &query).await;
+        return open_watch(&world, &moved, &query, path.ends_with("/packages")).await;
     }
     let value: Value = serde_json::from_slice(&body).unwrap_or_default();
     let answer = write(&mut world.lock(), &head.method, &path, &query, &value);
@@ -241,9 +277,11 @@ async fn open_watch(
     world: &Arc<Mutex<World>>,
     moved: &watch::Sender<u64>,
     query: &BTreeMap<String, String>,
+    packages: bool,
 ) -> Response<Body> {
     let from: u64 = query["resourceVersion"].parse().unwrap();
-    let fault = world.lock().watch_faults.pop_front();
+    // Faults are for the watch of packages.
+    let fault = if packages { world.lock().watch_faults.pop_front() } else { None };
     let hold = |first: Vec<Bytes>| {
         let chunks = stream::iter(first.into_iter().map(|chunk| Ok(Frame::data(chunk)))).chain(stream::pending());
         Response::new(BodyExt::boxed(StreamBody::new(chunks)))
@@ -266,26 +304,33 @@ async fn open_watch(
         }
         Some(Fault::Torn(events)) => {
             let mut text: String =
-                pending(&world.lock(), from).into_iter().take(events).map(|(_, line)| line + "\n").collect();
+                pending(&world.lock(), from, true).into_iter().take(events).map(|(_, line)| line + "\n").collect();
             text.push_str(r#"{"type":"ADDED","obj"#);
             Response::new(full(text))
         }
-        Some(Fault::WithoutDeletions) => events(world, moved, from, true),
-        None => events(world, moved, from, false),
+        Some(Fault::WithoutDeletions) => events(world, moved, from, packages, true),
+        None => events(world, moved, from, packages, false),
     }
 }
 
-fn pending(world: &World, from: u64) -> Vec<(u64, String)> {
-    world.log.iter().filter(|(version, _)| *version > from).cloned().collect()
+fn pending(world: &World, from: u64, packages: bool) -> Vec<(u64, String)> {
+    let new = world.log.iter().filter(|(version, of_package, _)| *version > from && *of_package == packages);
+    new.map(|(version, _, line)| (*version, line.clone())).collect()
 }
 
 /// The honest stream; each event is cut in two chunks.
-fn events(world: &Arc<Mutex<World>>, moved: &watch::Sender<u64>, from: u64, lossy: bool) -> Response<Body> {
+fn events(
+    world: &Arc<Mutex<World>>,
+    moved: &watch::Sender<u64>,
+    from: u64,
+    packages: bool,
+    lossy: bool,
+) -> Response<Body> {
     let state = (Arc::clone(world), moved.subscribe(), from, VecDeque::<Bytes>::new());
     let chunks = stream::unfold(state, move |(world, mut moved, mut from, mut ready)| async move {
         while ready.is_empty() {
             moved.borrow_and_update();
-            for (version, line) in pending(&world.lock(), from) {
+            for (version, line) in pending(&world.lock(), from, packages) {
                 from = version;
                 if !(lossy && line.contains(r#""type":"DELETED""#)) {
                     let line = Bytes::from(line + "\n");
@@ -357,20 +402,38 @@ fn policies(
     let failure = if method == "GET" { None } else { world.policy_failures.pop_front() };
     match (method, failure) {
         (_, Some(code)) => status(code, "{}"),
-        ("GET", None) => {
-            let uid = query["labelSelector"].split("%3D").nth(1).unwrap();
-            let of = |policy: &&Value| policy["metadata"]["labels"]["longhaul.dev/package-uid"] == uid;
+        ("GET", None) if name == "networkpolicies" => {
+            let uid = query["labelSelector"].split("%3D").nth(1).unwrap_or_default();
+            // The watch of all namespaces asks for a label, the reconciler for its value.
+            let all = query["labelSelector"].ends_with("uid");
+            let label = |policy: &Value| policy["metadata"]["labels"]["longhaul.dev/package-uid"].clone();
+            let of = |policy: &&Value| if all { label(policy).is_string() } else { label(policy) == uid };
             let items: Vec<_> = world.policies.values().filter(of).cloned().collect();
-            status(200, &json!({"items": items}).to_string())
+            let version = world.version.to_string();
+            status(200, &json!({"metadata": {"resourceVersion": version}, "items": items}).to_string())
         }
-        ("DELETE", None) => status(if world.policies.remove(name).is_some() { 200 } else { 404 }, "{}"),
         ("POST", None) => {
-            world.policies.insert(body["metadata"]["name"].as_str().unwrap().to_owned(), body.clone());
-            status(201, "{}")
+            if world.policies.contains_key(body["metadata"]["name"].as_str().unwrap()) {
+                return status(409, "{}");
+            }
+            status(201, &world.commit_policy("ADDED", body.clone()).to_string())
         }
-        (_, None) => {
-            json_patch::merge(world.policies.get_mut(name).unwrap(), body);
-            status(200, "{}")
+        (method, None) => {
+            let Some(mut known) = world.policies.get(name).cloned() else { return status(404, "{}") };
+            let uid = &body["preconditions"]["uid"];
+            let version = &body["metadata"]["resourceVersion"];
+            let conflict = |asked: &Value, key: &str| !asked.is_null() && *asked != known["metadata"][key];
+            if conflict(uid, "uid") || conflict(version, "resourceVersion") {
+                return status(409, "{}");
+            }
+            match method {
+                "GET" => status(200, &known.to_string()),
+                "DELETE" => status(200, &world.commit_policy("DELETED", known).to_string()),
+                _ => {
+                    json_patch::merge(&mut known, body);
+                    status(200, &world.commit_policy("MODIFIED", known).to_string())
+                }
+            }
         }
     }
 }

@@ -117,7 +117,7 @@ fn an_event_from_the_past_asks_for_a_list() {
 
 #[test]
 fn a_version_that_was_handed_out_twice_is_not_the_object_we_have() {
-    let store = Store::default();
+    let store: Store = Store::default();
     let page = |generation: u32| {
         format!(
             r#"{{"metadata":{{"resourceVersion":"60"}},"items":[{{"metadata":{{"namespace":"n","name":"a","uid":"u1","resourceVersion":"50","generation":{generation}}}}}]}}"#
@@ -133,7 +133,7 @@ fn a_version_that_was_handed_out_twice_is_not_the_object_we_have() {
     let (again, other) = (list(1), list(2));
     let known = store.snapshot().remove(0);
     assert!(Arc::ptr_eq(again.items.values().next().unwrap(), &known), "what is the same is kept once");
-    assert_eq!(other.items.values().next().unwrap().generation, 2);
+    assert_eq!(other.items.values().next().unwrap().body.generation, 2);
     line(&mut machine, &object("MODIFIED", "x", "u2", "70"));
     machine.expired();
     let mut events = Vec::new();
@@ -145,5 +145,5 @@ fn a_version_that_was_handed_out_twice_is_not_the_object_we_have() {
         [(Change::Deleted, "u2", "70"), (Change::Modified, "u1", "50")],
         "everything is told again"
     );
-    assert_eq!(store.snapshot()[0].generation, 2);
+    assert_eq!(store.snapshot()[0].body.generation, 2);
 }
