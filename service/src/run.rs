@@ -182,7 +182,8 @@ impl App {
         let listener = listener.with_limits(Limits {
             connections: settings.max_connections,
             connections_per_peer: settings.max_connections_per_peer,
-            handshakes_per_peer: settings.max_connections.div_ceil(4),
+            // A kube-apiserver that stood still dials for hundreds of calls at once: it is not to be refused.
+            handshakes_per_peer: settings.max_connections_per_peer.div_ceil(4) * 3,
         });
         let address = listener.address().context("failed to read the admission address")?;
         self.probes.extend([Arc::clone(&tls) as Arc<dyn Probe>, Arc::clone(listener.pulse()) as _]);
