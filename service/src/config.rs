@@ -20,7 +20,7 @@ use std::time::Duration;
 pub use admission::Admission;
 pub use policy::{Action, Mode, OnFailure, Pattern, Policy, Recheck, Rule};
 pub use raw::{Level, LogFormat};
-pub use reconcile::{QueueKey, Reconcile};
+pub use reconcile::{Lease, QueueKey, Reconcile};
 pub use resolve::{Registry, Resolve, canonical};
 pub use show::show;
 pub use watch::{Resource, Transport, Watch};

@@ -7,6 +7,7 @@ mod backoff;
 mod decode;
 mod diagnostics;
 mod driver;
+mod lease;
 mod machine;
 mod object;
 mod queue;

@@ -182,9 +182,34 @@ fn a_role_may_do_what_it_does_and_no_more() {
     assert_eq!(binding["roleRef"]["name"], "longhaul-watch");
     assert_eq!(binding["subjects"][0]["name"], "longhaul-watch");
     let bindings = objects.iter().filter(|object| object["kind"].as_str().unwrap().ends_with("RoleBinding")).count();
-    assert_eq!(bindings, 1, "pull secrets are read only where somebody binds that role");
+    assert_eq!(bindings, 2, "pull secrets are read only where somebody binds that role");
     let webhook = one(&objects, "ServiceAccount", "longhaul-webhook");
     assert_eq!(webhook["automountServiceAccountToken"], false);
+}
+
+#[test]
+fn of_several_watchers_one_is_elected_in_their_own_namespace() {
+    let objects = every_object();
+    let role = one(&objects, "Role", "longhaul-watch-lease");
+    let binding = one(&objects, "RoleBinding", "longhaul-watch-lease");
+    let deployment = one(&objects, "Deployment", "longhaul-watch");
+    let namespace = &deployment["metadata"]["namespace"];
+    assert_eq!((&role["metadata"]["namespace"], &binding["metadata"]["namespace"]), (namespace, namespace));
+    assert_eq!((&binding["roleRef"]["kind"], &binding["roleRef"]["name"]), (&"Role".into(), &role["metadata"]["name"]));
+    let account = &deployment["spec"]["template"]["spec"]["serviceAccountName"];
+    assert_eq!(&binding["subjects"][0]["name"], account);
+    assert_eq!(&binding["subjects"][0]["namespace"], namespace);
+    assert!(role["rules"].as_array().unwrap().iter().all(|rule| {
+        texts(&rule["apiGroups"]) == ["coordination.k8s.io"] && texts(&rule["resources"]) == ["leases"]
+    }));
+    assert_eq!((texts(&role["rules"][0]["verbs"]), &role["rules"][0]["resourceNames"]), (vec!["create"], &Value::Null));
+    assert_eq!(texts(&role["rules"][1]["verbs"]), ["get", "patch"]);
+    // The name that the service uses when its configuration says none.
+    let configuration = one(&objects, "ConfigMap", "longhaul-service");
+    let watch: Value = serde_saphyr::from_str(configuration["data"]["watch.yaml"].as_str().unwrap()).unwrap();
+    assert!(watch["reconcile"]["lease"].is_null());
+    assert_eq!(texts(&role["rules"][1]["resourceNames"]), ["longhaul-watch"]);
+    assert_eq!(deployment["spec"]["strategy"]["type"], "RollingUpdate", "two at once do no harm");
 }
 
 #[test]

@@ -27,7 +27,11 @@ watch:
   serverTimeout: 20s
   silenceLimit: 25s
   backoff: {initial: 100ms, max: 5s}
-reconcile: {queue: kindNs, workers: 2, retries: [1s]}
+reconcile:
+  queue: kindNs
+  workers: 2
+  retries: [1s]
+  lease: {enabled: true, name: l, namespace: ns, duration: 20s, renew: 15s, retry: 1s}
 log: {format: json, level: debug}
 shutdown: {drain: 3s}
 "#;
@@ -65,6 +69,10 @@ fn every_key_reaches_its_value() {
     assert_eq!(config.watch.backoff_max, Duration::from_secs(5));
     assert_eq!(config.reconcile.queue, QueueKey::KindNs);
     assert_eq!(config.reconcile.retries, [Duration::from_secs(1)]);
+    let lease = config.reconcile.lease;
+    assert_eq!((lease.enabled, &*lease.name, lease.namespace.as_deref()), (Some(true), "l", Some("ns")));
+    let seconds = [lease.duration, lease.renew, lease.retry].map(|span| span.as_secs());
+    assert_eq!(seconds, [20, 15, 1]);
     assert_eq!(config.drain, Duration::from_secs(3));
 }
 
@@ -135,6 +143,13 @@ fn values_that_contradict_each_other_are_refused_with_their_key() {
         refused("admission: {listen: \"[::]:1\", certificate: c, key: k, maxInFlight: 5, maxInFlightPerPeer: 6}\n"),
         "/etc/service.yaml: admission.maxInFlightPerPeer: 6 is out of range: 1 to 5"
     );
+    assert_eq!(
+        refused("reconcile: {lease: {duration: 10s}}\n"),
+        "/etc/service.yaml: reconcile.lease.renew: must be shorter than reconcile.lease.duration"
+    );
+    assert!(refused("reconcile: {lease: {duration: 1500ms}}\n").contains("whole seconds"));
+    assert!(refused("reconcile: {lease: {retry: 9s}}\n").contains("reconcile.lease.retry: must fit"));
+    assert!(refused("reconcile: {lease: {namespace: ../x}}\n").contains("is no name"));
     assert_eq!(
         refused("reconcile: {workers: 0}\n"),
         "/etc/service.yaml: reconcile.workers: 0 is out of range: 1 to 256"

@@ -2,13 +2,15 @@
 //!
 //! Owns timeouts and caps of each. It does not retry: when and how often is the caller's knowledge.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode, header};
-use tokio::time::Instant;
+use parking_lot::RwLock;
+use tokio::time::{Instant, sleep};
 
-use super::kubeconfig::Cluster;
+use super::kubeconfig::{Cluster, KubeconfigError};
 use super::status::Status;
 use crate::config::Transport;
 use crate::wire::{self, Limits, Protocol, Stream};
@@ -87,8 +89,17 @@ pub enum Write {
     Delete,
 }
 
+/// How often the files of the connection are looked at: a rotated certificate is in use long before the old one ends.
+const FOLLOW_INTERVAL: Duration = Duration::from_secs(10);
+
 /// A client of one API server.
 pub struct Client {
+    transport: Transport,
+    link: RwLock<Arc<Link>>,
+}
+
+/// The way to the server as its files said last.
+struct Link {
     cluster: Cluster,
     wire: wire::Client,
 }
@@ -96,26 +107,53 @@ pub struct Client {
 impl Client {
     /// A client without connections.
     pub fn new(cluster: Cluster, transport: Transport) -> Self {
-        let protocol = match transport {
-            Transport::Http1 => Protocol::Http1,
-            Transport::Http2 => Protocol::Http2,
-        };
-        let wire = wire::Client::new(cluster.origin.clone(), protocol, LIMITS);
-        Self { cluster, wire }
+        Self { transport, link: RwLock::new(Arc::new(Link::new(cluster, transport))) }
+    }
+
+    /// Follows the files that say where the server is, whom to trust and who we are, until dropped. What changed in them counts for
+    /// the next request: it makes a connection of its own. Streams under way go on.
+    pub async fn follow_files(self: Arc<Self>) {
+        let mut refused = String::new();
+        loop {
+            sleep(FOLLOW_INTERVAL).await;
+            match self.renew() {
+                Ok(()) => refused.clear(),
+                // Said once for each distinct reason: half-written pairs are normal for a moment.
+                Err(error) if error.to_string() != refused => {
+                    refused = error.to_string();
+                    tracing::warn!(%error, "the connection to the API server was not replaced");
+                }
+                Err(_) => {}
+            }
+        }
+    }
+
+    fn renew(&self) -> Result<(), KubeconfigError> {
+        if let Some(fresh) = self.link().cluster.reread()? {
+            *self.link.write() = Arc::new(Link::new(fresh, self.transport));
+            tracing::info!("the connection to the API server was replaced: its files have changed");
+        }
+        Ok(())
+    }
+
+    fn link(&self) -> Arc<Link> {
+        Arc::clone(&self.link.read())
     }
 
     /// One page of a list; `path` has the query.
     pub async fn page(&self, path: &str) -> Result<Bytes, Error> {
-        let request = self.request(Method::GET, path, None, Bytes::new())?;
-        let response = self.wire.fetch(request, PAGE_BYTES_MAX, Instant::now() + PAGE_TIMEOUT).await?;
-        self.success(response)
+        let link = self.link();
+        let request = link.request(Method::GET, path, None, Bytes::new())?;
+        let response = link.wire.fetch(request, PAGE_BYTES_MAX, Instant::now() + PAGE_TIMEOUT).await?;
+        link.success(response)
     }
 
     /// A single object or a short list.
     pub async fn read(&self, path: &str) -> Result<Bytes, Error> {
-        let request = self.request(Method::GET, path, None, Bytes::new())?;
-        let response = self.wire.fetch(request, ANSWER_BYTES_MAX, Instant::now() + WRITE_TIMEOUT).await?;
-        self.success(response)
+        let link = self.link();
+        let request = link.request(Method::GET, path, None, Bytes::new())?;
+        let response = link.wire.fetch(request, ANSWER_BYTES_MAX, Instant::now() + WRITE_TIMEOUT).await?;
+        link.success(response)
     }
 
     /// A write; the answer is the object as it is now.
@@ -125,15 +163,17 @@ impl Client {
             Write::Merge => (Method::PATCH, "application/merge-patch+json"),
             Write::Delete => (Method::DELETE, "application/json"),
         };
-        let request = self.request(method, path, Some(media_type), body.to_string().into())?;
-        let response = self.wire.fetch(request, ANSWER_BYTES_MAX, Instant::now() + WRITE_TIMEOUT).await?;
-        self.success(response)
+        let link = self.link();
+        let request = link.request(method, path, Some(media_type), body.to_string().into())?;
+        let response = link.wire.fetch(request, ANSWER_BYTES_MAX, Instant::now() + WRITE_TIMEOUT).await?;
+        link.success(response)
     }
 
     /// Opens a watch; `path` has the query.
     pub async fn watch(&self, path: &str) -> Result<Stream, Error> {
-        let request = self.request(Method::GET, path, None, Bytes::new())?;
-        let response = self.wire.stream(request, Instant::now() + WATCH_HEAD_TIMEOUT).await?;
+        let link = self.link();
+        let request = link.request(Method::GET, path, None, Bytes::new())?;
+        let response = link.wire.stream(request, Instant::now() + WATCH_HEAD_TIMEOUT).await?;
         let (head, mut stream) = response.into_parts();
         if head.status == StatusCode::OK {
             return Ok(stream);
@@ -141,12 +181,23 @@ impl Client {
         // The first piece of an error's body has its message; more is not worth waiting for.
         let body = tokio::time::timeout(Duration::from_secs(1), stream.chunk()).await;
         let body = body.ok().and_then(Result::ok).flatten().unwrap_or_default();
-        Err(self.failure(&Response::from_parts(head, body)))
+        Err(link.failure(&Response::from_parts(head, body)))
     }
 
     /// Makes every later request use a fresh connection.
     pub fn forget_connections(&self) {
-        self.wire.forget_connections();
+        self.link().wire.forget_connections();
+    }
+}
+
+impl Link {
+    fn new(cluster: Cluster, transport: Transport) -> Self {
+        let protocol = match transport {
+            Transport::Http1 => Protocol::Http1,
+            Transport::Http2 => Protocol::Http2,
+        };
+        let wire = wire::Client::new(cluster.origin.clone(), protocol, LIMITS);
+        Self { cluster, wire }
     }
 
     fn request(
@@ -188,3 +239,6 @@ impl Client {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use base64::Engine as _;
 use parking_lot::Mutex;
 use serde::Deserialize;
+use sha2::{Digest as _, Sha256};
 
 use crate::authority::{self, Authority};
 use crate::wire::{self, Identity, Origin, TlsError, Trust};
@@ -58,6 +59,18 @@ pub struct Cluster {
     pub base_path: String,
     /// Who we are, when that is told by a token.
     pub token: Token,
+    /// The namespace of the pod that this process runs in.
+    pub namespace: Option<String>,
+    source: Source,
+    /// SHA-256 of all that was read, tokens in files of their own excepted: those are read again by themselves.
+    fingerprint: [u8; 32],
+}
+
+/// Where a cluster was read from.
+#[derive(Debug, Clone)]
+enum Source {
+    File(PathBuf),
+    Pod(PathBuf),
 }
 
 /// The bearer token, read again when its file may have changed.
@@ -137,14 +150,24 @@ impl Cluster {
     /// The cluster of `path`, else of `$KUBECONFIG`, else of the pod this process runs in.
     pub fn find(path: Option<&Path>) -> Result<Self, KubeconfigError> {
         let named = std::env::var_os("KUBECONFIG").filter(|value| !value.is_empty()).map(PathBuf::from);
-        match path.map(Path::to_owned).or(named) {
-            Some(path) => Self::from_file(&path),
-            None => Self::from_pod(Path::new(POD_FILES)),
+        Self::load(&path.map(Path::to_owned).or(named).map_or_else(|| Source::Pod(POD_FILES.into()), Source::File))
+    }
+
+    /// Reads the same files again; answers the cluster when anything in them is different.
+    pub fn reread(&self) -> Result<Option<Self>, KubeconfigError> {
+        Self::load(&self.source).map(|fresh| Some(fresh).filter(|fresh| fresh.fingerprint != self.fingerprint))
+    }
+
+    fn load(source: &Source) -> Result<Self, KubeconfigError> {
+        match source {
+            Source::File(path) => Self::from_file(path),
+            Source::Pod(folder) => Self::from_pod(folder),
         }
     }
 
     fn from_file(path: &Path) -> Result<Self, KubeconfigError> {
         let text = String::from_utf8_lossy(&read(path)?).into_owned();
+        let mut seen = Sha256::new_with_prefix(&text);
         let file: File = serde_saphyr::from_str(&text)
             .map_err(|source| KubeconfigError::Parse { path: path.into(), source: Box::new(source) })?;
         let value = |what: String| KubeconfigError::Value { path: path.into(), what };
@@ -176,6 +199,9 @@ impl Cluster {
         let chain = pem(user.client_certificate, user.client_certificate_data, "client-certificate")?;
         let key = pem(user.client_key, user.client_key_data, "client-key")?;
         let tls = |error: TlsError| value(error.to_string());
+        for pem in [&authority, &chain, &key].into_iter().flatten() {
+            seen.update(pem);
+        }
         let identity = match (chain, key) {
             (Some(chain), Some(key)) => Some(Identity {
                 chain: wire::certificates_from_pem(&chain).map_err(tls)?,
@@ -195,7 +221,14 @@ impl Cluster {
             (Some(token), None) => TokenSource::Fixed(token.into()),
             (None, None) => TokenSource::None,
         };
-        Ok(Self { origin, base_path, token: Token::new(source) })
+        Ok(Self {
+            origin,
+            base_path,
+            token: Token::new(source),
+            namespace: None,
+            source: Source::File(path.into()),
+            fingerprint: seen.finalize().into(),
+        })
     }
 
     fn from_pod(folder: &Path) -> Result<Self, KubeconfigError> {
@@ -213,7 +246,11 @@ impl Cluster {
         let config =
             config.map_err(|error| KubeconfigError::Value { path: authority_path, what: error.to_string() })?;
         let origin = Origin { host, port, tls: Some(Arc::new(config)), server_name: None };
-        Ok(Self { origin, base_path: String::new(), token: Token::new(TokenSource::File(folder.join("token"))) })
+        let token = Token::new(TokenSource::File(folder.join("token")));
+        let namespace = std::fs::read_to_string(folder.join("namespace")).ok();
+        let namespace = namespace.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
+        let (source, fingerprint) = (Source::Pod(folder.into()), Sha256::digest(&authority).into());
+        Ok(Self { origin, base_path: String::new(), token, namespace, source, fingerprint })
     }
 }
 

@@ -23,6 +23,7 @@ use prometheus_client::metrics::family::Family;
 use tokio::time::Instant;
 
 use super::diagnostics::Label;
+use super::lease::Tenure;
 use super::object::{Key, Object};
 use super::queue::Queue;
 use super::store::Store;
@@ -54,6 +55,7 @@ pub struct Reconciler {
     owners: Arc<Owners>,
     queue: Queue,
     orphans: Orphans,
+    tenure: Tenure,
     memos: Mutex<BTreeMap<Key, Memo>>,
     results: Family<Label, Counter>,
 }
@@ -101,6 +103,10 @@ impl Reconciler {
 
     /// Visits one package. The queue sees to it that nobody else visits it meanwhile.
     async fn visit(&self, key: &Key) {
+        if !self.tenure.holds() {
+            // Whoever leads now visits it; this term is about to be cut.
+            return;
+        }
         let memo = self.memos.lock().get(key).cloned();
         let Some(object) = self.store.object(key) else {
             // What it left is found by its uid.

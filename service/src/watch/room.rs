@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::diagnostics::{Diagnostics, Metrics};
 use super::driver::{self, Driver};
+use super::lease::{Elector, Tenure};
 use super::object::Package;
 use super::reconcile::{self, Applied, Inbox, Term};
 use super::store::Store;
@@ -22,6 +23,8 @@ use crate::kube::{Client, Cluster, KubeconfigError};
 
 /// How long workers may finish what they hold at the end.
 const FINISH_MAX: Duration = Duration::from_secs(3);
+/// Why the reconciler ends when it is told to.
+const STOPPED: &str = "the reconciler was stopped";
 /// How long the witness may take its queue at the end.
 const DELIVER_MAX: Duration = Duration::from_secs(3);
 
@@ -41,6 +44,9 @@ pub enum Error {
     /// No way to the API server.
     #[error(transparent)]
     Kubeconfig(#[from] KubeconfigError),
+    /// An election without a place for its lease.
+    #[error("reconcile.lease.namespace: is needed beside `enabled: true` outside of a pod")]
+    LeaseNamespace,
     /// The witness is no address.
     #[error(transparent)]
     Witness(#[from] TargetError),
@@ -53,6 +59,7 @@ pub struct Room {
     drivers: JoinSet<()>,
     reconciliation: JoinSet<String>,
     delivery: JoinSet<()>,
+    follower: JoinSet<()>,
     stop: CancellationToken,
 }
 
@@ -61,6 +68,7 @@ struct Reconciliation {
     parts: reconcile::Parts,
     packages: Arc<Diagnostics<Package>>,
     policies: Arc<Diagnostics<Applied>>,
+    elector: Option<Elector>,
     stop: CancellationToken,
 }
 
@@ -69,6 +77,7 @@ impl Room {
     pub fn start(config: &Config, options: &Options, registry: &mut Registry) -> Result<Self, Error> {
         let config::Resource::Packages = config.watch.resource;
         let cluster = Cluster::find(config.kubeconfig.as_deref())?;
+        let pod_namespace = cluster.namespace.clone();
         let client = Arc::new(Client::new(cluster, config.watch.transport));
         let metrics = Metrics::register(registry);
         let settings = &config.watch;
@@ -112,6 +121,9 @@ impl Room {
         });
         drivers.spawn(driver.run());
         let stop = CancellationToken::new();
+        let mut follower = JoinSet::new();
+        follower.spawn(Arc::clone(&client).follow_files());
+        let elector = elector(&config.reconcile.lease, pod_namespace, &client)?;
         let parts = reconcile::Parts {
             settings: config.reconcile.clone(),
             client,
@@ -124,11 +136,12 @@ impl Room {
             parts,
             packages: Arc::clone(&packages),
             policies: Arc::clone(&policies),
+            elector,
             stop: stop.clone(),
         };
         let mut reconciliation = JoinSet::new();
         reconciliation.spawn(work.run());
-        Ok(Self { packages, policies, drivers, reconciliation, delivery, stop })
+        Ok(Self { packages, policies, drivers, reconciliation, delivery, follower, stop })
     }
 
     /// What the watches say about themselves.
@@ -145,6 +158,7 @@ impl Room {
                 Err(error) => ("the reconciler", Err(error)),
             },
             Some(ended) = self.delivery.join_next() => ("the witness", ended),
+            Some(ended) = self.follower.join_next() => ("the reader of the connection's files", ended),
         };
         match ended {
             Ok(()) => format!("{name} ended by itself"),
@@ -166,7 +180,8 @@ impl Room {
 
 impl Reconciliation {
     /// Reconciles until it is told to stop; answers why it ended.
-    async fn run(self) -> String {
+    async fn run(mut self) -> String {
+        let stop = self.stop.clone();
         // Before both lists are done, what is missing cannot be told from what was not listed yet.
         let listed = async {
             self.packages.first_list().await;
@@ -174,14 +189,55 @@ impl Reconciliation {
         };
         tokio::select! {
             () = listed => {}
-            () = self.stop.cancelled() => return "stopped".into(),
+            () = stop.cancelled() => return STOPPED.into(),
         }
-        let mut term = Term::start(&self.parts);
+        if let Some(elector) = self.elector.take() {
+            return self.elected(elector).await;
+        }
+        let mut term = Term::start(&self.parts, Tenure::default());
         tokio::select! {
             why = term.broken() => return why,
-            () = self.stop.cancelled() => {}
+            () = stop.cancelled() => {}
         }
         term.finish(FINISH_MAX).await;
-        "stopped".into()
+        STOPPED.into()
+    }
+
+    /// Reconciles whenever the lease is ours.
+    async fn elected(self, mut elector: Elector) -> String {
+        loop {
+            tokio::select! {
+                () = elector.acquire() => {}
+                () = self.stop.cancelled() => return STOPPED.into(),
+            }
+            let mut term = Term::start(&self.parts, elector.tenure());
+            tokio::select! {
+                why = term.broken() => return why,
+                why = elector.hold() => {
+                    term.cut().await;
+                    tracing::warn!(why, "this replica does not lead any more");
+                }
+                () = self.stop.cancelled() => {
+                    // Nobody else may begin before the last write is done: the lease is given back after it.
+                    term.finish(FINISH_MAX.min(elector.tenure().left())).await;
+                    elector.release().await;
+                    return STOPPED.into();
+                }
+            }
+        }
+    }
+}
+
+/// The replica's part in the election, when there is one.
+fn elector(
+    settings: &config::Lease,
+    pod_namespace: Option<String>,
+    client: &Arc<Client>,
+) -> Result<Option<Elector>, Error> {
+    let namespace = settings.namespace.clone().or(pod_namespace);
+    match (settings.enabled, namespace) {
+        (Some(false), _) | (None, None) => Ok(None),
+        (Some(true), None) => Err(Error::LeaseNamespace),
+        (_, Some(namespace)) => Ok(Some(Elector::new(settings.clone(), &namespace, Arc::clone(client)))),
     }
 }

@@ -72,3 +72,33 @@ fn what_is_not_supported_is_refused_by_name() {
         refused(&format!("{server}, certificate-authority-data: \"!\""), "").contains("certificate-authority-data: ")
     );
 }
+
+#[test]
+fn what_changed_in_any_file_is_found_and_what_is_wrong_keeps_the_old() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name);
+    let write_pair = |name: &str| {
+        let certified = rcgen::generate_simple_self_signed([name.to_owned()]).unwrap();
+        std::fs::write(file("tls.crt"), certified.cert.pem()).unwrap();
+        certified.signing_key.serialize_pem()
+    };
+    std::fs::write(file("tls.key"), write_pair("first")).unwrap();
+    std::fs::copy(file("tls.crt"), file("ca.crt")).unwrap();
+    let (cluster, user) = (
+        "server: \"https://127.0.0.1:1\", certificate-authority: ca.crt",
+        "client-certificate: tls.crt, client-key: tls.key",
+    );
+    let path = write(folder.path(), cluster, user);
+    let known = Cluster::find(Some(&path)).unwrap();
+    assert!(known.reread().unwrap().is_none(), "nothing changed");
+    let key = write_pair("second");
+    assert!(known.reread().is_err(), "a certificate without its key");
+    std::fs::write(file("tls.key"), key).unwrap();
+    let second = known.reread().unwrap().expect("another identity");
+    std::fs::copy(file("tls.crt"), file("ca.crt")).unwrap();
+    let third = second.reread().unwrap().expect("another authority");
+    write(folder.path(), cluster, &format!("{user}, token: new"));
+    assert_eq!(third.reread().unwrap().expect("another token").token.value().as_deref(), Some("new"));
+    std::fs::remove_file(file("ca.crt")).unwrap();
+    assert!(third.reread().is_err());
+}

@@ -42,7 +42,8 @@ impl Inbox {
         let concerned = self.owners.policy(event);
         let reconciler = self.reconciler.read();
         let Some(reconciler) = &*reconciler else { return };
-        for uid in concerned {
+        // What carries no uid is not ours, whatever a server sends.
+        for uid in concerned.into_iter().filter(|uid| !uid.is_empty()) {
             match self.owners.find(&uid) {
                 Some(key) => reconciler.queue.add_by(key, Instant::now() + SETTLE),
                 None => reconciler.orphans.suspect(uid),
@@ -57,7 +58,7 @@ impl Inbox {
             reconciler.queue.add(object.key.clone());
         }
         for uid in self.owners.labelled() {
-            if self.owners.find(&uid).is_none() {
+            if !uid.is_empty() && self.owners.find(&uid).is_none() {
                 reconciler.orphans.suspect(uid);
             }
         }

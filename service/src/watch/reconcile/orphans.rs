@@ -113,6 +113,9 @@ impl Reconciler {
             return Ok(Verdict::Open);
         }
         for policy in &policies {
+            if !self.tenure.holds() {
+                return Ok(Verdict::Open);
+            }
             tracing::info!(policy = %policy.key, %uid, "the package of this policy is gone: removed");
             self.api.delete_policy(policy).await?;
             self.count("orphaned");

@@ -17,6 +17,7 @@ use super::policies::Applied;
 use crate::config;
 use crate::kube::Client;
 use crate::watch::diagnostics::Metrics;
+use crate::watch::lease::Tenure;
 use crate::watch::queue::Queue;
 use crate::watch::store::Store;
 
@@ -45,8 +46,8 @@ pub struct Term<'a> {
 }
 
 impl<'a> Term<'a> {
-    /// Starts to reconcile everything that exists.
-    pub fn start(parts: &'a Parts) -> Self {
+    /// Starts to reconcile everything that exists, for as long as `tenure` holds.
+    pub fn start(parts: &'a Parts, tenure: Tenure) -> Self {
         let reconciler = Arc::new(Reconciler {
             retries: parts.settings.retries.clone(),
             api: Api::new(Arc::clone(&parts.client)),
@@ -55,6 +56,7 @@ impl<'a> Term<'a> {
             owners: Arc::clone(&parts.inbox.owners),
             queue: Queue::new(parts.settings.queue, parts.metrics.queued.clone()),
             orphans: Orphans::default(),
+            tenure,
             memos: Mutex::default(),
             results: parts.metrics.reconciles.clone(),
         });

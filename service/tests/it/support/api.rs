@@ -49,6 +49,9 @@ pub struct World {
     pub list_failures: VecDeque<u16>,
     /// Statuses for the next writes to network policies.
     pub policy_failures: VecDeque<u16>,
+    /// The one lease, and statuses for the next writes to it.
+    pub lease: Value,
+    pub lease_failures: VecDeque<u16>,
     pub requests: Vec<(Instant, String)>,
     pub witnessed: Vec<Value>,
     /// Posts of observations that are refused with 500.
@@ -366,6 +369,7 @@ fn write(
             world.events.push(body.clone());
             status(201, "{}")
         }
+        (method, path) if path.contains("/leases") => lease(world, method, body),
         (method, path) if path.contains("/networkpolicies") => policies(world, method, name, query, body),
         (method, path) if path.contains("/packages/") => {
             let is_status = path.ends_with("/status");
@@ -390,6 +394,25 @@ fn write(
         }
         _ => status(404, "{}"),
     }
+}
+
+fn lease(world: &mut World, method: &str, body: &Value) -> Response<Body> {
+    if method == "GET" {
+        return if world.lease.is_null() { status(404, "{}") } else { status(200, &world.lease.to_string()) };
+    }
+    if let Some(code) = world.lease_failures.pop_front() {
+        return status(code, "{}");
+    }
+    if method == "POST" && world.lease.is_null() {
+        world.lease = body.clone();
+    } else if method == "PATCH" && body["metadata"]["resourceVersion"] == world.lease["metadata"]["resourceVersion"] {
+        json_patch::merge(&mut world.lease, body);
+    } else {
+        return status(409, "{}");
+    }
+    world.version += 1;
+    world.lease["metadata"]["resourceVersion"] = world.version.to_string().into();
+    status(200, &world.lease.to_string())
 }
 
 fn policies(
