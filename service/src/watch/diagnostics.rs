@@ -146,8 +146,8 @@ impl<K: Kind> Diagnostics<K> {
             connected: false,
         };
         // There from the start, so that an alert on them never looks at nothing.
-        metrics.lost.get_or_create(&Self::resource());
-        metrics.objects.get_or_create(&Self::resource());
+        drop(metrics.lost.get_or_create(&Self::resource()));
+        drop(metrics.objects.get_or_create(&Self::resource()));
         Arc::new(Self { store, metrics, stall_limit, state: Mutex::new(state), listed: watch::Sender::new(false) })
     }
 

@@ -330,7 +330,10 @@ mod tests {
     #[test]
     fn what_only_direct_load_can_do_is_refused() {
         for (more, expected) in [
-            (r#""size": "4KiB""#, "admission.size: goes with load that is sent to the webhook itself"),
+            (
+                r#""size": {"median": "4KiB", "max": "8KiB"}"#,
+                "admission.size: goes with load that is sent to the webhook itself",
+            ),
             (r#""client": "no-reuse""#, "admission.client: goes with"),
             (r#""threads": 2"#, "admission.threads: is 2: goes with"),
             (r#""mix": {"evictPod": 1}"#, "admission.mix: `evictPod` is nothing that a user does through"),
