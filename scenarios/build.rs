@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 fn main() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("library/bugs");
+    // Asked when it runs: a target folder may serve checkouts at several places.
+    let manifest = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo names the folder of the package");
+    let folder = Path::new(&manifest).join("library/bugs");
     println!("cargo:rerun-if-changed={}", folder.display());
     let mut files: Vec<_> = std::fs::read_dir(&folder)
         .unwrap_or_else(|error| panic!("{} cannot be read: {error}", folder.display()))

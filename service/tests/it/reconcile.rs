@@ -49,6 +49,8 @@ async fn a_package_lives_changes_and_goes_without_a_trace() {
         assert_eq!(package["status"]["observedGeneration"], 1);
         assert_eq!(package["status"]["networkPolicyCount"], 2);
         assert_eq!(package["status"]["conditions"][0]["status"], "True");
+        let since = package["status"]["conditions"][0]["lastTransitionTime"].as_str().unwrap();
+        assert!(since.parse::<jiff::Timestamp>().is_ok(), "{since} is no date-time, which a CRD's schema asks for");
         for policy in world.policies.values() {
             assert_eq!(policy["metadata"]["ownerReferences"][0]["uid"], package["metadata"]["uid"]);
             assert_eq!(policy["metadata"]["labels"]["longhaul.dev/generation"], "1");
@@ -240,6 +242,7 @@ async fn a_policy_that_somebody_edits_or_deletes_is_restored() {
     api.put_policy("copy", extra);
     until("one that nobody asked for is removed", || api.world.lock().policies.len() == 1).await;
     assert_eq!(phase(&api, "app"), "Ready");
+    until("each restoration is told", || api.world.lock().events.len() >= 3).await;
     let events = api.world.lock().events.clone();
     assert_eq!(events.len(), 3, "{events:#?}");
     assert!(events.iter().all(|event| event["reason"] == "NetworkPolicyRestored"));

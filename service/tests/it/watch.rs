@@ -1,5 +1,6 @@
 //! The watch against an API server that fails in every documented way.
 
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -43,13 +44,9 @@ async fn agrees(api: &Api, service: &Service) {
     }
     until("the witness learns of every object", || {
         let world = api.world.lock();
-        world.packages.values().all(|object| {
-            let meta = &object["metadata"];
-            world
-                .witnessed
-                .iter()
-                .any(|line| line["uid"] == meta["uid"] && line["resourceVersion"] == meta["resourceVersion"])
-        })
+        let version = |from: &Value| (from["uid"].to_string(), from["resourceVersion"].to_string());
+        let told: HashSet<_> = world.witnessed.iter().map(version).collect();
+        world.packages.values().all(|object| told.contains(&version(&object["metadata"])))
     })
     .await;
 }

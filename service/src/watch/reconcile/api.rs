@@ -95,7 +95,7 @@ impl Api {
     /// Writes phase, condition and, when the generation is done with, `observedGeneration`; nothing when the status says so
     /// already. It names the version it is based on, so that no condition of others is lost.
     pub async fn status(&self, object: &mut Object, report: Report<'_>) -> Result<(), Error> {
-        let now = now().to_string();
+        let now = now();
         let path = format!("{}/status", package(&object.key));
         let body = |object: &Object| {
             let status = status::merge(&object.body.status, object.body.generation, &report, &now)?;
@@ -275,7 +275,7 @@ pub(super) fn cut(message: &str) -> String {
 }
 
 /// Whole seconds, as Kubernetes writes times.
-fn now() -> Value {
+fn now() -> String {
     let now = Timestamp::now();
-    Timestamp::from_second(now.as_second()).unwrap_or(now).to_string().into()
+    Timestamp::from_second(now.as_second()).unwrap_or(now).to_string()
 }
