@@ -19,6 +19,18 @@ pub fn plan_of_one(
     admission::plan_of_one(config, seed, length, bytes)
 }
 
+/// A plan whose every request creates the same Pod, with one container for each image. `checked`: every image must come back
+/// with its digest; otherwise any valid answer is right.
+pub fn plan_of_pod(
+    config: &crate::admission::Config,
+    seed: u64,
+    length: Duration,
+    images: &[crate::admission::Image],
+    checked: bool,
+) -> Result<crate::admission::Plan, crate::admission::Error> {
+    admission::plan_of_pod(config, seed, length, images, checked)
+}
+
 /// One call's worth of work outside the sockets.
 pub struct Call {
     steps: admission::Call,

@@ -18,13 +18,16 @@ pub(crate) struct Arguments {
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum What {
+    /// The service's webhook, beside a bare server over the same TLS and beside k8s-digester when there is a Go toolchain.
+    Admission,
     /// The mock Kubernetes API server, beside kube-apiserver when `KUBEBUILDER_ASSETS` names a folder with it.
     Kube,
     /// The load generator, beside wrk, h2load, hey, ab and oha where those are installed.
     Load,
     /// The core of the mock Kubernetes API server without sockets: the store, the log and selectors.
     Store,
-    /// Instructions that a request of admission load costs outside the sockets, counted by valgrind.
+    /// Instructions that a request of admission load costs the generator and its review the service, outside the sockets, counted
+    /// by valgrind.
     Instructions,
 }
 
@@ -32,10 +35,16 @@ enum What {
 pub(crate) fn bench(arguments: &Arguments) -> Result<ExitCode> {
     let mut command = cargo::cargo();
     match arguments.what {
+        What::Admission => {
+            cargo::build_release()?;
+            command.args(["bench", "--package=scenarios", "--bench=admission", "--"])
+        }
         What::Kube => command.args(["bench", "--package=scenarios", "--bench=kube", "--"]),
         What::Load => command.args(["bench", "--package=loadgen", "--bench=load", "--"]),
         What::Store => command.args(["bench", "--package=mocks", "--bench=store", "--"]),
-        What::Instructions => command.args(["bench", "--package=loadgen", "--bench=instructions", "--"]),
+        What::Instructions => {
+            command.args(["bench", "--package=loadgen", "--package=service", "--bench=instructions", "--"])
+        }
     };
     command.args(&arguments.arguments);
     let shown = cargo::shown(&command);

@@ -5,10 +5,14 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::interval::{Phases, Recorder, Times};
+use super::objects::grow::Growth;
+use super::objects::manifest::{self, Draft};
+use super::objects::{Identity, Kind};
 use super::oracle::{self, Expected, Judgement};
 use super::plan::{Plan, Request};
-use super::review::{PLACEHOLDER, Template};
-use super::{Config, Error, answer};
+use super::review::{Actor, PLACEHOLDER, Review, Template};
+use super::{Config, Error, Image, answer, pods};
+use crate::seed;
 use crate::wire::Answer;
 
 /// A plan whose every body is the same, exactly so many bytes long, at least some hundred. Any valid answer is right.
@@ -26,6 +30,28 @@ pub(crate) fn plan_of_one(config: &Config, seed: u64, length: Duration, bytes: u
     let padding = "p".repeat(bytes.saturating_sub(body("").len()));
     let template = Template::of(body(&padding).into_bytes(), "Pod CREATE shop/cart".to_owned(), Expected::Any);
     Plan::of_one(config, seed, length, template)
+}
+
+/// A plan whose every request creates the same Pod, with one container for each image, as `kubectl apply` has it created.
+/// `checked`: every image must come back with its digest; otherwise any valid answer is right.
+pub(crate) fn plan_of_pod(
+    config: &Config,
+    seed: u64,
+    length: Duration,
+    images: &[Image],
+    checked: bool,
+) -> Result<Plan, Error> {
+    let mut rng = seed::stream(seed, "pod");
+    let identity = Identity::new(&mut rng, "shop", "cart".to_owned());
+    let references: Vec<String> = images.iter().map(|image| image.reference.clone()).collect();
+    let template = manifest::template(&identity.app, &pods::spec(&mut rng, &references));
+    let draft = Draft { kind: Kind::Pod, identity: &identity, template: &template, replicas: 1 };
+    let object = draft.requested(&Growth::NATURAL, rng);
+    let digests = oracle::digests(images);
+    let expected = if checked { oracle::expected(Kind::Pod, Some(&object), &digests) } else { Expected::Any };
+    let manager = draft.manager(&Growth::NATURAL);
+    let review = Review::create(Kind::Pod, &identity, Actor::Person, object).managed_by(manager);
+    Plan::of_one(config, seed, length, Template::new(&review, expected))
 }
 
 pub(crate) struct Call {

@@ -1,0 +1,78 @@
+//! k8s-digester's webhook, built by its module name when there is a Go toolchain.
+//!
+//! It runs as its manifests run it, but for what needs a cluster: certificates come from files, and it is told to be
+//! offline, so that it does not look pull secrets up at an API server. That is the least that it ever does for a review.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use serde_json::json;
+
+use crate::cores::Cores;
+use crate::subject::{Subject, World, free};
+
+const MODULE: &str = "github.com/google/k8s-digester";
+const VERSION: &str = "v0.1.16";
+
+/// Builds it unless the cache has it, and starts it. The error is what is missing.
+pub(crate) async fn start(world: &World, cores: &Cores) -> Result<Subject, String> {
+    let program = build()?;
+    let started = run(world, cores, program).await;
+    started.map_err(|error| format!("a k8s-digester that starts ({error:#})"))
+}
+
+fn build() -> Result<PathBuf, String> {
+    let folder = installer::cache()?.join("go").join(format!("k8s-digester-{VERSION}"));
+    let program = folder.join("k8s-digester");
+    if program.is_file() {
+        return Ok(program);
+    }
+    let go = installer::on_path("go").ok_or("a Go toolchain")?;
+    println!("building {MODULE} {VERSION}, some minutes the first time …");
+    let failed = |error: std::io::Error| format!("a Go toolchain that can be used ({error})");
+    // In a module that requires it, because `go install` also asks the proxy for the list of all versions, which one that has
+    // only this version does not answer.
+    let module = tempfile::tempdir().map_err(failed)?;
+    let text = format!("module longhaul.dev/bench\n\ngo 1.24\n\nrequire {MODULE} {VERSION}\n");
+    std::fs::write(module.path().join("go.mod"), text).map_err(failed)?;
+    let output = Command::new(go)
+        .args(["build", "-mod=mod", "-buildvcs=false", "-o"])
+        .args([program.as_os_str(), MODULE.as_ref()])
+        .current_dir(module.path())
+        .stdin(Stdio::null())
+        .output()
+        .map_err(failed)?;
+    if output.status.success() && program.is_file() {
+        return Ok(program);
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(format!("a Go toolchain that builds {MODULE} {VERSION}: {}", said.lines().last().unwrap_or_default()))
+}
+
+async fn run(world: &World, cores: &Cores, program: PathBuf) -> anyhow::Result<Subject> {
+    // It wants to know a cluster before it reads its flags; nothing listens there.
+    let kubeconfig = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "none",
+        "clusters": [{"name": "none", "cluster": {"server": "http://127.0.0.1:1"}}],
+        "contexts": [{"name": "none", "context": {"cluster": "none", "user": "none"}}],
+        "users": [{"name": "none", "user": {}}],
+    });
+    let file = world.folder.path().join("digester-kubeconfig.yaml");
+    std::fs::write(&file, kubeconfig.to_string())?;
+    let address = free()?;
+    let mut command = Command::new(program);
+    command
+        .args(["webhook", "--disable-cert-rotation", "--offline", "--metrics-addr=0", "--health-addr=0"])
+        .arg(format!("--port={}", address.port()))
+        .arg(format!("--cert-dir={}", world.folder.path().display()))
+        .arg(format!("--kubeconfig={}", file.display()))
+        // It says two lines about each review.
+        .stderr(Stdio::null())
+        .stdout(Stdio::null())
+        .stdin(Stdio::null());
+    let child = cores.spawn(&mut command)?;
+    let about = format!("k8s-digester {VERSION}, offline, one processor");
+    let subject = world.subject("digester", about, (address, "/v1/mutate"), child).await?;
+    // Its answers are `text/plain`.
+    Ok(Subject { typed: false, ..subject })
+}

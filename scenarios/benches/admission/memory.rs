@@ -1,0 +1,57 @@
+//! Resident memory with many connections at work, and what stays of it.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use loadgen::admission::{Config, Load};
+use serde_json::json;
+
+use crate::report::Report;
+use crate::subject::{Subject, World};
+
+/// Connections, and the resident memory in MiB that they may bring the service to.
+const STEPS: [(usize, f64); 2] = [(100, 30.0), (1000, 60.0)];
+/// Both ends of the most connections are files of this process and of the subject; and some.
+pub(crate) const DESCRIPTORS: u64 = 1200;
+/// How long each number of connections is at work.
+const AT_WORK: Duration = Duration::from_secs(4);
+/// How long after they are gone the rest is read.
+const AFTERWARDS: Duration = Duration::from_secs(3);
+const LOOK: Duration = Duration::from_millis(50);
+const DRAIN: Duration = Duration::from_secs(10);
+const SEED: u64 = 7;
+
+/// Measures every subject with each number of connections.
+pub(crate) async fn measure(world: &World, subjects: &[Subject], report: &mut Report) -> Result<()> {
+    println!("\nresident memory in MiB, a closed loop over so many connections, Pod with one image:");
+    println!("{:<10}{:>12}{:>10}{:>10}{:>12}", "", "connections", "before", "highest", "afterwards");
+    for subject in subjects {
+        for (connections, most_mib) in STEPS {
+            let before = mib(subject)?;
+            let config: Config = serde_json::from_value(json!({"rate": "40000/s"}))?;
+            let plan = loadgen::bench::plan_of_pod(&config, SEED, Duration::from_hours(1), world.images(1), false)?;
+            let load = Load::saturate(plan, &subject.target, connections)?;
+            let mut highest = before;
+            for _ in 0..AT_WORK.as_millis() / LOOK.as_millis() {
+                tokio::time::sleep(LOOK).await;
+                highest = highest.max(mib(subject)?);
+            }
+            let interval = load.stop(DRAIN).await;
+            anyhow::ensure!(interval.counts.allowed > 0, "no answer: {:?}", interval.examples);
+            tokio::time::sleep(AFTERWARDS).await;
+            let after = mib(subject).context("afterwards")?;
+            println!("{:<10}{connections:>12}{before:>10.1}{highest:>10.1}{after:>12.1}", subject.name);
+            if subject.pins {
+                let text = format!("{connections} connections: below {most_mib} MiB ({highest:.1})");
+                report.require(text, highest < most_mib);
+            }
+            let key = format!("memory of {} with {connections} connections", subject.name);
+            report.add(&key, json!({"beforeMib": before, "highestMib": highest, "afterwardsMib": after}));
+        }
+    }
+    Ok(())
+}
+
+fn mib(subject: &Subject) -> Result<f64> {
+    Ok(subject.rss_bytes()? as f64 / f64::from(1 << 20))
+}
