@@ -18,6 +18,7 @@ mod plan;
 mod pods;
 mod review;
 pub mod through;
+mod truth;
 
 pub use config::{
     Client, Config, DEFAULT_MAX_IN_FLIGHT, DEFAULT_THREADS, DEFAULT_TIMEOUT, HIGHEST_RATE, Image, Through,
@@ -26,6 +27,7 @@ pub use interval::{Counts, Interval, Outcome, Phases, SLOWEST, Slow};
 pub use load::{ClientCertificate, Load, Target};
 pub use mix::Mix;
 pub use plan::Plan;
+pub use truth::Truth;
 
 pub use crate::{Arrivals, Shape};
 

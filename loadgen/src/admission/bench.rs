@@ -100,6 +100,10 @@ impl Call {
         self.recorder.sent(response / 100);
         let phases = Phases { wait: response, ..Phases::default() };
         let times = Times { phases, service: response };
-        self.recorder.answered(times, self.request.template, Judgement { allowed: true, wrong: None });
+        self.recorder.answered(
+            times,
+            self.request.template,
+            Judgement { allowed: true, unavailable: false, wrong: None },
+        );
     }
 }

@@ -6,6 +6,8 @@
 mod actions;
 mod expand;
 
+use std::sync::Arc;
+
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
@@ -14,6 +16,7 @@ use super::config::Image;
 use super::mix::{Action, Mix};
 use super::oracle::{self, Expected};
 use super::review::Template;
+use super::truth::Truth;
 use crate::Size;
 use crate::arrivals::Recorded;
 
@@ -39,6 +42,7 @@ const INVENTED: [&str; 6] = [
 pub(super) struct Corpus {
     templates: Vec<Template>,
     actions: Vec<(Action, Vec<Vec<u32>>)>,
+    truth: Arc<Truth>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -64,7 +68,7 @@ impl Corpus {
     }
 
     fn expanded(mix: &Mix, most: Most, mut expand: Expand<'_>) -> Self {
-        let mut corpus = Self { templates: Vec::new(), actions: Vec::new() };
+        let mut corpus = Self::empty();
         let wanted = mix.weights().into_iter().filter(|&(_, weight)| weight > 0);
         corpus.actions.extend(wanted.map(|(action, _)| (action, Vec::new())));
         let mut bytes = 0;
@@ -93,7 +97,8 @@ impl Corpus {
     /// One template for everything that the mix does.
     pub(super) fn only(mix: &Mix, template: Template) -> Self {
         let wanted = mix.weights().into_iter().filter(|&(_, weight)| weight > 0);
-        Self { templates: vec![template], actions: wanted.map(|(action, _)| (action, vec![vec![0]])).collect() }
+        let actions = wanted.map(|(action, _)| (action, vec![vec![0]])).collect();
+        Self { templates: vec![template], actions, truth: Arc::default() }
     }
 
     /// Reviews of somebody else, beside those of this corpus. Returns the number of the first of them.
@@ -105,7 +110,12 @@ impl Corpus {
 
     /// No review at all, for recordings that bring every one.
     pub(super) fn empty() -> Self {
-        Self { templates: Vec::new(), actions: Vec::new() }
+        Self { templates: Vec::new(), actions: Vec::new(), truth: Arc::default() }
+    }
+
+    /// What changes about the right answers.
+    pub(super) fn truth(&self) -> &Arc<Truth> {
+        &self.truth
     }
 
     pub(super) fn templates(&self) -> &[Template] {

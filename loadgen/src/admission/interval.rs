@@ -42,6 +42,10 @@ pub struct Counts {
     /// Requests that went out once more, over another connection or stream, because the server had surely not looked at them. No
     /// outcome: a call may be sent again several times and ends once.
     pub sent_again: u64,
+    /// Of the denials: right only because a registry was sick. HTTP 500 in answer to an UPDATE is one of them, because it leaves
+    /// the decision to the webhook's failurePolicy.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub unavailable: u64,
     /// Valid answers that are not the right one.
     pub wrong_verdicts: u64,
     /// Of these: admitted although an image does not exist, or without every image pinned as it must be.
@@ -201,6 +205,12 @@ impl Interval {
     }
 }
 
+/// Load without a scenario has no sick registry, and what its processes say to each other stays as it is.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_none(count: &u64) -> bool {
+    *count == 0
+}
+
 impl Counts {
     /// Adds others to these. What another process counted may be anything, so sums stop at the highest number.
     pub fn add(&mut self, other: &Self) {
@@ -217,6 +227,7 @@ impl Counts {
             (&mut self.invalid_response, other.invalid_response),
             (&mut self.abandoned, other.abandoned),
             (&mut self.sent_again, other.sent_again),
+            (&mut self.unavailable, other.unavailable),
             (&mut self.wrong_verdicts, other.wrong_verdicts),
             (&mut self.wrong_allows, other.wrong_allows),
         ];
@@ -269,6 +280,7 @@ impl Recorder {
             histogram::record(&mut interval.response_denied, response);
             Outcome::Denied
         };
+        interval.counts.unavailable += u64::from(judgement.unavailable);
         self.slowest.note(response, times.phases, template, outcome);
         if let Some(wrong) = judgement.wrong {
             interval.counts.wrong_verdicts += 1;
@@ -386,6 +398,7 @@ mod tests {
                 wrong_verdicts: from + 11,
                 wrong_allows: from + 12,
                 sent_again: from + 13,
+                unavailable: from + 14,
             };
             let mut interval = Interval {
                 counts,
@@ -404,10 +417,11 @@ mod tests {
         let (mut total, other) = (numbered(0), numbered(100));
         total.add(&other);
         let Counts { planned, sent, overflow, allowed, denied, http_error, timeout, connect, tls, .. } = total.counts;
-        let Counts { invalid_response, abandoned, wrong_verdicts, wrong_allows, sent_again, .. } = total.counts;
+        let Counts { invalid_response, abandoned, wrong_verdicts, wrong_allows, sent_again, unavailable, .. } =
+            total.counts;
         let counts = [planned, sent, overflow, allowed, denied, http_error, timeout, connect, tls];
-        let more = [invalid_response, abandoned, wrong_verdicts, wrong_allows, sent_again];
-        assert!(counts.into_iter().chain(more).eq((0..14).map(|n| 100 + 2 * n)), "{counts:?} {more:?}");
+        let more = [invalid_response, abandoned, wrong_verdicts, wrong_allows, sent_again, unavailable];
+        assert!(counts.into_iter().chain(more).eq((0..15).map(|n| 100 + 2 * n)), "{counts:?} {more:?}");
         let histograms =
             [&total.response_allowed, &total.response_denied, &total.response_error, &total.service, &total.lateness];
         assert_eq!(histograms.map(Histogram::len), [100, 102, 104, 106, 108]);

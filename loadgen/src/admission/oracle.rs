@@ -4,14 +4,17 @@
 //! untouched, and nothing else changed; a denial when an image does not exist; a DELETE allowed as it is.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use json_patch::{Patch, PatchOperation};
 use serde_json::Value;
 
-use super::answer::Verdict;
+use super::answer::{self, Verdict};
 use super::config::Image;
 use super::objects::{self, Kind};
 use super::review::Template;
+use super::truth::Truth;
+use crate::socket::Seen;
 use crate::wire::Failure;
 
 /// What the right answer is.
@@ -49,6 +52,8 @@ impl Field {
 #[derive(Debug)]
 pub(super) struct Judgement {
     pub allowed: bool,
+    /// It was refused, which is right only because a registry is sick.
+    pub unavailable: bool,
     pub wrong: Option<Wrong>,
 }
 
@@ -84,6 +89,65 @@ pub(super) fn expected(kind: Kind, object: Option<&Value>, digests: &Digests) ->
     if missing.is_empty() { Expected::Allow { images } } else { Expected::Deny { missing } }
 }
 
+/// Checks and judges an answer to a call that was begun then, by what is right while it came.
+pub(super) fn judge_in(
+    truth: &Truth,
+    template: &Template,
+    begun: Instant,
+    seen: Seen<'_>,
+    uid: &[u8],
+) -> Result<Judgement, Failure> {
+    let status = seen.status;
+    let checked = answer::check(seen, uid);
+    if !truth.changed() {
+        return checked.and_then(|verdict| judge(template, verdict));
+    }
+    let now = Instant::now();
+    match checked {
+        Ok(verdict) if verdict.allowed => judge_moved(truth, template, begun, verdict),
+        Ok(verdict) => {
+            let judgement = judge(template, verdict)?;
+            let excused = judgement.wrong.is_some() && may_be_unavailable(truth, template, now);
+            Ok(if excused { UNAVAILABLE } else { judgement })
+        }
+        // So that the webhook's failurePolicy decides about an object that exists.
+        Err(_) if status == 500 && template.updates && may_be_unavailable(truth, template, now) => Ok(UNAVAILABLE),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// A refusal that a sick registry makes right.
+const UNAVAILABLE: Judgement = Judgement { allowed: false, unavailable: true, wrong: None };
+
+/// Whether an image of the object has to be resolved and cannot be.
+fn may_be_unavailable(truth: &Truth, template: &Template, now: Instant) -> bool {
+    match &template.expected {
+        Expected::Allow { images } => {
+            images.iter().any(|field| field.must_change() && truth.is_sick(&field.written, now))
+        }
+        Expected::Deny { missing } => missing.iter().any(|written| truth.is_sick(written, now)),
+        Expected::Any => false,
+    }
+}
+
+/// Judges an admission where a tag may have moved: what it has, and what it had a moment ago, is right.
+fn judge_moved(truth: &Truth, template: &Template, begun: Instant, verdict: Verdict) -> Result<Judgement, Failure> {
+    let Expected::Allow { images } = &template.expected else { return judge(template, verdict) };
+    let object = apply(template, verdict.patch)?;
+    let mut images = images.clone();
+    for field in images.iter_mut().filter(|field| field.must_change()) {
+        let Some(got) = object.pointer(&field.pointer).and_then(Value::as_str) else { continue };
+        let digest = got.strip_prefix(&field.written).and_then(|rest| rest.strip_prefix('@')).unwrap_or_default();
+        match truth.may_name(&field.written, digest, begun) {
+            Some(true) => field.right = got.to_owned(),
+            // The digest that the plan knows may be one that the tag has left long ago.
+            Some(false) if field.right == got => "a digest that the tag has now".clone_into(&mut field.right),
+            _ => {}
+        }
+    }
+    Ok(Judgement { allowed: true, unavailable: false, wrong: compare(template, &images, &object) })
+}
+
 /// Judges an answer that was well-formed. Fails when its patch does not apply, which kube-apiserver treats as a failed
 /// call and not as a verdict.
 pub(super) fn judge(template: &Template, verdict: Verdict) -> Result<Judgement, Failure> {
@@ -94,7 +158,7 @@ pub(super) fn judge(template: &Template, verdict: Verdict) -> Result<Judgement, 
             allow: false,
             why: format!("{label} was denied, allowing it is right; it said: {message}"),
         });
-        return Ok(Judgement { allowed, wrong });
+        return Ok(Judgement { allowed, unavailable: false, wrong });
     }
     let wrong = match &template.expected {
         Expected::Deny { missing } => {
@@ -109,7 +173,7 @@ pub(super) fn judge(template: &Template, verdict: Verdict) -> Result<Judgement, 
         Expected::Allow { images } if is_exactly(patch.as_ref(), images) => None,
         Expected::Allow { images } => compare(template, images, &apply(template, patch)?),
     };
-    Ok(Judgement { allowed, wrong })
+    Ok(Judgement { allowed, unavailable: false, wrong })
 }
 
 /// Whether the patch consists of one plain write for each image that must change; none where none must. Nearly every answer

@@ -15,6 +15,7 @@ use super::config::{self, Config, Image, Replayed};
 use super::corpus::Corpus;
 use super::oracle::Expected;
 use super::review::Template;
+use super::truth::Truth;
 use crate::arrivals::{Schedule, Stream};
 use crate::seed::{self, UID_LEN};
 
@@ -113,6 +114,11 @@ impl Plan {
     /// How long the plan is.
     pub fn length(&self) -> Duration {
         self.schedule.length()
+    }
+
+    /// What changes about the right answers while its load runs: whoever knows of something tells it there.
+    pub fn truth(&self) -> Arc<Truth> {
+        Arc::clone(self.corpus.truth())
     }
 
     /// The configuration that it was built from.

@@ -127,12 +127,15 @@ pub(super) struct Template {
     uid_at: usize,
     /// For messages: `Deployment CREATE shop/cart`.
     pub label: String,
+    /// It is about an object that exists and is to stay.
+    pub updates: bool,
     pub expected: Expected,
 }
 
 impl Template {
     pub(super) fn new(review: &Review, expected: Expected) -> Self {
-        Self::of(review.to_bytes(), review.label(), expected)
+        let updates = review.operation == Operation::Update;
+        Self { updates, ..Self::of(review.to_bytes(), review.label(), expected) }
     }
 
     /// From bytes that have the placeholder where the uid belongs.
@@ -142,13 +145,13 @@ impl Template {
             .windows(UID_LEN)
             .position(|window| window == PLACEHOLDER.as_bytes())
             .expect("the envelope was just written with the placeholder");
-        Self { bytes, uid_at, label, expected }
+        Self { bytes, uid_at, label, updates: false, expected }
     }
 
     /// A review of somebody else, whose right answer nobody knows. Its uid stands at `uid_at`.
     pub(super) fn recorded(recorded: Recorded) -> Self {
         let Recorded { bytes, uid_at, label } = recorded;
-        Self { bytes, uid_at, label, expected: Expected::Any }
+        Self { bytes, uid_at, label, updates: false, expected: Expected::Any }
     }
 
     /// The body of one call.

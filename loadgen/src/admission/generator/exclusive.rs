@@ -11,7 +11,7 @@ use super::calls::Place;
 use super::head::Digits;
 use super::pool::Seat;
 use super::{Generator, Protocol};
-use crate::admission::{answer, oracle};
+use crate::admission::oracle;
 use crate::socket::http1::Received;
 use crate::wire::Failure;
 
@@ -93,8 +93,8 @@ impl Generator {
         let Some(call) = self.calls.try_remove(key) else { return };
         let Some(Seat::Exclusive(connection, _)) = self.pool.seats.get(slot) else { return };
         let template = self.setup.corpus.template(call.request.template);
-        let judged =
-            answer::check(connection.answer(), &call.request.uid).and_then(|verdict| oracle::judge(template, verdict));
+        let truth = self.setup.corpus.truth();
+        let judged = oracle::judge_in(truth, template, call.begun, connection.answer(), &call.request.uid);
         self.record(&call, end, judged);
     }
 

@@ -10,7 +10,7 @@ use std::time::Instant;
 use super::calls::Place;
 use super::pool::Seat;
 use super::{Generator, Protocol};
-use crate::admission::{answer, oracle};
+use crate::admission::oracle;
 use crate::socket::http2::{self, Ended, STREAMS_UNTIL_TOLD, Standing};
 use crate::wire::Failure;
 
@@ -148,7 +148,8 @@ impl Generator {
         let (seen, begun) = connection.answer(place);
         call.first_byte = begun;
         let template = self.setup.corpus.template(call.request.template);
-        let judged = answer::check(seen, &call.request.uid).and_then(|verdict| oracle::judge(template, verdict));
+        let truth = self.setup.corpus.truth();
+        let judged = oracle::judge_in(truth, template, call.begun, seen, &call.request.uid);
         connection.release(place);
         self.record(&call, end, judged);
     }

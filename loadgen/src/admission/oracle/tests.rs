@@ -155,6 +155,74 @@ fn from_the_wire() {
         content_type: Some("application/json".to_owned()),
         body: body.to_string().into(),
     };
-    let verdict = crate::admission::answer::check(answer.seen(), b"u").unwrap();
+    let verdict = answer::check(answer.seen(), b"u").unwrap();
     assert_eq!(wrong(template, verdict), None);
+}
+
+/// While a registry is sick a refusal is right for what has to be resolved there, and only for that; an admission never is.
+#[test]
+fn a_sick_registry_excuses_refusals_and_nothing_else() {
+    let corpus = corpus_of_everything(11);
+    let truth = Truth::default();
+    let uid = [b'1'; 36];
+    let answer = |status: u16, allowed: bool| {
+        let body = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+            "response": {"uid": "1".repeat(36), "allowed": allowed}});
+        (status, body.to_string())
+    };
+    let judged = |template: &Template, (status, body): (u16, String)| {
+        let seen = Seen { status, content_type: None, coding: crate::socket::Coding::Identity, body: body.as_bytes() };
+        judge_in(&truth, template, Instant::now(), seen, &uid)
+            .map(|j| (j.unavailable, j.wrong.map(|wrong| wrong.allow)))
+    };
+    let create = template(&corpus, "Pod CREATE", false);
+    let update = template(&corpus, "Deployment UPDATE", false);
+    let missing = template(&corpus, "Pod CREATE", true);
+    assert_eq!(judged(create, answer(200, false)).unwrap(), (false, Some(false)), "nothing is sick yet");
+    truth.sick(1, None);
+    assert_eq!(judged(create, answer(200, false)).unwrap(), (true, None));
+    assert_eq!(judged(update, answer(500, false)).unwrap(), (true, None));
+    assert!(judged(create, answer(500, false)).is_err(), "a new object is refused, not left to the failurePolicy");
+    assert!(judged(update, answer(503, false)).is_err());
+    for allowed in [create, update, missing] {
+        assert_eq!(judged(allowed, answer(200, true)).unwrap(), (false, Some(true)), "{}", allowed.label);
+    }
+    assert_eq!(judged(missing, answer(200, false)).unwrap(), (false, None), "it is right without an excuse");
+    let pinned = |template: &&Template| {
+        matches!(&template.expected, Expected::Allow { images }
+        if !images.is_empty() && !images.iter().any(Field::must_change))
+            && template.label.contains(" CREATE ")
+    };
+    let pinned = corpus.templates().iter().find(pinned).unwrap();
+    assert_eq!(judged(pinned, answer(200, false)).unwrap(), (false, Some(false)), "it asks nobody");
+}
+
+#[test]
+fn a_tag_that_moved_is_right_with_either_digest_and_wrong_with_any_other() {
+    let corpus = corpus_of_everything(12);
+    let pod = template(&corpus, "Pod CREATE", false);
+    let Expected::Allow { images } = &pod.expected else { panic!("allowed") };
+    let field = images.iter().find(|field| field.must_change()).unwrap();
+    let was = field.right.split_once('@').unwrap().1;
+    let truth = Truth::default();
+    truth.may_be_stale(std::time::Duration::ZERO);
+    let digest = |letter: &str| format!("sha256:{}", letter.repeat(64));
+    let named = |digest: &str, begun: Instant| {
+        let mut patch = right_patch(pod);
+        for operation in &mut patch {
+            if operation["value"].as_str() == Some(&field.right) {
+                operation["value"] = json!(format!("{}@{digest}", field.written));
+            }
+        }
+        let verdict = verdict(true, Some(patch.into()));
+        judge_moved(&truth, pod, begun, verdict).unwrap().wrong.map(|wrong| wrong.allow)
+    };
+    let before = Instant::now();
+    truth.moved(&field.written, was, &digest("e"));
+    let after = Instant::now() + std::time::Duration::from_millis(1);
+    assert_eq!(
+        (named(was, before), named(&digest("e"), before), named(&digest("f"), before)),
+        (None, None, Some(true))
+    );
+    assert_eq!((named(was, after), named(&digest("e"), after)), (Some(true), None), "nobody may be that stale");
 }

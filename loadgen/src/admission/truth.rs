@@ -1,0 +1,148 @@
+//! What changes about the right answers while load runs: tags that move, and images that cannot be resolved because their
+//! registry is sick.
+//!
+//! Owns both, for whoever knows of them to tell and for the oracle to ask. Nothing here makes it right to allow what must be
+//! denied: a sick registry excuses a refusal, and a tag that moved has two digests for a while.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+/// After a registry is well again, for so long a refusal is still right: of a review that was under way, and of a client that
+/// leaves a registry alone for a moment after it has failed.
+const RECOVERS: Duration = Duration::from_secs(5);
+/// Digests of one tag that are remembered; the oldest go.
+const VERSIONS_MAX: usize = 32;
+
+/// What is known to have changed. One for a plan.
+#[derive(Debug, Default)]
+pub struct Truth {
+    /// Fast path: nothing ever changed.
+    changed: AtomicBool,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    sick: Vec<Sick>,
+    moved: BTreeMap<String, Vec<Version>>,
+    stale: Option<Duration>,
+}
+
+/// One thing that is wrong with a registry.
+#[derive(Debug)]
+struct Sick {
+    by: u32,
+    /// The references that it is about; `None`: all of them.
+    references: Option<BTreeSet<String>>,
+    well: Option<Instant>,
+}
+
+/// A digest that a tag has or had.
+#[derive(Debug)]
+struct Version {
+    digest: String,
+    left: Option<Instant>,
+}
+
+impl Truth {
+    /// From now on these references, or all of them, may not be resolvable. `by` is what [`Truth::well`] ends.
+    pub fn sick(&self, by: u32, references: Option<BTreeSet<String>>) {
+        self.inner.lock().sick.push(Sick { by, references, well: None });
+        self.changed.store(true, Ordering::Release);
+    }
+
+    /// What began as `by` is over.
+    pub fn well(&self, by: u32) {
+        let now = Instant::now();
+        let mut inner = self.inner.lock();
+        for sick in inner.sick.iter_mut().filter(|sick| sick.by == by) {
+            sick.well.get_or_insert(now);
+        }
+        inner.sick.retain(|sick| sick.well.is_none_or(|well| now < well + RECOVERS || sick.by == by));
+    }
+
+    /// A tag that had one digest has another from now on; to be told before anybody can read it.
+    pub fn moved(&self, reference: &str, was: &str, digest: &str) {
+        let now = Instant::now();
+        let mut inner = self.inner.lock();
+        let versions = inner.moved.entry(reference.to_owned()).or_default();
+        if versions.is_empty() {
+            versions.push(Version { digest: was.to_owned(), left: None });
+        }
+        for version in versions.iter_mut() {
+            version.left.get_or_insert(now);
+        }
+        versions.retain(|version| version.digest != digest);
+        if versions.len() == VERSIONS_MAX {
+            versions.remove(0);
+        }
+        versions.push(Version { digest: digest.to_owned(), left: None });
+        self.changed.store(true, Ordering::Release);
+    }
+
+    /// How long an answer may name a digest that a tag has left. Until this is called: for ever.
+    pub fn may_be_stale(&self, stale: Duration) {
+        self.inner.lock().stale = Some(stale);
+    }
+
+    /// Whether anything ever changed, so that the oracle needs to look.
+    pub(super) fn changed(&self) -> bool {
+        self.changed.load(Ordering::Acquire)
+    }
+
+    /// Whether an answer that came just now may say that this reference could not be resolved.
+    pub(super) fn is_sick(&self, reference: &str, now: Instant) -> bool {
+        self.inner.lock().sick.iter().any(|sick| {
+            sick.references.as_ref().is_none_or(|all| all.contains(reference))
+                && sick.well.is_none_or(|well| now < well + RECOVERS)
+        })
+    }
+
+    /// Whether a call that began then may be answered with this digest; `None` for a tag that never moved.
+    pub(super) fn may_name(&self, reference: &str, digest: &str, begun: Instant) -> Option<bool> {
+        let inner = self.inner.lock();
+        let versions = inner.moved.get(reference)?;
+        Some(versions.iter().filter(|version| version.digest == digest).any(|version| match version.left {
+            None => true,
+            Some(left) => inner.stale.is_none_or(|stale| begun <= left + stale),
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TAG: &str = "registry.test/a:1";
+
+    #[test]
+    fn a_sick_registry_excuses_what_it_is_about_until_it_is_well() {
+        let truth = Truth::default();
+        assert!(!truth.changed());
+        truth.sick(1, Some([TAG.to_owned()].into()));
+        let now = Instant::now();
+        assert!(truth.changed() && truth.is_sick(TAG, now) && !truth.is_sick("registry.test/b:1", now));
+        truth.well(1);
+        let later = Instant::now() + RECOVERS;
+        assert!(truth.is_sick(TAG, now) && !truth.is_sick(TAG, later));
+        truth.sick(2, None);
+        assert!(truth.is_sick("registry.test/b:1", later));
+    }
+
+    #[test]
+    fn a_tag_that_moved_may_be_named_by_both_digests_for_a_while() {
+        let truth = Truth::default();
+        truth.may_be_stale(Duration::from_secs(30));
+        truth.moved(TAG, "old", "new");
+        let (now, late) = (Instant::now(), Instant::now() + Duration::from_secs(31));
+        let may = |digest: &str, begun| truth.may_name(TAG, digest, begun);
+        assert_eq!((may("old", now), may("new", now), may("other", now)), (Some(true), Some(true), Some(false)));
+        assert_eq!((may("old", late), may("new", late)), (Some(false), Some(true)));
+        assert_eq!(truth.may_name("registry.test/b:1", "old", now), None);
+        truth.moved(TAG, "new", "old");
+        assert_eq!((may("old", late), may("new", late)), (Some(true), Some(false)), "a digest may come back");
+    }
+}
