@@ -68,6 +68,11 @@ pub struct Mix {
     pub update_status: u32,
     /// A Pod that mounts an image as a volume (Kubernetes 1.31 and later). Opt-in, because many webhooks overlook it.
     pub create_pod_with_image_volume: u32,
+    /// A Pod into which another webhook puts a sidecar: its CREATE, and the same CREATE once more with what the first answer
+    /// pinned and a sidecar that is not (`reinvocationPolicy: IfNeeded`). Opt-in, because a webhook that never asks for it gets none.
+    pub create_pod_with_sidecar: u32,
+    /// A Pod of eight containers that all run the same image.
+    pub create_pod_of_equal_images: u32,
 }
 
 /// A user action of the [`Mix`].
@@ -99,6 +104,8 @@ pub(super) enum Action {
     DebugPod,
     UpdateStatus,
     CreatePodWithImageVolume,
+    CreatePodWithSidecar,
+    CreatePodOfEqualImages,
 }
 
 impl Action {
@@ -131,6 +138,8 @@ impl Action {
             Self::DebugPod => "debugPod",
             Self::UpdateStatus => "updateStatus",
             Self::CreatePodWithImageVolume => "createPodWithImageVolume",
+            Self::CreatePodWithSidecar => "createPodWithSidecar",
+            Self::CreatePodOfEqualImages => "createPodOfEqualImages",
         }
     }
 }
@@ -147,7 +156,7 @@ impl Mix {
     }
 
     /// Every action with its weight, always in the same order.
-    pub(super) fn weights(&self) -> [(Action, u32); 26] {
+    pub(super) fn weights(&self) -> [(Action, u32); 28] {
         [
             (Action::CreatePod, self.create_pod),
             (Action::CreateDeployment, self.create_deployment),
@@ -175,6 +184,8 @@ impl Mix {
             (Action::DebugPod, self.debug_pod),
             (Action::UpdateStatus, self.update_status),
             (Action::CreatePodWithImageVolume, self.create_pod_with_image_volume),
+            (Action::CreatePodWithSidecar, self.create_pod_with_sidecar),
+            (Action::CreatePodOfEqualImages, self.create_pod_of_equal_images),
         ]
     }
 

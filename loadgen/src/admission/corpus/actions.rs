@@ -14,6 +14,11 @@ use crate::admission::objects::{CREATED, Identity, Kind, defaults, fields, statu
 use crate::admission::pods;
 use crate::admission::review::{Actor, Options, Review};
 
+/// The number of a container that none of a person's has.
+const SIDECAR: usize = 99;
+/// More than any cache of a few entries holds, and than any client opens connections for.
+const EQUAL_IMAGES: usize = 8;
+
 impl Expand<'_> {
     /// The reviews of one user action, in the order in which they come.
     pub(super) fn action(&mut self, action: Action, pick: Pick) -> Vec<Review> {
@@ -44,6 +49,8 @@ impl Expand<'_> {
             Action::DebugPod => self.debug_pod(pick),
             Action::UpdateStatus => self.update_status(),
             Action::CreatePodWithImageVolume => self.image_volume(pick),
+            Action::CreatePodWithSidecar => self.sidecar(pick),
+            Action::CreatePodOfEqualImages => self.equal_images(pick),
         }
     }
 
@@ -338,6 +345,32 @@ impl Expand<'_> {
             Some(volumes) => volumes.push(volume),
             None => workload.template["spec"]["volumes"] = json!([volume]),
         }
+        vec![self.asked(&workload)]
+    }
+
+    /// The second review is of what the first answer and another webhook made of the object. Its uid is new, as in reality.
+    fn sidecar(&mut self, pick: Pick) -> Vec<Review> {
+        let workload = self.workload(Kind::Pod, pick);
+        let mut reviews = vec![self.asked(&workload)];
+        if !workload.exists {
+            return reviews;
+        }
+        let image = self.pick(1, Pick::Existing).remove(0);
+        let sidecar = pods::sidecar(&mut self.rng, SIDECAR, &image);
+        let draft = workload.draft();
+        reviews.push(self.sized(|this, growth, rng| {
+            let mut object = this.object(&draft, State::Copied, growth, rng);
+            if let Some(containers) = object.pointer_mut("/spec/containers").and_then(Value::as_array_mut) {
+                containers.push(sidecar.clone());
+            }
+            Review::create(draft.kind, draft.identity, Actor::Person, object).managed_by(draft.manager(growth))
+        }));
+        reviews
+    }
+
+    fn equal_images(&mut self, pick: Pick) -> Vec<Review> {
+        let image = self.pick(1, pick).remove(0);
+        let workload = self.workload_with(Kind::Pod, &vec![image; EQUAL_IMAGES]);
         vec![self.asked(&workload)]
     }
 

@@ -91,6 +91,12 @@ impl<'a> Expand<'a> {
         self.workload_of(kind, &images)
     }
 
+    /// A workload of a person with these images.
+    pub(super) fn workload_with(&mut self, kind: Kind, images: &[String]) -> Workload {
+        self.target = self.size.map(|size| size.draw(&mut self.rng));
+        self.workload_of(kind, images)
+    }
+
     /// A workload of these images, for a review of the size that was drawn last.
     fn workload_of(&mut self, kind: Kind, images: &[String]) -> Workload {
         let identity = self.identity();

@@ -40,7 +40,7 @@ fn is_deny(corpus: &Corpus, number: u32) -> bool {
 /// Actions that bring an unpinned image are seen both admitted and denied, the others always admitted.
 #[test]
 fn every_action_has_its_verdicts() {
-    const BRING_IMAGES: [Action; 13] = [
+    const BRING_IMAGES: [Action; 15] = [
         Action::CreatePod,
         Action::CreateDeployment,
         Action::CreateReplicaSet,
@@ -54,6 +54,8 @@ fn every_action_has_its_verdicts() {
         Action::RollImage,
         Action::DebugPod,
         Action::CreatePodWithImageVolume,
+        Action::CreatePodWithSidecar,
+        Action::CreatePodOfEqualImages,
     ];
     let corpus = corpus_of_everything(1);
     for (action, variants) in corpus.actions() {
@@ -75,7 +77,9 @@ fn children_follow_an_admission_and_carry_pins() {
     for (action, variants) in corpus.actions() {
         for sequence in variants {
             assert!(!is_deny(&corpus, sequence[0]) || sequence.len() == 1, "{action:?} goes on after a denial");
-            for &number in &sequence[1..] {
+            // What follows a Pod with a sidecar is no controller's, and has the sidecar to pin.
+            let children = if *action == Action::CreatePodWithSidecar { &[] } else { &sequence[1..] };
+            for &number in children {
                 let template = corpus.template(number);
                 let Expected::Allow { images } = &template.expected else { panic!("{}", template.label) };
                 assert!(images.iter().all(|field| field.written == field.right), "{}", template.label);
@@ -313,4 +317,39 @@ fn the_corpus_is_bounded() {
     let full =
         Corpus::expanded(&mix, Most { bytes: 1, ..most }, Expand::new(1, Some(largest), &images, Some(&digests)));
     assert!(full.actions().iter().all(|(_, variants)| variants.len() == 1), "one of each, whatever its size");
+}
+
+/// The second review of a Pod with a sidecar has one image to pin, and it is the last container's.
+#[test]
+fn a_reinvoked_review_has_only_the_sidecar_to_pin() {
+    let images = images();
+    let digests = oracle::digests(&images);
+    let mix = Mix { create_pod_with_sidecar: 1, ..Mix::default() };
+    let corpus = Corpus::expanded(&mix, MOST, Expand::new(3, None, &images, Some(&digests)));
+    let (_, variants) = &corpus.actions()[0];
+    let mut seen = 0;
+    for second in variants.iter().filter_map(|sequence| sequence.get(1)) {
+        let template = corpus.template(*second);
+        let Expected::Allow { images } = &template.expected else { panic!("{} is denied", template.label) };
+        let last = template.object()["spec"]["containers"].as_array().unwrap().len() - 1;
+        let to_pin: Vec<&str> =
+            images.iter().filter(|field| field.written != field.right).map(|field| field.pointer.as_str()).collect();
+        assert_eq!(to_pin, [format!("/spec/containers/{last}/image")]);
+        seen += 1;
+    }
+    assert!(seen > 0);
+}
+
+#[test]
+fn eight_equal_images_are_eight_and_equal() {
+    let images = images();
+    let digests = oracle::digests(&images);
+    let mix = Mix { create_pod_of_equal_images: 1, ..Mix::default() };
+    let corpus = Corpus::expanded(&mix, MOST, Expand::new(3, None, &images, Some(&digests)));
+    for template in corpus.templates() {
+        if let Expected::Allow { images } = &template.expected {
+            let distinct: BTreeSet<&str> = images.iter().map(|field| field.written.as_str()).collect();
+            assert_eq!((images.len(), distinct.len()), (8, 1));
+        }
+    }
 }
