@@ -9,6 +9,7 @@
 
 mod asked;
 mod behaviour;
+pub(crate) mod book;
 mod bookmark_ahead;
 mod compact;
 pub(crate) mod connection;
@@ -29,6 +30,7 @@ mod no_answer;
 mod no_bookmarks;
 mod out_of_order;
 mod pipe;
+mod player;
 mod rewind;
 mod schedule;
 mod settings;
@@ -50,6 +52,7 @@ pub(crate) use asked::{Asked, Instead, Refusal, Stale, Treatment};
 pub(crate) use behaviour::{Behaviour, Host, Moment, Restore, Scene};
 pub(crate) use grip::Grip;
 pub(crate) use pipe::{Effect, EventLine, Flow, Item, Pipe};
+pub use player::Player;
 pub use schedule::{Schedule, Step};
 pub use settings::{
     Change, Code, Connections, Direction, Error, ErrorBody, Family, Fault, Form, How, Http2Code, Kind, Lasting, Name,
@@ -126,6 +129,19 @@ fn behaviour(fault: &Fault) -> Result<Box<dyn Behaviour>, Error> {
         | Name::NetCut
         | Name::NetLoss => {
             let why = "it is about the network in front of the API server";
+            return Err(Error::NotPlayed { fault: fault.name.as_str(), why });
+        }
+        Name::RegistryError
+        | Name::RegistryHang
+        | Name::RegistrySlow
+        | Name::RegistryCut
+        | Name::RegistryDown
+        | Name::RegistryAuthFailing
+        | Name::RegistryWrongDigest
+        | Name::RegistryTagMoved
+        | Name::RegistryReferrers404
+        | Name::RegistryRedirectLoop => {
+            let why = "it is about the registry";
             return Err(Error::NotPlayed { fault: fault.name.as_str(), why });
         }
     })

@@ -77,6 +77,8 @@ pub struct Authority {
 #[derive(Debug, Clone, Copy)]
 enum Validity {
     Now,
+    /// So long from now.
+    For(Duration),
     Past,
 }
 
@@ -114,6 +116,11 @@ impl Authority {
     /// A server certificate for these DNS names and IP addresses; the first one is its common name too.
     pub fn server(&self, names: &[&str]) -> Result<Pair, Error> {
         self.server_until(names, Validity::Now)
+    }
+
+    /// The same, but it ends so long from now: what has to be replaced in time.
+    pub fn server_for(&self, names: &[&str], valid: Duration) -> Result<Pair, Error> {
+        self.server_until(names, Validity::For(valid))
     }
 
     /// The same, but it has ended an hour ago: what a client must refuse.
@@ -256,6 +263,7 @@ fn set_validity(params: &mut CertificateParams, validity: Validity) {
     let epoch = rcgen::date_time_ymd(1970, 1, 1);
     let (from, until) = match validity {
         Validity::Now => (now.saturating_sub(BACKDATED_BY), now + VALID_FOR),
+        Validity::For(valid) => (now.saturating_sub(BACKDATED_BY), now + valid),
         Validity::Past => (now.saturating_sub(VALID_FOR), now.saturating_sub(ENDED_BEFORE)),
     };
     params.not_before = epoch + from;

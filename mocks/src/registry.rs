@@ -25,7 +25,7 @@ mod store;
 mod uploads;
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -34,11 +34,11 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::pki;
-use serve::{Shared, State};
+use serve::{Caller, Shared, State};
 
 pub use auth::{Auth, User};
 pub use digest::{Digest, NotADigest};
-pub use faults::{Error as FaultError, Fault, FaultId, Faults, Hit, Name as FaultName};
+pub use faults::Faults;
 pub use limit::RateLimit;
 pub use population::{Error as PopulationError, Image, ImageKind, Population};
 pub use requests::{Request, Requests};
@@ -88,6 +88,9 @@ pub struct Config {
     pub max_recent: usize,
     /// Decides the probabilities of faults.
     pub seed: u64,
+    /// Whether it listens at a second address that knows neither faults nor limits nor authentication, for whoever has to know
+    /// whether it is healthy; see [`Server::own_address`].
+    pub own_door: bool,
 }
 
 /// A running registry. Dropping it stops it without waiting for open requests.
@@ -95,8 +98,8 @@ pub struct Config {
 pub struct Server {
     shared: Arc<Shared>,
     address: SocketAddr,
-    host: String,
-    accepting: JoinHandle<()>,
+    own_address: Option<SocketAddr>,
+    accepting: Vec<JoinHandle<()>>,
     stop: DropGuard,
 }
 
@@ -136,6 +139,7 @@ impl Config {
             max_connections: CONNECTIONS_MAX,
             max_recent: RECENT_MAX,
             seed: 0,
+            own_door: false,
         }
     }
 }
@@ -153,6 +157,7 @@ impl Server {
         let listen_failed = |source| Error::Listen { address: config.listen, source };
         let listener = connection::bind(config.listen).await.map_err(listen_failed)?;
         let address = listener.local_addr().map_err(listen_failed)?;
+        let host = config.advertise.unwrap_or_else(|| reachable(address));
         let now = config.epoch.elapsed();
         let limits = uploads::Limits {
             count: config.max_uploads,
@@ -170,17 +175,28 @@ impl Server {
             bucket: Mutex::new(limit::Bucket::new(config.rate_limit, now)),
             faults: Faults::new(config.epoch, config.seed),
             log: Mutex::new(requests::Log::new(config.max_recent)),
+            host,
+            on_move: OnceLock::new(),
         });
         let stop = CancellationToken::new();
-        let door = connection::Door {
+        let door = |listener, tls, caller| connection::Door {
             listener,
             tls,
             shared: shared.clone(),
+            caller,
             connections_max: config.max_connections,
             stop: stop.clone(),
         };
-        let host = config.advertise.unwrap_or_else(|| reachable(address));
-        Ok(Self { shared, address, host, accepting: tokio::spawn(door.run()), stop: stop.drop_guard() })
+        let mut accepting = vec![tokio::spawn(door(listener, tls, Caller::Subject).run())];
+        let mut own_address = None;
+        if config.own_door {
+            let own = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+            let own_failed = |source| Error::Listen { address: own, source };
+            let listener = connection::bind(own).await.map_err(own_failed)?;
+            own_address = Some(listener.local_addr().map_err(own_failed)?);
+            accepting.push(tokio::spawn(door(listener, None, Caller::Harness).run()));
+        }
+        Ok(Self { shared, address, own_address, accepting, stop: stop.drop_guard() })
     }
 
     /// Where it listens.
@@ -188,22 +204,33 @@ impl Server {
         self.address
     }
 
+    /// The address of its own door, plain HTTP, if it has one.
+    pub const fn own_address(&self) -> Option<SocketAddr> {
+        self.own_address
+    }
+
     /// `host:port` as references name it.
     pub fn host(&self) -> &str {
-        &self.host
+        &self.shared.host
+    }
+
+    /// Has somebody told of every tag that moves, before anybody can read it: the reference and its new digest. Once.
+    pub fn on_move(&self, told: impl Fn(&str, &str) + Send + Sync + 'static) {
+        let _ = self.shared.on_move.set(Box::new(told));
     }
 
     /// Stores a population; the same seed gives the same names and digests.
     pub fn seed(&self, population: &Population) -> Result<Vec<Image>, PopulationError> {
-        population::seed(&mut self.shared.state.lock().store, &self.host, population)
+        population::seed(&mut self.shared.state.lock().store, &self.shared.host, population)
     }
 
     /// Makes a tag (`host:port/name:tag`, or `name:tag`) point to a rebuilt image; the new digest.
     pub fn move_tag(&self, reference: &str) -> Result<String, PopulationError> {
-        let local = reference.strip_prefix(&self.host).and_then(|rest| rest.strip_prefix('/')).unwrap_or(reference);
+        let local =
+            reference.strip_prefix(&self.shared.host).and_then(|rest| rest.strip_prefix('/')).unwrap_or(reference);
         let no_such_tag = || PopulationError::NoSuchTag { reference: reference.to_owned() };
         let (name, tag) = local.split_once(':').ok_or_else(no_such_tag)?;
-        population::move_tag(&mut self.shared.state.lock().store, name, tag).map(|digest| digest.to_string())
+        self.shared.move_tag(name, tag).map(|digest| digest.to_string())
     }
 
     /// Switches the rate limit; the bucket starts full.
@@ -237,7 +264,9 @@ impl Server {
         // A hung request would otherwise hold its connection for the whole drain.
         self.shared.faults.end_all();
         drop(self.stop);
-        let _ = self.accepting.await;
+        for accepting in self.accepting {
+            let _ = accepting.await;
+        }
     }
 }
 

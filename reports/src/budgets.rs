@@ -20,6 +20,9 @@ pub struct Budgets {
     /// What admission reviews may cost and how often they may be wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub admission: Option<Admission>,
+    /// What the subject may ask of the registry, and what it may make of a sick one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub registry: Option<Registry>,
     /// How much memory the subject may use and gain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Memory>,
@@ -173,6 +176,25 @@ pub struct Admission {
     /// through the API server. Absent: not judged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unpinned: Option<u64>,
+}
+
+/// Limits on what the subject asks of the registry, and on what becomes of reviews when that is sick.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Registry {
+    /// Requests in the whole run, tokens included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests: Option<u64>,
+    /// Requests for the manifest of any one tag in the whole run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests_per_image: Option<u64>,
+    /// Reviews that were refused only because the registry was sick: what a cache knows need not be refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unavailable: Option<u64>,
+    /// How long after a tag has moved a review may still be answered with the digest that it left; later answers are wrong
+    /// (`admission.wrongVerdicts`). Absent: for ever.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub staleness: Option<Span>,
 }
 
 /// Limits on the subject's memory.

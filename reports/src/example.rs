@@ -11,8 +11,8 @@ use crate::budgets::Budgets;
 use crate::ledger::{Change, Outcome};
 use crate::record::{
     AdmissionRow, AnomalyRow, ApiRow, ChurnRow, End, EndReason, EndedBy, EventCounts, FaultEvent, FaultRow, Fds,
-    Interval, Machine, MachineRow, Manifest, Phase, Phases, PlannedFault, Process, Quantiles, Record, RequestRow,
-    SCHEMA, Sample, Subject, Verb, Versions, WitnessRow, Writer, tag,
+    Interval, Machine, MachineRow, Manifest, Phase, Phases, PlannedFault, Process, Quantiles, Record, RegistryRow,
+    RequestRow, SCHEMA, Sample, Subject, Verb, Versions, WitnessRow, Writer, tag,
 };
 
 const INTERVAL_MS: u64 = 5000;
@@ -205,6 +205,12 @@ impl Example {
             }),
             witness: WitnessRow { lines: changes, malformed: 0 },
             api: ApiRow { requests: CHANGES + 3, subject_requests: 2, subject_open_watches: 3, ..ApiRow::default() },
+            registry: loaded.then(|| RegistryRow {
+                requests: 12,
+                tags_total: 40,
+                most_of_one_tag: 1 + end_ms / 30_000,
+                ..RegistryRow::default()
+            }),
             faults_active: if faulted { vec!["1".into()] } else { Vec::new() },
             refused: Vec::new(),
         });

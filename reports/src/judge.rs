@@ -16,6 +16,7 @@ use crate::record::Record;
 mod admission;
 mod confidence;
 mod events;
+mod registry;
 mod requests;
 mod resources;
 mod rights;
@@ -31,8 +32,16 @@ pub use word::Word;
 type Judge = fn(&Record, &mut Findings);
 
 /// The judges, in the order in which their findings are shown.
-const JUDGES: [Judge; 7] =
-    [events::judge, requests::judge, admission::judge, stored::judge, rights::judge, resources::judge, validity::judge];
+const JUDGES: [Judge; 8] = [
+    events::judge,
+    requests::judge,
+    admission::judge,
+    stored::judge,
+    registry::judge,
+    rights::judge,
+    resources::judge,
+    validity::judge,
+];
 
 /// The schema of a judgement, as in `verdict.json`.
 pub const SCHEMA: &str = "longhaul.verdict/v1";
@@ -55,7 +64,7 @@ pub enum Verdict {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
-    /// The judge: `events`, `requests`, `admission`, `resources`, `subject` or `validity`.
+    /// The judge: `events`, `requests`, `admission`, `registry`, `resources`, `subject` or `validity`.
     pub judge: String,
     /// The budget or condition, such as `events.missed`.
     pub budget: String,

@@ -29,8 +29,8 @@ pub use reader::Record;
 pub use requests::{EndedBy, REQUEST_LINES_MAX, RequestLine, RequestRow, RequestSummary, Requests, Verb};
 pub use rows::{
     AdmissionRow, AnomalyRow, ApiRow, ChurnRow, CommitEvent, End, EndReason, EventCounts, FaultEvent, FaultRow, Fds,
-    Interval, MachineRow, Phase, Process, Quantiles, Refused, SAMPLES_BEYOND, Sample, StoredRow, WitnessRow,
-    quantile_us, samples_needed,
+    Interval, MachineRow, Phase, Process, Quantiles, Refused, RegistryRow, SAMPLES_BEYOND, Sample, StoredRow,
+    WitnessRow, quantile_us, samples_needed,
 };
 pub use times::TIME_MS_MAX;
 pub(crate) use writer::write_whole;

@@ -20,6 +20,7 @@ mod clock;
 mod conductor;
 mod events;
 mod feed;
+mod front;
 mod gate;
 mod install;
 mod interval;
@@ -36,6 +37,7 @@ mod restored;
 pub(crate) mod signals;
 mod start;
 mod timeline;
+mod upkeep;
 mod wake;
 mod world;
 

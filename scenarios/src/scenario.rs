@@ -16,7 +16,9 @@ pub mod library;
 mod parse;
 mod plan;
 mod rbac;
+mod registry;
 mod repro;
+mod upkeep;
 mod validate;
 mod webhook;
 
@@ -25,7 +27,9 @@ pub(crate) use parse::nearest;
 pub use parse::{Error, Source};
 pub use plan::describe;
 pub use rbac::{Rbac, Rule};
+pub use registry::{Auth, RateLimit, Registry, RegistryKind};
 pub use repro::{Need, Repro, Row};
+pub use upkeep::{Certificates, Restarts};
 pub use webhook::{FailurePolicy, HookRule, Install, MatchCondition, ReinvocationPolicy, Webhook};
 
 /// Runs with the same seed have the same plan; this is the seed when a file names none.
@@ -36,8 +40,6 @@ const DEFAULT_START_TIMEOUT: Span = Span::from_secs(60);
 const DEFAULT_STOP_TIMEOUT: Span = Span::from_secs(30);
 /// Bookmarks every second: a real server sends one a minute, far too rarely for a run of a minute to show anything.
 const DEFAULT_BOOKMARKS_EVERY: Span = Span::from_secs(1);
-/// Enough images that a cache is neither useless nor all-knowing.
-const DEFAULT_IMAGES: usize = 40;
 
 /// One scenario: the question, the world, the subject, what happens to it, and what decides.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -163,31 +165,6 @@ pub enum ControlPlaneKind {
     Local,
 }
 
-/// What answers for images.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct Registry {
-    /// Which one.
-    pub kind: RegistryKind,
-    /// How many images it is seeded with. Some of the references used under load do not exist on purpose.
-    #[serde(default = "default_images")]
-    pub images: usize,
-}
-
-impl Default for Registry {
-    fn default() -> Self {
-        Self { kind: RegistryKind::Mock, images: DEFAULT_IMAGES }
-    }
-}
-
-/// The registries that exist.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub enum RegistryKind {
-    /// The mock registry inside this process.
-    Mock,
-}
-
 /// The system under test.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -226,6 +203,12 @@ pub struct Subject {
     pub watches: Vec<String>,
     /// How the subject proves what it saw.
     pub witness: Witness,
+    /// It is restarted while load runs, as a rolling update does it. For a subject that serves admission reviews.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restarts: Option<Restarts>,
+    /// Its serving certificates are replaced while load runs. For a subject that serves admission reviews.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificates: Option<Certificates>,
     /// How long it may take until it is ready.
     #[serde(default = "default_start_timeout")]
     pub start_timeout: Span,
@@ -312,7 +295,4 @@ fn default_stop_timeout() -> Span {
 }
 fn default_bookmarks_every() -> Span {
     DEFAULT_BOOKMARKS_EVERY
-}
-fn default_images() -> usize {
-    DEFAULT_IMAGES
 }

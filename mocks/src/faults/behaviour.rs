@@ -8,8 +8,8 @@ use std::time::Duration;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
+use super::book::Ring;
 use super::connection::{Handle, Welcome};
-use super::engine::Ring;
 use super::{Asked, Fault, FaultId, Form, Grip, Newer, Stream, Treatment, Watches};
 
 /// What the engine needs of the server.

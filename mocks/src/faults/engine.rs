@@ -1,29 +1,22 @@
 //! The engine: which faults there are, whom they concern, and what they did.
 //!
-//! Owns the one lock of the faults, and all triggers: targets, `on`, `resource` and the other keys that choose, `nth`,
-//! `afterEvents`, `count` and `probability`. It must not know what a fault does.
+//! Owns the one lock of the faults of the API server, and what chooses there: targets, `on`, `resource`, `afterEvents` and the
+//! like. What it has in common with other engines is the [`Book`]'s. It must not know what a fault does.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::book::{Book, Entry};
 use super::connection::{Handle, Welcome};
 use super::{
     Asked, Behaviour, Effect, Error, Family, Fault, FaultId, Flow, Grip, Hit, Host, Item, Scene, Stream, Treatment,
 };
-
-/// How many hits are kept until somebody takes them; older ones are dropped, the counters go on.
-const HITS_MAX: usize = 8192;
-
-/// How many faults are remembered.
-const FAULTS_MAX: usize = 4096;
 
 /// What was written before a connection is touched gets so long to leave, and at least one flush.
 const SETTLES: Duration = Duration::from_millis(20);
@@ -40,28 +33,17 @@ pub(crate) struct Core {
 pub(crate) struct Inner {
     pub(super) targets: BTreeSet<Arc<str>>,
     pub(super) endpoints: BTreeSet<u32>,
-    faults: Vec<Running>,
+    book: Book<Played>,
     next_serial: u64,
     pub(super) streams: BTreeMap<u64, Arc<Stream>>,
-    ring: Ring,
-    random: ChaCha8Rng,
 }
 
-/// The newest hits, and who waits for one.
-#[derive(Debug, Default)]
-pub(crate) struct Ring {
-    hits: VecDeque<Hit>,
-    struck: Arc<Notify>,
-}
+type Running = Entry<Played>;
 
+/// What plays one fault.
 #[derive(Debug)]
-struct Running {
+struct Played {
     grip: Grip,
-    fault: Fault,
-    active: bool,
-    hits: u64,
-    /// Matching requests so far, for `nth`.
-    asked: u64,
     behaviour: Box<dyn Behaviour>,
 }
 
@@ -83,26 +65,14 @@ struct Settling {
     flushes: u64,
 }
 
-impl Ring {
-    pub fn push(&mut self, fault: FaultId, at_us: u64, detail: String) {
-        if self.hits.len() == HITS_MAX {
-            self.hits.pop_front();
-        }
-        self.hits.push_back(Hit { fault, at_us, detail });
-        self.struck.notify_one();
-    }
-}
-
 impl Core {
     pub fn new(seed: u64) -> Self {
         let inner = Inner {
             targets: BTreeSet::new(),
             endpoints: BTreeSet::new(),
-            faults: Vec::new(),
+            book: Book::new(seed),
             next_serial: 0,
             streams: BTreeMap::new(),
-            ring: Ring::default(),
-            random: ChaCha8Rng::seed_from_u64(seed),
         };
         Self { inner: Mutex::new(inner), host: OnceLock::new() }
     }
@@ -114,9 +84,7 @@ impl Core {
     pub fn begin(self: &Arc<Self>, id: FaultId, fault: &Fault, mut behaviour: Box<dyn Behaviour>) -> Result<(), Error> {
         let targets: Vec<Arc<str>> = {
             let inner = self.inner.lock();
-            if inner.faults.iter().any(|running| running.grip.id() == id && running.active) {
-                return Err(Error::AlreadyRunning { id: id.0 });
-            }
+            inner.book.check_free(id)?;
             inner.targets.iter().cloned().collect()
         };
         // The server has locks of its own, so it is asked before the engine's is taken.
@@ -125,17 +93,9 @@ impl Core {
         }
         let now_us = self.now_us();
         let mut inner = self.inner.lock();
-        // An ended fault is kept for its hits; of very many the oldest go.
-        if inner.faults.len() >= FAULTS_MAX
-            && let Some(oldest) = inner.faults.iter().position(|running| !running.active)
-        {
-            inner.faults.remove(oldest);
-        }
         let grip = Grip::new(id, inner.next_serial, self.clone());
         inner.next_serial += 1;
-        let running = Running { grip, fault: fault.clone(), active: true, hits: 0, asked: 0, behaviour };
-        inner.faults.push(running);
-        let index = inner.faults.len() - 1;
+        let index = inner.book.begin(id, fault, Played { grip, behaviour })?;
         let mut open = inner.concerned(index);
         open.retain(|stream| inner.is_due(index, stream));
         inner.act(index, now_us, |behaviour, scene| behaviour.begin(&open, scene));
@@ -145,10 +105,8 @@ impl Core {
     pub fn end(&self, id: FaultId) {
         let now_us = self.now_us();
         let mut inner = self.inner.lock();
-        let ends = |running: &Running| running.grip.id() == id && running.active;
-        let Some(index) = inner.faults.iter().position(ends) else { return };
-        inner.faults[index].active = false;
-        inner.faults[index].grip.finish();
+        let Some(index) = inner.book.end(id) else { return };
+        inner.book.entries[index].played.grip.finish();
         let open = inner.concerned(index);
         inner.act(index, now_us, |behaviour, scene| behaviour.end(&open, scene));
         // What was held back on them goes on.
@@ -164,18 +122,17 @@ impl Core {
         if !inner.targets.contains(asked.user) {
             return treatment;
         }
-        for index in 0..inner.faults.len() {
-            let running = &mut inner.faults[index];
+        for index in 0..inner.book.entries.len() {
+            let running = &mut inner.book.entries[index];
             let family = running.fault.name.family();
             let choosy = matches!(family, Family::Requests | Family::Watches | Family::Connections);
             if !running.active || !choosy || !asked.concerns(&running.fault) {
                 continue;
             }
-            running.asked += 1;
-            if running.fault.nth.is_some_and(|nth| !nth.contains(running.asked)) {
+            if !running.is_its_turn() {
                 continue;
             }
-            treatment.matched.push(running.grip.serial());
+            treatment.matched.push(running.played.grip.serial());
             inner.act(index, now_us, |behaviour, scene| {
                 // What happens to a watch takes its chances there.
                 if family != Family::Requests || (!scene.spent() && scene.chance()) {
@@ -190,9 +147,9 @@ impl Core {
         let now_us = self.now_us();
         let mut inner = self.inner.lock();
         inner.streams.insert(stream.id, stream.clone());
-        for index in 0..inner.faults.len() {
-            let running = &inner.faults[index];
-            let serial = running.grip.serial();
+        for index in 0..inner.book.entries.len() {
+            let running = &inner.book.entries[index];
+            let serial = running.played.grip.serial();
             let matched = if serial < treatment.known {
                 treatment.matched.contains(&serial)
             } else {
@@ -209,7 +166,7 @@ impl Core {
     fn reached(&self, serial: u64, stream: &Arc<Stream>) {
         let now_us = self.now_us();
         let mut inner = self.inner.lock();
-        if let Some(index) = inner.place(serial).filter(|index| inner.faults[*index].active) {
+        if let Some(index) = inner.place(serial).filter(|index| inner.book.entries[*index].active) {
             inner.act(index, now_us, |behaviour, scene| behaviour.opened(stream, scene));
         }
     }
@@ -217,8 +174,8 @@ impl Core {
     pub fn may(&self, serial: u64) -> bool {
         let inner = self.inner.lock();
         inner.place(serial).is_some_and(|index| {
-            let running = &inner.faults[index];
-            running.active && running.fault.count_most().is_none_or(|count| running.hits < count)
+            let running = &inner.book.entries[index];
+            running.active && !running.is_spent()
         })
     }
 
@@ -226,17 +183,10 @@ impl Core {
         let now_us = self.now_us();
         let mut inner = self.inner.lock();
         let Some(index) = inner.place(serial) else { return false };
-        let Inner { faults, ring, random, .. } = &mut *inner;
-        let running = &mut faults[index];
-        if running.fault.count_most().is_some_and(|count| running.hits >= count) {
+        if inner.book.entries[index].is_spent() || (by_chance && !inner.book.chance(index)) {
             return false;
         }
-        let chance = running.fault.probability.filter(|_| by_chance);
-        if chance.is_some_and(|p| !random.random_bool(p.clamp(0.0, 1.0))) {
-            return false;
-        }
-        running.hits += 1;
-        ring.push(running.grip.id(), now_us, detail());
+        inner.book.hit(index, now_us, detail());
         true
     }
 
@@ -244,8 +194,8 @@ impl Core {
     pub fn each(&self, stream: &Stream, mut act: impl FnMut(&mut dyn Behaviour, &mut Scene<'_>)) {
         let now_us = self.now_us();
         let mut inner = self.inner.lock();
-        for index in 0..inner.faults.len() {
-            if inner.concerns(&inner.faults[index], stream) {
+        for index in 0..inner.book.entries.len() {
+            if inner.concerns(&inner.book.entries[index], stream) {
                 inner.act(index, now_us, &mut act);
             }
         }
@@ -254,8 +204,8 @@ impl Core {
     pub fn each_newest_first(&self, stream: &Stream, mut act: impl FnMut(&mut dyn Behaviour, &mut Scene<'_>)) {
         let now_us = self.now_us();
         let mut inner = self.inner.lock();
-        for index in (0..inner.faults.len()).rev() {
-            if inner.concerns(&inner.faults[index], stream) {
+        for index in (0..inner.book.entries.len()).rev() {
+            if inner.concerns(&inner.book.entries[index], stream) {
                 inner.act(index, now_us, &mut act);
             }
         }
@@ -269,8 +219,8 @@ impl Core {
         if !inner.endpoints.contains(&handle.endpoint) {
             return welcome;
         }
-        for index in 0..inner.faults.len() {
-            let running = &inner.faults[index];
+        for index in 0..inner.book.entries.len() {
+            let running = &inner.book.entries[index];
             if running.active && running.fault.endpoint.is_none_or(|wanted| wanted == handle.endpoint) {
                 inner.act(index, now_us, |behaviour, scene| behaviour.welcome(handle, &mut welcome, scene));
             }
@@ -282,15 +232,15 @@ impl Core {
     pub fn note(&self, by: FaultId, detail: String) {
         let now_us = self.now_us();
         let mut inner = self.inner.lock();
-        if let Some(index) = inner.faults.iter().rposition(|running| running.grip.id() == by) {
-            inner.act(index, now_us, |_, scene| scene.hit(detail));
+        if let Some(index) = inner.book.newest(by) {
+            inner.book.hit(index, now_us, detail);
         }
     }
 
     pub fn old_token_refused(&self, user: &str) {
         let now_us = self.now_us();
         let mut inner = self.inner.lock();
-        for index in (0..inner.faults.len()).rev() {
+        for index in (0..inner.book.entries.len()).rev() {
             let mut done = false;
             inner.act(index, now_us, |behaviour, scene| done = behaviour.old_token_refused(user, scene));
             if done {
@@ -302,24 +252,23 @@ impl Core {
 
 impl Inner {
     pub fn hits_of(&self, id: FaultId) -> u64 {
-        self.faults.iter().filter(|running| running.grip.id() == id).map(|running| running.hits).sum()
+        self.book.hits_of(id)
     }
 
     pub fn take_hits(&mut self) -> Vec<Hit> {
-        self.ring.hits.drain(..).collect()
+        self.book.take_hits()
     }
 
     pub fn struck(&self) -> Arc<Notify> {
-        self.ring.struck.clone()
+        self.book.struck()
     }
 
     pub fn all(&self) -> Vec<(FaultId, Fault, bool, u64)> {
-        let one = |running: &Running| (running.grip.id(), running.fault.clone(), running.active, running.hits);
-        self.faults.iter().map(one).collect()
+        self.book.all()
     }
 
     fn place(&self, serial: u64) -> Option<usize> {
-        self.faults.iter().position(|running| running.grip.serial() == serial)
+        self.book.entries.iter().position(|running| running.played.grip.serial() == serial)
     }
 
     fn concerns(&self, running: &Running, stream: &Stream) -> bool {
@@ -329,7 +278,7 @@ impl Inner {
 
     /// The open watches that a fault is about; none when it counts requests from its beginning on.
     fn concerned(&self, index: usize) -> Vec<Arc<Stream>> {
-        let running = &self.faults[index];
+        let running = &self.book.entries[index];
         if running.fault.nth.is_some() {
             return Vec::new();
         }
@@ -338,19 +287,19 @@ impl Inner {
 
     /// Whether a stream has sent as many events as the fault waits for; if not, the stream says so when it has.
     fn is_due(&self, index: usize, stream: &Stream) -> bool {
-        let running = &self.faults[index];
+        let running = &self.book.entries[index];
         let events = running.fault.after_events.unwrap_or(0);
         if stream.sent() >= events {
             return true;
         }
-        let (grip, settles) = (running.grip.clone(), running.fault.name.family() == Family::Connections);
+        let (grip, settles) = (running.played.grip.clone(), running.fault.name.family() == Family::Connections);
         stream.attach(Box::new(AfterEvents { grip, events, reached: false, settles, settling: None }));
         false
     }
 
     fn act(&mut self, index: usize, now_us: u64, act: impl FnOnce(&mut dyn Behaviour, &mut Scene<'_>)) {
-        let Self { faults, ring, random, .. } = self;
-        let Running { grip, fault, hits: counted, behaviour, .. } = &mut faults[index];
+        let Book { entries, ring, random } = &mut self.book;
+        let Running { fault, hits: counted, played: Played { grip, behaviour }, .. } = &mut entries[index];
         let mut scene = Scene { id: grip.id(), fault, grip, now_us, random, counted, ring };
         act(&mut **behaviour, &mut scene);
     }

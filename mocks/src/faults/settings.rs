@@ -52,6 +52,9 @@ pub struct Fault {
     /// Only clients whose `User-Agent` contains this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_agent: Option<String>,
+    /// `registry-…` only: only requests about this repository, or about those that begin so when it ends in `*`. Default: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repository: Option<String>,
     /// Only this endpoint of the control plane: 0 is the first one, the further ones count from 1. Default: all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<u32>,
@@ -95,10 +98,10 @@ pub struct Fault {
     /// `rewind` only: what becomes of open watches. Default: `kept`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watches: Option<Watches>,
-    /// `http-error` only: the status, 400 to 599. Default: 500.
+    /// `http-error` and `registry-error`: the status, 400 to 599. Default: 500 and 503.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// `http-error` only: the header `Retry-After`, in whole seconds, rounded up. Default: none.
+    /// `http-error` and `registry-error`: the header `Retry-After`, in whole seconds, rounded up. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<Span>,
     /// `http-error` and `error-event`: the `reason` of the `Status`. Default: the one that belongs to the status.
@@ -108,7 +111,7 @@ pub struct Fault {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<ErrorBody>,
     /// How much later. Default: 400 ms for `delay-answer`, 1 s for `hold-headers`, `event-delayed` and `initial-end-held`,
-    /// 100 ms for `net-latency`.
+    /// 100 ms for `net-latency`, 1 s for `registry-slow` without `rate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Span>,
     /// `net-latency` only: the most that is added to `delay`, decided by the seed. Default: none.
@@ -160,7 +163,7 @@ pub struct Fault {
     /// `hold-buffer` only: whether the headers wait in the buffer too. Default: false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub headers: Option<bool>,
-    /// `slow-drip` and `net-bandwidth`: bytes in a second. Default: 100B/s and 10KiB/s.
+    /// `slow-drip`, `net-bandwidth` and `registry-slow`: bytes in a second. Default: 100B/s, 10KiB/s and as fast as it can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Throughput>,
     /// `freeze`, `net-freeze` and `net-loss`: how connections fare that open while it lasts. Default: `healthy` for a fault
@@ -173,7 +176,7 @@ pub struct Fault {
     /// `goaway` only: whether open streams go on until they end. Default: true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drain: Option<bool>,
-    /// `refuse-connections`, `net-refuse` and `net-cut`: how; `hang` not for `net-cut`. Default: `reset`.
+    /// `refuse-connections`, `net-refuse`, `net-cut` and `registry-down`: how; `hang` not for `net-cut`. Default: `reset`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub how: Option<How>,
     /// `max-streams` only: how many streams a connection may have at a time. Default: 10.
@@ -216,6 +219,7 @@ impl Fault {
             on: None,
             query: None,
             user_agent: None,
+            repository: None,
             endpoint: None,
             nth: None,
             after_events: None,

@@ -3,16 +3,14 @@
 //! Owns which faults run, on which connections each one acts, and the record of hits. It must not move bytes: it tells
 //! connections what they suffer, and they tell it what happened.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
-use tokio::sync::Notify;
+use rand::RngExt;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -20,12 +18,9 @@ use super::connection::Link;
 use super::netns::Namespace;
 use super::plan::{Door, Plan, What};
 use super::shape::{End, Lane, Shape, Way};
+use crate::faults::book::Book;
 use crate::faults::{Error, Fault, FaultId, Hit};
 
-/// How many hits are kept until somebody takes them; older ones are dropped, the counters go on.
-const HITS_MAX: usize = 8192;
-/// How many faults are remembered.
-const FAULTS_MAX: usize = 4096;
 /// How often the packet filter is asked whether something vanished, until it did.
 const LOSS_LOOKED_EVERY: Duration = Duration::from_millis(100);
 
@@ -59,11 +54,8 @@ pub struct Faults {
 
 #[derive(Debug)]
 struct Inner {
-    running: Vec<Running>,
+    book: Book<Played>,
     links: BTreeMap<u64, Open>,
-    hits: VecDeque<Hit>,
-    struck: Arc<Notify>,
-    random: ChaCha8Rng,
     accepted: u64,
     refused: u64,
     next: u64,
@@ -77,16 +69,10 @@ struct Open {
     lanes: Vec<(FaultId, [Lane; 2])>,
 }
 
+/// What plays one fault.
 #[derive(Debug)]
-struct Running {
-    id: FaultId,
-    fault: Fault,
+struct Played {
     plan: Plan,
-    active: bool,
-    /// Connections it could have acted on, and those it did act on.
-    seen: u64,
-    chosen: u64,
-    hits: u64,
     /// Ends the watch over the packet filter.
     over: CancellationToken,
 }
@@ -99,16 +85,7 @@ impl Faults {
         tasks: TaskTracker,
         stop: CancellationToken,
     ) -> Arc<Self> {
-        let inner = Inner {
-            running: Vec::new(),
-            links: BTreeMap::new(),
-            hits: VecDeque::new(),
-            struck: Arc::default(),
-            random: ChaCha8Rng::seed_from_u64(seed),
-            accepted: 0,
-            refused: 0,
-            next: 1,
-        };
+        let inner = Inner { book: Book::new(seed), links: BTreeMap::new(), accepted: 0, refused: 0, next: 1 };
         let (inner, namespace, moved) = (Mutex::new(inner), namespace.map(Arc::new), Default::default());
         Arc::new_cyclic(|me| Self { me: me.clone(), epoch, inner, namespace, moved, tasks, stop })
     }
@@ -121,20 +98,8 @@ impl Faults {
             .ok_or(Error::NotPlayed { fault: name, why: "the proxy plays faults of the network only" })?;
         let now_us = self.now_us();
         let mut inner = self.inner.lock();
-        if inner.running.iter().any(|running| running.id == id && running.active) {
-            return Err(Error::AlreadyRunning { id: id.0 });
-        }
-        // An ended fault is kept for its hits; of very many the oldest go.
-        if inner.running.len() >= FAULTS_MAX
-            && let Some(oldest) = inner.running.iter().position(|running| !running.active)
-        {
-            inner.running.remove(oldest);
-        }
         let over = self.stop.child_token();
-        let fault = fault.clone();
-        let running = Running { id, fault, plan, active: true, seen: 0, chosen: 0, hits: 0, over: over.clone() };
-        inner.running.push(running);
-        let index = inner.running.len() - 1;
+        let index = inner.book.begin(id, fault, Played { plan, over: over.clone() })?;
         let chosen = if plan.on_open { inner.choose(index) } else { Vec::new() };
         if plan.what == What::Loss {
             let ports: Vec<u16> = chosen.iter().filter_map(|id| Some(inner.links.get(id)?.link.peer.port())).collect();
@@ -150,10 +115,10 @@ impl Faults {
     /// Ends a fault. Its hits stay readable; an unknown id is ignored.
     pub fn end(&self, id: FaultId) {
         let mut inner = self.inner.lock();
-        let Some(running) = inner.running.iter_mut().find(|running| running.id == id && running.active) else { return };
-        running.active = false;
-        running.over.cancel();
-        let plan = running.plan;
+        let Some(index) = inner.book.end(id) else { return };
+        let Played { plan, over } = &inner.book.entries[index].played;
+        over.cancel();
+        let plan = *plan;
         if plan.heals {
             for open in inner.links.values_mut() {
                 open.lanes.retain(|(by, _)| *by != id);
@@ -173,25 +138,24 @@ impl Faults {
 
     /// How often a fault had a real effect: on how many connections; for `net-loss` at most one.
     pub fn hits(&self, id: FaultId) -> u64 {
-        self.inner.lock().running.iter().filter(|running| running.id == id).map(|running| running.hits).sum()
+        self.inner.lock().book.hits_of(id)
     }
 
     /// The hits since the last call, oldest first; at most the newest 8192.
     pub fn take_hits(&self) -> Vec<Hit> {
-        self.inner.lock().hits.drain(..).collect()
+        self.inner.lock().book.take_hits()
     }
 
     /// Returns when something was hit since it returned last, which [`Faults::take_hits`] then knows, unless it was taken already.
     /// For one who waits; dropping the future loses nothing.
     pub async fn struck(&self) {
-        let struck = self.inner.lock().struck.clone();
+        let struck = self.inner.lock().book.struck();
         struck.notified().await;
     }
 
     /// Every fault that was begun: whether it is active, and its hits.
     pub fn all(&self) -> Vec<(FaultId, Fault, bool, u64)> {
-        let inner = self.inner.lock();
-        inner.running.iter().map(|running| (running.id, running.fault.clone(), running.active, running.hits)).collect()
+        self.inner.lock().book.all()
     }
 
     /// What becomes of a new connection.
@@ -202,14 +166,14 @@ impl Faults {
         inner.next += 1;
         let link = Arc::new(Link::new(id, peer, Shape::default()));
         let mut afflicting = Vec::new();
-        for index in 0..inner.running.len() {
-            let running = &inner.running[index];
-            if !running.active || !running.plan.on_new || !inner.picks(index) {
+        for index in 0..inner.book.entries.len() {
+            let entry = &inner.book.entries[index];
+            let plan = entry.played.plan;
+            if !entry.active || !plan.on_new || !inner.book.picks(index) {
                 continue;
             }
-            if let What::Refuse(how) = inner.running[index].plan.what {
-                let fault = inner.running[index].id;
-                inner.hit(fault, now_us, format!("{} refused: {}", link.describe(), how.as_str()));
+            if let What::Refuse(how) = plan.what {
+                inner.book.hit(index, now_us, format!("{} refused: {}", link.describe(), how.as_str()));
                 inner.refused += 1;
                 return Door::Shut(how);
             }
@@ -238,7 +202,7 @@ impl Faults {
     }
 
     pub(super) fn random(&self) -> f64 {
-        self.inner.lock().random.random()
+        self.inner.lock().book.random.random()
     }
 
     pub(super) fn counts(&self) -> Counts {
@@ -287,7 +251,7 @@ impl Faults {
         }
         let now_us = self.now_us();
         let mut inner = self.inner.lock();
-        if inner.running.iter().any(|running| running.id == id && running.hits == 0) {
+        if inner.book.entries.iter().any(|entry| entry.id == id && entry.hits == 0) {
             let detail = format!("packets vanished: {to_server} to the server, {to_subject} to the subject");
             inner.hit(id, now_us, detail);
         }
@@ -295,7 +259,7 @@ impl Faults {
     }
 
     fn forget(&self, id: FaultId) {
-        self.inner.lock().running.retain(|running| running.id != id || !running.active);
+        self.inner.lock().book.entries.retain(|entry| entry.id != id || !entry.active);
     }
 
     fn now_us(&self) -> u64 {
@@ -305,37 +269,19 @@ impl Faults {
 
 impl Inner {
     fn hit(&mut self, by: FaultId, now_us: u64, detail: String) {
-        // The newest one of this id is the one that runs.
-        if let Some(running) = self.running.iter_mut().rev().find(|running| running.id == by) {
-            running.hits += 1;
+        if let Some(index) = self.book.newest(by) {
+            self.book.hit(index, now_us, detail);
         }
-        if self.hits.len() == HITS_MAX {
-            self.hits.pop_front();
-        }
-        self.hits.push_back(Hit { fault: by, at_us: now_us, detail });
-        self.struck.notify_one();
-    }
-
-    /// Whether a fault acts on one more connection: its turn, its count and its chance.
-    fn picks(&mut self, index: usize) -> bool {
-        let Self { running, random, .. } = self;
-        let running = &mut running[index];
-        running.seen += 1;
-        let picked = running.fault.count.is_none_or(|count| running.chosen < count)
-            && running.fault.nth.is_none_or(|nth| nth.contains(running.seen))
-            && running.fault.probability.is_none_or(|p| random.random_bool(p.clamp(0.0, 1.0)));
-        running.chosen += u64::from(picked);
-        picked
     }
 
     /// The open connections that a fault acts on, oldest first.
     fn choose(&mut self, index: usize) -> Vec<u64> {
         let open: Vec<u64> = self.links.keys().copied().collect();
-        open.into_iter().filter(|_| self.picks(index)).collect()
+        open.into_iter().filter(|_| self.book.picks(index)).collect()
     }
 
     fn afflict(&mut self, index: usize, connection: u64, now_us: u64) {
-        let (id, plan) = (self.running[index].id, self.running[index].plan);
+        let (id, plan) = (self.book.entries[index].id, self.book.entries[index].played.plan);
         let Some(open) = self.links.get_mut(&connection) else { return };
         let link = open.link.clone();
         open.lanes.push((id, Way::BOTH.map(|way| plan.lane(id, way, link.moved(way)))));

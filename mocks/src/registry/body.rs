@@ -3,10 +3,16 @@
 //! Owns how bytes leave; what they are is decided elsewhere.
 
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
+use tokio::time::Sleep;
+
+/// In how many pieces a body that trickles leaves in a second.
+const PIECES_PER_SECOND: u64 = 10;
+const PIECE_EVERY: Duration = Duration::from_millis(1000 / PIECES_PER_SECOND);
 
 /// A response body. Contents are shared bytes, so a body costs no copy of a blob.
 #[derive(Debug)]
@@ -16,6 +22,15 @@ pub(super) struct Body {
     promised: u64,
     /// Set once after the bytes of a cut body, so that the connection flushes them before it is torn down.
     flushed: bool,
+    /// Set when it trickles.
+    drip: Option<Drip>,
+}
+
+/// How a body trickles.
+#[derive(Debug)]
+struct Drip {
+    piece_bytes: usize,
+    pause: Pin<Box<Sleep>>,
 }
 
 /// The body ends before what its length promised; hyper closes the connection or resets the stream on it.
@@ -30,12 +45,18 @@ impl Body {
 
     pub(super) fn full(bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
-        Self { promised: bytes.len() as u64, bytes, flushed: false }
+        Self { promised: bytes.len() as u64, bytes, flushed: false, drip: None }
     }
 
     /// The same body, ending after half of its bytes with an error instead of an end.
     pub(super) fn cut_in_half(self) -> Self {
         Self { bytes: self.bytes.slice(..self.bytes.len() / 2), ..self }
+    }
+
+    /// The same body in small pieces, so many bytes a second.
+    pub(super) fn trickling(self, bytes_per_second: u64) -> Self {
+        let piece_bytes = usize::try_from(bytes_per_second.div_ceil(PIECES_PER_SECOND)).unwrap_or(usize::MAX).max(1);
+        Self { drip: Some(Drip { piece_bytes, pause: Box::pin(tokio::time::sleep(PIECE_EVERY)) }), ..self }
     }
 
     /// What the peer is promised, in bytes.
@@ -59,7 +80,16 @@ impl http_body::Body for Body {
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
         if !self.bytes.is_empty() {
-            let bytes = std::mem::take(&mut self.bytes);
+            let Self { bytes, drip, .. } = &mut *self;
+            let bytes = match drip {
+                None => std::mem::take(bytes),
+                Some(Drip { piece_bytes, pause }) => {
+                    ready!(pause.as_mut().poll(cx));
+                    let next = tokio::time::Instant::now() + PIECE_EVERY;
+                    pause.as_mut().reset(next);
+                    bytes.split_to(bytes.len().min(*piece_bytes))
+                }
+            };
             self.promised -= bytes.len() as u64;
             return Poll::Ready(Some(Ok(Frame::data(bytes))));
         }

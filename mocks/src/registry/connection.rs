@@ -13,12 +13,14 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
-use super::serve::{Shared, answer};
+use super::faults;
+use super::serve::{Caller, Shared, answer};
+use crate::faults::How;
 use stall::Impatient;
 
 /// A handshake takes a round trip or two; a client that needs longer is not one of ours.
@@ -41,6 +43,8 @@ pub(super) struct Door {
     pub(super) listener: TcpListener,
     pub(super) tls: Option<TlsAcceptor>,
     pub(super) shared: Arc<Shared>,
+    /// Who comes here.
+    pub(super) caller: Caller,
     pub(super) connections_max: usize,
     pub(super) stop: CancellationToken,
 }
@@ -56,11 +60,16 @@ impl Door {
                 () = self.stop.cancelled() => break,
                 accepted = self.accept(&permits) => accepted,
             };
-            if let Some((stream, permit)) = accepted {
+            if let Some((stream, peer, permit)) = accepted {
                 let (tls, shared, stop) = (self.tls.clone(), self.shared.clone(), self.stop.clone());
+                let caller = self.caller;
                 connections.spawn(async move {
                     let _permit = permit;
-                    serve(stream, tls, shared, stop).await;
+                    if caller == Caller::Harness {
+                        serve(stream, tls, shared, caller, stop).await;
+                    } else {
+                        welcome(stream, peer, tls, shared, stop).await;
+                    }
                 });
             }
         }
@@ -71,10 +80,10 @@ impl Door {
     }
 
     /// The next connection, once there is room for it; none when accepting failed.
-    async fn accept(&self, permits: &Arc<Semaphore>) -> Option<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
+    async fn accept(&self, permits: &Arc<Semaphore>) -> Option<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
         let permit = permits.clone().acquire_owned().await.ok()?;
         match self.listener.accept().await {
-            Ok((stream, _)) => Some((stream, permit)),
+            Ok((stream, peer)) => Some((stream, peer, permit)),
             Err(error) => {
                 tracing::warn!(%error, "registry failed to accept a connection");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -89,19 +98,63 @@ pub(super) async fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
     TcpListener::bind(address).await
 }
 
-async fn serve(stream: TcpStream, tls: Option<TlsAcceptor>, shared: Arc<Shared>, stop: CancellationToken) {
+/// Serves a connection unless a fault wants it otherwise, and until one does.
+async fn welcome(
+    stream: TcpStream,
+    peer: SocketAddr,
+    tls: Option<TlsAcceptor>,
+    shared: Arc<Shared>,
+    stop: CancellationToken,
+) {
+    let line = match shared.faults.admit(peer) {
+        faults::Door::Open(line) => line,
+        faults::Door::Shut(how) => {
+            if how == How::Reset {
+                let _ = stream.set_zero_linger();
+            }
+            return;
+        }
+        faults::Door::Silent(over) => {
+            tokio::select! {
+                () = over.cancelled() => {}
+                () = stop.cancelled() => {}
+            }
+            return;
+        }
+    };
     // Answers are small and whole; Nagle's algorithm only delays them.
     let _ = stream.set_nodelay(true);
-    let Some(tls) = tls else { return serve_http1(stream, shared, stop).await };
+    let mut serving = std::pin::pin!(serve(line.wire(stream), tls, shared.clone(), Caller::Subject, stop.clone()));
+    tokio::select! {
+        biased;
+        () = line.cut() => {
+            // It stands still, if that is what the fault wants, and then it goes.
+            tokio::select! {
+                () = line.released() => {}
+                () = stop.cancelled() => {}
+            }
+        }
+        () = &mut serving => {}
+    }
+    shared.faults.closed(line.id);
+}
+
+async fn serve<S>(stream: S, tls: Option<TlsAcceptor>, shared: Arc<Shared>, caller: Caller, stop: CancellationToken)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let Some(tls) = tls else { return serve_http1(stream, shared, caller, stop).await };
     match tokio::time::timeout(HANDSHAKE_DEADLINE, tls.accept(stream)).await {
-        Ok(Ok(stream)) if stream.get_ref().1.alpn_protocol() == Some(b"h2") => serve_http2(stream, shared, stop).await,
-        Ok(Ok(stream)) => serve_http1(stream, shared, stop).await,
+        Ok(Ok(stream)) if stream.get_ref().1.alpn_protocol() == Some(b"h2") => {
+            serve_http2(stream, shared, caller, stop).await;
+        }
+        Ok(Ok(stream)) => serve_http1(stream, shared, caller, stop).await,
         Ok(Err(error)) => tracing::debug!(%error, "registry handshake failed"),
         Err(_elapsed) => tracing::debug!("registry handshake took too long"),
     }
 }
 
-async fn serve_http1<S>(stream: S, shared: Arc<Shared>, stop: CancellationToken)
+async fn serve_http1<S>(stream: S, shared: Arc<Shared>, caller: Caller, stop: CancellationToken)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -109,7 +162,7 @@ where
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_DEADLINE)
-        .serve_connection(io, service_fn(move |request| answer(shared.clone(), request)));
+        .serve_connection(io, service_fn(move |request| answer(shared.clone(), caller, request)));
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
@@ -123,7 +176,7 @@ where
     }
 }
 
-async fn serve_http2<S>(stream: S, shared: Arc<Shared>, stop: CancellationToken)
+async fn serve_http2<S>(stream: S, shared: Arc<Shared>, caller: Caller, stop: CancellationToken)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -134,7 +187,7 @@ where
         .initial_stream_window_size(STREAM_WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
         .keep_alive_interval(HEAD_DEADLINE)
-        .serve_connection(io, service_fn(move |request| answer(shared.clone(), request)));
+        .serve_connection(io, service_fn(move |request| answer(shared.clone(), caller, request)));
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,

@@ -1,43 +1,43 @@
-//! Faults of the registry: named misbehaviour, with proof that each one was really hit.
+//! Faults of the registry: the same shape as [`crate::faults::Faults`], so that whoever plays a schedule treats both alike.
 //!
-//! Owns the engine that begins and ends faults and the record of their hits. One fault is one file below `faults/` and
-//! one line in [`Name::behaviour`]. A hit is recorded only when an answer was really changed.
+//! Owns which requests and connections a fault is about. One fault is one file below `faults/` and one line in
+//! [`behaviour`]; names, keys, turns and hits are those of every fault. A hit is recorded only when an answer was really changed.
 
 mod auth_failing;
+mod cut;
+mod down;
+mod error;
 mod hang;
 mod redirect_loop;
 mod referrers_404;
-mod server_error;
-mod settings;
+mod slow;
 mod tag_moved;
-mod too_many_requests;
-mod truncated_blob;
 mod wrong_digest;
 
-use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use http::Response;
 use parking_lot::Mutex;
-use rand::{RngExt as _, SeedableRng as _};
-use rand_chacha::ChaCha8Rng;
 use tokio_util::sync::CancellationToken;
 
 use super::body::Body;
 use super::refusal::Refusal;
 use super::route::{Kind, Route};
+use crate::faults::book::Book;
+use crate::faults::{Error, Family, Fault, FaultId, Hit, How, Name};
 
-pub use crate::faults::{FaultId, Hit};
-pub use settings::{Error, Fault, Name};
+pub(super) use down::Door;
 
-/// How many hits are kept until somebody takes them; older ones are dropped, the counters go on.
-const HITS_MAX: usize = 8192;
-/// How many faults are remembered after their end.
-const ENDED_MAX: usize = 10_000;
+/// How much of a path and of a user agent a hit tells.
+const TOLD_CHARS: usize = 200;
 
 /// The faults of one registry.
 pub struct Faults {
     epoch: Instant,
+    /// Fast path: no fault was ever begun.
+    any: AtomicBool,
     inner: Mutex<Inner>,
 }
 
@@ -51,7 +51,19 @@ pub(super) enum Before {
     Challenge,
     /// Never answers while the fault lasts.
     Hang,
-    /// Moves the tag that is being read, then lets the registry answer.
+    /// Waits, then lets the registry answer.
+    Wait(Duration),
+    /// Lets the registry answer: what the fault did before shows now.
+    Pass,
+}
+
+/// What a fault did to the registry's own answer.
+pub(super) enum After {
+    /// It is another one.
+    Changed,
+    /// It is not sent; the connection ends.
+    Unsent,
+    /// It stays as it is, and the tag that was read moves. That is no hit yet.
     MoveTag,
 }
 
@@ -64,17 +76,25 @@ pub(super) struct Ask<'a> {
     pub(super) user_agent: &'a str,
 }
 
-/// A fault that applies to a request.
+/// What the faults make of one request.
+#[derive(Default)]
+pub(super) struct Treatment {
+    /// The faults whose turn and chance it is.
+    chosen: Vec<FaultId>,
+    pub(super) applied: Option<Applied>,
+}
+
+/// A fault that steps in before a request is looked at.
 pub(super) struct Applied {
     pub(super) id: FaultId,
     pub(super) name: Name,
     pub(super) action: Before,
     /// Cancelled when the fault ends.
-    pub(super) ended: CancellationToken,
+    pub(super) over: CancellationToken,
 }
 
 /// One fault's mechanism. Every method has the harmless default.
-pub(super) trait Behaviour: Send {
+trait Behaviour: Send {
     /// Which requests it changes.
     fn concerns(&self, kind: Kind) -> bool;
 
@@ -84,61 +104,73 @@ pub(super) trait Behaviour: Send {
     }
 
     /// May change the registry's own answer; says whether it did.
-    fn after(&mut self, _ask: &Ask<'_>, _response: &mut Response<Body>) -> bool {
-        false
+    fn after(&mut self, _ask: &Ask<'_>, _fault: &Fault, _response: &mut Response<Body>) -> Option<After> {
+        None
     }
 }
 
 struct Inner {
-    running: Vec<Running>,
-    ended: VecDeque<(FaultId, u64)>,
-    hits: VecDeque<Hit>,
-    random: ChaCha8Rng,
+    book: Book<Played>,
+    lines: down::Lines,
 }
 
-struct Running {
-    id: FaultId,
-    fault: Fault,
-    hits: u64,
+struct Played {
     behaviour: Box<dyn Behaviour>,
-    ended: CancellationToken,
+    over: CancellationToken,
+}
+
+/// The list of faults: one line each.
+fn behaviour(name: Name) -> Option<Box<dyn Behaviour>> {
+    Some(match name {
+        Name::RegistryError => Box::new(error::HttpError),
+        Name::RegistryHang => Box::new(hang::Hang),
+        Name::RegistrySlow => Box::new(slow::Slow),
+        Name::RegistryCut => Box::new(cut::Cut),
+        Name::RegistryDown => Box::new(down::Down),
+        Name::RegistryAuthFailing => Box::new(auth_failing::AuthFailing),
+        Name::RegistryWrongDigest => Box::new(wrong_digest::WrongDigest),
+        Name::RegistryTagMoved => Box::new(tag_moved::TagMoved::default()),
+        Name::RegistryReferrers404 => Box::new(referrers_404::Referrers404),
+        Name::RegistryRedirectLoop => Box::new(redirect_loop::RedirectLoop),
+        _ => return None,
+    })
 }
 
 impl Faults {
     pub(super) fn new(epoch: Instant, seed: u64) -> Self {
-        let random = ChaCha8Rng::seed_from_u64(seed);
-        let inner = Inner { running: Vec::new(), ended: VecDeque::new(), hits: VecDeque::new(), random };
-        Self { epoch, inner: Mutex::new(inner) }
+        let inner = Inner { book: Book::new(seed), lines: down::Lines::default() };
+        Self { epoch, any: AtomicBool::new(false), inner: Mutex::new(inner) }
     }
 
-    /// Begins a fault. Settings that contradict each other are refused. `at` and `for` are the caller's business.
+    /// Begins a fault. A fault whose settings contradict each other, or that is not the registry's, is refused.
     pub fn begin(&self, id: FaultId, fault: &Fault) -> Result<(), Error> {
         fault.check()?;
+        let fault_name = fault.name.as_str();
+        let behaviour = behaviour(fault.name).filter(|_| fault.name.family() == Family::Registry);
+        let behaviour = behaviour
+            .ok_or(Error::NotPlayed { fault: fault_name, why: "the registry plays faults of its own only" })?;
+        let now_us = self.now_us();
         let mut inner = self.inner.lock();
-        if inner.running.iter().any(|running| running.id == id) {
-            return Err(Error::AlreadyRunning { id: id.0 });
+        let over = CancellationToken::new();
+        let index = inner.book.begin(id, fault, Played { behaviour, over })?;
+        self.any.store(true, Ordering::Release);
+        if fault.name == Name::RegistryDown {
+            inner.sever(index, now_us);
         }
-        let behaviour = fault.name.behaviour();
-        let ended = CancellationToken::new();
-        inner.running.push(Running { id, fault: fault.clone(), hits: 0, behaviour, ended });
         Ok(())
     }
 
     /// Ends a fault. Its hits stay readable; an unknown id is ignored.
     pub fn end(&self, id: FaultId) {
         let mut inner = self.inner.lock();
-        let Some(index) = inner.running.iter().position(|running| running.id == id) else { return };
-        let running = inner.running.remove(index);
-        running.ended.cancel();
-        if inner.ended.len() == ENDED_MAX {
-            inner.ended.pop_front();
+        if let Some(index) = inner.book.end(id) {
+            inner.book.entries[index].played.over.cancel();
         }
-        inner.ended.push_back((id, running.hits));
     }
 
     /// Ends every fault.
     pub(super) fn end_all(&self) {
-        let ids: Vec<FaultId> = self.inner.lock().running.iter().map(|running| running.id).collect();
+        let ids: Vec<FaultId> = self.inner.lock().book.entries.iter().map(|entry| entry.id).collect();
         for id in ids {
             self.end(id);
         }
@@ -146,91 +178,126 @@ impl Faults {
 
     /// How often a fault had a real effect. A fault with no hit proves nothing about the subject.
     pub fn hits(&self, id: FaultId) -> u64 {
-        let inner = self.inner.lock();
-        let running = inner.running.iter().filter(|running| running.id == id).map(|running| running.hits);
-        let ended = inner.ended.iter().filter(|(ended, _)| *ended == id).map(|(_, hits)| *hits);
-        running.chain(ended).sum()
+        self.inner.lock().book.hits_of(id)
     }
 
     /// The hits since the last call, oldest first; at most the newest 8192.
     pub fn take_hits(&self) -> Vec<Hit> {
-        self.inner.lock().hits.drain(..).collect()
+        self.inner.lock().book.take_hits()
     }
 
-    /// The first fault that steps in before this request is looked at. The hit counts at once, except that of
-    /// [`Before::MoveTag`], which is the caller's to [`record`](Self::record) once the tag has moved.
-    pub(super) fn before(&self, ask: &Ask<'_>) -> Option<Applied> {
+    /// Returns when something was hit since it returned last, which [`Faults::take_hits`] then knows, unless it was taken already.
+    /// For one who waits; dropping the future loses nothing.
+    pub async fn struck(&self) {
+        let struck = self.inner.lock().book.struck();
+        struck.notified().await;
+    }
+
+    /// Every fault that was begun: whether it is active, and its hits.
+    pub fn all(&self) -> Vec<(FaultId, Fault, bool, u64)> {
+        self.inner.lock().book.all()
+    }
+
+    /// A request came in: which faults are about it, and the first one that steps in before it is looked at, whose hit counts at
+    /// once.
+    pub(super) fn asked(&self, ask: &Ask<'_>) -> Treatment {
+        let mut treatment = Treatment::default();
+        if !self.any.load(Ordering::Acquire) {
+            return treatment;
+        }
+        let now_us = self.now_us();
         let mut inner = self.inner.lock();
-        for index in 0..inner.running.len() {
-            if !inner.may_act(index, ask) {
+        for index in 0..inner.book.entries.len() {
+            if !inner.chooses(index, ask) {
                 continue;
             }
-            let running = &mut inner.running[index];
-            let Some(action) = running.behaviour.before(ask, &running.fault) else { continue };
-            let applied = Applied { id: running.id, name: running.fault.name, action, ended: running.ended.clone() };
-            if !matches!(applied.action, Before::MoveTag) {
-                inner.hit(index, self.epoch.elapsed(), ask);
+            let entry = &mut inner.book.entries[index];
+            treatment.chosen.push(entry.id);
+            if treatment.applied.is_some() {
+                continue;
             }
-            return Some(applied);
+            let Some(action) = entry.played.behaviour.before(ask, &entry.fault) else { continue };
+            let (id, name, over) = (entry.id, entry.fault.name, entry.played.over.clone());
+            inner.book.hit(index, now_us, ask.told(name));
+            treatment.applied = Some(Applied { id, name, action, over });
+        }
+        treatment
+    }
+
+    /// Lets the faults that are about a request change its answer; says which one did.
+    pub(super) fn after(
+        &self,
+        ask: &Ask<'_>,
+        treatment: &Treatment,
+        response: &mut Response<Body>,
+    ) -> Option<(Name, After)> {
+        if treatment.chosen.is_empty() {
+            return None;
+        }
+        let now_us = self.now_us();
+        let mut inner = self.inner.lock();
+        for id in &treatment.chosen {
+            let Some(index) = inner.book.newest(*id) else { continue };
+            let entry = &mut inner.book.entries[index];
+            if !entry.active || entry.is_spent() {
+                continue;
+            }
+            let name = entry.fault.name;
+            if let Some(after) = entry.played.behaviour.after(ask, &entry.fault, response) {
+                let counted = treatment.applied.as_ref().is_some_and(|applied| applied.id == *id);
+                if !counted && !matches!(after, After::MoveTag) {
+                    inner.book.hit(index, now_us, ask.told(name));
+                }
+                return Some((name, after));
+            }
         }
         None
     }
 
-    /// Lets faults change an answer; says which one did.
-    pub(super) fn after(&self, ask: &Ask<'_>, response: &mut Response<Body>) -> Option<Name> {
-        let mut inner = self.inner.lock();
-        for index in 0..inner.running.len() {
-            if !inner.may_act(index, ask) {
-                continue;
-            }
-            if inner.running[index].behaviour.after(ask, response) {
-                inner.hit(index, self.epoch.elapsed(), ask);
-                return Some(inner.running[index].fault.name);
-            }
-        }
-        None
+    /// What becomes of a new connection.
+    pub(super) fn admit(&self, peer: SocketAddr) -> Door {
+        let now_us = self.now_us();
+        self.inner.lock().admit(peer, now_us)
     }
 
-    /// Counts an effect that the registry carried out for a fault.
-    pub(super) fn record(&self, id: FaultId, ask: &Ask<'_>) {
-        let mut inner = self.inner.lock();
-        if let Some(index) = inner.running.iter().position(|running| running.id == id) {
-            inner.hit(index, self.epoch.elapsed(), ask);
-        }
+    /// A connection is over.
+    pub(super) fn closed(&self, line: u64) {
+        self.inner.lock().lines.remove(line);
+    }
+
+    fn now_us(&self) -> u64 {
+        u64::try_from(self.epoch.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 }
 
 impl Inner {
-    fn may_act(&mut self, index: usize, ask: &Ask<'_>) -> bool {
-        let running = &self.running[index];
-        let spent = running.fault.count.is_some_and(|count| running.hits >= count);
-        if spent || !running.behaviour.concerns(ask.kind) || !running.fault.matches(ask) {
-            return false;
-        }
-        match running.fault.probability {
-            Some(probability) => self.random.random_bool(probability.clamp(0.0, 1.0)),
-            None => true,
-        }
+    /// Whether a fault is about a request: what it chooses by, its count, its turn and its chance.
+    fn chooses(&mut self, index: usize, ask: &Ask<'_>) -> bool {
+        let entry = &mut self.book.entries[index];
+        let about = entry.active && entry.played.behaviour.concerns(ask.kind) && ask.concerns(&entry.fault);
+        about && entry.is_its_turn() && !entry.is_spent() && self.book.chance(index)
+    }
+}
+
+impl Ask<'_> {
+    fn concerns(&self, fault: &Fault) -> bool {
+        let repository = fault.repository.as_deref().is_none_or(|pattern| {
+            self.route.repository().is_some_and(|name| match pattern.strip_suffix('*') {
+                Some(prefix) => name.starts_with(prefix),
+                None => name == pattern,
+            })
+        });
+        repository && fault.user_agent.as_deref().is_none_or(|part| self.user_agent.contains(part))
     }
 
-    fn hit(&mut self, index: usize, at: Duration, ask: &Ask<'_>) {
-        let running = &mut self.running[index];
-        running.hits += 1;
-        let path: String = ask.path.chars().take(200).collect();
-        let hit = Hit {
-            fault: running.id,
-            at_us: u64::try_from(at.as_micros()).unwrap_or(u64::MAX),
-            detail: format!("{} on {} by {}", running.fault.name, path, ask.user_agent),
-        };
-        if self.hits.len() == HITS_MAX {
-            self.hits.pop_front();
-        }
-        self.hits.push_back(hit);
+    fn told(&self, name: Name) -> String {
+        let cut = |text: &str| text.chars().take(TOLD_CHARS).collect::<String>();
+        format!("{} on {} by {}", name.as_str(), cut(self.path), cut(self.user_agent))
     }
 }
 
 impl std::fmt::Debug for Faults {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Faults").field("running", &self.inner.lock().running.len()).finish_non_exhaustive()
+        f.debug_struct("Faults").field("faults", &self.all().len()).finish_non_exhaustive()
     }
 }

@@ -9,6 +9,9 @@ use super::route::Kind;
 /// Longest text that the ring keeps of a path or a user agent, in characters.
 const TEXT_CHARS_MAX: usize = 300;
 
+/// Tags whose requests are counted one by one; those of further tags are only in the sums.
+const TAGS_MAX: usize = 10_000;
+
 /// Counters since the registry started.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Requests {
@@ -16,6 +19,10 @@ pub struct Requests {
     pub by_kind: BTreeMap<Kind, u64>,
     /// Responses by hundreds of their status: 2 is 200 to 299. 0 is a request that was left without an answer.
     pub by_status_class: BTreeMap<u16, u64>,
+    /// Distinct tags whose manifest was asked for.
+    pub tags: u64,
+    /// The most requests for the manifest of one tag.
+    pub most_of_one_tag: u64,
     /// Bytes of request bodies that were read.
     pub received_bytes: u64,
     /// Bytes of response bodies that were handed to connections.
@@ -49,6 +56,7 @@ pub struct Request {
 #[derive(Debug)]
 pub(super) struct Log {
     counters: Requests,
+    by_tag: BTreeMap<String, u64>,
     ring: VecDeque<Request>,
     ring_max: usize,
 }
@@ -67,11 +75,23 @@ impl Requests {
 
 impl Log {
     pub(super) fn new(ring_max: usize) -> Self {
-        Self { counters: Requests::default(), ring: VecDeque::new(), ring_max }
+        Self { counters: Requests::default(), by_tag: BTreeMap::new(), ring: VecDeque::new(), ring_max }
     }
 
     pub(super) fn received(&mut self, bytes: usize) {
         self.counters.received_bytes += bytes as u64;
+    }
+
+    /// The manifest of a tag was asked for.
+    pub(super) fn tag(&mut self, repository: &str, tag: &str) {
+        let tag = format!("{repository}:{tag}");
+        if self.by_tag.len() >= TAGS_MAX && !self.by_tag.contains_key(&tag) {
+            return;
+        }
+        let count = self.by_tag.entry(tag).or_default();
+        *count += 1;
+        self.counters.most_of_one_tag = self.counters.most_of_one_tag.max(*count);
+        self.counters.tags = self.by_tag.len() as u64;
     }
 
     pub(super) fn push(&mut self, mut request: Request, sent_bytes: u64) {

@@ -78,6 +78,13 @@ pub enum Kind {
     Other,
 }
 
+impl Kind {
+    /// Whether the answer has no body.
+    pub(super) fn is_head(self) -> bool {
+        matches!(self, Self::ManifestHead | Self::BlobHead)
+    }
+}
+
 impl Route {
     /// Reads a path; a path that is no endpoint at all is not found.
     pub(super) fn parse(path: &str) -> Result<Self, Refusal> {

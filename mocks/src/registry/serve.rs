@@ -2,7 +2,7 @@
 //!
 //! Owns the order of those steps. What a pull or a push does is in `pull` and `push`; it must not know sockets.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -16,7 +16,8 @@ use percent_encoding::percent_decode_str;
 
 use super::auth::{Gate, Scope, TokenRequest};
 use super::body::Body;
-use super::faults::{Applied, Ask, Before, Faults, Name};
+use super::digest::Digest;
+use super::faults::{After, Applied, Ask, Before, Faults, Treatment};
 use super::limit::Bucket;
 use super::population;
 use super::refusal::{Code, Refusal};
@@ -33,6 +34,18 @@ const HANG_MAX: Duration = Duration::from_mins(10);
 /// A form with credentials and scopes is small.
 const TOKEN_FORM_BYTES_MAX: usize = 16 << 10;
 
+/// Who asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Caller {
+    /// Anybody: faults, limits and authentication are for them, and they are counted.
+    Subject,
+    /// The harness itself, which looks whether the registry is healthy.
+    Harness,
+}
+
+/// Told of tags that a fault moves: the reference, and the digest that it has from now on.
+pub(super) type OnMove = Box<dyn Fn(&str, &str) + Send + Sync>;
+
 /// Everything that requests share.
 pub(super) struct Shared {
     pub(super) epoch: Instant,
@@ -45,6 +58,9 @@ pub(super) struct Shared {
     pub(super) bucket: Mutex<Bucket>,
     pub(super) faults: Faults,
     pub(super) log: Mutex<Log>,
+    /// `host:port` as references name this registry.
+    pub(super) host: String,
+    pub(super) on_move: OnceLock<OnMove>,
 }
 
 /// What is stored and what is on its way.
@@ -68,6 +84,16 @@ impl Shared {
     pub(super) fn now(&self) -> Duration {
         self.epoch.elapsed()
     }
+
+    /// Points a tag at a rebuilt image, and tells whoever wants to know before anybody can read it.
+    pub(super) fn move_tag(&self, repository: &str, tag: &str) -> Result<Digest, population::Error> {
+        let mut state = self.state.lock();
+        let digest = population::move_tag(&mut state.store, repository, tag)?;
+        if let Some(told) = self.on_move.get() {
+            told(&format!("{}/{repository}:{tag}", self.host), digest.as_str());
+        }
+        Ok(digest)
+    }
 }
 
 impl Asked {
@@ -81,7 +107,11 @@ impl Asked {
 }
 
 /// Answers one request and writes it down.
-pub(super) async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Response<Body>, Unanswered> {
+pub(super) async fn answer(
+    shared: Arc<Shared>,
+    caller: Caller,
+    request: Request<Incoming>,
+) -> Result<Response<Body>, Unanswered> {
     let at = shared.now();
     let (parts, body) = request.into_parts();
     let query = pairs(parts.uri.query().unwrap_or_default());
@@ -108,14 +138,25 @@ pub(super) async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> R
             entry.kind = kind;
             let (location, agent) = (entry.path.clone(), entry.user_agent.clone());
             let ask = Ask { kind, route: &route, path: &location, user_agent: &agent };
-            step_through(&shared, &asked, &ask, body, &mut entry).await
+            if let (Route::Manifest(name, Reference::Tag(tag)), Kind::ManifestGet | Kind::ManifestHead) = (&route, kind)
+                && caller == Caller::Subject
+            {
+                shared.log.lock().tag(name, tag);
+            }
+            if caller == Caller::Harness {
+                Ok(work(&shared, &asked, &ask, body).await.unwrap_or_else(Refusal::into_response))
+            } else {
+                step_through(&shared, &asked, &ask, body, &mut entry).await
+            }
         }
     };
     let outcome = outcome.map(|response| finish(&asked.parts.method, response));
     entry.took_us = micros(shared.now().saturating_sub(at));
     entry.status = outcome.as_ref().map_or(0, |response| response.status().as_u16());
     let sent_bytes = outcome.as_ref().map_or(0, |response| response.body().sent_bytes());
-    shared.log.lock().push(entry, sent_bytes);
+    if caller == Caller::Subject {
+        shared.log.lock().push(entry, sent_bytes);
+    }
     outcome
 }
 
@@ -126,8 +167,9 @@ async fn step_through(
     body: Incoming,
     entry: &mut requests::Request,
 ) -> Result<Response<Body>, Unanswered> {
-    if let Some(applied) = shared.faults.before(ask) {
-        entry.fault = Some(applied.name.to_string());
+    let mut treatment = shared.faults.asked(ask);
+    if let Some(applied) = &mut treatment.applied {
+        entry.fault = Some(applied.name.as_str().to_owned());
         if let Some(outcome) = act(shared, asked, ask, applied).await {
             return outcome;
         }
@@ -139,9 +181,31 @@ async fn step_through(
             work(shared, asked, ask, body).await.unwrap_or_else(Refusal::into_response)
         }
     };
-    let fault = shared.faults.after(ask, &mut response);
-    entry.fault = fault.map(|name: Name| name.to_string()).or(entry.fault.take());
+    change(shared, ask, &treatment, entry, &mut response)?;
     Ok(response)
+}
+
+/// Lets faults change the registry's own answer.
+fn change(
+    shared: &Shared,
+    ask: &Ask<'_>,
+    treatment: &Treatment,
+    entry: &mut requests::Request,
+    response: &mut Response<Body>,
+) -> Result<(), Unanswered> {
+    let Some((name, after)) = shared.faults.after(ask, treatment, response) else { return Ok(()) };
+    if let After::MoveTag = after {
+        if let Route::Manifest(repository, Reference::Tag(tag)) = ask.route {
+            // Only a manifest that is no JSON object cannot be moved; it stays, and is no hit.
+            let _ = shared.move_tag(repository, tag);
+        }
+        return Ok(());
+    }
+    entry.fault = Some(name.as_str().to_owned());
+    match after {
+        After::Changed | After::MoveTag => Ok(()),
+        After::Unsent => Err(Unanswered),
+    }
 }
 
 /// Carries out a fault; `None` lets the registry answer.
@@ -149,9 +213,10 @@ async fn act(
     shared: &Shared,
     asked: &Asked,
     ask: &Ask<'_>,
-    applied: Applied,
+    applied: &mut Applied,
 ) -> Option<Result<Response<Body>, Unanswered>> {
-    match applied.action {
+    let action = std::mem::replace(&mut applied.action, Before::Hang);
+    match action {
         Before::Answer(response) => Some(Ok(response)),
         Before::Refuse(refusal) => Some(Ok(refusal.into_response())),
         Before::Challenge => {
@@ -161,17 +226,14 @@ async fn act(
         }
         Before::Hang => {
             // Whether the fault ended or patience did, there is no answer.
-            let _ = tokio::time::timeout(HANG_MAX, applied.ended.cancelled()).await;
+            let _ = tokio::time::timeout(HANG_MAX, applied.over.cancelled()).await;
             Some(Err(Unanswered))
         }
-        Before::MoveTag => {
-            if let Route::Manifest(name, Reference::Tag(tag)) = ask.route
-                && population::move_tag(&mut shared.state.lock().store, name, tag).is_ok()
-            {
-                shared.faults.record(applied.id, ask);
-            }
+        Before::Wait(delay) => {
+            tokio::time::sleep(delay).await;
             None
         }
+        Before::Pass => None,
     }
 }
 

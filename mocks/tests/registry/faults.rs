@@ -1,7 +1,8 @@
 //! Every fault does what its name says, counts what it did, and leaves the rest alone.
 
 use http::StatusCode;
-use mocks::registry::{Config, Fault, FaultId, FaultName, Kind, Server};
+use mocks::faults::{Fault, FaultId, How, Name, Nth};
+use mocks::registry::{Config, Kind, Server};
 use units::Span;
 
 use crate::client::{Client, registry, registry_with, sha256};
@@ -40,7 +41,7 @@ async fn healthy_again(server: Server, client: &Client, paths: [&str; 2], hits: 
 #[tokio::test]
 async fn auth_failing_refuses_everything_and_the_token_too() {
     let (server, client, manifest, blob) = stocked().await;
-    begin(&server, &Fault::new(FaultName::AuthFailing));
+    begin(&server, &Fault::armed(Name::RegistryAuthFailing));
     for path in [manifest.as_str(), &blob, "/v2/", "/token?scope=repository:a:pull"] {
         let reply = client.get(path).await;
         assert_eq!((reply.status, reply.code()), (StatusCode::UNAUTHORIZED, "UNAUTHORIZED".to_owned()));
@@ -52,8 +53,12 @@ async fn auth_failing_refuses_everything_and_the_token_too() {
 #[tokio::test]
 async fn too_many_requests_says_when_to_come_back() {
     let (server, client, manifest, blob) = stocked().await;
-    let fault =
-        Fault { retry_after: Some(Span::from_secs(7)), count: Some(2), ..Fault::new(FaultName::TooManyRequests) };
+    let fault = Fault {
+        status: Some(429),
+        retry_after: Some(Span::from_secs(7)),
+        count: Some(2),
+        ..Fault::armed(Name::RegistryError)
+    };
     begin(&server, &fault);
     for _ in 0..2 {
         let reply = client.get(&manifest).await;
@@ -67,12 +72,12 @@ async fn too_many_requests_says_when_to_come_back() {
 #[tokio::test]
 async fn server_error_has_the_status_that_was_asked_for() {
     let (server, client, manifest, blob) = stocked().await;
-    begin(&server, &Fault { status: Some(502), ..Fault::new(FaultName::ServerError) });
+    begin(&server, &Fault { status: Some(502), ..Fault::armed(Name::RegistryError) });
     assert_eq!(client.get(&manifest).await.status, StatusCode::BAD_GATEWAY);
     server.faults().end(ID);
     server
         .faults()
-        .begin(FaultId(2), &Fault { repository: Some("b*".into()), ..Fault::new(FaultName::ServerError) })
+        .begin(FaultId(2), &Fault { repository: Some("b*".into()), ..Fault::armed(Name::RegistryError) })
         .unwrap();
     assert_eq!(client.get("/v2/bc/tags/list").await.status, StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(client.get(&manifest).await.status, StatusCode::OK, "another repository is left alone");
@@ -87,7 +92,7 @@ async fn server_error_has_the_status_that_was_asked_for() {
 #[tokio::test]
 async fn hang_answers_nothing_until_it_ends() {
     let (server, client, manifest, blob) = stocked().await;
-    begin(&server, &Fault::new(FaultName::Hang));
+    begin(&server, &Fault::armed(Name::RegistryHang));
     let (asking, path) = (client.clone(), manifest.clone());
     let waiting = tokio::spawn(async move { asking.try_send(http::Method::GET, &path, &[], "").await });
     let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(10);
@@ -99,14 +104,14 @@ async fn hang_answers_nothing_until_it_ends() {
     server.faults().end(ID);
     assert!(waiting.await.unwrap().is_err(), "the connection closes without an answer");
     assert_eq!(server.recent().last().unwrap().status, 0);
-    assert_eq!(server.recent().last().unwrap().fault.as_deref(), Some("hang"));
+    assert_eq!(server.recent().last().unwrap().fault.as_deref(), Some("registry-hang"));
     healthy_again(server, &client, [&manifest, &blob], 1).await;
 }
 
 #[tokio::test]
 async fn shutdown_does_not_wait_for_hung_requests() {
     let (server, client, manifest, _) = stocked().await;
-    begin(&server, &Fault::new(FaultName::Hang));
+    begin(&server, &Fault::armed(Name::RegistryHang));
     let waiting = tokio::spawn(async move { client.try_send(http::Method::GET, &manifest, &[], "").await });
     while server.faults().hits(ID) == 0 {
         tokio::task::yield_now().await;
@@ -116,21 +121,23 @@ async fn shutdown_does_not_wait_for_hung_requests() {
 }
 
 #[tokio::test]
-async fn truncated_blob_ends_before_its_promise() {
+async fn a_cut_body_ends_before_its_promise() {
     let (server, client, manifest, blob) = stocked().await;
-    begin(&server, &Fault { count: Some(1), ..Fault::new(FaultName::TruncatedBlob) });
+    begin(&server, &Fault { count: Some(2), ..Fault::armed(Name::RegistryCut) });
     let reply = client.get(&blob).await;
     assert_eq!(reply.header("content-length"), CONTENT.len().to_string());
     assert!(!reply.complete);
     assert_eq!(reply.body, CONTENT[..CONTENT.len() / 2]);
-    assert_eq!(client.head(&blob).await.status, StatusCode::OK);
-    healthy_again(server, &client, [&manifest, &blob], 1).await;
+    let headless = client.try_send(http::Method::HEAD, &manifest, &[], "").await;
+    assert!(headless.is_err(), "what has no body is not sent at all: {headless:?}");
+    assert_eq!(client.head(&blob).await.status, StatusCode::OK, "spent");
+    healthy_again(server, &client, [&manifest, &blob], 2).await;
 }
 
 #[tokio::test]
 async fn wrong_digest_serves_other_bytes_than_the_header_names() {
     let (server, client, manifest, blob) = stocked().await;
-    begin(&server, &Fault::new(FaultName::WrongDigest));
+    begin(&server, &Fault::armed(Name::RegistryWrongDigest));
     for path in [&manifest, &blob] {
         let reply = client.get(path).await;
         assert!(reply.status == StatusCode::OK && reply.complete);
@@ -144,7 +151,7 @@ async fn wrong_digest_serves_other_bytes_than_the_header_names() {
 #[tokio::test]
 async fn tag_moved_shows_only_to_who_reads_twice() {
     let (server, client, manifest, blob) = stocked().await;
-    begin(&server, &Fault { count: Some(1), ..Fault::new(FaultName::TagMoved) });
+    begin(&server, &Fault { count: Some(1), ..Fault::armed(Name::RegistryTagMoved) });
     let first = client.head(&manifest).await.header("docker-content-digest").to_owned();
     assert_eq!(server.faults().hits(ID), 0, "one reading is no hit");
     let by_digest = client.get(&format!("/v2/a/manifests/{first}")).await;
@@ -160,16 +167,18 @@ async fn tag_moved_shows_only_to_who_reads_twice() {
 #[tokio::test]
 async fn redirect_loop_leads_nowhere() {
     let (server, client, manifest, blob) = stocked().await;
-    begin(&server, &Fault::new(FaultName::RedirectLoop));
-    let mut next = blob.clone();
-    for _ in 0..3 {
-        let reply = client.get(&next).await;
-        assert_eq!(reply.status, StatusCode::TEMPORARY_REDIRECT);
-        next = reply.location();
+    begin(&server, &Fault::armed(Name::RegistryRedirectLoop));
+    for path in [&blob, &manifest] {
+        let mut next = path.clone();
+        for _ in 0..3 {
+            let reply = client.get(&next).await;
+            assert_eq!(reply.status, StatusCode::TEMPORARY_REDIRECT);
+            next = reply.location();
+        }
+        assert_eq!(next, *path);
     }
-    assert_eq!(next, blob);
-    assert_eq!(client.get(&manifest).await.status, StatusCode::OK, "manifests do not redirect");
-    healthy_again(server, &client, [&manifest, &blob], 3).await;
+    assert_eq!(client.get("/v2/").await.status, StatusCode::OK, "only what can be stored elsewhere redirects");
+    healthy_again(server, &client, [&manifest, &blob], 6).await;
 }
 
 #[tokio::test]
@@ -177,7 +186,7 @@ async fn referrers_404_takes_the_api_away() {
     let (server, client, manifest, blob) = stocked().await;
     let subject = client.head(&manifest).await.header("docker-content-digest").to_owned();
     let path = format!("/v2/a/referrers/{subject}");
-    begin(&server, &Fault { user_agent: Some("old".into()), ..Fault::new(FaultName::Referrers404) });
+    begin(&server, &Fault { user_agent: Some("old".into()), ..Fault::armed(Name::RegistryReferrers404) });
     let old = client.send(http::Method::GET, &path, &[("user-agent", "old client")], "").await;
     assert_eq!(old.status, StatusCode::NOT_FOUND);
     assert_eq!(client.get(&path).await.status, StatusCode::OK, "another client is left alone");
@@ -190,7 +199,7 @@ async fn probability_comes_from_the_seed() {
     let mut patterns = Vec::new();
     for seed in [1, 1, 2] {
         let (server, client) = registry_with(Config { seed, ..Config::new() }).await;
-        begin(&server, &Fault { probability: Some(0.5), ..Fault::new(FaultName::ServerError) });
+        begin(&server, &Fault { probability: Some(0.5), ..Fault::armed(Name::RegistryError) });
         let mut pattern = Vec::new();
         for _ in 0..24 {
             pattern.push(client.get("/v2/").await.status.as_u16());
@@ -206,13 +215,101 @@ async fn probability_comes_from_the_seed() {
 #[tokio::test]
 async fn a_fault_without_a_hit_says_so_and_a_number_runs_once() {
     let (server, client, _, _) = stocked().await;
-    begin(&server, &Fault::new(FaultName::TruncatedBlob));
-    let twice = server.faults().begin(ID, &Fault::new(FaultName::Hang)).unwrap_err();
-    assert_eq!(twice.to_string(), "fault 1 is running already");
+    begin(&server, &Fault { nth: Some(Nth { from: 2, to: None }), ..Fault::armed(Name::RegistryCut) });
+    let twice = server.faults().begin(ID, &Fault::armed(Name::RegistryHang)).unwrap_err();
+    assert_eq!(twice.to_string(), "fault 1 is already running: end it first");
     assert_eq!(client.get("/v2/").await.status, StatusCode::OK);
     server.faults().end(ID);
     server.faults().end(ID);
     assert_eq!(server.faults().hits(ID), 0);
     assert_eq!(server.faults().hits(FaultId(9)), 0);
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn slow_comes_late_and_trickles() {
+    let (server, client, manifest, blob) = stocked().await;
+    let slow = Fault {
+        delay: Some(Span::from_millis(150)),
+        rate: Some("200B/s".parse().unwrap()),
+        repository: Some("a".to_owned()),
+        ..Fault::armed(Name::RegistrySlow)
+    };
+    begin(&server, &slow);
+    let began = std::time::Instant::now();
+    let reply = client.get(&blob).await;
+    // 51 bytes in pieces of 20, each 100 ms after the one before.
+    let (took, least) = (began.elapsed(), std::time::Duration::from_millis(150 + 300));
+    assert!(reply.complete && reply.body == CONTENT && took >= least, "{took:?}");
+    assert_eq!(client.get("/v2/").await.status, StatusCode::OK, "it is about a repository only");
+    healthy_again(server, &client, [&manifest, &blob], 1).await;
+}
+
+#[tokio::test]
+async fn nth_counts_each_request_once() {
+    let (server, client, manifest, blob) = stocked().await;
+    begin(&server, &Fault { nth: Some(Nth { from: 2, to: Some(3) }), ..Fault::armed(Name::RegistryCut) });
+    let mut complete = Vec::new();
+    for _ in 0..4 {
+        complete.push(client.get(&blob).await.complete);
+    }
+    assert_eq!(complete, [true, false, false, true]);
+    healthy_again(server, &client, [&manifest, &blob], 2).await;
+}
+
+/// An open connection and a new one, for each way in which a registry can be down.
+#[tokio::test]
+async fn down_ends_connections_and_lets_none_in() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    for how in [How::Reset, How::Close, How::Hang] {
+        let (server, client, manifest, _) = stocked().await;
+        let ask = format!("GET {manifest} HTTP/1.1\r\nhost: x\r\n\r\n");
+        let mut open = tokio::net::TcpStream::connect(server.address()).await.unwrap();
+        open.write_all(ask.as_bytes()).await.unwrap();
+        assert!(open.read_u8().await.is_ok(), "it is healthy");
+        begin(&server, &Fault { how: Some(how), ..Fault::armed(Name::RegistryDown) });
+        let mut new = tokio::net::TcpStream::connect(server.address()).await.unwrap();
+        let mut all = Vec::new();
+        let waits = std::time::Duration::from_millis(200);
+        let ended = |read: Result<std::io::Result<usize>, _>| match read {
+            Ok(Ok(_)) => Some(How::Close),
+            Ok(Err(error)) => (error.kind() == std::io::ErrorKind::ConnectionReset).then_some(How::Reset),
+            Err(_) => Some(How::Hang),
+        };
+        assert_eq!(ended(tokio::time::timeout(waits, new.read_to_end(&mut all)).await), Some(how), "a new one");
+        assert_eq!(ended(tokio::time::timeout(waits, open.read_to_end(&mut all)).await), Some(how), "an open one");
+        server.faults().end(ID);
+        assert_eq!(client.get(&manifest).await.status, StatusCode::OK);
+        let told: Vec<String> = server.faults().take_hits().into_iter().map(|hit| hit.detail).collect();
+        assert!(told.len() == 2 && told[0].starts_with("open connection") && told[1].starts_with("new"), "{told:?}");
+        server.shutdown().await;
+    }
+}
+
+/// The harness looks through a door of its own, which no fault closes, and is not counted.
+#[tokio::test]
+async fn the_own_door_knows_no_fault() {
+    let config = Config { own_door: true, ..Config::new() };
+    let (server, client) = registry_with(config).await;
+    begin(&server, &Fault { how: Some(How::Reset), ..Fault::armed(Name::RegistryDown) });
+    server.faults().begin(FaultId(2), &Fault::armed(Name::RegistryError)).unwrap();
+    let own = Client::to(server.own_address().unwrap());
+    assert_eq!(own.get("/v2/").await.status, StatusCode::OK);
+    assert_eq!((server.requests().total(), server.faults().hits(ID)), (0, 0));
+    assert!(client.try_send(http::Method::GET, "/v2/", &[], "").await.is_err());
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn who_wants_to_know_is_told_of_a_move_before_it_can_be_read() {
+    let (server, client, manifest, _) = stocked().await;
+    let told = std::sync::Arc::new(parking_lot::Mutex::new(Vec::new()));
+    let heard = told.clone();
+    server.on_move(move |reference, digest| heard.lock().push((reference.to_owned(), digest.to_owned())));
+    begin(&server, &Fault { count: Some(1), ..Fault::armed(Name::RegistryTagMoved) });
+    client.head(&manifest).await;
+    let moved = client.head(&manifest).await.header("docker-content-digest").to_owned();
+    assert_eq!(*told.lock(), [(format!("{}/a:v1", server.host()), moved)]);
+    assert_eq!((server.requests().tags, server.requests().most_of_one_tag), (1, 2));
     server.shutdown().await;
 }

@@ -25,10 +25,15 @@ fn stored(example: &mut Example, versions: u64, unpinned: u64) {
     example.intervals[9].admission.as_mut().unwrap().stored = Some(StoredRow { versions, unpinned, examples });
 }
 
+/// Sets limits on the registry.
+fn registry(example: &mut Example, budget: &str) {
+    example.manifest.budgets.registry = Some(serde_json::from_str(budget).unwrap());
+}
+
 /// A way to spoil a clean record, with everything that must fire.
 type Planted = (&'static str, fn(&mut Example), &'static [&'static str]);
 
-const PLANTED: [Planted; 43] = [
+const PLANTED: [Planted; 48] = [
     ("clean", |_| {}, &["pass"]),
     ("missed", |e| e.miss(2, 61_000), &["events.missed fail", "fail"]),
     (
@@ -98,6 +103,43 @@ const PLANTED: [Planted; 43] = [
     ("everything stored is pinned", |e| stored(e, 900, 0), &["pass"]),
     ("unpinned", |e| stored(e, 900, 1), &["admission.unpinned fail", "fail"]),
     ("nothing stored", |e| stored(e, 0, 0), &["admission.unpinned inconclusive", "inconclusive"]),
+    (
+        "the registry is asked no more than it may be",
+        |e| registry(e, r#"{"requests": 336, "requestsPerImage": 5}"#),
+        &["pass"],
+    ),
+    (
+        "the registry is asked too often",
+        |e| {
+            registry(e, r#"{"requests": 336, "requestsPerImage": 5}"#);
+            e.intervals[9].registry.as_mut().unwrap().requests += 1;
+        },
+        &["registry.requests fail", "fail"],
+    ),
+    (
+        "the registry is asked for one image too often",
+        |e| {
+            registry(e, r#"{"requests": 336, "requestsPerImage": 5}"#);
+            e.intervals[9].registry.as_mut().unwrap().most_of_one_tag = 6;
+        },
+        &["registry.requestsPerImage fail", "fail"],
+    ),
+    (
+        "the registry is not asked at all",
+        |e| {
+            registry(e, r#"{"requests": 336, "requestsPerImage": 5}"#);
+            e.intervals.iter_mut().for_each(|row| row.registry = None);
+        },
+        &["registry.requests inconclusive", "registry.requestsPerImage inconclusive", "inconclusive"],
+    ),
+    (
+        "refused what a cache could have known",
+        |e| {
+            registry(e, r#"{"unavailable": 10}"#);
+            e.intervals[9].admission.as_mut().unwrap().unavailable = 11;
+        },
+        &["registry.unavailable fail", "fail"],
+    ),
     ("errors", |e| e.intervals[9].admission.as_mut().unwrap().timeout = 1, &["admission.errors fail", "fail"]),
     (
         "too much memory",

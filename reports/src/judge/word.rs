@@ -62,10 +62,14 @@ pub enum Word {
     NoAnswer,
     /// Objects were stored as if it were not there.
     Unpinned,
+    /// It asks the registry too often.
+    RegistryLoad,
+    /// It refuses what it could have known.
+    Unavailable,
 }
 
 /// Which budgets say which word; a name that ends with a dot stands for all that begin so.
-const WORDS: [(&str, Word); 32] = [
+const WORDS: [(&str, Word); 35] = [
     ("events.missed", Word::Missed),
     // A version that was asked for itself and superseded unseen.
     ("events.delivery", Word::Missed),
@@ -100,6 +104,9 @@ const WORDS: [(&str, Word); 32] = [
     ("admission.wrongVerdicts", Word::WrongAnswer),
     ("admission.errors", Word::NoAnswer),
     ("admission.unpinned", Word::Unpinned),
+    ("registry.requests", Word::RegistryLoad),
+    ("registry.requestsPerImage", Word::RegistryLoad),
+    ("registry.unavailable", Word::Unavailable),
 ];
 
 impl Word {
@@ -136,6 +143,8 @@ impl Word {
             Self::WrongAnswer => "wrong-answer",
             Self::NoAnswer => "no-answer",
             Self::Unpinned => "unpinned",
+            Self::RegistryLoad => "registry-load",
+            Self::Unavailable => "unavailable",
         }
     }
 }

@@ -53,6 +53,9 @@ pub struct Interval {
     pub witness: WitnessRow,
     /// What the control plane was asked.
     pub api: ApiRow,
+    /// What the registry was asked; none where nobody counts it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub registry: Option<RegistryRow>,
     /// The ids of the faults that were active at some time of the interval.
     pub faults_active: Vec<String>,
     /// What the control plane refused to the subject, because its roles do not allow it.
@@ -148,6 +151,9 @@ pub struct AdmissionRow {
     pub invalid_response: u64,
     /// Reviews that were sent once more, because the server had surely not looked at them.
     pub sent_again: u64,
+    /// Those among the denials that are right only because the registry was sick, HTTP 500 in answer to an UPDATE included.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unavailable: u64,
     /// Valid answers that differ from the right one in verdict or patch.
     pub wrong_verdicts: u64,
     /// Those among them that allowed what had to be denied.
@@ -231,6 +237,22 @@ pub struct ApiRow {
     pub gone_answers: u64,
     /// Those among them for a resourceVersion that had been refused to the subject before.
     pub repeated_gone: u64,
+}
+
+/// What the registry was asked in one interval; the harness's own canaries are not in it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RegistryRow {
+    /// Requests, tokens included.
+    pub requests: u64,
+    /// Those among them that were answered with a status of the 400s or 500s.
+    pub refused: u64,
+    /// Those among them that got no answer.
+    pub unanswered: u64,
+    /// Distinct tags that were asked for, since the start.
+    pub tags_total: u64,
+    /// The most requests for one tag, since the start.
+    pub most_of_one_tag: u64,
 }
 
 /// One row of `samples.jsonl`: resources at one moment.
@@ -471,6 +493,11 @@ pub fn samples_needed(parts_per_thousand: u64) -> u64 {
 pub fn quantile_us(histogram: &Histogram<u64>, parts_per_thousand: u64) -> Option<u64> {
     (histogram.len() >= samples_needed(parts_per_thousand))
         .then(|| histogram.value_at_quantile(parts_per_thousand as f64 / 1000.0))
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Fds {

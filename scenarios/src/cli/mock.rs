@@ -14,7 +14,8 @@ mod play;
 use crate::descriptors;
 use crate::out::out;
 use crate::run::Gate;
-use play::Engines;
+use crate::scenario::{Auth, RateLimit};
+use play::Players;
 
 /// What to do where a server cannot listen.
 const PORT_REMEDY: &str =
@@ -84,9 +85,22 @@ pub(super) struct Registry {
     /// How many images it is seeded with.
     #[arg(long, default_value_t = 0)]
     images: usize,
-    /// The seed of these images.
+    /// The seed of these images, and of what faults do by chance.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// A YAML list of faults (`registry-…`), as under `faults:` in a scenario. Times count from the start; they hit every
+    /// client.
+    #[arg(long)]
+    faults: Option<PathBuf>,
+    /// Who may pull and push; name and password are printed.
+    #[arg(long, value_enum, default_value_t = Auth::None)]
+    auth: Auth,
+    /// How many requests it takes, such as 50/s; those beyond are answered 429.
+    #[arg(long)]
+    rate_limit: Option<units::Rate>,
+    /// How many of them at once.
+    #[arg(long, default_value_t = 20, requires = "rate_limit")]
+    burst: u32,
 }
 
 /// Serves until Ctrl-C or SIGTERM.
@@ -106,10 +120,7 @@ pub(super) fn mock(command: Command) -> ExitCode {
 }
 
 async fn kube(arguments: Kube) -> Result<()> {
-    let faults = arguments.faults.as_deref().map(read_faults).transpose()?.unwrap_or_default();
-    let schedule = faults::Schedule::new(&faults).map_err(|(index, error)| {
-        anyhow::anyhow!("fault {} (`{}`): {error}", index + 1, faults[index].name.as_str())
-    })?;
+    let (faults, schedule) = faults_of(arguments.faults.as_deref(), |family| family != faults::Family::Registry)?;
     let authority = pki::Authority::generate("longhaul")?;
     let mut config = kube::Config::new();
     let namespace = Gate::namespace(&faults)?;
@@ -161,9 +172,12 @@ async fn kube(arguments: Kube) -> Result<()> {
     server.faults().target_users(&everybody);
     server.faults().target_endpoints(0..u32::from(arguments.endpoints));
     let mut signals = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
-    let engines = Engines { server: server.faults(), network: gate.faults() };
+    let mut players = Players(vec![(server.faults(), |family| !family.is_played_anywhere())]);
+    if let Some(network) = gate.faults() {
+        players.0.push((network, |family| family == faults::Family::Network));
+    }
     tokio::select! {
-        () = play::play(&engines, &faults, schedule) => {}
+        () = play::play(&players, &faults, schedule) => {}
         _ = signals.recv() => {}
         _ = tokio::signal::ctrl_c() => {}
     }
@@ -207,6 +221,24 @@ fn read_faults(path: &std::path::Path) -> Result<Vec<faults::Fault>> {
     serde_saphyr::from_str(&text).map_err(|error| anyhow::anyhow!("{}: {error}", path.display()))
 }
 
+/// The faults of a file, which must be such as this mock plays.
+fn faults_of(
+    path: Option<&std::path::Path>,
+    plays: fn(faults::Family) -> bool,
+) -> Result<(Vec<faults::Fault>, faults::Schedule)> {
+    let faults = path.map(read_faults).transpose()?.unwrap_or_default();
+    let wrong = |index: usize, error: &dyn std::fmt::Display| {
+        anyhow::anyhow!("fault {} (`{}`): {error}", index + 1, faults[index].name.as_str())
+    };
+    if let Some(index) = faults.iter().position(|fault| !plays(fault.name.family())) {
+        let other = "it is played by the other mock: `longhaul mock registry` plays those that begin with `registry-`, `longhaul \
+                     mock kube` all others";
+        return Err(wrong(index, &other));
+    }
+    let schedule = faults::Schedule::new(&faults).map_err(|(index, error)| wrong(index, &error))?;
+    Ok((faults, schedule))
+}
+
 /// Users from kube-apiserver's static token file. Blank lines and lines that begin with `#` are skipped.
 fn read_tokens(path: &std::path::Path) -> Result<Vec<kube::User>> {
     let text = std::fs::read_to_string(path).with_context(|| format!("failed to read {}", path.display()))?;
@@ -231,20 +263,37 @@ fn parse_tokens(text: &str) -> Result<Vec<kube::User>, (usize, &'static str)> {
 }
 
 async fn serve_registry(arguments: Registry) -> Result<()> {
+    let (faults, schedule) = faults_of(arguments.faults.as_deref(), |family| family == faults::Family::Registry)?;
     let mut config = registry::Config::new();
     config.listen = loopback(arguments.port);
+    config.seed = arguments.seed;
+    config.rate_limit = arguments.rate_limit.map(|rate| RateLimit { rate, burst: arguments.burst }.limit());
+    let password = password()?;
+    config.auth = arguments.auth.of(USER, &password, true);
     let server = registry::Server::start(config).await.context(PORT_REMEDY)?;
     out!("mock OCI registry at http://{}", server.address());
+    if arguments.auth != Auth::None {
+        out!("user {USER}, password {password}");
+    }
     for image in server.seed(&registry::Population { count: arguments.images, seed: arguments.seed })? {
         out!("{} {}", image.reference, image.digest.as_deref().unwrap_or("(does not exist)"));
     }
     let mut signals = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+    let players = Players(vec![(server.faults(), |family| family == faults::Family::Registry)]);
     tokio::select! {
+        () = play::play(&players, &faults, schedule) => {}
         _ = signals.recv() => {}
         _ = tokio::signal::ctrl_c() => {}
     }
     server.shutdown().await;
     Ok(())
+}
+
+/// A password that nobody knows before it is printed.
+fn password() -> Result<String> {
+    let mut bytes = [0; 12];
+    aws_lc_rs::rand::fill(&mut bytes).map_err(|_| anyhow::anyhow!("the system gave no random numbers"))?;
+    Ok(hex::encode(bytes))
 }
 
 fn loopback(port: u16) -> SocketAddr {

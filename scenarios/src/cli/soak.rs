@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use mocks::faults::{Family, Fault};
+use mocks::faults::Fault;
 
 use crate::run::{self, Options};
 use crate::scenario::{ControlPlaneKind, Scenario, Source, SubjectKind};
@@ -99,10 +99,10 @@ fn switch(scenario: &mut Scenario, kind: ControlPlaneKind) -> Option<String> {
     Some(format!("left out, because only the mock API server can play them: {}", names.join(", ")))
 }
 
-/// Whether a fault can be played in front of any control plane: it is the network's, and so is what it waits for.
+/// Whether a fault can be played with any control plane, and so can be what it waits for.
 fn plays_anywhere(fault: &Fault, all: &[Fault]) -> bool {
     let waits = fault.when.as_ref().is_none_or(|when| all.iter().any(|other| other.id.as_ref() == Some(&when.hit)));
-    fault.name.family() == Family::Network && waits
+    fault.name.family().is_played_anywhere() && waits
 }
 
 /// Which service binary to test.

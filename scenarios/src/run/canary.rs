@@ -1,18 +1,24 @@
-//! Canaries: one write before and one after each fault that show that the path is healthy.
+//! Canaries: one write before and one after each fault that show that the path is healthy; for faults of the registry one pull.
 //!
 //! A canary is healthy when the control plane took the write and shows it to the harness itself. Whether the subject saw
 //! it is the ledger's business; the row only tells how long it took, so that a reader sees when the subject was back.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use loadgen::churn;
 use reports::record::{FaultEvent, FaultRow};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::ready::http_ready;
 
 /// A write that takes longer than this shows that the control plane is not healthy.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a canary waits for the subject. Longer than every clock of a careful client (see `missed-events.md` 2.2).
 const SEEN_TIMEOUT_MS: u64 = 60_000;
+/// A pull that takes longer than this shows that the registry is not healthy.
+const PULL_TIMEOUT: Duration = Duration::from_secs(5);
 /// Canaries under way at once: two for each fault of a scenario with a few at the same time.
 const UNDER_WAY_MAX: usize = 64;
 
@@ -40,6 +46,7 @@ type Written = Result<(String, String), String>;
 #[derive(Default)]
 pub(super) struct Canaries {
     writes: JoinSet<(Which, Written)>,
+    pulls: JoinSet<(Which, Result<String, String>)>,
     waiting: Vec<Waiting>,
 }
 
@@ -60,6 +67,22 @@ impl Canaries {
         });
     }
 
+    /// Pulls the manifest at `path` from the registry's own door.
+    pub(super) fn pull(&mut self, which: Which, door: SocketAddr, path: String) {
+        if self.pulls.len() >= UNDER_WAY_MAX {
+            return;
+        }
+        self.pulls.spawn(async move {
+            let began = Instant::now();
+            let result = match tokio::time::timeout(PULL_TIMEOUT, http_ready(door, &path)).await {
+                Ok(Ok(())) => Ok(format!("the registry served it within {} ms", began.elapsed().as_millis())),
+                Ok(Err(error)) => Err(format!("the canary could not be pulled: {error}")),
+                Err(_) => Err(format!("the canary was not served within {} s", PULL_TIMEOUT.as_secs())),
+            };
+            (which, result)
+        });
+    }
+
     /// The rows of canaries that are decided. `seen` tells when the subject proved a version (in ms), if it did.
     pub(super) fn decided(&mut self, now_ms: u64, seen: &mut dyn FnMut(&str, &str) -> Option<u64>) -> Vec<FaultRow> {
         let mut rows = Vec::new();
@@ -69,6 +92,11 @@ impl Canaries {
                 Ok((uid, revision)) => self.waiting.push(Waiting { which, uid, revision, written_ms: now_ms }),
                 Err(detail) => rows.push(row(which, now_ms, false, detail)),
             }
+        }
+        while let Some(done) = self.pulls.try_join_next() {
+            let Ok((which, result)) = done else { continue };
+            let ok = result.is_ok();
+            rows.push(row(which, now_ms, ok, result.unwrap_or_else(|detail| detail)));
         }
         self.waiting.retain_mut(|canary| {
             let detail = match seen(&canary.uid, &canary.revision) {

@@ -6,9 +6,12 @@
 //! 500 lines because every kind of thing that can happen ends here, and splitting the one owner would need locks.
 
 use std::future::Future;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use loadgen::admission::Truth;
+use mocks::faults::{Family, Fault, Name};
 use reports::record::{End, EndReason, FaultEvent, FaultRow, Phase, Writer};
 
 use super::canary::{Canaries, Which};
@@ -22,6 +25,7 @@ use super::refused::Refusals;
 use super::signals::Signals;
 use super::start::{LoadPlan, SubjectPlan};
 use super::timeline::{Action, Timeline};
+use super::upkeep::Upkeep;
 use super::wake::Wake;
 use super::world::World;
 use super::{Clock, harness_error};
@@ -50,6 +54,8 @@ pub(super) struct Conductor<'a> {
     /// The drain phase went to its end: what the subject has not proven by now it will not prove.
     drained: bool,
     refusals: Refusals,
+    /// What the oracle of the load is told.
+    truth: Option<Arc<Truth>>,
 }
 
 /// What exists while subject and load run.
@@ -58,6 +64,9 @@ struct Stage<'a> {
     witness: Witness,
     observer: Observer,
     subject: Running,
+    /// Where processes that follow write to.
+    log: Log,
+    upkeep: Upkeep<'a>,
     load: Load,
     timeline: Timeline,
     canaries: Canaries,
@@ -123,6 +132,7 @@ impl<'a> Conductor<'a> {
             stage: None,
             drained: false,
             refusals: Refusals::default(),
+            truth: None,
         }
     }
 
@@ -132,8 +142,9 @@ impl<'a> Conductor<'a> {
     }
 
     /// Starts the subject, runs all phases, stops everything, and says how it ended.
-    pub(super) async fn conduct(&mut self, subject: SubjectPlan, mut load: LoadPlan) -> EndReason {
+    pub(super) async fn conduct(&mut self, subject: SubjectPlan<'a>, mut load: LoadPlan) -> EndReason {
         self.clock = subject.clock.clone();
+        self.truth = load.admission.as_ref().and_then(|(plan, _)| plan.truth());
         let stop_timeout = self.scenario.subject.stop_timeout.0;
         let reason = match self.enter(subject, Load::scripted(load.script.take())) {
             Ok(ready) => match Box::pin(self.phases(&ready, load)).await {
@@ -151,15 +162,17 @@ impl<'a> Conductor<'a> {
     }
 
     /// Starts the subject and everything that watches it.
-    fn enter(&mut self, plan: SubjectPlan, load: Load) -> Result<Ready> {
+    fn enter(&mut self, plan: SubjectPlan<'a>, load: Load) -> Result<Ready> {
         let mut timeline = Timeline::new(&self.scenario.faults).map_err(|(_, error)| error)?;
         let armed = timeline.armed_before();
         for index in &armed {
+            self.tell_truth(*index, true);
             self.world.begin(kube_id(*index), &self.scenario.faults[*index])?;
         }
         let heard = plan.pattern.map(|pattern| (pattern, plan.ear.clone()));
         let log = Log::create(&self.record, heard)?;
-        let subject = plan.launch.start(log)?;
+        let subject = plan.launch.start(log.clone())?;
+        let upkeep = Upkeep::new(self.scenario, self.world, plan.again, plan.front);
         let observer = Observer::start(plan.clock.clone()).context("failed to start the observer")?;
         observer.watch(subject.pid());
         let status = (self.scenario.subject.witness.kind == WitnessKind::Status).then(Status::new);
@@ -177,11 +190,13 @@ impl<'a> Conductor<'a> {
             witness: plan.witness,
             observer,
             subject,
+            log,
+            upkeep,
             load,
             timeline,
             canaries: Canaries::default(),
             commits_before_fault: (!armed.is_empty()).then_some(0),
-            faulted: !armed.is_empty(),
+            faulted: armed.iter().any(|index| disturbs_events(&self.scenario.faults[*index])),
             active: armed,
             intervals: Intervals::default(),
             interval_due_ms: super::clock::millis(interval::EVERY),
@@ -198,6 +213,9 @@ impl<'a> Conductor<'a> {
     async fn phases(&mut self, ready: &Ready, load: LoadPlan) -> Result<(), Halt> {
         for (index, fault) in self.scenario.faults.iter().enumerate() {
             let row = self.fault_row(index, FaultEvent::Planned, 0, Some(describe(fault)));
+            self.writer.fault(&row)?;
+        }
+        for row in self.stage()?.upkeep.planned() {
             self.writer.fault(&row)?;
         }
         for index in self.stage()?.active.clone() {
@@ -311,7 +329,7 @@ impl<'a> Conductor<'a> {
             tokio::select! {
                 biased;
                 name = signals.next() => return Err(Halt::Signal(name)),
-                _ = tick.tick() => self.tick()?,
+                _ = tick.tick() => self.tick().await?,
                 () = wake.next(world.struck(), due), if waits => self.faults()?,
                 result = &mut work => return Ok(result),
                 result = stage.events.committed(&mut self.writer) => result?,
@@ -328,7 +346,7 @@ impl<'a> Conductor<'a> {
     }
 
     /// What is due every few milliseconds.
-    fn tick(&mut self) -> Result<(), Halt> {
+    async fn tick(&mut self) -> Result<(), Halt> {
         let now_ms = self.clock.now_ms();
         if let Some(status) = self.stage()?.subject.exited() {
             return Err(Halt::SubjectExited(status));
@@ -346,11 +364,26 @@ impl<'a> Conductor<'a> {
         if self.clock.runs() {
             super::requests::write(&self.world.plane, &self.clock, &mut self.writer)?;
             self.canaries(now_ms)?;
+            self.keep_up(now_ms).await?;
             if now_ms >= self.stage()?.interval_due_ms {
                 self.interval(false)?;
             }
         }
         self.show(now_ms);
+        Ok(())
+    }
+
+    /// Restarts and other certificates that are due.
+    async fn keep_up(&mut self, now_ms: u64) -> Result<(), Halt> {
+        let Some(stage) = self.stage.as_mut() else { return Ok(()) };
+        let before = stage.subject.pid();
+        let rows = stage.upkeep.tick(now_ms, &mut stage.subject, &stage.log).await?;
+        if stage.subject.pid() != before {
+            stage.observer.watch(stage.subject.pid());
+        }
+        for row in rows {
+            self.writer.fault(&row)?;
+        }
         Ok(())
     }
 
@@ -379,12 +412,15 @@ impl<'a> Conductor<'a> {
             Action::CanaryAfter(index) => self.canary(index, FaultEvent::CanaryAfter),
             Action::Begin(index) => {
                 let fault = &self.scenario.faults[index];
+                self.tell_truth(index, true);
                 self.world.begin(kube_id(index), fault)?;
                 let stage = self.stage()?;
                 stage.commits_before_fault.get_or_insert(stage.events.counts().commits);
                 stage.active.push(index);
-                stage.faulted = true;
-                stage.events.faulted(true);
+                if disturbs_events(fault) {
+                    stage.faulted = true;
+                    stage.events.faulted(true);
+                }
                 let row = self.fault_row(index, FaultEvent::Started, 0, None);
                 self.live_say(&format!("{:>4}s fault begins: {}", self.clock.now_ms() / 1000, describe(fault)));
                 Ok(self.writer.fault(&row)?)
@@ -395,6 +431,7 @@ impl<'a> Conductor<'a> {
 
     fn end_fault(&mut self, index: usize) -> Result<(), Halt> {
         self.world.end(kube_id(index), &self.scenario.faults[index]);
+        self.tell_truth(index, false);
         self.hits()?;
         let hits = self.hit_count(index);
         self.stage()?.active.retain(|active| *active != index);
@@ -402,10 +439,22 @@ impl<'a> Conductor<'a> {
         Ok(self.writer.fault(&row)?)
     }
 
+    /// Tells the oracle of the load what a fault of the registry makes right.
+    fn tell_truth(&self, index: usize, begins: bool) {
+        let fault = &self.scenario.faults[index];
+        let Some(truth) = self.truth.as_ref().filter(|_| makes_sick(fault)) else { return };
+        let by = u32::try_from(index).unwrap_or(u32::MAX);
+        if begins { truth.sick(by, self.world.references(fault)) } else { truth.well(by) }
+    }
+
     /// Ends what is still active when load ends.
     fn end_faults(&mut self) -> Result<(), Halt> {
         for action in self.stage()?.timeline.finish() {
             self.act(action)?;
+        }
+        let now_ms = self.clock.now_ms();
+        for row in self.stage()?.upkeep.finish(now_ms)? {
+            self.writer.fault(&row)?;
         }
         Ok(())
     }
@@ -435,9 +484,13 @@ impl<'a> Conductor<'a> {
         let fault = &self.scenario.faults[index];
         let hits = self.hit_count(index);
         let which = Which { id: fault_id(index, fault), name: fault.name.as_str().to_owned(), event, hits };
+        let pulls = fault.name.family() == Family::Registry;
+        let door = if pulls { self.world.registry_canary() } else { None };
         let stage = self.stage()?;
-        let canaries = stage.load.canaries();
-        stage.canaries.write(which, canaries);
+        match door {
+            Some((door, path)) => stage.canaries.pull(which, door, path),
+            None => stage.canaries.write(which, stage.load.canaries()),
+        }
         Ok(())
     }
 
@@ -448,7 +501,9 @@ impl<'a> Conductor<'a> {
         for row in rows {
             self.writer.fault(&row)?;
         }
-        let recovered = stage.faulted && stage.active.is_empty() && !stage.canaries.waits_after();
+        let faults = &self.scenario.faults;
+        let disturbed = stage.active.iter().any(|index| disturbs_events(&faults[*index]));
+        let recovered = stage.faulted && !disturbed && !stage.canaries.waits_after();
         if recovered {
             stage.faulted = false;
             stage.events.faulted(false);
@@ -483,15 +538,9 @@ impl<'a> Conductor<'a> {
         let Some(stage) = self.stage.as_mut() else { return Ok(()) };
         let faults = stage.active.iter().map(|index| fault_id(*index, &scenario.faults[*index])).collect();
         let now = Now { end_ms, phase: stage.phase, last, faults, refused };
-        let tally = std::sync::Arc::clone(&stage.witness.tally);
-        let row = stage.intervals.write(
-            now,
-            &mut stage.events,
-            &mut stage.load,
-            &tally,
-            &self.world.plane,
-            &mut self.writer,
-        )?;
+        let tally = Arc::clone(&stage.witness.tally);
+        let row =
+            stage.intervals.write(now, &mut stage.events, &mut stage.load, &tally, self.world, &mut self.writer)?;
         stage.interval_due_ms = end_ms + super::clock::millis(interval::EVERY);
         if stage.phase == Phase::WarmUp {
             let p99_us = row.lag.as_ref().map(|lag| lag.p99_us.unwrap_or(lag.max_us));
@@ -545,6 +594,7 @@ impl<'a> Conductor<'a> {
                 self.live
                     .say(&format!("the subject did not exit within {stop_timeout:?} after SIGTERM and was killed"));
             }
+            stage.upkeep.leave().await;
         }
         if let Some(impatient) = impatient {
             impatient.abort();
@@ -589,6 +639,17 @@ impl<'a> Conductor<'a> {
 fn waits_for_hits(scenario: &Scenario) -> bool {
     let steps = scenario.script.iter().flat_map(|script| &script.steps);
     scenario.faults.iter().any(|fault| fault.when.is_some()) || steps.into_iter().any(|step| step.when.is_some())
+}
+
+/// Whether a fault can make the subject see a change later.
+fn disturbs_events(fault: &Fault) -> bool {
+    fault.name.family() != Family::Registry
+}
+
+/// Whether a fault can make an image unresolvable.
+fn makes_sick(fault: &Fault) -> bool {
+    fault.name.family() == Family::Registry
+        && !matches!(fault.name, Name::RegistryTagMoved | Name::RegistryReferrers404)
 }
 
 fn kube_id(index: usize) -> mocks::faults::FaultId {

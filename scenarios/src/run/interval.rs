@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use mocks::kube;
-use reports::record::{ApiRow, EventCounts, Interval, Phase, Quantiles, Refused, WitnessRow, Writer};
+use mocks::{kube, registry};
+use reports::record::{ApiRow, EventCounts, Interval, Phase, Quantiles, Refused, RegistryRow, WitnessRow, Writer};
 
 use super::events::Events;
 use super::load::Load;
-use super::plane::Plane;
-use super::world::HARNESS;
+use super::world::{HARNESS, World};
 use crate::witness::Tally;
 
 /// Length of an interval.
@@ -23,6 +22,7 @@ pub(super) struct Intervals {
     lines: u64,
     malformed: u64,
     traffic: kube::Traffic,
+    registry: registry::Requests,
     requests_all: u64,
     /// The newest rows' figures for the live line.
     pub(super) latest_p99_us: Option<u64>,
@@ -48,10 +48,10 @@ impl Intervals {
         events: &mut Events<'_>,
         load: &mut Load,
         tally: &Tally,
-        plane: &Plane,
+        world: &World,
         writer: &mut Writer,
     ) -> Result<Interval> {
-        let start_ms = self.start_ms;
+        let (start_ms, plane) = (self.start_ms, &world.plane);
         let reading = load.read(writer, start_ms, now.end_ms)?;
         events.wrote(load.writes());
         let (counts, deadline_ms) = (events.counts(), events.deadline_ms());
@@ -64,6 +64,7 @@ impl Intervals {
         }
         let traffic = plane.traffic(plane.subject()).unwrap_or_default();
         let all = traffic.requests + plane.traffic(HARNESS).map_or(0, |traffic| traffic.requests);
+        let asked = world.registry.requests();
         let row = Interval {
             start_ms,
             end_ms: now.end_ms,
@@ -78,11 +79,13 @@ impl Intervals {
             churn: reading.churn,
             witness: WitnessRow { lines: tally.lines() - self.lines, malformed: tally.malformed() - self.malformed },
             api: api_row(&traffic, &self.traffic, all - self.requests_all),
+            registry: Some(registry_row(&asked, &self.registry)),
             faults_active: now.faults,
             refused: now.refused,
         };
         writer.interval(&row)?;
         (self.start_ms, self.events, self.traffic, self.requests_all) = (now.end_ms, counts, traffic, all);
+        self.registry = asked;
         (self.lines, self.malformed) = (tally.lines(), tally.malformed());
         if let Some(admission) = &row.admission {
             self.requests += admission.sent;
@@ -90,6 +93,18 @@ impl Intervals {
             self.latest_p99_us = admission.response.as_ref().and_then(|response| response.p99_us);
         }
         Ok(row)
+    }
+}
+
+fn registry_row(now: &registry::Requests, before: &registry::Requests) -> RegistryRow {
+    let class = |requests: &registry::Requests, class| requests.by_status_class.get(&class).copied().unwrap_or(0);
+    let refused = |requests| class(requests, 4) + class(requests, 5);
+    RegistryRow {
+        requests: now.total() - before.total(),
+        refused: refused(now) - refused(before),
+        unanswered: class(now, 0) - class(before, 0),
+        tags_total: now.tags,
+        most_of_one_tag: now.most_of_one_tag,
     }
 }
 

@@ -250,6 +250,7 @@ fn admission_row(interval: admission::Interval) -> AdmissionRow {
         tls: counts.tls,
         invalid_response: counts.invalid_response,
         sent_again: counts.sent_again,
+        unavailable: counts.unavailable,
         wrong_verdicts: counts.wrong_verdicts,
         wrong_allows: counts.wrong_allows,
         response: Quantiles::of_any(&response),

@@ -7,6 +7,7 @@ use reports::record::{Manifest, Phases, PlannedFault, SCHEMA, Subject, Versions}
 use super::Options;
 use super::plane::Plane;
 use super::start::LoadPlan;
+use super::upkeep::{CERTIFICATES, RESTARTS};
 use crate::machine;
 use crate::secrets;
 use crate::subject::Launch;
@@ -52,7 +53,13 @@ pub(super) fn manifest(
         witness: scenario.subject.witness.kind.name().to_owned(),
         judged: scenario.judged().into_iter().map(|(name, _)| name).collect(),
         payload_fingerprint: load.admission.as_ref().map(|(plan, _)| plan.fingerprint()),
-        faults: scenario.faults.iter().enumerate().map(|(index, fault)| planned(index, fault)).collect(),
+        faults: scenario
+            .faults
+            .iter()
+            .enumerate()
+            .map(|(index, fault)| planned(index, fault))
+            .chain(upkeep(&scenario.subject))
+            .collect(),
         admission_rate_per_second: load
             .admission
             .as_ref()
@@ -85,6 +92,27 @@ fn planned(index: usize, fault: &mocks::faults::Fault) -> PlannedFault {
         for_ms: fault.lasts.map(units::Span::as_millis),
         detail: describe(fault),
     }
+}
+
+/// Restarts and rotation, which have to be proved as faults have.
+fn upkeep(subject: &crate::scenario::Subject) -> impl Iterator<Item = PlannedFault> {
+    let entry = |name: &str, at_ms, for_ms, detail| PlannedFault {
+        id: name.to_owned(),
+        name: name.to_owned(),
+        at_ms,
+        for_ms,
+        detail,
+    };
+    let restarts = subject.restarts.map(|restarts| {
+        let (at_ms, every_ms) = (restarts.at.as_millis(), restarts.every.as_millis());
+        let detail = format!("{} restarts, one every {}", restarts.count, restarts.every);
+        entry(RESTARTS, at_ms, Some(every_ms * u64::from(restarts.count)), detail)
+    });
+    let certificates = subject.certificates.map(|certificates| {
+        let detail = format!("another certificate every {}, each valid for {}", certificates.every, certificates.valid);
+        entry(CERTIFICATES, certificates.every.as_millis(), None, detail)
+    });
+    restarts.into_iter().chain(certificates)
 }
 
 /// When a fault begins, in words.

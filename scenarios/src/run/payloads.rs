@@ -1,8 +1,10 @@
 //! What admission load sends in a run: the images that its payloads name, and the plan that they make. Pure, so that the plan of
 //! a run can be told, fingerprint and all, without starting one.
 
+use std::sync::Arc;
+
 use anyhow::{Context, Result};
-use loadgen::admission::{Image, Plan, Through, through};
+use loadgen::admission::{Image, Plan, Through, Truth, through};
 use mocks::registry::{self, Population};
 
 use crate::scenario::{Scenario, SubjectKind};
@@ -50,6 +52,14 @@ impl Planned {
         match self {
             Self::Direct(_) => None,
             Self::Through(plan) => Some(plan),
+        }
+    }
+
+    /// What changes about the right answers, where the answers themselves are judged.
+    pub(super) fn truth(&self) -> Option<Arc<Truth>> {
+        match self {
+            Self::Direct(plan) => Some(plan.truth()),
+            Self::Through(_) => None,
         }
     }
 

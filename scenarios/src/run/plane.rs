@@ -266,7 +266,7 @@ async fn local(directory: &Path, account: &Account) -> Result<Local> {
 
 /// A token for this run. It guards nothing but loopback ports against mistakes: the process id keeps two runs on one
 /// machine apart.
-fn token(seed: u64, user: &str) -> String {
+pub(super) fn token(seed: u64, user: &str) -> String {
     use sha2::Digest;
     let digest = sha2::Sha256::digest(format!("{seed}/{user}/{}", std::process::id()));
     hex::encode(&digest[..16])

@@ -40,7 +40,7 @@ pub(super) struct NotReady {
 }
 
 /// Polls until the subject is ready.
-pub(super) async fn wait_until_ready(ready: Ready, deadline: Instant, asked: &dyn Fn() -> Asked) -> Result<()> {
+pub(super) async fn wait_until_ready(ready: Ready, deadline: Instant, asked: impl Fn() -> Asked) -> Result<()> {
     let began = Instant::now();
     let mut asks_since = None;
     loop {
@@ -69,7 +69,7 @@ pub(super) async fn wait_until_ready(ready: Ready, deadline: Instant, asked: &dy
 }
 
 /// One `GET` over plain HTTP, without a client library: the answer's first line is all that matters.
-async fn http_ready(address: SocketAddr, path: &str) -> Result<(), String> {
+pub(super) async fn http_ready(address: SocketAddr, path: &str) -> Result<(), String> {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let ask = async {
         let mut stream = tokio::net::TcpStream::connect(address).await?;

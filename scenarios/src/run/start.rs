@@ -11,6 +11,7 @@ use loadgen::script::{self, Script};
 use reports::record::Manifest;
 
 use super::feed::Feed;
+use super::front::Front;
 use super::ready::Ready;
 use super::registration::{self, Registration};
 use super::world::{World, free_port};
@@ -35,16 +36,16 @@ const WATCH_VARIABLE: &str = "LONGHAUL_WATCH";
 const NAMESPACE_VARIABLE: &str = "LONGHAUL_NAMESPACE";
 
 /// Everything that is ready before the subject starts.
-pub(super) struct Prepared {
+pub(super) struct Prepared<'a> {
     pub(super) directory: PathBuf,
     pub(super) manifest: Manifest,
     pub(super) world: World,
-    pub(super) subject: SubjectPlan,
+    pub(super) subject: SubjectPlan<'a>,
     pub(super) load: LoadPlan,
 }
 
 /// How the subject is started, known to be ready, and heard.
-pub(super) struct SubjectPlan {
+pub(super) struct SubjectPlan<'a> {
     pub(super) launch: Launch,
     pub(super) ready: Ready,
     pub(super) witness: Witness,
@@ -55,6 +56,18 @@ pub(super) struct SubjectPlan {
     pub(super) clock: Clock,
     /// Where commits come from.
     pub(super) feed: Feed,
+    /// How it is started once more.
+    pub(super) again: Again<'a>,
+    /// The address in front of its processes, where there are several.
+    pub(super) front: Option<Arc<Front>>,
+}
+
+/// How the subject is started, the first time and every other.
+pub(super) struct Again<'a> {
+    options: &'a Options,
+    witness_url: Option<String>,
+    /// Where the first one serves reviews.
+    pub(super) first: Option<SocketAddr>,
 }
 
 /// What load does.
@@ -68,7 +81,7 @@ pub(super) struct LoadPlan {
 }
 
 /// Prepares a run.
-pub(super) async fn prepare(options: &Options) -> Result<Prepared> {
+pub(super) async fn prepare(options: &Options) -> Result<Prepared<'_>> {
     let scenario = &options.source.scenario;
     let world = World::start(scenario).await?;
     let clock = Clock::default();
@@ -80,27 +93,17 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared> {
         WitnessKind::Log | WitnessKind::Status => None,
     };
     let pattern = scenario.subject.witness.pattern.as_deref().map(Pattern::new).transpose()?.map(Arc::new);
-    let webhook = webhook(scenario)?;
-    let (mut launch, mut ready) = match scenario.subject.kind {
-        SubjectKind::Service => service(options, &world, webhook)?,
-        SubjectKind::Command => command(options, &world, webhook)?,
-    };
+    let mut again = Again { options, witness_url: receiver.as_ref().map(witness::http::Receiver::url), first: None };
+    let (launch, mut ready, webhook) = again.launch(&world)?;
+    again.first = webhook;
+    let front = front(scenario, webhook).await?;
     if super::timeline::begins_before(&scenario.faults) {
         // What it says of itself may wait for the very list that a fault holds back.
         ready = Ready::FirstRequest { webhook: webhook.filter(|_| scenario.admission.is_some()) };
     }
-    launch.environment.push(("KUBECONFIG".to_owned(), world.kubeconfig()?.display().to_string()));
-    if let Some(receiver) = &receiver {
-        launch.environment.push((WITNESS_VARIABLE.to_owned(), receiver.url()));
-    }
-    if let Some(plant) = &options.plant {
-        launch.environment.push((PLANT_VARIABLE.to_owned(), plant.clone()));
-    }
     let judged = scenario.judged();
-    let watches: Vec<&str> = judged.iter().map(|(_, watch)| watch.as_str()).collect();
-    launch.environment.push((WATCH_VARIABLE.to_owned(), watches.join(",")));
-    launch.environment.push((NAMESPACE_VARIABLE.to_owned(), String::new()));
-    let mut load = load_plan(scenario, &world, webhook)?;
+    let reached = front.as_ref().map(|front| front.address()).or(webhook);
+    let mut load = load_plan(scenario, &world, reached)?;
     // Reading a large program takes a while, and with `--jobs` other runs have their clocks on this thread.
     let program = launch.program.clone();
     let digest = tokio::task::spawn_blocking(move || machine::digest(&program).ok()).await;
@@ -112,8 +115,48 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared> {
     let feed = Feed::follow(&world.plane, world.api(), &judged, pointer, goes_back).await?;
     // After the feed, so that the first objects are commits as well; before the subject, which has to find them.
     load.script = script(scenario, &world).await?;
-    let subject = SubjectPlan { launch, ready, witness, ear, pattern, receiver, clock, feed };
+    let subject = SubjectPlan { launch, ready, witness, ear, pattern, receiver, clock, feed, again, front };
     Ok(Prepared { directory, manifest, world, subject, load })
+}
+
+impl Again<'_> {
+    /// What to start next, how it is known to be ready, and where it serves reviews.
+    pub(super) fn launch(&self, world: &World) -> Result<(Launch, Ready, Option<SocketAddr>)> {
+        let (options, scenario) = (self.options, &self.options.source.scenario);
+        let webhook = webhook(scenario)?;
+        let (mut launch, ready) = match scenario.subject.kind {
+            SubjectKind::Service => service(options, world, webhook)?,
+            SubjectKind::Command => command(options, world, webhook)?,
+        };
+        let mut set = |name: &str, value: String| launch.environment.push((name.to_owned(), value));
+        set("KUBECONFIG", world.kubeconfig()?.display().to_string());
+        if let Some(url) = &self.witness_url {
+            set(WITNESS_VARIABLE, url.clone());
+        }
+        if let Some(plant) = &options.plant {
+            set(PLANT_VARIABLE, plant.clone());
+        }
+        if let Some(login) = world.credentials()? {
+            set("DOCKER_CONFIG", text(&login.docker));
+        }
+        let judged = scenario.judged();
+        let watches: Vec<&str> = judged.iter().map(|(_, watch)| watch.as_str()).collect();
+        set(WATCH_VARIABLE, watches.join(","));
+        set(NAMESPACE_VARIABLE, String::new());
+        Ok((launch, ready, webhook))
+    }
+}
+
+/// The address in front of the subject's processes, where one follows the other.
+async fn front(scenario: &Scenario, webhook: Option<SocketAddr>) -> Result<Option<Arc<Front>>> {
+    if scenario.subject.restarts.is_none() {
+        return Ok(None);
+    }
+    let front = Front::open().await?;
+    if let Some(address) = webhook {
+        front.add(address);
+    }
+    Ok(Some(Arc::new(front)))
 }
 
 /// Makes the run's directory. Two runs of one scenario that start in the same second get different names.
@@ -148,6 +191,7 @@ fn service(options: &Options, world: &World, webhook: Option<SocketAddr>) -> Res
     let admission = webhook.context("the service has no admission address")?;
     let health = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()?));
     let files = world.certificate()?;
+    let login = world.credentials()?;
     let wiring = subject::service::Wiring {
         admission,
         health,
@@ -155,9 +199,11 @@ fn service(options: &Options, world: &World, webhook: Option<SocketAddr>) -> Res
         key: &files.key,
         registry: world.registry.host(),
         endpoint: world.registry.address(),
+        login: login.as_ref().map(|login| (login.name.as_str(), login.password.as_path())),
     };
     let config = subject::service::configuration(&scenario.subject, &options.source.directory, &wiring)?;
-    let config = world.write("service.yaml", &config)?;
+    // Each process has its own: one that is going must not follow the addresses of the next.
+    let config = world.write(&format!("service-{}.yaml", admission.port()), &config)?;
     let launch = Launch {
         program: absolute(program)?,
         arguments: ["run", "--role", "all", "--config"].map(str::to_owned).into_iter().chain([text(&config)]).collect(),
@@ -201,6 +247,12 @@ fn find(program: &str, planted: bool) -> PathBuf {
 fn load_plan(scenario: &Scenario, world: &World, webhook: Option<SocketAddr>) -> Result<LoadPlan> {
     let length = scenario.phases.loaded();
     let plan = payloads::plan(scenario, &world.images)?;
+    if let Some(truth) = plan.as_ref().and_then(payloads::Planned::truth) {
+        if let Some(staleness) = scenario.budgets.registry.as_ref().and_then(|registry| registry.staleness) {
+            truth.may_be_stale(staleness.0);
+        }
+        world.tell_moves(truth);
+    }
     let admission = match (plan, webhook) {
         (Some(plan), Some(address)) => {
             let path = registration::path(scenario);

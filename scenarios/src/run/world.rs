@@ -3,25 +3,37 @@
 //! Everything here is made for one run and gone with it. Keys and tokens live in a temporary folder that only this
 //! user can read; nothing secret goes into the run record.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use mocks::faults::{Family, Fault, FaultId, Hit};
+use base64::Engine as _;
+use loadgen::admission::Truth;
+use mocks::faults::{Family, Fault, FaultId, Hit, Player};
 use mocks::{pki, registry};
 
 use super::gate::Gate;
 use super::payloads;
-use super::plane::Plane;
+use super::plane::{Plane, token};
 use crate::keeper::Folder;
-use crate::scenario::Scenario;
+use crate::scenario::{Auth, RateLimit, Scenario};
 
 /// The user of load and churn.
 pub(super) const HARNESS: &str = "harness";
 /// A log of a control plane that is larger is not kept: a run record of 100 hours stays below 200 MB.
 const LOG_BYTES_MAX: u64 = 32 << 20;
+
+/// The name of the subject at the registry.
+const LOGIN: &str = "subject";
+/// What certificate files lead to, by the kubelet's own name for it.
+const LINK: &str = "..data";
+/// Numbers the versions of certificates.
+static VERSIONS: AtomicU32 = AtomicU32::new(1);
 
 /// The control plane, the registry and the wiring.
 pub(super) struct World {
@@ -30,9 +42,27 @@ pub(super) struct World {
     /// Zero of the times of hits.
     epoch: Instant,
     pub(super) registry: registry::Server,
+    /// What the subject says to the registry, where that wants to know.
+    login: Option<Login>,
     pub(super) authority: pki::Authority,
     pub(super) images: Vec<registry::Image>,
+    /// How long a serving certificate of the subject is valid.
+    valid: Option<Duration>,
     directory: Folder,
+}
+
+/// A name and a password.
+struct Login {
+    name: String,
+    password: String,
+}
+
+/// The files of the subject's login to the registry.
+pub(super) struct Credentials {
+    pub(super) name: String,
+    pub(super) password: PathBuf,
+    /// The folder with `config.json`, as docker and every client of registries reads it.
+    pub(super) docker: PathBuf,
 }
 
 /// The files of the subject's webhook certificate.
@@ -51,12 +81,20 @@ impl World {
         let plane = Plane::start(scenario, &authority, directory.path(), names).await?;
         let epoch = plane.mock().map_or_else(Instant::now, |mock| mock.epoch);
         let gate = Gate::open(&scenario.faults, namespace, plane.subject_address()?, 0, epoch, scenario.seed).await?;
+        let login = Login { name: LOGIN.to_owned(), password: token(scenario.seed, "registry") };
         let mut config = registry::Config::new();
         config.listen = loopback();
+        config.epoch = epoch;
+        config.seed = scenario.seed;
+        config.own_door = true;
         config.advertise = payloads::host(scenario);
+        config.auth = scenario.registry.auth.of(&login.name, &login.password, false);
+        config.rate_limit = scenario.registry.rate_limit.map(RateLimit::limit);
         let registry = registry::Server::start(config).await.context("failed to start the mock registry")?;
         let images = registry.seed(&payloads::population(scenario)).context("failed to seed the mock registry")?;
-        Ok(Self { plane, gate, epoch, registry, authority, images, directory })
+        let valid = scenario.subject.certificates.map(|certificates| certificates.valid.0);
+        let login = (scenario.registry.auth != Auth::None).then_some(login);
+        Ok(Self { plane, gate, epoch, registry, login, authority, images, valid, directory })
     }
 
     /// The subject's kubeconfig, written to a file. Where a fault replaces the token while the subject runs, the control plane
@@ -66,13 +104,52 @@ impl World {
         self.write("kubeconfig.yaml", &self.gate.direct(&text)?)
     }
 
-    /// A serving certificate for the subject's webhook.
+    /// The subject's login to the registry, if it needs one.
+    pub(super) fn credentials(&self) -> Result<Option<Credentials>> {
+        let Some(Login { name, password }) = &self.login else { return Ok(None) };
+        let docker = self.directory.path().join("docker");
+        std::fs::create_dir_all(&docker).with_context(|| format!("failed to make {}", docker.display()))?;
+        let auth = base64::engine::general_purpose::STANDARD.encode(format!("{name}:{password}"));
+        let config = serde_json::json!({"auths": {self.registry.host(): {"auth": auth}}});
+        self.write("docker/config.json", &config.to_string())?;
+        let password = self.write("registry-password", password)?;
+        Ok(Some(Credentials { name: name.clone(), password, docker }))
+    }
+
+    /// The serving certificate of the subject's webhook, the same for every process of it.
     pub(super) fn certificate(&self) -> Result<Certificate> {
-        let pair = self.authority.server(&["127.0.0.1", "localhost"])?;
-        Ok(Certificate {
-            certificate: self.write("tls.crt", &pair.certificate_pem)?,
-            key: self.write("tls.key", &pair.key_pem)?,
-        })
+        let tls = self.directory.path().join("tls");
+        if !tls.exists() {
+            std::fs::create_dir(&tls).with_context(|| format!("failed to make {}", tls.display()))?;
+            self.rotate_certificate(self.valid)?;
+            for name in ["tls.crt", "tls.key"] {
+                std::os::unix::fs::symlink(Path::new(LINK).join(name), tls.join(name))?;
+            }
+        }
+        Ok(Certificate { certificate: tls.join("tls.crt"), key: tls.join("tls.key") })
+    }
+
+    /// Puts another serving certificate in the place of the subject's, both files at once, as the kubelet does it. `None`: valid
+    /// for longer than any run.
+    pub(super) fn rotate_certificate(&self, valid: Option<Duration>) -> Result<()> {
+        let names = ["127.0.0.1", "localhost"];
+        let pair = match valid {
+            Some(valid) => self.authority.server_for(&names, valid),
+            None => self.authority.server(&names),
+        }?;
+        let version = format!("tls/..{}", VERSIONS.fetch_add(1, Ordering::Relaxed));
+        std::fs::create_dir(self.directory.path().join(&version))?;
+        self.write(&format!("{version}/tls.crt"), &pair.certificate_pem)?;
+        self.write(&format!("{version}/tls.key"), &pair.key_pem)?;
+        let tls = self.directory.path().join("tls");
+        let (link, fresh) = (tls.join(LINK), tls.join("..fresh"));
+        let old = std::fs::read_link(&link).ok();
+        std::os::unix::fs::symlink(version.trim_start_matches("tls/"), &fresh)?;
+        std::fs::rename(&fresh, &link)?;
+        if let Some(old) = old {
+            std::fs::remove_dir_all(tls.join(old))?;
+        }
+        Ok(())
     }
 
     /// Where load and churn write objects.
@@ -107,29 +184,29 @@ impl World {
         Ok(())
     }
 
+    /// Who plays a fault, if somebody does here.
+    fn player(&self, fault: &Fault) -> Option<&dyn Player> {
+        match fault.name.family() {
+            Family::Network => self.gate.faults().map(|faults| faults as &dyn Player),
+            Family::Registry => Some(self.registry.faults()),
+            _ => self.plane.faults().map(|faults| faults as &dyn Player),
+        }
+    }
+
     /// Begins a fault.
     pub(super) fn begin(&self, id: FaultId, fault: &Fault) -> Result<()> {
-        let begun = match fault.name.family() {
-            Family::Network => self.gate.faults().context("there is no proxy")?.begin(id, fault),
-            _ => self.plane.faults().context("this control plane cannot play it")?.begin(id, fault),
-        };
-        begun.with_context(|| format!("failed to begin the fault {}", fault.name.as_str()))
+        let player = self.player(fault).context("nobody can play it here")?;
+        player.begin(id, fault).with_context(|| format!("failed to begin the fault {}", fault.name.as_str()))
     }
 
     /// Ends a fault.
     pub(super) fn end(&self, id: FaultId, fault: &Fault) {
-        match fault.name.family() {
-            Family::Network => self.gate.faults().into_iter().for_each(|faults| faults.end(id)),
-            _ => self.plane.faults().into_iter().for_each(|faults| faults.end(id)),
-        }
+        self.player(fault).into_iter().for_each(|player| player.end(id));
     }
 
     /// How often a fault was hit.
     pub(super) fn hits(&self, id: FaultId, fault: &Fault) -> u64 {
-        match fault.name.family() {
-            Family::Network => self.gate.faults().map_or(0, |faults| faults.hits(id)),
-            _ => self.plane.faults().map_or(0, |faults| faults.hits(id)),
-        }
+        self.player(fault).map_or(0, |player| player.hits(id))
     }
 
     /// Returns when something was hit; [`World::take_hits`] says what.
@@ -149,6 +226,7 @@ impl World {
         tokio::select! {
             () = plane => {}
             () = network => {}
+            () = self.registry.faults().struck() => {}
         }
     }
 
@@ -156,7 +234,49 @@ impl World {
     pub(super) fn take_hits(&self) -> Vec<(Instant, Hit)> {
         let plane = self.plane.faults().map(mocks::faults::Faults::take_hits).unwrap_or_default();
         let network = self.gate.faults().map(mocks::proxy::Faults::take_hits).unwrap_or_default();
-        plane.into_iter().chain(network).map(|hit| (self.epoch + Duration::from_micros(hit.at_us), hit)).collect()
+        let registry = self.registry.faults().take_hits();
+        plane
+            .into_iter()
+            .chain(network)
+            .chain(registry)
+            .map(|hit| (self.epoch + Duration::from_micros(hit.at_us), hit))
+            .collect()
+    }
+
+    /// The references of images that a fault of the registry is about; `None`: all of them.
+    pub(super) fn references(&self, fault: &Fault) -> Option<BTreeSet<String>> {
+        let pattern = fault.repository.as_deref()?;
+        let about = |image: &&registry::Image| {
+            let rest = image.reference.strip_prefix(self.registry.host()).and_then(|rest| rest.strip_prefix('/'));
+            let repository = rest.and_then(|rest| rest.rsplit_once(':')).map(|(repository, _)| repository);
+            repository.is_some_and(|repository| match pattern.strip_suffix('*') {
+                Some(prefix) => repository.starts_with(prefix),
+                None => repository == pattern,
+            })
+        };
+        Some(self.images.iter().filter(about).map(|image| image.reference.clone()).collect())
+    }
+
+    /// Tells the oracle of the load of every tag that moves.
+    pub(super) fn tell_moves(&self, truth: Arc<Truth>) {
+        let digests = |image: &registry::Image| Some((image.reference.clone(), image.digest.clone()?));
+        let known: BTreeMap<String, String> = self.images.iter().filter_map(digests).collect();
+        self.registry.on_move(move |reference, digest| {
+            if let Some(was) = known.get(reference) {
+                truth.moved(reference, was, digest);
+            }
+        });
+    }
+
+    /// Where the harness looks whether the registry is healthy: its own door, and the path of an image that exists.
+    pub(super) fn registry_canary(&self) -> Option<(SocketAddr, String)> {
+        let image = self.images.iter().find(|image| image.digest.is_some());
+        let path = image.and_then(|image| {
+            let (name, tag) =
+                image.reference.strip_prefix(self.registry.host())?.strip_prefix('/')?.rsplit_once(':')?;
+            Some(format!("/v2/{name}/manifests/{tag}"))
+        });
+        Some((self.registry.own_address()?, path.unwrap_or_else(|| "/v2/".to_owned())))
     }
 
     /// Takes the world down.

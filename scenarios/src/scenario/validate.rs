@@ -105,6 +105,7 @@ fn subject(scenario: &Scenario) -> Result<(), Problem> {
     if let Some(text) = subject.rbac.as_ref().and_then(super::Rbac::problem) {
         return problem("subject", text);
     }
+    upkeep(scenario)?;
     for watch in &subject.watches {
         if loadgen::churn::names(watch).is_none() {
             return problem(
@@ -113,6 +114,44 @@ fn subject(scenario: &Scenario) -> Result<(), Problem> {
                     "`watches`: `{watch}` is no resource: write for example `packages.longhaul.dev/v1alpha1` or `configmaps/v1`"
                 ),
             );
+        }
+    }
+    Ok(())
+}
+
+/// Restarts and rotation.
+fn upkeep(scenario: &Scenario) -> Result<(), Problem> {
+    let subject = &scenario.subject;
+    let loaded = units::Span(scenario.phases.loaded());
+    if subject.restarts.is_none() && subject.certificates.is_none() {
+        return Ok(());
+    }
+    let serves = subject.kind == SubjectKind::Service || subject.webhook.as_ref().is_some_and(|it| it.path.is_some());
+    if !serves {
+        return problem(
+            "subject",
+            "`restarts` and `certificates` are for a subject that serves reviews: add `webhook: {path: /mutate}`",
+        );
+    }
+    if let Some(restarts) = subject.restarts {
+        if restarts.count == 0 || restarts.every.0.is_zero() {
+            return problem("subject", "`restarts` needs a `count` of 1 or more and a time in `every`");
+        }
+        let last = restarts.at.0 + restarts.every.0 * (restarts.count - 1);
+        if last >= loaded.0 {
+            let last = units::Span(last);
+            return problem("subject", format!("the last restart begins at {last}, but load ends at {loaded}"));
+        }
+    }
+    if let Some(certificates) = subject.certificates {
+        if certificates.every.0 < std::time::Duration::from_secs(1) || certificates.valid <= certificates.every {
+            return problem(
+                "subject",
+                "`certificates`: `every` is at least 1s and `valid` longer than it, or there is always one that has ended",
+            );
+        }
+        if certificates.every >= loaded {
+            return problem("subject", format!("no certificate is replaced before load ends at {loaded}"));
         }
     }
     Ok(())
@@ -150,16 +189,16 @@ fn witness(scenario: &Scenario) -> Result<(), Problem> {
 }
 
 fn faults(scenario: &Scenario) -> Result<(), Problem> {
-    let network = |fault: &mocks::faults::Fault| fault.name.family() == mocks::faults::Family::Network;
+    let anywhere = |fault: &mocks::faults::Fault| fault.name.family().is_played_anywhere();
     if scenario.control_plane.kind != ControlPlaneKind::Mock
-        && let Some(index) = scenario.faults.iter().position(|fault| !network(fault))
+        && let Some(index) = scenario.faults.iter().position(|fault| !anywhere(fault))
     {
         return problem_in(
             "faults",
             Item { list: None, index },
             format!(
                 "`{}` is played by the mock API server: use `controlPlane: {{kind: mock}}` or leave it out; only faults of the \
-                 network (`net-…`) are played in front of any control plane",
+                 network (`net-…`) and of the registry (`registry-…`) are played with any control plane",
                 scenario.faults[index].name.as_str()
             ),
         );
@@ -226,6 +265,10 @@ fn load(scenario: &Scenario) -> Result<(), Problem> {
     }
     if scenario.budgets.admission.is_some() && scenario.admission.is_none() {
         return problem("budgets", "`admission` has a budget but there is no admission load: add `admission`");
+    }
+    let registry = scenario.budgets.registry.as_ref();
+    if scenario.admission.is_none() && registry.is_some_and(|registry| registry.unavailable.is_some()) {
+        return problem("budgets", "`registry.unavailable` counts reviews, and there are none: add `admission`");
     }
     Ok(())
 }

@@ -20,6 +20,8 @@ pub(crate) struct Wiring<'a> {
     pub(crate) registry: &'a str,
     /// Where it really is.
     pub(crate) endpoint: SocketAddr,
+    /// What it says to the registry, where that wants to know: a name, and the file with the password.
+    pub(crate) login: Option<(&'a str, &'a Path)>,
 }
 
 /// Why a configuration could not be made.
@@ -46,10 +48,12 @@ pub(crate) fn configuration(subject: &Subject, directory: &Path, wiring: &Wiring
     };
     section("admission", json!({"listen": wiring.admission, "certificate": wiring.certificate, "key": wiring.key}));
     section("health", json!({"listen": wiring.health}));
-    section(
-        "resolve",
-        json!({"registries": [{"host": wiring.registry, "endpoint": wiring.endpoint, "plainHttp": true}]}),
-    );
+    let mut registry = json!({"host": wiring.registry, "endpoint": wiring.endpoint, "plainHttp": true});
+    if let Some((name, password)) = wiring.login {
+        registry["username"] = json!(name);
+        registry["passwordFile"] = json!(password);
+    }
+    section("resolve", json!({"registries": [registry]}));
     Ok(serde_json::to_string_pretty(&Value::Object(config)).unwrap_or_default())
 }
 

@@ -12,6 +12,8 @@ use serde_json::{Value, json};
 
 use crate::support::{longhaul, program};
 
+mod registry;
+
 const PAGE: &str = include_str!("../../../docs/faults.md");
 const SCHEMA: &str = include_str!("../../scenario.schema.json");
 
@@ -21,8 +23,10 @@ const AT_ONCE: usize = 8;
 const SECOND_TRIES_MAX: usize = 5;
 /// What says, right before an example, which arguments the client needs.
 const PLAYED_WITH: &str = "<!-- played with ";
+/// What says so of faults that a registry alone plays to its clients.
+const PLAYED_TO: &str = "<!-- played to a registry's clients -->";
 /// What choosing keys there are; every other key of a fault is a parameter and must be shown for each fault that has it.
-const CHOOSING: [&str; 13] = [
+const CHOOSING: [&str; 14] = [
     "id",
     "at",
     "when",
@@ -35,6 +39,7 @@ const CHOOSING: [&str; 13] = [
     "on",
     "query",
     "userAgent",
+    "repository",
     "endpoint",
 ];
 
@@ -45,6 +50,8 @@ struct Example {
     line: usize,
     /// Arguments of the client.
     arguments: Vec<String>,
+    /// A registry alone plays it.
+    registry: bool,
     /// What is played, as the page says: a list stands for the faults of the first file, other keys replace its keys.
     scenario: Value,
 }
@@ -98,6 +105,10 @@ fn play_all(client: &Path, examples: Vec<Example>, at_once: usize) -> Vec<Seen> 
 /// As a reader does it: a file, and `longhaul repro FILE -- client`.
 fn play(client: &Path, example: Example) -> Seen {
     let began = Instant::now();
+    if example.registry {
+        let wrong = registry::play(example.faults());
+        return Seen { example, wrong, skipped: None, seconds: began.elapsed().as_secs_f64() };
+    }
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("my-bug.yaml");
     std::fs::write(&file, example.scenario.to_string()).unwrap();
@@ -202,6 +213,7 @@ fn examples() -> Vec<Example> {
         let end = text + PAGE[text..].find("```\n").expect("a block of the page ends");
         let line = PAGE[..begin].lines().count() + 1;
         let before = PAGE[..begin].lines().last().unwrap_or_default();
+        let registry = before == PLAYED_TO;
         let arguments = before.strip_prefix(PLAYED_WITH).and_then(|rest| rest.strip_suffix(" -->")).unwrap_or_default();
         let yaml: Value = serde_saphyr::from_str(&PAGE[text..end])
             .unwrap_or_else(|error| panic!("line {line}: {error}\n{}", &PAGE[text..end]));
@@ -216,7 +228,7 @@ fn examples() -> Vec<Example> {
             base = scenario.clone();
         }
         let arguments = arguments.split_whitespace().map(str::to_owned).collect();
-        examples.push(Example { line, arguments, scenario });
+        examples.push(Example { line, arguments, registry, scenario });
         at = end;
     }
     examples

@@ -98,6 +98,11 @@ fn chooses_requests(name: Name) -> bool {
     name.family() == Family::Requests || chooses_watches(name)
 }
 
+/// Faults that choose requests to the registry.
+fn asks_registry(name: Name) -> bool {
+    name.family() == Family::Registry && name != Name::RegistryDown
+}
+
 /// Faults whose n-th request, watch or connection may be meant.
 fn counts_turns(name: Name) -> bool {
     name.family() != Family::Server
@@ -108,11 +113,13 @@ type Row = (&'static str, bool, Owners);
 /// The keys that choose what is hit.
 fn choosing(fault: &Fault) -> Vec<Row> {
     let requests = || Rule("faults on requests and watches", chooses_requests);
-    let anywhere = |name: Name| !matches!(name.family(), Family::Network | Family::Server);
+    let anywhere = |name: Name| !matches!(name.family(), Family::Network | Family::Server | Family::Registry);
     let resources = |name: Name| chooses_requests(name) || name == Name::Rewind;
+    let agents = |name: Name| chooses_requests(name) || name == Name::Rewind || asks_registry(name);
     vec![
         ("resource", fault.resource.is_some(), Rule("faults on requests and watches", resources)),
-        ("userAgent", fault.user_agent.is_some(), Rule("faults on requests and watches", resources)),
+        ("userAgent", fault.user_agent.is_some(), Rule("faults on requests and watches", agents)),
+        ("repository", fault.repository.is_some(), Rule("faults on requests to the registry", asks_registry)),
         ("on", fault.on.is_some(), Rule("faults on requests", |name| name.family() == Family::Requests)),
         ("query", fault.query.is_some(), requests()),
         ("nth", fault.nth.is_some(), Rule("faults on requests, watches and connections", counts_turns)),
@@ -132,14 +139,21 @@ fn parameters(fault: &Fault) -> Vec<Row> {
         ("age", f.age.is_some(), Names(&[Name::Rewind, Name::StaleView])),
         ("newer", f.newer.is_some(), Names(&[Name::Rewind])),
         ("watches", f.watches.is_some(), Names(&[Name::Rewind])),
-        ("status", f.status.is_some(), Names(&[Name::HttpError])),
-        ("retryAfter", f.retry_after.is_some(), Names(&[Name::HttpError])),
+        ("status", f.status.is_some(), Names(&[Name::HttpError, Name::RegistryError])),
+        ("retryAfter", f.retry_after.is_some(), Names(&[Name::HttpError, Name::RegistryError])),
         ("reason", f.reason.is_some(), Names(&[Name::HttpError, Name::ErrorEvent])),
         ("body", f.body.is_some(), Names(&[Name::HttpError])),
         (
             "delay",
             f.delay.is_some(),
-            Names(&[Name::DelayAnswer, Name::HoldHeaders, Name::EventDelayed, Name::InitialEndHeld, Name::NetLatency]),
+            Names(&[
+                Name::DelayAnswer,
+                Name::HoldHeaders,
+                Name::EventDelayed,
+                Name::InitialEndHeld,
+                Name::NetLatency,
+                Name::RegistrySlow,
+            ]),
         ),
         ("jitter", f.jitter.is_some(), Names(&[Name::NetLatency])),
         ("stale", f.stale.is_some(), Names(&[Name::Empty200])),
@@ -156,11 +170,11 @@ fn parameters(fault: &Fault) -> Vec<Row> {
         ("bytes", f.bytes.is_some(), Names(&[Name::Split, Name::HoldBuffer, Name::NetCut])),
         ("pause", f.pause.is_some(), Names(&[Name::Split])),
         ("headers", f.headers.is_some(), Names(&[Name::HoldBuffer])),
-        ("rate", f.rate.is_some(), Names(&[Name::SlowDrip, Name::NetBandwidth])),
+        ("rate", f.rate.is_some(), Names(&[Name::SlowDrip, Name::NetBandwidth, Name::RegistrySlow])),
         ("newConnections", f.new_connections.is_some(), Names(&[Name::Freeze, Name::NetFreeze, Name::NetLoss])),
         ("silent", f.silent.is_some(), Names(&[Name::NoPong])),
         ("drain", f.drain.is_some(), Names(&[Name::Goaway])),
-        ("how", f.how.is_some(), Names(&[Name::RefuseConnections, Name::NetRefuse, Name::NetCut])),
+        ("how", f.how.is_some(), Names(&[Name::RefuseConnections, Name::NetRefuse, Name::NetCut, Name::RegistryDown])),
         ("streams", f.streams.is_some(), Names(&[Name::MaxStreams])),
         ("kind", f.kind.is_some(), Names(&[Name::Certificate])),
         ("direction", f.direction.is_some(), Names(&[Name::NetFreeze, Name::NetLoss])),

@@ -101,6 +101,27 @@ pub enum Name {
     NetCut,
     /// Packets vanish without an acknowledgement; needs a network namespace.
     NetLoss,
+    /// Requests to the registry are answered with an HTTP error.
+    RegistryError,
+    /// Requests to the registry are read and never answered.
+    RegistryHang,
+    /// Answers of the registry come late, or trickle.
+    RegistrySlow,
+    /// Answers of the registry end in the middle.
+    RegistryCut,
+    /// Nobody can connect to the registry, and open connections end.
+    RegistryDown,
+    /// The registry refuses everybody with 401, and gives no tokens.
+    RegistryAuthFailing,
+    /// Content of the registry does not have the digest that its header names.
+    RegistryWrongDigest,
+    /// A tag points elsewhere when it is read again.
+    RegistryTagMoved,
+    /// The referrers API answers 404, as registries before v1.1 of the specification do.
+    #[serde(rename = "registry-referrers-404")]
+    RegistryReferrers404,
+    /// Manifests and blobs redirect to themselves for ever.
+    RegistryRedirectLoop,
 }
 
 /// What a fault acts on, and so who plays it and which keys choose its targets.
@@ -116,11 +137,20 @@ pub enum Family {
     Connections,
     /// The network in front of any control plane: played by `mocks::proxy`.
     Network,
+    /// The mock registry.
+    Registry,
+}
+
+impl Family {
+    /// Whether its faults are played with any control plane, not by the mock API server.
+    pub fn is_played_anywhere(self) -> bool {
+        matches!(self, Self::Network | Self::Registry)
+    }
 }
 
 impl Name {
     /// Every name, in the order of the catalogue.
-    pub const ALL: [Self; 45] = [
+    pub const ALL: [Self; 55] = [
         Self::WatchReset,
         Self::WatchEnd,
         Self::WatchEof,
@@ -166,6 +196,16 @@ impl Name {
         Self::NetBandwidth,
         Self::NetCut,
         Self::NetLoss,
+        Self::RegistryError,
+        Self::RegistryHang,
+        Self::RegistrySlow,
+        Self::RegistryCut,
+        Self::RegistryDown,
+        Self::RegistryAuthFailing,
+        Self::RegistryWrongDigest,
+        Self::RegistryTagMoved,
+        Self::RegistryReferrers404,
+        Self::RegistryRedirectLoop,
     ];
 
     /// The name as scenarios spell it.
@@ -216,6 +256,16 @@ impl Name {
             Self::NetBandwidth => "net-bandwidth",
             Self::NetCut => "net-cut",
             Self::NetLoss => "net-loss",
+            Self::RegistryError => "registry-error",
+            Self::RegistryHang => "registry-hang",
+            Self::RegistrySlow => "registry-slow",
+            Self::RegistryCut => "registry-cut",
+            Self::RegistryDown => "registry-down",
+            Self::RegistryAuthFailing => "registry-auth-failing",
+            Self::RegistryWrongDigest => "registry-wrong-digest",
+            Self::RegistryTagMoved => "registry-tag-moved",
+            Self::RegistryReferrers404 => "registry-referrers-404",
+            Self::RegistryRedirectLoop => "registry-redirect-loop",
         }
     }
 
@@ -265,6 +315,16 @@ impl Name {
             | Self::NetBandwidth
             | Self::NetCut
             | Self::NetLoss => Family::Network,
+            Self::RegistryError
+            | Self::RegistryHang
+            | Self::RegistrySlow
+            | Self::RegistryCut
+            | Self::RegistryDown
+            | Self::RegistryAuthFailing
+            | Self::RegistryWrongDigest
+            | Self::RegistryTagMoved
+            | Self::RegistryReferrers404
+            | Self::RegistryRedirectLoop => Family::Registry,
         }
     }
 

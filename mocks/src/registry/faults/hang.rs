@@ -1,4 +1,4 @@
-//! `hang`: the request is read and never answered. When the fault ends the connection is closed without an answer. A
+//! `registry-hang`: the request is read and never answered. When the fault ends the connection is closed without an answer. A
 //! hit is one request left waiting.
 
 use super::{Ask, Before, Behaviour, Fault};

@@ -1,5 +1,5 @@
-//! `redirect-loop`: a blob answers 307 to itself for ever, as a registry in front of broken storage does. A hit is
-//! one redirect.
+//! `registry-redirect-loop`: a manifest or blob answers 307 to itself for ever, as a registry in front of broken storage does. A
+//! hit is one redirect.
 
 use http::header::{HeaderValue, LOCATION};
 use http::{Response, StatusCode};
@@ -12,7 +12,7 @@ pub(super) struct RedirectLoop;
 
 impl Behaviour for RedirectLoop {
     fn concerns(&self, kind: Kind) -> bool {
-        matches!(kind, Kind::BlobGet | Kind::BlobHead)
+        matches!(kind, Kind::ManifestGet | Kind::ManifestHead | Kind::BlobGet | Kind::BlobHead)
     }
 
     fn before(&mut self, ask: &Ask<'_>, _fault: &Fault) -> Option<Before> {

@@ -1,11 +1,12 @@
-//! `tag-moved`: a tag that was read once while the fault lasts points elsewhere at the next reading. A hit is one such
-//! second reading, so a client that resolves a tag once and goes on by digest is never hit.
+//! `registry-tag-moved`: a tag that was read while the fault lasts points elsewhere as soon as it was, so that whoever remembers it
+//! remembers the past. A hit is one reading that shows another image than the one before, so a client that resolves a tag once and
+//! goes on by digest is never hit.
 
 use std::collections::BTreeSet;
 
 use http::Response;
 
-use super::{Ask, Before, Behaviour, Fault};
+use super::{After, Ask, Before, Behaviour, Fault};
 use crate::registry::body::Body;
 use crate::registry::route::{Kind, Reference, Route};
 
@@ -23,17 +24,18 @@ impl Behaviour for TagMoved {
     }
 
     fn before(&mut self, ask: &Ask<'_>, _fault: &Fault) -> Option<Before> {
-        self.seen.remove(&key(ask)?).then_some(Before::MoveTag)
+        self.seen.remove(&key(ask)?).then_some(Before::Pass)
     }
 
-    fn after(&mut self, ask: &Ask<'_>, response: &mut Response<Body>) -> bool {
+    fn after(&mut self, ask: &Ask<'_>, _fault: &Fault, response: &mut Response<Body>) -> Option<After> {
         if let Some(key) = key(ask).filter(|_| response.status().is_success()) {
             if self.seen.len() == SEEN_MAX {
                 self.seen.clear();
             }
             self.seen.insert(key);
+            return Some(After::MoveTag);
         }
-        false
+        None
     }
 }
 

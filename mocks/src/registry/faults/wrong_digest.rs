@@ -1,11 +1,11 @@
-//! `wrong-digest`: the bytes of a blob or a manifest do not have the digest that `Docker-Content-Digest` names. A blob
+//! `registry-wrong-digest`: the bytes of a blob or a manifest do not have the digest that `Docker-Content-Digest` names. A blob
 //! has its last byte flipped; a manifest gets a trailing newline, so that it stays the same JSON and only a client
 //! that checks the digest notices. A hit is one answer changed.
 
 use http::Response;
 use http::header::CONTENT_LENGTH;
 
-use super::{Ask, Behaviour};
+use super::{After, Ask, Behaviour, Fault};
 use crate::registry::body::Body;
 use crate::registry::route::Kind;
 
@@ -16,9 +16,9 @@ impl Behaviour for WrongDigest {
         matches!(kind, Kind::BlobGet | Kind::ManifestGet)
     }
 
-    fn after(&mut self, ask: &Ask<'_>, response: &mut Response<Body>) -> bool {
+    fn after(&mut self, ask: &Ask<'_>, _fault: &Fault, response: &mut Response<Body>) -> Option<After> {
         if !response.status().is_success() || response.body().promised() == 0 {
-            return false;
+            return None;
         }
         let mut bytes = std::mem::replace(response.body_mut(), Body::empty()).into_bytes().to_vec();
         if ask.kind == Kind::ManifestGet {
@@ -28,6 +28,6 @@ impl Behaviour for WrongDigest {
             *last ^= 1;
         }
         *response.body_mut() = Body::full(bytes);
-        true
+        Some(After::Changed)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use mocks::{faults, proxy};
+use mocks::faults::{self, Player};
 
 use crate::out::out;
 use crate::run::describe;
@@ -13,51 +13,42 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// Hits of one fault that are printed; some faults hit every event.
 const TOLD_MAX: usize = 20;
 
-/// Those who play: the server its own faults, the proxy in front of it those of the network.
-pub(super) struct Engines<'a> {
-    pub(super) server: &'a faults::Faults,
-    pub(super) network: Option<&'a proxy::Faults>,
-}
+/// Who plays each of the faults.
+pub(super) struct Players<'a>(pub(super) Vec<Seat<'a>>);
 
-impl Engines<'_> {
-    /// The network's, where the fault is one of the network.
-    fn network(&self, fault: &faults::Fault) -> Option<&proxy::Faults> {
-        self.network.filter(|_| fault.name.family() == faults::Family::Network)
+/// One who plays, and what.
+pub(super) type Seat<'a> = (&'a dyn Player, fn(faults::Family) -> bool);
+
+impl<'a> Players<'a> {
+    fn of(&self, fault: &faults::Fault) -> Option<&'a dyn Player> {
+        let family = fault.name.family();
+        self.0.iter().find(|(_, plays)| plays(family)).map(|(player, _)| *player)
     }
 
     fn begin(&self, index: usize, fault: &faults::Fault) -> Result<(), faults::Error> {
-        match self.network(fault) {
-            Some(network) => network.begin(number(index), fault),
-            None => self.server.begin(number(index), fault),
-        }
+        let nobody = faults::Error::NotPlayed { fault: fault.name.as_str(), why: "this mock does not play it" };
+        self.of(fault).ok_or(nobody)?.begin(number(index), fault)
     }
 
     fn end(&self, index: usize, fault: &faults::Fault) {
-        match self.network(fault) {
-            Some(network) => network.end(number(index)),
-            None => self.server.end(number(index)),
-        }
+        self.of(fault).into_iter().for_each(|player| player.end(number(index)));
     }
 
     fn hits(&self, index: usize, fault: &faults::Fault) -> u64 {
-        match self.network(fault) {
-            Some(network) => network.hits(number(index)),
-            None => self.server.hits(number(index)),
-        }
+        self.of(fault).map_or(0, |player| player.hits(number(index)))
     }
 
     fn take_hits(&self) -> Vec<faults::Hit> {
-        let network = self.network.map(proxy::Faults::take_hits).unwrap_or_default();
-        self.server.take_hits().into_iter().chain(network).collect()
+        self.0.iter().flat_map(|(player, _)| player.take_hits()).collect()
     }
 }
 
 /// Begins and ends the faults at their times; never returns.
-pub(super) async fn play(engines: &Engines<'_>, faults: &[faults::Fault], mut schedule: faults::Schedule) {
+pub(super) async fn play(players: &Players<'_>, faults: &[faults::Fault], mut schedule: faults::Schedule) {
     let start = Instant::now();
     let begin = |index: usize, at: Duration| {
         out!("{:>6.1}s begins: {}", at.as_secs_f64(), describe(&faults[index]));
-        if let Err(error) = engines.begin(index, &faults[index]) {
+        if let Err(error) = players.begin(index, &faults[index]) {
             crate::out::err!("longhaul: fault {} was refused: {error}", index + 1);
         }
     };
@@ -67,18 +58,18 @@ pub(super) async fn play(engines: &Engines<'_>, faults: &[faults::Fault], mut sc
     let mut told = vec![0; faults.len()];
     loop {
         let now = start.elapsed();
-        for hit in engines.take_hits() {
+        for hit in players.take_hits() {
             tell(&hit, faults, &mut told, now);
         }
-        for index in (0..faults.len()).filter(|index| engines.hits(*index, &faults[*index]) > 0) {
+        for index in (0..faults.len()).filter(|index| players.hits(*index, &faults[*index]) > 0) {
             schedule.hit(index, now);
         }
         while let Some(step) = schedule.due(now) {
             match step {
                 faults::Step::Begin(index) => begin(index, now),
                 faults::Step::End(index) => {
-                    engines.end(index, &faults[index]);
-                    let (name, hits) = (faults[index].name.as_str(), engines.hits(index, &faults[index]));
+                    players.end(index, &faults[index]);
+                    let (name, hits) = (faults[index].name.as_str(), players.hits(index, &faults[index]));
                     out!("{:>6.1}s ended: {name} ({hits} hits)", now.as_secs_f64());
                 }
             }

@@ -1,0 +1,191 @@
+//! The book that every engine keeps of its faults: which run, whose turn each one waits for, and what they hit.
+//!
+//! Owns what the API server, the network and the registry have in common: ids, `nth`, `count`, `probability`, hits and who
+//! waits for one. It must not know what a fault does, nor what it acts on: that is what an engine keeps beside each entry.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use tokio::sync::Notify;
+
+use super::{Error, Fault, FaultId, Hit};
+
+/// How many hits are kept until somebody takes them; older ones are dropped, the counters go on.
+const HITS_MAX: usize = 8192;
+/// How many faults are remembered.
+const FAULTS_MAX: usize = 4096;
+
+/// The faults of one engine, in the order in which they began. `P` is what the engine needs to play one.
+#[derive(Debug)]
+pub(crate) struct Book<P> {
+    pub entries: Vec<Entry<P>>,
+    pub ring: Ring,
+    pub random: ChaCha8Rng,
+}
+
+/// One fault that was begun; kept after its end for its hits.
+#[derive(Debug)]
+pub(crate) struct Entry<P> {
+    pub id: FaultId,
+    pub fault: Fault,
+    pub active: bool,
+    pub hits: u64,
+    /// What it could have acted on so far, for `nth`.
+    asked: u64,
+    /// What it was chosen for so far; its effect may come later.
+    chosen: u64,
+    pub played: P,
+}
+
+/// The newest hits, and who waits for one.
+#[derive(Debug, Default)]
+pub(crate) struct Ring {
+    hits: VecDeque<Hit>,
+    struck: Arc<Notify>,
+}
+
+impl Ring {
+    pub fn push(&mut self, fault: FaultId, at_us: u64, detail: String) {
+        if self.hits.len() == HITS_MAX {
+            self.hits.pop_front();
+        }
+        self.hits.push_back(Hit { fault, at_us, detail });
+        self.struck.notify_one();
+    }
+}
+
+impl<P> Entry<P> {
+    /// Whether it is about the next one that it could act on; counts that one.
+    pub fn is_its_turn(&mut self) -> bool {
+        self.asked += 1;
+        self.fault.nth.is_none_or(|nth| nth.contains(self.asked))
+    }
+
+    /// Whether it has used up its `count`.
+    pub fn is_spent(&self) -> bool {
+        self.fault.count_most().is_some_and(|count| self.hits >= count)
+    }
+}
+
+impl<P> Book<P> {
+    /// A book without faults; `seed` decides every probability.
+    pub fn new(seed: u64) -> Self {
+        Self { entries: Vec::new(), ring: Ring::default(), random: ChaCha8Rng::seed_from_u64(seed) }
+    }
+
+    /// Refuses an id that runs.
+    pub fn check_free(&self, id: FaultId) -> Result<(), Error> {
+        let runs = self.entries.iter().any(|entry| entry.id == id && entry.active);
+        if runs { Err(Error::AlreadyRunning { id: id.0 }) } else { Ok(()) }
+    }
+
+    /// Enters a fault that begins, and says where it stands.
+    pub fn begin(&mut self, id: FaultId, fault: &Fault, played: P) -> Result<usize, Error> {
+        self.check_free(id)?;
+        // An ended fault is kept for its hits; of very many the oldest go.
+        if self.entries.len() >= FAULTS_MAX
+            && let Some(oldest) = self.entries.iter().position(|entry| !entry.active)
+        {
+            self.entries.remove(oldest);
+        }
+        let fault = fault.clone();
+        self.entries.push(Entry { id, fault, active: true, hits: 0, asked: 0, chosen: 0, played });
+        Ok(self.entries.len() - 1)
+    }
+
+    /// Ends a fault and says where it stands; an unknown or ended one is nowhere.
+    pub fn end(&mut self, id: FaultId) -> Option<usize> {
+        let index = self.entries.iter().position(|entry| entry.id == id && entry.active)?;
+        self.entries[index].active = false;
+        Some(index)
+    }
+
+    /// True with the probability of a fault; always when it has none.
+    pub fn chance(&mut self, index: usize) -> bool {
+        let probability = self.entries[index].fault.probability;
+        probability.is_none_or(|p| self.random.random_bool(p.clamp(0.0, 1.0)))
+    }
+
+    /// Whether a fault acts on one more connection: its turn, its count and its chance.
+    pub fn picks(&mut self, index: usize) -> bool {
+        let entry = &mut self.entries[index];
+        let picked = entry.is_its_turn() && entry.fault.count_most().is_none_or(|count| entry.chosen < count);
+        let picked = picked && self.chance(index);
+        self.entries[index].chosen += u64::from(picked);
+        picked
+    }
+
+    /// Counts one real effect.
+    pub fn hit(&mut self, index: usize, at_us: u64, detail: String) {
+        let entry = &mut self.entries[index];
+        entry.hits += 1;
+        self.ring.push(entry.id, at_us, detail);
+    }
+
+    /// The place of the newest fault with this id: of those that share one it is the one that runs.
+    pub fn newest(&self, id: FaultId) -> Option<usize> {
+        self.entries.iter().rposition(|entry| entry.id == id)
+    }
+
+    /// How often the faults with this id had an effect.
+    pub fn hits_of(&self, id: FaultId) -> u64 {
+        self.entries.iter().filter(|entry| entry.id == id).map(|entry| entry.hits).sum()
+    }
+
+    /// The hits since the last call, oldest first.
+    pub fn take_hits(&mut self) -> Vec<Hit> {
+        self.ring.hits.drain(..).collect()
+    }
+
+    /// Notified of every hit.
+    pub fn struck(&self) -> Arc<Notify> {
+        self.ring.struck.clone()
+    }
+
+    /// Every fault that was begun: whether it is active, and its hits.
+    pub fn all(&self) -> Vec<(FaultId, Fault, bool, u64)> {
+        self.entries.iter().map(|entry| (entry.id, entry.fault.clone(), entry.active, entry.hits)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use units::Span;
+
+    use super::super::{Name, Nth};
+    use super::*;
+
+    fn book(fault: &Fault) -> Book<()> {
+        let mut book = Book::new(7);
+        book.begin(FaultId(1), fault, ()).unwrap();
+        book
+    }
+
+    #[test]
+    fn a_turn_a_count_and_a_chance() {
+        let plain = Fault::new(Name::NetReset, Span::from_secs(1));
+        let nth = Fault { nth: Some(Nth { from: 2, to: Some(3) }), ..plain.clone() };
+        let mut book_of_turns = book(&nth);
+        assert_eq!([0; 4].map(|_| book_of_turns.picks(0)), [false, true, true, false]);
+        let mut counted = book(&Fault { count: Some(2), ..plain.clone() });
+        assert_eq!([0; 3].map(|_| counted.picks(0)), [true, true, false]);
+        let mut never = book(&Fault { probability: Some(0.0), ..plain });
+        assert_eq!([0; 3].map(|_| never.picks(0)), [false; 3]);
+    }
+
+    #[test]
+    fn an_id_runs_once_and_keeps_its_hits() {
+        let fault = Fault::new(Name::NetReset, Span::from_secs(1));
+        let mut book = book(&fault);
+        assert_eq!(book.begin(FaultId(1), &fault, ()), Err(Error::AlreadyRunning { id: 1 }));
+        book.hit(0, 5, "first".to_owned());
+        assert_eq!((book.end(FaultId(1)), book.end(FaultId(1)), book.end(FaultId(9))), (Some(0), None, None));
+        book.begin(FaultId(1), &fault, ()).unwrap();
+        let newest = book.newest(FaultId(1)).unwrap();
+        book.hit(newest, 6, "second".to_owned());
+        assert_eq!((book.hits_of(FaultId(1)), book.entries[0].hits, book.entries[1].hits), (2, 1, 1));
+        assert_eq!((book.take_hits().len(), book.take_hits().len()), (2, 0));
+    }
+}

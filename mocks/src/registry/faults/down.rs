@@ -1,0 +1,190 @@
+//! `registry-down`: new connections are reset, closed, or accepted and never served, and open ones end in the same way. A hit
+//! is one connection. Those that hang do so until the fault ends.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_util::sync::CancellationToken;
+
+use super::{Behaviour, How, Inner, Kind};
+use crate::faults::Name;
+
+/// It acts on connections, not on requests.
+pub(super) struct Down;
+
+/// What becomes of a new connection.
+pub(in crate::registry) enum Door {
+    /// It is served, until a fault ends it.
+    Open(Arc<Line>),
+    /// It ends at once.
+    Shut(How),
+    /// Nothing happens on it until this is cancelled.
+    Silent(CancellationToken),
+}
+
+/// One open connection.
+#[derive(Debug)]
+pub(in crate::registry) struct Line {
+    pub(in crate::registry) id: u64,
+    peer: SocketAddr,
+    /// A fault ends it.
+    severed: CancellationToken,
+    /// Closing it sends RST.
+    reset: AtomicBool,
+    /// It stands still until this is cancelled.
+    silent: parking_lot::Mutex<Option<CancellationToken>>,
+}
+
+/// The open connections.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    open: BTreeMap<u64, Arc<Line>>,
+    next: u64,
+}
+
+/// A socket that closes as its line says.
+pub(in crate::registry) struct Wire {
+    tcp: TcpStream,
+    line: Arc<Line>,
+}
+
+impl Behaviour for Down {
+    fn concerns(&self, _kind: Kind) -> bool {
+        false
+    }
+}
+
+impl Lines {
+    fn open(&mut self, peer: SocketAddr) -> Arc<Line> {
+        let id = self.next;
+        self.next += 1;
+        let line = Arc::new(Line {
+            id,
+            peer,
+            severed: CancellationToken::new(),
+            reset: AtomicBool::new(false),
+            silent: parking_lot::Mutex::default(),
+        });
+        self.open.insert(id, line.clone());
+        line
+    }
+
+    pub(super) fn remove(&mut self, id: u64) {
+        self.open.remove(&id);
+    }
+}
+
+impl Line {
+    /// Returns when a fault takes the connection.
+    pub(in crate::registry) async fn cut(&self) {
+        self.severed.cancelled().await;
+    }
+
+    /// Returns when a connection that was taken may go.
+    pub(in crate::registry) async fn released(&self) {
+        let silent = self.silent.lock().clone();
+        if let Some(over) = silent {
+            over.cancelled().await;
+        }
+    }
+
+    /// The socket of this connection.
+    pub(in crate::registry) fn wire(self: &Arc<Self>, tcp: TcpStream) -> Wire {
+        Wire { tcp, line: self.clone() }
+    }
+}
+
+impl Inner {
+    /// A fault that has just begun ends the connections that are open.
+    pub(super) fn sever(&mut self, index: usize, now_us: u64) {
+        if self.book.entries[index].fault.nth.is_some() {
+            return;
+        }
+        let (how, over) = self.how(index);
+        let open: Vec<Arc<Line>> = self.lines.open.values().cloned().collect();
+        for line in open.into_iter().filter(|line| !line.severed.is_cancelled()) {
+            if !self.book.picks(index) {
+                continue;
+            }
+            match how {
+                How::Reset => line.reset.store(true, Ordering::Release),
+                How::Close => {}
+                How::Hang => *line.silent.lock() = Some(over.clone()),
+            }
+            line.severed.cancel();
+            self.book.hit(index, now_us, format!("open connection from {} {}", line.peer, past(how)));
+        }
+    }
+
+    pub(super) fn admit(&mut self, peer: SocketAddr, now_us: u64) -> Door {
+        for index in 0..self.book.entries.len() {
+            let entry = &self.book.entries[index];
+            if !entry.active || entry.fault.name != Name::RegistryDown || !self.book.picks(index) {
+                continue;
+            }
+            let (how, over) = self.how(index);
+            self.book.hit(index, now_us, format!("new connection from {peer} {}", past(how)));
+            return if how == How::Hang { Door::Silent(over) } else { Door::Shut(how) };
+        }
+        Door::Open(self.lines.open(peer))
+    }
+
+    fn how(&self, index: usize) -> (How, CancellationToken) {
+        let entry = &self.book.entries[index];
+        (entry.fault.how.unwrap_or(How::Reset), entry.played.over.clone())
+    }
+}
+
+fn past(how: How) -> &'static str {
+    match how {
+        How::Reset => "reset",
+        How::Close => "closed",
+        How::Hang => "left alone",
+    }
+}
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        if self.line.reset.load(Ordering::Acquire) {
+            let _ = self.tcp.set_zero_linger();
+        }
+    }
+}
+
+impl AsyncRead for Wire {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.tcp).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Wire {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<std::io::Result<usize>> {
+        Pin::new(&mut self.tcp).poll_write(cx, buf)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[std::io::IoSlice<'_>],
+    ) -> Poll<std::io::Result<usize>> {
+        Pin::new(&mut self.tcp).poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.tcp.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.tcp).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.tcp).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,35 @@
+//! `registry-slow`: an answer comes late, or its body trickles, or both. A hit is one answer.
+
+use std::time::Duration;
+
+use http::Response;
+
+use super::{After, Ask, Before, Behaviour, Fault};
+use crate::registry::body::Body;
+use crate::registry::route::Kind;
+
+/// When the fault says neither how late nor how slow: longer than a user is patient, shorter than a webhook's timeout.
+const DELAY: Duration = Duration::from_secs(1);
+
+pub(super) struct Slow;
+
+impl Behaviour for Slow {
+    fn concerns(&self, _kind: Kind) -> bool {
+        true
+    }
+
+    fn before(&mut self, _ask: &Ask<'_>, fault: &Fault) -> Option<Before> {
+        let default = fault.rate.is_none().then_some(DELAY);
+        fault.delay.map(|delay| delay.0).or(default).map(Before::Wait)
+    }
+
+    fn after(&mut self, ask: &Ask<'_>, fault: &Fault, response: &mut Response<Body>) -> Option<After> {
+        let rate = fault.rate?;
+        if ask.kind.is_head() || response.body().promised() == 0 {
+            return None;
+        }
+        let whole = std::mem::replace(response.body_mut(), Body::empty());
+        *response.body_mut() = whole.trickling(rate.bytes_per_second);
+        Some(After::Changed)
+    }
+}

@@ -1,0 +1,207 @@
+//! Restarts of the subject and rotation of its certificates while load runs.
+//!
+//! Owns when each is due, the process that is coming, those that are going, and the rows that prove what was done. The conductor
+//! owns the process that is there; it gives it up to be ended and gets the new one.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use reports::record::{FaultEvent, FaultRow};
+use tokio::task::JoinSet;
+
+use super::clock::millis;
+use super::front::Front;
+use super::ready::{Asked, wait_until_ready};
+use super::start::Again;
+use super::world::World;
+use crate::scenario::{Certificates, Restarts, Scenario};
+use crate::subject::{Log, Running, Stopped};
+
+/// The names of both in the rows of `faults.jsonl`.
+pub(super) const RESTARTS: &str = "subject-restart";
+pub(super) const CERTIFICATES: &str = "certificate-rotation";
+
+/// What is done to the subject in this run.
+pub(super) struct Upkeep<'a> {
+    world: &'a World,
+    again: Again<'a>,
+    front: Option<Arc<Front>>,
+    here: Option<SocketAddr>,
+    restarts: Option<Restarts>,
+    restarted: u32,
+    begun: u32,
+    coming: Option<Coming>,
+    going: JoinSet<Stopped>,
+    certificates: Option<Certificates>,
+    rotated: u32,
+    start_timeout: Duration,
+    stop_timeout: Duration,
+}
+
+/// A process that was started and is not ready.
+struct Coming {
+    subject: Running,
+    address: Option<SocketAddr>,
+    ready: tokio::task::JoinHandle<Result<()>>,
+}
+
+impl<'a> Upkeep<'a> {
+    pub(super) fn new(scenario: &Scenario, world: &'a World, again: Again<'a>, front: Option<Arc<Front>>) -> Self {
+        let here = again.first;
+        Self {
+            world,
+            again,
+            front,
+            here,
+            restarts: scenario.subject.restarts,
+            restarted: 0,
+            begun: 0,
+            coming: None,
+            going: JoinSet::new(),
+            certificates: scenario.subject.certificates,
+            rotated: 0,
+            start_timeout: scenario.subject.start_timeout.0,
+            stop_timeout: scenario.subject.stop_timeout.0,
+        }
+    }
+
+    /// The rows that say what is planned.
+    pub(super) fn planned(&self) -> Vec<FaultRow> {
+        let restarts = self.restarts.map(|restarts| {
+            row(
+                0,
+                RESTARTS,
+                FaultEvent::Planned,
+                0,
+                format!("{} restarts, one every {}", restarts.count, restarts.every),
+            )
+        });
+        let certificates = self.certificates.map(|certificates| {
+            let detail =
+                format!("another certificate every {}, each valid for {}", certificates.every, certificates.valid);
+            row(0, CERTIFICATES, FaultEvent::Planned, 0, detail)
+        });
+        restarts.into_iter().chain(certificates).collect()
+    }
+
+    /// Does what is due at `now_ms`; the process that takes the place of `subject` is put there. Returns what was done.
+    pub(super) async fn tick(&mut self, now_ms: u64, subject: &mut Running, log: &Log) -> Result<Vec<FaultRow>> {
+        let mut rows = Vec::new();
+        rows.extend(self.rotate(now_ms)?);
+        while let Some(stopped) = self.going.try_join_next() {
+            if matches!(stopped, Ok(Stopped::Killed)) {
+                let detail =
+                    format!("a process did not exit within {:?} after SIGTERM and was killed", self.stop_timeout);
+                rows.push(row(now_ms, RESTARTS, FaultEvent::Hit, self.restarted.into(), detail));
+            }
+        }
+        if let Some(coming) = &mut self.coming
+            && let Some(status) = coming.subject.exited()
+        {
+            let said = coming.subject.last_lines();
+            anyhow::bail!("the process that was to take over exited ({status}). Its last words: {said}");
+        }
+        match self.coming.take_if(|coming| coming.ready.is_finished()) {
+            Some(coming) => rows.push(self.replace(now_ms, subject, coming).await?),
+            None if self.coming.is_none() => rows.extend(self.begin(now_ms, log)?),
+            None => {}
+        }
+        Ok(rows)
+    }
+
+    /// Load is over: whatever is not done now is not done.
+    pub(super) fn finish(&mut self, now_ms: u64) -> Result<Vec<FaultRow>> {
+        self.coming = None;
+        let mut rows = Vec::new();
+        if let Some(restarts) = self.restarts.take() {
+            anyhow::ensure!(
+                self.restarted == restarts.count,
+                "only {} of {} restarts were over when load ended: make `phases.steady` longer, or `restarts.every` shorter",
+                self.restarted,
+                restarts.count
+            );
+            rows.push(row(now_ms, RESTARTS, FaultEvent::Ended, self.restarted.into(), String::new()));
+        }
+        if self.certificates.take().is_some() {
+            rows.push(row(now_ms, CERTIFICATES, FaultEvent::Ended, self.rotated.into(), String::new()));
+        }
+        Ok(rows)
+    }
+
+    /// Waits for the processes that are going.
+    pub(super) async fn leave(&mut self) {
+        if let Some(coming) = &mut self.coming {
+            coming.subject.stop(Duration::ZERO).await;
+        }
+        while self.going.join_next().await.is_some() {}
+    }
+
+    fn rotate(&mut self, now_ms: u64) -> Result<Option<FaultRow>> {
+        let Some(certificates) = self.certificates else { return Ok(None) };
+        let due = certificates.every.0 * (self.rotated + 1);
+        if now_ms < millis(due) {
+            return Ok(None);
+        }
+        self.world
+            .rotate_certificate(Some(certificates.valid.0))
+            .context("failed to replace the subject's certificate")?;
+        self.rotated += 1;
+        let event = FaultEvent::Hit;
+        Ok(Some(row(
+            now_ms,
+            CERTIFICATES,
+            event,
+            self.rotated.into(),
+            "the certificate files were replaced".to_owned(),
+        )))
+    }
+
+    /// Starts the next process, if it is due.
+    fn begin(&mut self, now_ms: u64, log: &Log) -> Result<Option<FaultRow>> {
+        let Some(restarts) = self.restarts else { return Ok(None) };
+        if restarts.due(self.begun).is_none_or(|due| now_ms < millis(due)) {
+            return Ok(None);
+        }
+        let (launch, ready, address) = self.again.launch(self.world)?;
+        let subject = launch.start(log.clone()).context("failed to start the subject again")?;
+        let deadline = Instant::now() + self.start_timeout;
+        // The old process has asked for everything already: what the new one asks for cannot be told from that.
+        let ready = tokio::spawn(async move { wait_until_ready(ready, deadline, || Asked::Judged).await });
+        self.coming = Some(Coming { subject, address, ready });
+        self.begun += 1;
+        let first = (self.begun == 1).then(|| row(now_ms, RESTARTS, FaultEvent::Started, 0, String::new()));
+        Ok(first)
+    }
+
+    /// The new process is ready: it is led to, and the old one goes.
+    async fn replace(&mut self, now_ms: u64, subject: &mut Running, coming: Coming) -> Result<FaultRow> {
+        let Coming { subject: new, address, ready } = coming;
+        ready.await.context("the wait for the new process broke")??;
+        let mut old = std::mem::replace(subject, new);
+        let was = std::mem::replace(&mut self.here, address);
+        if let (Some(front), Some(address)) = (&self.front, address) {
+            front.add(address);
+        }
+        let (front, stop_timeout) = (self.front.clone(), self.stop_timeout);
+        let lag = self.restarts.map_or(Duration::ZERO, |restarts| restarts.lag.0);
+        self.going.spawn(async move {
+            let unlisted = async {
+                tokio::time::sleep(lag).await;
+                if let (Some(front), Some(was)) = (front, was) {
+                    front.remove(was);
+                }
+            };
+            tokio::join!(old.stop(stop_timeout), unlisted).0
+        });
+        self.restarted += 1;
+        let detail = format!("process {} took over", subject.pid());
+        Ok(row(now_ms, RESTARTS, FaultEvent::Hit, self.restarted.into(), detail))
+    }
+}
+
+fn row(t_ms: u64, name: &str, event: FaultEvent, hits: u64, detail: String) -> FaultRow {
+    let detail = (!detail.is_empty()).then_some(detail);
+    FaultRow { t_ms, id: name.to_owned(), name: name.to_owned(), event, hits, ok: None, detail }
+}

@@ -1,0 +1,103 @@
+//! The registry of a scenario: what it holds, who may pull from it, and how much.
+//!
+//! Owns the keys of `registry:`. What goes wrong with it stands under `faults:`, as everything that goes wrong.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Enough images that a cache is neither useless nor all-knowing.
+const DEFAULT_IMAGES: usize = 40;
+/// Clients of a real registry come in bursts of about as many.
+const DEFAULT_BURST: u32 = 20;
+
+/// What answers for images.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Registry {
+    /// Which one.
+    pub kind: RegistryKind,
+    /// How many images it is seeded with. Some of the references used under load do not exist on purpose.
+    #[serde(default = "default_images")]
+    pub images: usize,
+    /// Who may pull. The subject is given a name and a password that fit: the built-in service in its configuration, any
+    /// subject as `config.json` in the folder `$DOCKER_CONFIG`.
+    #[serde(default)]
+    pub auth: Auth,
+    /// How many requests it takes; those beyond are answered 429. Default: all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_limit: Option<RateLimit>,
+}
+
+impl Default for Registry {
+    fn default() -> Self {
+        Self { kind: RegistryKind::Mock, images: DEFAULT_IMAGES, auth: Auth::None, rate_limit: None }
+    }
+}
+
+/// The registries that exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum RegistryKind {
+    /// The mock registry inside this process.
+    Mock,
+}
+
+/// Who may pull.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, clap::ValueEnum)]
+#[serde(rename_all = "camelCase")]
+pub enum Auth {
+    /// Everybody.
+    #[default]
+    None,
+    /// Who sends name and password with every request.
+    Basic,
+    /// Who sends a token with every request, which the registry gives for name and password.
+    Token,
+}
+
+/// How many requests a registry takes.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct RateLimit {
+    /// In the long run.
+    pub rate: units::Rate,
+    /// At once.
+    #[serde(default = "default_burst")]
+    pub burst: u32,
+}
+
+impl Auth {
+    /// What the registry does, for one who may pull from everywhere, or push too.
+    pub(crate) fn of(self, name: &str, password: &str, push: bool) -> mocks::registry::Auth {
+        let user = mocks::registry::User {
+            name: name.to_owned(),
+            password: password.to_owned(),
+            repositories: vec!["*".to_owned()],
+            push,
+        };
+        match self {
+            Self::None => mocks::registry::Auth::Anonymous,
+            Self::Basic => mocks::registry::Auth::Basic { users: vec![user] },
+            // The least that the specification of tokens allows, so that a run of minutes sees them end.
+            Self::Token => mocks::registry::Auth::Token {
+                users: vec![user],
+                anonymous_pull: false,
+                lifetime: std::time::Duration::from_mins(1),
+            },
+        }
+    }
+}
+
+impl RateLimit {
+    pub(crate) fn limit(self) -> mocks::registry::RateLimit {
+        mocks::registry::RateLimit { per_second: self.rate.as_per_second(), burst: self.burst }
+    }
+}
+
+fn default_images() -> usize {
+    DEFAULT_IMAGES
+}
+
+fn default_burst() -> u32 {
+    DEFAULT_BURST
+}

@@ -1,0 +1,92 @@
+//! Faults of the registry as `longhaul mock registry` plays them, and a client that pulls until each one was hit.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use mocks::faults::{Fault, check_all};
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use crate::support::longhaul;
+
+/// How long the faults may take to be hit.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// A registry that hangs is not waited for.
+const READS_FOR: Duration = Duration::from_millis(400);
+
+/// Ends the registry also when the test fails.
+struct Mock(Child);
+
+impl Drop for Mock {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What is not as the page says; empty when every fault was hit.
+pub fn play(faults: &[Value]) -> String {
+    let parsed: Vec<Fault> = faults.iter().map(|fault| serde_json::from_value(fault.clone()).unwrap()).collect();
+    if let Err((index, error)) = check_all(&parsed) {
+        return format!("fault {}: {error}", index + 1);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("faults.yaml");
+    std::fs::write(&file, Value::from(faults.to_vec()).to_string()).unwrap();
+    let mut command = longhaul(&["mock", "registry", "--port", "0", "--images", "1", "--faults"]);
+    let mut mock = Mock(command.arg(&file).stdout(Stdio::piped()).spawn().unwrap());
+    let mut lines = BufReader::new(mock.0.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let address: SocketAddr = lines.next().unwrap().rsplit('/').next().unwrap().parse().unwrap();
+    let image = lines.next().unwrap();
+    let (repository, tag) = image.split(' ').next().unwrap().split_once('/').unwrap().1.split_once(':').unwrap();
+    let hit = Mutex::new(BTreeSet::new());
+    let missing = || parsed.iter().map(|fault| fault.name.as_str()).filter(|name| !hit.lock().contains(*name)).count();
+    let began = Instant::now();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for line in lines {
+                if let Some((_, rest)) = line.split_once("s hit: ") {
+                    hit.lock().insert(rest.split(':').next().unwrap_or_default().to_owned());
+                }
+            }
+        });
+        while missing() > 0 && began.elapsed() < PATIENCE {
+            pull(address, repository, tag);
+        }
+        drop(mock);
+    });
+    let unhit = parsed.iter().map(|fault| fault.name.as_str()).filter(|name| !hit.lock().contains(*name));
+    let unhit: Vec<&str> = unhit.collect();
+    if unhit.is_empty() { String::new() } else { format!("no hit of {}", unhit.join(", ")) }
+}
+
+/// As a client that pulls an image and looks for its signatures.
+fn pull(address: SocketAddr, repository: &str, tag: &str) {
+    let manifest = format!("/v2/{repository}/manifests/{tag}");
+    ask(address, "HEAD", &manifest);
+    let answer = ask(address, "GET", &manifest);
+    let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+    let Ok(manifest) = serde_json::from_str::<Value>(body) else { return };
+    let digest = manifest["config"]["digest"].as_str().unwrap_or_default();
+    ask(address, "GET", &format!("/v2/{repository}/blobs/{digest}"));
+    ask(address, "GET", &format!("/v2/{repository}/referrers/{digest}"));
+}
+
+/// Whatever came until the end, or until patience was over.
+fn ask(address: SocketAddr, method: &str, path: &str) -> String {
+    let exchange = || -> std::io::Result<String> {
+        let mut stream = TcpStream::connect(address)?;
+        stream.set_read_timeout(Some(READS_FOR))?;
+        let request =
+            format!("{method} {path} HTTP/1.1\r\nHost: {address}\r\nUser-Agent: docs\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes())?;
+        let mut answer = Vec::new();
+        // What came before an error counts as well.
+        let _ = stream.read_to_end(&mut answer);
+        Ok(String::from_utf8_lossy(&answer).into_owned())
+    };
+    exchange().unwrap_or_default()
+}
