@@ -4,7 +4,7 @@
 use super::{Error, Source};
 
 /// Name and text of the scenarios of everyday use, in the order of `longhaul list`.
-const SCENARIOS: [(&str, &str); 7] = [
+const SCENARIOS: [(&str, &str); 15] = [
     ("smoke", include_str!("../../library/smoke.yaml")),
     ("bad-network", include_str!("../../library/bad-network.yaml")),
     ("silence", include_str!("../../library/silence.yaml")),
@@ -12,6 +12,14 @@ const SCENARIOS: [(&str, &str); 7] = [
     ("example-watcher", include_str!("../../library/example-watcher.yaml")),
     ("soak-hour", include_str!("../../library/soak-hour.yaml")),
     ("through-apiserver", include_str!("../../library/through-apiserver.yaml")),
+    ("registry-slow", include_str!("../../library/registry-slow.yaml")),
+    ("registry-down", include_str!("../../library/registry-down.yaml")),
+    ("registry-flaky", include_str!("../../library/registry-flaky.yaml")),
+    ("tag-moves", include_str!("../../library/tag-moves.yaml")),
+    ("sidecar-reinvocation", include_str!("../../library/sidecar-reinvocation.yaml")),
+    ("rolling-restart", include_str!("../../library/rolling-restart.yaml")),
+    ("cert-rotation", include_str!("../../library/cert-rotation.yaml")),
+    ("admission-burst", include_str!("../../library/admission-burst.yaml")),
 ];
 
 /// Name and text of the documented bugs, by name.

@@ -20,6 +20,7 @@ mod repro;
 mod service_rows;
 mod support;
 mod through;
+mod upkeep;
 mod webhook;
 mod witnesses;
 mod workers;

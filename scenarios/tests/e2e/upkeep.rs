@@ -1,0 +1,78 @@
+//! Sick registries, restarts and new certificates in front of the built-in service: short forms of scenarios of the library, each with
+//! a twin that must fail.
+
+use serde_json::{Value, json};
+
+use crate::support::{Soak, program, soak};
+
+/// Runs a scenario of the library with other keys: merged into it as a JSON merge patch does.
+fn run(text: &str, patch: &Value) -> Option<Soak> {
+    let service = program("longhaul-service")?;
+    let mut scenario: Value = serde_saphyr::from_str(text).unwrap();
+    merge(&mut scenario, patch);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("short.yaml");
+    std::fs::write(&file, scenario.to_string()).unwrap();
+    Some(soak(&[file.to_str().unwrap(), "--service", service.to_str().unwrap()]))
+}
+
+fn merge(into: &mut Value, patch: &Value) {
+    match (into, patch) {
+        (Value::Object(into), Value::Object(patch)) => {
+            for (key, value) in patch {
+                merge(into.entry(key.clone()).or_insert(Value::Null), value);
+            }
+        }
+        (into, patch) => *into = patch.clone(),
+    }
+}
+
+/// The rows of `faults.jsonl` about this event.
+fn rows(soak: &Soak, event: &str) -> Vec<Value> {
+    let text = std::fs::read_to_string(soak.record().join("faults.jsonl")).unwrap();
+    let rows = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    rows.filter(|row| row["event"] == event).collect()
+}
+
+#[test]
+fn an_outage_of_the_registry_refuses_what_nobody_knows_and_a_cache_knows_most() {
+    let text = include_str!("../../library/registry-down.yaml");
+    let ttl = |ttl: &str| {
+        json!({
+            "phases": {"warmUp": "4s", "steady": "5s", "drain": "1s"},
+            "faults": [{"name": "registry-down", "at": "5s", "for": "2s"}],
+            "registry": {"images": 40},
+            "admission": {"rate": "60/s"},
+            "subject": {"settings": {"resolve": {"cache": {"ttl": ttl}}}},
+            "budgets": {"admission": {"p99": null}, "registry": {"unavailable": 15}},
+        })
+    };
+    let Some(with) = run(text, &ttl("60s")) else { return };
+    assert_eq!(with.code(), Some(0), "{}", with.story());
+    let canaries: Vec<Value> = ["canaryBefore", "canaryAfter"].iter().flat_map(|event| rows(&with, event)).collect();
+    assert!(canaries.len() == 2 && canaries.iter().all(|row| row["ok"] == true), "{canaries:?}");
+    assert!(rows(&with, "ended")[0]["hits"].as_u64() > Some(0), "{}", with.story());
+    let Some(without) = run(text, &ttl("1ms")) else { return };
+    assert_eq!(without.broken(), ["registry.unavailable"], "{}", without.story());
+}
+
+#[test]
+fn restarts_lose_no_call_unless_a_process_goes_before_its_address_does() {
+    let text = include_str!("../../library/rolling-restart.yaml");
+    let short = |lag: &str, drain: &str| {
+        json!({
+            "phases": {"warmUp": "1s", "steady": "9s", "drain": "1s"},
+            "subject": {
+                "restarts": {"count": 2, "every": "3s", "at": "1s", "lag": lag},
+                "settings": {"shutdown": {"drain": drain}},
+            },
+            "admission": {"callsPerConnection": 20},
+            "budgets": {"admission": {"p99": null}},
+        })
+    };
+    let Some(right) = run(text, &short("300ms", "5s")) else { return };
+    assert_eq!(right.code(), Some(0), "{}", right.story());
+    assert_eq!(rows(&right, "ended")[0]["hits"], 2, "{}", right.story());
+    let Some(early) = run(text, &short("2500ms", "0s")) else { return };
+    assert_eq!(early.broken(), ["admission.errors"], "{}", early.story());
+}
