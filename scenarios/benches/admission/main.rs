@@ -36,12 +36,9 @@ struct Cli {
     /// Two rounds of one second each.
     #[arg(long)]
     quick: bool,
-    /// Only throughput, CPU time and latency.
-    #[arg(long)]
-    speed: bool,
-    /// Only memory with 100 and with 1,000 connections.
-    #[arg(long)]
-    memory: bool,
+    /// Measure only this.
+    #[arg(long, value_name = "WHAT")]
+    only: Option<What>,
     /// Leave k8s-digester out.
     #[arg(long)]
     no_digester: bool,
@@ -53,6 +50,15 @@ struct Cli {
     bench: bool,
     #[command(subcommand)]
     part: Option<Part>,
+}
+
+/// What can be measured alone.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum What {
+    /// Throughput, CPU time and latency.
+    Speed,
+    /// Memory with 100 and with 1,000 connections.
+    Memory,
 }
 
 /// What the benchmark starts itself as.
@@ -107,16 +113,16 @@ async fn measured(cli: &Cli, cores: &cores::Cores) -> Result<bool> {
     let mut report = Report::default();
     println!("{}", cores.describe());
     let mut subjects = vec![subject::floor(&world, cores).await?, subject::service(&world, cores).await?];
-    if !cli.no_digester && (cli.speed || !cli.memory) {
+    if !cli.no_digester && (cli.only != Some(What::Memory)) {
         match digester::start(&world, cores).await {
             Ok(digester) => subjects.push(digester),
             Err(missing) => println!("k8s-digester is left out: skipped: needs {missing}"),
         }
     }
-    if cli.speed || !cli.memory {
+    if cli.only != Some(What::Memory) {
         measure::speed(&world, &subjects, effort, &mut report).await?;
     }
-    if cli.memory || !cli.speed {
+    if cli.only != Some(What::Speed) {
         memory::measure(&world, &subjects[..2], &mut report).await?;
     }
     if let Some(path) = &cli.json {

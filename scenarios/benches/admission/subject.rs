@@ -44,6 +44,11 @@ pub(crate) struct Subject {
     pub(crate) typed: bool,
     /// Where it shows its metrics, if the benchmark knows how to read them.
     pub(crate) metrics: Option<SocketAddr>,
+    pub(crate) running: Running,
+}
+
+/// Its process, which ends with it.
+pub(crate) struct Running {
     child: Child,
     process: Process,
 }
@@ -99,7 +104,7 @@ impl World {
         let process = Process::new(i32::try_from(child.id())?)?;
         let url = format!("https://{address}{path}");
         let target = Target { url, ca_pem: self.ca_pem.clone(), ..Target::default() };
-        Ok(Subject { name, about, target, pins: true, typed: true, metrics: None, child, process })
+        Ok(Subject { name, about, target, pins: true, typed: true, metrics: None, running: Running { child, process } })
     }
 }
 
@@ -144,7 +149,7 @@ pub(crate) fn free() -> Result<SocketAddr> {
 impl Subject {
     /// CPU time of all its threads, in microseconds.
     pub(crate) fn cpu_us(&self) -> Result<f64> {
-        let tasks = self.process.tasks().with_context(|| format!("the {} has ended", self.name))?;
+        let tasks = self.running.process.tasks().with_context(|| format!("the {} has ended", self.name))?;
         let mut total_ns = 0;
         for task in tasks {
             total_ns += task?.schedstat()?.sum_exec_runtime;
@@ -154,12 +159,12 @@ impl Subject {
 
     /// Resident memory now.
     pub(crate) fn rss_bytes(&self) -> Result<u64> {
-        let stat = self.process.stat().with_context(|| format!("the {} has ended", self.name))?;
+        let stat = self.running.process.stat().with_context(|| format!("the {} has ended", self.name))?;
         Ok(stat.rss_bytes().get())
     }
 }
 
-impl Drop for Subject {
+impl Drop for Running {
     fn drop(&mut self) {
         // It may have ended by itself.
         let _ = self.child.kill();
