@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use crate::admission::door::{self, Decision};
 use crate::admission::{Hook, Metrics, Pipeline, Policy, Resolver, Source, Treatment};
 use crate::config::Config;
-use crate::registry::{Image, Reference};
+use crate::registry::{Image, Keyring, Reference};
 use crate::verdicts::{Class, Failure};
 
 /// A policy with rules of all kinds.
@@ -36,7 +36,12 @@ static LOADED: LazyLock<Config> =
 struct Script;
 
 impl Source for Script {
-    fn digest(self: Arc<Self>, reference: Reference, _: Instant) -> BoxFuture<'static, Result<String, Failure>> {
+    fn digest(
+        self: Arc<Self>,
+        reference: Reference,
+        _: Keyring,
+        _: Instant,
+    ) -> BoxFuture<'static, Result<String, Failure>> {
         let class = Class::ALL.into_iter().find(|class| reference.tag.starts_with(class.name()));
         let answer = match class {
             Some(class) => Err(Failure::new(class, "scripted")),

@@ -6,6 +6,7 @@
 mod challenge;
 mod client;
 mod hosts;
+mod keychain;
 mod manifest;
 mod metrics;
 mod reference;
@@ -14,6 +15,7 @@ mod url;
 pub use challenge::{Challenge, token};
 pub use client::Registry;
 pub use hosts::{Hosts, HostsError};
+pub use keychain::{Brought, Credential, Keyring, KeyringError, Proof, PullSecrets};
 pub use manifest::{Kind, ManifestError, check};
 pub use metrics::Metrics;
 pub use reference::{Image, Reference, ReferenceError};

@@ -17,7 +17,7 @@ use super::patch::{self, Site};
 use super::{Endpoint, Metrics, Pipeline, Policy, Resolver, Source, walk};
 use crate::config::Config;
 use crate::edge::{Accounts, Peer};
-use crate::registry::Reference;
+use crate::registry::{Keyring, Reference};
 use crate::verdicts::Failure;
 
 const DIGEST: &str = "sha256:3f1c8e2b9a7d5c4e6f0a1b2c3d4e5f60718293a4b5c6d7e8f9a0b1c2d3e4f506";
@@ -26,7 +26,7 @@ const DIGEST: &str = "sha256:3f1c8e2b9a7d5c4e6f0a1b2c3d4e5f60718293a4b5c6d7e8f9a
 struct Everything;
 
 impl Source for Everything {
-    fn digest(self: Arc<Self>, _: Reference, _: Instant) -> BoxFuture<'static, Result<String, Failure>> {
+    fn digest(self: Arc<Self>, _: Reference, _: Keyring, _: Instant) -> BoxFuture<'static, Result<String, Failure>> {
         async { Ok(DIGEST.to_owned()) }.boxed()
     }
 }

@@ -24,7 +24,7 @@ use super::resolver::{DEFECT, Resolver};
 use super::review::{Ask, Decision, Notes};
 use super::text::printable;
 use super::unchanged::Stored;
-use super::walk;
+use super::walk::{self, Pullers};
 use crate::config::Action;
 use crate::verdicts::{Class, Failure};
 
@@ -118,6 +118,9 @@ impl Metrics {
     }
 }
 
+/// Images of an object, and whose credentials they are pulled with.
+type Found<'a> = (Cow<'a, [Site]>, Cow<'a, Pullers>);
+
 /// Decides about reviews.
 pub struct Pipeline {
     policy: Arc<Policy>,
@@ -161,15 +164,15 @@ impl Pipeline {
         if let Some(reason) = stored.as_ref().and_then(exempt::by_stored) {
             return self.exempt(reason);
         }
-        let sites = match self.sites(ask, stored.as_ref()) {
-            Ok(sites) => sites,
+        let (sites, pullers) = match self.sites(ask, stored.as_ref()) {
+            Ok(found) => found,
             Err(error) => {
                 let message =
                     format!("the object cannot be examined: {}", printable(&error.to_string(), LOGGED_BYTES_MAX));
                 return self.told(ask, Decision::Deny { message, notes: Notes::default() });
             }
         };
-        let outcomes = self.outcomes(&sites, ask.operation == "UPDATE", deadline).await;
+        let outcomes = self.outcomes(ask, &sites, &pullers, deadline).await;
         for failure in outcomes.values().filter_map(|outcome| outcome.result.as_ref().err()) {
             self.metrics.failures.get_or_create(&ClassLabel { class: failure.class.name() }).inc();
         }
@@ -208,14 +211,15 @@ impl Pipeline {
         Decision::Allow { patch: None, notes: Notes::exempt(reason) }
     }
 
-    /// The images of the object that are to be judged: all of a new one, of a stored one those that changed.
-    fn sites<'a>(&self, ask: &'a Ask<'_>, stored: Option<&Stored>) -> Result<Cow<'a, [Site]>, serde_json::Error> {
+    /// The images of the object that are to be judged (all of a new one, of a stored one those that changed), and whose
+    /// credentials they are pulled with.
+    fn sites<'a>(&self, ask: &'a Ask<'_>, stored: Option<&Stored>) -> Result<Found<'a>, serde_json::Error> {
         if let Some(known) = &ask.sites {
-            return Ok(known.into());
+            return Ok((known.into(), Cow::Borrowed(&ask.pullers)));
         }
         let mut sites = Vec::new();
-        let Some(object) = ask.object else { return Ok(sites.into()) };
-        walk::walk(object.get(), &mut |seen| {
+        let Some(object) = ask.object else { return Ok((sites.into(), Cow::Borrowed(&ask.pullers))) };
+        let outline = walk::walk(object.get(), &mut |seen| {
             if stored.is_some_and(|stored| stored.has(seen)) && !self.policy.rechecks(seen.image) {
                 return Ok(());
             }
@@ -226,17 +230,25 @@ impl Pipeline {
             sites.push(Site { pointer, image, mutable: patch::is_mutable(ask, seen.list) });
             Ok(())
         })?;
-        Ok(sites.into())
+        Ok((sites.into(), Cow::Owned(outline.pullers)))
     }
 
     /// What becomes of each distinct image that is not left alone; those that need a registry are asked about at the same time.
-    async fn outcomes(&self, sites: &[Site], stored: bool, deadline: Instant) -> Outcomes {
+    async fn outcomes(&self, ask: &Ask<'_>, sites: &[Site], pullers: &Pullers, deadline: Instant) -> Outcomes {
+        let stored = ask.operation == "UPDATE";
         let images: BTreeSet<_> = sites.iter().map(|site| site.image.as_str()).collect();
-        let treated = images.into_iter().map(async |image| {
-            let (result, rule) = match self.policy.treatment(image) {
+        let treatments: Vec<_> = images.into_iter().map(|image| (image, self.policy.treatment(image))).collect();
+        // Pull secrets are read only when a registry is to be asked.
+        let asks = treatments.iter().any(|(_, treatment)| matches!(treatment, Treatment::Resolve { .. }));
+        let brought =
+            if asks { self.resolver.brought(ask.namespace.as_deref(), pullers, deadline).await } else { None };
+        let treated = treatments.into_iter().map(async |(image, treatment)| {
+            let (result, rule) = match treatment {
                 Treatment::LeaveAlone => return None,
                 Treatment::Refuse { failure, rule } => (Err(failure), rule),
-                Treatment::Resolve { reference, rule } => (self.resolver.resolve(reference, deadline).await, rule),
+                Treatment::Resolve { reference, rule } => {
+                    (self.resolver.resolve(reference, brought.as_ref(), deadline).await, rule)
+                }
             };
             let act = |failure: &Failure| self.policy.action(rule, failure.class, stored);
             let course = match &result {

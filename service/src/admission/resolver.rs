@@ -1,4 +1,4 @@
-//! From a reference to its digest: cache, single flight, registry.
+//! From a reference to its digest: pull secrets, cache, single flight, registry.
 //!
 //! Owns the digest cache and its lifetimes. No lock is held while a registry is asked.
 
@@ -12,8 +12,9 @@ use parking_lot::Mutex;
 use tokio::time::{Instant, timeout_at};
 
 use super::pipeline::Metrics;
+use super::walk::Pullers;
 use crate::config;
-use crate::registry::{Reference, Registry};
+use crate::registry::{Brought, Keyring, PullSecrets, Reference, Registry};
 use crate::verdicts::{Cache, Class, Failure, Flights};
 
 /// What a review says when a part of it panicked; where and why is in the log, by the panic itself.
@@ -25,19 +26,39 @@ type Outcome = Result<Arc<str>, Failure>;
 
 /// Whoever knows digests. The registry in production, a script in tests.
 pub trait Source: Send + Sync + 'static {
-    /// The digest of `reference`, at the latest at `deadline`.
-    fn digest(self: Arc<Self>, reference: Reference, deadline: Instant) -> BoxFuture<'static, Result<String, Failure>>;
+    /// The digest of `reference` for whoever has `keyring`, at the latest at `deadline`.
+    fn digest(
+        self: Arc<Self>,
+        reference: Reference,
+        keyring: Keyring,
+        deadline: Instant,
+    ) -> BoxFuture<'static, Result<String, Failure>>;
+
+    /// The part of `keyring` on which the answer may depend; all of it that `digest` is given.
+    fn relevant(&self, _reference: &Reference, _keyring: &Keyring) -> Keyring {
+        Keyring::default()
+    }
 }
 
 impl Source for Registry {
-    fn digest(self: Arc<Self>, reference: Reference, deadline: Instant) -> BoxFuture<'static, Result<String, Failure>> {
-        async move { self.resolve(&reference, deadline).await }.boxed()
+    fn digest(
+        self: Arc<Self>,
+        reference: Reference,
+        keyring: Keyring,
+        deadline: Instant,
+    ) -> BoxFuture<'static, Result<String, Failure>> {
+        async move { self.resolve(&reference, &keyring, deadline).await }.boxed()
+    }
+
+    fn relevant(&self, reference: &Reference, keyring: &Keyring) -> Keyring {
+        Self::relevant(self, reference, keyring)
     }
 }
 
 /// Digests of images, asked for as seldom as possible.
 pub struct Resolver {
     source: Arc<dyn Source>,
+    pull_secrets: Option<PullSecrets>,
     timeout: Duration,
     ttl: Duration,
     cache: Arc<Mutex<Cache<Outcome>>>,
@@ -50,6 +71,7 @@ impl Resolver {
     pub fn new(settings: &config::Resolve, source: Arc<dyn Source>, metrics: Arc<Metrics>) -> Self {
         Self {
             source,
+            pull_secrets: None,
             timeout: settings.timeout.min(LONGEST),
             ttl: settings.cache_ttl,
             cache: Arc::new(Mutex::new(Cache::new(settings.cache_max_bytes))),
@@ -58,15 +80,40 @@ impl Resolver {
         }
     }
 
-    /// The digest of `reference` before `deadline`.
-    pub async fn resolve(&self, reference: Reference, deadline: Instant) -> Outcome {
-        // The credential is a function of the host within one configuration, so the reference alone is the key.
-        let key = reference.canonical();
+    /// Reads the pull secrets of pods.
+    #[must_use]
+    pub fn with_pull_secrets(mut self, pull_secrets: Option<PullSecrets>) -> Self {
+        self.pull_secrets = pull_secrets;
+        self
+    }
+
+    /// What the pods of an object in `namespace` bring along, when that is looked at.
+    pub async fn brought(&self, namespace: Option<&str>, pullers: &Pullers, deadline: Instant) -> Option<Brought> {
+        let pull_secrets = self.pull_secrets.as_ref()?;
+        let deadline = deadline.min(Instant::now() + self.timeout);
+        Some(pull_secrets.brought(namespace?, &pullers.accounts, &pullers.secrets, deadline).await)
+    }
+
+    /// The digest of `reference` before `deadline`, for pods that bring `brought` along.
+    pub async fn resolve(&self, reference: Reference, brought: Option<&Brought>, deadline: Instant) -> Outcome {
+        let Some(brought) = brought else { return self.known_or_asked(reference, Keyring::default(), deadline).await };
+        let keyring = self.source.relevant(&reference, &brought.keyring);
+        let outcome = self.known_or_asked(reference, keyring.clone(), deadline).await;
+        // Said here and not by the source: others with equal credentials wait for the same answer, and have theirs elsewhere.
+        outcome.map_err(|failure| brought.explain(failure, &keyring))
+    }
+
+    async fn known_or_asked(&self, reference: Reference, keyring: Keyring, deadline: Instant) -> Outcome {
+        // What one tenant's credentials saw is for those who have the same. Credentials of the configuration are everybody's.
+        let mut key = reference.canonical();
+        if let Some(of) = keyring.fingerprint() {
+            key = key + " " + &of;
+        }
         if let Some(known) = self.cache.lock().value(&key, std::time::Instant::now()) {
             self.metrics.cache_hits.inc();
             return known;
         }
-        let (flight, started) = self.flights.join(&key, || self.ask(key.clone(), reference));
+        let (flight, started) = self.flights.join(&key, || self.ask(key.clone(), reference, keyring));
         if started {
             self.metrics.cache_misses.inc()
         } else {
@@ -78,12 +125,12 @@ impl Resolver {
     }
 
     /// The question as a flight: it has the time of one resolution, whatever the deadline of the caller that started it.
-    fn ask(&self, key: String, reference: Reference) -> BoxFuture<'static, Outcome> {
+    fn ask(&self, key: String, reference: Reference, keyring: Keyring) -> BoxFuture<'static, Outcome> {
         let (source, cache, ttl) = (Arc::clone(&self.source), Arc::clone(&self.cache), self.ttl);
         let metrics = Arc::clone(&self.metrics);
         let deadline = Instant::now() + self.timeout;
         // A panic would reach every review that waits for this image; as a failure it is answered by each one's rule.
-        let asked = AssertUnwindSafe(async move { source.digest(reference, deadline).await }).catch_unwind();
+        let asked = AssertUnwindSafe(async move { source.digest(reference, keyring, deadline).await }).catch_unwind();
         async move {
             let outcome = match timeout_at(deadline, asked).await {
                 Ok(Ok(answer)) => answer.map(Arc::<str>::from),

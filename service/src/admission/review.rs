@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::patch::Site;
+use super::walk::Pullers;
 use created::Created;
 
 /// Longest message of a denial, bytes; longer ones are cut at a character and say so.
@@ -65,6 +66,9 @@ pub struct Ask<'a> {
     /// Every image of a new object, when they were found while the review was read; `object` is then left out.
     #[serde(skip)]
     pub sites: Option<Vec<Site>>,
+    /// Whose credentials its images are pulled with, when `sites` is there.
+    #[serde(skip)]
+    pub pullers: Pullers,
 }
 
 /// What an object is; its version decides nothing.

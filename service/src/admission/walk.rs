@@ -1,4 +1,4 @@
-//! The walk: one pass over an object's raw JSON that finds every image and where it is written.
+//! The walk: one pass over an object's raw JSON that finds every image, where it is written, and the names of pull secrets.
 //!
 //! Owns the list of field paths. It does not look at the kind: any object with the same paths is treated alike, so new
 //! kinds and fields of other versions need no code. Pure.
@@ -42,10 +42,26 @@ pub struct Seen<'a> {
 pub type Visit<'v> = dyn FnMut(Seen<'_>) -> Result<(), String> + 'v;
 
 /// What the walk says about the object as a whole.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Outline {
     /// Whether `metadata.deletionTimestamp` is set.
     pub deleting: bool,
+    /// Whose credentials its pods are pulled with.
+    pub pullers: Pullers,
+}
+
+/// Names in a pod spec that lead to credentials, as they are written; of an object with several pod specs, those of all.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Pullers {
+    /// `serviceAccountName`.
+    pub accounts: Vec<String>,
+    /// `imagePullSecrets`.
+    pub secrets: Vec<String>,
+}
+
+impl Pullers {
+    /// Most names of each kind; real pods have one or two, and each costs a request.
+    pub const MAX: usize = 16;
 }
 
 /// Where in the object the walk is. Only these places are entered; everything else is skipped unread.
@@ -69,6 +85,10 @@ enum Place {
     Volume,
     ImageVolume,
     Image,
+    ServiceAccountName,
+    PullSecrets,
+    PullSecret,
+    PullSecretName,
 }
 
 impl Place {
@@ -86,6 +106,9 @@ impl Place {
             (Self::ObjectSpec | Self::PodSpec, "initContainers") => Self::Containers(List::InitContainers),
             (Self::ObjectSpec | Self::PodSpec, "ephemeralContainers") => Self::Containers(List::EphemeralContainers),
             (Self::ObjectSpec | Self::PodSpec, "volumes") => Self::Volumes,
+            (Self::ObjectSpec | Self::PodSpec, "serviceAccountName") => Self::ServiceAccountName,
+            (Self::ObjectSpec | Self::PodSpec, "imagePullSecrets") => Self::PullSecrets,
+            (Self::PullSecret, "name") => Self::PullSecretName,
             (Self::Container, "image") | (Self::ImageVolume, "reference") => Self::Image,
             (Self::Volume, "image") => Self::ImageVolume,
             (Self::Container | Self::Volume, "name") => Self::Name,
@@ -97,6 +120,7 @@ impl Place {
         match self {
             Self::Containers(_) => Some(Self::Container),
             Self::Volumes => Some(Self::Volume),
+            Self::PullSecrets => Some(Self::PullSecret),
             _ => None,
         }
     }
@@ -104,7 +128,7 @@ impl Place {
 
 /// Walks the raw JSON of an object and shows every non-empty image to `visit`, in document order.
 ///
-/// A key that leads to an image may be there only once: which of two counts is for each reader to say, and we would not know what
+/// A key that leads to an image or to credentials may be there only once: which of two counts is for each reader to say, and we would not know what
 /// the next one sees.
 pub fn walk(object: &str, visit: &mut Visit<'_>) -> Result<Outline, serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_str(object);
@@ -243,10 +267,9 @@ impl<'de> Visitor<'de> for At<'_, '_, '_> {
                 self.walker.image.push_str(text);
                 self.walker.at = Some(if self.walker.list == List::Volumes { "/image/reference" } else { "/image" });
             }
-            Place::Name => {
-                let end = (0..=NAME_BYTES_MAX.min(text.len())).rev().find(|&end| text.is_char_boundary(end));
-                self.walker.name.push_str(&text[..end.unwrap_or(0)]);
-            }
+            Place::Name => self.walker.name.push_str(beginning(text)),
+            Place::ServiceAccountName => keep(&mut self.walker.outline.pullers.accounts, text),
+            Place::PullSecretName => keep(&mut self.walker.outline.pullers.secrets, text),
             Place::DeletionTimestamp => self.walker.outline.deleting = true,
             _ => {}
         }
@@ -271,8 +294,21 @@ impl<'de> Visitor<'de> for At<'_, '_, '_> {
     }
 }
 
-/// Every key that leads to an image; their number is the number of bits that `visit_map` needs.
-const KEYS: [&str; 12] = [
+/// Enough of a name to tell it from others.
+fn beginning(text: &str) -> &str {
+    let end = (0..=NAME_BYTES_MAX.min(text.len())).rev().find(|&end| text.is_char_boundary(end));
+    &text[..end.unwrap_or(0)]
+}
+
+fn keep(names: &mut Vec<String>, text: &str) {
+    let name = beginning(text);
+    if names.len() < Pullers::MAX && !name.is_empty() && !names.iter().any(|known| known == name) {
+        names.push(name.to_owned());
+    }
+}
+
+/// Every key that leads to an image or to credentials; their number is the number of bits that `visit_map` needs.
+const KEYS: [&str; 14] = [
     "metadata",
     "deletionTimestamp",
     "spec",
@@ -285,6 +321,8 @@ const KEYS: [&str; 12] = [
     "image",
     "reference",
     "name",
+    "serviceAccountName",
+    "imagePullSecrets",
 ];
 
 /// Reads a key and answers its index and the place behind it, without allocating for keys that lead nowhere.

@@ -1,5 +1,6 @@
 //! The section `resolve`: how images become digests, and the registries that need more than anonymous HTTPS.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -15,6 +16,8 @@ const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
 const CACHE_TTL: Duration = Duration::from_secs(30);
 /// About 15,000 images at some 280 bytes each.
 const CACHE_BYTES: u64 = 4 << 20;
+/// Mirrors of one registry: each takes its share of the time for one image.
+const MIRRORS_MAX: usize = 4;
 
 /// How images are resolved.
 #[derive(Debug, Clone)]
@@ -29,6 +32,17 @@ pub struct Resolve {
     pub cache_max_bytes: usize,
     /// Registries that need something other than anonymous HTTPS.
     pub registries: Vec<Registry>,
+    /// Credentials from elsewhere.
+    pub keychain: Keychain,
+}
+
+/// Where credentials come from besides the entries of registries.
+#[derive(Debug, Clone)]
+pub struct Keychain {
+    /// A docker configuration, such as `config.json`.
+    pub docker_config: Option<PathBuf>,
+    /// Whether the pull secrets of pods and their service accounts are read.
+    pub pull_secrets: bool,
 }
 
 /// One registry.
@@ -44,8 +58,30 @@ pub struct Registry {
     pub ca_file: Option<PathBuf>,
     /// User name and the file that holds the password.
     pub login: Option<(String, PathBuf)>,
+    /// Places that are asked before it, in this order.
+    pub mirrors: Vec<Place>,
+    /// Repositories that are somewhere else.
+    pub rewrite: Vec<Rewrite>,
     /// Hosts of token services that get the credentials and may be inside; without a port, at any port.
     pub realms: Vec<Authority>,
+}
+
+/// A registry and a path in it, written `host[:port][/path]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The registry, as an entry for it would be called.
+    pub host: Authority,
+    /// Parts of a repository's name, without `/` at either end; may be empty.
+    pub path: String,
+}
+
+/// Repositories whose name begins with some parts, and where they are instead.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rewrite {
+    /// The parts, without `/` at either end; empty for all.
+    pub from: String,
+    /// What stands in their place.
+    pub to: Place,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -55,6 +91,15 @@ pub(super) struct RawResolve {
     pub timeout: Option<Span>,
     pub cache: RawCache,
     pub registries: Vec<RawRegistry>,
+    pub keychain: RawKeychain,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct RawKeychain {
+    pub docker_config: Option<PathBuf>,
+    /// Off by default: to read the secrets of a cluster is a right that a webhook should have only where it is needed.
+    pub pull_secrets: bool,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -76,6 +121,10 @@ pub(super) struct RawRegistry {
     pub password_file: Option<PathBuf>,
     #[serde(default)]
     pub realms: Vec<String>,
+    #[serde(default)]
+    pub mirrors: Vec<String>,
+    #[serde(default)]
+    pub rewrite: BTreeMap<String, String>,
 }
 
 impl Checker<'_> {
@@ -99,6 +148,10 @@ impl Checker<'_> {
             cache_ttl: raw.cache.ttl.map_or(CACHE_TTL, |span| span.0),
             cache_max_bytes: self.within("resolve.cache.maxBytes", cache_bytes, 0, 1 << 32)?,
             registries,
+            keychain: Keychain {
+                docker_config: raw.keychain.docker_config.map(|path| self.folder.join(path)),
+                pull_secrets: raw.keychain.pull_secrets,
+            },
         })
     }
 
@@ -124,8 +177,52 @@ impl Checker<'_> {
         let realm = |(at, text): (usize, &String)| place(&format!("realms[{at}]"), text);
         let realms = raw.realms.iter().enumerate().map(realm).collect::<Result<_, _>>()?;
         let host = canonical(host, raw.plain_http);
-        Ok(Registry { host, endpoint, plain_http: raw.plain_http, ca_file, login, realms })
+        let mirrors = self.mirrors(&host, &raw.mirrors, &key)?;
+        let mut rewrite = Vec::with_capacity(raw.rewrite.len());
+        for (from, to) in &raw.rewrite {
+            let key = || format!("{}.`{from}`", key("rewrite"));
+            let from = path(from).ok_or_else(|| self.value(key(), "is not the beginning of a repository's name"))?;
+            rewrite.push(Rewrite { from, to: self.place(&key, to)? });
+        }
+        if let Some(one) = rewrite.windows(2).find(|pair| pair[0].from == pair[1].from) {
+            return Err(self.value(key("rewrite"), format!("says two things about `{}`: keep one", one[0].from)));
+        }
+        let plain_http = raw.plain_http;
+        Ok(Registry { host, endpoint, plain_http, ca_file, login, mirrors, rewrite, realms })
     }
+
+    fn mirrors(&self, host: &Authority, raw: &[String], key: &dyn Fn(&str) -> String) -> Result<Vec<Place>, Error> {
+        if raw.len() > MIRRORS_MAX {
+            return Err(self.value(key("mirrors"), format!("are too many: at most {MIRRORS_MAX}")));
+        }
+        let mirror = |(at, text): (usize, &String)| {
+            let key = || key(&format!("mirrors[{at}]"));
+            let place = self.place(&key, text)?;
+            let itself =
+                place.path.is_empty() && [false, true].map(|plain| canonical(place.host.clone(), plain)).contains(host);
+            if itself { Err(self.value(key(), "is the registry itself: remove it")) } else { Ok(place) }
+        };
+        raw.iter().enumerate().map(mirror).collect()
+    }
+
+    fn place(&self, key: &dyn Fn() -> String, text: &str) -> Result<Place, Error> {
+        let (host, rest) = text.split_once('/').unwrap_or((text, ""));
+        let host = Authority::parse(host).map_err(|error| {
+            self.value(key(), format!("`{text}`: {error}; write host, host:port or host:port/path"))
+        })?;
+        let path = path(rest).ok_or_else(|| {
+            self.value(key(), format!("`{text}`: what follows the host is not the beginning of a repository's name"))
+        })?;
+        Ok(Place { host, path })
+    }
+}
+
+/// Parts of a repository's name, without a `/` at the end.
+fn path(text: &str) -> Option<String> {
+    let text = text.strip_suffix('/').unwrap_or(text);
+    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-".contains(&byte);
+    let part = |part: &str| part.starts_with(|char: char| char.is_ascii_alphanumeric()) && part.bytes().all(allowed);
+    (text.is_empty() || text.split('/').all(part)).then(|| text.to_owned())
 }
 
 /// One spelling for a host: Docker Hub has three names, and the scheme's own port need not be written.

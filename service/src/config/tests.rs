@@ -12,7 +12,8 @@ resolve:
   skipPrefixes: ["localhost:5000/"]
   timeout: 4s
   cache: {ttl: 10s, maxBytes: 1MiB}
-  registries: [{host: "127.0.0.1:5000", plainHttp: true, username: u, passwordFile: pw, realms: ["auth.corp", "10.0.0.5:5001"]}]
+  keychain: {dockerConfig: docker.json, pullSecrets: true}
+  registries: [{host: "127.0.0.1:5000", plainHttp: true, username: u, passwordFile: pw, realms: ["auth.corp", "10.0.0.5:5001"], mirrors: ["m:5000/hub"], rewrite: {team/: other.corp/t}}]
 policy:
   onFailure: {unavailable: error}
   rules:
@@ -55,6 +56,11 @@ fn every_key_reaches_its_value() {
     assert_eq!(config.resolve.timeout, Duration::from_secs(4));
     assert_eq!(config.resolve.cache_max_bytes, 1 << 20);
     assert_eq!(config.resolve.registries[0].login, Some(("u".into(), "/etc/pw".into())));
+    assert_eq!(config.resolve.registries[0].mirrors[0].path, "hub");
+    let rewrite = &config.resolve.registries[0].rewrite[0];
+    assert_eq!((&*rewrite.from, &*rewrite.to.host.host, &*rewrite.to.path), ("team", "other.corp", "t"));
+    assert_eq!(config.resolve.keychain.docker_config.as_deref(), Some(Path::new("/etc/docker.json")));
+    assert!(config.resolve.keychain.pull_secrets);
     assert_eq!(config.policy.on_failure.unavailable, Some(Action::Error));
     let [team, new, quay] = &config.policy.rules[..] else { panic!("three rules") };
     assert_eq!((team.pattern.as_str(), team.mode, team.recheck), ("ghcr.io/team/*", Mode::Resolve, Recheck::Always));
@@ -135,6 +141,17 @@ fn values_that_contradict_each_other_are_refused_with_their_key() {
         "/etc/service.yaml: resolve.registries[0].realms[0]: `a:99999`: the port is not a number from 1 to 65535; \
          write host or host:port, without scheme and path"
     );
+    let of_registry = |keys: &str| refused(&format!("resolve: {{registries: [{{host: h, {keys}}}]}}\n"));
+    assert_eq!(
+        of_registry("mirrors: [\"http://m\"]"),
+        "/etc/service.yaml: resolve.registries[0].mirrors[0]: `http://m`: the port is not a number from 1 to 65535; \
+         write host, host:port or host:port/path"
+    );
+    assert!(of_registry("mirrors: [\"h:443\"]").contains("mirrors[0]: is the registry itself"));
+    assert!(of_registry("mirrors: [a, b, c, d, e]").contains("mirrors: are too many: at most 4"));
+    assert!(of_registry("rewrite: {Team: m}").contains("rewrite.`Team`: is not the beginning of a repository's name"));
+    assert!(of_registry("rewrite: {t: m/../x}").contains("rewrite.`t`: `m/../x`: what follows the host"));
+    assert!(of_registry("rewrite: {t: m, t/: n}").contains("says two things about `t`"));
     assert_eq!(
         refused("admission: {listen: \"[::]:1\", certificate: c, key: k, clientNames: [a]}\n"),
         "/etc/service.yaml: admission.clientCA: is needed beside clientNames"

@@ -150,9 +150,14 @@ impl Client {
 
     /// A single object or a short list.
     pub async fn read(&self, path: &str) -> Result<Bytes, Error> {
+        self.read_at_most(path, ANSWER_BYTES_MAX, Instant::now() + WRITE_TIMEOUT).await
+    }
+
+    /// A single object of at most `cap_bytes`, at the latest at `deadline`.
+    pub async fn read_at_most(&self, path: &str, cap_bytes: usize, deadline: Instant) -> Result<Bytes, Error> {
         let link = self.link();
         let request = link.request(Method::GET, path, None, Bytes::new())?;
-        let response = link.wire.fetch(request, ANSWER_BYTES_MAX, Instant::now() + WRITE_TIMEOUT).await?;
+        let response = link.wire.fetch(request, cap_bytes, deadline).await?;
         link.success(response)
     }
 

@@ -6,6 +6,7 @@
 
 mod files;
 mod pool;
+mod route;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,14 +14,16 @@ use std::sync::{Arc, OnceLock};
 
 use rustls::ClientConfig;
 
+use super::keychain::{Credential, Proof};
 use super::metrics::Metrics;
 use super::url::Url;
 use crate::authority::Authority;
 use crate::config;
 use crate::verdicts::{Class, Failure};
 use crate::wire::{self, Client, Origin, Proxies, Reach, Trust, is_inside};
-use files::{Authorities, Look, Password};
+use files::{Authorities, DockerConfig, Look, Password};
 use pool::{Key, Pool};
+pub use route::Stop;
 
 /// Where Docker Hub's images really are.
 const DOCKER_HUB: (&str, &str) = ("docker.io", "registry-1.docker.io");
@@ -29,9 +32,9 @@ const KNOWN_REALMS: [(&str, &str); 2] = [(DOCKER_HUB.0, "auth.docker.io"), ("reg
 
 /// Why the registries of a configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("resolve.registries[{index}].caFile: {}: {what}", path.display())]
+#[error("{key}: {}: {what}", path.display())]
 pub struct HostsError {
-    index: usize,
+    key: String,
     path: PathBuf,
     what: String,
 }
@@ -46,6 +49,7 @@ struct Entry {
 /// Every registry that can be reached.
 pub struct Hosts {
     entries: BTreeMap<String, Entry>,
+    docker_config: Option<DockerConfig>,
     /// Made at first need: the system's authorities cost more than a megabyte.
     system_tls: OnceLock<Arc<ClientConfig>>,
     pool: Pool,
@@ -84,21 +88,28 @@ enum Standing {
 }
 
 impl Hosts {
-    /// Reads the authorities of the configured registries.
-    pub fn new(registries: &[config::Registry], proxies: Proxies, metrics: Arc<Metrics>) -> Result<Self, HostsError> {
+    /// Reads the authorities of the configured registries, and the docker configuration.
+    pub fn new(resolve: &config::Resolve, proxies: Proxies, metrics: Arc<Metrics>) -> Result<Self, HostsError> {
         let mut entries = BTreeMap::new();
-        for (index, settings) in registries.iter().enumerate() {
+        for (index, settings) in resolve.registries.iter().enumerate() {
+            let key = format!("resolve.registries[{index}].caFile");
             let load =
-                |path: &PathBuf| Authorities::load(path).map_err(|what| HostsError { index, path: path.clone(), what });
+                |path: &PathBuf| Authorities::load(path).map_err(|what| HostsError { key, path: path.clone(), what });
             let authorities = settings.ca_file.as_ref().map(load).transpose()?;
             let entry = Entry { index, settings: settings.clone(), authorities, password: Password::default() };
             entries.insert(settings.host.to_string(), entry);
         }
-        Ok(Self { entries, system_tls: OnceLock::new(), pool: Pool::new(proxies), metrics })
+        let load = |path: &PathBuf| {
+            let key = "resolve.keychain.dockerConfig".to_owned();
+            DockerConfig::load(path).map_err(|what| HostsError { key, path: path.clone(), what })
+        };
+        let docker_config = resolve.keychain.docker_config.as_ref().map(load).transpose()?;
+        Ok(Self { entries, docker_config, system_tls: OnceLock::new(), pool: Pool::new(proxies), metrics })
     }
 
-    /// Reads the authorities again. New ones count from the next connection on, and no old connection is used any more.
-    pub fn look_at_files(&self) {
+    /// Reads authorities and docker configuration again. New authorities count from the next connection on, and no old
+    /// connection is used any more. Answers whether there are new credentials.
+    pub fn look_at_files(&self) -> bool {
         for entry in self.entries.values() {
             let Some(authorities) = &entry.authorities else { continue };
             let file = authorities.path().display();
@@ -115,16 +126,41 @@ impl Hosts {
                 }
             }
         }
+        let Some(docker_config) = &self.docker_config else { return false };
+        let file = docker_config.path().display();
+        match docker_config.look() {
+            Look::Same => false,
+            Look::Replaced => {
+                self.metrics.replaced();
+                tracing::info!(%file, "docker configuration replaced");
+                true
+            }
+            Look::Refused(what) => {
+                self.metrics.refused();
+                tracing::warn!(%file, what, "docker configuration not replaced");
+                false
+            }
+        }
     }
 
     /// The registry that images call `host`.
+    #[cfg(test)]
     pub fn station(&self, host: &str) -> Result<Station<'_>, Failure> {
-        let host = Authority::parse(host)
-            .map_err(|error| Failure::new(Class::Misconfigured, format!("`{host}` is no registry host: {error}")))?;
+        Ok(self.station_at(parsed(host)?))
+    }
+
+    /// The places that are asked for what images call `repository` at `host`; never empty.
+    pub fn route(&self, host: &str, repository: &str) -> Result<Vec<Stop>, Failure> {
+        let host = parsed(host)?;
+        Ok(route::route(&host, repository, self.entry(&host).map(|entry| &entry.settings)))
+    }
+
+    /// The registry at `host`.
+    pub fn station_at(&self, host: Authority) -> Station<'_> {
         let entry = self.entry(&host);
         let (plain, place) = place(&host, entry);
         let client = self.client(plain, &place, Reach::Anywhere, entry);
-        Ok(Station { hosts: self, host, entry, client })
+        Station { hosts: self, host, entry, client }
     }
 
     fn entry(&self, host: &Authority) -> Option<&Entry> {
@@ -140,7 +176,7 @@ impl Hosts {
         let key = Key { plain, host: place.host.clone(), port, reach, trust: trust.map(|entry| entry.index) };
         self.pool.client(key, || {
             let tls = (!plain).then(|| {
-                trust.and_then(|entry| entry.authorities.as_ref()).map_or_else(|| self.system_tls(), Authorities::tls)
+                trust.and_then(|entry| entry.authorities.as_ref()).map_or_else(|| self.system_tls(), Authorities::value)
             });
             Origin { host: place.host.clone(), port, tls, server_name: None }
         })
@@ -154,8 +190,19 @@ impl Hosts {
 }
 
 impl Station<'_> {
-    /// User name and password, when the configuration has them.
-    pub fn login(&self) -> Result<Option<(String, String)>, Failure> {
+    /// As images write it.
+    pub fn host(&self) -> &Authority {
+        &self.host
+    }
+
+    /// The credentials for `repository` in the docker configuration, the best first.
+    pub fn docker_config(&self, repository: &str) -> Vec<Arc<Credential>> {
+        let Some(file) = &self.hosts.docker_config else { return Vec::new() };
+        file.value().fitting(&self.host, repository).cloned().collect()
+    }
+
+    /// User name and password, when the entry of this registry has them.
+    pub fn login(&self) -> Result<Option<Arc<Credential>>, Failure> {
         let Some(entry) = self.entry else { return Ok(None) };
         let Some((name, path)) = &entry.settings.login else { return Ok(None) };
         match entry.password.read(path) {
@@ -164,7 +211,9 @@ impl Station<'_> {
                     self.hosts.metrics.refused();
                     tracing::warn!(file = %path.display(), %error, "password not read; the last one is used");
                 }
-                Ok(Some((name.clone(), password.to_string())))
+                let source = format!("user {name} of {}", self.key("username")).into();
+                let proof = Proof::Password(password.to_string());
+                Ok(Some(Arc::new(Credential { user: name.clone(), proof, source })))
             }
             Err(error) => {
                 let what = format!("{} {}: {error}", self.key("passwordFile"), path.display());
@@ -235,6 +284,11 @@ impl Station<'_> {
         let known = KNOWN_REALMS.iter().any(|(registry, realm)| *registry == host && *realm == url.authority.host);
         if known && url.port() == 443 { Standing::Known } else { Standing::Stranger }
     }
+}
+
+fn parsed(host: &str) -> Result<Authority, Failure> {
+    Authority::parse(host)
+        .map_err(|error| Failure::new(Class::Misconfigured, format!("`{host}` is no registry host: {error}")))
 }
 
 /// Whether requests for `host` go without TLS, and where.

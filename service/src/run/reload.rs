@@ -3,7 +3,7 @@
 //! `policy` and `resolve` take effect at once: a review goes through the generation that it began with, to its end. What else
 //! changed is named and waits for a restart. A file that cannot be used changes nothing and is named once.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -16,9 +16,10 @@ use tokio::task::JoinSet;
 
 use super::Options;
 use crate::admission::{Endpoint, Metrics as AdmissionMetrics, Pipeline, Policy, Resolver};
-use crate::config::Config;
+use crate::config::{Config, Transport};
 use crate::edge::Probe;
-use crate::registry::{Hosts, Metrics as RegistryMetrics, Registry};
+use crate::kube::{Client, Cluster};
+use crate::registry::{Hosts, Metrics as RegistryMetrics, PullSecrets, Registry};
 use crate::wire::Proxies;
 
 /// How often the file is looked at; kubelet itself needs up to a minute to bring a changed `ConfigMap`.
@@ -79,7 +80,7 @@ impl Webhook {
     pub fn new(config: &Config, options: &Options, registry: &mut MetricsRegistry) -> anyhow::Result<Self> {
         let settings = config.admission.as_ref().context("the section `admission` is missing")?;
         let (metrics, registry_metrics) = (AdmissionMetrics::register(registry), RegistryMetrics::register(registry));
-        let (resolver, followers) = resolver(config, &metrics, &registry_metrics)?;
+        let (resolver, followers) = resolver(config, config.kubeconfig.as_deref(), &metrics, &registry_metrics)?;
         let pipeline = pipeline(config, &resolver, &metrics, options);
         let endpoint = Arc::new(Endpoint::new(settings, pipeline));
         Ok(Self { endpoint, resolver, followers, metrics, registry_metrics, options: options.clone() })
@@ -94,7 +95,8 @@ impl Webhook {
     fn change(&mut self, running: &Config, fresh: &Config) -> anyhow::Result<()> {
         if shown(&running.resolve) != shown(&fresh.resolve) {
             // The followers of the client before end here; reviews that began with it keep it as it is.
-            (self.resolver, self.followers) = resolver(fresh, &self.metrics, &self.registry_metrics)?;
+            let kubeconfig = running.kubeconfig.as_deref();
+            (self.resolver, self.followers) = resolver(fresh, kubeconfig, &self.metrics, &self.registry_metrics)?;
         }
         self.endpoint.replace(pipeline(fresh, &self.resolver, &self.metrics, &self.options));
         Ok(())
@@ -103,14 +105,23 @@ impl Webhook {
 
 fn resolver(
     config: &Config,
+    kubeconfig: Option<&Path>,
     metrics: &Arc<AdmissionMetrics>,
     registry_metrics: &Arc<RegistryMetrics>,
 ) -> anyhow::Result<(Arc<Resolver>, JoinSet<()>)> {
-    let hosts = Hosts::new(&config.resolve.registries, Proxies::from_env()?, Arc::clone(registry_metrics))?;
+    let hosts = Hosts::new(&config.resolve, Proxies::from_env()?, Arc::clone(registry_metrics))?;
     let registry = Arc::new(Registry::new(hosts));
     let mut followers = JoinSet::new();
     followers.spawn(Arc::clone(&registry).follow_files());
-    Ok((Arc::new(Resolver::new(&config.resolve, registry, Arc::clone(metrics))), followers))
+    let mut pull_secrets = None;
+    if config.resolve.keychain.pull_secrets {
+        let cluster = Cluster::find(kubeconfig).context("resolve.keychain.pullSecrets needs the API server")?;
+        let client = Arc::new(Client::new(cluster, Transport::Http1));
+        followers.spawn(Arc::clone(&client).follow_files());
+        pull_secrets = Some(PullSecrets::new(client, Arc::clone(registry_metrics)));
+    }
+    let resolver = Resolver::new(&config.resolve, registry, Arc::clone(metrics)).with_pull_secrets(pull_secrets);
+    Ok((Arc::new(resolver), followers))
 }
 
 fn pipeline(config: &Config, resolver: &Arc<Resolver>, metrics: &Arc<AdmissionMetrics>, options: &Options) -> Pipeline {

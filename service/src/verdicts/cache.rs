@@ -60,6 +60,13 @@ impl<V: Clone> Cache<V> {
         self.shrink(now);
     }
 
+    /// Forgets `key`. Its slot in the order goes when its turn comes.
+    pub fn remove(&mut self, key: &str) {
+        if let Some(entry) = self.entries.remove(key) {
+            self.used_bytes -= entry.cost_bytes;
+        }
+    }
+
     /// Bytes in use.
     pub fn used_bytes(&self) -> usize {
         self.used_bytes
@@ -112,6 +119,8 @@ mod tests {
         assert_eq!(cache.value("a", start + Duration::from_secs(10)), None);
         cache.insert("b", 2, 0, Duration::from_secs(10), start + Duration::from_secs(11));
         assert_eq!(cache.len(), 1, "the expired entry is dropped at the next insertion");
+        cache.remove("b");
+        assert_eq!((cache.value("b", start), cache.used_bytes()), (None, 0));
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod admission;
 mod binary;
 mod edge;
 mod hostile;
+mod keychain;
 mod lease;
 mod operations;
 #[cfg(feature = "planted-bugs")]

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use service::admission::{Endpoint, Metrics, Pipeline, Policy, Resolver, Source};
 use service::config::Config;
 use service::edge::Accounts;
-use service::registry::Reference;
+use service::registry::{Keyring, Reference};
 use service::verdicts::Failure;
 use service::wire::{Client, Protocol};
 
@@ -340,6 +340,7 @@ impl Source for Panicking {
     fn digest(
         self: Arc<Self>,
         reference: Reference,
+        _keyring: Keyring,
         _deadline: tokio::time::Instant,
     ) -> BoxFuture<'static, Result<String, Failure>> {
         assert_ne!(reference.tag, "at-once", "a planted panic");

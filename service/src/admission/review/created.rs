@@ -91,8 +91,8 @@ impl<'de> Visitor<'de> for Requests {
                         found.push(Site { pointer, image, mutable: true });
                         Ok(())
                     };
-                    map.next_value_seed(Walk(visit))?;
-                    once(&mut sites, found)?;
+                    let outline = map.next_value_seed(Walk(visit))?;
+                    once(&mut sites, (found, outline.pullers))?;
                 }
                 Key::OldObject => {
                     if map.next_value::<Option<&'de RawValue>>()?.is_some() {
@@ -103,6 +103,7 @@ impl<'de> Visitor<'de> for Requests {
             }
         }
         let text = |text: Option<Option<Text<'de>>>| text.flatten().map(|Text(text)| text);
+        let (sites, pullers) = sites.ok_or_else(|| A::Error::missing_field("object"))?;
         Ok(Ask {
             uid: uid.ok_or_else(|| A::Error::missing_field("uid"))?.0,
             operation: operation.ok_or_else(|| A::Error::missing_field("operation"))?.0,
@@ -113,7 +114,8 @@ impl<'de> Visitor<'de> for Requests {
             sub_resource: text(sub_resource),
             object: None,
             old_object: None,
-            sites: Some(sites.ok_or_else(|| A::Error::missing_field("object"))?),
+            sites: Some(sites),
+            pullers,
         })
     }
 }
@@ -134,12 +136,12 @@ mod tests {
     use crate::admission::bench::{pod, review};
     use crate::admission::patch::Site;
     use crate::admission::review::{Ask, Review, parse};
-    use crate::admission::walk;
+    use crate::admission::walk::{self, Pullers};
 
     /// What is read of a review, and whether it took the short way.
-    type Read = (String, String, Option<Vec<Site>>, [Option<String>; 4]);
+    type Read = (String, String, Option<Vec<Site>>, [Option<String>; 4], Pullers);
 
-    fn told(ask: &Ask<'_>, sites: Option<Vec<Site>>) -> Read {
+    fn told(ask: &Ask<'_>, sites: Option<Vec<Site>>, pullers: Pullers) -> Read {
         let text = |text: &Option<std::borrow::Cow<'_, str>>| text.as_deref().map(str::to_owned);
         let kind = ask.kind.as_ref().map(|kind| format!("{}/{}", kind.group, kind.kind));
         let kind = kind.map(|kind| {
@@ -147,26 +149,27 @@ mod tests {
             format!("{kind} by {user}")
         });
         let rest = [text(&ask.namespace), text(&ask.name), text(&ask.sub_resource), kind];
-        (ask.uid.to_string(), ask.operation.to_string(), sites, rest)
+        (ask.uid.to_string(), ask.operation.to_string(), sites, rest, pullers)
     }
 
     /// Read in the usual way, and walked.
     fn usual(body: &[u8]) -> Option<Read> {
         let ask = serde_json::from_slice::<Review<'_>>(body).ok()?.request?;
-        let mut sites = Vec::new();
+        let (mut sites, mut pullers) = (Vec::new(), Pullers::default());
         if let Some(object) = ask.object {
-            walk::walk(object.get(), &mut |seen| {
+            pullers = walk::walk(object.get(), &mut |seen| {
                 sites.push(Site { pointer: seen.pointer.into(), image: seen.image.into(), mutable: true });
                 Ok(())
             })
-            .ok()?;
+            .ok()?
+            .pullers;
         }
-        Some(told(&ask, Some(sites)))
+        Some(told(&ask, Some(sites), pullers))
     }
 
     fn short(body: &[u8]) -> Option<Read> {
         let (_, ask) = parse(body).ok()?;
-        ask.sites.clone().map(|sites| told(&ask, Some(sites)))
+        ask.sites.clone().map(|sites| told(&ask, Some(sites), ask.pullers.clone()))
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{List, Outline, walk};
+use super::{List, Outline, Pullers, walk};
 
 /// The walk without a look at the images.
 fn outline(object: &str) -> Result<Outline, serde_json::Error> {
@@ -111,6 +111,24 @@ fn each_image_comes_with_its_list_and_name_whatever_the_order_of_the_keys() {
     ] {
         assert!(seen_all.contains(&expected), "{expected:?} is not in {seen_all:?}");
     }
+}
+
+#[test]
+fn whose_credentials_are_used_is_seen() {
+    let names = |count: usize| (0..count).map(|n| json!({"name": format!("s{n}")})).collect::<Vec<_>>();
+    let spec = json!({
+        "serviceAccountName": "robot", "containers": [{"image": "a", "name": "c"}],
+        "imagePullSecrets": [{"name": "one"}, {}, {"name": ""}, {"name": "two"}, {"name": "one"}, 7],
+    });
+    for object in [json!({"spec": spec}), json!({"spec": {"jobTemplate": {"spec": {"template": {"spec": spec}}}}})] {
+        let pullers = outline(&object.to_string()).unwrap().pullers;
+        assert_eq!((pullers.accounts, pullers.secrets), (vec!["robot".to_owned()], vec!["one".into(), "two".into()]));
+    }
+    let many = json!({"spec": {"imagePullSecrets": names(99), "serviceAccountName": "x".repeat(9000)}});
+    let pullers = outline(&many.to_string()).unwrap().pullers;
+    assert_eq!((pullers.secrets.len(), pullers.accounts[0].len()), (Pullers::MAX, 256));
+    // An account has pull secrets as well, but it is no pod.
+    assert_eq!(outline(&json!({"imagePullSecrets": names(1)}).to_string()).unwrap(), Outline::default());
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The files of a registry's entry, followed while the process runs: trusted authorities and passwords.
+//! The files of the configuration that are followed while the process runs: trusted authorities, passwords, docker configurations.
 //!
 //! Owns what was last good in them. A file that cannot be used changes nothing but a log line and a counter.
 
@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use rustls::ClientConfig;
 use sha2::{Digest as _, Sha256};
 
+use crate::registry::keychain::Keyring;
 use crate::wire::{self, Trust};
 
 /// What a look at a file found.
@@ -22,43 +23,65 @@ pub(super) enum Look {
     Refused(String),
 }
 
-/// The authorities trusted for one registry.
-pub(super) struct Authorities {
+/// A file of which the last good content counts.
+pub(super) struct Followed<T> {
     path: PathBuf,
-    state: Mutex<State>,
+    read: Reader<T>,
+    state: Mutex<State<T>>,
 }
 
-struct State {
-    tls: Arc<ClientConfig>,
+type Reader<T> = fn(&[u8]) -> Result<T, String>;
+
+struct State<T> {
+    value: Arc<T>,
     /// Of the content looked at last, or of the reason why there was none.
     seen: [u8; 32],
 }
 
+/// The authorities trusted for one registry.
+pub(super) type Authorities = Followed<ClientConfig>;
+/// Credentials in a docker configuration.
+pub(super) type DockerConfig = Followed<Keyring>;
+
 impl Authorities {
     pub fn load(path: &Path) -> Result<Self, String> {
-        let (seen, tls) = read(path);
-        Ok(Self { path: path.into(), state: Mutex::new(State { tls: Arc::new(tls?), seen }) })
+        Self::first(path, |pem| wire::client_config(Trust::Pem(pem), None).map_err(|error| error.to_string()))
+    }
+}
+
+impl DockerConfig {
+    pub fn load(path: &Path) -> Result<Self, String> {
+        Self::first(path, |text| {
+            Keyring::docker_config(text, &"docker config".into()).map_err(|error| error.to_string())
+        })
+    }
+}
+
+impl<T> Followed<T> {
+    fn first(path: &Path, read: Reader<T>) -> Result<Self, String> {
+        let (seen, value) = content(path, read);
+        Ok(Self { path: path.into(), read, state: Mutex::new(State { value: Arc::new(value?), seen }) })
     }
 
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    pub fn tls(&self) -> Arc<ClientConfig> {
-        Arc::clone(&self.state.lock().tls)
+    pub fn value(&self) -> Arc<T> {
+        Arc::clone(&self.state.lock().value)
     }
 
     /// Reads the file again. Compared by content: a mounted secret keeps its times and changes its links.
     pub fn look(&self) -> Look {
-        let (seen, tls) = read(&self.path);
+        let (seen, value) = content(&self.path, self.read);
         let mut state = self.state.lock();
         if state.seen == seen {
             return Look::Same;
         }
         state.seen = seen;
-        match tls {
-            Ok(tls) => {
-                state.tls = Arc::new(tls);
+        match value {
+            Ok(value) => {
+                state.value = Arc::new(value);
                 Look::Replaced
             }
             Err(what) => Look::Refused(what),
@@ -66,12 +89,9 @@ impl Authorities {
     }
 }
 
-fn read(path: &Path) -> ([u8; 32], Result<ClientConfig, String>) {
+fn content<T>(path: &Path, read: Reader<T>) -> ([u8; 32], Result<T, String>) {
     match std::fs::read(path) {
-        Ok(pem) => {
-            let tls = wire::client_config(Trust::Pem(&pem), None).map_err(|error| error.to_string());
-            (Sha256::digest(&pem).into(), tls)
-        }
+        Ok(content) => (Sha256::digest(&content).into(), read(&content)),
         Err(error) => (Sha256::digest(error.to_string()).into(), Err(error.to_string())),
     }
 }
@@ -110,17 +130,17 @@ mod tests {
         let path = folder.path().join("ca.crt");
         std::fs::write(&path, pem("first")).unwrap();
         let authorities = Authorities::load(&path).unwrap();
-        let first = authorities.tls();
+        let first = authorities.value();
         assert_eq!(authorities.look(), Look::Same);
         std::fs::write(&path, "half").unwrap();
         assert!(matches!(authorities.look(), Look::Refused(_)));
         assert_eq!(authorities.look(), Look::Same, "said once");
         std::fs::remove_file(&path).unwrap();
         assert!(matches!(authorities.look(), Look::Refused(_)));
-        assert!(Arc::ptr_eq(&authorities.tls(), &first));
+        assert!(Arc::ptr_eq(&authorities.value(), &first));
         std::fs::write(&path, pem("second")).unwrap();
         assert_eq!(authorities.look(), Look::Replaced);
-        assert!(!Arc::ptr_eq(&authorities.tls(), &first));
+        assert!(!Arc::ptr_eq(&authorities.value(), &first));
     }
 
     #[test]

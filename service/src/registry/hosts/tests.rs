@@ -5,7 +5,14 @@ use super::*;
 fn registry(host: &str, plain_http: bool, realms: &[&str]) -> config::Registry {
     let realms = realms.iter().map(|realm| Authority::parse(realm).unwrap()).collect();
     let host = config::canonical(Authority::parse(host).unwrap(), plain_http);
-    config::Registry { host, endpoint: None, plain_http, ca_file: None, login: None, realms }
+    let (mirrors, rewrite) = (Vec::new(), Vec::new());
+    config::Registry { host, endpoint: None, plain_http, ca_file: None, login: None, realms, mirrors, rewrite }
+}
+
+fn hosts(registries: &[config::Registry]) -> Hosts {
+    let mut config = config::Config::parse("", std::path::Path::new("test.yaml")).unwrap();
+    config.resolve.registries = registries.to_vec();
+    Hosts::new(&config.resolve, Proxies::none(), Arc::default()).unwrap()
 }
 
 #[test]
@@ -17,7 +24,7 @@ fn how_a_host_stands_to_the_registry_that_names_it() {
         registry("plain.corp:5000", true, &[]),
         mirrored,
     ];
-    let hosts = Hosts::new(&configured, Proxies::none(), Arc::default()).unwrap();
+    let hosts = hosts(&configured);
     for (host, url, expected) in [
         ("reg.corp", "https://reg.corp:443/token", Standing::Own),
         ("REG.corp:443", "https://reg.corp/token", Standing::Own),
@@ -43,7 +50,7 @@ fn how_a_host_stands_to_the_registry_that_names_it() {
 
 #[test]
 fn a_realm_without_tls_is_for_plain_registries_only() {
-    let hosts = Hosts::new(&[registry("plain.corp:5000", true, &[])], Proxies::none(), Arc::default()).unwrap();
+    let hosts = hosts(&[registry("plain.corp:5000", true, &[])]);
     let realm = Url::parse("http://auth.io/token").unwrap();
     assert!(hosts.station("plain.corp:5000").unwrap().realm(&realm).is_ok_and(|leg| !leg.trusted));
     let refused = hosts.station("reg.io").unwrap().realm(&realm).err().unwrap();
@@ -52,7 +59,7 @@ fn a_realm_without_tls_is_for_plain_registries_only() {
 
 #[test]
 fn a_port_that_is_none_is_no_host() {
-    let hosts = Hosts::new(&[], Proxies::none(), Arc::default()).unwrap();
+    let hosts = hosts(&[]);
     for host in ["reg.io:0", "reg.io:65536", "reg.io:99999", "reg.io:"] {
         assert_eq!(hosts.station(host).err().map(|failure| failure.class), Some(Class::Misconfigured), "{host}");
     }
@@ -60,7 +67,7 @@ fn a_port_that_is_none_is_no_host() {
 
 #[test]
 fn clients_are_bounded_and_the_one_in_use_stays() {
-    let hosts = Hosts::new(&[], Proxies::none(), Arc::default()).unwrap();
+    let hosts = hosts(&[]);
     let good = hosts.station("good.io").unwrap().client;
     for index in 0..200 {
         hosts.station(&format!("h{index}.io")).unwrap();
@@ -76,7 +83,7 @@ fn new_authorities_make_new_clients_and_bad_ones_change_nothing() {
     std::fs::write(&path, pem("first")).unwrap();
     let mut with_file = registry("reg.corp", false, &["auth.corp"]);
     with_file.ca_file = Some(path.clone());
-    let hosts = Hosts::new(&[with_file, registry("other.corp", false, &[])], Proxies::none(), Arc::default()).unwrap();
+    let hosts = hosts(&[with_file, registry("other.corp", false, &[])]);
     let realm = Url::parse("https://auth.corp/token").unwrap();
     let clients = || {
         let station = hosts.station("reg.corp").unwrap();

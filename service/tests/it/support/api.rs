@@ -52,6 +52,8 @@ pub struct World {
     /// The one lease, and statuses for the next writes to it.
     pub lease: Value,
     pub lease_failures: VecDeque<u16>,
+    /// Objects of the core group by their path; a number is a status instead of one.
+    pub core: BTreeMap<String, Value>,
     pub requests: Vec<(Instant, String)>,
     pub witnessed: Vec<Value>,
     /// Posts of observations that are refused with 500.
@@ -364,6 +366,11 @@ fn write(
         ("GET", "/apis/longhaul.dev/v1alpha1/packages") => match world.list_failures.pop_front() {
             Some(code) => status(code, ""),
             None => ok(&world.list(query)),
+        },
+        ("GET", path) if path.starts_with("/api/v1/") => match world.core.get(path) {
+            None => status(404, "{}"),
+            Some(Value::Number(code)) => status(u16::try_from(code.as_u64().unwrap()).unwrap(), "{}"),
+            Some(object) => ok(object),
         },
         ("POST", path) if path.ends_with("/events") => {
             world.events.push(body.clone());

@@ -14,6 +14,8 @@ pub enum Answer {
     Bytes(Vec<u8>),
     /// These bytes, and then bytes without end.
     Endless(Vec<u8>),
+    /// Nothing, and the connection stays.
+    Hang,
 }
 
 type Behaviour = Arc<dyn Fn(&str) -> Answer + Send + Sync>;
@@ -65,6 +67,7 @@ async fn serve(mut tcp: TcpStream, seen: Arc<Mutex<Vec<String>>>, behaviour: Beh
     let head = String::from_utf8_lossy(&head).into_owned();
     seen.lock().push(head.clone());
     match behaviour(&head) {
+        Answer::Hang => std::future::pending().await,
         Answer::Bytes(bytes) => drop(tcp.write_all(&bytes).await),
         Answer::Endless(bytes) => {
             let mut next = bytes;
