@@ -266,11 +266,27 @@ fn load(scenario: &Scenario) -> Result<(), Problem> {
     if scenario.budgets.admission.is_some() && scenario.admission.is_none() {
         return problem("budgets", "`admission` has a budget but there is no admission load: add `admission`");
     }
-    let registry = scenario.budgets.registry.as_ref();
-    if scenario.admission.is_none() && registry.is_some_and(|registry| registry.unavailable.is_some()) {
-        return problem("budgets", "`registry.unavailable` counts reviews, and there are none: add `admission`");
+    sickness(scenario)
+}
+
+/// What a sick registry excuses is known where the answers of the webhook itself are seen.
+fn sickness(scenario: &Scenario) -> Result<(), Problem> {
+    let judged = scenario.budgets.registry.as_ref();
+    if judged.is_none_or(|budget| budget.unavailable.is_none() && budget.staleness.is_none()) {
+        return Ok(());
     }
-    Ok(())
+    match scenario.admission.as_ref().map(|config| config.through) {
+        None => problem(
+            "budgets",
+            "`registry.unavailable` and `registry.staleness` are about reviews, and there are none: add `admission`",
+        ),
+        Some(Through::Apiserver) => problem(
+            "budgets",
+            "`registry.unavailable` and `registry.staleness` are judged from the webhook's own answers, which `through: \
+             apiserver` hides: leave one of them out",
+        ),
+        Some(Through::Webhook) => Ok(()),
+    }
 }
 
 /// Load through the API server needs a registration, and what is stored can only be judged with such load.

@@ -66,6 +66,31 @@ fn parts_that_do_not_fit_are_refused_before_anything_starts() {
 }
 
 #[test]
+fn restarts_certificates_and_budgets_of_the_registry_that_cannot_be_are_refused() {
+    let load = "admission: {rate: 5/s, mix: {createPod: 1}}\n";
+    let said = |subject: &str, more: &str| {
+        check(&format!("{HEAD}subject: {{kind: service, witness: {{kind: http}}{subject}}}\n{more}")).1
+    };
+    let with = |subject: &str| said(subject, load);
+    assert_eq!(with(", restarts: {count: 2, every: 1s, at: 1s}, certificates: {every: 1s, valid: 3s}"), "");
+    let late = with(", restarts: {count: 3, every: 1s, at: 1s}");
+    assert!(late.contains("the last restart begins at 3s, but load ends at 3s"), "{late}");
+    let none = with(", restarts: {count: 0, every: 1s}");
+    assert!(none.contains("`restarts` needs a `count` of 1 or more"), "{none}");
+    let gap = with(", certificates: {every: 2s, valid: 2s}");
+    assert!(gap.contains("`valid` longer than it, or there is always one that has ended"), "{gap}");
+    let never = with(", certificates: {every: 3s, valid: 9s}");
+    assert!(never.contains("no certificate is replaced before load ends at 3s"), "{never}");
+    let watcher = check(&command("[x]\n  restarts: {count: 1, every: 1s}", "{}")).1;
+    assert!(watcher.contains("are for a subject that serves reviews: add `webhook: {path: /mutate}`"), "{watcher}");
+    let budget = "budgets: {registry: {unavailable: 3}}\n";
+    assert!(said("", &format!("{CHURN}{budget}")).contains("are about reviews, and there are none"));
+    let hidden = "admission: {through: apiserver, rate: 5/s, mix: {createPod: 1}}\n";
+    let hidden = said(", install: webhook, webhook: {failurePolicy: Fail}", &format!("{hidden}{budget}"));
+    assert!(hidden.contains("which `through: apiserver` hides"), "{hidden}");
+}
+
+#[test]
 fn what_waits_for_a_hit_that_cannot_come_is_refused_with_its_line() {
     let subject = "subject: {kind: service, witness: {kind: http}}\n";
     let script =
