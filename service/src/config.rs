@@ -21,7 +21,7 @@ pub use admission::Admission;
 pub use policy::{Action, Mode, OnFailure, Pattern, Policy, Recheck, Rule};
 pub use raw::{Level, LogFormat};
 pub use reconcile::{Lease, QueueKey, Reconcile};
-pub use resolve::{Keychain, Place, Registry, Resolve, Rewrite, canonical};
+pub use resolve::{Keychain, MAX_CONCURRENT, Place, Registry, Resolve, Rewrite, canonical};
 pub use show::show;
 pub use watch::{Resource, Transport, Watch};
 

@@ -5,6 +5,7 @@
 
 mod challenge;
 mod client;
+mod gate;
 mod hosts;
 mod keychain;
 mod manifest;

@@ -16,6 +16,8 @@ const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
 const CACHE_TTL: Duration = Duration::from_secs(30);
 /// About 15,000 images at some 280 bytes each.
 const CACHE_BYTES: u64 = 4 << 20;
+/// Questions to one registry at one time: a burst of a hundred distinct images stays two round trips.
+pub const MAX_CONCURRENT: usize = 64;
 /// Mirrors of one registry: each takes its share of the time for one image.
 const MIRRORS_MAX: usize = 4;
 
@@ -62,6 +64,10 @@ pub struct Registry {
     pub mirrors: Vec<Place>,
     /// Repositories that are somewhere else.
     pub rewrite: Vec<Rewrite>,
+    /// Questions at one time.
+    pub max_concurrent: usize,
+    /// Questions in a second, if that is limited.
+    pub max_per_second: Option<u32>,
     /// Hosts of token services that get the credentials and may be inside; without a port, at any port.
     pub realms: Vec<Authority>,
 }
@@ -125,6 +131,8 @@ pub(super) struct RawRegistry {
     pub mirrors: Vec<String>,
     #[serde(default)]
     pub rewrite: BTreeMap<String, String>,
+    pub max_concurrent: Option<u64>,
+    pub max_per_second: Option<u32>,
 }
 
 impl Checker<'_> {
@@ -187,8 +195,24 @@ impl Checker<'_> {
         if let Some(one) = rewrite.windows(2).find(|pair| pair[0].from == pair[1].from) {
             return Err(self.value(key("rewrite"), format!("says two things about `{}`: keep one", one[0].from)));
         }
-        let plain_http = raw.plain_http;
-        Ok(Registry { host, endpoint, plain_http, ca_file, login, mirrors, rewrite, realms })
+        let most = MAX_CONCURRENT as u64;
+        let max_concurrent = self.within(&key("maxConcurrent"), raw.max_concurrent.unwrap_or(most), 1, most)?;
+        if raw.max_per_second == Some(0) {
+            return Err(self.value(key("maxPerSecond"), "would let no question through: leave it out for no limit"));
+        }
+        let (plain_http, max_per_second) = (raw.plain_http, raw.max_per_second);
+        Ok(Registry {
+            host,
+            endpoint,
+            plain_http,
+            ca_file,
+            login,
+            mirrors,
+            rewrite,
+            max_concurrent,
+            max_per_second,
+            realms,
+        })
     }
 
     fn mirrors(&self, host: &Authority, raw: &[String], key: &dyn Fn(&str) -> String) -> Result<Vec<Place>, Error> {

@@ -13,7 +13,7 @@ resolve:
   timeout: 4s
   cache: {ttl: 10s, maxBytes: 1MiB}
   keychain: {dockerConfig: docker.json, pullSecrets: true}
-  registries: [{host: "127.0.0.1:5000", plainHttp: true, username: u, passwordFile: pw, realms: ["auth.corp", "10.0.0.5:5001"], mirrors: ["m:5000/hub"], rewrite: {team/: other.corp/t}}]
+  registries: [{host: "127.0.0.1:5000", plainHttp: true, username: u, passwordFile: pw, realms: ["auth.corp", "10.0.0.5:5001"], mirrors: ["m:5000/hub"], rewrite: {team/: other.corp/t}, maxConcurrent: 3, maxPerSecond: 9}]
 policy:
   onFailure: {unavailable: error}
   rules:
@@ -57,6 +57,8 @@ fn every_key_reaches_its_value() {
     assert_eq!(config.resolve.cache_max_bytes, 1 << 20);
     assert_eq!(config.resolve.registries[0].login, Some(("u".into(), "/etc/pw".into())));
     assert_eq!(config.resolve.registries[0].mirrors[0].path, "hub");
+    let limits = (config.resolve.registries[0].max_concurrent, config.resolve.registries[0].max_per_second);
+    assert_eq!(limits, (3, Some(9)));
     let rewrite = &config.resolve.registries[0].rewrite[0];
     assert_eq!((&*rewrite.from, &*rewrite.to.host.host, &*rewrite.to.path), ("team", "other.corp", "t"));
     assert_eq!(config.resolve.keychain.docker_config.as_deref(), Some(Path::new("/etc/docker.json")));
@@ -147,6 +149,8 @@ fn values_that_contradict_each_other_are_refused_with_their_key() {
         "/etc/service.yaml: resolve.registries[0].mirrors[0]: `http://m`: the port is not a number from 1 to 65535; \
          write host, host:port or host:port/path"
     );
+    assert!(of_registry("maxConcurrent: 65").contains("maxConcurrent: 65 is out of range: 1 to 64"));
+    assert!(of_registry("maxPerSecond: 0").contains("maxPerSecond: would let no question through"));
     assert!(of_registry("mirrors: [\"h:443\"]").contains("mirrors[0]: is the registry itself"));
     assert!(of_registry("mirrors: [a, b, c, d, e]").contains("mirrors: are too many: at most 4"));
     assert!(of_registry("rewrite: {Team: m}").contains("rewrite.`Team`: is not the beginning of a repository's name"));

@@ -142,7 +142,8 @@ impl Registry {
     async fn manifest(&self, question: &Question<'_>, method: &Method) -> Result<Response<Bytes>, Failure> {
         let mut attempt = 1;
         loop {
-            let answer = self.authenticated(question, method).await;
+            // Waiting for a registry that is known to be sick would only cost the review its time.
+            let answer = self.let_through(question, method).await?;
             let wait = match &answer {
                 Ok(response) if is_temporary(response.status()) => retry_after(response.headers()),
                 Err(failure) if failure.class == Class::Unavailable => None,
@@ -157,6 +158,26 @@ impl Registry {
             tokio::time::sleep(wait).await;
             attempt += 1;
         }
+    }
+}
+
+impl Registry {
+    /// The same, through the gate; `Err` when it is shut.
+    async fn let_through(
+        &self,
+        question: &Question<'_>,
+        method: &Method,
+    ) -> Result<Result<Response<Bytes>, Failure>, Failure> {
+        let station = question.station;
+        let pass = station.gate.enter(question.deadline).await;
+        let pass = pass.map_err(|shut| Failure::new(Class::Unavailable, format!("{} {shut}", station.host())))?;
+        let answer = self.authenticated(question, method).await;
+        match &answer {
+            Ok(response) if is_temporary(response.status()) => pass.sick(&format!("it answered {}", response.status())),
+            Err(failure) if failure.class == Class::Unavailable => pass.sick(&shown(&failure.cause)),
+            _ => pass.well(),
+        }
+        Ok(answer)
     }
 }
 

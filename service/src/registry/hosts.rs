@@ -5,6 +5,7 @@
 //! so that rotated authorities and passwords are picked up without a restart.
 
 mod files;
+mod gates;
 mod pool;
 mod route;
 
@@ -14,6 +15,7 @@ use std::sync::{Arc, OnceLock};
 
 use rustls::ClientConfig;
 
+use super::gate::Gate;
 use super::keychain::{Credential, Proof};
 use super::metrics::Metrics;
 use super::url::Url;
@@ -22,6 +24,7 @@ use crate::config;
 use crate::verdicts::{Class, Failure};
 use crate::wire::{self, Client, Origin, Proxies, Reach, Trust, is_inside};
 use files::{Authorities, DockerConfig, Look, Password};
+use gates::Gates;
 use pool::{Key, Pool};
 pub use route::Stop;
 
@@ -53,6 +56,7 @@ pub struct Hosts {
     /// Made at first need: the system's authorities cost more than a megabyte.
     system_tls: OnceLock<Arc<ClientConfig>>,
     pool: Pool,
+    gates: Gates,
     metrics: Arc<Metrics>,
 }
 
@@ -64,6 +68,8 @@ pub struct Station<'h> {
     entry: Option<&'h Entry>,
     /// Its pooled client.
     pub client: Arc<Client>,
+    /// Who may ask it, and when.
+    pub gate: Arc<Gate>,
 }
 
 /// What to send to a host that a registry named.
@@ -104,7 +110,9 @@ impl Hosts {
             DockerConfig::load(path).map_err(|what| HostsError { key, path: path.clone(), what })
         };
         let docker_config = resolve.keychain.docker_config.as_ref().map(load).transpose()?;
-        Ok(Self { entries, docker_config, system_tls: OnceLock::new(), pool: Pool::new(proxies), metrics })
+        let gates = Gates::new(&resolve.registries, Arc::clone(&metrics));
+        let (system_tls, pool) = (OnceLock::new(), Pool::new(proxies));
+        Ok(Self { entries, docker_config, system_tls, pool, gates, metrics })
     }
 
     /// Reads authorities and docker configuration again. New authorities count from the next connection on, and no old
@@ -160,7 +168,9 @@ impl Hosts {
         let entry = self.entry(&host);
         let (plain, place) = place(&host, entry);
         let client = self.client(plain, &place, Reach::Anywhere, entry);
-        Station { hosts: self, host, entry, client }
+        let name = entry.map_or_else(|| config::canonical(host.clone(), false), |entry| entry.settings.host.clone());
+        let gate = self.gates.gate(&name.to_string());
+        Station { hosts: self, host, entry, client, gate }
     }
 
     fn entry(&self, host: &Authority) -> Option<&Entry> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 /// The one label of the counters; its values are closed lists.
@@ -18,6 +19,60 @@ pub struct OutcomeLabel {
 pub struct Metrics {
     reloads: Family<OutcomeLabel, Counter>,
     pull_secret_reads: Family<OutcomeLabel, Counter>,
+    open: Family<RegistryLabel, Gauge>,
+    transitions: Family<TransitionLabel, Counter>,
+}
+
+/// Which registry; its values are the configured hosts and `other`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct RegistryLabel {
+    registry: String,
+}
+
+/// A change of a breaker; `to` is `open` or `closed`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct TransitionLabel {
+    registry: String,
+    to: &'static str,
+}
+
+/// What a breaker counts. One is shared by all breakers of the same name.
+#[derive(Debug, Clone, Default)]
+pub struct Breaker {
+    open: Gauge,
+    opened: Counter,
+    closed: Counter,
+}
+
+impl Breaker {
+    /// One opened.
+    pub fn opened(&self) {
+        self.open.inc();
+        self.opened.inc();
+    }
+
+    /// One closed.
+    pub fn closed(&self) {
+        self.open.dec();
+        self.closed.inc();
+    }
+
+    /// One is gone that was open.
+    pub fn gone(&self) {
+        self.open.dec();
+    }
+
+    /// How many are open.
+    #[cfg(test)]
+    pub fn open(&self) -> i64 {
+        self.open.get()
+    }
+
+    /// How often one opened and one closed.
+    #[cfg(test)]
+    pub fn transitions(&self) -> (u64, u64) {
+        (self.opened.get(), self.closed.get())
+    }
 }
 
 impl Metrics {
@@ -33,12 +88,31 @@ impl Metrics {
         sub.register("file_reloads", help, metrics.reloads.clone());
         let help = "Pull secrets and service accounts read from the API server, by what came of it";
         sub.register("pull_secret_reads", help, metrics.pull_secret_reads.clone());
+        sub.register("breakers_open", "Registries that are not asked for a while", metrics.open.clone());
+        let help = "Changes between asking a registry and not asking it, by what it changed to";
+        sub.register("breaker_transitions", help, metrics.transitions.clone());
         Arc::new(metrics)
     }
 
     /// Counts a changed file whose new content is used.
     pub fn replaced(&self) {
         self.reloads.get_or_create(&OutcomeLabel { outcome: "replaced" }).inc();
+    }
+
+    /// What the breakers of `registry` count; at zero from now on, so that an alert on an increase sees the first one.
+    pub fn breaker(&self, registry: &str) -> Breaker {
+        let counter = |to| {
+            let label = TransitionLabel { registry: registry.to_owned(), to };
+            self.transitions.get_or_create(&label).clone()
+        };
+        let open = self.open.get_or_create(&RegistryLabel { registry: registry.to_owned() }).clone();
+        Breaker { open, opened: counter("open"), closed: counter("closed") }
+    }
+
+    /// Forgets the breakers of a configuration that is replaced: registries come and go.
+    pub fn forget_breakers(&self) {
+        self.open.clear();
+        self.transitions.clear();
     }
 
     /// Counts a pull secret or service account that was read, or was not.

@@ -4,6 +4,7 @@
 
 mod admission;
 mod binary;
+mod breaker;
 mod edge;
 mod hostile;
 mod keychain;

@@ -6,7 +6,19 @@ fn registry(host: &str, plain_http: bool, realms: &[&str]) -> config::Registry {
     let realms = realms.iter().map(|realm| Authority::parse(realm).unwrap()).collect();
     let host = config::canonical(Authority::parse(host).unwrap(), plain_http);
     let (mirrors, rewrite) = (Vec::new(), Vec::new());
-    config::Registry { host, endpoint: None, plain_http, ca_file: None, login: None, realms, mirrors, rewrite }
+    let (max_concurrent, max_per_second) = (config::MAX_CONCURRENT, None);
+    config::Registry {
+        host,
+        endpoint: None,
+        plain_http,
+        ca_file: None,
+        login: None,
+        mirrors,
+        rewrite,
+        max_concurrent,
+        max_per_second,
+        realms,
+    }
 }
 
 fn hosts(registries: &[config::Registry]) -> Hosts {

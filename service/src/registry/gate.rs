@@ -1,0 +1,270 @@
+//! The gate in front of one registry: how many questions at one time and in a second, and none while it is known to be sick.
+//!
+//! Owns the breaker. It opens after failures in a row; then every question fails at once, until one probe is let through after a
+//! while and decides. What counts as sick is the caller's knowledge.
+
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use super::metrics::Breaker;
+
+/// Failures in a row that open the breaker: three questions with all their attempts, so that one bad image does not.
+pub const BREAK_AFTER: u32 = 10;
+/// How long it stays open: about as long as one question may take, and short beside a registry's restart.
+pub const BREAK_FOR: Duration = Duration::from_secs(5);
+/// A question that was given up after so long is a failure: its callers had less time than the registry took.
+const GIVEN_UP_AFTER: Duration = Duration::from_secs(1);
+
+/// How much one registry is asked.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Questions at one time; more wait, inside their deadline.
+    pub concurrent: usize,
+    /// Questions in a second, if that is limited; more wait.
+    pub per_second: Option<u32>,
+}
+
+/// The gate of one registry.
+#[derive(Debug)]
+pub struct Gate {
+    limits: Limits,
+    places: Semaphore,
+    state: Mutex<State>,
+    breaker: Breaker,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    failures: u32,
+    /// What went wrong last.
+    cause: String,
+    /// Set while the breaker is open; after this time one question may try.
+    open_until: Option<Instant>,
+    probing: bool,
+    /// When the next question fits the rate.
+    next: Option<Instant>,
+}
+
+/// Why a question may not be asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Shut {
+    /// The breaker is open.
+    #[error("has failed {BREAK_AFTER} times in a row and is not asked for some seconds; at last: {cause}")]
+    Broken {
+        /// What went wrong last.
+        cause: String,
+    },
+    /// No room before the deadline.
+    #[error("is asked as much as it may be (maxConcurrent, maxPerSecond)")]
+    Full,
+}
+
+/// The right to ask. Dropped without a word it counts as a failure only when that took long.
+#[derive(Debug)]
+pub struct Pass<'g> {
+    gate: &'g Gate,
+    begun: Instant,
+    probe: bool,
+    said: bool,
+    place: Option<SemaphorePermit<'g>>,
+}
+
+impl Gate {
+    /// An open gate.
+    pub fn new(limits: Limits, breaker: Breaker) -> Self {
+        Self { limits, places: Semaphore::new(limits.concurrent), state: Mutex::default(), breaker }
+    }
+
+    /// Waits to be let through, at most until `deadline`.
+    pub async fn enter(&self, deadline: Instant) -> Result<Pass<'_>, Shut> {
+        let (mut pass, at) = self.admit(Instant::now(), deadline)?;
+        sleep_until(at).await;
+        let place = timeout_at(deadline, self.places.acquire()).await.map_err(|_elapsed| Shut::Full);
+        // What waited for a place has not been asked; it says nothing about the registry.
+        pass.begun = Instant::now();
+        pass.place = Some(place?.expect("the semaphore is never closed"));
+        Ok(pass)
+    }
+
+    /// The right to ask at a time from `now` on.
+    fn admit(&self, now: Instant, deadline: Instant) -> Result<(Pass<'_>, Instant), Shut> {
+        let mut state = self.state.lock();
+        let probe = match state.open_until {
+            None => false,
+            Some(until) if now >= until && !state.probing => true,
+            Some(_) => return Err(Shut::Broken { cause: state.cause.clone() }),
+        };
+        let mut at = now;
+        if let Some(per_second) = self.limits.per_second {
+            let gap = Duration::from_secs(1) / per_second.max(1);
+            // A quiet second is made up for by a burst of as many questions.
+            let credit = now.checked_sub(Duration::from_secs(1).saturating_sub(gap)).unwrap_or(now);
+            let next = state.next.map_or(credit, |next| next.max(credit));
+            at = next.max(now);
+            if at > deadline {
+                return Err(Shut::Full);
+            }
+            state.next = Some(next + gap);
+        }
+        state.probing |= probe;
+        Ok((Pass { gate: self, begun: at, probe, said: false, place: None }, at))
+    }
+}
+
+impl Pass<'_> {
+    /// The registry answered, whatever it said.
+    pub fn well(mut self) {
+        self.said = true;
+        let mut state = self.gate.state.lock();
+        if state.open_until.take().is_some() {
+            self.gate.breaker.closed();
+        }
+        (state.failures, state.probing) = (0, false);
+    }
+
+    /// It did not answer, or with a failure of its own.
+    pub fn sick(mut self, cause: &str) {
+        self.said = true;
+        self.failed(cause, Instant::now());
+    }
+
+    fn failed(&self, cause: &str, now: Instant) {
+        let mut state = self.gate.state.lock();
+        state.failures = state.failures.saturating_add(1);
+        if self.probe {
+            state.probing = false;
+        }
+        if state.open_until.is_none() && state.failures >= BREAK_AFTER {
+            self.gate.breaker.opened();
+            state.open_until = Some(now + BREAK_FOR);
+        } else if self.probe {
+            // Questions that were under way when it opened do not prolong it.
+            state.open_until = Some(now + BREAK_FOR);
+        }
+        cause.clone_into(&mut state.cause);
+    }
+}
+
+impl Drop for Pass<'_> {
+    fn drop(&mut self) {
+        if self.said {
+            return;
+        }
+        let now = Instant::now();
+        if self.place.is_some() && now.saturating_duration_since(self.begun) >= GIVEN_UP_AFTER {
+            self.failed("no answer before the deadline of whoever asked", now);
+        } else if self.probe {
+            self.gate.state.lock().probing = false;
+        }
+    }
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        if self.state.get_mut().open_until.is_some() {
+            self.breaker.gone();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::{advance, sleep};
+
+    use super::*;
+
+    fn gate(concurrent: usize, per_second: Option<u32>) -> Gate {
+        Gate::new(Limits { concurrent, per_second }, Breaker::default())
+    }
+
+    fn later() -> Instant {
+        Instant::now() + Duration::from_mins(1)
+    }
+
+    async fn fail(gate: &Gate, times: u32) {
+        for _ in 0..times {
+            gate.enter(later()).await.unwrap().sick("503");
+        }
+    }
+
+    async fn is_broken(gate: &Gate) -> bool {
+        matches!(gate.enter(later()).await, Err(Shut::Broken { cause }) if cause == "503")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn it_opens_after_failures_in_a_row_and_one_probe_decides() {
+        let gate = gate(64, None);
+        fail(&gate, BREAK_AFTER - 1).await;
+        let under_way = [gate.enter(later()).await.unwrap(), gate.enter(later()).await.unwrap()];
+        fail(&gate, 1).await;
+        assert!(is_broken(&gate).await);
+        assert_eq!((gate.breaker.open(), gate.breaker.transitions()), (1, (1, 0)));
+        advance(BREAK_FOR).await;
+        let probe = gate.enter(later()).await.unwrap();
+        assert!(is_broken(&gate).await, "one probe at a time");
+        drop(probe);
+        let probe = gate.enter(later()).await.expect("a probe that was given up leaves its place");
+        for pass in under_way {
+            pass.sick("503");
+        }
+        probe.sick("503");
+        advance(BREAK_FOR / 2).await;
+        assert!(is_broken(&gate).await, "the probe failed");
+        advance(BREAK_FOR / 2).await;
+        gate.enter(later()).await.unwrap().well();
+        assert_eq!((gate.breaker.open(), gate.breaker.transitions()), (0, (1, 1)));
+        fail(&gate, BREAK_AFTER - 1).await;
+        assert!(gate.enter(later()).await.is_ok(), "it counts from the beginning");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_between_failures_keeps_it_closed() {
+        let gate = gate(64, None);
+        for _ in 0..3 {
+            fail(&gate, BREAK_AFTER - 1).await;
+            gate.enter(later()).await.unwrap().well();
+        }
+        assert!(!is_broken(&gate).await);
+    }
+
+    /// A registry that never answers opens it although nobody waits for it long enough to say so.
+    #[tokio::test(start_paused = true)]
+    async fn questions_that_are_given_up_late_are_failures_and_early_ones_are_not() {
+        let gate = gate(64, None);
+        for (patience, opens) in [(GIVEN_UP_AFTER / 2, false), (GIVEN_UP_AFTER, true)] {
+            for _ in 0..BREAK_AFTER {
+                let pass = gate.enter(later()).await.unwrap();
+                sleep(patience).await;
+                drop(pass);
+            }
+            assert_eq!(gate.enter(later()).await.is_err(), opens, "{patience:?}");
+        }
+        let open = gate.breaker.clone();
+        assert_eq!(open.open(), 1);
+        drop(gate);
+        assert_eq!(open.open(), 0, "what is gone is not open");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_rate_holds_over_time_and_says_so_when_the_deadline_is_nearer() {
+        let (gate, now) = (gate(64, Some(10)), Instant::now());
+        let times: Vec<_> = (0..25).map(|_| gate.admit(now, later()).unwrap().1 - now).collect();
+        assert!(times[..10].iter().all(Duration::is_zero), "{times:?}");
+        assert_eq!(times[24], Duration::from_millis(1500));
+        assert_eq!(gate.enter(now + Duration::from_secs(1)).await.unwrap_err(), Shut::Full);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn those_for_whom_there_is_no_place_wait_and_count_as_nothing() {
+        let gate = gate(1, None);
+        let pass = gate.enter(later()).await.unwrap();
+        for _ in 0..BREAK_AFTER {
+            assert_eq!(gate.enter(Instant::now() + 2 * GIVEN_UP_AFTER).await.unwrap_err(), Shut::Full);
+        }
+        pass.well();
+        assert!(gate.enter(later()).await.is_ok());
+    }
+}
