@@ -12,6 +12,7 @@ mod lease;
 mod operations;
 #[cfg(feature = "planted-bugs")]
 mod planted;
+mod proxy;
 mod reconcile;
 mod review;
 mod support;
