@@ -25,8 +25,8 @@ pub const EXIT_USAGE: u8 = 64;
 const PLANTED_VARIABLE: &str = "LONGHAUL_PLANTED_BUG";
 /// The variable that names where observations are posted.
 const WITNESS_VARIABLE: &str = "LONGHAUL_WITNESS_URL";
-/// Two threads: one can wait in a TLS handshake's arithmetic while the other serves; more only cost memory.
-const WORKER_THREADS: usize = 2;
+/// Two threads: one can be busy with a TLS handshake's arithmetic while the other serves; more only cost memory.
+const WORKER_THREADS_MAX: usize = 2;
 
 /// Which binary this is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,7 +149,7 @@ fn command(cli: Cli, build: Build) -> Result<(), Failure> {
                 tracing::warn!(%error, "memory that is free will be given back late");
             }
             let runtime = tokio::runtime::Builder::new_multi_thread()
-                .worker_threads(WORKER_THREADS)
+                .worker_threads(worker_threads())
                 .enable_all()
                 .build()
                 .context("failed to start the runtime")?;
@@ -157,6 +157,11 @@ fn command(cli: Cli, build: Build) -> Result<(), Failure> {
             Ok(())
         }
     }
+}
+
+/// On one processor, or with a limit of one, a second thread would only take turns with the first.
+fn worker_threads() -> usize {
+    std::thread::available_parallelism().map_or(WORKER_THREADS_MAX, usize::from).min(WORKER_THREADS_MAX)
 }
 
 /// What is printed about a configuration file.

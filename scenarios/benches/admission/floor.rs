@@ -20,8 +20,8 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
 
-/// As many as the service has.
-const WORKER_THREADS: usize = 2;
+/// As many as the service has on its processor.
+const WORKER_THREADS: usize = 1;
 const UID_KEY: &[u8] = br#""uid":""#;
 const UID_BYTES: usize = 36;
 const BEFORE_UID: &[u8] = br#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":""#;

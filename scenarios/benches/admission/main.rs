@@ -113,7 +113,7 @@ async fn measured(cli: &Cli, cores: &cores::Cores) -> Result<bool> {
     let mut report = Report::default();
     println!("{}", cores.describe());
     let mut subjects = vec![subject::floor(&world, cores).await?, subject::service(&world, cores).await?];
-    if !cli.no_digester && (cli.only != Some(What::Memory)) {
+    if !cli.no_digester && cli.only != Some(What::Memory) {
         match digester::start(&world, cores).await {
             Ok(digester) => subjects.push(digester),
             Err(missing) => println!("k8s-digester is left out: skipped: needs {missing}"),

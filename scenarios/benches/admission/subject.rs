@@ -114,7 +114,7 @@ pub(crate) async fn floor(world: &World, cores: &Cores) -> Result<Subject> {
     let mut command = Command::new(std::env::current_exe()?);
     command.arg("floor").arg(address.to_string()).arg(world.certificate()).arg(world.key()).stdin(Stdio::null());
     let child = cores.spawn(&mut command)?;
-    let about = "hyper and rustls, two threads: reads the body, answers a constant".to_owned();
+    let about = "hyper and rustls, one thread: reads the body, answers a constant".to_owned();
     let subject = world.subject("floor", about, (address, "/mutate"), child).await?;
     Ok(Subject { pins: false, ..subject })
 }
@@ -135,7 +135,7 @@ pub(crate) async fn service(world: &World, cores: &Cores) -> Result<Subject> {
     let mut command = Command::new(program);
     command.args(["run", "--role", "manager", "--config"]).arg(&file).stdin(Stdio::null());
     let child = cores.spawn(&mut command).context("`cargo xtask bench admission` builds it")?;
-    let about = "longhaul-service, role manager, two threads, its defaults".to_owned();
+    let about = "longhaul-service, role manager, one thread, its defaults".to_owned();
     let subject = world.subject("service", about, (address, "/mutate"), child).await?;
     Ok(Subject { metrics: Some(health), ..subject })
 }

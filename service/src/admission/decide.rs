@@ -6,12 +6,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use serde::Serialize;
-
 use super::patch::{self, Site};
 use super::policy::RuleName;
 use super::review::{Decision, Notes};
-use super::text::printable;
+use super::text::{printable, quote};
 use crate::config::Action;
 use crate::verdicts::{Class, Failure};
 
@@ -59,14 +57,26 @@ pub enum Course {
 pub type Outcomes = BTreeMap<String, Outcome>;
 
 /// An image in an annotation of the audit log.
-#[derive(Serialize)]
 struct Entry<'a> {
     image: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     digest: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     class: Option<&'static str>,
     rule: RuleName,
+}
+
+impl Entry<'_> {
+    fn write(&self, out: &mut String) {
+        out.push_str(r#"{"image":"#);
+        quote(out, &self.image);
+        for (key, value) in [(r#","digest":"#, self.digest), (r#","class":"#, self.class)] {
+            if let Some(value) = value {
+                out.push_str(key);
+                quote(out, value);
+            }
+        }
+        // The names of rules have nothing to escape.
+        write!(out, r#","rule":"{}"}}"#, self.rule).expect("a String takes all text");
+    }
 }
 
 /// Allows with the patch, denies, or leaves it to the webhook's `failurePolicy`. The strongest action of a failing image counts, a
@@ -178,7 +188,12 @@ fn annotate<'a>(notes: &mut Notes, key: &'static str, entries: impl Iterator<Ite
         return;
     }
     let first = &all[..all.len().min(ANNOTATED_MAX)];
-    let mut text = serde_json::to_string(first).expect("strings always serialise");
+    let mut text = String::new();
+    for entry in first {
+        text.push(if text.is_empty() { '[' } else { ',' });
+        entry.write(&mut text);
+    }
+    text.push(']');
     if let more @ 1.. = all.len() - first.len() {
         write!(text, " and {more} more").expect("a String takes all text");
     }

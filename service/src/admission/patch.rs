@@ -3,9 +3,8 @@
 //! Pure. Applying it twice changes nothing, because a pinned image is never touched. It also owns which fields an update may
 //! change at all: a patch of an immutable one makes the API server refuse what the user asked for.
 
-use serde::Serialize;
-
 use super::review::Ask;
+use super::text::quote;
 use super::walk::List;
 
 /// An image that is to be judged, and where it is written.
@@ -24,24 +23,22 @@ impl Site {
     pub const MAX: usize = 500;
 }
 
-#[derive(Serialize)]
-struct Operation<'a> {
-    op: &'static str,
-    path: &'a str,
-    value: String,
-}
-
 /// The RFC 6902 document that pins `sites`, or `None` when nothing changes. `digest` knows the images to pin.
 pub fn replace<'a>(sites: &'a [Site], digest: impl Fn(&str) -> Option<&'a str>) -> Option<String> {
-    let operations: Vec<_> = sites
-        .iter()
-        .filter(|site| site.mutable)
-        .filter_map(|site| {
-            let value = format!("{}@{}", site.image, digest(&site.image)?);
-            Some(Operation { op: "replace", path: &site.pointer, value })
-        })
-        .collect();
-    (!operations.is_empty()).then(|| serde_json::to_string(&operations).expect("strings always serialise"))
+    let mut document = String::new();
+    let mut value = String::new();
+    for site in sites.iter().filter(|site| site.mutable) {
+        let Some(digest) = digest(&site.image) else { continue };
+        value.clear();
+        value.extend([&site.image, "@", digest]);
+        document.push_str(if document.is_empty() { "[" } else { "," });
+        document.push_str(r#"{"op":"replace","path":"#);
+        quote(&mut document, &site.pointer);
+        document.push_str(r#","value":"#);
+        quote(&mut document, &value);
+        document.push('}');
+    }
+    (!document.is_empty()).then(|| document + "]")
 }
 
 /// Whether the API server takes another image in `list` for what is asked.

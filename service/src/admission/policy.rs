@@ -6,8 +6,6 @@ mod explain;
 
 use std::fmt;
 
-use serde::Serialize;
-
 use crate::config::{self, Action, Mode, OnFailure, Recheck};
 use crate::registry::{Image, Reference, ReferenceError};
 use crate::verdicts::{Class, Failure};
@@ -206,12 +204,6 @@ impl fmt::Display for RuleName {
             Self::Rule(index) => write!(out, "policy.rules[{index}]"),
             Self::BuiltIn => out.write_str("built-in"),
         }
-    }
-}
-
-impl Serialize for RuleName {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
     }
 }
 

@@ -7,10 +7,13 @@ mod created;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::patch::Site;
+use super::text::quote;
 use super::walk::Pullers;
 use created::Created;
 
@@ -167,69 +170,56 @@ pub fn parse(body: &[u8]) -> Result<(Cow<'_, str>, Ask<'_>), Error> {
     Ok((review.api_version, review.request.ok_or(Error::NoRequest)?))
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct AnswerReview<'a> {
-    api_version: &'a str,
-    kind: &'static str,
-    response: Answer<'a>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Answer<'a> {
-    uid: &'a str,
-    allowed: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    status: Option<Status>,
-    // Both or neither: the API server refuses an answer with one of them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    patch: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    patch_type: Option<&'static str>,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    audit_annotations: BTreeMap<&'static str, String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    warnings: Vec<String>,
-}
-
-#[derive(Serialize)]
-struct Status {
-    code: u16,
-    reason: &'static str,
-    message: String,
-}
+/// Room for an answer without its patch.
+const ANSWER_BYTES: usize = 512;
 
 /// Writes the answer to a review of `api_version` with `uid`; `Err` is the text of an HTTP 500.
 pub fn answer(api_version: &str, uid: &str, decision: Decision) -> Result<Vec<u8>, String> {
-    let mut response = Answer {
-        uid,
-        allowed: true,
-        status: None,
-        patch: None,
-        patch_type: None,
-        audit_annotations: BTreeMap::new(),
-        warnings: Vec::new(),
-    };
+    let patched = if let Decision::Allow { patch: Some(patch), .. } = &decision { 2 * patch.len() } else { 0 };
+    let mut out = String::with_capacity(ANSWER_BYTES + patched);
+    out.push_str(r#"{"apiVersion":"#);
+    quote(&mut out, api_version);
+    out.push_str(r#","kind":"AdmissionReview","response":{"uid":"#);
+    quote(&mut out, uid);
     let notes = match decision {
         Decision::Allow { patch, notes } => {
-            response.patch_type = patch.is_some().then_some("JSONPatch");
-            response.patch = patch.map(|patch| {
-                use base64::Engine as _;
-                base64::engine::general_purpose::STANDARD.encode(patch)
-            });
+            out.push_str(r#","allowed":true"#);
+            // Both or neither: the API server refuses an answer with one of patch and patchType.
+            if let Some(patch) = patch {
+                out.push_str(r#","patch":""#);
+                STANDARD.encode_string(patch, &mut out);
+                out.push_str(r#"","patchType":"JSONPatch""#);
+            }
             notes
         }
         Decision::Deny { message, notes } => {
-            response.allowed = false;
-            response.status = Some(Status { code: 403, reason: "Forbidden", message: cut(message) });
+            out.push_str(r#","allowed":false,"status":{"code":403,"reason":"Forbidden","message":"#);
+            quote(&mut out, &cut(message));
+            out.push('}');
             notes
         }
         Decision::Error { message } => return Err(cut(message)),
     };
-    (response.audit_annotations, response.warnings) = (notes.annotations, notes.warnings);
-    let review = AnswerReview { api_version, kind: "AdmissionReview", response };
-    Ok(serde_json::to_vec(&review).expect("strings and numbers always serialise"))
+    if !notes.annotations.is_empty() {
+        out.push_str(r#","auditAnnotations":"#);
+        for (index, (key, text)) in notes.annotations.iter().enumerate() {
+            out.push(if index == 0 { '{' } else { ',' });
+            quote(&mut out, key);
+            out.push(':');
+            quote(&mut out, text);
+        }
+        out.push('}');
+    }
+    if !notes.warnings.is_empty() {
+        out.push_str(r#","warnings":"#);
+        for (index, text) in notes.warnings.iter().enumerate() {
+            out.push(if index == 0 { '[' } else { ',' });
+            quote(&mut out, text);
+        }
+        out.push(']');
+    }
+    out.push_str("}}");
+    Ok(out.into_bytes())
 }
 
 fn cut(mut message: String) -> String {
