@@ -14,8 +14,9 @@ use tokio::time::Instant;
 
 use crate::admission::door::{self, Decision};
 use crate::admission::{Hook, Metrics, Pipeline, Policy, Resolver, Source, Treatment};
+use crate::authority::Authority;
 use crate::config::Config;
-use crate::registry::{Image, Keyring, Reference};
+use crate::registry::{Challenge, Image, Keyring, Kind, Reference, check, token};
 use crate::verdicts::{Class, Failure};
 
 /// A policy with rules of all kinds.
@@ -54,7 +55,7 @@ impl Source for Script {
 fn pipeline() -> Pipeline {
     let metrics = Metrics::register(&mut prometheus_client::registry::Registry::default());
     let resolver = Resolver::new(&LOADED.resolve, Arc::new(Script), Arc::clone(&metrics));
-    Pipeline::new(Arc::new(Policy::new(&LOADED.policy, &LOADED.resolve)), resolver, metrics)
+    Pipeline::new(Arc::new(Policy::new(&LOADED.policy, &LOADED.resolve)), Arc::new(resolver), metrics)
 }
 
 /// Reviews: bytes that begin with `{` are a body, others the object of a new Pod, or its two versions around a NUL.
@@ -163,5 +164,66 @@ pub fn config(bytes: &[u8]) {
             let _ = policy.explain("ghcr.io/team/app:1").to_string();
         }
         Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
+
+/// Challenges and answers of token services: what is taken of them is bounded, and a token can stand in a header.
+pub fn challenge(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    if let Some(Challenge::Bearer { realm, service, scope }) = Challenge::parse(&text) {
+        let parts = [Some(realm), service, scope];
+        assert!(parts.into_iter().flatten().all(|part| part.len() <= 4 << 10), "{text}");
+    }
+    if let Some((token, life)) = token(bytes) {
+        assert!(life.as_secs() <= 3600 && !token.is_empty() && token.len() <= 16 << 10);
+        let header = http::HeaderValue::from_str(&format!("Bearer {token}")).expect("a token is a header's value");
+        assert!(!header.as_bytes()["Bearer ".len()..].iter().any(u8::is_ascii_whitespace), "{header:?}");
+    }
+}
+
+/// Manifests: what is taken for one is JSON of that shape, and never both an index and an image.
+pub fn manifest(bytes: &[u8]) {
+    const TYPES: [&str; 4] = [
+        "application/vnd.oci.image.index.v1+json",
+        "application/vnd.docker.distribution.manifest.list.v2+json",
+        "application/vnd.oci.image.manifest.v1+json",
+        "application/vnd.docker.distribution.manifest.v2+json",
+    ];
+    let kinds = TYPES.map(|media_type| check(Some(media_type), bytes).ok());
+    for (media_type, kind) in TYPES.into_iter().zip(kinds) {
+        assert!(kind.is_none() || kind == Kind::of(media_type));
+    }
+    assert!(kinds[0] == kinds[1] && kinds[2] == kinds[3] && (kinds[0].is_none() || kinds[2].is_none()));
+    if kinds.iter().any(Option::is_some) {
+        let value: Value = serde_json::from_slice(bytes).expect("a manifest is JSON");
+        assert_eq!(value["schemaVersion"], 2);
+        assert!(value["manifests"].is_array() != value["layers"].is_array(), "{value}");
+    }
+    // The first line as a media type, the rest as a body.
+    let line = bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len());
+    if let Ok(media_type) = std::str::from_utf8(&bytes[..line]) {
+        let _ = check(Some(media_type), &bytes[line..]);
+    }
+}
+
+/// Docker configurations: whatever they say, what fits an image is asked for at once, and a part of a ring opens no more than all of it.
+pub fn keyring(bytes: &[u8]) {
+    let places = [("docker.io", "library/nginx"), ("a.corp:5000", "team/app"), ("[::1]:5000", "x")];
+    let places = places.map(|(host, repository)| {
+        (Authority::parse(host).unwrap_or_else(|error| panic!("{error}")), repository.to_owned())
+    });
+    for ring in [Keyring::docker_config(bytes, &"c".into()), Keyring::dockercfg(bytes, &"s".into())] {
+        let Ok(ring) = ring else { continue };
+        let part = ring.narrowed(&places);
+        for (host, repository) in &places {
+            let fits = |ring: &Keyring| ring.fitting(host, repository).map(Arc::clone).collect::<Vec<_>>();
+            assert_eq!(fits(&ring), fits(&part));
+            assert!(
+                fits(&ring)
+                    .iter()
+                    .all(|one| one.basic().is_none_or(|basic| http::HeaderValue::from_str(&basic).is_ok()))
+            );
+        }
+        assert_eq!(part.fingerprint().is_none(), part.is_empty());
     }
 }

@@ -1,0 +1,5 @@
+//! See `service::fuzz::challenge`.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| service::fuzz::challenge(bytes));

@@ -1,0 +1,5 @@
+//! See `service::fuzz::keyring`.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| service::fuzz::keyring(bytes));

@@ -1,0 +1,5 @@
+//! See `service::fuzz::manifest`.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| service::fuzz::manifest(bytes));
