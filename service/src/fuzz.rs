@@ -3,6 +3,7 @@
 //! Owns turning bytes into inputs and the properties that must hold for all of them. Compiled with the feature `fuzz` only.
 //! Every function panics when a property is broken, and on nothing else.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::LazyLock;
@@ -10,6 +11,7 @@ use std::sync::LazyLock;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
+use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use crate::admission::door::{self, Decision};
@@ -195,9 +197,12 @@ pub fn manifest(bytes: &[u8]) {
     }
     assert!(kinds[0] == kinds[1] && kinds[2] == kinds[3] && (kinds[0].is_none() || kinds[2].is_none()));
     if kinds.iter().any(Option::is_some) {
-        let value: Value = serde_json::from_slice(bytes).expect("a manifest is JSON");
-        assert_eq!(value["schemaVersion"], 2);
-        assert!(value["manifests"].is_array() != value["layers"].is_array(), "{value}");
+        // What lies deeper is only skipped: a number may be larger there than any that we could read.
+        let text = std::str::from_utf8(bytes).expect("a manifest is UTF-8");
+        let fields: BTreeMap<String, &RawValue> = serde_json::from_str(text).expect("a manifest is a JSON object");
+        let list = |key: &str| fields.get(key).is_some_and(|value| value.get().starts_with('['));
+        assert_eq!(fields["schemaVersion"].get(), "2");
+        assert!(list("manifests") != list("layers"), "{text}");
     }
     // The first line as a media type, the rest as a body.
     let line = bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len());

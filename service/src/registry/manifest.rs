@@ -105,7 +105,9 @@ pub fn check(content_type: Option<&str>, body: &[u8]) -> Result<Kind, ManifestEr
     if !body.trim_ascii_start().starts_with(b"{") {
         return Err(ManifestError::Shape);
     }
-    let shape: Shape = serde_json::from_slice(body).map_err(|_| ManifestError::Shape)?;
+    // Looked through first, because what is skipped unread would not be.
+    let text = std::str::from_utf8(body).map_err(|_| ManifestError::Shape)?;
+    let shape: Shape = serde_json::from_str(text).map_err(|_| ManifestError::Shape)?;
     let kind = match (shape.schema_version, &shape.manifests, &shape.config, &shape.layers) {
         (2, Some(_), None, None) => Kind::Index,
         (2, None, Some(_), Some(_)) => Kind::Image,
@@ -177,6 +179,9 @@ mod tests {
         assert_eq!(check(Some(INDEX), image), Err(ManifestError::Disagreement));
         assert_eq!(check(None, index), Err(ManifestError::ContentType));
         assert_eq!(check(Some("application/json"), index), Err(ManifestError::ContentType));
+        let mut odd = image.to_vec();
+        *odd.iter_mut().rfind(|byte| **byte == b'b').unwrap() = 0xff;
+        assert_eq!(check(Some(IMAGE), &odd), Err(ManifestError::Shape), "what is skipped must be UTF-8 too");
         for body in [
             "",
             "null",
