@@ -3,6 +3,7 @@
 //! Owns paths and bodies. A conflict (409) means that somebody wrote in between: read again, decide again, write again.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::StatusCode;
 use jiff::Timestamp;
@@ -17,6 +18,8 @@ use crate::watch::object::{Key, Object, Package, RawObject};
 
 /// Times that a conflicting write is tried again before the visit counts as failed.
 const CONFLICTS_MAX: u32 = 5;
+/// The first pause after a conflict; each further one is twice as long. Who made it often writes again at once.
+const CONFLICT_PAUSE: Duration = Duration::from_millis(20);
 /// Longest message in a status or an event, in characters; Kubernetes limits an event's note to 1024 bytes.
 const MESSAGE_CHARS_MAX: usize = 400;
 
@@ -123,6 +126,7 @@ impl Api {
                     return Ok(());
                 }
                 Err(error) if error.status() == Some(StatusCode::CONFLICT) && attempt < CONFLICTS_MAX => {
+                    tokio::time::sleep(CONFLICT_PAUSE * (1 << attempt)).await;
                     // Either somebody wrote at the same moment, or the name belongs to another object now.
                     let now = self.client.read(&package(&object.key)).await.map_err(|source| gone_or(source, doing))?;
                     renew(object, &now, doing)?;
