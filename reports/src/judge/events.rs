@@ -318,7 +318,8 @@ fn judge_hot_loop(record: &Record, findings: &mut Findings) {
     let mut worst = (0.0, 0);
     for row in &record.intervals {
         let seconds = row.end_ms.saturating_sub(row.start_ms) as f64 / 1000.0;
-        let asked = (row.api.subject_watches + row.api.subject_lists) as f64;
+        // What a controller lists for its work, also while the watch under test is silent, is no way of following.
+        let asked = row.api.subject_follows.unwrap_or(row.api.subject_watches + row.api.subject_lists) as f64;
         // A stub of an interval says nothing about a rate.
         if row.events.observations == 0 && seconds >= 1.0 && asked / seconds > worst.0 {
             worst = (asked / seconds, row.start_ms);

@@ -33,7 +33,7 @@ fn registry(example: &mut Example, budget: &str) {
 /// A way to spoil a clean record, with everything that must fire.
 type Planted = (&'static str, fn(&mut Example), &'static [&'static str]);
 
-const PLANTED: [Planted; 48] = [
+const PLANTED: [Planted; 50] = [
     ("clean", |_| {}, &["pass"]),
     ("missed", |e| e.miss(2, 61_000), &["events.missed fail", "fail"]),
     (
@@ -74,6 +74,22 @@ const PLANTED: [Planted; 48] = [
             e.intervals[30].api.subject_watches = 11;
         },
         &["events.hotLoop fail", "fail"],
+    ),
+    (
+        "hot loop on what is judged, of which each request was counted",
+        |e| {
+            (e.requests, e.manifest.budgets.requests) = (None, None);
+            e.intervals[30].api.subject_follows = Some(11);
+        },
+        &["events.hotLoop fail", "fail"],
+    ),
+    (
+        "a controller that lists for its work while its watch is silent",
+        |e| {
+            (e.requests, e.manifest.budgets.requests) = (None, None);
+            (e.intervals[30].api.subject_lists, e.intervals[30].api.subject_follows) = (500, Some(1));
+        },
+        &["pass"],
     ),
     (
         "hot loop",

@@ -225,6 +225,8 @@ pub struct ApiRow {
     pub subject_watches: u64,
     /// Lists that the subject asked for, one a page.
     pub subject_lists: u64,
+    /// Lists and watches of what is judged that the subject sent; none where not each request was seen.
+    pub subject_follows: Option<u64>,
     /// Watches of the subject that are open at the end of the interval.
     pub subject_open_watches: u64,
     /// Connections on which the subject sent its first request. One that it opens and never uses is not known to be its own.

@@ -22,6 +22,7 @@ use super::load::Load;
 use super::manifest::{describe, fault_id};
 use super::ready::{NotReady, Ready, wait_until_ready};
 use super::refused::Refusals;
+use super::requests::Requests;
 use super::signals::Signals;
 use super::start::{LoadPlan, SubjectPlan};
 use super::timeline::{Action, Timeline};
@@ -54,6 +55,7 @@ pub(super) struct Conductor<'a> {
     /// The drain phase went to its end: what the subject has not proven by now it will not prove.
     drained: bool,
     refusals: Refusals,
+    requests: Requests,
     /// What the oracle of the load is told.
     truth: Option<Arc<Truth>>,
 }
@@ -132,6 +134,7 @@ impl<'a> Conductor<'a> {
             stage: None,
             drained: false,
             refusals: Refusals::default(),
+            requests: Requests::new(&scenario.judged()),
             truth: None,
         }
     }
@@ -362,7 +365,7 @@ impl<'a> Conductor<'a> {
         stage.events.settle(false, writer)?;
         self.faults()?;
         if self.clock.runs() {
-            super::requests::write(&self.world.plane, &self.clock, &mut self.writer)?;
+            self.requests.write(&self.world.plane, &self.clock, &mut self.writer)?;
             self.canaries(now_ms)?;
             self.keep_up(now_ms).await?;
             if now_ms >= self.stage()?.interval_due_ms {
@@ -537,7 +540,8 @@ impl<'a> Conductor<'a> {
         let refused = self.refusals.take(&self.world.plane);
         let Some(stage) = self.stage.as_mut() else { return Ok(()) };
         let faults = stage.active.iter().map(|index| fault_id(*index, &scenario.faults[*index])).collect();
-        let now = Now { end_ms, phase: stage.phase, last, faults, refused };
+        let follows = self.requests.take_follows();
+        let now = Now { end_ms, phase: stage.phase, last, faults, refused, follows };
         let tally = Arc::clone(&stage.witness.tally);
         let row =
             stage.intervals.write(now, &mut stage.events, &mut stage.load, &tally, self.world, &mut self.writer)?;
@@ -627,7 +631,7 @@ impl<'a> Conductor<'a> {
                 self.writer.fault(&row)?;
             }
         }
-        super::requests::write(&self.world.plane, &self.clock, &mut self.writer)?;
+        self.requests.write(&self.world.plane, &self.clock, &mut self.writer)?;
         self.interval(true).map_err(|halt| match halt {
             Halt::Broken(error) => error,
             Halt::Signal(_) | Halt::SubjectExited(_) => anyhow::anyhow!("the run had ended"),

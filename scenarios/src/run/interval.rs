@@ -38,6 +38,8 @@ pub(super) struct Now {
     pub(super) faults: Vec<String>,
     /// What the subject was refused since the last row.
     pub(super) refused: Vec<Refused>,
+    /// Lists and watches of what is judged since the last row; none when not each of them was seen.
+    pub(super) follows: Option<u64>,
 }
 
 impl Intervals {
@@ -78,7 +80,7 @@ impl Intervals {
             admission: reading.admission,
             churn: reading.churn,
             witness: WitnessRow { lines: tally.lines() - self.lines, malformed: tally.malformed() - self.malformed },
-            api: api_row(&traffic, &self.traffic, all - self.requests_all),
+            api: ApiRow { subject_follows: now.follows, ..api_row(&traffic, &self.traffic, all - self.requests_all) },
             registry: Some(registry_row(&asked, &self.registry)),
             faults_active: now.faults,
             refused: now.refused,
@@ -115,6 +117,7 @@ fn api_row(now: &kube::Traffic, before: &kube::Traffic, requests: u64) -> ApiRow
         subject_requests: now.requests - before.requests,
         subject_watches: now.watches_opened - before.watches_opened,
         subject_lists: now.lists - before.lists,
+        subject_follows: None,
         subject_open_watches: now.watches_open,
         subject_connections: now.connections - before.connections,
         subject_open_connections: now.connections_open,

@@ -8,13 +8,51 @@ use reports::record::{self, EndedBy, RequestRow, Verb, Writer};
 use super::Clock;
 use super::plane::Plane;
 
-/// Writes every request that was answered or ended since the last call.
-pub(super) fn write(plane: &Plane, clock: &Clock, writer: &mut Writer) -> Result<(), record::Error> {
-    let Some(mock) = plane.mock() else { return Ok(()) };
-    let (facts, lost) = mock.server.take_requests(plane.subject());
-    writer.requests_lost(lost);
-    let at_ms = |us: u64| clock.at_ms(mock.epoch + Duration::from_micros(us));
-    facts.into_iter().try_for_each(|fact| writer.request(row(fact, at_ms)))
+/// Takes the requests from the mock, and counts those that follow what is judged, because the record does not keep all of a
+/// long run.
+pub(super) struct Requests {
+    /// Names of what is judged.
+    judged: Vec<String>,
+    /// Lists and watches of it since the last row of intervals; none when not each of them was seen.
+    follows: Option<u64>,
+}
+
+impl Requests {
+    /// Nothing seen yet of `judged` (names and spellings).
+    pub(super) fn new(judged: &[(String, String)]) -> Self {
+        Self { judged: judged.iter().map(|(name, _)| name.clone()).collect(), follows: Some(0) }
+    }
+
+    /// Writes every request that was answered or ended since the last call.
+    pub(super) fn write(&mut self, plane: &Plane, clock: &Clock, writer: &mut Writer) -> Result<(), record::Error> {
+        let Some(mock) = plane.mock() else {
+            self.follows = None;
+            return Ok(());
+        };
+        let (facts, lost) = mock.server.take_requests(plane.subject());
+        writer.requests_lost(lost);
+        let at_ms = |us: u64| clock.at_ms(mock.epoch + Duration::from_micros(us));
+        let rows: Vec<_> = facts.into_iter().map(|fact| row(fact, at_ms)).collect();
+        let seen = rows.iter().filter(|row| self.is_begun(row)).count() as u64;
+        self.follows = self.follows.filter(|_| lost == 0).map(|follows| follows + seen);
+        rows.into_iter().try_for_each(|row| writer.request(row))
+    }
+
+    /// A list, or a watch at its begin: one that was accepted comes again when it ends.
+    fn is_begun(&self, row: &RequestRow) -> bool {
+        let begun = match row.verb {
+            Verb::List => true,
+            Verb::Watch => row.ended_ms.is_none() || !row.succeeded(),
+            _ => false,
+        };
+        begun && self.judged.contains(&row.resource)
+    }
+
+    /// Lists and watches of what is judged since the last call; none when not each of them was seen.
+    pub(super) fn take_follows(&mut self) -> Option<u64> {
+        let known = !self.judged.is_empty();
+        self.follows.replace(0).filter(|_| known)
+    }
 }
 
 fn row(fact: kube::RequestFact, at_ms: impl Fn(u64) -> u64) -> RequestRow {
