@@ -29,7 +29,7 @@ pub(crate) fn check(arguments: &Arguments) -> Result<ExitCode> {
     step("documentation", cargo().args(docs).env("RUSTDOCFLAGS", "--deny=warnings"))?;
     if !arguments.without_tests {
         eprintln!("check: tests (they also compare generated files with what is checked in)");
-        test::test(&test::Arguments::default())?;
+        test::test(&test::Arguments::full())?;
     }
     eprintln!("check: all green");
     Ok(ExitCode::SUCCESS)

@@ -4,7 +4,7 @@
 mod bench;
 mod cargo;
 mod check;
-mod skipped;
+mod junit;
 mod soak;
 mod test;
 
@@ -33,7 +33,7 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
-    /// Run all tests.
+    /// Run the quick tests, or with `--full` all.
     Test(test::Arguments),
     /// Run the full gate: format, lints, tests, documentation, dependency policy, generated files.
     Check(check::Arguments),

@@ -1,10 +1,12 @@
-//! `cargo xtask test`: all tests, with the programs that some of them run.
+//! `cargo xtask test`: the tests, with the programs that some of them run. What is quick is said by `default-filter` in
+//! `.config/nextest.toml`; the rest are whole soaks, libraries of bugs and crowds of clients.
 
 use std::process::{Command, ExitCode, Stdio};
+use std::time::Instant;
 
 use anyhow::Result;
 
-use crate::{cargo, skipped};
+use crate::{cargo, junit};
 
 /// The tests that need planted bugs compiled in, as a filter of nextest and as one of `cargo test`.
 const PLANTED_FILTER: &str = "(package(service) | package(example-watcher)) & test(planted)";
@@ -15,12 +17,38 @@ const JUNIT: &str = "target/nextest/default/junit.xml";
 /// Arguments of `cargo xtask test`.
 #[derive(clap::Args, Default)]
 pub(crate) struct Arguments {
-    /// Only tests whose name contains this.
+    /// All tests, not only the quick ones.
+    #[arg(long)]
+    full: bool,
+    /// What `--full` has beside the quick ones, for whoever has just run those.
+    #[arg(long, conflicts_with = "full")]
+    rest: bool,
+    /// Only tests whose name contains this, quick or not.
+    #[arg(conflicts_with_all = ["full", "rest"])]
     filter: Vec<String>,
 }
 
-/// Runs every test of the workspace. With cargo-nextest when it is there (faster, and a hanging test is ended), else with
-/// `cargo test`.
+impl Arguments {
+    /// Everything.
+    pub(crate) fn full() -> Self {
+        Self { full: true, ..Self::default() }
+    }
+
+    /// What nextest is told beside what all runs have in common.
+    fn choice(&self) -> Vec<String> {
+        let text = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        match self {
+            Self { rest: true, .. } => text(&["--ignore-default-filter", "--filterset", "not default()"]),
+            Self { full: true, .. } => text(&["--ignore-default-filter"]),
+            // They wait for sockets more than they compute.
+            Self { filter, .. } if filter.is_empty() => text(&["--test-threads=4"]),
+            Self { filter, .. } => [text(&["--ignore-default-filter"]), filter.clone()].concat(),
+        }
+    }
+}
+
+/// Runs tests of the workspace. With cargo-nextest when it is there (faster, and a hanging test is ended), else with
+/// `cargo test`, which knows no quick ones and runs all.
 ///
 /// Everything is built as one workspace with its tests: any smaller choice gives the dependencies other features and
 /// builds them once more. The planted programs come first; the clean ones then replace the clean names.
@@ -28,21 +56,25 @@ pub(crate) fn test(arguments: &Arguments) -> Result<ExitCode> {
     cargo::run(cargo::cargo().args(["build", "--workspace", "--tests"]).args(cargo::PLANTED_PROGRAMS))?;
     let all = arguments.filter.is_empty();
     if has_nextest() {
-        if all {
+        if all && !arguments.rest {
             cargo::run(nextest().arg(cargo::PLANTED_FEATURES).args(["--filterset", PLANTED_FILTER]))?;
         }
-        let result = cargo::run(nextest().arg("--no-fail-fast").args(&arguments.filter));
-        skipped::report(&cargo::root().join(JUNIT));
+        cargo::run(nextest().arg("--no-run"))?;
+        let began = Instant::now();
+        let result = cargo::run(nextest().arg("--no-fail-fast").args(arguments.choice()));
+        junit::report(&cargo::root().join(JUNIT), began.elapsed());
         result?;
-        if all {
+        if all && !arguments.rest {
             cargo::run(cargo::cargo().args(["test", "--workspace", "--doc", "--quiet"]))?;
         }
     } else {
-        if all {
+        if all && !arguments.rest {
             cargo::run(plain().args([cargo::PLANTED_FEATURES, PLANTED_NAME]))?;
         }
-        // What passing tests print is shown, because some print that they were skipped.
-        cargo::run(plain().arg("--no-fail-fast").args(&arguments.filter).args(["--", "--show-output"]))?;
+        if !arguments.rest {
+            // What passing tests print is shown, because some print that they were skipped.
+            cargo::run(plain().arg("--no-fail-fast").args(&arguments.filter).args(["--", "--show-output"]))?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

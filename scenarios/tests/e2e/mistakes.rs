@@ -20,6 +20,9 @@ const AT_ONCE: usize = 8;
 /// Cells that may need a second try before the machine, or the library, is to blame.
 const SECOND_TRIES_MAX: usize = 12;
 
+/// Bugs of a few seconds, for the quick test.
+const SHORT: [&str; 3] = ["bad-line-swallowed", "cache-before-callback", "list-then-watch-without-rv"];
+
 /// One client against one bug.
 #[derive(Debug, Clone)]
 struct Cell {
@@ -62,6 +65,19 @@ fn mistakes_are_caught_and_the_correct_client_passes() {
     );
     println!("{summary}\nright at the second try:\n{flaky}");
     assert!(wrong_again.is_empty(), "{summary}\n{}", table(&wrong_again));
+}
+
+/// The same on three bugs: each with its correct client and with one mistake, and none is played twice.
+#[test]
+fn six_cells_are_right() {
+    let Some(client) = program("planted-client") else { return };
+    let of = |bug: &str| cells().into_iter().filter(|cell| cell.bug == bug).take(2).collect::<Vec<_>>();
+    let cells: Vec<Cell> = SHORT.into_iter().flat_map(of).collect();
+    assert_eq!(cells.iter().filter(|cell| cell.mistakes.is_empty()).count(), SHORT.len(), "{cells:?}");
+    assert_eq!(cells.len(), 2 * SHORT.len());
+    let seen = play_all(&client, cells, AT_ONCE);
+    let wrong: Vec<Seen> = seen.into_iter().filter(|seen| !seen.is_right()).collect();
+    assert!(wrong.is_empty(), "{}", table(&wrong));
 }
 
 /// Every bug with its correct client and with each of its mistakes.
