@@ -108,3 +108,34 @@ fn verb(name: &str) -> Verb {
         _ => Verb::Other,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_list_and_watch_of_what_is_judged_counts_once() {
+        let requests = Requests::new(&[("packages.longhaul.dev".to_owned(), "packages.longhaul.dev/v1".to_owned())]);
+        let of = |verb, status, ended_ms, resource: &str| {
+            let resource = resource.to_owned();
+            requests.is_begun(&RequestRow { verb, status, ended_ms, resource, ..RequestRow::default() })
+        };
+        let judged = "packages.longhaul.dev";
+        assert!(of(Verb::List, 200, Some(1), judged));
+        assert!(of(Verb::Watch, 200, None, judged), "a watch begins");
+        assert!(!of(Verb::Watch, 200, Some(9), judged), "and ends");
+        assert!(of(Verb::Watch, 410, Some(1), judged), "one that is refused comes once");
+        assert!(!of(Verb::Patch, 200, Some(1), judged));
+        assert!(!of(Verb::List, 200, Some(1), "networkpolicies.networking.k8s.io"), "work is not following");
+    }
+
+    #[test]
+    fn what_was_counted_is_taken_once_and_is_unknown_where_nothing_is_judged() {
+        let mut requests = Requests::new(&[("a".to_owned(), "a/v1".to_owned())]);
+        requests.follows = Some(3);
+        assert_eq!((requests.take_follows(), requests.take_follows()), (Some(3), Some(0)));
+        requests.follows = None;
+        assert_eq!((requests.take_follows(), requests.take_follows()), (None, Some(0)), "only that row is unknown");
+        assert_eq!(Requests::new(&[]).take_follows(), None);
+    }
+}
