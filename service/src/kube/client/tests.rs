@@ -98,3 +98,27 @@ async fn a_rotated_authority_and_client_certificate_are_used_without_a_restart_a
     client.renew().unwrap();
     client.read("/c").await.unwrap();
 }
+
+/// Time is paused and jumps, so the follower looks without anybody waiting for it.
+#[tokio::test(start_paused = true)]
+async fn the_files_are_looked_at_as_long_as_they_are_followed_also_after_bad_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    Pair::make().write(folder.path());
+    let path = folder.path().join("kubeconfig");
+    let text = "current-context: c\nclusters: [{name: k, cluster: {server: \"https://127.0.0.1:1\", certificate-authority: ca.crt}}]\n\
+                users: [{name: u, user: {client-certificate: tls.crt, client-key: tls.key}}]\n\
+                contexts: [{name: c, context: {cluster: k, user: u}}]\n";
+    std::fs::write(&path, text).unwrap();
+    let client = Arc::new(Client::new(Cluster::find(Some(&path)).unwrap(), Transport::Http1));
+    let first = client.link();
+    let _follower = tokio_util::task::AbortOnDropHandle::new(tokio::spawn(Arc::clone(&client).follow_files()));
+    sleep(FOLLOW_INTERVAL * 2).await;
+    assert!(Arc::ptr_eq(&first, &client.link()), "nothing has changed");
+    let second = Pair::make();
+    std::fs::write(folder.path().join("tls.crt"), &second.chain).unwrap();
+    sleep(FOLLOW_INTERVAL * 2).await;
+    assert!(Arc::ptr_eq(&first, &client.link()), "a certificate without its key is not used");
+    second.write(folder.path());
+    sleep(FOLLOW_INTERVAL * 2).await;
+    assert!(!Arc::ptr_eq(&first, &client.link()), "the new pair is used");
+}
