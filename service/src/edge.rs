@@ -11,6 +11,7 @@ mod metrics;
 mod peer;
 mod process;
 mod slots;
+mod stream;
 mod tls;
 mod vitals;
 

@@ -95,7 +95,7 @@ fn body(bytes: &[u8]) {
     assert_eq!(SET.with(decide), decision, "equal input gives equal answers");
     if let (Decision::Allow { patch, notes }, Some(object), "CREATE") = (&decision, ask.object, &*ask.operation) {
         let examined = !notes.annotations.contains_key("exempt") && notes.warnings.is_empty();
-        if let (true, Ok(mut object)) = (examined, serde_json::from_str::<Value>(object.get())) {
+        if let (true, Ok(mut object)) = (examined, serde_json::from_str::<Value>(object)) {
             apply(&mut object, patch.as_deref());
             let policy = Policy::new(&LOADED.policy, &LOADED.resolve);
             for (_, image) in door::images(&object.to_string()) {

@@ -61,6 +61,8 @@ pub(super) struct Setup {
     in_flight_max: usize,
     /// Calls that a connection carries.
     calls_max: u32,
+    /// Whether the thread looks at its sockets again and again instead of sleeping.
+    awake: bool,
 }
 
 /// What is spoken, and over how many connections.
@@ -85,7 +87,7 @@ impl Setup {
         } else {
             Protocol::Http1 { head: Head::new(endpoint, timeout), idle_max: IDLE_MAX }
         };
-        Ok(Self { corpus, peer: endpoint.peer()?, protocol, timeout, in_flight_max, calls_max })
+        Ok(Self { corpus, peer: endpoint.peer()?, protocol, timeout, in_flight_max, calls_max, awake: false })
     }
 
     /// For a closed loop: keeps so many idle connections of HTTP/1.1.
@@ -93,6 +95,12 @@ impl Setup {
         if let Protocol::Http1 { idle_max, .. } = &mut self.protocol {
             *idle_max = connections;
         }
+        self
+    }
+
+    /// Whether the thread never sleeps.
+    pub(super) fn awake(mut self, awake: bool) -> Self {
+        self.awake = awake;
         self
     }
 }
@@ -225,7 +233,7 @@ impl Generator {
 
     /// How long the poll may sleep.
     fn timeout(&mut self) -> io::Result<Option<Duration>> {
-        if !self.due.is_empty() || !self.pool.unread.is_empty() {
+        if !self.due.is_empty() || !self.pool.unread.is_empty() || self.setup.awake {
             return Ok(Some(Duration::ZERO));
         }
         let mut at = self.next_sweep;

@@ -100,6 +100,16 @@ impl Load {
     /// with its next request as soon as the last is answered, until the plan's requests are used up or the load is stopped;
     /// the plan's times do not count. For benchmarks and for finding a capacity only: a *closed* loop hides the waiting that its users would feel.
     pub fn saturate(plan: Plan, target: &Target, connections: usize) -> Result<Self, Error> {
+        Self::closed_loop(plan, target, connections, false)
+    }
+
+    /// The same with threads that never sleep, for a server that has processors of its own: each answer to a thread that sleeps costs the
+    /// *server* the waking of a processor, and one that is slow enough to let the threads sleep would look slower than it is.
+    pub fn saturate_awake(plan: Plan, target: &Target, connections: usize) -> Result<Self, Error> {
+        Self::closed_loop(plan, target, connections, true)
+    }
+
+    fn closed_loop(plan: Plan, target: &Target, connections: usize, awake: bool) -> Result<Self, Error> {
         let config = plan.config().clone();
         let refuse = |key, problem: String| Err(Error::Config { key, problem });
         if connections == 0 || connections > CLOSED_LOOP_MAX {
@@ -110,7 +120,8 @@ impl Load {
         let mut load = Self { threads: Vec::new(), corpus: Arc::clone(plan.corpus()), closed_loop: true };
         for (number, plan) in std::iter::repeat_n(plan, threads).enumerate() {
             let share = plan.requests().skip(number).step_by(threads);
-            let setup = Setup::new(&config, &endpoint, Arc::clone(&load.corpus), connections)?.keeping(connections);
+            let setup = Setup::new(&config, &endpoint, Arc::clone(&load.corpus), connections)?;
+            let setup = setup.keeping(connections).awake(awake);
             load.spawn(number, setup, Source::closed_loop(share, connections))?;
         }
         Ok(load)

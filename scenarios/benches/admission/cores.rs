@@ -27,6 +27,11 @@ impl Cores {
         Ok(Self { subject: Some((first, subject)) })
     }
 
+    /// Whether subjects have a processor for themselves.
+    pub(crate) fn are_divided(&self) -> bool {
+        self.subject.is_some()
+    }
+
     /// A line for people.
     pub(crate) fn describe(&self) -> String {
         match self.subject {

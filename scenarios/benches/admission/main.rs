@@ -109,7 +109,7 @@ fn run(cli: &Cli) -> Result<bool> {
 
 async fn measured(cli: &Cli, cores: &cores::Cores) -> Result<bool> {
     let effort = if cli.quick { QUICK } else { FULL };
-    let world = subject::World::start().await?;
+    let world = subject::World::start(cores).await?;
     let mut report = Report::default();
     println!("{}", cores.describe());
     let mut subjects = vec![subject::floor(&world, cores).await?, subject::service(&world, cores).await?];

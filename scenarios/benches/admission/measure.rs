@@ -65,7 +65,7 @@ pub(crate) async fn speed(world: &World, subjects: &[Subject], effort: Effort, r
             for place in 0..subjects.len() {
                 let place = (place + round) % subjects.len();
                 let subject = &subjects[place];
-                let window = window(subject, world.images(images), effort.window).await;
+                let window = window(world, subject, images, effort.window).await;
                 windows[place].push(window.with_context(|| format!("on {}", subject.name))?);
             }
         }
@@ -98,8 +98,14 @@ fn plan((per_second, length): (f64, Duration), images: &[Image], checked: bool) 
     Ok(loadgen::bench::plan_of_pod(&config, SEED, length, images, checked)?)
 }
 
-async fn window(subject: &Subject, images: &[Image], length: Duration) -> Result<Window> {
-    let load = Load::saturate(plan(ENDLESS, images, false)?, &subject.target, CONNECTIONS)?;
+async fn window(world: &World, subject: &Subject, images: usize, length: Duration) -> Result<Window> {
+    // A patch that must be one certain patch is compared with it. Any other would be applied to the whole object, which costs the
+    // generator more than the service needs to make it, and the generator would be what is measured.
+    let checked = subject.pins && subject.typed;
+    let plan = plan(ENDLESS, world.images(images), checked)?;
+    // The generator of a fast subject never sleeps. That of a slower one must not either, or its waking would be on the subject's bill.
+    let saturate = if world.is_alone { Load::saturate_awake } else { Load::saturate };
+    let load = saturate(plan, &subject.target, CONNECTIONS)?;
     tokio::time::sleep(SETTLING).await;
     load.take();
     let (cpu_us, at) = (subject.cpu_us()?, Instant::now());

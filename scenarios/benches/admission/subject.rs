@@ -30,6 +30,8 @@ pub(crate) struct World {
     ca_pem: String,
     registry: registry::Server,
     images: Vec<Image>,
+    /// Whether each subject has a processor that nobody else uses.
+    pub(crate) is_alone: bool,
 }
 
 /// A running webhook.
@@ -54,7 +56,7 @@ pub(crate) struct Running {
 }
 
 impl World {
-    pub(crate) async fn start() -> Result<Self> {
+    pub(crate) async fn start(cores: &Cores) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let authority = Authority::generate("longhaul bench")?;
         let pair = authority.server(&["127.0.0.1", "localhost"])?;
@@ -64,7 +66,7 @@ impl World {
         let population = registry.seed(&Population { count: IMAGES, seed: SEED })?;
         let images = population.into_iter().filter(|image| image.digest.is_some());
         let images = images.map(|image| Image { reference: image.reference, digest: image.digest }).collect();
-        Ok(Self { folder, ca_pem: authority.ca_pem().to_owned(), registry, images })
+        Ok(Self { folder, ca_pem: authority.ca_pem().to_owned(), registry, images, is_alone: cores.are_divided() })
     }
 
     /// So many images that exist.

@@ -2,14 +2,14 @@
 //!
 //! Pure and deterministic: images are judged in the order of their names, so equal input gives byte-equal answers.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use super::patch::{self, Site};
-use super::policy::RuleName;
+use super::policy::{BUILT_IN, RuleName};
 use super::review::{Decision, Notes};
-use super::text::{printable, quote};
+use super::text::{Escaped, printable};
 use crate::config::Action;
 use crate::verdicts::{Class, Failure};
 
@@ -21,6 +21,8 @@ const CAUSE_BYTES_MAX: usize = 600;
 const WARNING_CHARS_MAX: usize = 120;
 /// Most warnings of one answer: the API server passes on 4 KiB of them.
 const WARNINGS_MAX: usize = 16;
+/// What an entry of an annotation has beside its image: its form, a digest, a rule.
+const ENTRY_BYTES: usize = 160;
 /// Most images in one annotation of the audit log; the others are counted.
 const ANNOTATED_MAX: usize = 32;
 
@@ -54,34 +56,39 @@ pub enum Course {
 }
 
 /// What became of each distinct image.
-pub type Outcomes = BTreeMap<String, Outcome>;
+pub type Outcomes<'s> = BTreeMap<&'s str, Outcome>;
 
 /// An image in an annotation of the audit log.
 struct Entry<'a> {
-    image: String,
+    image: Cow<'a, str>,
     digest: Option<&'a str>,
     class: Option<&'static str>,
     rule: RuleName,
 }
 
 impl Entry<'_> {
-    fn write(&self, out: &mut String) {
-        out.push_str(r#"{"image":"#);
-        quote(out, &self.image);
-        for (key, value) in [(r#","digest":"#, self.digest), (r#","class":"#, self.class)] {
+    fn write(&self, out: &mut Escaped) {
+        out.push_escaped(r#"{\"image\":"#);
+        out.push_quoted(&self.image);
+        for (key, value) in [(r#",\"digest\":"#, self.digest), (r#",\"class\":"#, self.class)] {
             if let Some(value) = value {
-                out.push_str(key);
-                quote(out, value);
+                out.push_escaped(key);
+                out.push_quoted(value);
             }
         }
-        // The names of rules have nothing to escape.
-        write!(out, r#","rule":"{}"}}"#, self.rule).expect("a String takes all text");
+        out.push_escaped(r#",\"rule\":"#);
+        // The name that nearly all have is not formatted.
+        match self.rule {
+            RuleName::BuiltIn => out.push_quoted(BUILT_IN),
+            rule => out.push_quoted(&rule.to_string()),
+        }
+        out.push_escaped("}");
     }
 }
 
 /// Allows with the patch, denies, or leaves it to the webhook's `failurePolicy`. The strongest action of a failing image counts, a
 /// denial before an error, and the message names *all* images that failed.
-pub fn decide(hook: Hook, sites: &[Site], outcomes: &Outcomes) -> Decision {
+pub fn decide(hook: Hook, sites: &[Site], outcomes: &Outcomes<'_>) -> Decision {
     let failed: Vec<_> =
         outcomes.iter().filter_map(|(image, outcome)| Some((image, outcome, failing(outcome)?))).collect();
     let unpinned: Vec<_> = match hook {
@@ -122,7 +129,7 @@ pub fn decide(hook: Hook, sites: &[Site], outcomes: &Outcomes) -> Decision {
 }
 
 /// Images that are let in although they have no digest, with the class.
-pub fn let_in(outcomes: &Outcomes) -> impl Iterator<Item = Class> {
+pub fn let_in(outcomes: &Outcomes<'_>) -> impl Iterator<Item = Class> {
     outcomes.values().filter_map(|outcome| outcome.result.as_ref().err()).map(|failure| failure.class)
 }
 
@@ -139,7 +146,7 @@ fn found(outcome: &Outcome) -> Option<&str> {
     matches!(outcome.course, Course::Enforce(_)).then(|| outcome.result.as_deref().ok()).flatten()
 }
 
-fn notes(hook: Hook, sites: &[Site], outcomes: &Outcomes) -> Notes {
+fn notes(hook: Hook, sites: &[Site], outcomes: &Outcomes<'_>) -> Notes {
     let mut notes = Notes::default();
     let (mut pinned, mut let_in, mut detected) = (Vec::new(), Vec::new(), Vec::new());
     for (image, outcome) in outcomes {
@@ -166,7 +173,7 @@ fn notes(hook: Hook, sites: &[Site], outcomes: &Outcomes) -> Notes {
         if notes.warnings.len() < WARNINGS_MAX {
             // Every part of the end is ours and ASCII, so the rest of the line is the image's.
             let image = printable(image, WARNING_CHARS_MAX.saturating_sub(warning.len()));
-            notes.warnings.push(image + &warning);
+            notes.warnings.push(image.into_owned() + &warning);
         }
     }
     if hook == Hook::Mutating {
@@ -177,7 +184,7 @@ fn notes(hook: Hook, sites: &[Site], outcomes: &Outcomes) -> Notes {
     notes
 }
 
-fn entry<'a>(image: &str, outcome: &'a Outcome, class: Option<Class>) -> Entry<'a> {
+fn entry<'a>(image: &'a str, outcome: &'a Outcome, class: Option<Class>) -> Entry<'a> {
     let digest = outcome.result.as_deref().ok();
     Entry { image: shown(image), digest, class: class.map(Class::name), rule: outcome.rule }
 }
@@ -188,19 +195,19 @@ fn annotate<'a>(notes: &mut Notes, key: &'static str, entries: impl Iterator<Ite
         return;
     }
     let first = &all[..all.len().min(ANNOTATED_MAX)];
-    let mut text = String::new();
-    for entry in first {
-        text.push(if text.is_empty() { '[' } else { ',' });
+    let mut text = Escaped::with_capacity(first.iter().map(|entry| entry.image.len() + ENTRY_BYTES).sum());
+    for (index, entry) in first.iter().enumerate() {
+        text.push_escaped(if index == 0 { "[" } else { "," });
         entry.write(&mut text);
     }
-    text.push(']');
+    text.push_escaped("]");
     if let more @ 1.. = all.len() - first.len() {
-        write!(text, " and {more} more").expect("a String takes all text");
+        text.push_escaped(&format!(" and {more} more"));
     }
     notes.annotations.insert(key, text);
 }
 
-fn shown(image: &str) -> String {
+fn shown(image: &str) -> Cow<'_, str> {
     printable(image, IMAGE_BYTES_MAX)
 }
 

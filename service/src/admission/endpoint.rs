@@ -12,7 +12,7 @@ use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body::Body;
 use http_body_util::Full;
 use parking_lot::RwLock;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 use super::deadline;
 use super::decide::Hook;
@@ -99,8 +99,7 @@ impl Endpoint {
             return Err(busy());
         };
         let mut held = self.room.hold(peer);
-        let body = timeout_at(deadline, held.read(request.into_body())).await;
-        let body = body.unwrap_or(Err(Stop::Slow)).map_err(|stop| self.stopped(stop))?;
+        let body = held.read(request.into_body(), deadline).await.map_err(|stop| self.stopped(stop))?;
         let bad = |error: review::Error| Refusal(StatusCode::BAD_REQUEST, error.to_string());
         let (api_version, ask) = review::parse(&body).map_err(bad)?;
         let pipeline = Arc::clone(&self.pipeline.read());

@@ -82,8 +82,8 @@ impl Room {
 }
 
 impl Held<'_> {
-    /// Reads `body`; what this holds has its size.
-    pub async fn read<B>(&mut self, mut body: B) -> Result<Bytes, Stop>
+    /// Reads `body`, which must be there at `deadline`; what this holds has its size.
+    pub async fn read<B>(&mut self, mut body: B, deadline: Instant) -> Result<Bytes, Stop>
     where
         B: Body<Data = Bytes> + Unpin,
         B::Error: std::fmt::Display,
@@ -96,9 +96,11 @@ impl Held<'_> {
         let mut bytes: Vec<u8> = Vec::new();
         let mut pace = Pace { ends: Instant::now() + PACE, brought: 0 };
         loop {
-            let frame = match timeout_at(pace.ends, body.frame()).await {
+            // One timer for both.
+            let frame = match timeout_at(pace.ends.min(deadline), body.frame()).await {
                 Ok(None) => return Ok(Bytes::from(bytes)),
                 Ok(Some(frame)) => frame.map_err(|error| Stop::Broken(error.to_string()))?,
+                Err(_) if deadline <= pace.ends => return Err(Stop::Slow),
                 Err(_) => {
                     pace.turn()?;
                     continue;
@@ -120,7 +122,11 @@ impl Held<'_> {
             }
             bytes.extend_from_slice(&data);
             pace.brought += data.len();
-            if Instant::now() >= pace.ends {
+            let now = Instant::now();
+            if now >= deadline {
+                return Err(Stop::Slow);
+            }
+            if now >= pace.ends {
                 pace.turn()?;
             }
         }
@@ -196,6 +202,10 @@ mod tests {
         accounts.peer(IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)), None)
     }
 
+    fn far() -> Instant {
+        Instant::now() + Duration::from_hours(1)
+    }
+
     /// A body of parts of `bytes` bytes, one each `pause`.
     fn drip(parts: usize, bytes: usize, pause: Duration) -> impl Body<Data = Bytes, Error = std::io::Error> + Unpin {
         let parts = stream::iter(0..parts).then(move |_| async move {
@@ -210,18 +220,19 @@ mod tests {
         let (room, accounts) = (Room::new(8 << 20), Accounts::default());
         let peer = peer(&accounts, 1);
         let mut held = room.hold(&peer);
-        let waiting = timeout(Duration::from_secs(4), held.read(drip(100, 1000, Duration::from_secs(1)))).await;
-        assert!(waiting.is_err(), "it is still on its way");
+        let deadline = Instant::now() + Duration::from_secs(4);
+        let late = held.read(drip(100, 1000, Duration::from_secs(1)), deadline).await;
+        assert_eq!((late, Instant::now()), (Err(Stop::Slow), deadline));
         assert_eq!(room.held_bytes(), FIRST_BYTES);
         drop(held);
         assert_eq!(room.held_bytes(), 0);
         let mut held = room.hold(&peer);
-        let read = held.read(drip(50, 100_000, Duration::from_millis(1))).await.unwrap();
+        let read = held.read(drip(50, 100_000, Duration::from_millis(1)), far()).await.unwrap();
         assert_eq!(read.len(), 5_000_000);
         assert!((5_000_000..=8 << 20).contains(&room.held_bytes()));
         drop(held);
         let mut held = room.hold(&peer);
-        held.read(Full::new(Bytes::from_static(b"whole"))).await.unwrap();
+        held.read(Full::new(Bytes::from_static(b"whole")), far()).await.unwrap();
         assert_eq!(room.held_bytes(), 5);
     }
 
@@ -231,14 +242,14 @@ mod tests {
         let (room, accounts) = (Room::new(8 << 20), Accounts::default());
         let peer = peer(&accounts, 1);
         let started = Instant::now();
-        let slow = room.hold(&peer).read(drip(100, 1000, Duration::from_secs(1))).await;
+        let slow = room.hold(&peer).read(drip(100, 1000, Duration::from_secs(1)), far()).await;
         assert_eq!((slow, started.elapsed()), (Err(Stop::Slow), PACE));
         let burst_then_drip = drip(1, 1 << 20, Duration::ZERO);
-        assert!(room.hold(&peer).read(burst_then_drip).await.is_ok());
-        let moving = room.hold(&peer).read(drip(20, 64 << 10, Duration::from_secs(1))).await;
+        assert!(room.hold(&peer).read(burst_then_drip, far()).await.is_ok());
+        let moving = room.hold(&peer).read(drip(20, 64 << 10, Duration::from_secs(1)), far()).await;
         assert_eq!(moving.map(|bytes| bytes.len()), Ok(20 << 16), "64 KiB/s is slow but moves");
         let stalls = drip(3, 200 << 10, Duration::from_secs(4));
-        assert_eq!(room.hold(&peer).read(stalls).await, Err(Stop::Slow));
+        assert_eq!(room.hold(&peer).read(stalls, far()).await, Err(Stop::Slow));
     }
 
     #[tokio::test]
@@ -249,20 +260,20 @@ mod tests {
         let mut held: Vec<_> = (0..5).map(|_| room.hold(&greedy)).collect();
         let mut outcomes = Vec::new();
         for held in &mut held {
-            outcomes.push(held.read(body()).await.map(|bytes| bytes.len()));
+            outcomes.push(held.read(body(), far()).await.map(|bytes| bytes.len()));
         }
         assert_eq!(outcomes[..4], [const { Ok(8 << 20) }; 4]);
         assert_eq!(outcomes[4], Err(Stop::PeerFull));
-        assert!(room.hold(&other).read(body()).await.is_ok());
+        assert!(room.hold(&other).read(body(), far()).await.is_ok());
     }
 
     #[tokio::test]
     async fn a_body_that_grows_past_the_limit_is_refused() {
         let (room, accounts) = (Room::new(10_000), Accounts::default());
         let peer = peer(&accounts, 1);
-        let announced = room.hold(&peer).read(Full::new(Bytes::from(vec![0; 10_001]))).await;
+        let announced = room.hold(&peer).read(Full::new(Bytes::from(vec![0; 10_001])), far()).await;
         assert_eq!(announced, Err(Stop::TooLarge));
-        let grown = room.hold(&peer).read(drip(11, 1000, Duration::ZERO)).await;
+        let grown = room.hold(&peer).read(drip(11, 1000, Duration::ZERO), far()).await;
         assert_eq!(grown, Err(Stop::TooLarge));
     }
 }

@@ -7,6 +7,9 @@ use super::review::Ask;
 use super::text::quote;
 use super::walk::List;
 
+/// What an operation has beside its path and the image: its form, and a digest.
+const OPERATION_BYTES: usize = 120;
+
 /// An image that is to be judged, and where it is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Site {
@@ -25,7 +28,8 @@ impl Site {
 
 /// The RFC 6902 document that pins `sites`, or `None` when nothing changes. `digest` knows the images to pin.
 pub fn replace<'a>(sites: &'a [Site], digest: impl Fn(&str) -> Option<&'a str>) -> Option<String> {
-    let mut document = String::new();
+    let bytes = sites.iter().map(|site| site.pointer.len() + site.image.len() + OPERATION_BYTES).sum();
+    let mut document = String::with_capacity(bytes);
     let mut value = String::new();
     for site in sites.iter().filter(|site| site.mutable) {
         let Some(digest) = digest(&site.image) else { continue };

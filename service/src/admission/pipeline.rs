@@ -3,7 +3,6 @@
 //! Owns the metrics of admission. Takes a parsed request and a deadline; knows nothing of HTTP.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
@@ -18,6 +17,7 @@ use tokio::time::Instant;
 
 use super::decide::{Course, Hook, Outcome, Outcomes, decide, let_in};
 use super::exempt;
+use super::memo::Memo;
 use super::patch::{self, Site};
 use super::policy::{Policy, Treatment};
 use super::resolver::{DEFECT, Resolver};
@@ -123,7 +123,7 @@ type Found<'a> = (Cow<'a, [Site]>, Cow<'a, Pullers>);
 
 /// Decides about reviews.
 pub struct Pipeline {
-    policy: Arc<Policy>,
+    memo: Memo,
     resolver: Arc<Resolver>,
     metrics: Arc<Metrics>,
     #[cfg(feature = "planted-bugs")]
@@ -134,7 +134,7 @@ impl Pipeline {
     /// A pipeline that treats images by `policy` and resolves them by `resolver`.
     pub fn new(policy: Arc<Policy>, resolver: Arc<Resolver>, metrics: Arc<Metrics>) -> Self {
         Self {
-            policy,
+            memo: Memo::new(policy),
             resolver,
             metrics,
             #[cfg(feature = "planted-bugs")]
@@ -155,12 +155,16 @@ impl Pipeline {
         &self.metrics
     }
 
+    fn policy(&self) -> &Policy {
+        self.memo.policy()
+    }
+
     /// The decision about `ask`, at the latest at `deadline`.
     pub async fn review(&self, hook: Hook, ask: &Ask<'_>, deadline: Instant) -> Decision {
         if let Some(reason) = exempt::by_request(ask) {
             return self.exempt(reason);
         }
-        let stored = ask.old_object.filter(|_| ask.operation == "UPDATE").map(|old| Stored::read(old.get()));
+        let stored = ask.old_object.filter(|_| ask.operation == "UPDATE").map(Stored::read);
         if let Some(reason) = stored.as_ref().and_then(exempt::by_stored) {
             return self.exempt(reason);
         }
@@ -192,14 +196,14 @@ impl Pipeline {
         let message = format!("{}: {DEFECT}", Class::Internal);
         self.told(
             ask,
-            match self.policy.action_of_defect() {
+            match self.policy().action_of_defect() {
                 Action::Deny => Decision::Deny { message, notes: Notes::default() },
                 Action::Error => Decision::Error { message },
                 Action::Allow => {
                     self.metrics.let_in.get_or_create(&ClassLabel { class: Class::Internal.name() }).inc();
                     let warning = "no image was looked at (internal); let in by policy.onFailure".to_owned();
                     let mut notes = Notes { warnings: vec![warning], ..Notes::default() };
-                    notes.annotations.insert("let-in", message);
+                    notes.annotations.insert("let-in", message.as_str().into());
                     Decision::Allow { patch: None, notes }
                 }
             },
@@ -213,14 +217,14 @@ impl Pipeline {
 
     /// The images of the object that are to be judged (all of a new one, of a stored one those that changed), and whose
     /// credentials they are pulled with.
-    fn sites<'a>(&self, ask: &'a Ask<'_>, stored: Option<&Stored>) -> Result<Found<'a>, serde_json::Error> {
+    fn sites<'a>(&self, ask: &'a Ask<'_>, stored: Option<&Stored>) -> Result<Found<'a>, walk::Error> {
         if let Some(known) = &ask.sites {
             return Ok((known.into(), Cow::Borrowed(&ask.pullers)));
         }
         let mut sites = Vec::new();
         let Some(object) = ask.object else { return Ok((sites.into(), Cow::Borrowed(&ask.pullers))) };
-        let outline = walk::walk(object.get(), &mut |seen| {
-            if stored.is_some_and(|stored| stored.has(seen)) && !self.policy.rechecks(seen.image) {
+        let outline = walk::walk(object, &mut |seen| {
+            if stored.is_some_and(|stored| stored.has(seen)) && !self.policy().rechecks(seen.image) {
                 return Ok(());
             }
             if sites.len() == Site::MAX {
@@ -234,31 +238,54 @@ impl Pipeline {
     }
 
     /// What becomes of each distinct image that is not left alone; those that need a registry are asked about at the same time.
-    async fn outcomes(&self, ask: &Ask<'_>, sites: &[Site], pullers: &Pullers, deadline: Instant) -> Outcomes {
-        let stored = ask.operation == "UPDATE";
-        let images: BTreeSet<_> = sites.iter().map(|site| site.image.as_str()).collect();
-        let treatments: Vec<_> = images.into_iter().map(|image| (image, self.policy.treatment(image))).collect();
-        // Pull secrets are read only when a registry is to be asked.
-        let asks = treatments.iter().any(|(_, treatment)| matches!(treatment, Treatment::Resolve { .. }));
-        let brought =
-            if asks { self.resolver.brought(ask.namespace.as_deref(), pullers, deadline).await } else { None };
-        let treated = treatments.into_iter().map(async |(image, treatment)| {
-            let (result, rule) = match treatment {
-                Treatment::LeaveAlone => return None,
-                Treatment::Refuse { failure, rule } => (Err(failure), rule),
-                Treatment::Resolve { reference, rule } => {
-                    (self.resolver.resolve(reference, brought.as_ref(), deadline).await, rule)
-                }
-            };
-            let act = |failure: &Failure| self.policy.action(rule, failure.class, stored);
+    async fn outcomes<'s>(
+        &self,
+        ask: &Ask<'_>,
+        sites: &'s [Site],
+        pullers: &Pullers,
+        deadline: Instant,
+    ) -> Outcomes<'s> {
+        let mut outcomes = Outcomes::new();
+        let mut asked = Vec::new();
+        let outcome = |result: Result<_, Failure>, rule| {
+            let action = |failure: &Failure| self.policy().action(rule, failure.class, ask.operation == "UPDATE");
             let course = match &result {
-                _ if self.policy.detects(rule) => Course::Detect,
-                Err(failure) => Course::Enforce(act(failure)),
+                _ if self.policy().detects(rule) => Course::Detect,
+                Err(failure) => Course::Enforce(action(failure)),
                 Ok(_) => Course::Enforce(Action::Deny),
             };
-            Some((image.to_owned(), Outcome { result, rule, course }))
+            Outcome { result, rule, course }
+        };
+        // Pull secrets are read only when a registry is to be asked, and without them what is known need not be waited for.
+        let now = std::time::Instant::now();
+        let known = |name: &str| if self.resolver.reads_pull_secrets() { None } else { self.resolver.known(name, now) };
+        for image in sites.iter().map(|site| site.image.as_str()) {
+            if outcomes.contains_key(image) || asked.iter().any(|(other, _)| *other == image) {
+                continue;
+            }
+            let treatment = self.memo.treatment(image);
+            match &*treatment {
+                Treatment::LeaveAlone => {}
+                Treatment::Refuse { failure, rule } => {
+                    outcomes.insert(image, outcome(Err(failure.clone()), *rule));
+                }
+                Treatment::Resolve { name, rule, .. } => match known(name) {
+                    Some(known) => drop(outcomes.insert(image, outcome(known, *rule))),
+                    None => asked.push((image, treatment)),
+                },
+            }
+        }
+        if asked.is_empty() {
+            return outcomes;
+        }
+        let brought = self.resolver.brought(ask.namespace.as_deref(), pullers, deadline).await;
+        let answered = asked.iter().map(async |(image, treatment)| {
+            let Treatment::Resolve { reference, name, rule } = &**treatment else { return None };
+            let result = self.resolver.resolve(reference, name, brought.as_ref(), deadline).await;
+            Some((*image, outcome(result, *rule)))
         });
-        join_all(treated).await.into_iter().flatten().collect()
+        outcomes.extend(join_all(answered).await.into_iter().flatten());
+        outcomes
     }
 
     /// Counts the decision, and writes the line that an operator looks for when something was not let in as it was asked.
@@ -271,7 +298,7 @@ impl Pipeline {
         };
         self.metrics.review(outcome);
         if let Some(said) = said {
-            let name = |text: Option<&str>| printable(text.unwrap_or_default(), LOGGED_NAME_BYTES_MAX);
+            let name = |text: Option<&str>| printable(text.unwrap_or_default(), LOGGED_NAME_BYTES_MAX).into_owned();
             tracing::info!(
                 uid = %name(Some(&ask.uid)),
                 operation = %name(Some(&ask.operation)),

@@ -24,6 +24,9 @@ pub struct Policy {
     rechecks: bool,
 }
 
+/// How [`RuleName::BuiltIn`] displays.
+pub const BUILT_IN: &str = "built-in";
+
 /// What decided about an image; displays as the path of a configuration key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RuleName {
@@ -44,6 +47,8 @@ pub enum Treatment {
     Resolve {
         /// What the registry is asked.
         reference: Reference,
+        /// [`Reference::canonical`] of it.
+        name: String,
         /// The rule that says so.
         rule: RuleName,
     },
@@ -88,7 +93,7 @@ impl Policy {
             return Treatment::LeaveAlone;
         }
         match parsed.into_reference() {
-            Ok(reference) => Treatment::Resolve { reference, rule },
+            Ok(reference) => Treatment::Resolve { name: reference.canonical(), reference, rule },
             Err(error) => self.refuse(&error, rule),
         }
     }
@@ -202,7 +207,7 @@ impl fmt::Display for RuleName {
         match self {
             Self::SkipPrefix(index) => write!(out, "resolve.skipPrefixes[{index}]"),
             Self::Rule(index) => write!(out, "policy.rules[{index}]"),
-            Self::BuiltIn => out.write_str("built-in"),
+            Self::BuiltIn => out.write_str(BUILT_IN),
         }
     }
 }

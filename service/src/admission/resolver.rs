@@ -87,6 +87,11 @@ impl Resolver {
         self
     }
 
+    /// Whether pods may bring credentials along.
+    pub fn reads_pull_secrets(&self) -> bool {
+        self.pull_secrets.is_some()
+    }
+
     /// What the pods of an object in `namespace` bring along, when that is looked at.
     pub async fn brought(&self, namespace: Option<&str>, pullers: &Pullers, deadline: Instant) -> Option<Brought> {
         let pull_secrets = self.pull_secrets.as_ref()?;
@@ -94,26 +99,37 @@ impl Resolver {
         Some(pull_secrets.brought(namespace?, &pullers.accounts, &pullers.secrets, deadline).await)
     }
 
-    /// The digest of `reference` before `deadline`, for pods that bring `brought` along.
-    pub async fn resolve(&self, reference: Reference, brought: Option<&Brought>, deadline: Instant) -> Outcome {
-        let Some(brought) = brought else { return self.known_or_asked(reference, Keyring::default(), deadline).await };
-        let keyring = self.source.relevant(&reference, &brought.keyring);
-        let outcome = self.known_or_asked(reference, keyring.clone(), deadline).await;
+    /// What is known now about the reference called `name` without credentials of a pod's own.
+    pub fn known(&self, name: &str, now: std::time::Instant) -> Option<Outcome> {
+        let known = self.cache.lock().value(name, now)?;
+        self.metrics.cache_hits.inc();
+        Some(known)
+    }
+
+    /// The digest of `reference`, called `name`, before `deadline`, for pods that bring `brought` along.
+    pub async fn resolve(
+        &self,
+        reference: &Reference,
+        name: &str,
+        brought: Option<&Brought>,
+        deadline: Instant,
+    ) -> Outcome {
+        let Some(brought) = brought else {
+            return self.known_or_asked(reference, name.to_owned(), Keyring::default(), deadline).await;
+        };
+        let keyring = self.source.relevant(reference, &brought.keyring);
+        // What one tenant's credentials saw is for those who have the same. Credentials of the configuration are everybody's.
+        let key = keyring.fingerprint().map_or_else(|| name.to_owned(), |of| format!("{name} {of}"));
+        let outcome = self.known_or_asked(reference, key, keyring.clone(), deadline).await;
         // Said here and not by the source: others with equal credentials wait for the same answer, and have theirs elsewhere.
         outcome.map_err(|failure| brought.explain(failure, &keyring))
     }
 
-    async fn known_or_asked(&self, reference: Reference, keyring: Keyring, deadline: Instant) -> Outcome {
-        // What one tenant's credentials saw is for those who have the same. Credentials of the configuration are everybody's.
-        let mut key = reference.canonical();
-        if let Some(of) = keyring.fingerprint() {
-            key = key + " " + &of;
-        }
-        if let Some(known) = self.cache.lock().value(&key, std::time::Instant::now()) {
-            self.metrics.cache_hits.inc();
+    async fn known_or_asked(&self, reference: &Reference, key: String, keyring: Keyring, deadline: Instant) -> Outcome {
+        if let Some(known) = self.known(&key, std::time::Instant::now()) {
             return known;
         }
-        let (flight, started) = self.flights.join(&key, || self.ask(key.clone(), reference, keyring));
+        let (flight, started) = self.flights.join(&key, || self.ask(key.clone(), reference.clone(), keyring));
         if started {
             self.metrics.cache_misses.inc()
         } else {

@@ -2,20 +2,17 @@
 //!
 //! Pure. The objects inside stay raw text; whoever needs a field walks it.
 
-mod created;
+mod short;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::patch::Site;
-use super::text::quote;
+use super::text::{Escaped, quote};
 use super::walk::Pullers;
-use created::Created;
 
 /// Longest message of a denial, bytes; longer ones are cut at a character and say so.
 const MESSAGE_BYTES_MAX: usize = 4096;
@@ -60,13 +57,13 @@ pub struct Ask<'a> {
     /// `status`, `scale`, `ephemeralcontainers` …
     #[serde(borrow, default)]
     pub sub_resource: Option<Cow<'a, str>>,
-    /// The object as it would be stored.
-    #[serde(borrow, default)]
-    pub object: Option<&'a RawValue>,
-    /// The object as it is stored.
-    #[serde(borrow, default)]
-    pub old_object: Option<&'a RawValue>,
-    /// Every image of a new object, when they were found while the review was read; `object` is then left out.
+    /// The object as it would be stored, raw.
+    #[serde(borrow, default, deserialize_with = "raw")]
+    pub object: Option<&'a str>,
+    /// The object as it is stored, raw.
+    #[serde(borrow, default, deserialize_with = "raw")]
+    pub old_object: Option<&'a str>,
+    /// Every image of a new object, when they were found while the review was read.
     #[serde(skip)]
     pub sites: Option<Vec<Site>>,
     /// Whose credentials its images are pulled with, when `sites` is there.
@@ -123,13 +120,13 @@ pub struct Notes {
     /// Lines for the user.
     pub warnings: Vec<String>,
     /// Entries of the audit log; the API server puts the name of the webhook before each key.
-    pub annotations: BTreeMap<&'static str, String>,
+    pub annotations: BTreeMap<&'static str, Escaped>,
 }
 
 impl Notes {
     /// The note of an object that was not examined.
     pub fn exempt(reason: &str) -> Self {
-        Self { warnings: Vec::new(), annotations: BTreeMap::from([("exempt", reason.to_owned())]) }
+        Self { warnings: Vec::new(), annotations: BTreeMap::from([("exempt", Escaped::from(reason))]) }
     }
 }
 
@@ -157,10 +154,9 @@ pub enum Error {
 /// Reads a review.
 pub fn parse(body: &[u8]) -> Result<(Cow<'_, str>, Ask<'_>), Error> {
     // Looked through first, because what is skipped unread would not be.
-    let created = std::str::from_utf8(body).ok().and_then(|text| serde_json::from_str::<Created<'_>>(text).ok());
-    let review = match created {
-        Some(Created { api_version, kind, request }) => Review { api_version, kind, request: Some(request.0) },
-        None => serde_json::from_slice(body)?,
+    let review = match simdutf8::basic::from_utf8(body).map(short::read) {
+        Ok(Ok(review)) => review,
+        _ => serde_json::from_slice(body)?,
     };
     if review.kind != "AdmissionReview"
         || !matches!(&*review.api_version, "admission.k8s.io/v1" | "admission.k8s.io/v1beta1")
@@ -168,6 +164,10 @@ pub fn parse(body: &[u8]) -> Result<(Cow<'_, str>, Ask<'_>), Error> {
         return Err(Error::Kind { kind: review.kind.into(), api_version: review.api_version.into() });
     }
     Ok((review.api_version, review.request.ok_or(Error::NoRequest)?))
+}
+
+fn raw<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'a str>, D::Error> {
+    Ok(Option::<&'de RawValue>::deserialize(deserializer)?.map(RawValue::get))
 }
 
 /// Room for an answer without its patch.
@@ -187,7 +187,7 @@ pub fn answer(api_version: &str, uid: &str, decision: Decision) -> Result<Vec<u8
             // Both or neither: the API server refuses an answer with one of patch and patchType.
             if let Some(patch) = patch {
                 out.push_str(r#","patch":""#);
-                STANDARD.encode_string(patch, &mut out);
+                base64_simd::STANDARD.encode_append(patch, &mut out);
                 out.push_str(r#"","patchType":"JSONPatch""#);
             }
             notes
@@ -206,7 +206,7 @@ pub fn answer(api_version: &str, uid: &str, decision: Decision) -> Result<Vec<u8
             out.push(if index == 0 { '{' } else { ',' });
             quote(&mut out, key);
             out.push(':');
-            quote(&mut out, text);
+            text.quote(&mut out);
         }
         out.push('}');
     }

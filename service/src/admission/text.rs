@@ -2,12 +2,17 @@
 //!
 //! Pure. What could move a cursor, begin a line or turn the direction of writing is escaped, and the length is bounded.
 
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use super::json;
+
 const MARK: &str = "…";
 
 /// `text` on one line, with what does not print escaped, at most `bytes_max` bytes; what is cut says so by `…`.
-pub fn printable(text: &str, bytes_max: usize) -> String {
+pub fn printable(text: &str, bytes_max: usize) -> Cow<'_, str> {
     if text.len() <= bytes_max && text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
-        return text.to_owned();
+        return Cow::Borrowed(text);
     }
     let room = bytes_max.saturating_sub(MARK.len());
     let mut out = String::with_capacity(text.len().min(bytes_max));
@@ -27,20 +32,78 @@ pub fn printable(text: &str, bytes_max: usize) -> String {
             break;
         }
     }
-    out
+    Cow::Owned(out)
+}
+
+/// Text as it stands between the quotes of a JSON string: what is written in that form is not looked through again.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Escaped(String);
+
+impl Escaped {
+    /// Nothing yet, and room for so many bytes.
+    pub fn with_capacity(bytes: usize) -> Self {
+        Self(String::with_capacity(bytes))
+    }
+
+    /// Adds text that has nothing to escape, or is escaped.
+    pub fn push_escaped(&mut self, text: &str) {
+        self.0.push_str(text);
+    }
+
+    /// Adds `text` as a JSON string inside of this text.
+    pub fn push_quoted(&mut self, text: &str) {
+        self.0.push_str(r#"\""#);
+        if json::needs_escape(text) {
+            let mut once = String::new();
+            escape(&mut once, text);
+            escape(&mut self.0, &once);
+        } else {
+            self.0.push_str(text);
+        }
+        self.0.push_str(r#"\""#);
+    }
+
+    /// Adds it to `out` as a JSON string.
+    pub fn quote(&self, out: &mut String) {
+        out.push('"');
+        out.push_str(&self.0);
+        out.push('"');
+    }
+
+    /// What it means.
+    #[cfg(test)]
+    pub fn text(&self) -> String {
+        serde_json::from_str(&format!("\"{}\"", self.0)).expect("it is escaped")
+    }
+}
+
+impl From<&str> for Escaped {
+    fn from(text: &str) -> Self {
+        let mut out = String::with_capacity(text.len());
+        escape(&mut out, text);
+        Self(out)
+    }
 }
 
 /// Adds `text` to `out` as a JSON string.
 pub fn quote(out: &mut String, text: &str) {
-    // Nearly all that we write needs no escape, and looking first is several times faster than escaping byte by byte.
-    // All are counted, because the compiler makes that many bytes at a time.
-    if text.bytes().filter(|&byte| byte < b' ' || byte == b'"' || byte == b'\\').count() == 0 {
-        out.push('"');
-        out.push_str(text);
-        out.push('"');
-    } else {
-        out.push_str(&serde_json::to_string(text).expect("strings always serialise"));
-    }
+    out.push('"');
+    escape(out, text);
+    out.push('"');
+}
+
+fn escape(out: &mut String, text: &str) {
+    let mut done = 0;
+    json::specials(text, |at| {
+        out.push_str(&text[done..at]);
+        match text.as_bytes()[at] {
+            b'"' => out.push_str(r#"\""#),
+            b'\\' => out.push_str(r"\\"),
+            control => write!(out, "\\u{control:04x}").expect("a String takes all text"),
+        }
+        done = at + 1;
+    });
+    out.push_str(&text[done..]);
 }
 
 /// Control characters, line and paragraph separators, and what turns the direction of writing or has no width.
@@ -72,6 +135,17 @@ mod tests {
             quote(&mut out, &text);
             out.push(']');
             prop_assert_eq!(serde_json::from_str::<[String; 1]>(&out).unwrap(), [text]);
+        }
+
+        /// What was escaped means the same, in one string and in a string inside of one.
+        #[test]
+        fn escaped_means_the_same(text in any::<String>(), plain in "[a-z]{0,40}") {
+            prop_assert_eq!(&Escaped::from(&*text).text(), &text);
+            for text in [text, plain] {
+                let mut inside = Escaped::default();
+                inside.push_quoted(&text);
+                prop_assert_eq!(serde_json::from_str::<String>(&inside.text()).unwrap(), text);
+            }
         }
 
         /// Whatever the text, the result is bounded and has nothing that does not print.

@@ -3,9 +3,10 @@
 //! Owns the list of field paths. It does not look at the kind: any object with the same paths is treated alike, so new
 //! kinds and fields of other versions need no code. Pure.
 
-use std::fmt::{self, Write as _};
+use std::borrow::Cow;
+use std::fmt::Write as _;
 
-use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use super::json::{self, Cursor};
 
 /// Longest name of a container or volume that is kept; Kubernetes allows 63.
 const NAME_BYTES_MAX: usize = 256;
@@ -93,27 +94,59 @@ enum Place {
 
 impl Place {
     fn enter(self, key: &str) -> Option<Self> {
-        Some(match (self, key) {
-            (Self::Root, "metadata") => Self::Metadata,
-            (Self::Metadata, "deletionTimestamp") => Self::DeletionTimestamp,
-            (Self::Root, "spec") => Self::ObjectSpec,
-            // PodTemplate has its template at the root; workloads and Knative objects have it in the spec.
-            (Self::Root | Self::ObjectSpec | Self::JobSpec, "template") => Self::Template,
-            (Self::ObjectSpec, "jobTemplate") => Self::JobTemplate,
-            (Self::JobTemplate, "spec") => Self::JobSpec,
-            (Self::Template, "spec") => Self::PodSpec,
-            (Self::ObjectSpec | Self::PodSpec, "containers") => Self::Containers(List::Containers),
-            (Self::ObjectSpec | Self::PodSpec, "initContainers") => Self::Containers(List::InitContainers),
-            (Self::ObjectSpec | Self::PodSpec, "ephemeralContainers") => Self::Containers(List::EphemeralContainers),
-            (Self::ObjectSpec | Self::PodSpec, "volumes") => Self::Volumes,
-            (Self::ObjectSpec | Self::PodSpec, "serviceAccountName") => Self::ServiceAccountName,
-            (Self::ObjectSpec | Self::PodSpec, "imagePullSecrets") => Self::PullSecrets,
-            (Self::PullSecret, "name") => Self::PullSecretName,
-            (Self::Container, "image") | (Self::ImageVolume, "reference") => Self::Image,
-            (Self::Volume, "image") => Self::ImageVolume,
-            (Self::Container | Self::Volume, "name") => Self::Name,
-            _ => return None,
-        })
+        match self {
+            Self::Root => match key {
+                "metadata" => Some(Self::Metadata),
+                "spec" => Some(Self::ObjectSpec),
+                // PodTemplate has its template at the root; workloads and Knative objects have it in the spec.
+                "template" => Some(Self::Template),
+                _ => None,
+            },
+            Self::Metadata => (key == "deletionTimestamp").then_some(Self::DeletionTimestamp),
+            Self::ObjectSpec => match key {
+                "template" => Some(Self::Template),
+                "jobTemplate" => Some(Self::JobTemplate),
+                _ => Self::PodSpec.enter(key),
+            },
+            Self::JobTemplate => (key == "spec").then_some(Self::JobSpec),
+            Self::JobSpec => (key == "template").then_some(Self::Template),
+            Self::Template => (key == "spec").then_some(Self::PodSpec),
+            Self::PodSpec => match key {
+                "containers" => Some(Self::Containers(List::Containers)),
+                "initContainers" => Some(Self::Containers(List::InitContainers)),
+                "ephemeralContainers" => Some(Self::Containers(List::EphemeralContainers)),
+                "volumes" => Some(Self::Volumes),
+                "serviceAccountName" => Some(Self::ServiceAccountName),
+                "imagePullSecrets" => Some(Self::PullSecrets),
+                _ => None,
+            },
+            Self::Container => match key {
+                "image" => Some(Self::Image),
+                "name" => Some(Self::Name),
+                _ => None,
+            },
+            Self::Volume => match key {
+                "image" => Some(Self::ImageVolume),
+                "name" => Some(Self::Name),
+                _ => None,
+            },
+            Self::ImageVolume => (key == "reference").then_some(Self::Image),
+            Self::PullSecret => (key == "name").then_some(Self::PullSecretName),
+            _ => None,
+        }
+    }
+
+    /// Whether a key of an object here leads on.
+    fn is_entered(self) -> bool {
+        !self.is_text() && self.item().is_none()
+    }
+
+    /// Whether a string is read here.
+    fn is_text(self) -> bool {
+        matches!(
+            self,
+            Self::DeletionTimestamp | Self::Name | Self::Image | Self::ServiceAccountName | Self::PullSecretName
+        )
     }
 
     fn item(self) -> Option<Self> {
@@ -126,171 +159,147 @@ impl Place {
     }
 }
 
+/// Why a walk ends before the object does.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The object is not JSON.
+    #[error(transparent)]
+    Json(#[from] json::Error),
+    /// It says the same thing twice, or whoever looks on has seen enough.
+    #[error("{0}")]
+    Refused(String),
+}
+
 /// Walks the raw JSON of an object and shows every non-empty image to `visit`, in document order.
 ///
 /// A key that leads to an image or to credentials may be there only once: which of two counts is for each reader to say, and we would not know what
 /// the next one sees.
-pub fn walk(object: &str, visit: &mut Visit<'_>) -> Result<Outline, serde_json::Error> {
-    let mut deserializer = serde_json::Deserializer::from_str(object);
-    let outline = Walk(visit).deserialize(&mut deserializer)?;
-    deserializer.end()?;
+pub fn walk(object: &str, visit: &mut Visit<'_>) -> Result<Outline, Error> {
+    let mut json = Cursor::new(object);
+    let outline = walk_in(&mut json, visit)?;
+    json.end()?;
     Ok(outline)
 }
 
-/// The same for an object inside a larger text.
-pub struct Walk<'v, 'f>(pub &'v mut Visit<'f>);
-
-impl<'de> DeserializeSeed<'de> for Walk<'_, '_> {
-    type Value = Outline;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Outline, D::Error> {
-        let (pointer, image, name) = (String::new(), String::new(), String::new());
-        let (outline, list) = (Outline::default(), List::Containers);
-        let mut walker = Walker { outline, pointer, spec_bytes: 0, list, image, at: None, name, visit: self.0 };
-        At { place: Place::Root, walker: &mut walker }.deserialize(deserializer)?;
-        Ok(walker.outline)
-    }
+/// The same for the object that `json` is at, inside a larger text.
+pub fn walk_in(json: &mut Cursor<'_>, visit: &mut Visit<'_>) -> Result<Outline, Error> {
+    let mut walker = Walker {
+        json,
+        outline: Outline::default(),
+        pointer: String::new(),
+        spec_bytes: 0,
+        list: List::Containers,
+        image: None,
+        name: Cow::Borrowed(""),
+        visit,
+    };
+    walker.value(Place::Root)?;
+    Ok(walker.outline)
 }
 
-struct Walker<'v, 'f> {
+struct Walker<'w, 'a, 'f> {
+    json: &'w mut Cursor<'a>,
     outline: Outline,
     pointer: String,
     /// Where in `pointer` the path of the pod spec ends.
     spec_bytes: usize,
     list: List,
     /// Image of the container or volume under way; shown at its end, when its name is known as well.
-    image: String,
-    /// How `pointer` goes on from the container to that image; `None` while it has none.
-    at: Option<&'static str>,
-    name: String,
-    visit: &'v mut Visit<'f>,
+    image: Option<Cow<'a, str>>,
+    name: Cow<'a, str>,
+    visit: &'w mut Visit<'f>,
 }
 
-impl Walker<'_, '_> {
-    fn begin(&mut self) {
-        self.at = None;
-        self.name.clear();
+impl Walker<'_, '_, '_> {
+    /// The value at `place`. One of a wrong type is the API server's to refuse; the walk steps over it.
+    fn value(&mut self, place: Place) -> Result<(), Error> {
+        match (self.json.peek(), place.item()) {
+            (Some(b'{'), _) if place.is_entered() => self.object(place),
+            (Some(b'['), Some(item)) => self.list(item),
+            (Some(b'"'), _) if place.is_text() => self.text(place),
+            _ => Ok(self.json.skip()?),
+        }
     }
 
-    fn end<E: serde::de::Error>(&mut self) -> Result<(), E> {
-        let Some(rest) = self.at.take() else { return Ok(()) };
-        let length = self.pointer.len();
-        self.pointer.push_str(rest);
-        let seen = Seen {
-            pointer: &self.pointer,
-            spec: &self.pointer[..self.spec_bytes],
-            list: self.list,
-            name: (!self.name.is_empty()).then_some(&self.name),
-            image: &self.image,
-        };
-        let shown = (self.visit)(seen).map_err(E::custom);
-        self.pointer.truncate(length);
-        shown
-    }
-}
-
-struct At<'w, 'v, 'f> {
-    place: Place,
-    walker: &'w mut Walker<'v, 'f>,
-}
-
-impl<'de> DeserializeSeed<'de> for At<'_, '_, '_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for At<'_, '_, '_> {
-    type Value = ();
-
-    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("any JSON")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let holds_image = matches!(self.place, Place::Container | Place::Volume);
+    fn object(&mut self, place: Place) -> Result<(), Error> {
+        let holds_image = matches!(place, Place::Container | Place::Volume);
         if holds_image {
-            self.walker.begin();
+            (self.image, self.name) = (None, Cow::Borrowed(""));
         }
         let mut known = 0u16;
-        while let Some(key) = map.next_key_seed(KnownKey(self.place))? {
-            let Some((index, place)) = key else {
-                map.next_value::<IgnoredAny>()?;
+        let mut inside = self.json.enter(b'{')?;
+        while let Some(key) = self.json.key(&mut inside)? {
+            let Some(place) = place.enter(&key) else {
+                self.json.skip()?;
                 continue;
             };
-            let name = KEYS[index];
-            if known & 1 << index != 0 {
-                let at = &self.walker.pointer;
-                return Err(A::Error::custom(format_args!(
-                    "the key `{name}` is there twice at `{at}/`: write it once"
-                )));
+            let bit = KEYS.iter().position(|known| *known == key).map_or(0, |index| 1 << index);
+            if known & bit != 0 {
+                let at = &self.pointer;
+                return Err(Error::Refused(format!("the key `{key}` is there twice at `{at}/`: write it once")));
             }
-            known |= 1 << index;
+            known |= bit;
             if let Place::Containers(list) = place {
-                (self.walker.list, self.walker.spec_bytes) = (list, self.walker.pointer.len());
+                (self.list, self.spec_bytes) = (list, self.pointer.len());
             } else if place == Place::Volumes {
-                (self.walker.list, self.walker.spec_bytes) = (List::Volumes, self.walker.pointer.len());
+                (self.list, self.spec_bytes) = (List::Volumes, self.pointer.len());
             }
-            let length = self.walker.pointer.len();
-            self.walker.pointer.push('/');
-            self.walker.pointer.push_str(name);
-            map.next_value_seed(At { place, walker: &mut *self.walker })?;
-            self.walker.pointer.truncate(length);
+            if place.is_text() {
+                self.value(place)?;
+                continue;
+            }
+            let length = self.pointer.len();
+            self.pointer.push('/');
+            self.pointer.push_str(&key);
+            self.value(place)?;
+            self.pointer.truncate(length);
         }
-        if holds_image { self.walker.end() } else { Ok(()) }
+        if holds_image { self.show() } else { Ok(()) }
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
-        let Some(place) = self.place.item() else {
-            while items.next_element::<IgnoredAny>()?.is_some() {}
-            return Ok(());
-        };
-        let length = self.walker.pointer.len();
+    fn list(&mut self, place: Place) -> Result<(), Error> {
+        let length = self.pointer.len();
+        let mut inside = self.json.enter(b'[')?;
         for index in 0u32.. {
-            write!(self.walker.pointer, "/{index}").expect("a String takes all text");
-            let more = items.next_element_seed(At { place, walker: &mut *self.walker })?.is_some();
-            self.walker.pointer.truncate(length);
-            if !more {
+            if !self.json.item(&mut inside)? {
                 break;
             }
+            write!(self.pointer, "/{index}").expect("a String takes all text");
+            self.value(place)?;
+            self.pointer.truncate(length);
         }
         Ok(())
     }
 
-    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<(), E> {
-        match self.place {
+    fn text(&mut self, place: Place) -> Result<(), Error> {
+        let text = self.json.string()?;
+        match place {
             // Workload templates may leave the image out; the API server or another webhook fills it in.
-            Place::Image if !text.is_empty() => {
-                self.walker.image.clear();
-                self.walker.image.push_str(text);
-                self.walker.at = Some(if self.walker.list == List::Volumes { "/image/reference" } else { "/image" });
-            }
-            Place::Name => self.walker.name.push_str(beginning(text)),
-            Place::ServiceAccountName => keep(&mut self.walker.outline.pullers.accounts, text),
-            Place::PullSecretName => keep(&mut self.walker.outline.pullers.secrets, text),
-            Place::DeletionTimestamp => self.walker.outline.deleting = true,
+            Place::Image => self.image = Some(text).filter(|image| !image.is_empty()),
+            Place::Name => self.name = text,
+            Place::ServiceAccountName => keep(&mut self.outline.pullers.accounts, &text),
+            Place::PullSecretName => keep(&mut self.outline.pullers.secrets, &text),
+            Place::DeletionTimestamp => self.outline.deleting = true,
             _ => {}
         }
         Ok(())
     }
 
-    // A wrong type at a known place is the API server's to refuse; the walk steps over it.
-    fn visit_unit<E>(self) -> Result<(), E> {
-        Ok(())
-    }
-    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
-        Ok(())
-    }
-    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
-        Ok(())
-    }
-    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
-        Ok(())
-    }
-    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
-        Ok(())
+    fn show(&mut self) -> Result<(), Error> {
+        let Some(image) = self.image.take() else { return Ok(()) };
+        let length = self.pointer.len();
+        self.pointer.push_str(if self.list == List::Volumes { "/image/reference" } else { "/image" });
+        let name = beginning(&self.name);
+        let seen = Seen {
+            pointer: &self.pointer,
+            spec: &self.pointer[..self.spec_bytes],
+            list: self.list,
+            name: (!name.is_empty()).then_some(name),
+            image: &image,
+        };
+        let shown = (self.visit)(seen).map_err(Error::Refused);
+        self.pointer.truncate(length);
+        shown
     }
 }
 
@@ -307,7 +316,7 @@ fn keep(names: &mut Vec<String>, text: &str) {
     }
 }
 
-/// Every key that leads to an image or to credentials; their number is the number of bits that `visit_map` needs.
+/// Every key that leads to an image or to credentials; their number is the number of bits that tell which were there.
 const KEYS: [&str; 14] = [
     "metadata",
     "deletionTimestamp",
@@ -324,30 +333,6 @@ const KEYS: [&str; 14] = [
     "serviceAccountName",
     "imagePullSecrets",
 ];
-
-/// Reads a key and answers its index and the place behind it, without allocating for keys that lead nowhere.
-struct KnownKey(Place);
-
-impl<'de> DeserializeSeed<'de> for KnownKey {
-    type Value = Option<(usize, Place)>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_identifier(self)
-    }
-}
-
-impl Visitor<'_> for KnownKey {
-    type Value = Option<(usize, Place)>;
-
-    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("a key")
-    }
-
-    fn visit_str<E: serde::de::Error>(self, key: &str) -> Result<Self::Value, E> {
-        let index = KEYS.iter().position(|known| *known == key);
-        Ok(index.and_then(|index| self.0.enter(key).map(|place| (index, place))))
-    }
-}
 
 #[cfg(test)]
 mod tests;

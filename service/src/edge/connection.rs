@@ -18,13 +18,12 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::timeout;
-use tokio_rustls::TlsAcceptor;
-use tokio_rustls::server::TlsStream;
 
 use super::drain::Phase;
 use super::metrics::ListenerMetrics;
 use super::peer::{Accounts, Peer};
 use super::slots::{Calls, Seat};
+use super::stream::TlsStream;
 use super::tls::ServerTls;
 use crate::wire::facts;
 
@@ -34,8 +33,8 @@ const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 /// closing earlier makes it write into a closed connection.
 const IDLE_MAX: Duration = Duration::from_mins(2);
 /// Most that an HTTP/1.1 connection keeps as its read buffer, which hyper would let grow to 400 KiB with the largest body it has
-/// ever read. A TLS record has 16 KiB, so no read brings more; a head must fit, and kube-apiserver's has less than 2 KiB.
-const HTTP1_BUFFER_BYTES: usize = 16 << 10;
+/// ever read. The review of a Pod with some containers comes in one piece; a head must fit, and kube-apiserver's has less than 2 KiB.
+const HTTP1_BUFFER_BYTES: usize = 32 << 10;
 /// Streams of one HTTP/2 connection, as kube-apiserver itself limits them.
 const HTTP2_STREAMS_MAX: u32 = 250;
 /// Flow-control windows of a stream: an ordinary review arrives without waiting for an update.
@@ -77,9 +76,8 @@ pub(super) async fn serve<H, F>(
         let handler = answering(&shared.handler, shared.accounts.peer(address, None), seat.calls());
         return serve_http1(tcp, handler, phase, &seat).await;
     };
-    let acceptor = TlsAcceptor::from(tls.config());
     let stream = tokio::select! {
-        stream = timeout(HANDSHAKE_MAX, acceptor.accept(tcp)) => stream,
+        stream = timeout(HANDSHAKE_MAX, TlsStream::accept(tls.config(), tcp)) => stream,
         () = seat.given_up() => return,
     };
     let stream = match stream {
@@ -99,7 +97,7 @@ pub(super) async fn serve<H, F>(
     };
     seat.established();
     let handler = answering(&shared.handler, shared.accounts.peer(address, name), seat.calls());
-    if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
+    if stream.protocol() == Some(b"h2") {
         serve_http2(stream, handler, phase, &seat).await;
     } else {
         serve_http1(stream, handler, phase, &seat).await;
@@ -107,8 +105,8 @@ pub(super) async fn serve<H, F>(
 }
 
 /// The first name of the client's certificate. A resumed session was verified when it began, so its end is looked at here.
-fn client_name(stream: &TlsStream<TcpStream>) -> Result<Option<Arc<str>>, &'static str> {
-    let Some(certificate) = stream.get_ref().1.peer_certificates().and_then(<[_]>::first) else { return Ok(None) };
+fn client_name(stream: &TlsStream) -> Result<Option<Arc<str>>, &'static str> {
+    let Some(certificate) = stream.certificates().and_then(<[_]>::first) else { return Ok(None) };
     let facts = facts(certificate).ok_or("the client certificate cannot be read")?;
     if facts.is_expired(SystemTime::now()) {
         return Err("the client certificate has expired");

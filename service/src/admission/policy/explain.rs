@@ -108,7 +108,7 @@ impl Explanation {
 
 impl fmt::Display for Explanation {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = |text: &str| printable(text, IMAGE_BYTES_MAX);
+        let shown = |text: &str| printable(text, IMAGE_BYTES_MAX).into_owned();
         writeln!(out, "image:    {}", shown(&self.written))?;
         match &self.image {
             Ok(image) => {

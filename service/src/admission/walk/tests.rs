@@ -3,10 +3,10 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{List, Outline, Pullers, walk};
+use super::{Error, List, Outline, Pullers, walk};
 
 /// The walk without a look at the images.
-fn outline(object: &str) -> Result<Outline, serde_json::Error> {
+fn outline(object: &str) -> Result<Outline, Error> {
     walk(object, &mut |_| Ok(()))
 }
 

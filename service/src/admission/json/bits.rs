@@ -1,0 +1,294 @@
+//! Where quotes, backslashes and brackets are in a block of text, as bits: the first byte is the lowest bit.
+//!
+//! The ways to tell which brackets are outside of strings are those of Langdale and Lemire, "Parsing gigabytes of JSON per second"
+//! (VLDB 2019), section 3.1.
+
+use wide::u8x16;
+
+/// Bytes of a block.
+const BLOCK: usize = 64;
+/// Bytes of a piece; most strings of an object end in their first one.
+const PIECE: usize = 16;
+
+/// The bytes of a block that give JSON its structure.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Structure {
+    quote: u64,
+    backslash: u64,
+    open: u64,
+    close: u64,
+}
+
+/// Length of the object or array that `text` begins with; `None` when it does not end.
+pub(super) fn container(text: &[u8]) -> Option<usize> {
+    #[cfg(target_arch = "x86_64")]
+    if wide_registers::are_there() {
+        return wide_registers::container(text);
+    }
+    container_by(text, structure, prefix_xor)
+}
+
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "only what is inlined is compiled for the processor of its caller")]
+fn container_by(
+    text: &[u8],
+    structure: impl Fn(&[u8; BLOCK]) -> Structure,
+    prefix_xor: impl Fn(u64) -> u64,
+) -> Option<usize> {
+    let (mut depth, mut escape_carry, mut inside_carry) = (0_usize, 0, 0);
+    let (mut at, mut rest) = (0, text);
+    while !rest.is_empty() {
+        let structure = if let Some((block, more)) = rest.split_first_chunk() {
+            rest = more;
+            structure(block)
+        } else {
+            let mut block = [b' '; BLOCK];
+            block[..rest.len()].copy_from_slice(rest);
+            rest = &[];
+            structure(&block)
+        };
+        let mut quote = structure.quote;
+        if structure.backslash | escape_carry != 0 {
+            quote &= !escaped(structure.backslash, &mut escape_carry);
+        }
+        let inside = prefix_xor(quote) ^ inside_carry;
+        // All ones when the block ends inside of a string.
+        inside_carry = 0_u64.wrapping_sub(inside >> 63);
+        let (open, close) = (structure.open & !inside, structure.close & !inside);
+        let closes = close.count_ones() as usize;
+        if closes >= depth
+            && let Some(bit) = end(depth, open, close)
+        {
+            return Some(at + bit + 1);
+        }
+        depth = depth + open.count_ones() as usize - closes;
+        at += BLOCK;
+    }
+    None
+}
+
+/// The same with registers of 32 bytes, where the processor has them: half the instructions.
+#[cfg(target_arch = "x86_64")]
+mod wide_registers {
+    use std::arch::x86_64::{
+        __m256i, _mm_clmulepi64_si128, _mm_cvtsi128_si64, _mm_set_epi64x, _mm256_cmpeq_epi8, _mm256_loadu_si256,
+        _mm256_movemask_epi8, _mm256_or_si256, _mm256_set1_epi8,
+    };
+
+    use super::{BLOCK, Structure, container_by};
+
+    /// Intel since 2013, AMD since 2015.
+    #[inline]
+    pub(super) fn are_there() -> bool {
+        is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("bmi1")
+            && is_x86_feature_detected!("popcnt")
+            && is_x86_feature_detected!("pclmulqdq")
+    }
+
+    /// Only where [`are_there`].
+    #[expect(unsafe_code, reason = "there is no safe way to call what only some processors can run")]
+    pub(super) fn container(text: &[u8]) -> Option<usize> {
+        assert!(are_there());
+        // SAFETY: the processor has what the function needs, as was just looked at.
+        unsafe { container_there(text) }
+    }
+
+    #[target_feature(enable = "avx2,bmi1,popcnt,pclmulqdq")]
+    fn container_there(text: &[u8]) -> Option<usize> {
+        container_by(text, |block| structure(block), |bits| prefix_xor(bits))
+    }
+
+    #[target_feature(enable = "avx2,bmi1,popcnt,pclmulqdq")]
+    #[inline]
+    #[expect(unsafe_code, reason = "the standard library loads registers from pointers only")]
+    fn structure(block: &[u8; BLOCK]) -> Structure {
+        let mut structure = Structure::default();
+        for shift in [0, 32] {
+            // SAFETY: the block has 64 bytes, and the load takes 32 at any address.
+            let piece = unsafe { _mm256_loadu_si256(block.as_ptr().add(shift).cast()) };
+            let folded = _mm256_or_si256(piece, _mm256_set1_epi8(0x20));
+            structure.quote |= equal(piece, b'"') << shift;
+            structure.backslash |= equal(piece, b'\\') << shift;
+            structure.open |= equal(folded, b'{') << shift;
+            structure.close |= equal(folded, b'}') << shift;
+        }
+        structure
+    }
+
+    /// Multiplying by all ones without carrying is just that.
+    #[target_feature(enable = "pclmulqdq")]
+    #[inline]
+    fn prefix_xor(bits: u64) -> u64 {
+        let product = _mm_clmulepi64_si128::<0>(_mm_set_epi64x(0, bits.cast_signed()), _mm_set_epi64x(0, -1));
+        _mm_cvtsi128_si64(product).cast_unsigned()
+    }
+
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    fn equal(piece: __m256i, byte: u8) -> u64 {
+        let equal = _mm256_cmpeq_epi8(piece, _mm256_set1_epi8(byte.cast_signed()));
+        u64::from(_mm256_movemask_epi8(equal).cast_unsigned())
+    }
+}
+
+/// The first closing bracket after which nothing is open, when `depth` is open before.
+fn end(depth: usize, open: u64, mut close: u64) -> Option<usize> {
+    let mut closed = 0;
+    while close != 0 {
+        let bit = close.trailing_zeros();
+        closed += 1;
+        let opened = (open & ((1 << bit) - 1)).count_ones() as usize;
+        if closed >= depth + opened {
+            return Some(bit as usize);
+        }
+        close &= close - 1;
+    }
+    None
+}
+
+/// The bytes behind an odd number of backslashes in a row; `carry` is 1 when the next block begins with such a byte.
+fn escaped(backslash: u64, carry: &mut u64) -> u64 {
+    const EVEN: u64 = 0x5555_5555_5555_5555;
+    let backslash = backslash & !*carry;
+    let follows = backslash << 1 | *carry;
+    // Adding the beginnings at odd places carries through each row and comes out behind it.
+    let odd_starts = backslash & !EVEN & !follows;
+    let (sums, overflow) = odd_starts.overflowing_add(backslash);
+    *carry = u64::from(overflow);
+    (EVEN ^ (sums << 1)) & follows
+}
+
+/// Each bit becomes whether there is an odd number of ones up to it.
+fn prefix_xor(mut bits: u64) -> u64 {
+    for shift in [1, 2, 4, 8, 16, 32] {
+        bits ^= bits << shift;
+    }
+    bits
+}
+
+/// Where the first quote, backslash or control character of `text` is.
+#[inline]
+pub(super) fn special(text: &[u8]) -> Option<usize> {
+    first(text, is_special)
+}
+
+/// Shows `each` place of a quote, backslash or control character of `text`.
+pub(super) fn specials(text: &[u8], mut each: impl FnMut(usize)) {
+    for (index, bytes) in text.chunks(PIECE).enumerate() {
+        let mut piece = [b' '; PIECE];
+        piece[..bytes.len()].copy_from_slice(bytes);
+        let mut found = is_special(u8x16::new(piece));
+        while found != 0 {
+            each(index * PIECE + found.trailing_zeros() as usize);
+            found &= found - 1;
+        }
+    }
+}
+
+#[inline]
+fn is_special(piece: u8x16) -> u32 {
+    equal(piece, b'"') | equal(piece, b'\\') | below_space(piece)
+}
+
+/// Where the first quote or backslash of `text` is.
+#[inline]
+pub(super) fn quote_or_backslash(text: &[u8]) -> Option<usize> {
+    first(text, |piece| equal(piece, b'"') | equal(piece, b'\\'))
+}
+
+#[inline]
+fn first(text: &[u8], wanted: impl Fn(u8x16) -> u32) -> Option<usize> {
+    let mut pieces = text.chunks_exact(PIECE);
+    let mut at = 0;
+    for piece in pieces.by_ref() {
+        let found = wanted(u8x16::new(piece.try_into().ok()?));
+        if found != 0 {
+            return Some(at + found.trailing_zeros() as usize);
+        }
+        at += PIECE;
+    }
+    let mut last = [b' '; PIECE];
+    last[..pieces.remainder().len()].copy_from_slice(pieces.remainder());
+    let found = wanted(u8x16::new(last));
+    (found != 0).then(|| at + found.trailing_zeros() as usize)
+}
+
+#[inline]
+fn structure(block: &[u8; BLOCK]) -> Structure {
+    let mut structure = Structure::default();
+    for (index, piece) in block.as_chunks::<PIECE>().0.iter().enumerate() {
+        let (piece, shift) = (u8x16::new(*piece), index * PIECE);
+        // `[` and `{` differ in one bit, and so do `]` and `}`.
+        let folded = piece | u8x16::splat(0x20);
+        structure.quote |= u64::from(equal(piece, b'"')) << shift;
+        structure.backslash |= u64::from(equal(piece, b'\\')) << shift;
+        structure.open |= u64::from(equal(folded, b'{')) << shift;
+        structure.close |= u64::from(equal(folded, b'}')) << shift;
+    }
+    structure
+}
+
+#[inline]
+fn equal(piece: u8x16, byte: u8) -> u32 {
+    piece.simd_eq(u8x16::splat(byte)).to_bitmask()
+}
+
+#[inline]
+fn below_space(piece: u8x16) -> u32 {
+    piece.min(u8x16::splat(b' ' - 1)).simd_eq(piece).to_bitmask()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Found are those bytes that one by one are it.
+        #[test]
+        fn each_byte_is_found(bytes in any::<[u8; BLOCK]>(), chosen in prop::sample::select(b"\"\\{}[]\x1f ".to_vec())) {
+            let mut bytes = bytes;
+            bytes[7] = chosen;
+            let slow = |wanted: &dyn Fn(u8) -> bool| {
+                bytes.iter().enumerate().fold(0, |bits, (at, byte)| bits | u64::from(wanted(*byte)) << at)
+            };
+            let expected = Structure {
+                quote: slow(&|byte| byte == b'"'),
+                backslash: slow(&|byte| byte == b'\\'),
+                open: slow(&|byte| matches!(byte, b'{' | b'[')),
+                close: slow(&|byte| matches!(byte, b'}' | b']')),
+            };
+            prop_assert_eq!(structure(&bytes), expected);
+            let wanted = expected.quote | expected.backslash;
+            let first = |bits: u64| (bits != 0).then(|| bits.trailing_zeros() as usize);
+            prop_assert_eq!(quote_or_backslash(&bytes), first(wanted));
+            prop_assert_eq!(special(&bytes[..50]), first((wanted | slow(&|byte| byte < b' ')) & ((1 << 50) - 1)));
+        }
+
+        /// Wide registers and narrow ones end at the same byte.
+        #[test]
+        fn registers_do_not_matter(text in r#"[{\[][\\"{}\[\]a]{0,300}"#) {
+            prop_assert_eq!(container(text.as_bytes()), container_by(text.as_bytes(), structure, prefix_xor));
+        }
+
+        /// Bytes behind a backslash that is not itself escaped, over a border of blocks.
+        #[test]
+        fn escapes_are_those_of_a_reader(backslashes in any::<[u64; 3]>(), sparse in any::<[u64; 3]>()) {
+            let (mut carry, mut pending) = (0, false);
+            for backslash in [backslashes[0], backslashes[1] | sparse[1], backslashes[2] & sparse[2]] {
+                let mut expected = 0;
+                for bit in 0..64 {
+                    if pending {
+                        expected |= 1 << bit;
+                        pending = false;
+                    } else {
+                        pending = backslash >> bit & 1 == 1;
+                    }
+                }
+                prop_assert_eq!(escaped(backslash, &mut carry), expected);
+            }
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! TLS over a socket, through rustls' interface without buffers: a review is read with one system call, and neither waits in
+//! a buffer of 4 KiB that has to grow nor is copied more often than it must (decision 022).
+//!
+//! Owns what was received and is no whole record yet, what was decrypted and nobody has asked for, and what was encrypted and the
+//! kernel has not taken. A connection that waits holds none of it: reading goes through memory that all connections of a thread
+//! share. rustls does everything that is TLS.
+
+use std::cell::RefCell;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use rustls::ServerConfig;
+use rustls::server::UnbufferedServerConnection;
+use rustls::unbuffered::{
+    ConnectionState, EncodeError, EncodeTlsData, EncryptError, InsufficientSizeError, UnbufferedStatus, WriteTraffic,
+};
+use rustls_pki_types::CertificateDer;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+/// Bytes that may wait for the rest of their message: rustls itself takes no longer one in a handshake.
+const PARTIAL_BYTES_MAX: usize = 64 << 10;
+/// What one read takes at most: four records.
+const READ_BYTES: usize = 64 << 10;
+/// Plain bytes of a record (RFC 8446, section 5.1).
+const RECORD_BYTES: usize = 16 << 10;
+/// What a record has beside its plain bytes, in either version, and room for a message of TLS itself before it.
+const RECORD_OVERHEAD_BYTES: usize = 256;
+/// A peer that lets so much lie unread, while it makes us answer it, is not read from.
+const UNSENT_BYTES_MAX: usize = 64 << 10;
+
+thread_local! {
+    static RECEIVED: RefCell<Box<[u8]>> = RefCell::new(vec![0; PARTIAL_BYTES_MAX + READ_BYTES].into());
+    static TO_SEND: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A connection of a client, its handshake done.
+pub(super) struct TlsStream {
+    tcp: TcpStream,
+    tls: UnbufferedServerConnection,
+    /// Received, and no whole message yet.
+    partial: Vec<u8>,
+    plain: Pending,
+    unsent: Pending,
+    /// The peer said goodbye.
+    has_ended: bool,
+    has_said_goodbye: bool,
+}
+
+/// Bytes of which the first ones are gone already.
+#[derive(Default)]
+struct Pending {
+    bytes: Vec<u8>,
+    gone: usize,
+}
+
+impl Pending {
+    fn rest(&self) -> &[u8] {
+        &self.bytes[self.gone..]
+    }
+
+    /// Holds no memory when nothing is left.
+    fn advance(&mut self, count: usize) {
+        self.gone += count;
+        if self.gone == self.bytes.len() {
+            *self = Self::default();
+        }
+    }
+
+    /// Room for `count` bytes at the end, and how long it was before.
+    fn room(&mut self, count: usize) -> usize {
+        let length = self.bytes.len();
+        self.bytes.resize(length + count, 0);
+        length
+    }
+}
+
+/// What is to be sent when the connection is ready for it.
+#[derive(Clone, Copy)]
+enum Send<'a> {
+    Nothing,
+    Data(&'a [u8]),
+    Goodbye,
+}
+
+impl TlsStream {
+    /// Does the handshake.
+    pub(super) async fn accept(config: Arc<ServerConfig>, tcp: TcpStream) -> io::Result<Self> {
+        let tls = UnbufferedServerConnection::new(config).map_err(io::Error::other)?;
+        let (plain, unsent) = (Pending::default(), Pending::default());
+        let mut stream =
+            Self { tcp, tls, partial: Vec::new(), plain, unsent, has_ended: false, has_said_goodbye: false };
+        std::future::poll_fn(|cx| {
+            loop {
+                ready!(stream.poll_send(cx))?;
+                if !stream.tls.is_handshaking() {
+                    return Poll::Ready(io::Result::Ok(()));
+                }
+                if stream.has_ended {
+                    return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
+                }
+                ready!(stream.poll_receive(cx, &mut ReadBuf::new(&mut [])))?;
+            }
+        })
+        .await?;
+        Ok(stream)
+    }
+
+    /// The protocol that both agreed on.
+    pub(super) fn protocol(&self) -> Option<&[u8]> {
+        self.tls.alpn_protocol()
+    }
+
+    /// The client's certificates, its own first.
+    pub(super) fn certificates(&self) -> Option<&[CertificateDer<'static>]> {
+        self.tls.peer_certificates()
+    }
+
+    /// Reads once from the socket, and lets rustls have it.
+    fn poll_receive(&mut self, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        RECEIVED.with_borrow_mut(|received| {
+            let held = self.partial.len();
+            received[..held].copy_from_slice(&self.partial);
+            let mut read = ReadBuf::new(&mut received[held..held + READ_BYTES]);
+            ready!(Pin::new(&mut self.tcp).poll_read(cx, &mut read))?;
+            let count = read.filled().len();
+            if count == 0 {
+                let text = "the peer closed the connection without saying goodbye";
+                return Poll::Ready(Err(io::Error::new(io::ErrorKind::UnexpectedEof, text)));
+            }
+            let received = &mut received[..held + count];
+            let used = self.turn(received, out, Send::Nothing)?;
+            let left = &received[used..];
+            if left.len() > PARTIAL_BYTES_MAX {
+                return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "a TLS message is too long")));
+            }
+            self.partial.clear();
+            if left.is_empty() {
+                self.partial = Vec::new();
+            } else {
+                self.partial.extend_from_slice(left);
+            }
+            Poll::Ready(Ok(()))
+        })
+    }
+
+    /// Lets rustls do what it can with `received`, and answers how much of that is done with. Plain bytes go to `out` and, when it is
+    /// full, wait; what is to be sent waits in `unsent`.
+    fn turn(&mut self, received: &mut [u8], out: &mut ReadBuf<'_>, mut send: Send<'_>) -> io::Result<usize> {
+        let mut used = 0;
+        loop {
+            let UnbufferedStatus { discard, state } = self.tls.process_tls_records(&mut received[used..]);
+            used += discard;
+            match state {
+                Ok(ConnectionState::ReadTraffic(mut records)) => {
+                    while let Some(record) = records.next_record() {
+                        let record = record.map_err(invalid)?;
+                        let (now, later) = record.payload.split_at(record.payload.len().min(out.remaining()));
+                        out.put_slice(now);
+                        self.plain.bytes.extend_from_slice(later);
+                        used += record.discard;
+                    }
+                }
+                Ok(ConnectionState::EncodeTlsData(mut message)) => encode(&mut message, &mut self.unsent)?,
+                Ok(ConnectionState::TransmitTlsData(sent)) => sent.done(),
+                Ok(ConnectionState::WriteTraffic(mut traffic)) => {
+                    match std::mem::replace(&mut send, Send::Nothing) {
+                        Send::Nothing => {}
+                        Send::Data(bytes) => encrypt(&mut traffic, bytes, &mut self.unsent)?,
+                        Send::Goodbye => {
+                            let at = self.unsent.room(RECORD_OVERHEAD_BYTES);
+                            let count = traffic.queue_close_notify(&mut self.unsent.bytes[at..]);
+                            self.unsent.bytes.truncate(at + count.map_err(io::Error::other)?);
+                        }
+                    }
+                    return Ok(used);
+                }
+                Ok(ConnectionState::PeerClosed) => self.has_ended = true,
+                Ok(ConnectionState::Closed) => {
+                    self.has_ended = true;
+                    return Ok(used);
+                }
+                Ok(ConnectionState::BlockedHandshake) => return Ok(used),
+                // Early data is not offered, and there are no other states yet.
+                Ok(_) => return Err(io::Error::other("a state of TLS that nobody asked for")),
+                Err(error) => {
+                    self.say_why(&mut received[used..]);
+                    return Err(invalid(error));
+                }
+            }
+        }
+    }
+
+    /// Sends the alert about an error, as far as the kernel takes it at once: nobody waits for it. rustls is not asked for more than
+    /// what it has to say already: it would go on with `rest`, in which it knows places, and find the same error.
+    fn say_why(&mut self, rest: &mut [u8]) {
+        while self.tls.wants_write() {
+            let Ok(ConnectionState::EncodeTlsData(mut message)) = self.tls.process_tls_records(rest).state else {
+                break;
+            };
+            if encode(&mut message, &mut self.unsent).is_err() {
+                break;
+            }
+        }
+        let _ = self.tcp.try_write(self.unsent.rest());
+    }
+
+    /// Sends what waits.
+    fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.unsent.rest().is_empty() {
+            let count = ready!(Pin::new(&mut self.tcp).poll_write(cx, self.unsent.rest()))?;
+            if count == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.unsent.advance(count);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Encrypts, when everything before is sent.
+    fn queue(&mut self, send: Send<'_>) -> io::Result<()> {
+        let mut partial = std::mem::take(&mut self.partial);
+        let used = self.turn(&mut partial, &mut ReadBuf::new(&mut []), send)?;
+        partial.drain(..used);
+        self.partial = partial;
+        Ok(())
+    }
+}
+
+fn encode<D>(message: &mut EncodeTlsData<'_, D>, unsent: &mut Pending) -> io::Result<()> {
+    let bytes = match message.encode(&mut []) {
+        Err(EncodeError::InsufficientSize(InsufficientSizeError { required_size })) => required_size,
+        Ok(_) | Err(EncodeError::AlreadyEncoded) => 0,
+    };
+    let at = unsent.room(bytes);
+    let count = message.encode(&mut unsent.bytes[at..]);
+    unsent.bytes.truncate(at + count.as_ref().map_or(0, |count| *count));
+    count.map(drop).map_err(io::Error::other)
+}
+
+fn encrypt<D>(traffic: &mut WriteTraffic<'_, D>, bytes: &[u8], unsent: &mut Pending) -> io::Result<()> {
+    let at = unsent.room(bytes.len() + RECORD_OVERHEAD_BYTES);
+    let count = match traffic.encrypt(bytes, &mut unsent.bytes[at..]) {
+        Err(EncryptError::InsufficientSize(InsufficientSizeError { required_size })) => {
+            unsent.bytes.resize(at + required_size, 0);
+            traffic.encrypt(bytes, &mut unsent.bytes[at..])
+        }
+        other => other,
+    };
+    unsent.bytes.truncate(at + count.map_err(io::Error::other)?);
+    Ok(())
+}
+
+fn invalid(error: rustls::Error) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error)
+}
+
+impl AsyncRead for TlsStream {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = out.filled().len();
+        loop {
+            let waiting = self.plain.rest();
+            if !waiting.is_empty() {
+                let count = waiting.len().min(out.remaining());
+                out.put_slice(&waiting[..count]);
+                self.plain.advance(count);
+            }
+            if out.filled().len() > before || out.remaining() == 0 || self.has_ended {
+                return Poll::Ready(Ok(()));
+            }
+            if self.unsent.rest().len() > UNSENT_BYTES_MAX {
+                ready!(self.poll_send(cx))?;
+            }
+            ready!(self.poll_receive(cx, out))?;
+            // Messages of TLS itself; when the kernel takes them later, the waker is told as well.
+            if let Poll::Ready(Err(error)) = self.poll_send(cx) {
+                return Poll::Ready(Err(error));
+            }
+        }
+    }
+}
+
+impl AsyncWrite for TlsStream {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        ready!(self.poll_send(cx))?;
+        let bytes = &bytes[..bytes.len().min(RECORD_BYTES)];
+        if bytes.is_empty() {
+            return Poll::Ready(Ok(0));
+        }
+        self.queue(Send::Data(bytes))?;
+        match self.poll_send(cx) {
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            // What the kernel did not take is sent with the next write or flush.
+            _ => Poll::Ready(Ok(bytes.len())),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        // Head and body of an answer become one record.
+        TO_SEND.with_borrow_mut(|joined| {
+            joined.clear();
+            for slice in slices {
+                let room = RECORD_BYTES - joined.len();
+                joined.extend_from_slice(&slice[..slice.len().min(room)]);
+            }
+            self.poll_write(cx, joined)
+        })
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_send(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if !self.has_said_goodbye {
+            self.has_said_goodbye = true;
+            self.queue(Send::Goodbye)?;
+        }
+        ready!(self.poll_send(cx))?;
+        Pin::new(&mut self.tcp).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests;
