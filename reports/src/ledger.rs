@@ -348,10 +348,10 @@ impl Ledger {
         self.objects.settled_through(order)
     }
 
-    /// The time from a commit to the observation that settled it, in milliseconds; none while it is not settled, or
-    /// longer ago than the ledger remembers.
-    pub fn resolved(&self, uid: &str, order: u64) -> Option<u64> {
-        self.objects.resolved(uid, order)
+    /// The time from the commit of version `rv` to the observation that settled it, in milliseconds; none while it is not settled,
+    /// or longer ago than the ledger remembers. A restored control plane hands versions out again: then it is the last one.
+    pub fn resolved(&self, uid: &str, rv: &str) -> Option<u64> {
+        self.objects.resolved(uid, rv)
     }
 
     /// Entries held in memory, of all kinds: what the bounds are about.

@@ -112,9 +112,9 @@ impl Objects {
         self.collapsed == 0 && self.open.first_key_value().is_none_or(|(first, _)| *first > order)
     }
 
-    pub fn resolved(&self, uid: &str, order: u64) -> Option<u64> {
+    pub fn resolved(&self, uid: &str, rv: &str) -> Option<u64> {
         let object = self.by_uid.get(uid)?;
-        object.settled.iter().find(|version| version.order == order).map(|version| version.lag_ms)
+        object.settled.iter().rev().find(|version| *version.rv == *rv).map(|version| version.lag_ms)
     }
 
     pub fn footprint(&self) -> usize {

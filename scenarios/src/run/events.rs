@@ -215,7 +215,7 @@ impl<'a> Events<'a> {
 
     /// When a canary was seen: the lag of that version in milliseconds.
     pub(super) fn resolved(&self, uid: &str, revision: &str) -> Option<u64> {
-        self.ledger.resolved(uid, revision.parse().ok()?)
+        self.ledger.resolved(uid, revision)
     }
 
     /// Versions that wait for their observation.

@@ -23,6 +23,11 @@ fn the_service_passes_on_a_real_control_plane() {
     let manifest = std::fs::read_to_string(soak.record().join("manifest.json")).unwrap();
     assert!(manifest.contains("kube-apiserver v"), "the record names the real version: {manifest}");
     assert!(soak.record().join("control-plane").read_dir().unwrap().count() > 0, "its logs are kept");
+    // Versions of a real server are no places in the audit's order.
+    let faults = std::fs::read_to_string(soak.record().join("faults.jsonl")).unwrap();
+    let canaries: Vec<_> = faults.lines().filter(|line| line.contains("canary")).collect();
+    assert!(!canaries.is_empty(), "{faults}");
+    assert!(canaries.iter().all(|line| line.contains("the subject saw it after")), "{canaries:#?}");
 }
 
 #[test]
