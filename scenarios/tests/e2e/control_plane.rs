@@ -23,10 +23,25 @@ fn the_service_passes_on_a_real_control_plane() {
     let manifest = std::fs::read_to_string(soak.record().join("manifest.json")).unwrap();
     assert!(manifest.contains("kube-apiserver v"), "the record names the real version: {manifest}");
     assert!(soak.record().join("control-plane").read_dir().unwrap().count() > 0, "its logs are kept");
-    // Versions of a real server are no places in the audit's order.
+}
+
+/// Versions of a real server are no places in the audit's order: a canary is found by its version.
+#[test]
+fn canaries_are_seen_on_a_real_control_plane() {
+    let Some(service) = program("longhaul-service") else { return };
+    if !assets() {
+        return;
+    }
+    let text = std::fs::read_to_string(SMALL).unwrap();
+    let cut = text.replace("name: watch-410, at: 4s, resource: packages", "name: net-reset, at: 4s");
+    assert_ne!(cut, text);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("cut.yaml");
+    std::fs::write(&file, cut).unwrap();
+    let soak = soak(&[file.to_str().unwrap(), "--control-plane", "local", "--service", service.to_str().unwrap()]);
     let faults = std::fs::read_to_string(soak.record().join("faults.jsonl")).unwrap();
     let canaries: Vec<_> = faults.lines().filter(|line| line.contains("canary")).collect();
-    assert!(!canaries.is_empty(), "{faults}");
+    assert_eq!(canaries.len(), 2, "one before and one after: {}", soak.story());
     assert!(canaries.iter().all(|line| line.contains("the subject saw it after")), "{canaries:#?}");
 }
 
