@@ -22,8 +22,8 @@ use tokio::net::TcpStream;
 
 /// Bytes that may wait for the rest of their message: rustls itself takes no longer one in a handshake.
 const PARTIAL_BYTES_MAX: usize = 64 << 10;
-/// What one read takes at most: four records.
-const READ_BYTES: usize = 64 << 10;
+/// What one read takes at most, and so what may be decrypted before anybody asks for it: two records, as much as hyper reads at a time.
+const READ_BYTES: usize = 32 << 10;
 /// Plain bytes of a record (RFC 8446, section 5.1).
 const RECORD_BYTES: usize = 16 << 10;
 /// What a record has beside its plain bytes, in either version, and room for a message of TLS itself before it.
