@@ -96,6 +96,12 @@ impl Example {
         example
     }
 
+    /// Lets one change begin so much later than planned.
+    pub fn churn_was_late(&mut self, late_ms: u64) {
+        let churn = self.intervals[20].churn.get_or_insert_with(ChurnRow::default);
+        churn.lateness.get_or_insert_with(Quantiles::default).max_us = late_ms * 1000;
+    }
+
     /// Turns observed versions into missed ones, with their rows.
     pub fn miss(&mut self, versions: u64, committed_ms: u64) {
         let last = self.intervals.last_mut().unwrap();

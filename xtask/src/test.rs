@@ -8,9 +8,8 @@ use anyhow::Result;
 
 use crate::{cargo, junit};
 
-/// The tests that need planted bugs compiled in, as a filter of nextest and as one of `cargo test`.
-const PLANTED_FILTER: &str = "(package(service) | package(example-watcher)) & test(planted)";
-const PLANTED_NAME: &str = "planted";
+/// Tests side by side on each processor: they wait for sockets and clocks more than they compute.
+const SIDE_BY_SIDE: usize = 3;
 /// Where nextest writes what `.config/nextest.toml` asks for: below the workspace, whatever cargo's target directory is.
 const JUNIT: &str = "target/nextest/default/junit.xml";
 
@@ -40,8 +39,7 @@ impl Arguments {
         match self {
             Self { rest: true, .. } => text(&["--ignore-default-filter", "--filterset", "not default()"]),
             Self { full: true, .. } => text(&["--ignore-default-filter"]),
-            // They wait for sockets more than they compute.
-            Self { filter, .. } if filter.is_empty() => text(&["--test-threads=4"]),
+            Self { filter, .. } if filter.is_empty() => Vec::new(),
             Self { filter, .. } => [text(&["--ignore-default-filter"]), filter.clone()].concat(),
         }
     }
@@ -50,44 +48,39 @@ impl Arguments {
 /// Runs tests of the workspace. With cargo-nextest when it is there (faster, and a hanging test is ended), else with
 /// `cargo test`, which knows no quick ones and runs all.
 ///
-/// Everything is built as one workspace with its tests: any smaller choice gives the dependencies other features and
-/// builds them once more. The planted programs come first; the clean ones then replace the clean names.
+/// Everything is built once, as one workspace with one set of features, planted bugs among them: any smaller choice would give
+/// crates other features and build them once more. A bug that nobody plants changes nothing; that the programs build without
+/// them is what the lints see.
 pub(crate) fn test(arguments: &Arguments) -> Result<ExitCode> {
-    cargo::run(cargo::cargo().args(["build", "--workspace", "--tests"]).args(cargo::PLANTED_PROGRAMS))?;
+    cargo::run(cargo::cargo().args(["build", "--workspace", "--bins", "--tests", cargo::PLANTED_FEATURES]))?;
     let all = arguments.filter.is_empty();
     if has_nextest() {
-        if all && !arguments.rest {
-            cargo::run(nextest().arg(cargo::PLANTED_FEATURES).args(["--filterset", PLANTED_FILTER]))?;
-        }
         cargo::run(nextest().arg("--no-run"))?;
         let began = Instant::now();
         let result = cargo::run(nextest().arg("--no-fail-fast").args(arguments.choice()));
         junit::report(&cargo::root().join(JUNIT), began.elapsed());
         result?;
         if all && !arguments.rest {
-            cargo::run(cargo::cargo().args(["test", "--workspace", "--doc", "--quiet"]))?;
+            cargo::run(plain().args(["--doc", "--quiet"]))?;
         }
-    } else {
-        if all && !arguments.rest {
-            cargo::run(plain().args([cargo::PLANTED_FEATURES, PLANTED_NAME]))?;
-        }
-        if !arguments.rest {
-            // What passing tests print is shown, because some print that they were skipped.
-            cargo::run(plain().arg("--no-fail-fast").args(&arguments.filter).args(["--", "--show-output"]))?;
-        }
+    } else if !arguments.rest {
+        // What passing tests print is shown, because some print that they were skipped.
+        cargo::run(plain().arg("--no-fail-fast").args(&arguments.filter).args(["--", "--show-output"]))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 fn nextest() -> Command {
+    let threads = SIDE_BY_SIDE * std::thread::available_parallelism().map_or(1, usize::from);
     let mut command = cargo::cargo();
-    command.args(["nextest", "run", "--workspace"]);
+    command.args(["nextest", "run", "--workspace", cargo::PLANTED_FEATURES]);
+    command.arg(format!("--test-threads={threads}"));
     command
 }
 
 fn plain() -> Command {
     let mut command = cargo::cargo();
-    command.args(["test", "--workspace"]);
+    command.args(["test", "--workspace", cargo::PLANTED_FEATURES]);
     command
 }
 

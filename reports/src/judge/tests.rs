@@ -33,7 +33,7 @@ fn registry(example: &mut Example, budget: &str) {
 /// A way to spoil a clean record, with everything that must fire.
 type Planted = (&'static str, fn(&mut Example), &'static [&'static str]);
 
-const PLANTED: [Planted; 50] = [
+const PLANTED: [Planted; 52] = [
     ("clean", |_| {}, &["pass"]),
     ("missed", |e| e.miss(2, 61_000), &["events.missed fail", "fail"]),
     (
@@ -44,6 +44,15 @@ const PLANTED: [Planted; 50] = [
         },
         &["validity.pace invalid", "events.missed fail", "invalid"],
     ),
+    (
+        "missed after changes that came late",
+        |e| {
+            e.miss(2, 61_000);
+            e.churn_was_late(2600);
+        },
+        &["validity.pace invalid", "events.missed fail", "invalid"],
+    ),
+    ("passed although changes came late", |e| e.churn_was_late(2600), &["pass"]),
     ("passed although the harness stood still", |e| e.intervals[31].end_ms += 10_001, &["pass"]),
     ("ghost", |e| e.intervals[30].events.ghost = 1, &["events.ghost fail", "fail"]),
     ("regressed", |e| e.intervals[9].events.regressed = 1, &["events.regressed fail", "fail"]),

@@ -11,6 +11,9 @@ use crate::words::{count, counted, micros, millis, percent};
 const SENT_LEAST: f64 = 0.99;
 /// The 99th percentile of the generator's own lateness, in microseconds, above which latency is the generator's.
 const LATENESS_P99_US: u64 = 10_000;
+/// Churn that fell behind its plan by more than this took that time from the subject, which is promised at least 5 s for an
+/// observation.
+const CHURN_LATE_MS: u64 = 2500;
 /// The longest time without a sample of the subject.
 const SAMPLE_GAP_MS: u64 = 30_000;
 /// A harness that writes a row every 5 s and once needed longer than this stood still for as much as the least deadline of an
@@ -24,6 +27,7 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
     judge_intervals(record, findings);
     judge_rate(record, findings);
     judge_lateness(record, findings);
+    judge_churn_lateness(record, findings);
     judge_faults(record, exited, findings);
     judge_witness(record, exited, findings);
     judge_samples(record, findings);
@@ -148,6 +152,27 @@ fn judge_lateness(record: &Record, findings: &mut Findings) {
         (Verdict::Pass, text)
     };
     findings.push("validity.lateness", verdict, micros(p99_us), micros(LATENESS_P99_US), text);
+}
+
+/// Changes that come late leave the subject less time before the end, and come closer together than planned.
+fn judge_churn_lateness(record: &Record, findings: &mut Findings) {
+    let lateness = record.intervals.iter().filter_map(|row| row.churn.as_ref()?.lateness.as_ref());
+    let late_ms = lateness.map(|lateness| lateness.max_us / 1000).max().unwrap_or(0);
+    // Like a slow interval: a subject that passed all the same has passed.
+    if late_ms > CHURN_LATE_MS && (findings.broken("events.") || findings.broken("memory.")) {
+        let text = format!(
+            "object changes fell {} behind their plan, so the subject had less time for them than planned. What is said of its \
+             events and memory proves nothing; run it again on a quieter machine or with fewer `--jobs`.",
+            millis(late_ms)
+        );
+        findings.push(
+            "validity.pace",
+            Verdict::Invalid,
+            millis(late_ms),
+            format!("at most {}", millis(CHURN_LATE_MS)),
+            text,
+        );
+    }
 }
 
 fn judge_faults(record: &Record, exited: bool, findings: &mut Findings) {

@@ -1,15 +1,14 @@
 //! `docs/faults.md` as its readers use it: every example is played and every fault in it is hit, and there is nothing to
 //! write in a scenario about faults, scripts, events and requests that no example shows.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
-use std::sync::Mutex;
-use std::time::Instant;
 
 use mocks::faults::{Fault, Name};
 use serde_json::{Value, json};
 
+use crate::plays::{Seen, play_all, stalled};
 use crate::support::{longhaul, program};
 
 mod registry;
@@ -17,10 +16,6 @@ mod registry;
 const PAGE: &str = include_str!("../../../docs/faults.md");
 const SCHEMA: &str = include_str!("../../scenario.schema.json");
 
-/// Runs at a time. Each is a harness and a client that sleep most of the time.
-const AT_ONCE: usize = 8;
-/// Examples that may need a second try, alone, on a machine that stalls for seconds.
-const SECOND_TRIES_MAX: usize = 5;
 /// What says, right before an example, which arguments the client needs.
 const PLAYED_WITH: &str = "<!-- played with ";
 /// What says so of faults that a registry alone plays to its clients.
@@ -56,58 +51,24 @@ struct Example {
     scenario: Value,
 }
 
-/// What became of it.
-struct Seen {
-    example: Example,
-    /// Empty when it was as it must be.
-    wrong: String,
-    /// What this machine lacks.
-    skipped: Option<String>,
-    seconds: f64,
-}
-
 #[test]
 fn every_example_is_played_and_every_fault_in_it_is_hit() {
     let Some(client) = program("planted-client") else { return };
-    let began = Instant::now();
     let examples = examples();
     let all = examples.len();
-    let seen = play_all(&client, examples, AT_ONCE);
-    let (right, wrong): (Vec<Seen>, Vec<Seen>) = seen.into_iter().partition(|seen| seen.wrong.is_empty());
-    assert!(wrong.len() <= SECOND_TRIES_MAX, "{} of {all} examples:\n{}", wrong.len(), told(&wrong));
-    let first_time = told(&wrong);
-    let again = play_all(&client, wrong.into_iter().map(|seen| seen.example).collect(), 1);
-    let wrong: Vec<Seen> = again.into_iter().filter(|seen| !seen.wrong.is_empty()).collect();
-    for needs in right.iter().filter_map(|seen| seen.skipped.as_ref()) {
+    let played = play_all(examples, |example| play(&client, example));
+    for needs in played.done.iter().filter_map(|(_, seen)| seen.skipped.as_ref()) {
         println!("skipped: needs {}", needs.trim());
     }
-    println!("{all} examples, {:.0} s; needed a second try:\n{first_time}", began.elapsed().as_secs_f64());
-    assert!(wrong.is_empty(), "{}", told(&wrong));
-}
-
-fn play_all(client: &Path, examples: Vec<Example>, at_once: usize) -> Vec<Seen> {
-    let waiting = Mutex::new(VecDeque::from(examples));
-    let seen = Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        for _ in 0..at_once {
-            scope.spawn(|| {
-                loop {
-                    let Some(example) = waiting.lock().unwrap().pop_front() else { return };
-                    let result = play(client, example);
-                    seen.lock().unwrap().push(result);
-                }
-            });
-        }
-    });
-    seen.into_inner().unwrap()
+    println!("{all} examples, {}", played.told());
+    let wrong = played.wrong(|example| format!("line {}", example.line));
+    assert!(wrong.is_empty(), "{wrong}");
 }
 
 /// As a reader does it: a file, and `longhaul repro FILE -- client`.
-fn play(client: &Path, example: Example) -> Seen {
-    let began = Instant::now();
+fn play(client: &Path, example: &Example) -> Seen {
     if example.registry {
-        let wrong = registry::play(example.faults());
-        return Seen { example, wrong, skipped: None, seconds: began.elapsed().as_secs_f64() };
+        return Seen { wrong: registry::play(example.faults()), ..Seen::default() };
     }
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("my-bug.yaml");
@@ -115,15 +76,18 @@ fn play(client: &Path, example: Example) -> Seen {
     let mut run = longhaul(&["repro", file.to_str().unwrap(), "--json", "--quiet", "--out"]);
     let output = run.arg(folder.path()).arg("--").arg(client).args(&example.arguments).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    let (mut wrong, mut skipped) = (String::new(), None);
+    let mut seen = Seen::default();
     let lossy = example.faults().iter().any(|fault| fault["name"] == "net-loss");
     match (serde_json::from_slice::<Value>(&output.stdout), said.split_once("skipped: ")) {
-        (Ok(answer), _) => wrong = judge(&example, output.status.code(), &answer),
+        (Ok(answer), _) => {
+            seen.wrong = judge(example, output.status.code(), &answer);
+            seen.stalled = stalled(&answer);
+        }
         // Only packets that vanish need what not every machine has.
-        (Err(_), Some((_, why))) if lossy => skipped = why.split_once(" need ").map(|(_, needs)| needs.to_owned()),
-        (Err(error), _) => wrong = format!("exit {:?}, {error}: {said}", output.status.code()),
+        (Err(_), Some((_, why))) if lossy => seen.skipped = why.split_once(" need ").map(|(_, needs)| needs.to_owned()),
+        (Err(error), _) => seen.wrong = format!("exit {:?}, {error}: {said}", output.status.code()),
     }
-    Seen { example, wrong, skipped, seconds: began.elapsed().as_secs_f64() }
+    seen
 }
 
 /// What is not as the page says; empty when everything is.
@@ -191,11 +155,6 @@ fn unwritten(example: &Example, record: &Path) -> BTreeMap<String, i64> {
     }
     missing.retain(|_, times| *times > 0);
     missing
-}
-
-fn told(seen: &[Seen]) -> String {
-    let line = |seen: &Seen| format!("  line {}, {:.0} s: {}\n", seen.example.line, seen.seconds, seen.wrong);
-    seen.iter().map(line).collect()
 }
 
 impl Example {

@@ -15,6 +15,7 @@ mod matrix;
 mod mistakes;
 mod mock_network;
 mod planted;
+mod plays;
 mod replay;
 mod repro;
 mod service_rows;

@@ -47,6 +47,10 @@ pub struct Parts {
     pub gate: Gate,
     /// Counts the kinds that were listed.
     pub synced: watch::Sender<usize>,
+    /// Counts the kinds whose first watch was asked for.
+    pub asked: watch::Sender<usize>,
+    /// How many others ask for their first watch before this one does.
+    pub after: usize,
     /// Says on stderr what happens.
     pub verbose: bool,
 }
@@ -70,6 +74,7 @@ pub struct Informer {
     relist_at: Instant,
     listed_once: bool,
     watched_once: bool,
+    asked_once: bool,
     /// An object was seen, ever.
     object_seen: bool,
     /// The silence limit is off for the open watch.
@@ -96,6 +101,7 @@ impl Informer {
             relist_at,
             listed_once: false,
             watched_once: false,
+            asked_once: false,
             object_seen: false,
             deaf: false,
             initial: None,
@@ -111,6 +117,7 @@ impl Informer {
                 Step::List if self.parts.streaming && self.policy.must_list() => self.watch(Start::Initial).await,
                 Step::List => self.list().await,
                 Step::Watch => {
+                    self.take_turn().await;
                     let start = self.start();
                     let end = self.watch(start.clone()).await;
                     self.parts.growth.double(&self.parts.wire, &self.parts.path, &start, &self.parts.mistakes);
@@ -132,6 +139,14 @@ impl Informer {
                 tokio::task::yield_now().await;
             }
             step = decision.next;
+        }
+    }
+
+    /// Waits for those that ask for their first watch before this one.
+    async fn take_turn(&mut self) {
+        if !std::mem::replace(&mut self.asked_once, true) {
+            let _ = self.parts.asked.subscribe().wait_for(|asked| *asked >= self.parts.after).await;
+            self.parts.asked.send_modify(|asked| *asked += 1);
         }
     }
 

@@ -43,6 +43,7 @@ async fn main() -> anyhow::Result<()> {
     let lines = witness::start(&environment.witness, &mut tasks)?;
     let kinds = environment.scopes.len() * args.copies.max(1);
     let (listed, synced) = tokio::sync::watch::channel(0);
+    let (asked, _) = tokio::sync::watch::channel(0);
     let gate = if mistakes.made(Mistake::SharedBackoff) { Gate::shared() } else { Gate::default() };
     for copy in (0..args.copies.max(1)).rev() {
         for scope in &environment.scopes {
@@ -61,7 +62,9 @@ async fn main() -> anyhow::Result<()> {
                 clocks: args.clocks(),
                 mistakes: mistakes.clone(),
                 streaming: args.streaming_lists,
-                // The last one of many is the one that a limit hits.
+                asked: asked.clone(),
+                // The last one of many is the one that a limit hits, however the answers to their lists overtake each other.
+                after: if copy == 0 { kinds - environment.scopes.len() } else { 0 },
                 queues: (copy == 0).then(|| Queues::start(handler())),
                 growth: growth::Growth::default(),
                 gate: gate.clone(),

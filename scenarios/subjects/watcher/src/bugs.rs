@@ -1,4 +1,4 @@
-//! Planted bugs, to prove that a run finds them. Only with the feature `planted-bugs`; never part of what is copied.
+//! Planted bugs, to prove that a run finds them. Never part of what is copied.
 
 use std::collections::BTreeMap;
 

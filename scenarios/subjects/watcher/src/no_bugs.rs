@@ -9,7 +9,7 @@ impl Bug {
     /// Refuses a bug that is not compiled in, rather than run a clean program under its name.
     pub fn from_environment() -> Self {
         if std::env::var_os("LONGHAUL_PLANTED_BUG").is_some() {
-            eprintln!("LONGHAUL_PLANTED_BUG is set, and this program was built without the feature `planted-bugs`");
+            eprintln!("LONGHAUL_PLANTED_BUG is set, and this program has no bugs: `example-watcher-planted` has them");
             std::process::exit(64);
         }
         Self

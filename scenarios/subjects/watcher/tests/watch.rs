@@ -274,18 +274,17 @@ async fn the_python_watcher_sees_everything() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[cfg(not(feature = "planted-bugs"))]
 async fn a_bug_that_is_not_compiled_in_is_refused() {
     let mut watcher = rust();
     let output = watcher.env("LONGHAUL_PLANTED_BUG", "missed-delete").output().await.unwrap();
     assert_eq!(output.status.code(), Some(64));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("without the feature `planted-bugs`"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("this program has no bugs"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[cfg(feature = "planted-bugs")]
-async fn a_missed_delete_shows() {
-    let mut watcher = rust();
+async fn a_planted_missed_delete_shows() {
+    let mut watcher = Command::new(env!("CARGO_BIN_EXE_example-watcher-planted"));
     watcher.env("LONGHAUL_PLANTED_BUG", "missed-delete");
     let world = World::start(watcher).await.unwrap();
     world.admin.create("gone").await;

@@ -1,6 +1,10 @@
 //! The example watcher with bugs to plant, under a name of its own so that it never replaces the clean one.
 
-#[path = "../main.rs"]
+#[path = "../bugs.rs"]
+mod bugs;
+#[path = "../net.rs"]
+mod net;
+#[path = "../watcher.rs"]
 mod watcher;
 
 fn main() -> anyhow::Result<()> {

@@ -1,0 +1,113 @@
+//! Many short runs at a time, each played once.
+//!
+//! A correct client that fails is a defect of ours, and no second try hides it. Only a run that says of itself that the machine
+//! stood still is played again, alone, and is counted and printed.
+
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::Instant;
+
+use serde_json::Value;
+
+use crate::support;
+
+/// Runs at a time. Each is a harness and a client that sleep most of the time.
+const AT_ONCE: usize = 20;
+/// How often one run may say that the machine stood still, until the machine is of no use.
+const STALLS_MAX: usize = 2;
+/// What a run says that was held up by the machine: see `reports/src/judge/validity.rs`.
+const STALL: &str = "validity.pace";
+
+/// What became of one run.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// Empty when it was as it must be.
+    pub wrong: String,
+    /// Why the machine, and nobody else, spoiled it.
+    pub stalled: Option<String>,
+    /// What this machine lacks.
+    pub skipped: Option<String>,
+    pub seconds: f64,
+}
+
+/// All that was played.
+#[derive(Debug)]
+pub struct Played<T> {
+    pub done: Vec<(T, Seen)>,
+    /// What runs said that were played again.
+    pub stalls: Vec<String>,
+    pub seconds: f64,
+}
+
+/// Plays all of them, and those that the machine spoiled again.
+pub fn play_all<T: Send>(things: Vec<T>, play: impl Fn(&T) -> Seen + Sync) -> Played<T> {
+    let began = Instant::now();
+    let mut played = Played { done: Vec::new(), stalls: Vec::new(), seconds: 0.0 };
+    let mut waiting = things;
+    for round in 0..=STALLS_MAX {
+        // Whoever was held up before is not to be held up by others.
+        let at_once = if round == 0 { AT_ONCE } else { 1 };
+        for (thing, seen) in side_by_side(std::mem::take(&mut waiting), at_once, &play) {
+            match &seen.stalled {
+                Some(why) if round < STALLS_MAX => {
+                    played.stalls.push(why.clone());
+                    waiting.push(thing);
+                }
+                _ => played.done.push((thing, seen)),
+            }
+        }
+    }
+    played.seconds = began.elapsed().as_secs_f64();
+    played
+}
+
+fn side_by_side<T: Send>(things: Vec<T>, at_once: usize, play: &(impl Fn(&T) -> Seen + Sync)) -> Vec<(T, Seen)> {
+    let waiting = Mutex::new(VecDeque::from(things));
+    let seen = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..at_once {
+            scope.spawn(|| {
+                loop {
+                    let Some(thing) = waiting.lock().unwrap().pop_front() else { return };
+                    let began = Instant::now();
+                    let mut result = play(&thing);
+                    result.seconds = began.elapsed().as_secs_f64();
+                    seen.lock().unwrap().push((thing, result));
+                }
+            });
+        }
+    });
+    seen.into_inner().unwrap()
+}
+
+impl<T> Played<T> {
+    /// What went wrong, a line each.
+    pub fn wrong(&self, name: impl Fn(&T) -> String) -> String {
+        let mut text = String::new();
+        for (thing, seen) in self.done.iter().filter(|(_, seen)| !seen.wrong.is_empty()) {
+            let _ = writeln!(text, "{}, {:.0} s: {}", name(thing), seen.seconds, seen.wrong);
+        }
+        text
+    }
+
+    /// How many runs were played again because the machine stood still, and what they said.
+    pub fn told(&self) -> String {
+        match self.stalls.len() {
+            0 => format!("{:.0} s, none was played again", self.seconds),
+            count => format!("{:.0} s, {count} played again:\n{}", self.seconds, self.stalls.join("\n")),
+        }
+    }
+}
+
+/// What a run says about the machine, if that alone made it invalid. `answer` is what `longhaul repro --json` printed.
+pub fn stalled(answer: &Value) -> Option<String> {
+    if answer["verdict"] != "invalid" {
+        return None;
+    }
+    let verdict = support::verdict(Path::new(answer["record"].as_str()?));
+    let mut invalid = verdict["findings"].as_array()?.iter().filter(|finding| finding["verdict"] == "invalid");
+    let reason = || format!("{}: {}", answer["id"], answer["reason"]);
+    invalid.all(|finding| finding["budget"] == STALL).then(reason)
+}
