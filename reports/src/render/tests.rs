@@ -1,7 +1,7 @@
 //! What the renderers say, that outside text stays text, and that the same record gives the same bytes.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::*;
 use crate::example::Example;
@@ -173,21 +173,22 @@ fn the_summary_of_a_job_is_appended_to() {
     assert!(text.starts_with("before\n## ✅ silent-watch: pass\n"), "{text}");
 }
 
-/// Writes example reports to `$LONGHAUL_EXAMPLE_REPORTS`, to look at them in a browser.
+/// Into `$LONGHAUL_EXAMPLE_REPORTS` where that is set, to look at them in a browser.
 #[test]
-fn example_reports_on_request() {
-    let Some(dir) = std::env::var_os("LONGHAUL_EXAMPLE_REPORTS") else {
-        println!("skipped: needs LONGHAUL_EXAMPLE_REPORTS");
-        return;
-    };
+fn every_example_has_its_reports() {
+    let kept = std::env::var_os("LONGHAUL_EXAMPLE_REPORTS").map(PathBuf::from);
+    let passing = tempfile::tempdir().unwrap();
+    let dir = kept.as_deref().unwrap_or(passing.path());
     for (name, example) in [
         ("clean", Example::clean()),
         ("failing", Example::failing()),
         ("killed", Example::killed()),
         ("hostile", hostile()),
     ] {
-        let dir = Path::new(&dir).join(name);
+        let dir = dir.join(name);
         example.write(&dir);
         write_all(&dir).unwrap();
+        let page = fs::read_to_string(dir.join("report.html")).unwrap();
+        assert!(page.ends_with("</html>\n"), "{name}: the page is cut off");
     }
 }
