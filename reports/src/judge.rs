@@ -26,6 +26,7 @@ mod tests;
 mod validity;
 mod word;
 
+pub use requests::Requests;
 pub use word::Word;
 
 /// A judge: looks at one side of the run.

@@ -1,13 +1,15 @@
 //! The judge of what the subject asked: whether it went on asking, from where, how often, and over how many connections.
 //!
 //! Owns `requests.*`. Reads only the rows of the subject's requests and the server's count of its connections; it must not use
-//! what the subject observed, so that a subject without a witness could be judged all the same. What each key means is said at
-//! [`crate::budgets::Requests`]; the rules are below, one file a rule.
+//! what the subject observed, so that a subject without a witness could be judged all the same. The rules are files with a
+//! row each (`rule.rs`), and lines of the list below.
 
-use units::Rate;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use units::{Rate, Span};
 
 use super::{Findings, Verdict};
-use crate::budgets::Requests;
+use crate::budgets::{AtLeast, Connections};
 use crate::record::Record;
 use crate::words::{count, counted, millis};
 
@@ -15,12 +17,62 @@ mod blind;
 mod connections;
 mod hot_loop;
 mod open;
+#[cfg(test)]
+mod page;
 mod revisions;
+mod rule;
 mod scope;
 #[cfg(test)]
 mod tests;
 
+use rule::{Row, Rule};
 use scope::Asked;
+
+/// Makes of the list of rules what scenarios may write, and what judges it.
+macro_rules! rules {
+    ($($field:ident: $limit:ty = $rule:ty,)*) => {
+        /// Limits on what the subject asks. An absent key is not judged.
+        ///
+        /// A *scope* is what one informer follows: a resource, a namespace or all of them, a label and a field selector.
+        #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(rename_all = "camelCase", deny_unknown_fields)]
+        pub struct Requests {
+            $(
+                #[doc = concat!("The limit of the rule `", stringify!($rule), "`.")]
+                #[schemars(description = <$rule as Rule>::DOC)]
+                #[serde(default, skip_serializing_if = "Option::is_none")]
+                pub $field: Option<$limit>,
+            )*
+        }
+
+        /// What the rules say of themselves.
+        pub(super) const ROWS: &[Row] = &[$(Row::of::<$rule>()),*];
+
+        fn judge_each(budget: &Requests, record: &Record, asked: &Asked, findings: &mut Findings) {
+            $(if let Some(limit) = &budget.$field {
+                <$rule>::judge(record, asked, limit, findings);
+            })*
+        }
+
+        /// The budgets that are set, with their limits.
+        fn limits(budget: &Requests) -> Vec<(String, String)> {
+            let mut limits = Vec::new();
+            $(limits.extend(budget.$field.iter().flat_map(<$rule>::limits));)*
+            limits
+        }
+    };
+}
+
+rules! {
+    blind: Span = blind::Blind,
+    hot_loop: Rate = hot_loop::HotLoop,
+    stale_resume: u64 = revisions::StaleResume,
+    unanchored: u64 = revisions::Unanchored,
+    initial_events: u64 = revisions::InitialEvents,
+    watches: AtLeast = open::Watches,
+    open_watches: u64 = open::OpenWatches,
+    connections: Connections = connections::Held,
+}
 
 pub(super) fn judge(record: &Record, findings: &mut Findings) {
     let Some(budget) = &record.manifest.budgets.requests else { return };
@@ -28,31 +80,7 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
         undecided(budget, findings);
         return;
     }
-    let asked = Asked::of(record);
-    if let Some(limit) = budget.blind {
-        blind::judge(record, &asked, limit, findings);
-    }
-    if let Some(limit) = budget.hot_loop {
-        hot_loop::judge(&asked, "requests.hotLoop", limit, "", findings);
-    }
-    if let Some(limit) = budget.stale_resume {
-        revisions::judge_stale(record, &asked, limit, findings);
-    }
-    if let Some(limit) = budget.unanchored {
-        revisions::judge_unanchored(&asked, limit, findings);
-    }
-    if let Some(limit) = budget.initial_events {
-        revisions::judge_initial_events(&asked, limit, findings);
-    }
-    if let Some(least) = budget.watches {
-        open::judge_least(&asked, least.min, findings);
-    }
-    if let Some(limit) = budget.open_watches {
-        open::judge_most(&asked, limit, findings);
-    }
-    if let Some(limits) = &budget.connections {
-        connections::judge(record, &asked, limits, findings);
-    }
+    judge_each(budget, record, &Asked::of(record), findings);
     if let Some(complete_ms) = record.requests.complete_until_ms() {
         let more: u64 = record.requests.summaries.iter().map(|summary| summary.requests + summary.lost).sum();
         findings.note(format!(
@@ -70,23 +98,9 @@ pub(super) fn judge_hot_loop(record: &Record, name: &str, limit: Rate, cause: &s
 
 /// Nothing is decided where the control plane does not tell who asks.
 fn undecided(budget: &Requests, findings: &mut Findings) {
-    let connections = budget.connections.unwrap_or_default();
-    let keys = [
-        ("requests.blind", budget.blind.map(|limit| limit.to_string())),
-        ("requests.hotLoop", budget.hot_loop.map(|limit| limit.to_string())),
-        ("requests.staleResume", budget.stale_resume.map(count)),
-        ("requests.unanchored", budget.unanchored.map(count)),
-        ("requests.initialEvents", budget.initial_events.map(count)),
-        ("requests.watches", budget.watches.map(|least| at_least(least.min))),
-        ("requests.openWatches", budget.open_watches.map(count)),
-        ("requests.connections.open", connections.open.map(count)),
-        ("requests.connections.perReconnect", connections.per_reconnect.map(|limit| limit.to_string())),
-    ];
-    for (name, limit) in keys {
-        if let Some(limit) = limit {
-            let text = "this control plane does not tell what the subject asked; the mock does.";
-            findings.push(name, Verdict::Inconclusive, "not told", limit, text);
-        }
+    for (name, limit) in limits(budget) {
+        let text = "this control plane does not tell what the subject asked; the mock does.";
+        findings.push(name, Verdict::Inconclusive, "not told", limit, text);
     }
 }
 

@@ -8,7 +8,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Finding, Verdict};
+use super::{Finding, Verdict, requests};
 
 /// What is wrong with a subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -68,8 +68,8 @@ pub enum Word {
     Unavailable,
 }
 
-/// Which budgets say which word; a name that ends with a dot stands for all that begin so.
-const WORDS: [(&str, Word); 35] = [
+/// Which budgets say which word; a name that ends with a dot stands for all that begin so. Rules on requests say it in their rows.
+const WORDS: [(&str, Word); 27] = [
     ("events.missed", Word::Missed),
     // A version that was asked for itself and superseded unseen.
     ("events.delivery", Word::Missed),
@@ -85,15 +85,7 @@ const WORDS: [(&str, Word); 35] = [
     ("events.identitySwap", Word::IdentitySwap),
     ("events.duplicate", Word::Duplicate),
     ("events.blind", Word::Blind),
-    ("requests.blind", Word::Blind),
     ("events.hotLoop", Word::HotLoop),
-    ("requests.hotLoop", Word::HotLoop),
-    ("requests.staleResume", Word::WrongResourceVersion),
-    ("requests.unanchored", Word::UnanchoredWatch),
-    ("requests.watches", Word::TooFewWatches),
-    ("requests.connections.", Word::ConnectionLeak),
-    ("requests.openWatches", Word::WatchLeak),
-    ("requests.initialEvents", Word::Replayed),
     ("memory.", Word::Leak),
     ("descriptors.", Word::Descriptors),
     ("threads.", Word::Threads),
@@ -113,7 +105,8 @@ impl Word {
     /// The word that a broken budget says; none for a budget that nobody knows.
     pub fn of(budget: &str) -> Option<Self> {
         let says = |name: &str| if name.ends_with('.') { budget.starts_with(name) } else { budget == name };
-        WORDS.iter().find(|(name, _)| says(name)).map(|(_, word)| *word)
+        let row = requests::ROWS.iter().find(|row| row.owns(budget)).map(|row| row.word);
+        row.or_else(|| WORDS.iter().find(|(name, _)| says(name)).map(|(_, word)| *word))
     }
 
     /// As it is written in files and on the terminal.

@@ -3,7 +3,8 @@
 use units::Span;
 
 use super::Asked;
-use crate::judge::{Findings, Verdict};
+use super::rule::{Rule, one};
+use crate::judge::{Findings, Verdict, Word};
 use crate::record::{Record, Verb};
 use crate::words::millis;
 
@@ -20,7 +21,29 @@ impl Gap {
     }
 }
 
-pub(super) fn judge(record: &Record, asked: &Asked, limit: Span, findings: &mut Findings) {
+/// `requests.blind`.
+pub(super) struct Blind;
+
+impl Rule for Blind {
+    type Limit = Span;
+    const KEY: &'static str = "blind";
+    const DOC: &'static str = "The longest time in which no list and no watch of a judged resource was open and none was sent, from the end of \
+        one to the start of the next or to the end of the run. It counts once the subject has watched that resource, and \
+        otherwise only while something was committed. Judged resources: what the subject was told to watch, or else what \
+        it has watched.";
+    const EXAMPLE: &'static str = "5s";
+    const WORD: Word = Word::Blind;
+
+    fn limits(limit: &Span) -> Vec<(String, String)> {
+        one::<Self>(limit.to_string())
+    }
+
+    fn judge(record: &Record, asked: &Asked, limit: &Span, findings: &mut Findings) {
+        judge(record, asked, *limit, findings);
+    }
+}
+
+fn judge(record: &Record, asked: &Asked, limit: Span, findings: &mut Findings) {
     let mut worst: Option<(Gap, &str)> = None;
     for resource in resources(record, asked) {
         let follows = asked.rows.iter().filter(|row| row.follows() && row.resource == resource);

@@ -2,13 +2,36 @@
 
 use std::collections::BTreeSet;
 
+use super::rule::{Rule, name};
 use super::{Asked, at_most};
 use crate::budgets::Connections;
-use crate::judge::{Findings, Verdict};
+use crate::judge::{Findings, Verdict, Word};
 use crate::record::{Record, Verb};
 use crate::words::{count, counted, three_digits};
 
-pub(super) fn judge(record: &Record, asked: &Asked, limits: &Connections, findings: &mut Findings) {
+/// `requests.connections`.
+pub(super) struct Held;
+
+impl Rule for Held {
+    type Limit = Connections;
+    const KEY: &'static str = "connections";
+    const DOC: &'static str = "How many connections the subject may hold and open. `open`: open when the drain phase ends. `perReconnect`: new ones for \
+        each watch that is opened, from the end of the first watch on.";
+    const EXAMPLE: &'static str = "{open: 4, perReconnect: 2}";
+    const WORD: Word = Word::ConnectionLeak;
+
+    fn limits(limit: &Connections) -> Vec<(String, String)> {
+        let open = limit.open.map(|limit| (format!("{}.open", name::<Self>()), count(limit)));
+        let each = limit.per_reconnect.map(|limit| (format!("{}.perReconnect", name::<Self>()), limit.to_string()));
+        open.into_iter().chain(each).collect()
+    }
+
+    fn judge(record: &Record, asked: &Asked, limit: &Connections, findings: &mut Findings) {
+        judge(record, asked, limit, findings);
+    }
+}
+
+fn judge(record: &Record, asked: &Asked, limits: &Connections, findings: &mut Findings) {
     if let Some(limit) = limits.open {
         // The last row is written after the subject was stopped.
         let row = record.intervals.iter().rev().find(|row| !row.last);

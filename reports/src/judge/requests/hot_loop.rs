@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use units::Rate;
 
 use super::Asked;
-use crate::judge::{Findings, Verdict};
-use crate::record::{RequestRow, Verb};
+use super::rule::{Rule, name, one};
+use crate::judge::{Findings, Verdict, Word};
+use crate::record::{Record, RequestRow, Verb};
 use crate::words::{count, millis, three_digits};
 
 /// The window in which fruitless requests are counted.
@@ -19,6 +20,28 @@ struct Busiest {
     /// Among equals the earliest is shown.
     from: std::cmp::Reverse<u64>,
     what: String,
+}
+
+/// `requests.hotLoop`.
+pub(super) struct HotLoop;
+
+impl Rule for HotLoop {
+    type Limit = Rate;
+    const KEY: &'static str = "hotLoop";
+    const DOC: &'static str = "How many fruitless requests a second, over any 5 s, for one scope. A list is fruitless if it is refused or its \
+        revision is no newer than the subject had been given before; further pages of a list are not, nor is one that a \
+        fruitful watch follows. A watch is fruitless if it is over without having carried a version newer than that. Any \
+        other request is fruitless if it is refused; those are counted for each method and object.";
+    const EXAMPLE: &'static str = "2/s";
+    const WORD: Word = Word::HotLoop;
+
+    fn limits(limit: &Rate) -> Vec<(String, String)> {
+        one::<Self>(limit.to_string())
+    }
+
+    fn judge(_: &Record, asked: &Asked, limit: &Rate, findings: &mut Findings) {
+        judge(asked, &name::<Self>(), *limit, "", findings);
+    }
 }
 
 /// `name` is the budget; `cause` is said behind the time, if there is one.

@@ -1,18 +1,59 @@
 //! `requests.watches`, `requests.openWatches`: how many watches were open at once.
 
+use super::rule::{Rule, one};
 use super::{Asked, at_least, at_most, watches};
-use crate::judge::{Findings, Verdict};
-use crate::record::{RequestRow, Verb};
+use crate::budgets::AtLeast;
+use crate::judge::{Findings, Verdict, Word};
+use crate::record::{Record, RequestRow, Verb};
 use crate::words::{count, millis};
 
-pub(super) fn judge_least(asked: &Asked, least: u64, findings: &mut Findings) {
+/// `requests.watches`.
+pub(super) struct Watches;
+
+impl Rule for Watches {
+    type Limit = AtLeast;
+    const KEY: &'static str = "watches";
+    const DOC: &'static str = "`{min: 12}`: so many watches must have been open at once, of all scopes together.";
+    const EXAMPLE: &'static str = "{min: 1}";
+    const WORD: Word = Word::TooFewWatches;
+
+    fn limits(limit: &AtLeast) -> Vec<(String, String)> {
+        one::<Self>(at_least(limit.min))
+    }
+
+    fn judge(_: &Record, asked: &Asked, limit: &AtLeast, findings: &mut Findings) {
+        judge_least(asked, limit.min, findings);
+    }
+}
+
+/// `requests.openWatches`.
+pub(super) struct OpenWatches;
+
+impl Rule for OpenWatches {
+    type Limit = u64;
+    const KEY: &'static str = "openWatches";
+    const DOC: &'static str = "How many watches of one scope may be open at once, as the control plane sees it: a watch that the subject \
+        abandoned without closing it is open.";
+    const EXAMPLE: &'static str = "1";
+    const WORD: Word = Word::WatchLeak;
+
+    fn limits(limit: &u64) -> Vec<(String, String)> {
+        one::<Self>(count(*limit))
+    }
+
+    fn judge(_: &Record, asked: &Asked, limit: &u64, findings: &mut Findings) {
+        judge_most(asked, *limit, findings);
+    }
+}
+
+fn judge_least(asked: &Asked, least: u64, findings: &mut Findings) {
     let (most, t_ms) = most_open(asked, &asked.rows);
     let verdict = if most < least { Verdict::Fail } else { Verdict::Pass };
     let text = format!("at most {} open at once, at {}.", were(most), millis(t_ms));
     findings.push("requests.watches", verdict, count(most), at_least(least), text);
 }
 
-pub(super) fn judge_most(asked: &Asked, limit: u64, findings: &mut Findings) {
+fn judge_most(asked: &Asked, limit: u64, findings: &mut Findings) {
     let scopes = asked.scopes.iter().map(|(scope, rows)| (most_open(asked, rows), scope));
     let ((most, t_ms), text) = match scopes.max_by_key(|((most, _), _)| *most) {
         Some(((most, t_ms), scope)) => ((most, t_ms), format!(" of {scope}")),

@@ -3,9 +3,10 @@
 //! What a subject had been given is only taken from what it certainly read: a list that it asked for in order to watch, a watch
 //! that the server ended in order, its own requests. Events of a broken stream may never have reached it.
 
+use super::rule::{Rule, one};
 use super::scope::Scope;
 use super::{Asked, at_most, watches};
-use crate::judge::Findings;
+use crate::judge::{Findings, Word};
 use crate::record::{EndedBy, Record, RequestRow, Verb};
 use crate::words::{count, counted, millis};
 
@@ -39,7 +40,69 @@ struct Marks {
     listed_ms: Option<u64>,
 }
 
-pub(super) fn judge_stale(record: &Record, asked: &Asked, limit: u64, findings: &mut Findings) {
+/// `requests.staleResume`.
+pub(super) struct StaleResume;
+
+impl Rule for StaleResume {
+    type Limit = u64;
+    const KEY: &'static str = "staleResume";
+    const DOC: &'static str = "Watches from a `resourceVersion` that must not be used any more. One that was refused with 410 (as HTTP status \
+        or as `ERROR` event), or not newer than what a so ended watch had reached, without a list in between; or one \
+        older than the subject had been given: by a list while no watch of the scope was open, by a watch that the \
+        server ended cleanly, or than it had itself watched from. A list without `resourceVersion` that is answered from \
+        an older state (a restored control plane) takes that back. Not counted: a watch beside another one of its scope.";
+    const EXAMPLE: &'static str = "0";
+    const WORD: Word = Word::WrongResourceVersion;
+
+    fn limits(limit: &u64) -> Vec<(String, String)> {
+        one::<Self>(count(*limit))
+    }
+
+    fn judge(record: &Record, asked: &Asked, limit: &u64, findings: &mut Findings) {
+        judge_stale(record, asked, *limit, findings);
+    }
+}
+
+/// `requests.unanchored`.
+pub(super) struct Unanchored;
+
+impl Rule for Unanchored {
+    type Limit = u64;
+    const KEY: &'static str = "unanchored";
+    const DOC: &'static str = "Watches without `resourceVersion` (or with 0), and without `sendInitialEvents`, in a scope that was listed \
+        before: what happened between list and watch is lost.";
+    const EXAMPLE: &'static str = "0";
+    const WORD: Word = Word::UnanchoredWatch;
+
+    fn limits(limit: &u64) -> Vec<(String, String)> {
+        one::<Self>(count(*limit))
+    }
+
+    fn judge(_: &Record, asked: &Asked, limit: &u64, findings: &mut Findings) {
+        judge_unanchored(asked, *limit, findings);
+    }
+}
+
+/// `requests.initialEvents`.
+pub(super) struct InitialEvents;
+
+impl Rule for InitialEvents {
+    type Limit = u64;
+    const KEY: &'static str = "initialEvents";
+    const DOC: &'static str = "How often the subject may ask for `sendInitialEvents=true`, for each scope.";
+    const EXAMPLE: &'static str = "0";
+    const WORD: Word = Word::Replayed;
+
+    fn limits(limit: &u64) -> Vec<(String, String)> {
+        one::<Self>(count(*limit))
+    }
+
+    fn judge(_: &Record, asked: &Asked, limit: &u64, findings: &mut Findings) {
+        judge_initial_events(asked, *limit, findings);
+    }
+}
+
+fn judge_stale(record: &Record, asked: &Asked, limit: u64, findings: &mut Findings) {
     let faults = &record.manifest.faults;
     let in_order = !faults.iter().any(|fault| MANGLES.iter().any(|name| fault.name.starts_with(name)));
     let mut total = 0;
@@ -158,7 +221,7 @@ impl Marks {
     }
 }
 
-pub(super) fn judge_unanchored(asked: &Asked, limit: u64, findings: &mut Findings) {
+fn judge_unanchored(asked: &Asked, limit: u64, findings: &mut Findings) {
     let mut total = 0;
     let mut first: Option<(u64, String)> = None;
     for (scope, rows) in &asked.scopes {
@@ -194,7 +257,7 @@ pub(super) fn unanchored<'a>(rows: &[&'a RequestRow]) -> Vec<&'a RequestRow> {
     found
 }
 
-pub(super) fn judge_initial_events(asked: &Asked, limit: u64, findings: &mut Findings) {
+fn judge_initial_events(asked: &Asked, limit: u64, findings: &mut Findings) {
     let asks = |rows: &[&RequestRow]| rows.iter().filter(|row| row.send_initial_events == Some(true)).count() as u64;
     let most = asked.scopes.iter().map(|(scope, rows)| (asks(rows), scope)).max_by_key(|(times, _)| *times);
     let (times, text) = match most {
