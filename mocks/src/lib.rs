@@ -5,6 +5,7 @@
 
 pub mod faults;
 pub mod kube;
-pub mod pki;
 pub mod proxy;
 pub mod registry;
+
+pub use mock_pki as pki;
