@@ -20,7 +20,6 @@ use serde_json::Value;
 pub(crate) use client::Client;
 pub(crate) use hook::check_configuration;
 
-use super::cel::Input;
 use super::defaults;
 use super::handler::Call;
 use super::object;
@@ -28,6 +27,7 @@ use super::status::Failure;
 use conditions::Opinion;
 use form::{Form, Seen};
 use hook::{FailurePolicy, Hook, Hooks};
+use mock_cel::Input;
 use review::Verdict;
 
 /// What a request wants to do.

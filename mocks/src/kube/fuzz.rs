@@ -12,11 +12,11 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::catalogue::{Catalogue, Resource, definition as definition_of};
-use super::cel::{BUDGET, Input, Program};
 use super::patch::{self, Manager, Patch};
 use super::path::{Query, Target, pairs};
 use super::selector::{Selector, from_label_selector, labels_match, parse_labels};
 use super::{protobuf, schema};
+use mock_cel::{BUDGET, Input, Program};
 use shape::Shape;
 
 const KINDS: &[&str] = &[

@@ -7,7 +7,6 @@ mod content;
 mod immutable;
 mod names;
 mod pod;
-mod quantity;
 mod rules;
 mod unknown;
 
@@ -24,7 +23,6 @@ pub(crate) use conform::{conform, read_as, unset};
 pub(crate) use content::check as check_content;
 pub(crate) use immutable::check as check_immutable;
 pub(crate) use names::{check_finalizers_of_deleted, check_label_key, check_name};
-pub(crate) use quantity::Quantity;
 pub(crate) use unknown::drop_unknown;
 
 /// etcd's default limit of one request, which is the largest object a real cluster takes.

@@ -15,8 +15,8 @@ mod typed;
 use serde_json::{Map, Number, Value};
 
 use super::object::OBJECT_MAX_BYTES;
-use super::re2::Pattern;
 use super::status::Failure;
+use mock_cel::re2::Pattern;
 
 use formats::Format;
 pub(crate) use judge::Verdict;

@@ -12,13 +12,13 @@ use super::form::Form;
 use super::review::ReviewVersion;
 use super::{Attempt, conditions, label, namespace_of, subject_of};
 use crate::kube::catalogue::{Catalogue, Resource};
-use crate::kube::cel::Program;
 use crate::kube::cluster::Cluster;
 use crate::kube::handler::Call;
 use crate::kube::object;
 use crate::kube::selector::{Requirement, from_label_selector, labels_match};
 use crate::kube::status::Cause;
 use crate::kube::store::Version;
+use mock_cel::Program;
 
 const MUTATING: &str = "mutatingwebhookconfigurations.admissionregistration.k8s.io";
 const VALIDATING: &str = "validatingwebhookconfigurations.admissionregistration.k8s.io";

@@ -6,10 +6,10 @@
 
 use serde_json::{Map, Value};
 
-use super::quantity::Quantity;
 use crate::kube::catalogue::Resource;
 use crate::kube::protobuf::schema::{self, Field, Kind, message};
 use crate::kube::status::Failure;
+use mock_cel::Quantity;
 
 /// What a real server says amounts look like.
 const AMOUNT: &str = "^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$";

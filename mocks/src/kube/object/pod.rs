@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::content::{duplicate, unsupported};
 use super::names;
-use super::quantity::Quantity;
 use crate::kube::status::Cause;
+use mock_cel::Quantity;
 
 const ENVIRONMENT: &str = "a valid environment variable name must consist of alphabetic characters, digits, '_', '-', or \
                            '.', and must not start with a digit";

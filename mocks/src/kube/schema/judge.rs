@@ -11,8 +11,8 @@ use serde_json::{Map, Value};
 
 use super::rules::{Rule, Rules};
 use super::{Additional, Kind, ListType, Schema};
-use crate::kube::cel::{Failed, Subject};
 use crate::kube::status::Cause;
+use mock_cel::{Failed, Subject};
 
 /// What one rule may cost at one place, as in a real server.
 const RULE_BUDGET: u64 = 1_000_000;

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::rules;
 use super::{Additional, Bounds, Format, Kind, ListType, Schema};
-use crate::kube::re2::Pattern;
 use crate::kube::status::Cause;
+use mock_cel::re2::Pattern;
 
 /// Compiles the root schema of a version; `at` is its place in the definition, for the causes.
 pub(crate) fn read(raw: &Value, at: &str) -> Result<Schema, Vec<Cause>> {

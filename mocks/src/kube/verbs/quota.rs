@@ -16,7 +16,9 @@ use serde_json::Value;
 use super::own;
 use crate::kube::catalogue::Resource;
 use crate::kube::handler::Call;
-use crate::kube::object::{self, Quantity};
+use mock_cel::Quantity;
+
+use crate::kube::object;
 use crate::kube::status::Failure;
 
 /// Boxed, because it writes a quota, which is a write like the one that it is a part of.

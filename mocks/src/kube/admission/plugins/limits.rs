@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 
 use super::{all, forbidden, set};
 use crate::kube::admission::Attempt;
-use crate::kube::object::{self, Quantity};
+use mock_cel::Quantity;
+
+use crate::kube::object;
 use crate::kube::status::Failure;
 
 /// Where a pod says what it got.

@@ -9,7 +9,9 @@ use serde_json::Value;
 
 use super::{Amounts, amount_of};
 use crate::kube::catalogue::Resource;
-use crate::kube::object::{self, Quantity};
+use mock_cel::Quantity;
+
+use crate::kube::object;
 
 /// What pods use, apart from what has a name of its own in each cluster.
 const OF_PODS: &[&str] = &[

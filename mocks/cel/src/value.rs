@@ -18,7 +18,7 @@ use super::formats::Format;
 use super::semver::Semver;
 use super::time;
 use super::url::Url;
-use crate::kube::object::Quantity;
+use crate::quantity::Quantity;
 
 #[derive(Debug, Clone)]
 pub(super) enum Val<'a> {
@@ -98,7 +98,7 @@ impl Thing {
         }
     }
 
-    pub fn shown(&self) -> String {
+    pub(crate) fn shown(&self) -> String {
         match self {
             Self::Quantity(amount) => amount.canonical(),
             Self::Ip(address) => address.to_string(),
@@ -110,7 +110,7 @@ impl Thing {
 }
 
 impl<'a> Val<'a> {
-    pub fn of(value: &'a Value) -> Self {
+    pub(crate) fn of(value: &'a Value) -> Self {
         match value {
             Value::Null => Self::Null,
             Value::Bool(flag) => Self::Bool(*flag),
@@ -124,7 +124,7 @@ impl<'a> Val<'a> {
     }
 
     /// A value as its schema declares it.
-    pub fn typed(value: &'a Value, decl: &'a Decl) -> Self {
+    pub(crate) fn typed(value: &'a Value, decl: &'a Decl) -> Self {
         match (decl, value) {
             (_, Value::Null) => Self::Null,
             (Decl::Dyn, value) => Self::of(value),
@@ -155,28 +155,28 @@ impl<'a> Val<'a> {
         Self::Broken(format!("invalid data, expected {wanted}").into())
     }
 
-    pub fn lent(text: &'a str) -> Self {
+    pub(crate) fn lent(text: &'a str) -> Self {
         Self::Text(Text::Lent(text))
     }
 
-    pub fn text(text: impl Into<Rc<str>>) -> Self {
+    pub(crate) fn text(text: impl Into<Rc<str>>) -> Self {
         Self::Text(Text::Own(text.into()))
     }
 
-    pub fn list(items: Vec<Self>) -> Self {
+    pub(crate) fn list(items: Vec<Self>) -> Self {
         Self::List(List::own(items))
     }
 
-    pub fn some(inner: Self) -> Self {
+    pub(crate) fn some(inner: Self) -> Self {
         Self::Optional(Some(Rc::new(inner)))
     }
 
-    pub fn thing(thing: Thing) -> Self {
+    pub(crate) fn thing(thing: Thing) -> Self {
         Self::Thing(Rc::new(thing))
     }
 
     /// How two numbers, texts, times or truths compare; `None`: they do not.
-    pub fn compare(&self, other: &Self) -> Option<Ordering> {
+    pub(crate) fn compare(&self, other: &Self) -> Option<Ordering> {
         match (self, other) {
             (Self::Text(a), Self::Text(b)) => Some(a.deref().cmp(b)),
             (Self::Bool(a), Self::Bool(b)) => Some(a.cmp(b)),
@@ -198,7 +198,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    pub fn as_double(&self) -> Option<f64> {
+    pub(crate) fn as_double(&self) -> Option<f64> {
         match self {
             Self::Int(number) => Some(*number as f64),
             Self::Uint(number) => Some(*number as f64),
@@ -208,7 +208,7 @@ impl<'a> Val<'a> {
     }
 
     /// The value as errors show a key.
-    pub fn shown(&self) -> String {
+    pub(crate) fn shown(&self) -> String {
         match self {
             Self::Text(text) => text.to_string(),
             Self::Int(number) => number.to_string(),
@@ -220,7 +220,7 @@ impl<'a> Val<'a> {
     }
 
     /// What `type(…)` says.
-    pub fn type_name(&self) -> &'static str {
+    pub(crate) fn type_name(&self) -> &'static str {
         match self {
             Self::Null => "null_type",
             Self::Bool(_) => "bool",
@@ -265,18 +265,18 @@ fn whole(number: &serde_json::Number) -> Option<i64> {
 }
 
 impl<'a> List<'a> {
-    pub fn own(items: Vec<Val<'a>>) -> Self {
+    pub(crate) fn own(items: Vec<Val<'a>>) -> Self {
         Self::Own(Rc::new(items), &Order::Atomic)
     }
 
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self {
             Self::Json(items) | Self::Typed(items, ..) => items.len(),
             Self::Own(items, _) => items.len(),
         }
     }
 
-    pub fn at(&self, index: usize) -> Option<Val<'a>> {
+    pub(crate) fn at(&self, index: usize) -> Option<Val<'a>> {
         match self {
             Self::Json(items) => items.get(index).map(Val::of),
             Self::Typed(items, decl, _) => items.get(index).map(|item| Val::typed(item, decl)),
@@ -284,12 +284,12 @@ impl<'a> List<'a> {
         }
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = Val<'a>> + '_ {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Val<'a>> + '_ {
         (0..self.len()).filter_map(|index| self.at(index))
     }
 
     /// How long the texts are that must be decoded to look at its items.
-    pub fn bytes_to_decode(&self) -> usize {
+    pub(crate) fn bytes_to_decode(&self) -> usize {
         match self {
             Self::Typed(items, Decl::Bytes, _) => items.iter().filter_map(Value::as_str).map(str::len).sum(),
             _ => 0,
@@ -297,7 +297,7 @@ impl<'a> List<'a> {
     }
 
     /// The sum of no items, which has their type where a schema declares it.
-    pub fn zero(&self) -> Val<'a> {
+    pub(crate) fn zero(&self) -> Val<'a> {
         match self {
             Self::Typed(_, Decl::Double, _) => Val::Double(0.0),
             Self::Typed(_, Decl::Duration, _) => Val::Duration(0),
@@ -306,7 +306,7 @@ impl<'a> List<'a> {
     }
 
     /// How its items are told apart.
-    pub fn order(&self) -> &'a Order {
+    pub(crate) fn order(&self) -> &'a Order {
         match self {
             Self::Typed(_, _, order) | Self::Own(_, order) => order,
             Self::Json(_) => &Order::Atomic,
@@ -316,7 +316,7 @@ impl<'a> List<'a> {
 
 impl<'a> Map<'a> {
     /// A map of these entries; of those with one key the last one counts. The error is a key that cannot be one.
-    pub fn own(mut entries: Vec<(Val<'a>, Val<'a>)>) -> Result<Self, Val<'a>> {
+    pub(crate) fn own(mut entries: Vec<(Val<'a>, Val<'a>)>) -> Result<Self, Val<'a>> {
         if let Some(wrong) = entries.iter().position(|(key, _)| rank(key).is_none()) {
             return Err(entries.swap_remove(wrong).0);
         }
@@ -328,7 +328,7 @@ impl<'a> Map<'a> {
     }
 
     /// A map of entries whose keys are keys; the error is one that is there twice.
-    pub fn own_once(mut entries: Vec<(Val<'a>, Val<'a>)>) -> Result<Self, Val<'a>> {
+    pub(crate) fn own_once(mut entries: Vec<(Val<'a>, Val<'a>)>) -> Result<Self, Val<'a>> {
         entries.sort_by(|(one, _), (other, _)| order_of_keys(one, other));
         let twice = entries.windows(2).find(|pair| order_of_keys(&pair[0].0, &pair[1].0) == Ordering::Equal);
         match twice {
@@ -337,7 +337,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self {
             Self::Json(map) | Self::Typed(map, _) => map.len(),
             Self::Own(entries) => entries.len(),
@@ -345,7 +345,7 @@ impl<'a> Map<'a> {
     }
 
     /// The value of a key; the fields of an object go by their names in expressions.
-    pub fn find(&self, key: &Val<'_>) -> Option<Val<'a>> {
+    pub(crate) fn find(&self, key: &Val<'_>) -> Option<Val<'a>> {
         match (self, key) {
             (Self::Typed(map, Decl::Object(fields)), Val::Text(text)) => {
                 let (name, decl) = fields.find(text)?;
@@ -356,7 +356,7 @@ impl<'a> Map<'a> {
     }
 
     /// The value of a key or of a field by its own name.
-    pub fn named(&self, key: &Val<'_>) -> Option<Val<'a>> {
+    pub(crate) fn named(&self, key: &Val<'_>) -> Option<Val<'a>> {
         match (self, key) {
             (Self::Json(map), Val::Text(text)) => map.get(&**text).map(Val::of),
             (Self::Typed(map, decl), Val::Text(text)) => map.get(&**text).map(|value| Self::member(decl, text, value)),
@@ -371,7 +371,7 @@ impl<'a> Map<'a> {
     }
 
     /// Keys, or fields by their own names, with their values.
-    pub fn entries(&self) -> Vec<(Val<'a>, Val<'a>)> {
+    pub(crate) fn entries(&self) -> Vec<(Val<'a>, Val<'a>)> {
         match self {
             Self::Json(map) => map.iter().map(|(key, value)| (Val::lent(key), Val::of(value))).collect(),
             Self::Typed(map, decl) => {

@@ -40,7 +40,7 @@ pub(super) fn on_text<'a>(run: &mut Run<'a, '_>, name: &str, text: &str, argumen
 }
 
 /// A text as it is written in an expression.
-pub(in crate::kube::cel) fn quote(text: &str) -> String {
+pub(crate) fn quote(text: &str) -> String {
     let mut out = String::from("\"");
     for letter in text.chars() {
         match letter {

@@ -18,6 +18,8 @@ mod lex;
 mod library;
 mod parse;
 mod pattern;
+mod quantity;
+pub mod re2;
 mod run;
 mod semver;
 mod time;
@@ -37,25 +39,26 @@ use pattern::Pattern;
 use types::Type;
 use value::Val;
 
-pub(crate) use decl::{Decl, Fields, Order};
-pub(crate) use formats::is_uuid;
-pub(crate) use time::{read as read_time, read_date, read_duration};
+pub use decl::{Decl, Fields, Order};
+pub use formats::is_uuid;
+pub use quantity::Quantity;
+pub use time::{read as read_time, read_date, read_duration};
 
 /// The longest expression. kube-apiserver bounds the cost only; conditions that people write stay below 1 KiB.
 const EXPRESSION_MAX_BYTES: usize = 16 * 1024;
 /// What the conditions of one webhook may cost together. A step costs one, and every ten bytes that are looked at or
 /// copied another one. kube-apiserver allows 2,500,000 of units that are a little smaller; here nothing else runs on
 /// the thread meanwhile, so it is less.
-pub(crate) const BUDGET: u64 = 500_000;
+pub const BUDGET: u64 = 500_000;
 
 /// Whether a text is an absolute URL or path.
-pub(crate) fn is_uri(text: &str) -> bool {
+pub fn is_uri(text: &str) -> bool {
     url::Url::read(text).is_ok()
 }
 
 /// An expression that compiled.
 #[derive(Debug)]
-pub(crate) struct Program {
+pub struct Program {
     source: String,
     root: Node,
     /// Some of the patterns that are written out in it.
@@ -68,9 +71,12 @@ pub(crate) struct Program {
 
 /// A value with a schema, and what it was before.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Subject<'a> {
+pub struct Subject<'a> {
+    /// What its schema declares.
     pub decl: &'a Decl,
+    /// `self`.
     pub value: &'a Value,
+    /// `oldSelf`; absent when there was none.
     pub old: Option<&'a Value>,
     /// `oldSelf` is there in any case, as an optional value.
     pub optional_old: bool,
@@ -78,14 +84,17 @@ pub(crate) struct Subject<'a> {
 
 /// What a rule or its message may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub enum Wanted {
+    /// `true` or `false`: a rule.
     Truth,
+    /// A text: a message.
     Text,
 }
 
 /// Why a rule has no answer.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Failed {
+pub enum Failed {
+    /// It ended with an error, in kube-apiserver's words.
     Error(String),
     /// It costs too much.
     Budget,
@@ -93,9 +102,12 @@ pub(crate) enum Failed {
 
 /// What a condition may look at.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Input<'a> {
+pub struct Input<'a> {
+    /// The object as it would be stored.
     pub object: &'a Value,
+    /// The stored object; `null` when it is created.
     pub old_object: &'a Value,
+    /// The `request` of the `AdmissionReview`.
     pub request: &'a Value,
 }
 

@@ -6,7 +6,7 @@ use super::{Kind, Node};
 
 /// `over.all(variable, body)` and its like.
 #[derive(Debug)]
-pub(in crate::kube::cel) struct Macro {
+pub(crate) struct Macro {
     pub kind: MacroKind,
     pub over: Node,
     /// The item of a list or the key of a map; with a second variable the index or the key.
@@ -19,7 +19,7 @@ pub(in crate::kube::cel) struct Macro {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::kube::cel) enum MacroKind {
+pub(crate) enum MacroKind {
     All,
     Exists,
     ExistsOne,

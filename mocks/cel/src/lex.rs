@@ -33,7 +33,7 @@ const SIGNS: &[&str] = &[
 
 impl Word {
     /// The word as errors show it.
-    pub fn shown(&self) -> String {
+    pub(crate) fn shown(&self) -> String {
         match self {
             Self::Ident(name) => name.clone(),
             Self::Int(number) | Self::Uint(number) => number.to_string(),

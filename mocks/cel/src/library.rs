@@ -14,7 +14,7 @@ use super::time;
 use super::types::{DURATION, TIME, Type};
 use super::url::Url;
 use super::value::{Thing, Val};
-use crate::kube::object::Quantity;
+use crate::quantity::Quantity;
 
 const QUANTITY: Type = Type::Struct("kubernetes.Quantity");
 const IP: Type = Type::Struct("net.IP");

@@ -43,12 +43,12 @@ const VALUE: &str = "a valid label must be an empty string or consist of alphanu
                      validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
 impl Format {
-    pub fn named(name: &str) -> Option<Self> {
+    pub(crate) fn named(name: &str) -> Option<Self> {
         NAMES.iter().find(|known| **known == name).map(|name| Self(name))
     }
 
     /// What is wrong with a text.
-    pub fn check(self, text: &str) -> Vec<String> {
+    pub(crate) fn check(self, text: &str) -> Vec<String> {
         let said = |right: bool, why: &str| if right { Vec::new() } else { vec![why.to_owned()] };
         match self.0 {
             "dns1123Label" => label(text),
@@ -148,7 +148,7 @@ fn qualified_name(text: &str) -> Vec<String> {
 
 /// Whether a text is a UUID, with all of its dashes or without some; of a version it has its digit, and from the fourth on the
 /// variant of RFC 9562.
-pub(crate) fn is_uuid(text: &str, version: Option<char>) -> bool {
+pub fn is_uuid(text: &str, version: Option<char>) -> bool {
     let mut rest = text;
     let mut groups = Vec::new();
     for length in [8, 4, 4, 4, 12] {

@@ -17,7 +17,7 @@ pub(super) struct Url {
 }
 
 impl Url {
-    pub fn read(text: &str) -> Result<Self, String> {
+    pub(crate) fn read(text: &str) -> Result<Self, String> {
         let wrong = |why: &str| format!("URL parse error during conversion from string: parse {text:?}: {why}");
         if text.is_empty() {
             return Err(wrong("empty url"));
@@ -55,13 +55,13 @@ impl Url {
         Ok(url)
     }
 
-    pub fn host_name(&self) -> &str {
+    pub(crate) fn host_name(&self) -> &str {
         let host = self.host.strip_suffix(&format!(":{}", self.port())).filter(|_| !self.port().is_empty());
         let host = host.unwrap_or_else(|| self.host.strip_suffix(':').unwrap_or(&self.host));
         host.strip_prefix('[').and_then(|inner| inner.strip_suffix(']')).unwrap_or(host)
     }
 
-    pub fn port(&self) -> &str {
+    pub(crate) fn port(&self) -> &str {
         match self.host.rsplit_once(':') {
             Some((_, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => port,
             _ => "",
@@ -69,7 +69,7 @@ impl Url {
     }
 
     /// The path with what must be escaped.
-    pub fn escaped_path(&self) -> String {
+    pub(crate) fn escaped_path(&self) -> String {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~$&+,/:;=@%!'()*[]".contains(&byte);
         self.path
             .bytes()
@@ -78,7 +78,7 @@ impl Url {
     }
 
     /// The keys of the query with their values.
-    pub fn query(&self) -> BTreeMap<String, Vec<String>> {
+    pub(crate) fn query(&self) -> BTreeMap<String, Vec<String>> {
         let mut pairs: BTreeMap<String, Vec<String>> = BTreeMap::new();
         let decoded = |text: &str| percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned();
         for part in
@@ -90,7 +90,7 @@ impl Url {
         pairs
     }
 
-    pub fn shown(&self) -> &str {
+    pub(crate) fn shown(&self) -> &str {
         &self.source
     }
 }

@@ -36,7 +36,7 @@ const WORDS: &[(&[&str], i64)] = &[
 ];
 
 /// Reads a time as strictly as Go does (RFC 3339): `2024-02-29T23:30:15.25Z`, `…+02:00`.
-pub(crate) fn read(text: &str) -> Option<Timestamp> {
+pub fn read(text: &str) -> Option<Timestamp> {
     let shape = |text: &str, like: &str| {
         text.len() == like.len()
             && text
@@ -75,13 +75,13 @@ fn in_range(time: Timestamp) -> Option<Timestamp> {
 }
 
 /// Reads a day; it is its first moment.
-pub(crate) fn read_date(text: &str) -> Option<Timestamp> {
+pub fn read_date(text: &str) -> Option<Timestamp> {
     let date: jiff::civil::Date = if text.len() == 10 { text.parse().ok()? } else { return None };
     Some(date.to_zoned(TimeZone::UTC).ok()?.timestamp())
 }
 
 /// Reads a span of a schema's `format: duration`, which may be in words too: `3 days`, `2 weeks 1h`.
-pub(crate) fn read_duration(text: &str) -> Option<i64> {
+pub fn read_duration(text: &str) -> Option<i64> {
     read_span(text).or_else(|| read_words(text))
 }
 

@@ -11,12 +11,16 @@ use super::parse::is_reserved;
 
 /// The declared type of a value.
 #[derive(Debug)]
-pub(crate) enum Decl {
+pub enum Decl {
     /// `x-kubernetes-int-or-string`: known when it is there.
     Dyn,
+    /// `true` or `false`.
     Bool,
+    /// A whole number.
     Int,
+    /// A number.
     Double,
+    /// A text without a format.
     Text,
     /// `format: byte`.
     Bytes,
@@ -26,26 +30,33 @@ pub(crate) enum Decl {
     Date,
     /// `format: duration`.
     Duration,
+    /// A list.
     List {
+        /// What each item is.
         item: Arc<Decl>,
+        /// What two lists are compared and joined by.
         order: Order,
     },
     /// `additionalProperties`.
     Map(Arc<Decl>),
+    /// An object with the fields of its schema.
     Object(Fields),
 }
 
 /// How the items of a list are told apart: `x-kubernetes-list-type`.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Order {
+pub enum Order {
+    /// By place.
     Atomic,
+    /// By value, in any order.
     Set,
+    /// By the values of these keys, in any order.
     Keys(Vec<String>),
 }
 
 /// The fields of an object, by their names in expressions.
 #[derive(Debug, Default)]
-pub(crate) struct Fields(BTreeMap<String, (String, Arc<Decl>)>);
+pub struct Fields(BTreeMap<String, (String, Arc<Decl>)>);
 
 impl Fields {
     /// Adds a field by its own name; one that cannot be written in an expression is not there.

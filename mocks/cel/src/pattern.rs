@@ -8,7 +8,7 @@ use regex::Regex;
 
 use super::run::{Found, Run, Stop};
 use super::value::Val;
-use crate::kube::re2::{self, Refused};
+use crate::re2::{self, Refused};
 
 /// Sizes of compiled patterns that are tried, with what each byte of a text costs then: a larger pattern may look at
 /// every byte more often.
@@ -26,7 +26,7 @@ pub(super) struct Pattern {
 
 impl Pattern {
     /// Whether it is worth keeping for what it takes.
-    pub fn is_small(&self) -> bool {
+    pub(crate) fn is_small(&self) -> bool {
         self.weight == 1
     }
 }

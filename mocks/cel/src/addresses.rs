@@ -36,7 +36,7 @@ pub(super) fn read_cidr(text: &str) -> Result<Cidr, String> {
 }
 
 impl Cidr {
-    pub fn masked(self) -> Self {
+    pub(crate) fn masked(self) -> Self {
         let address = match self.address {
             IpAddr::V4(address) => {
                 let mask = u32::MAX.checked_shl(32 - u32::from(self.length)).unwrap_or(0);
@@ -50,16 +50,16 @@ impl Cidr {
         Self { address, length: self.length }
     }
 
-    pub fn contains_ip(self, address: IpAddr) -> bool {
+    pub(crate) fn contains_ip(self, address: IpAddr) -> bool {
         self.address.is_ipv4() == address.is_ipv4()
             && Self { address, length: self.length }.masked().address == self.masked().address
     }
 
-    pub fn contains_cidr(self, other: Self) -> bool {
+    pub(crate) fn contains_cidr(self, other: Self) -> bool {
         self.length <= other.length && self.contains_ip(other.address)
     }
 
-    pub fn shown(self) -> String {
+    pub(crate) fn shown(self) -> String {
         format!("{}/{}", self.address, self.length)
     }
 }

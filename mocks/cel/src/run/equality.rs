@@ -15,7 +15,7 @@ use super::{Found, Run, Stop, error, no_overload};
 
 impl<'a> Run<'a, '_> {
     /// How two values compare; `None`: they do not.
-    pub fn compare(&mut self, one: &Val<'a>, other: &Val<'a>) -> Result<Option<Ordering>, Stop> {
+    pub(crate) fn compare(&mut self, one: &Val<'a>, other: &Val<'a>) -> Result<Option<Ordering>, Stop> {
         let length = match (one, other) {
             (Val::Text(a), Val::Text(b)) => a.len().min(b.len()),
             (Val::Bytes(a), Val::Bytes(b)) => a.len().min(b.len()),
@@ -98,7 +98,7 @@ impl<'a> Run<'a, '_> {
     }
 
     /// Whether a list has an equal item, or a map the key.
-    pub fn contains(&mut self, within: &Val<'a>, wanted: &Val<'a>) -> Result<bool, Stop> {
+    pub(crate) fn contains(&mut self, within: &Val<'a>, wanted: &Val<'a>) -> Result<bool, Stop> {
         match within {
             Val::List(list) => {
                 for item in list.iter() {
@@ -119,7 +119,7 @@ impl<'a> Run<'a, '_> {
     }
 
     /// Values of different types are unequal, except numbers.
-    pub fn equal(&mut self, left: &Val<'a>, right: &Val<'a>) -> Result<bool, Stop> {
+    pub(crate) fn equal(&mut self, left: &Val<'a>, right: &Val<'a>) -> Result<bool, Stop> {
         match (left, right) {
             (Val::List(a), Val::List(b)) => self.equal_lists(a, b),
             (Val::Map(a), Val::Map(b)) => {

@@ -20,7 +20,7 @@ enum Form {
 
 /// An amount, in billionths. Two are equal whatever their forms.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Quantity {
+pub struct Quantity {
     nano: i128,
     form: Form,
 }
@@ -47,7 +47,7 @@ impl Ord for Quantity {
 
 impl Quantity {
     /// Reads an amount; `None` when it is none.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         let (negative, rest) = match text.as_bytes().first()? {
             b'-' => (true, &text[1..]),
             b'+' => (false, &text[1..]),
@@ -65,23 +65,23 @@ impl Quantity {
     }
 
     /// A whole number.
-    pub(crate) fn whole(number: i64) -> Self {
+    pub fn whole(number: i64) -> Self {
         Self { nano: i128::from(number) * 10_i128.pow(PLACES), form: Form::Exponent }
     }
 
     /// The amount as a whole number, when it is one.
-    pub(crate) fn as_whole(self) -> Option<i64> {
+    pub fn as_whole(self) -> Option<i64> {
         let unit = 10_i128.pow(PLACES);
         if self.nano % unit == 0 { i64::try_from(self.nano / unit).ok() } else { None }
     }
 
     /// The amount as a real number, as near as that comes.
-    pub(crate) fn approximate(self) -> f64 {
+    pub fn approximate(self) -> f64 {
         self.nano as f64 / 1e9
     }
 
     /// -1, 0 or 1.
-    pub(crate) fn signum(self) -> i8 {
+    pub fn signum(self) -> i8 {
         match self.nano {
             0 => 0,
             nano if nano < 0 => -1,
@@ -90,17 +90,19 @@ impl Quantity {
     }
 
     /// The sum, in the form of the first.
-    pub(crate) fn plus(self, other: Self) -> Self {
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
         Self { nano: self.nano.saturating_add(other.nano), form: self.form }
     }
 
     /// The difference, in the form of the first.
-    pub(crate) fn minus(self, other: Self) -> Self {
+    #[must_use]
+    pub fn minus(self, other: Self) -> Self {
         Self { nano: self.nano.saturating_sub(other.nano), form: self.form }
     }
 
     /// The form in which a server gives it back.
-    pub(crate) fn canonical(self) -> String {
+    pub fn canonical(self) -> String {
         let unit = 10_i128.pow(PLACES);
         let whole = self.nano % unit == 0;
         // Below 1,024 the suffixes of both forms say the same.

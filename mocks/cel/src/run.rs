@@ -59,18 +59,18 @@ pub(super) fn no_overload<T>() -> Result<T, Stop> {
 
 impl<'a> Run<'a, '_> {
     /// Takes steps from the budget.
-    pub fn pay(&mut self, steps: usize) -> Result<(), Stop> {
+    pub(crate) fn pay(&mut self, steps: usize) -> Result<(), Stop> {
         let left = self.budget.checked_sub(steps as u64);
         *self.budget = left.unwrap_or(0);
         left.map(|_| ()).ok_or(Stop::Budget)
     }
 
-    pub fn pay_for_bytes(&mut self, bytes: usize) -> Result<(), Stop> {
+    pub(crate) fn pay_for_bytes(&mut self, bytes: usize) -> Result<(), Stop> {
         self.pay(bytes / BYTES_PER_STEP)
     }
 
     /// Pays for what was taken out of an object: bytes were decoded for it.
-    pub fn pay_for(&mut self, value: &Val<'a>) -> Result<(), Stop> {
+    pub(crate) fn pay_for(&mut self, value: &Val<'a>) -> Result<(), Stop> {
         match value {
             Val::Bytes(bytes) => self.pay_for_bytes(bytes.len()),
             _ => Ok(()),

@@ -33,7 +33,7 @@ pub(super) enum Type {
 pub(super) struct Declared(Arc<Decl>);
 
 impl Declared {
-    pub fn decl(&self) -> &Decl {
+    pub(crate) fn decl(&self) -> &Decl {
         &self.0
     }
 }
@@ -94,16 +94,16 @@ const FIELDS: &[(&str, &str, &str)] = &[
 ];
 
 impl Type {
-    pub fn list(of: Self) -> Self {
+    pub(crate) fn list(of: Self) -> Self {
         Self::List(Rc::new(of))
     }
 
-    pub fn optional(of: Self) -> Self {
+    pub(crate) fn optional(of: Self) -> Self {
         Self::Optional(Rc::new(of))
     }
 
     /// The type that a schema declares.
-    pub fn of(decl: &Arc<Decl>) -> Self {
+    pub(crate) fn of(decl: &Arc<Decl>) -> Self {
         match &**decl {
             Decl::Dyn => Self::Dyn,
             Decl::Bool => Self::Bool,
@@ -120,7 +120,7 @@ impl Type {
     }
 
     /// Whether a value of this type may stand where `wanted` is asked for.
-    pub fn fits(&self, wanted: &Self) -> bool {
+    pub(crate) fn fits(&self, wanted: &Self) -> bool {
         match (self, wanted) {
             (Self::List(a), Self::List(b)) | (Self::Optional(a), Self::Optional(b)) => a.fits(b),
             (Self::Map(a, b), Self::Map(c, d)) => a.fits(c) && b.fits(d),
@@ -133,7 +133,7 @@ impl Type {
         }
     }
 
-    pub fn is_numeric(&self) -> bool {
+    pub(crate) fn is_numeric(&self) -> bool {
         matches!(self, Self::Dyn | Self::Int | Self::Uint | Self::Double)
     }
 }

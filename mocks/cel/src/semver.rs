@@ -34,7 +34,7 @@ impl Ord for Semver {
 }
 
 impl Semver {
-    pub fn read(text: &str) -> Result<Self, String> {
+    pub(crate) fn read(text: &str) -> Result<Self, String> {
         if text.is_empty() {
             return Err("Version string empty".to_owned());
         }
@@ -54,7 +54,7 @@ impl Semver {
     }
 
     /// The same of a text that says less or more than it should: `v1`, `1.2`, `01.02.03`.
-    pub fn read_loosely(text: &str) -> Result<Self, String> {
+    pub(crate) fn read_loosely(text: &str) -> Result<Self, String> {
         let text = text.strip_prefix('v').unwrap_or(text);
         let mut parts: Vec<String> = text.splitn(3, '.').map(without_zeros).collect();
         if parts.len() < 3 && parts.last().is_some_and(|last| last.contains(['+', '-'])) {

@@ -22,7 +22,7 @@ const SIZE_MAX: usize = 10 * 1024 * 1024;
 
 /// Why a pattern does not compile.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Refused {
+pub enum Refused {
     /// It would be larger than allowed.
     TooLarge,
     /// In the words of Go where they are known.
@@ -30,6 +30,7 @@ pub(crate) enum Refused {
 }
 
 impl Refused {
+    /// The reason as an answer gives it.
     pub fn why(self) -> String {
         match self {
             Self::TooLarge => "expression is too large".to_owned(),
@@ -40,28 +41,31 @@ impl Refused {
 
 /// A pattern of a schema. It is shown as it was written.
 #[derive(Debug, Clone)]
-pub(crate) struct Pattern {
+pub struct Pattern {
     regex: Regex,
     source: Box<str>,
 }
 
 impl Pattern {
+    /// Compiles a pattern; the error says why not.
     pub fn new(source: &str) -> Result<Self, String> {
         let regex = translate(source).and_then(|pattern| compile(&pattern, SIZE_MAX)).map_err(Refused::why)?;
         Ok(Self { regex, source: source.into() })
     }
 
+    /// Whether it matches anywhere in a text.
     pub fn is_match(&self, text: &str) -> bool {
         self.regex.is_match(text)
     }
 
+    /// The pattern as it was written.
     pub fn as_str(&self) -> &str {
         &self.source
     }
 }
 
 /// Compiles a translated pattern to at most so many bytes.
-pub(crate) fn compile(pattern: &str, size_max: usize) -> Result<Regex, Refused> {
+pub fn compile(pattern: &str, size_max: usize) -> Result<Regex, Refused> {
     RegexBuilder::new(pattern).size_limit(size_max).build().map_err(|error| match error {
         regex::Error::CompiledTooBig(_) => Refused::TooLarge,
         // The last line is the reason, the others show the translated pattern.
@@ -70,7 +74,7 @@ pub(crate) fn compile(pattern: &str, size_max: usize) -> Result<Regex, Refused> 
 }
 
 /// The same pattern in the language of the crate `regex`.
-pub(crate) fn translate(pattern: &str) -> Result<String, Refused> {
+pub fn translate(pattern: &str) -> Result<String, Refused> {
     let out = String::with_capacity(pattern.len());
     let mut reader = Reader { rest: pattern.chars().peekable(), out, last: 1, groups: vec![1] };
     // The repetition that was read last, when nothing is behind it.
