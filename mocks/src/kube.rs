@@ -13,7 +13,6 @@ mod admission;
 mod aggregation;
 mod authentication;
 mod authorization;
-mod batch;
 #[doc(hidden)]
 pub mod bench;
 mod body;
@@ -43,7 +42,6 @@ mod represent;
 mod schema;
 mod selector;
 mod status;
-mod store;
 mod table;
 mod tail;
 mod tokens;
@@ -51,7 +49,6 @@ mod treat;
 mod users;
 mod verbs;
 mod view;
-mod wakers;
 mod watch;
 mod yaml;
 
@@ -63,8 +60,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub use authorization::{Authorization, Permission};
 pub use books::{About, Asked, Delivery, EndedBy, Gap, RequestFact, RequestRecord, Traffic};
 pub use config::{Config, Limits, User};
+pub use mock_store::{Change, Progress, RewindError, Rewound};
 pub use replica::Replica;
-pub use store::{Change, Progress, RewindError, Rewound};
 pub use tail::{Commit, Overrun, Tail};
 
 pub(crate) use status::reason_of;
@@ -134,7 +131,7 @@ impl Server {
             users: users.clone(),
             epoch: config.epoch,
             seed: config.seed,
-            limits: store::Limits {
+            limits: mock_store::Limits {
                 history_max_events: config.history_max_events.max(1),
                 history_max_bytes: config.limits.history_max_bytes,
                 history_max_age_us: u64::try_from(config.limits.history_max_age.as_micros()).unwrap_or(u64::MAX),
@@ -310,7 +307,7 @@ impl Server {
 
     /// How many objects exist.
     pub fn object_count(&self) -> usize {
-        self.cluster.read(store::Store::object_count)
+        self.cluster.read(mock_store::Store::object_count)
     }
 
     /// Stops: no new connections, open requests get two seconds, watches end cleanly, then everything is closed.

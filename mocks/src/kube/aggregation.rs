@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::catalogue::Resource;
 use super::cluster::Cluster;
-use super::store::{Expect, Version};
+use mock_store::{Expect, Version};
 
 /// Whether objects of this resource can be aggregated.
 pub(crate) fn concerns(resource: &Resource) -> bool {

@@ -14,9 +14,9 @@ use super::authorization::{self, Authorization};
 use super::cluster::Cluster;
 use super::handler::Answer;
 use super::status::Failure;
-use super::store::Version;
 use super::tokens::{self, Claims, ISSUER, Subject};
 use super::users::{Users, Who};
+use mock_store::Version;
 
 /// The group of all service accounts.
 const ACCOUNTS: &str = "system:serviceaccounts";

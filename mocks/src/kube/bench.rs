@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::batch::{Batches, Next};
 use super::catalogue::Catalogue;
 use super::object;
 use super::selector::Selector;
-use super::store::{Cursor, Event, Expect, Facts, Identity, Limits, Most, ResourceId, Store, Version};
+use mock_store::batch::{Batches, Next};
+use mock_store::{Cursor, Event, Expect, Facts, Identity, Limits, Most, ResourceId, Store, Version};
 
 const RESOURCE: ResourceId = ResourceId(0);
 const NAMESPACE: &str = "bench";

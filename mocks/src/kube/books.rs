@@ -23,9 +23,9 @@ pub(crate) use requests::{RequestRing, cut};
 
 use wire::Wire;
 
-use super::batch::Batch;
-use super::store::ResourceId;
 use crate::faults::FaultId;
+use mock_store::ResourceId;
+use mock_store::batch::Batch;
 
 const GAPS_MAX: usize = 4096;
 const SCOPES_MAX: usize = 4096;

@@ -9,7 +9,7 @@ mod custom;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use super::store::ResourceId;
+use mock_store::ResourceId;
 
 pub(crate) use custom::definition;
 

@@ -18,18 +18,18 @@ use tokio::sync::{Notify, watch};
 use super::addresses::Addresses;
 use super::admission::Admission;
 use super::authorization::{Authorization, Record};
-use super::batch::{Batches, Next};
 use super::books::Books;
 use super::catalogue::{Catalogue, Resource, definition};
 use super::furnish;
 use super::object::{self, Fresh};
 use super::status::Failure;
-use super::store::{
+use super::users::Users;
+use crate::faults::{Faults, Host, Moment, Newer, Restore, Watches};
+use mock_store::batch::{Batches, Next};
+use mock_store::wakers::Wakers;
+use mock_store::{
     Cursor, Event, Expect, Limits, Lost, Progress, Refused, ResourceId, RewindError, Rewound, Store, Version,
 };
-use super::users::Users;
-use super::wakers::Wakers;
-use crate::faults::{Faults, Host, Moment, Newer, Restore, Watches};
 
 /// Kubernetes' alphabet for generated names: no vowels and nothing that looks alike.
 const SUFFIX_ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::catalogue::Resource;
 use super::cluster::Cluster;
-use super::store::{Change, RawCommit};
+use mock_store::{Change, RawCommit};
 
 const ACCOUNT: &str = "default";
 const ROOT_CA: &str = "kube-root-ca.crt";

@@ -16,8 +16,8 @@ use super::cluster::Cluster;
 use super::furnish;
 use super::handler::App;
 use super::object;
-use super::store::{Change, Expect, Place, RawCommit, Version};
 use super::verbs::{Manner, Propagation, delete_place, finish};
+use mock_store::{Change, Expect, Place, RawCommit, Version};
 
 /// Commits looked at in one go.
 const BATCH: usize = 1024;

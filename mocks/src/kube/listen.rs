@@ -30,11 +30,11 @@ use super::config::Limits;
 use super::handler::{self, App};
 use super::janitor;
 use super::users::Who;
-use super::wakers;
 use crate::faults::How;
 use crate::faults::connection::{Handle, Welcome};
 pub(crate) use certificates::Certificates;
 use frames::Frames;
+use mock_store::wakers;
 use socket::{Grave, Metered, Socket};
 
 /// How long open requests get at the end.

@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 
 use super::catalogue::{Field, Resource, Served};
 use super::status::{Cause, Failure};
-use super::store::{Facts, Identity, Progress};
+use mock_store::{Facts, Identity, Progress};
 
 pub(crate) use conform::{conform, read_as, unset};
 pub(crate) use content::check as check_content;

@@ -15,8 +15,8 @@ use super::convert;
 use super::handler::Call;
 use super::object;
 use super::status::Failure;
-use super::store::Version;
 use super::table;
+use mock_store::Version;
 
 mod list;
 

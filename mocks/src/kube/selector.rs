@@ -7,7 +7,7 @@ mod labels;
 
 use super::catalogue::Resource;
 use super::status::Failure;
-use super::store::Version;
+use mock_store::Version;
 
 pub(crate) use labels::{
     Requirement, from_label_selector, matches as labels_match, parse as parse_labels, text as labels_text,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use super::cluster::Cluster;
-use super::store::{Change, Progress, RawCommit};
+use mock_store::{Change, Progress, RawCommit};
 
 /// One object version that was written.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -17,7 +17,6 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, Sleep};
 use tokio_util::sync::CancellationToken;
 
-use super::batch::{Batch, Next};
 use super::body::Broken;
 use super::books::{Book, Delivered, EndedBy};
 use super::catalogue::Resource;
@@ -26,9 +25,10 @@ use super::handler::OpenRequest;
 use super::listen::Connection;
 use super::represent::Renderer;
 use super::selector::Selector;
-use super::store::{Change, Cursor, Event, Lost, Store, Version};
 use super::view::View;
 use crate::faults::{Ending, Fate, FaultId, Pipe, Stale, Stream};
+use mock_store::batch::{Batch, Next};
+use mock_store::{Change, Cursor, Event, Lost, Store, Version};
 
 /// Events taken from the log at a time.
 const PULL_MAX: usize = 256;

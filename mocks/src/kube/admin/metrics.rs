@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::kube::cluster::Cluster;
-use crate::kube::store::Store;
+use mock_store::Store;
 
 /// Prometheus' text format. The admission metrics have the names of the real server.
 pub(super) fn text(cluster: &Cluster) -> String {

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::Filter;
 use crate::kube::books::RequestRecord;
 use crate::kube::cluster::Cluster;
-use crate::kube::store::RawCommit;
+use mock_store::RawCommit;
 
 /// Open watches that are listed one by one.
 const WATCHES_MAX: usize = 1000;
@@ -40,7 +40,7 @@ pub(super) fn stats(cluster: &Cluster) -> Value {
     });
     out["objectsByResource"] = counts.into_iter().filter(|(_, count)| *count > 0).map(pair).collect();
     let (objects, object_bytes, events, history_bytes, commits) = cluster.read(|store| {
-        let commits = store.commits().len();
+        let commits = store.commits().count();
         (store.object_count(), store.object_bytes(), store.history_len(), store.history_bytes(), commits)
     });
     // A version that is both alive and in the history is one block of memory but counted in both: an upper bound.

@@ -17,8 +17,8 @@ use crate::kube::handler::Call;
 use crate::kube::object;
 use crate::kube::selector::{Requirement, from_label_selector, labels_match};
 use crate::kube::status::Cause;
-use crate::kube::store::Version;
 use mock_cel::Program;
+use mock_store::Version;
 
 const MUTATING: &str = "mutatingwebhookconfigurations.admissionregistration.k8s.io";
 const VALIDATING: &str = "validatingwebhookconfigurations.admissionregistration.k8s.io";

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::{Attempt, Operation};
 use crate::kube::object;
 use crate::kube::status::Failure;
-use crate::kube::store::Version;
+use mock_store::Version;
 
 /// Lets the plugins change `object`; answers whether they did.
 pub(super) fn mutate(attempt: &Attempt<'_>, object: &mut Value) -> Result<bool, Failure> {

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
-use crate::kube::store::{Expect, Facts, Identity, Limits, Store};
+use mock_store::{Expect, Facts, Identity, Limits, Store};
 
 fn scope() -> Scope {
     Scope { resource: ResourceId(1), namespace: None, labels: None, fields: None }

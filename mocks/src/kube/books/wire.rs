@@ -9,8 +9,8 @@ use bytes::Bytes;
 
 use super::Delivery;
 use crate::faults::FaultId;
-use crate::kube::batch::Batch;
-use crate::kube::store::ResourceId;
+use mock_store::ResourceId;
+use mock_store::batch::Batch;
 
 /// Versions whose fate is remembered, per user: 7 MiB at most.
 const SENT_MAX: usize = 131_072;

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::{Field, Resource, Scale, Served};
-use crate::kube::store::ResourceId;
+use mock_store::ResourceId;
 
 /// Scope and subresources: `N` namespaced, `C` cluster, `s` status, `c` scale, `r` review (never stored).
 type Row = (&'static str, &'static str, &'static str, &'static str, &'static str, &'static str);

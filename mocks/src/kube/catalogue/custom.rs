@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{Column, Field, Resource, Scale, Served};
 use crate::kube::schema;
 use crate::kube::status::Cause;
-use crate::kube::store::ResourceId;
+use mock_store::ResourceId;
 
 /// Reads a definition, or says what is wrong with it.
 pub(crate) fn definition(crd: &Value) -> Result<Resource, Vec<Cause>> {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{ListMeta, Renderer, Shape, TypeOfItem};
 use crate::kube::body::Body;
-use crate::kube::store::Version;
+use mock_store::Version;
 
 /// Made at a time. Lists up to this length are one piece, with their length in the head.
 const PIECE_BYTES: usize = 256 << 10;

@@ -11,8 +11,8 @@ use super::write::{TRIES, change, create_object, from_storage, manager, show, to
 use crate::kube::handler::{Answer, Call};
 use crate::kube::represent::Renderer;
 use crate::kube::status::{About, Cause, Failure};
-use crate::kube::store::Version;
 use crate::kube::{convert, object, patch};
+use mock_store::Version;
 
 /// What somebody wants an object to be.
 struct Intent<'a> {

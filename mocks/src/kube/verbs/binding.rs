@@ -13,7 +13,7 @@ use crate::kube::admission::{Attempt, Chain, Operation};
 use crate::kube::handler::{Answer, Call};
 use crate::kube::object;
 use crate::kube::status::{About, Failure};
-use crate::kube::store::{Expect, Version};
+use mock_store::{Expect, Version};
 
 pub(super) async fn create(call: &Call, body: Incoming) -> Result<Answer, Failure> {
     let bytes = read_body(&call.app.limits, body).await?;

@@ -24,7 +24,7 @@ use crate::kube::object;
 use crate::kube::represent::Renderer;
 use crate::kube::selector::Selector;
 use crate::kube::status::{self, Cause, Failure};
-use crate::kube::store::{Expect, Refused, Version};
+use mock_store::{Expect, Refused, Version};
 
 const TRIES: usize = 16;
 /// Resources of which a DELETE answers with the object instead of a `Status`, as their storage does in kube-apiserver.

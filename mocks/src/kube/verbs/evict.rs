@@ -20,7 +20,7 @@ use crate::kube::admission::Chain;
 use crate::kube::catalogue::Resource;
 use crate::kube::handler::{Answer, Call};
 use crate::kube::status::Failure;
-use crate::kube::store::{Expect, Refused, Version};
+use mock_store::{Expect, Refused, Version};
 
 pub(super) async fn create(call: &Call, body: Incoming) -> Result<Answer, Failure> {
     let bytes = read_body(&call.app.limits, body).await?;

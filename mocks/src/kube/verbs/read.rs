@@ -17,7 +17,7 @@ use crate::kube::handler::{Answer, Call};
 use crate::kube::represent::{ListMeta, Renderer};
 use crate::kube::selector::Selector;
 use crate::kube::status::{Cause, Failure};
-use crate::kube::store::{After, Page, Version};
+use mock_store::{After, Page, Version};
 
 /// A page without `limit` is one page.
 const UNLIMITED: usize = usize::MAX;

@@ -14,8 +14,8 @@ use crate::kube::admission::Chain;
 use crate::kube::handler::{Answer, Call};
 use crate::kube::object;
 use crate::kube::status::{About, Cause, Failure};
-use crate::kube::store::Version;
 use crate::kube::tokens::{Claims, ISSUER, Subject};
+use mock_store::Version;
 
 /// The shortest token, the longest, and the one for who does not say: the API's own numbers.
 const SHORTEST_S: i64 = 600;

@@ -15,9 +15,9 @@ use crate::kube::handler::{Answer, Call};
 use crate::kube::represent::Renderer;
 use crate::kube::selector::Selector;
 use crate::kube::status::{Cause, Failure};
-use crate::kube::store::{Cursor, Store};
 use crate::kube::treat;
 use crate::kube::watch::{Initial, Opening, WatchBody};
+use mock_store::{Cursor, Store};
 
 use super::read::{newest_first, note_stale, number, scope, too_new};
 

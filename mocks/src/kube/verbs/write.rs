@@ -23,8 +23,8 @@ use crate::kube::handler::{Answer, Call};
 use crate::kube::patch::{self, Patch};
 use crate::kube::represent::Renderer;
 use crate::kube::status::Failure;
-use crate::kube::store::{Expect, Refused, Version};
 use crate::kube::{addresses, convert, defaults, events, object};
+use mock_store::{Expect, Refused, Version};
 use preconditions::{absent, check_number, check_uid, fixed_revision, is_patch, unconditional};
 
 /// How often a write without a `resourceVersion` is tried when others write the same object.

@@ -6,8 +6,8 @@ use serde_json::Value;
 use crate::kube::handler::Call;
 use crate::kube::object;
 use crate::kube::status::{Cause, Failure};
-use crate::kube::store::Version;
 use crate::kube::verbs::scale;
+use mock_store::Version;
 
 /// Built-in resources whose updates must say which version they were made from, as those of custom ones must.
 const NEVER_UNCONDITIONAL: &[&str] = &["endpointslices.discovery.k8s.io", "leases.coordination.k8s.io"];

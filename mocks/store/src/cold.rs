@@ -29,7 +29,7 @@ thread_local! {
 }
 
 /// What the packed versions of one resource have in common.
-pub(crate) struct Dictionary(Box<[u8]>);
+pub struct Dictionary(Box<[u8]>);
 
 /// One packed watch line.
 pub(super) struct Packed {
@@ -52,7 +52,7 @@ impl Default for Vocabulary {
 
 impl Vocabulary {
     /// The dictionary for `version`; none while it is still being gathered, which this version is then part of.
-    pub fn dictionary(&mut self, version: &Version) -> Option<Arc<Dictionary>> {
+    pub(crate) fn dictionary(&mut self, version: &Version) -> Option<Arc<Dictionary>> {
         match self {
             Self::Made { dictionary, .. } => Some(dictionary.clone()),
             Self::Gathering(text) => {
@@ -68,7 +68,7 @@ impl Vocabulary {
     }
 
     /// Whether a version was worth packing.
-    pub fn judge(&mut self, worth: bool) {
+    pub(crate) fn judge(&mut self, worth: bool) {
         let Self::Made { poor, .. } = self else { return };
         *poor = if worth { 0 } else { *poor + 1 };
         if *poor > POOR_MAX {
@@ -78,7 +78,7 @@ impl Vocabulary {
 }
 
 impl Packed {
-    pub fn new(frame: &[u8], dictionary: &Arc<Dictionary>) -> Self {
+    pub(crate) fn new(frame: &[u8], dictionary: &Arc<Dictionary>) -> Self {
         let block = SCRATCH.with_borrow_mut(|scratch| {
             scratch.resize(block::get_maximum_output_size(frame.len()), 0);
             let packed = block::compress_into_with_dict(frame, scratch, &dictionary.0);
@@ -91,18 +91,18 @@ impl Packed {
         Self { block, dictionary: dictionary.clone() }
     }
 
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.block.len()
     }
 
-    pub fn unpack(&self, frame_bytes: usize) -> Vec<u8> {
+    pub(crate) fn unpack(&self, frame_bytes: usize) -> Vec<u8> {
         let mut frame = Vec::with_capacity(frame_bytes);
         self.append(frame_bytes, &mut frame);
         frame
     }
 
     /// Appends the frame, which has `frame_bytes`.
-    pub fn append(&self, frame_bytes: usize, out: &mut Vec<u8>) {
+    pub(crate) fn append(&self, frame_bytes: usize, out: &mut Vec<u8>) {
         let start = out.len();
         out.resize(start + frame_bytes, 0);
         let unpacked = block::decompress_into_with_dict(&self.block, &mut out[start..], &self.dictionary.0);

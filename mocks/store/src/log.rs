@@ -11,7 +11,7 @@ use super::Event;
 
 /// A position in the log of one resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Cursor {
+pub struct Cursor {
     /// The sequence number of the next event to read.
     next: u64,
     /// Events up to this revision are known to the reader.
@@ -22,11 +22,12 @@ pub(crate) struct Cursor {
 
 /// The log was compacted past the cursor: events are gone that it has not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Lost;
+pub struct Lost;
 
 /// How much is read at a time.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Most {
+pub struct Most {
+    /// So many events, and no more.
     pub events: usize,
     /// The event that goes past it is still read.
     pub bytes: usize,
@@ -50,17 +51,18 @@ impl Cursor {
     }
 
     /// The revision up to which the reader has been given everything.
+    #[inline]
     pub fn after(&self) -> u64 {
         self.after
     }
 }
 
 impl Log {
-    pub fn push(&mut self, event: Arc<Event>) {
+    pub(crate) fn push(&mut self, event: Arc<Event>) {
         self.events.push_back(event);
     }
 
-    pub fn drop_oldest(&mut self) {
+    pub(crate) fn drop_oldest(&mut self) {
         if let Some(event) = self.events.pop_front() {
             self.dropped += 1;
             self.dropped_through = event.version.revision;
@@ -68,7 +70,7 @@ impl Log {
     }
 
     /// Forgets the events after revision `to`; `from` is the store's revision before.
-    pub fn rewind(&mut self, to: u64, from: u64) {
+    pub(crate) fn rewind(&mut self, to: u64, from: u64) {
         self.end_before = (self.end(), from);
         self.rewinds += 1;
         while self.events.back().is_some_and(|event| event.version.revision > to) {
@@ -76,13 +78,19 @@ impl Log {
         }
     }
 
-    pub fn after(&self, revision: u64) -> Cursor {
+    pub(crate) fn after(&self, revision: u64) -> Cursor {
         let index = self.events.partition_point(|event| event.version.revision <= revision);
         Cursor { next: self.dropped + index as u64, after: revision, rewinds: self.rewinds }
     }
 
     /// Reads on; answers whether the cursor is drained.
-    pub fn pull(&self, cursor: &mut Cursor, most: Most, through: u64, out: &mut Vec<Arc<Event>>) -> Result<bool, Lost> {
+    pub(crate) fn pull(
+        &self,
+        cursor: &mut Cursor,
+        most: Most,
+        through: u64,
+        out: &mut Vec<Arc<Event>>,
+    ) -> Result<bool, Lost> {
         if cursor.rewinds != self.rewinds {
             self.follow(cursor)?;
         }
@@ -114,7 +122,7 @@ impl Log {
     }
 
     /// The events after `revision`, newest first.
-    pub fn newest_first_until(&self, revision: u64) -> impl Iterator<Item = &Arc<Event>> {
+    pub(crate) fn newest_first_until(&self, revision: u64) -> impl Iterator<Item = &Arc<Event>> {
         self.events.iter().rev().take_while(move |event| event.version.revision > revision)
     }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-use super::store::{Cursor, Event, Lost, Most, ResourceId};
+use crate::{Cursor, Event, Lost, Most, ResourceId};
 
 /// Batches that are kept: those of a few resources and of watches that are a round behind.
 const KEPT_MAX: usize = 8;
@@ -19,7 +19,7 @@ const MOST: Most = Most { events: 256, bytes: 256 * 1024 };
 
 /// Events of one resource, and of one namespace if only that is watched, as they go on the wire.
 #[derive(Debug)]
-pub(crate) struct Batch {
+pub struct Batch {
     bytes: Bytes,
     /// Ascending.
     revisions: Arc<[u64]>,
@@ -29,14 +29,16 @@ pub(crate) struct Batch {
 
 /// What comes after a cursor.
 #[derive(Debug)]
-pub(crate) enum Next {
+pub enum Next {
+    /// These events.
     Batch(Arc<Batch>),
     /// There is nothing up to the revision that was asked for.
     Nothing,
 }
 
+/// The newest batches of all resources.
 #[derive(Debug, Default)]
-pub(crate) struct Batches {
+pub struct Batches {
     kept: Mutex<VecDeque<Kept>>,
 }
 
@@ -101,7 +103,8 @@ impl Batches {
 }
 
 impl Batch {
-    pub(super) fn of(events: &[Arc<Event>]) -> Self {
+    /// The lines of these events, of which there is at least one.
+    pub fn of(events: &[Arc<Event>]) -> Self {
         let revisions = events.iter().map(|event| event.version.revision).collect();
         if let [only] = events {
             let bytes = only.version.frame();
@@ -117,21 +120,25 @@ impl Batch {
     }
 
     /// All lines.
+    #[inline]
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
     }
 
     /// The revisions of the events, ascending.
+    #[inline]
     pub fn revisions(&self) -> &Arc<[u64]> {
         &self.revisions
     }
 
     /// The revision of the last event.
+    #[inline]
     pub fn last(&self) -> u64 {
         self.revisions.last().copied().expect("a batch has an event")
     }
 
     /// Each event's revision and line.
+    #[inline]
     pub fn lines(&self) -> impl Iterator<Item = (u64, &[u8])> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         let ranges = starts.zip(self.ends.iter().copied());

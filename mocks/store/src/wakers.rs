@@ -14,7 +14,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::store::ResourceId;
+use crate::ResourceId;
 
 const REST_MIN: Duration = Duration::from_millis(1);
 const REST_MAX: Duration = Duration::from_millis(20);
@@ -23,8 +23,9 @@ const REST_FOR_EACH: Duration = Duration::from_micros(50);
 const REST_FOR_COMMIT: Duration = Duration::from_micros(25);
 const REST_FOR_COMMITS_MAX: Duration = Duration::from_millis(4);
 
+/// The wakers of all watches.
 #[derive(Debug, Default)]
-pub(crate) struct Wakers {
+pub struct Wakers {
     waiting: Mutex<HashMap<ResourceId, BTreeMap<u64, Waker>>>,
     marked: Mutex<BTreeSet<ResourceId>>,
     changed: Notify,
@@ -37,6 +38,7 @@ impl Wakers {
         self.waiting.lock().entry(resource).or_default().insert(watch, waker.clone());
     }
 
+    /// A watch waits no longer.
     pub fn forget(&self, resource: ResourceId, watch: u64) {
         if let Some(waiting) = self.waiting.lock().get_mut(&resource) {
             waiting.remove(&watch);
@@ -63,6 +65,7 @@ impl Wakers {
     }
 
     /// The revision up to which watches are served now.
+    #[inline]
     pub fn reached(&self) -> u64 {
         self.reached.load(Ordering::Acquire)
     }
@@ -93,7 +96,7 @@ impl Wakers {
 
 /// What one round of waking was about.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Round {
+pub struct Round {
     /// Watches that were woken.
     pub woken: usize,
     /// Commits since the round before, of all resources.
@@ -106,7 +109,7 @@ pub(crate) struct Round {
 /// event. One watch is served every millisecond; a hundred wait up to 5 ms for each other's events; and while twenty
 /// thousand commits come in a second, every two milliseconds. Nobody waits longer than 20 ms. The first event after a rest
 /// without events is sent at once.
-pub(crate) fn rest(round: Round) -> Duration {
+pub fn rest(round: Round) -> Duration {
     let woken = REST_FOR_EACH.saturating_mul(u32::try_from(round.woken).unwrap_or(u32::MAX));
     let commits = REST_FOR_COMMIT.saturating_mul(u32::try_from(round.commits).unwrap_or(u32::MAX));
     (woken.max(REST_MIN) + commits.min(REST_FOR_COMMITS_MAX)).min(REST_MAX)

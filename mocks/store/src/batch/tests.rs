@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::kube::store::{Expect, Facts, Identity, Limits, Store};
+use crate::{Expect, Facts, Identity, Limits, Store};
 
 const RESOURCE: ResourceId = ResourceId(1);
 

@@ -4,75 +4,92 @@
 //! once, as the line that goes on the wire; an object is a slice of that line. Watchers are [`Cursor`]s into the
 //! log, so ten thousand of them cost cursors. It must not do I/O, read a clock, or know HTTP: time is an argument.
 
+pub mod batch;
 mod cold;
 mod commits;
 mod log;
 mod page;
 mod rewind;
 mod version;
+pub mod wakers;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use serde_json::Value;
 
-pub(crate) use commits::{Commits, RawCommit};
-pub(crate) use log::{Cursor, Lost, Most};
-pub(crate) use page::{After, Expired, Page};
+pub use commits::{Commits, RawCommit};
+pub use log::{Cursor, Lost, Most};
+pub use page::{After, Expired, Page};
 pub use rewind::{RewindError, Rewound};
 pub use version::{Change, Progress};
-pub(crate) use version::{Facts, Identity, Version};
+pub use version::{Facts, Identity, Version};
 
 use cold::{Dictionary, Vocabulary};
 use log::Log;
 
 /// The number of a resource: its place in the catalogue and in the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct ResourceId(pub u32);
+pub struct ResourceId(pub u32);
 
 /// One committed change. `version` of a deletion is the last state under the revision of the deletion.
 #[derive(Debug)]
-pub(crate) struct Event {
+pub struct Event {
+    /// What happened.
     pub change: Change,
+    /// The object as it is now.
     pub version: Arc<Version>,
+    /// The object as it was; absent for one that is new.
     pub previous: Option<Arc<Version>>,
 }
 
 /// Where an object lives.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Place {
+pub struct Place {
+    /// Among which objects.
     pub resource: ResourceId,
+    /// Empty for objects without a namespace.
     pub namespace: Arc<str>,
+    /// `metadata.name`.
     pub name: Arc<str>,
 }
 
 /// What a write requires of the current state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Expect {
+pub enum Expect {
+    /// There is none.
     Absent,
+    /// It is at this revision.
     Revision(u64),
 }
 
 /// Why a write was not made: somebody else was faster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refused {
+pub enum Refused {
+    /// There is an object where none was expected.
     Exists,
+    /// It is at another revision.
     Stale,
+    /// It is gone.
     Absent,
 }
 
 /// Limits of the history that is kept for watches and old lists.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Limits {
+pub struct Limits {
+    /// Events of all resources.
     pub history_max_events: usize,
+    /// Bytes of their frames.
     pub history_max_bytes: usize,
+    /// Age of an event, in microseconds.
     pub history_max_age_us: u64,
+    /// Commits that are kept for readers of [`Commits`].
     pub commits_max: usize,
 }
 
 /// The whole state of the cluster.
 #[derive(Debug)]
-pub(crate) struct Store {
+pub struct Store {
     revision: u64,
     floor: u64,
     /// How often the store went back in time.
@@ -101,7 +118,7 @@ const COOLING_LOOKS: usize = 4;
 
 /// A version to be packed, which is done without holding the store.
 #[derive(Debug)]
-pub(crate) struct Cooling {
+pub struct Cooling {
     version: Arc<Version>,
     dictionary: Arc<Dictionary>,
 }
@@ -150,6 +167,8 @@ impl Store {
         }
     }
 
+    /// The newest revision.
+    #[inline]
     pub fn revision(&self) -> u64 {
         self.revision
     }
@@ -159,6 +178,7 @@ impl Store {
         self.floor
     }
 
+    /// How many objects exist.
     pub fn object_count(&self) -> usize {
         self.objects
     }
@@ -168,18 +188,23 @@ impl Store {
         self.object_bytes
     }
 
+    /// How many events are kept.
     pub fn history_len(&self) -> usize {
         self.order.len()
     }
 
+    /// The bytes of the kept events' frames.
     pub fn history_bytes(&self) -> usize {
         self.history_bytes
     }
 
+    /// The newest commits.
+    #[inline]
     pub fn commits(&self) -> &Commits {
         &self.commits
     }
 
+    /// The newest version of an object.
     pub fn read(&self, resource: ResourceId, namespace: &str, name: &str) -> Option<&Arc<Version>> {
         self.shelf(resource)?.objects.get(namespace)?.get(name)
     }
@@ -204,6 +229,7 @@ impl Store {
             .collect()
     }
 
+    /// How many objects of a resource exist, in one namespace or in all.
     pub fn count(&self, resource: ResourceId, namespace: Option<&str>) -> usize {
         let Some(shelf) = self.shelf(resource) else { return 0 };
         match namespace {

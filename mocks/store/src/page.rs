@@ -10,13 +10,16 @@ use std::sync::Arc;
 use super::{Change, ResourceId, Shelf, Store, Version};
 
 /// The last object of the page before: `(namespace, name)`.
-pub(crate) type After = (Arc<str>, Arc<str>);
+pub type After = (Arc<str>, Arc<str>);
 
+/// A part of a list.
 #[derive(Debug)]
-pub(crate) struct Page {
+pub struct Page {
+    /// In the order of namespaces and names.
     pub items: Vec<Arc<Version>>,
     /// Set when there is more.
     pub next: Option<After>,
+    /// The state of this revision.
     pub revision: u64,
     /// How many objects there were at that revision, whatever was kept of them; known when there is more.
     pub total: usize,
@@ -24,8 +27,10 @@ pub(crate) struct Page {
 
 /// The wanted revision was compacted away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Expired {
+pub struct Expired {
+    /// What was asked for.
     pub requested: u64,
+    /// The oldest that can be asked for.
     pub floor: u64,
 }
 

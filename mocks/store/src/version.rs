@@ -41,25 +41,31 @@ pub enum Change {
 
 /// What stays the same over all versions of an object.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Identity {
+pub struct Identity {
+    /// Among which objects.
     pub resource: ResourceId,
     /// `packages.longhaul.dev`, `pods`.
     pub resource_name: Arc<str>,
+    /// Empty for objects without a namespace.
     pub namespace: Arc<str>,
+    /// `metadata.name`.
     pub name: Arc<str>,
+    /// `metadata.uid`.
     pub uid: Arc<str>,
 }
 
 /// What was read from the object when it was written, so that nothing is parsed to deliver it.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct Facts {
+pub struct Facts {
     /// Sorted by key.
     pub labels: Box<[(Box<str>, Box<str>)]>,
     /// The values of the resource's selectable fields, in the order in which the resource lists them.
     pub fields: Box<[Box<str>]>,
     /// The uids of the owners.
     pub owners: Box<[Arc<str>]>,
+    /// It is being deleted.
     pub finalizing: bool,
+    /// How far whoever writes the status has come.
     pub progress: Progress,
 }
 
@@ -74,7 +80,7 @@ pub struct Progress {
 
 impl Progress {
     /// Reads both from an object; `pointer` is the JSON pointer of the field in the status.
-    pub(crate) fn of(object: &Value, pointer: &str) -> Self {
+    pub fn of(object: &Value, pointer: &str) -> Self {
         Self {
             generation: object["metadata"]["generation"].as_i64().unwrap_or(0),
             observed: object.pointer(pointer).and_then(Value::as_i64),
@@ -82,9 +88,12 @@ impl Progress {
     }
 }
 
+/// One version of an object, serialised once.
 #[derive(Debug)]
-pub(crate) struct Version {
+pub struct Version {
+    /// What all versions of the object share.
     pub identity: Arc<Identity>,
+    /// `metadata.resourceVersion`.
     pub revision: u64,
     facts: Option<Box<Facts>>,
     frame: RwLock<Frame>,
@@ -101,6 +110,7 @@ enum Frame {
 
 impl Change {
     /// `ADDED`, `MODIFIED` or `DELETED`.
+    #[inline]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Added => "ADDED",
@@ -110,7 +120,8 @@ impl Change {
     }
 
     /// The watch line up to the object.
-    pub(crate) fn head(self) -> &'static [u8] {
+    #[inline]
+    pub fn head(self) -> &'static [u8] {
         match self {
             Self::Added => br#"{"type":"ADDED","object":"#,
             Self::Modified => br#"{"type":"MODIFIED","object":"#,
@@ -120,6 +131,7 @@ impl Change {
 }
 
 impl Identity {
+    /// Where the object lives.
     pub fn place(&self) -> Place {
         Place { resource: self.resource, namespace: self.namespace.clone(), name: self.name.clone() }
     }
@@ -148,6 +160,8 @@ impl Version {
         Self { identity, revision, facts, frame: RwLock::new(Frame::Wire(Box::new(frame))), frame_bytes, head }
     }
 
+    /// What was read from it when it was written.
+    #[inline]
     pub fn facts(&self) -> &Facts {
         self.facts.as_deref().unwrap_or_else(|| &NO_FACTS)
     }
@@ -187,6 +201,8 @@ impl Version {
         }
     }
 
+    /// The bytes of the watch line, packed or not.
+    #[inline]
     pub fn frame_bytes(&self) -> usize {
         self.frame_bytes as usize
     }
@@ -205,7 +221,7 @@ impl Version {
     }
 
     #[cfg(test)]
-    pub fn is_packed(&self) -> bool {
+    pub(crate) fn is_packed(&self) -> bool {
         matches!(&*self.frame.read(), Frame::Packed(_))
     }
 
@@ -218,6 +234,8 @@ impl Version {
         usize::from(self.head)..self.frame_bytes() - TAIL
     }
 
+    /// The value of a label.
+    #[inline]
     pub fn label(&self, key: &str) -> Option<&str> {
         let labels = &self.facts().labels;
         labels.binary_search_by(|(k, _)| (**k).cmp(key)).ok().map(|index| &*labels[index].1)

@@ -21,7 +21,7 @@ pub struct Rewound {
     pub to: u64,
     /// How many commits were undone.
     pub undone: usize,
-    /// The timeline that began: see [`crate::kube::Commit::timeline`].
+    /// The timeline that began: commits after it carry it.
     pub timeline: u32,
 }
 

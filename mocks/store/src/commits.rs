@@ -7,34 +7,44 @@ use std::sync::Arc;
 
 use super::{Change, Identity, Progress};
 
+/// One commit, without the object.
 #[derive(Debug, Clone)]
-pub(crate) struct RawCommit {
+pub struct RawCommit {
+    /// When, in microseconds since the epoch.
     pub at_us: u64,
+    /// Of which object.
     pub identity: Arc<Identity>,
+    /// Its revision.
     pub revision: u64,
+    /// How often the store had gone back in time by then.
     pub timeline: u32,
+    /// What happened to the object.
     pub change: Change,
+    /// How far whoever writes the status had come.
     pub progress: Progress,
 }
 
 /// A reader fell so far behind that commits were dropped which it has not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Overrun {
+pub struct Overrun {
     pub lost: u64,
 }
 
+/// The newest commits, in order, with sequence numbers from 0.
 #[derive(Debug)]
-pub(crate) struct Commits {
+pub struct Commits {
     ring: VecDeque<RawCommit>,
     dropped: u64,
     max: usize,
 }
 
 impl Commits {
+    /// Keeps the newest `max`, at least one.
     pub fn new(max: usize) -> Self {
         Self { ring: VecDeque::new(), dropped: 0, max: max.max(1) }
     }
 
+    /// Appends a commit; the oldest makes room for it.
     pub fn push(&mut self, commit: RawCommit) {
         if self.ring.len() == self.max {
             self.ring.pop_front();
@@ -58,7 +68,8 @@ impl Commits {
         self.ring.iter().rev()
     }
 
-    pub fn len(&self) -> usize {
+    /// How many are still here.
+    pub fn count(&self) -> usize {
         self.ring.len()
     }
 

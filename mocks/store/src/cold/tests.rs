@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::kube::store::{Change, Event, Expect, Facts, Identity, Limits, ResourceId, Store, Version};
+use crate::{Change, Event, Expect, Facts, Identity, Limits, ResourceId, Store, Version};
 
 const RESOURCE: ResourceId = ResourceId(2);
 
