@@ -17,32 +17,19 @@ mod authorization;
 pub mod bench;
 mod body;
 mod books;
-mod catalogue;
 mod cluster;
 mod config;
-mod convert;
-mod defaults;
 mod discovery;
-mod events;
 mod furnish;
 #[cfg(feature = "fuzz")]
 #[doc(hidden)]
 pub mod fuzz;
 mod handler;
 mod janitor;
-mod json;
 mod listen;
-mod object;
-mod openapi;
-mod patch;
 mod path;
-mod protobuf;
 mod replica;
 mod represent;
-mod schema;
-mod selector;
-mod status;
-mod table;
 mod tail;
 mod tokens;
 mod treat;
@@ -50,7 +37,6 @@ mod users;
 mod verbs;
 mod view;
 mod watch;
-mod yaml;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -64,7 +50,7 @@ pub use mock_store::{Change, Progress, RewindError, Rewound};
 pub use replica::Replica;
 pub use tail::{Commit, Overrun, Tail};
 
-pub(crate) use status::reason_of;
+pub(crate) use mock_objects::status::reason_of;
 pub(crate) use view::View;
 
 use crate::faults::{Faults, Newer, Watches};
@@ -74,8 +60,7 @@ use handler::App;
 use listen::{Certificates, Door, Listening};
 use users::Users;
 
-/// The release of Kubernetes that the server answers as.
-pub const VERSION: &str = "v1.33.0";
+pub use mock_objects::VERSION;
 
 /// Why the server did not start.
 #[derive(Debug, thiserror::Error)]
@@ -145,7 +130,7 @@ impl Server {
         });
         for crd in &config.crds {
             cluster.seed(crd.clone()).map_err(|failure| Error::Definition {
-                name: object::meta(crd, "name").to_owned(),
+                name: mock_objects::object::meta(crd, "name").to_owned(),
                 why: failure.message,
             })?;
         }

@@ -9,9 +9,9 @@ use std::net::Ipv4Addr;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use super::catalogue::Resource;
 use super::cluster::Cluster;
-use super::status::{Cause, Failure};
+use mock_objects::catalogue::Resource;
+use mock_objects::status::{Cause, Failure};
 
 /// 10.96.0.0/12, the range that kubeadm gives to services. The first address is the API server's own.
 const FIRST: u32 = u32::from_be_bytes([10, 96, 0, 0]);
@@ -96,12 +96,12 @@ impl Addresses {
         let mut taken = Taken::by_others(cluster, resource, service);
         for held in books.held.values() {
             // Two writes of one service share what it has: the slower one is made again.
-            if held.uid != super::object::meta(service, "uid") {
+            if held.uid != mock_objects::object::meta(service, "uid") {
                 taken.addresses.extend(held.addresses.iter().cloned());
                 taken.ports.extend(&held.ports);
             }
         }
-        let name = super::object::meta(service, "name").to_owned();
+        let name = mock_objects::object::meta(service, "name").to_owned();
         let causes = fill(service, &taken, &mut books.next);
         if !causes.is_empty() {
             return Err(Failure::invalid(resource.about_kind(&name), &causes));
@@ -126,7 +126,7 @@ impl Taken {
     fn by_others(cluster: &Cluster, resource: &Resource, service: &Value) -> Self {
         let mut taken = Self::default();
         taken.addresses.insert(Ipv4Addr::from(FIRST + 1).to_string());
-        let uid = super::object::meta(service, "uid");
+        let uid = mock_objects::object::meta(service, "uid");
         let at = |label: &str| resource.fields.iter().position(|field| &*field.label == label);
         let (address, kind) = (at("spec.clusterIP"), at("spec.type"));
         let page = cluster.read(|store| store.list(resource.id, None, store.revision(), None, usize::MAX, |_| true));
@@ -146,7 +146,7 @@ impl Taken {
 
     fn of(service: &Value) -> Self {
         Self {
-            uid: super::object::meta(service, "uid").to_owned(),
+            uid: mock_objects::object::meta(service, "uid").to_owned(),
             addresses: service["spec"]["clusterIP"].as_str().map(str::to_owned).into_iter().collect(),
             ports: ports_of(service).collect(),
         }

@@ -17,9 +17,9 @@ use super::authorization::{self, Authorization};
 use super::cluster::Cluster;
 use super::handler::Answer;
 use super::path;
-use super::status::Failure;
 use super::users::Who;
 use crate::faults::{Fault, FaultId, Newer, Watches};
+use mock_objects::status::Failure;
 
 /// Rows of an answer when the query does not say how many.
 const LIMIT: usize = 100;

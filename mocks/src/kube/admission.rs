@@ -20,14 +20,14 @@ use serde_json::Value;
 pub(crate) use client::Client;
 pub(crate) use hook::check_configuration;
 
-use super::defaults;
 use super::handler::Call;
-use super::object;
-use super::status::Failure;
 use conditions::Opinion;
 use form::{Form, Seen};
 use hook::{FailurePolicy, Hook, Hooks};
 use mock_cel::Input;
+use mock_objects::defaults;
+use mock_objects::object;
+use mock_objects::status::Failure;
 use review::Verdict;
 
 /// What a request wants to do.

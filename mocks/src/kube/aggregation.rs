@@ -4,8 +4,8 @@
 
 use serde_json::Value;
 
-use super::catalogue::Resource;
 use super::cluster::Cluster;
+use mock_objects::catalogue::Resource;
 use mock_store::{Expect, Version};
 
 /// Whether objects of this resource can be aggregated.

@@ -13,9 +13,9 @@ use serde_json::json;
 use super::authorization::{self, Authorization};
 use super::cluster::Cluster;
 use super::handler::Answer;
-use super::status::Failure;
 use super::tokens::{self, Claims, ISSUER, Subject};
 use super::users::{Users, Who};
+use mock_objects::status::Failure;
 use mock_store::Version;
 
 /// The group of all service accounts.

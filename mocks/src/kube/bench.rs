@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::catalogue::Catalogue;
-use super::object;
-use super::selector::Selector;
+use mock_objects::catalogue::Catalogue;
+use mock_objects::object;
+use mock_objects::selector::Selector;
 use mock_store::batch::{Batches, Next};
 use mock_store::{Cursor, Event, Expect, Facts, Identity, Limits, Most, ResourceId, Store, Version};
 

@@ -19,12 +19,12 @@ use super::addresses::Addresses;
 use super::admission::Admission;
 use super::authorization::{Authorization, Record};
 use super::books::Books;
-use super::catalogue::{Catalogue, Resource, definition};
 use super::furnish;
-use super::object::{self, Fresh};
-use super::status::Failure;
 use super::users::Users;
 use crate::faults::{Faults, Host, Moment, Newer, Restore, Watches};
+use mock_objects::catalogue::{Catalogue, Resource, definition};
+use mock_objects::object::{self, Fresh};
+use mock_objects::status::Failure;
 use mock_store::batch::{Batches, Next};
 use mock_store::wakers::Wakers;
 use mock_store::{
@@ -329,7 +329,7 @@ impl Cluster {
     /// Makes the resources of a definition known, or refuses it.
     pub fn define(&self, crd: &Value) -> Result<(), Failure> {
         let resource = definition(crd).map_err(|causes| {
-            let about = super::status::About {
+            let about = mock_objects::status::About {
                 group: "apiextensions.k8s.io",
                 kind: "CustomResourceDefinition",
                 name: object::meta(crd, "name"),
@@ -361,7 +361,7 @@ impl Cluster {
         let namespace = object::meta(&value, "namespace").to_owned();
         let now = Timestamp::now();
         object::begin_create(&mut value, resource, served, &namespace)?;
-        super::defaults::apply(&mut value, resource, now);
+        mock_objects::defaults::apply(&mut value, resource, now);
         let name = object::finish_create(&mut value, resource, &self.fresh(), now)?;
         if resource.is_definition() {
             self.define(&value)?;

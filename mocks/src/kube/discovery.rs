@@ -9,8 +9,8 @@ use bytes::Bytes;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::catalogue::{Catalogue, Resource, Served};
 use super::handler::Answer;
+use mock_objects::catalogue::{Catalogue, Resource, Served};
 
 const VERBS: &[&str] = &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 /// The order in which custom resources name them.

@@ -6,8 +6,8 @@
 
 use serde_json::{Value, json};
 
-use super::catalogue::Resource;
 use super::cluster::Cluster;
+use mock_objects::catalogue::Resource;
 use mock_store::{Change, RawCommit};
 
 const ACCOUNT: &str = "default";

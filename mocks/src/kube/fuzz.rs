@@ -11,12 +11,12 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::catalogue::{Catalogue, Resource, definition as definition_of};
-use super::patch::{self, Manager, Patch};
 use super::path::{Query, Target, pairs};
-use super::selector::{Selector, from_label_selector, labels_match, parse_labels};
-use super::{protobuf, schema};
 use mock_cel::{BUDGET, Input, Program};
+use mock_objects::catalogue::{Catalogue, Resource, definition as definition_of};
+use mock_objects::patch::{self, Manager, Patch};
+use mock_objects::selector::{Selector, from_label_selector, labels_match, parse_labels};
+use mock_objects::{protobuf, schema};
 use shape::Shape;
 
 const KINDS: &[&str] = &[
@@ -205,7 +205,7 @@ pub fn rules(bytes: &[u8]) {
 /// JSON bodies: what is read twice is what the library reads, and nothing more is refused.
 pub fn json_bodies(bytes: &[u8]) {
     let library: Option<Value> = serde_json::from_slice(bytes).ok();
-    assert_eq!(super::json::read(bytes).ok().map(|(value, _)| value), library);
+    assert_eq!(mock_objects::json::read(bytes).ok().map(|(value, _)| value), library);
 }
 
 /// Protobuf bodies, with and without their envelope.

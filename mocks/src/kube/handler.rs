@@ -12,17 +12,18 @@ use tokio_util::sync::CancellationToken;
 
 use super::body::Body;
 use super::books::{About, Book, EndedBy, Following, OwnConnection, RequestRecord, cut};
-use super::catalogue::{Catalogue, Resource, Served};
 use super::cluster::Cluster;
 use super::config::Limits;
 use super::listen::Connection;
 use super::path::{Query, Target};
-use super::status::Failure;
 use super::treat::{self, Unanswered};
 use super::users::{Users, Who};
 use super::view::View;
-use super::{admin, authentication, discovery, openapi, verbs};
+use super::{admin, authentication, discovery, verbs};
 use crate::faults::Treatment;
+use mock_objects::catalogue::{Catalogue, Resource, Served};
+use mock_objects::openapi::{self, Document};
+use mock_objects::status::Failure;
 
 /// What all requests share.
 pub(crate) struct App {
@@ -173,6 +174,18 @@ impl Answer {
     }
 }
 
+impl From<Document> for Answer {
+    fn from(document: Document) -> Self {
+        match document {
+            Document::Json(value) => Self::value(StatusCode::OK, &value),
+            Document::Protobuf(bytes) => {
+                let json = Self::json(StatusCode::OK, Bytes::from_static(bytes));
+                Self { content_type: openapi::V2_MEDIA_TYPE, ..json }
+            }
+        }
+    }
+}
+
 impl From<Failure> for Answer {
     fn from(failure: Failure) -> Self {
         if failure.is_plain_text() {
@@ -296,7 +309,7 @@ async fn route(
             return Ok(answer);
         }
         let answer = discovery::answer(&path, &accept, &catalogue)
-            .or_else(|| openapi::answer(&path, &accept, &catalogue, app.cluster.revision()));
+            .or_else(|| openapi::document(&path, &accept, &catalogue, app.cluster.revision()).map(Answer::from));
         if let Some(answer) = answer {
             return Ok(Ok(answer));
         }

@@ -11,12 +11,12 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::aggregation;
-use super::catalogue::Resource;
 use super::cluster::Cluster;
 use super::furnish;
 use super::handler::App;
-use super::object;
 use super::verbs::{Manner, Propagation, delete_place, finish};
+use mock_objects::catalogue::Resource;
+use mock_objects::object;
 use mock_store::{Change, Expect, Place, RawCommit, Version};
 
 /// Commits looked at in one go.

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use percent_encoding::percent_decode_str;
 
-use super::status::Failure;
+use mock_objects::status::Failure;
 
 /// A path below `/api/v1` or `/apis/GROUP/VERSION`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

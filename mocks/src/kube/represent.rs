@@ -10,12 +10,12 @@ use bytes::Bytes;
 use memchr::memmem::Finder;
 use serde_json::{Map, Value, json};
 
-use super::catalogue::Resource;
-use super::convert;
 use super::handler::Call;
-use super::object;
-use super::status::Failure;
-use super::table;
+use mock_objects::catalogue::Resource;
+use mock_objects::convert;
+use mock_objects::object;
+use mock_objects::status::Failure;
+use mock_objects::table;
 use mock_store::Version;
 
 mod list;
@@ -162,7 +162,7 @@ impl Renderer {
         })
     }
 
-    fn columns(&self) -> &[super::catalogue::Column] {
+    fn columns(&self) -> &[mock_objects::catalogue::Column] {
         let asked = self.resource.versions.iter().find(|version| version.api_version == self.api_version);
         asked.map_or(&[], |version| &version.columns)
     }

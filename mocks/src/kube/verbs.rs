@@ -28,11 +28,11 @@ pub(crate) use delete::{Manner, Propagation, delete_place, finish};
 use super::authorization::{self, Access, Authorization};
 use super::config::Limits;
 use super::handler::{Answer, Call};
-use super::json;
 use super::path::verb_of;
-use super::protobuf;
-use super::status::{Cause, Failure};
-use super::yaml;
+use mock_objects::json;
+use mock_objects::protobuf;
+use mock_objects::status::{Cause, Failure};
+use mock_objects::yaml;
 use shape::Twice;
 
 /// Longest name of a field manager ("Server-Side Apply").

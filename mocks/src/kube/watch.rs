@@ -19,14 +19,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::body::Broken;
 use super::books::{Book, Delivered, EndedBy};
-use super::catalogue::Resource;
 use super::cluster::Cluster;
 use super::handler::OpenRequest;
 use super::listen::Connection;
 use super::represent::Renderer;
-use super::selector::Selector;
 use super::view::View;
 use crate::faults::{Ending, Fate, FaultId, Pipe, Stale, Stream};
+use mock_objects::catalogue::Resource;
+use mock_objects::selector::Selector;
 use mock_store::batch::{Batch, Next};
 use mock_store::{Change, Cursor, Event, Lost, Store, Version};
 

@@ -183,7 +183,7 @@ async fn a_wrong_definition_is_refused() {
 async fn every_keyword_of_a_definition_is_kept() {
     let world = World::start().await;
     let mut client = world.client(Protocol::Http1, "harness").await;
-    let recorded: Value = serde_json::from_str(include_str!("../../src/kube/protobuf/definition.json")).unwrap();
+    let recorded: Value = serde_json::from_str(include_str!("../../objects/src/protobuf/definition.json")).unwrap();
     let mut sent = recorded.clone();
     sent["metadata"] = json!({"name": recorded["metadata"]["name"]});
     sent["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["odd"] = json!(1);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::kube::authorization::Permission;
 use crate::kube::cluster::Cluster;
-use crate::kube::status::Failure;
+use mock_objects::status::Failure;
 
 const API_VERSION: &str = "rbac.authorization.k8s.io/v1";
 const API_GROUP: &str = "rbac.authorization.k8s.io";

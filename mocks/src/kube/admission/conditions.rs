@@ -6,9 +6,9 @@
 use serde_json::Value;
 
 use super::hook::FailurePolicy;
-use crate::kube::object::check_label_key;
-use crate::kube::status::Cause;
 use mock_cel::{BUDGET, Input, Program};
+use mock_objects::object::check_label_key;
+use mock_objects::status::Cause;
 
 /// The API's own limit.
 const CONDITIONS_MAX: usize = 64;

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::Attempt;
-use crate::kube::catalogue::Resource;
-use crate::kube::convert;
 use crate::kube::handler::Call;
+use mock_objects::catalogue::Resource;
+use mock_objects::convert;
 
 /// One version of one API of a resource.
 #[derive(Debug, Clone)]

@@ -11,13 +11,13 @@ use super::client::Target;
 use super::form::Form;
 use super::review::ReviewVersion;
 use super::{Attempt, conditions, label, namespace_of, subject_of};
-use crate::kube::catalogue::{Catalogue, Resource};
 use crate::kube::cluster::Cluster;
 use crate::kube::handler::Call;
-use crate::kube::object;
-use crate::kube::selector::{Requirement, from_label_selector, labels_match};
-use crate::kube::status::Cause;
 use mock_cel::Program;
+use mock_objects::catalogue::{Catalogue, Resource};
+use mock_objects::object;
+use mock_objects::selector::{Requirement, from_label_selector, labels_match};
+use mock_objects::status::Cause;
 use mock_store::Version;
 
 const MUTATING: &str = "mutatingwebhookconfigurations.admissionregistration.k8s.io";

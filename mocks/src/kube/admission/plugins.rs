@@ -14,8 +14,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{Attempt, Operation};
-use crate::kube::object;
-use crate::kube::status::Failure;
+use mock_objects::object;
+use mock_objects::status::Failure;
 use mock_store::Version;
 
 /// Lets the plugins change `object`; answers whether they did.

@@ -10,8 +10,8 @@ use super::shape;
 use super::write::{TRIES, change, create_object, from_storage, manager, show, to_storage};
 use crate::kube::handler::{Answer, Call};
 use crate::kube::represent::Renderer;
-use crate::kube::status::{About, Cause, Failure};
-use crate::kube::{convert, object, patch};
+use mock_objects::status::{About, Cause, Failure};
+use mock_objects::{convert, object, patch};
 use mock_store::Version;
 
 /// What somebody wants an object to be.

@@ -11,8 +11,8 @@ use super::write::TRIES;
 use super::{decode, read_body};
 use crate::kube::admission::{Attempt, Chain, Operation};
 use crate::kube::handler::{Answer, Call};
-use crate::kube::object;
-use crate::kube::status::{About, Failure};
+use mock_objects::object;
+use mock_objects::status::{About, Failure};
 use mock_store::{Expect, Version};
 
 pub(super) async fn create(call: &Call, body: Incoming) -> Result<Answer, Failure> {

@@ -17,13 +17,13 @@ use super::{decode, read_body};
 use grace::Grace;
 
 use crate::kube::admission::{Attempt, Chain, Operation};
-use crate::kube::catalogue::Resource;
 use crate::kube::cluster::Cluster;
 use crate::kube::handler::{Answer, Call};
-use crate::kube::object;
 use crate::kube::represent::Renderer;
-use crate::kube::selector::Selector;
-use crate::kube::status::{self, Cause, Failure};
+use mock_objects::catalogue::Resource;
+use mock_objects::object;
+use mock_objects::selector::Selector;
+use mock_objects::status::{self, Cause, Failure};
 use mock_store::{Expect, Refused, Version};
 
 const TRIES: usize = 16;
@@ -355,8 +355,8 @@ fn rehearsed(
 pub(crate) mod finish {
     use serde_json::Value;
 
-    use crate::kube::catalogue::Resource;
-    use crate::kube::object;
+    use mock_objects::catalogue::Resource;
+    use mock_objects::object;
 
     /// No finalizer holds the object any more.
     pub(crate) fn is_unheld(value: &Value, resource: &Resource) -> bool {

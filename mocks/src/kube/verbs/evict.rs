@@ -17,9 +17,9 @@ use super::delete::{self, Options};
 use super::write::TRIES;
 use super::{decode, named, own, read_body};
 use crate::kube::admission::Chain;
-use crate::kube::catalogue::Resource;
 use crate::kube::handler::{Answer, Call};
-use crate::kube::status::Failure;
+use mock_objects::catalogue::Resource;
+use mock_objects::status::Failure;
 use mock_store::{Expect, Refused, Version};
 
 pub(super) async fn create(call: &Call, body: Incoming) -> Result<Answer, Failure> {

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use crate::kube::admission::{Attempt, Chain, Operation};
 use crate::kube::handler::Call;
-use crate::kube::object;
-use crate::kube::status::Failure;
+use mock_objects::object;
+use mock_objects::status::Failure;
 
 /// Makes a body an object of its kind, in the namespace of the path.
 pub(super) fn begin(call: &Call, body: &mut Value, api_version: &str, kind: &str) -> Result<(), Failure> {

@@ -8,12 +8,12 @@ use serde_json::Value;
 
 use super::write;
 use crate::faults::Treatment;
-use crate::kube::catalogue::Resource;
 use crate::kube::handler::Call;
 use crate::kube::path::{Query, Target};
 use crate::kube::represent::Renderer;
-use crate::kube::status::Failure;
 use crate::kube::users::Who;
+use mock_objects::catalogue::Resource;
+use mock_objects::status::Failure;
 
 const NAME: &str = "system:apiserver";
 const GROUP: &str = "system:masters";

@@ -14,12 +14,12 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::own;
-use crate::kube::catalogue::Resource;
 use crate::kube::handler::Call;
 use mock_cel::Quantity;
+use mock_objects::catalogue::Resource;
 
-use crate::kube::object;
-use crate::kube::status::Failure;
+use mock_objects::object;
+use mock_objects::status::Failure;
 
 /// Boxed, because it writes a quota, which is a write like the one that it is a part of.
 type Charging<'a> = Pin<Box<dyn Future<Output = Result<(), Failure>> + Send + 'a>>;
@@ -165,7 +165,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::kube::catalogue::Catalogue;
+    use mock_objects::catalogue::Catalogue;
 
     fn quota(hard: &Value, used: &Value) -> Value {
         json!({"metadata": {"name": "q"}, "status": {"hard": hard, "used": used}})

@@ -15,8 +15,8 @@ use crate::faults::Form;
 use crate::kube::books::{About, Scope};
 use crate::kube::handler::{Answer, Call};
 use crate::kube::represent::{ListMeta, Renderer};
-use crate::kube::selector::Selector;
-use crate::kube::status::{Cause, Failure};
+use mock_objects::selector::Selector;
+use mock_objects::status::{Cause, Failure};
 use mock_store::{After, Page, Version};
 
 /// A page without `limit` is one page.

@@ -16,9 +16,9 @@ use crate::kube::admission::{Attempt, Chain, Operation};
 use crate::kube::authentication;
 use crate::kube::authorization::{self, Access, Authorization};
 use crate::kube::handler::{Answer, Call};
-use crate::kube::object;
-use crate::kube::status::Failure;
 use crate::kube::users::Who;
+use mock_objects::object;
+use mock_objects::status::Failure;
 
 pub(super) async fn answer(call: &Call, body: Incoming) -> Result<Answer, Failure> {
     if call.target.name.is_some() || call.resource.namespaced && call.target.namespace.is_none() {

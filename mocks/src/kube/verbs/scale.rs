@@ -14,13 +14,13 @@ use super::write::{self, TRIES};
 use super::{apply, decode, read_body, shape};
 use crate::kube::admission::{Attempt, Chain, Operation};
 use crate::kube::body::Body;
-use crate::kube::catalogue::Scale;
 use crate::kube::handler::{Answer, Call};
-use crate::kube::object;
-use crate::kube::patch::{self, Patch};
 use crate::kube::represent::Renderer;
-use crate::kube::selector::labels_text;
-use crate::kube::status::{About, Cause, Failure};
+use mock_objects::catalogue::Scale;
+use mock_objects::object;
+use mock_objects::patch::{self, Patch};
+use mock_objects::selector::labels_text;
+use mock_objects::status::{About, Cause, Failure};
 
 const API_VERSION: &str = "autoscaling/v1";
 

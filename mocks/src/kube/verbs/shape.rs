@@ -6,9 +6,9 @@
 use serde_json::Value;
 
 use crate::kube::handler::{Answer, Call};
-use crate::kube::object;
-use crate::kube::schema::Verdict;
-use crate::kube::status::{Cause, Failure};
+use mock_objects::object;
+use mock_objects::schema::Verdict;
+use mock_objects::status::{Cause, Failure};
 
 /// A little less than what the JSON parser takes (128).
 const DEPTH_MAX: usize = 120;

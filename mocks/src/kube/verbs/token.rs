@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 use super::{decode, named, read_body};
 use crate::kube::admission::Chain;
 use crate::kube::handler::{Answer, Call};
-use crate::kube::object;
-use crate::kube::status::{About, Cause, Failure};
 use crate::kube::tokens::{Claims, ISSUER, Subject};
+use mock_objects::object;
+use mock_objects::status::{About, Cause, Failure};
 use mock_store::Version;
 
 /// The shortest token, the longest, and the one for who does not say: the API's own numbers.

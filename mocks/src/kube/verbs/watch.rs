@@ -13,10 +13,10 @@ use crate::kube::body::Body;
 use crate::kube::books::About;
 use crate::kube::handler::{Answer, Call};
 use crate::kube::represent::Renderer;
-use crate::kube::selector::Selector;
-use crate::kube::status::{Cause, Failure};
 use crate::kube::treat;
 use crate::kube::watch::{Initial, Opening, WatchBody};
+use mock_objects::selector::Selector;
+use mock_objects::status::{Cause, Failure};
 use mock_store::{Cursor, Store};
 
 use super::read::{newest_first, note_stale, number, scope, too_new};

@@ -16,14 +16,15 @@ use serde_json::{Value, json};
 
 use super::shape::Twice;
 use super::{apply, decode, decode_noting, quota, read_body, shape};
+use crate::kube::addresses;
 use crate::kube::admission::{self, Admitted, Attempt, Chain, Operation, check_configuration};
 use crate::kube::authorization::program;
-use crate::kube::catalogue::Resource;
 use crate::kube::handler::{Answer, Call};
-use crate::kube::patch::{self, Patch};
 use crate::kube::represent::Renderer;
-use crate::kube::status::Failure;
-use crate::kube::{addresses, convert, defaults, events, object};
+use mock_objects::catalogue::Resource;
+use mock_objects::patch::{self, Patch};
+use mock_objects::status::Failure;
+use mock_objects::{convert, defaults, events, object};
 use mock_store::{Expect, Refused, Version};
 use preconditions::{absent, check_number, check_uid, fixed_revision, is_patch, unconditional};
 
@@ -470,7 +471,7 @@ fn check_definition(call: &Call, value: &Value) -> Result<(), Failure> {
         return Ok(());
     }
     let about = call.resource.about_kind(object::meta(value, "name"));
-    crate::kube::catalogue::definition(value).map(|_| ()).map_err(|causes| Failure::invalid(about, &causes))
+    mock_objects::catalogue::definition(value).map(|_| ()).map_err(|causes| Failure::invalid(about, &causes))
 }
 
 /// Refuses what is wrong with an object; answers what there is to warn of.

@@ -143,7 +143,7 @@ impl WatchBody {
         match ending {
             Ending::Clean => self.end(),
             Ending::Error { line, hold } => {
-                self.tell(|request| request.failed(crate::kube::status::code_of(&line)));
+                self.tell(|request| request.failed(mock_objects::status::code_of(&line)));
                 match hold {
                     Some(fault) => self.o.stream.fall_silent(fault),
                     None => self.last = true,

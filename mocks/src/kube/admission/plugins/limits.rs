@@ -9,8 +9,8 @@ use super::{all, forbidden, set};
 use crate::kube::admission::Attempt;
 use mock_cel::Quantity;
 
-use crate::kube::object;
-use crate::kube::status::Failure;
+use mock_objects::object;
+use mock_objects::status::Failure;
 
 /// Where a pod says what it got.
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::{all, forbidden, set};
 use crate::kube::admission::Attempt;
-use crate::kube::object;
-use crate::kube::status::Failure;
+use mock_objects::object;
+use mock_objects::status::Failure;
 
 const CLASSES: &str = "priorityclasses.scheduling.k8s.io";
 const PREEMPTS: &str = "PreemptLowerPriority";

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{forbidden, set};
 use crate::kube::admission::Attempt;
 use crate::kube::furnish;
-use crate::kube::status::Failure;
+use mock_objects::status::Failure;
 
 const USUAL: &str = "default";
 const MOUNTED_AT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{all, set};
 use crate::kube::admission::Attempt;
-use crate::kube::object;
+use mock_objects::object;
 
 /// Marks a class as the default; the second is the older name.
 const DEFAULT: [&str; 2] =

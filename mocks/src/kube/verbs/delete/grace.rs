@@ -5,8 +5,8 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use crate::kube::catalogue::Resource;
-use crate::kube::object;
+use mock_objects::catalogue::Resource;
+use mock_objects::object;
 
 /// What a deletion does to the time that an object is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +54,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::kube::catalogue::Catalogue;
+    use mock_objects::catalogue::Catalogue;
 
     #[test]
     fn who_waits_and_how_long() {

@@ -7,9 +7,9 @@ use http::StatusCode;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use crate::kube::object;
-use crate::kube::selector::{from_label_selector, labels_match};
-use crate::kube::status::{About, Failure};
+use mock_objects::object;
+use mock_objects::selector::{from_label_selector, labels_match};
+use mock_objects::status::{About, Failure};
 
 /// Pods that a budget may have on its list before a controller has looked at them; the API's own number.
 const DISRUPTED_MAX: usize = 2000;

@@ -4,8 +4,8 @@
 
 use serde_json::Value;
 
-use crate::kube::catalogue::Resource;
-use crate::kube::selector::{from_label_selector, labels_match};
+use mock_objects::catalogue::Resource;
+use mock_objects::selector::{from_label_selector, labels_match};
 
 /// Whether the object is in all scopes of the quota.
 pub(super) fn includes(quota: &Value, resource: &Resource, value: &Value) -> bool {
@@ -58,7 +58,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::kube::catalogue::Catalogue;
+    use mock_objects::catalogue::Catalogue;
 
     fn counts(spec: &Value, full_name: &str, value: &Value) -> bool {
         includes(&json!({"spec": spec}), Catalogue::builtin().by_full_name(full_name).unwrap(), value)

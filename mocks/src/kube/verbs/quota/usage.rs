@@ -8,10 +8,10 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{Amounts, amount_of};
-use crate::kube::catalogue::Resource;
 use mock_cel::Quantity;
+use mock_objects::catalogue::Resource;
 
-use crate::kube::object;
+use mock_objects::object;
 
 /// What pods use, apart from what has a name of its own in each cluster.
 const OF_PODS: &[&str] = &[
@@ -231,7 +231,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::kube::catalogue::Catalogue;
+    use mock_objects::catalogue::Catalogue;
 
     fn used(full_name: &str, value: &Value) -> BTreeMap<String, String> {
         let catalogue = Catalogue::builtin();

@@ -4,9 +4,9 @@
 
 use serde_json::{Value, json};
 
-use crate::kube::catalogue::Resource;
-use crate::kube::object;
-use crate::kube::status::{About, Cause, Failure};
+use mock_objects::catalogue::Resource;
+use mock_objects::object;
+use mock_objects::status::{About, Cause, Failure};
 
 /// Makes of a body what webhooks are shown: a review that has no answer yet.
 pub(super) fn begin(review: &mut Value, resource: &Resource, namespace: &str) {
@@ -86,7 +86,7 @@ fn wrong(review: &Value, kind: &str) -> Vec<Cause> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kube::catalogue::Catalogue;
+    use mock_objects::catalogue::Catalogue;
 
     fn refused(full_name: &str, review: &Value) -> Vec<String> {
         let catalogue = Catalogue::builtin();

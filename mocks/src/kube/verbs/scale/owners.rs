@@ -5,8 +5,8 @@
 use serde_json::{Map, Value, json};
 
 use super::API_VERSION;
-use crate::kube::catalogue::{Resource, Scale};
-use crate::kube::object;
+use mock_objects::catalogue::{Resource, Scale};
+use mock_objects::object;
 
 /// The managers of an object that own its number of replicas, as owners of its `Scale`.
 pub(super) fn of_scale(entries: &Value, resource: &Resource) -> Vec<Value> {
@@ -88,7 +88,7 @@ fn take(fields: &mut Map<String, Value>, steps: &[String]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kube::catalogue::Catalogue;
+    use mock_objects::catalogue::Catalogue;
 
     fn entry(manager: &str, operation: &str, fields: &Value) -> Value {
         json!({"manager": manager, "operation": operation, "apiVersion": "apps/v1", "time": "t",

@@ -4,9 +4,9 @@ use http::Method;
 use serde_json::Value;
 
 use crate::kube::handler::Call;
-use crate::kube::object;
-use crate::kube::status::{Cause, Failure};
 use crate::kube::verbs::scale;
+use mock_objects::object;
+use mock_objects::status::{Cause, Failure};
 use mock_store::Version;
 
 /// Built-in resources whose updates must say which version they were made from, as those of custom ones must.

@@ -1,0 +1,251 @@
+//! Which resources exist: the built-in ones and those that custom resource definitions add.
+//!
+//! Owns names, scopes, versions, subresources and selectable fields. It must not hold objects. A catalogue is
+//! immutable; a definition that comes or goes makes a new one, so that a request sees one state from start to end.
+
+mod builtin;
+mod custom;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use mock_store::ResourceId;
+
+pub use custom::definition;
+
+/// One resource, whatever the number of its versions.
+#[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "they are independent facts of the API's own table")]
+pub struct Resource {
+    /// Its number, in the catalogue and in the store.
+    pub id: ResourceId,
+    /// Empty for the core group.
+    pub group: Arc<str>,
+    /// Most preferred first.
+    pub versions: Vec<Served>,
+    /// As paths name it.
+    pub plural: Arc<str>,
+    /// As `kubectl` takes it too.
+    pub singular: Arc<str>,
+    /// The kind of one object.
+    pub kind: Arc<str>,
+    /// The kind of a list.
+    pub list_kind: Arc<str>,
+    /// `po`, `svc`.
+    pub short_names: Vec<Arc<str>>,
+    /// `all`.
+    pub categories: Vec<Arc<str>>,
+    /// Its objects live in namespaces.
+    pub namespaced: bool,
+    /// A `CustomResourceDefinition` made it.
+    pub custom: bool,
+    /// `packages.longhaul.dev`, `pods`.
+    pub full_name: Arc<str>,
+    /// What field selectors may name.
+    pub fields: Vec<Field>,
+    /// Reviews are answered, never stored.
+    pub virtual_only: bool,
+    /// The objects are those of the built-in resource with the same number, shown in another form.
+    pub mirrors: bool,
+    /// The version that objects are stored in.
+    pub storage: Arc<str>,
+}
+
+/// One version of a resource.
+#[derive(Debug, Clone)]
+pub struct Served {
+    /// `v1`, `v1beta1`.
+    pub name: Arc<str>,
+    /// `longhaul.dev/v1`, `v1`.
+    pub api_version: Arc<str>,
+    /// It is served.
+    pub active: bool,
+    /// It has the subresource `status`.
+    pub status: bool,
+    /// It has the subresource `scale`.
+    pub scale: Option<Scale>,
+    /// `additionalPrinterColumns`.
+    pub columns: Vec<Column>,
+    /// `openAPIV3Schema` as it was written.
+    pub schema: Option<Arc<serde_json::Value>>,
+    /// The same, ready to be applied.
+    pub structure: Option<Arc<super::schema::Schema>>,
+}
+
+/// Where the scale subresource finds its numbers, as JSON pointers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scale {
+    /// How many are wanted.
+    pub spec_replicas: String,
+    /// How many there are.
+    pub status_replicas: String,
+    /// The label selector as a text.
+    pub selector: Option<String>,
+}
+
+/// A column of `kubectl get`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Column {
+    /// The heading.
+    pub name: String,
+    /// The type: `string`, `integer`, `date`.
+    pub kind: String,
+    /// The format; often empty.
+    pub format: String,
+    /// What it means.
+    pub description: String,
+    /// Above 0 it is shown with `-o wide` only.
+    pub priority: i64,
+    /// A simple JSON path: `.spec.image`, `.status.conditions[?(@.type=="Ready")].status`.
+    pub path: String,
+}
+
+/// A field that a field selector may name, besides `metadata.name` and `metadata.namespace`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Field {
+    /// The name in a selector.
+    pub label: Arc<str>,
+    /// The JSON pointer of its value.
+    pub pointer: String,
+}
+
+/// Group and version; with the plural it is how a URL names a resource.
+type GroupVersion = (Arc<str>, Arc<str>);
+
+/// All resources, by name.
+#[derive(Debug, Clone, Default)]
+pub struct Catalogue {
+    resources: Vec<Option<Arc<Resource>>>,
+    /// Other APIs of resources that are there.
+    mirrors: Vec<Arc<Resource>>,
+    /// By plural, which few resources share.
+    by_path: HashMap<Arc<str>, Vec<(GroupVersion, ResourceId)>>,
+    /// Numbers are never given to another resource, also when the definition is gone.
+    numbers: BTreeMap<Arc<str>, ResourceId>,
+}
+
+impl Resource {
+    /// A version by its name.
+    #[inline]
+    pub fn version(&self, name: &str) -> Option<&Served> {
+        self.versions.iter().find(|version| &*version.name == name)
+    }
+
+    /// The version that objects are stored in.
+    #[inline]
+    pub fn storage_version(&self) -> &Served {
+        self.version(&self.storage).unwrap_or(&self.versions[0])
+    }
+
+    /// The `apiVersion` of stored objects.
+    pub fn stored_api_version(&self) -> &str {
+        // What mirrors is stored as what it shows.
+        if self.mirrors { "v1" } else { &self.storage_version().api_version }
+    }
+
+    /// Whether objects of this resource define resources.
+    pub fn is_definition(&self) -> bool {
+        &*self.full_name == "customresourcedefinitions.apiextensions.k8s.io"
+    }
+
+    /// What errors are about: the plural name.
+    pub fn about<'a>(&'a self, name: &'a str) -> super::status::About<'a> {
+        super::status::About { group: &self.group, kind: &self.plural, name }
+    }
+
+    /// What `Invalid` errors are about: the kind.
+    pub fn about_kind<'a>(&'a self, name: &'a str) -> super::status::About<'a> {
+        // What a mirror shows is an object of the core group.
+        super::status::About { group: if self.mirrors { "" } else { &self.group }, kind: &self.kind, name }
+    }
+}
+
+impl Catalogue {
+    /// The built-in resources.
+    pub fn builtin() -> Self {
+        let mut catalogue = Self::default();
+        for resource in builtin::all() {
+            match builtin::mirrored(&resource) {
+                Some(original) => catalogue.mirror(resource, original),
+                None => catalogue.insert(resource),
+            }
+        }
+        catalogue
+    }
+
+    /// Adds another way to show the objects of `original`.
+    fn mirror(&mut self, resource: Resource, original: &str) {
+        let id = *self.numbers.get(original).expect("the original stands before its mirror in the table");
+        self.mirrors.push(Arc::new(Resource { id, mirrors: true, ..resource }));
+    }
+
+    /// Adds a resource, or replaces the one of the same name under its old number.
+    pub fn insert(&mut self, mut resource: Resource) {
+        self.forget(&resource.full_name.clone());
+        let next = u32::try_from(self.resources.len()).expect("fewer than four billion resources");
+        let id = *self.numbers.entry(resource.full_name.clone()).or_insert(ResourceId(next));
+        resource.id = id;
+        if id.0 == next {
+            self.resources.push(None);
+        }
+        for version in resource.versions.iter().filter(|version| version.active) {
+            let path = (resource.group.clone(), version.name.clone());
+            self.by_path.entry(resource.plural.clone()).or_default().push((path, id));
+        }
+        self.resources[id.0 as usize] = Some(Arc::new(resource));
+    }
+
+    /// Removes a resource by its full name.
+    pub fn forget(&mut self, full_name: &str) -> Option<Arc<Resource>> {
+        let id = *self.numbers.get(full_name)?;
+        let resource = self.resources[id.0 as usize].take()?;
+        self.by_path.retain(|_, paths| {
+            paths.retain(|(_, known)| *known != id);
+            !paths.is_empty()
+        });
+        Some(resource)
+    }
+
+    /// A resource by its number.
+    #[inline]
+    pub fn by_id(&self, id: ResourceId) -> Option<&Arc<Resource>> {
+        self.resources.get(id.0 as usize)?.as_ref()
+    }
+
+    /// A resource as a path names it.
+    pub fn by_path(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
+        let is = |mirror: &&Arc<Resource>| *mirror.plural == *plural && *mirror.group == *group;
+        if let Some(mirror) = self.mirrors.iter().find(is) {
+            return mirror.version(version).is_some().then_some(mirror);
+        }
+        let of = |((of_group, of_version), _): &&(GroupVersion, ResourceId)| {
+            **of_group == *group && **of_version == *version
+        };
+        self.by_id(self.by_path.get(plural)?.iter().find(of)?.1)
+    }
+
+    /// A resource by its plural and group.
+    pub fn by_full_name(&self, full_name: &str) -> Option<&Arc<Resource>> {
+        let mirror = self.mirrors.iter().find(|mirror| *mirror.full_name == *full_name);
+        if mirror.is_some() {
+            return mirror;
+        }
+        self.by_id(*self.numbers.get(full_name)?)
+    }
+
+    /// The resource of an `apiVersion` and `kind`, as owner references name it.
+    pub fn by_kind(&self, api_version: &str, kind: &str) -> Option<&Arc<Resource>> {
+        let (group, _) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+        self.iter().find(|resource| &*resource.group == group && &*resource.kind == kind)
+    }
+
+    /// All of them, in the order of their numbers.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        self.resources.iter().flatten().chain(&self.mirrors)
+    }
+
+    /// The resources that hold objects.
+    pub fn originals(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        self.resources.iter().flatten()
+    }
+}

@@ -1,0 +1,172 @@
+//! Resources from a `CustomResourceDefinition` (apiextensions.k8s.io/v1).
+//!
+//! Owns reading and checking a definition. Conversion between versions is `None`: only `apiVersion` differs.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{Column, Field, Resource, Scale, Served};
+use crate::schema;
+use crate::status::Cause;
+use mock_store::ResourceId;
+
+/// Reads a definition, or says what is wrong with it.
+pub fn definition(crd: &Value) -> Result<Resource, Vec<Cause>> {
+    let text = |pointer: &str| crd.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let (group, plural, kind) = (text("/spec/group"), text("/spec/names/plural"), text("/spec/names/kind"));
+    let mut causes = Vec::new();
+    for (field, value) in [("spec.group", group), ("spec.names.plural", plural), ("spec.names.kind", kind)] {
+        if value.is_empty() {
+            causes.push(Cause::required(field, ""));
+        }
+    }
+    causes.extend(names(crd));
+    let full_name = format!("{plural}.{group}");
+    if text("/metadata/name") != full_name {
+        let shown = format!("\"{}\"", text("/metadata/name"));
+        causes.push(Cause::invalid("metadata.name", &shown, "must be spec.names.plural+\".\"+spec.group"));
+    }
+    let scope = text("/spec/scope");
+    match scope {
+        "Namespaced" | "Cluster" => {}
+        "" => causes.push(Cause::required("spec.scope", "")),
+        other => {
+            let message = format!("Unsupported value: \"{other}\": supported values: \"Cluster\", \"Namespaced\"");
+            causes.push(Cause { reason: "FieldValueNotSupported", field: "spec.scope".to_owned(), message });
+        }
+    }
+    let versions: Vec<&Value> = crd.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten().collect();
+    let stored: Vec<&str> = versions
+        .iter()
+        .filter(|version| version["storage"] == Value::Bool(true))
+        .filter_map(|version| version["name"].as_str())
+        .collect();
+    if stored.len() != 1 {
+        let why = "must have exactly one version marked as storage version";
+        causes.push(Cause::invalid("spec.versions", "", why));
+        if stored.is_empty() {
+            causes.push(Cause::invalid("status.storedVersions", "[]", "must have at least one stored version"));
+        }
+    }
+    if versions.iter().any(|version| version.pointer("/schema/openAPIV3Schema").is_none()) {
+        causes.push(Cause::required("spec.versions[0].schema.openAPIV3Schema", "schemas are required"));
+    }
+    let mut read = Vec::new();
+    // A schema that all versions share is one of the definition as a whole, and errors name it so.
+    let schemas = || versions.iter().map(|version| &version["schema"]);
+    let shared = schemas().all(|schema| Some(schema) == schemas().next());
+    for (index, version) in versions.iter().enumerate() {
+        let at = if shared { "spec.validation".to_owned() } else { format!("spec.versions[{index}].schema") };
+        match served(group, version, &format!("{at}.openAPIV3Schema")) {
+            Ok(served) => read.push(served),
+            Err(more) => causes.extend(more),
+        }
+    }
+    if !causes.is_empty() {
+        return Err(causes);
+    }
+    let or = |given: &str, fallback: String| if given.is_empty() { fallback } else { given.to_owned() };
+    let list = |pointer: &str| -> Vec<Arc<str>> {
+        let items = crd.pointer(pointer).and_then(Value::as_array).into_iter().flatten();
+        items.filter_map(Value::as_str).map(Arc::from).collect()
+    };
+    Ok(Resource {
+        id: ResourceId(u32::MAX),
+        group: group.into(),
+        storage: stored[0].into(),
+        versions: read,
+        plural: plural.into(),
+        singular: or(text("/spec/names/singular"), kind.to_lowercase()).into(),
+        kind: kind.into(),
+        list_kind: or(text("/spec/names/listKind"), format!("{kind}List")).into(),
+        short_names: list("/spec/names/shortNames"),
+        categories: list("/spec/names/categories"),
+        namespaced: scope == "Namespaced",
+        custom: true,
+        full_name: full_name.into(),
+        fields: fields(&versions),
+        virtual_only: false,
+        mirrors: false,
+    })
+}
+
+/// What is wrong with the names, which stand in paths.
+fn names(crd: &Value) -> Vec<Cause> {
+    let is_label = |text: &str| {
+        let inside = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        text.len() <= 63
+            && text.starts_with(|first: char| first.is_ascii_lowercase())
+            && !text.ends_with('-')
+            && text.bytes().all(inside)
+    };
+    let mut causes = Vec::new();
+    for name in ["plural", "singular", "kind", "listKind"] {
+        let given = crd["spec"]["names"][name].as_str().unwrap_or_default();
+        // Kinds are written with capitals, and checked without.
+        let checked = if name.ends_with("ind") { given.to_lowercase() } else { given.to_owned() };
+        if !given.is_empty() && !is_label(&checked) {
+            let why = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an \
+                       alphabetic character, and end with an alphanumeric character";
+            causes.push(Cause::invalid(&format!("spec.names.{name}"), &format!("\"{given}\""), why));
+        }
+    }
+    let group = crd["spec"]["group"].as_str().unwrap_or_default();
+    if !group.is_empty() && !group.contains('.') {
+        let why = "should be a domain with at least one dot";
+        causes.push(Cause::invalid("spec.group", &format!("\"{group}\""), why));
+    }
+    causes
+}
+
+fn served(group: &str, version: &Value, at: &str) -> Result<Served, Vec<Cause>> {
+    let name = version["name"].as_str().unwrap_or_default();
+    let scale = version.pointer("/subresources/scale").map(|scale| Scale {
+        spec_replicas: pointer(scale["specReplicasPath"].as_str().unwrap_or_default()),
+        status_replicas: pointer(scale["statusReplicasPath"].as_str().unwrap_or_default()),
+        selector: scale["labelSelectorPath"].as_str().map(pointer),
+    });
+    let raw = version.pointer("/schema/openAPIV3Schema").cloned();
+    let structure = raw.as_ref().map(|raw| schema::read(raw, at)).transpose()?;
+    let columns = version["additionalPrinterColumns"].as_array().into_iter().flatten().map(column);
+    Ok(Served {
+        name: name.into(),
+        api_version: format!("{group}/{name}").into(),
+        active: version["served"].as_bool().unwrap_or(false),
+        status: version.pointer("/subresources/status").is_some(),
+        scale,
+        columns: columns.collect(),
+        schema: raw.map(Arc::new),
+        structure: structure.map(Arc::new),
+    })
+}
+
+fn column(raw: &Value) -> Column {
+    let text = |key: &str| raw[key].as_str().unwrap_or_default().to_owned();
+    Column {
+        name: text("name"),
+        kind: text("type"),
+        format: text("format"),
+        description: text("description"),
+        priority: raw["priority"].as_i64().unwrap_or(0),
+        path: text("jsonPath"),
+    }
+}
+
+/// `selectableFields` of all versions; the same field twice is one field.
+fn fields(versions: &[&Value]) -> Vec<Field> {
+    let mut fields: Vec<Field> = Vec::new();
+    for raw in versions.iter().flat_map(|version| version["selectableFields"].as_array().into_iter().flatten()) {
+        let path = raw["jsonPath"].as_str().unwrap_or_default();
+        let field = Field { label: path.trim_start_matches('.').into(), pointer: pointer(path) };
+        if !fields.contains(&field) {
+            fields.push(field);
+        }
+    }
+    fields
+}
+
+/// `.spec.replicas` as a JSON pointer.
+fn pointer(path: &str) -> String {
+    path.replace('.', "/")
+}

@@ -1,0 +1,23 @@
+//! What an object of the Kubernetes API is, whoever stores or serves it.
+//!
+//! Owns the catalogue of resources, their schemas, defaults, conversions and rules, patches, selectors, protobuf, tables, the
+//! OpenAPI documents, and the words of refusals. Nothing here does I/O or reads a clock: time and randomness are arguments. It
+//! must not know users, requests or faults.
+
+pub mod catalogue;
+pub mod convert;
+pub mod defaults;
+pub mod events;
+pub mod json;
+pub mod object;
+pub mod openapi;
+pub mod patch;
+pub mod protobuf;
+pub mod schema;
+pub mod selector;
+pub mod status;
+pub mod table;
+pub mod yaml;
+
+/// The release of Kubernetes whose objects these are.
+pub const VERSION: &str = "v1.33.0";

@@ -1,0 +1,435 @@
+//! The rules of objects: names, metadata that the server owns, generations, what may never change.
+//!
+//! Owns what happens to a body between decoding and the store. It must not do I/O; time and randomness are passed in.
+
+mod conform;
+mod content;
+mod immutable;
+mod names;
+mod pod;
+mod rules;
+mod unknown;
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use super::catalogue::{Field, Resource, Served};
+use super::status::{Cause, Failure};
+use mock_store::{Facts, Identity, Progress};
+
+pub use conform::{conform, read_as, unset};
+pub use content::check as check_content;
+pub use immutable::check as check_immutable;
+pub use names::{check_finalizers_of_deleted, check_label_key, check_name};
+pub use unknown::drop_unknown;
+
+/// etcd's default limit of one request, which is the largest object a real cluster takes.
+pub const OBJECT_MAX_BYTES: usize = 1_572_864;
+/// `ConfigMap` and `Secret` data (Kubernetes documentation, "`ConfigMaps`": 1 MiB).
+const DATA_MAX_BYTES: usize = 1_048_576;
+
+/// What is random in a new object.
+pub struct Fresh {
+    /// `metadata.uid`.
+    pub uid: String,
+    /// What is appended to `metadata.generateName`.
+    pub suffix: String,
+}
+
+/// `metadata` as a map, created when absent.
+#[inline]
+pub fn metadata(value: &mut Value) -> &mut Map<String, Value> {
+    if !value.is_object() {
+        *value = json!({});
+    }
+    let object = value.as_object_mut().expect("made an object above");
+    // Looked up twice, because `entry` would make a key each time, and it is nearly always there.
+    if !object.get("metadata").is_some_and(Value::is_object) {
+        object.insert("metadata".to_owned(), json!({}));
+    }
+    object.get_mut("metadata").and_then(Value::as_object_mut).expect("made an object above")
+}
+
+/// A text field of `metadata`; empty when absent.
+#[inline]
+pub fn meta<'a>(value: &'a Value, key: &str) -> &'a str {
+    value["metadata"][key].as_str().unwrap_or_default()
+}
+
+/// Whether it waits for its finalizers.
+#[inline]
+pub fn is_deleting(value: &Value) -> bool {
+    !meta(value, "deletionTimestamp").is_empty()
+}
+
+/// `metadata.finalizers`.
+pub fn finalizers(value: &Value) -> Vec<&str> {
+    value["metadata"]["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+/// Checks `apiVersion` and `kind` of a body against the path, filling them in when absent.
+pub fn check_type(value: &mut Value, resource: &Resource, served: &Served) -> Result<(), Failure> {
+    let Some(object) = value.as_object_mut() else {
+        return Err(Failure::bad_request("the body of the request is not an object"));
+    };
+    if object.get("metadata").is_some_and(|metadata| !metadata.is_object() && !metadata.is_null()) {
+        let kind = &resource.kind;
+        return Err(Failure::bad_request(format!(
+            "{kind} in version \"{}\" cannot be handled as a {kind}: metadata is not an object",
+            served.name
+        )));
+    }
+    let (api_version, kind) = (text(object, "apiVersion"), text(object, "kind"));
+    if !api_version.is_empty() && *api_version != *served.api_version {
+        return Err(Failure::bad_request(format!(
+            "the API version in the data ({api_version}) does not match the expected API version ({})",
+            served.api_version
+        )));
+    }
+    if resource.custom && (kind.is_empty() || api_version.is_empty()) {
+        let missing = if kind.is_empty() { "Kind" } else { "apiVersion" };
+        return Err(Failure::bad_request(format!("Object '{missing}' is missing in the body of the request")));
+    }
+    if !kind.is_empty() && *kind != *resource.kind && resource.custom {
+        let cause = Cause::invalid("kind", &format!("\"{kind}\""), &format!("must be {}", resource.kind));
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        return Err(Failure::invalid(super::status::About { group: &resource.group, kind, name }, &[cause]));
+    }
+    if !kind.is_empty() && *kind != *resource.kind {
+        return Err(Failure::bad_request(format!(
+            "{kind} in version \"{}\" cannot be handled as a {}: no kind \"{kind}\" is registered",
+            served.name, resource.kind
+        )));
+    }
+    // What is there was checked to be right.
+    let (no_version, no_kind) = (api_version.is_empty(), kind.is_empty());
+    if no_version {
+        object.insert("apiVersion".to_owned(), Value::from(&*served.api_version));
+    }
+    if no_kind {
+        object.insert("kind".to_owned(), Value::from(&*resource.kind));
+    }
+    Ok(())
+}
+
+/// Takes out of a new object what only the server may say, before anybody is shown it.
+pub fn begin_create(value: &mut Value, resource: &Resource, served: &Served, namespace: &str) -> Result<(), Failure> {
+    let meta = metadata(value);
+    check_namespace(resource, text(meta, "namespace"), namespace)?;
+    if resource.namespaced {
+        meta.insert("namespace".to_owned(), Value::from(namespace));
+    } else {
+        meta.remove("namespace");
+    }
+    for key in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
+        meta.remove(key);
+    }
+    // The built-in types always show it.
+    if resource.custom {
+        meta.remove("creationTimestamp");
+    } else {
+        meta.insert("creationTimestamp".to_owned(), Value::Null);
+    }
+    if served.status {
+        value.as_object_mut().expect("metadata() made it an object").remove("status");
+    }
+    Ok(())
+}
+
+/// Gives a new object its name and what else makes it one of its own; answers the name.
+pub fn finish_create(value: &mut Value, resource: &Resource, fresh: &Fresh, now: Timestamp) -> Result<String, Failure> {
+    let meta = metadata(value);
+    let mut name = text(meta, "name").to_owned();
+    let generate_name = text(meta, "generateName");
+    if name.is_empty() && !generate_name.is_empty() {
+        // The real server cuts the prefix so that the whole keeps to 63 characters.
+        let prefix: String = generate_name.chars().take(58).collect();
+        name = format!("{prefix}{}", fresh.suffix);
+        meta.insert("name".to_owned(), Value::from(name.clone()));
+    }
+    if name.is_empty() {
+        let cause = Cause::required("metadata.name", "name or generateName is required");
+        return Err(Failure::invalid(resource.about_kind(""), &[cause]));
+    }
+    meta.insert("uid".to_owned(), Value::from(fresh.uid.clone()));
+    meta.insert("creationTimestamp".to_owned(), Value::from(seconds(now)));
+    if has_generation(resource) {
+        meta.insert("generation".to_owned(), Value::from(1));
+    }
+    Ok(name)
+}
+
+/// Refuses a new object that names a revision; the store finds that out, after everybody else.
+pub fn check_new(value: &Value) -> Result<(), Failure> {
+    match meta(value, "resourceVersion") {
+        "" => Ok(()),
+        _ => Err(Failure::plain("resourceVersion should not be set on objects to be created")),
+    }
+}
+
+/// Carries over what an update may not change.
+pub fn carry_over(value: &mut Value, old: &Value, resource: &Resource, served: &Served, status_only: bool) {
+    if status_only {
+        let status = value.get("status").cloned();
+        let given = value["metadata"].clone();
+        *value = old.clone();
+        let object = value.as_object_mut().expect("stored objects are objects");
+        match status {
+            Some(status) => object.insert("status".to_owned(), status),
+            None => object.remove("status"),
+        };
+        // An apply has written down what it owns of the status.
+        carry(metadata(value), &given, "managedFields");
+        if !resource.custom {
+            // Built-in types let labels, annotations and finalizers pass with a status update; custom ones do not, and
+            // Deployments keep their labels.
+            let keys: &[&str] = match &*resource.full_name {
+                "deployments.apps" => &["annotations", "finalizers"],
+                _ => &["labels", "annotations", "finalizers"],
+            };
+            for key in keys {
+                carry(metadata(value), &given, key);
+            }
+        }
+    } else if served.status {
+        let object = value.as_object_mut().expect("checked to be an object");
+        match old.get("status") {
+            Some(status) => object.insert("status".to_owned(), status.clone()),
+            None => object.remove("status"),
+        };
+    }
+    let (meta, before) = (metadata(value), &old["metadata"]);
+    for key in [
+        "uid",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "namespace",
+        "generation",
+        "name",
+        "resourceVersion",
+    ] {
+        carry(meta, before, key);
+    }
+}
+
+/// Counts the generation up when more than status changed. Counting again gives the same.
+pub fn count_generation(value: &mut Value, old: &Value, resource: &Resource, served: &Served, status_only: bool) {
+    if !has_generation(resource) || status_only {
+        return;
+    }
+    // A Deployment's annotations are copied to its ReplicaSets, so they count as well.
+    let annotations = &*resource.full_name == "deployments.apps"
+        && value["metadata"]["annotations"] != old["metadata"]["annotations"];
+    let before = old["metadata"]["generation"].as_i64().unwrap_or(0);
+    if annotations || differs_outside(value, old, served.status) {
+        metadata(value).insert("generation".to_owned(), Value::from(before.saturating_add(1)));
+    } else {
+        carry(metadata(value), &old["metadata"], "generation");
+    }
+    if &*resource.full_name == "daemonsets.apps" {
+        super::defaults::count_template(value, old);
+    }
+}
+
+/// What the selectors, the garbage collector and the deletion need to know of an object.
+pub fn facts(value: &Value, resource: &Resource) -> Facts {
+    let mut labels: Vec<(Box<str>, Box<str>)> = value["metadata"]["labels"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter_map(|(key, value)| Some((key.as_str().into(), value.as_str()?.into())))
+        .collect();
+    labels.sort();
+    let field = |pointer: &str| -> Box<str> {
+        match value.pointer(pointer) {
+            Some(Value::String(text)) => text.as_str().into(),
+            Some(other @ (Value::Number(_) | Value::Bool(_))) => other.to_string().into(),
+            _ => "".into(),
+        }
+    };
+    let owners = value["metadata"]["ownerReferences"].as_array().into_iter().flatten();
+    Facts {
+        labels: labels.into(),
+        fields: resource.fields.iter().map(|f| selectable(value, f, &field)).collect(),
+        owners: owners.filter_map(|owner| owner["uid"].as_str()).map(Arc::from).collect(),
+        finalizing: is_deleting(value),
+        progress: Progress::default(),
+    }
+}
+
+/// The value of a selectable field. An event without a source was reported by its controller.
+fn selectable(value: &Value, of: &Field, field: &impl Fn(&str) -> Box<str>) -> Box<str> {
+    let found = field(&of.pointer);
+    if found.is_empty() && &*of.label == "source" && value["kind"] == "Event" {
+        return field("/reportingComponent");
+    }
+    found
+}
+
+/// What stays the same over all versions of the object.
+pub fn identity(value: &Value, resource: &Resource) -> Identity {
+    let text = |key: &str| -> Arc<str> { meta(value, key).into() };
+    Identity {
+        resource: resource.id,
+        resource_name: resource.full_name.clone(),
+        namespace: text("namespace"),
+        name: text("name"),
+        uid: text("uid"),
+    }
+}
+
+/// Size limits that are about content rather than the request.
+pub fn check_size(value: &Value, resource: &Resource) -> Result<(), Failure> {
+    // Nearly every object is so small that nobody needs to know how small.
+    let bytes = if bytes_at_most(value) > OBJECT_MAX_BYTES { serialised_bytes(value) } else { 0 };
+    if bytes > OBJECT_MAX_BYTES {
+        return Err(Failure::too_large(format!(
+            "etcdserver: request is too large: {bytes} bytes, the limit is {OBJECT_MAX_BYTES}"
+        )));
+    }
+    if !matches!(&*resource.full_name, "configmaps" | "secrets") {
+        return Ok(());
+    }
+    let size = |key: &str| -> usize {
+        value[key].as_object().map_or(0, |map| map.values().filter_map(Value::as_str).map(str::len).sum())
+    };
+    // Secret data and binaryData are base64 here: three bytes for four characters.
+    let total =
+        if &*resource.kind == "Secret" { size("data") / 4 * 3 } else { size("data") + size("binaryData") / 4 * 3 };
+    if total > DATA_MAX_BYTES {
+        let cause = Cause {
+            reason: "FieldValueTooLong",
+            field: String::new(),
+            message: format!("Too long: may not be more than {DATA_MAX_BYTES} bytes"),
+        };
+        return Err(Failure::invalid(resource.about_kind(meta(value, "name")), &[cause]));
+    }
+    Ok(())
+}
+
+/// More than the serialised size can be, at the cost of a walk.
+fn bytes_at_most(value: &Value) -> usize {
+    // A control character becomes `\u0000`; with quotes, a colon and a comma round it.
+    let text = |text: &str| text.len() * 6 + 4;
+    match value {
+        // The longest are numbers like -2.2250738585072014e-308.
+        Value::Null | Value::Bool(_) | Value::Number(_) => 28,
+        Value::String(string) => text(string),
+        Value::Array(items) => 3 + items.iter().map(bytes_at_most).sum::<usize>(),
+        Value::Object(map) => 3 + map.iter().map(|(key, value)| text(key) + bytes_at_most(value)).sum::<usize>(),
+    }
+}
+
+/// Counting is cheaper than serialising into memory.
+fn serialised_bytes(value: &Value) -> usize {
+    struct Counter(usize);
+    impl std::io::Write for Counter {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut counter = Counter(0);
+    serde_json::to_writer(&mut counter, value).expect("a JSON value with text keys always serialises");
+    counter.0
+}
+
+/// The body's namespace must be the path's.
+pub fn check_namespace(resource: &Resource, body: &str, path: &str) -> Result<(), Failure> {
+    if resource.namespaced && !body.is_empty() && body != path {
+        return Err(Failure::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    Ok(())
+}
+
+/// A time as the API writes it: RFC 3339 in whole seconds.
+pub fn seconds(now: Timestamp) -> String {
+    // Cut off, not rounded.
+    format!("{now:.0}")
+}
+
+/// A text among fields; empty when absent.
+fn text<'a>(fields: &'a Map<String, Value>, key: &str) -> &'a str {
+    fields.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn carry(meta: &mut Map<String, Value>, from: &Value, key: &str) {
+    match from.get(key) {
+        Some(value) => meta.insert(key.to_owned(), value.clone()),
+        None => meta.remove(key),
+    };
+}
+
+/// Plain data carries no generation in the real API.
+fn has_generation(resource: &Resource) -> bool {
+    resource.custom
+        || !matches!(
+            &*resource.kind,
+            "ConfigMap"
+                | "Secret"
+                | "Event"
+                | "Lease"
+                | "Namespace"
+                | "ServiceAccount"
+                | "Endpoints"
+                | "Node"
+                | "ClusterRole"
+                | "ClusterRoleBinding"
+                | "Role"
+                | "RoleBinding"
+                | "PersistentVolumeClaim"
+                | "PersistentVolume"
+                | "Service"
+                | "ControllerRevision"
+                | "PodTemplate"
+                | "LimitRange"
+                | "ResourceQuota"
+                | "HorizontalPodAutoscaler"
+                | "StorageClass"
+                | "CSIDriver"
+                | "CSINode"
+                | "VolumeAttachment"
+                | "RuntimeClass"
+                | "APIService"
+        )
+}
+
+fn differs_outside(new: &Value, old: &Value, status_apart: bool) -> bool {
+    let relevant = |key: &str| key != "metadata" && !(status_apart && key == "status");
+    let (Some(new), Some(old)) = (new.as_object(), old.as_object()) else { return true };
+    let in_new = new.iter().any(|(key, value)| relevant(key) && old.get(key) != Some(value));
+    in_new || old.keys().any(|key| relevant(key) && !new.contains_key(key))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::patch::tests::json;
+
+    #[test]
+    fn a_time_is_cut_to_whole_seconds() {
+        let now = Timestamp::new(1_763_780_399, 999_999_999).unwrap();
+        assert_eq!(seconds(now), "2025-11-22T02:59:59Z");
+        assert_eq!(seconds(Timestamp::UNIX_EPOCH), "1970-01-01T00:00:00Z");
+    }
+
+    proptest! {
+        /// The cheap bound is never below the size, so nothing too large passes without being counted.
+        #[test]
+        fn the_bound_is_above_the_size(value in json(), text in "\\PC{0,9}[\u{0}-\u{1f}]{0,9}", number in any::<f64>()) {
+            let value = json!({ text.clone(): value, "text": [text, "\u{1}\"\\"], "number": number, "least": i64::MIN });
+            prop_assert!(bytes_at_most(&value) >= value.to_string().len());
+            prop_assert_eq!(serialised_bytes(&value), value.to_string().len());
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! The types of the fields of built-in kinds.
+//!
+//! Owns refusing a body whose fields have the wrong JSON type, and leaving out what means "not set": the real server
+//! decodes into typed structures, so `null`, an empty text and an empty list never come back, and amounts do so in one form. Fields that a type does not
+//! have are dropped in `unknown`. It must not know which values are allowed.
+
+use serde_json::{Map, Value};
+
+use crate::catalogue::Resource;
+use crate::protobuf::schema::{self, Field, Kind, message};
+use crate::status::Failure;
+use mock_cel::Quantity;
+
+/// What a real server says amounts look like.
+const AMOUNT: &str = "^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$";
+/// Lists that are shown when they are empty.
+const SHOWN: &[&str] = &["verbs", "rules", "conditions", "subjects"];
+
+/// Checks the types of a built-in object's fields and leaves out what is not set.
+pub fn conform(value: &mut Value, resource: &Resource) -> Result<(), Failure> {
+    if resource.custom {
+        // The metadata is of one type for all kinds.
+        let (Some(fields), Some(Value::Object(metadata))) = (message("ObjectMeta"), value.get_mut("metadata")) else {
+            return Ok(());
+        };
+        return walk(metadata, fields, "metadata").map_err(|why| undecodable(resource, &why));
+    }
+    let name = schema::name(value["apiVersion"].as_str().unwrap_or_default(), &resource.kind);
+    let (Some(fields), Some(object)) = (message(name), value.as_object_mut()) else { return Ok(()) };
+    // It is part of the real type, not a pointer to one, so it is always there.
+    if fields.iter().any(|field| field.name == "spec") {
+        let spec = object.entry("spec").or_insert(Value::Null);
+        if spec.is_null() {
+            *spec = Value::Object(Map::new());
+        }
+    }
+    walk(object, fields, &resource.kind).map_err(|why| undecodable(resource, &why))
+}
+
+/// Makes of a value what the type of a kind that is not stored makes of it, and answers the fields that it does not have; the
+/// error says why it cannot.
+pub fn read_as(kind: &'static str, value: &mut Value) -> Result<Vec<String>, String> {
+    let (Some(fields), Some(object)) = (message(kind), value.as_object_mut()) else {
+        return Err("it is not an object".to_owned());
+    };
+    let unknown = super::unknown::drop_unknown_of(kind, object);
+    walk(object, fields, kind)?;
+    Ok(unknown)
+}
+
+fn undecodable(resource: &Resource, why: &str) -> Failure {
+    let (version, kind) = (resource.storage_version(), &resource.kind);
+    Failure::bad_request(format!("{kind} in version \"{}\" cannot be handled as a {kind}: {why}", version.name))
+}
+
+/// The parts of a built-in type that are shown also when nobody set them.
+pub fn unset(value: &mut Value, resource: &Resource) {
+    if resource.custom {
+        return;
+    }
+    let Some(object) = value.as_object_mut() else { return };
+    let fields = message(&resource.kind).unwrap_or_default();
+    for field in fields.iter().filter(|field| matches!(field.name, "spec" | "status")) {
+        object.insert(field.name.to_owned(), Value::Object(Map::new()));
+    }
+}
+
+fn walk(object: &mut Map<String, Value>, fields: &[Field], at: &str) -> Result<(), String> {
+    for field in fields {
+        if field.name == "<inline>" {
+            if let Kind::Message(name) = field.kind {
+                walk(object, message(name).unwrap_or_default(), at)?;
+            }
+            continue;
+        }
+        let Some(value) = object.get_mut(field.name) else { continue };
+        if value.is_null() {
+            object.remove(field.name);
+            continue;
+        }
+        let wrong =
+            |value: &Value, expected: &str| Err(format!("{at}.{}: expected {expected}, got {value}", field.name));
+        if field.list {
+            let Some(items) = value.as_array_mut() else { return wrong(value, "a list") };
+            for item in items.iter_mut() {
+                one(item, field, at)?;
+            }
+        } else if field.map {
+            let Some(entries) = value.as_object_mut() else { return wrong(value, "an object") };
+            for (_, entry) in entries.iter_mut() {
+                one(entry, field, at)?;
+            }
+        } else {
+            one(value, field, at)?;
+        }
+        if is_unset(value, field) {
+            object.remove(field.name);
+        }
+    }
+    Ok(())
+}
+
+/// Whether a value is what its field has when nobody sets it.
+fn is_unset(value: &Value, field: &Field) -> bool {
+    // Raw JSON means what it says, be it an empty list.
+    if field.shown || field.kind == Kind::Json {
+        return false;
+    }
+    match value {
+        Value::Array(items) => items.is_empty() && !SHOWN.contains(&field.name),
+        Value::Object(entries) => field.map && entries.is_empty(),
+        Value::String(text) => text.is_empty() && !field.optional && field.name != "name" && field.kind == Kind::Text,
+        Value::Bool(flag) => !*flag && !field.optional && field.name != "allowed",
+        _ => false,
+    }
+}
+
+fn one(value: &mut Value, field: &Field, at: &str) -> Result<(), String> {
+    let expected = match &field.kind {
+        Kind::Message(name) => {
+            let path = format!("{at}.{}", field.name);
+            return match value {
+                Value::Object(object) => walk(object, message(name).unwrap_or_default(), &path),
+                // A null among others is an object with nothing set.
+                Value::Null => Ok(()),
+                other => Err(format!("{path}: expected an object, got {other}")),
+            };
+        }
+        Kind::Either(name) => {
+            let fields = schema::first(name).and_then(message).unwrap_or_default();
+            let path = format!("{at}.{}", field.name);
+            return match value {
+                Value::Object(object) => walk(object, fields, &path),
+                // A list of schemas, or of names.
+                Value::Array(items) => {
+                    items.iter_mut().filter_map(Value::as_object_mut).try_for_each(|item| walk(item, fields, &path))
+                }
+                _ => Ok(()),
+            };
+        }
+        Kind::Double if !(value.is_number() || value.is_null()) => "a number",
+        Kind::Json | Kind::Texts => return Ok(()),
+        Kind::Text if !matches!(value, Value::String(_) | Value::Null) => "a text",
+        Kind::Integer if !(value.is_i64() || value.is_u64() || value.is_null()) => "a number",
+        Kind::Flag if !(value.is_boolean() || value.is_null()) => "true or false",
+        Kind::Bytes if !value.is_null() && !value.as_str().is_some_and(is_base64) => "base64",
+        Kind::Time | Kind::MicroTime if !value.is_null() && !value.as_str().is_some_and(is_time) => "a time",
+        Kind::Quantity if !value.is_null() => {
+            // A number is one as it is written.
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            let Some(amount) = Quantity::parse(&text) else {
+                let path = format!("{at}.{}", field.name);
+                return Err(format!("{path}: quantities must match the regular expression '{AMOUNT}', got {value}"));
+            };
+            let canonical = amount.canonical();
+            if value.as_str() != Some(&canonical) {
+                *value = Value::from(canonical);
+            }
+            return Ok(());
+        }
+        Kind::IntOrText if !(value.is_string() || value.is_number() || value.is_null()) => "a text or a number",
+        _ => "",
+    };
+    if expected.is_empty() {
+        if value.is_null() && field.map {
+            // A missing text is an empty one.
+            *value = Value::from("");
+        }
+        return Ok(());
+    }
+    Err(format!("{at}.{}: expected {expected}, got {value}", field.name))
+}
+
+fn is_base64(text: &str) -> bool {
+    use base64::Engine as _;
+    base64::engine::general_purpose::STANDARD.decode(text).is_ok()
+}
+
+fn is_time(text: &str) -> bool {
+    text.parse::<jiff::Timestamp>().is_ok()
+}

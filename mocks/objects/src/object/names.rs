@@ -1,0 +1,139 @@
+//! Which names and labels are allowed (Kubernetes documentation, "Object Names and IDs").
+//!
+//! Owns the checks and their texts.
+
+use serde_json::Value;
+
+use crate::catalogue::Resource;
+use crate::object::meta;
+use crate::status::Cause;
+
+const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or \
+                         '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used \
+                         for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+pub(super) const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must \
+                     start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for \
+                     validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+
+/// Checks the name, labels and annotations of an object; answers what is wrong.
+pub fn check_name(value: &Value, resource: &Resource) -> Vec<Cause> {
+    let name = meta(value, "name");
+    let quoted = || format!("\"{name}\"");
+    let mut causes = Vec::new();
+    let too_long = if matches!(&*resource.kind, "Namespace" | "Service") { 63 } else { 253 };
+    if name.len() > too_long && &*resource.full_name != "events" {
+        let why = format!("must be no more than {too_long} characters");
+        causes.push(Cause::invalid("metadata.name", &quoted(), &why));
+    } else if &*resource.group == "rbac.authorization.k8s.io" || &*resource.full_name == "events" {
+        if matches!(name, "." | "..") || name.contains(['/', '%']) {
+            causes.push(Cause::invalid("metadata.name", &quoted(), "may not be '.' or '..' or contain '/' or '%'"));
+        }
+    } else if matches!(&*resource.kind, "Namespace" | "Service") {
+        if !is_dns_label(name) {
+            causes.push(Cause::invalid("metadata.name", &quoted(), LABEL));
+        }
+    } else if !name.split('.').all(is_dns_label) {
+        causes.push(Cause::invalid("metadata.name", &quoted(), SUBDOMAIN));
+    }
+    let prefix = meta(value, "generateName");
+    // A dash at the end is what a generated name goes on from.
+    let masked = prefix.strip_suffix('-').map_or_else(|| prefix.to_owned(), |start| format!("{start}a"));
+    let strict = matches!(&*resource.kind, "Namespace" | "Service");
+    let fits = if strict { is_dns_label(&masked) } else { masked.split('.').all(is_dns_label) };
+    let any = &*resource.full_name == "events";
+    if !any && !prefix.is_empty() && &*resource.group != "rbac.authorization.k8s.io" && !fits {
+        let why = if strict { LABEL } else { SUBDOMAIN };
+        causes.push(Cause::invalid("metadata.generateName", &format!("\"{prefix}\""), why));
+    }
+    finalizers(value, resource, &mut causes);
+    owners(value, &mut causes);
+    let metadata = &value["metadata"];
+    for map in ["labels", "annotations"] {
+        for (key, text) in metadata[map].as_object().into_iter().flatten() {
+            let field = format!("metadata.{map}");
+            if !check_label_key(key) {
+                let why = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and \
+                           end with an alphanumeric character";
+                causes.push(Cause::invalid(&field, &format!("\"{key}\""), why));
+            }
+            match text.as_str() {
+                None => causes.push(Cause::invalid(&field, &text.to_string(), "must be a string")),
+                // A copy of the name, which is checked itself.
+                Some(_) if key == "kubernetes.io/metadata.name" => {}
+                Some(text) if map == "labels" && !is_label_value(text) => {
+                    let why = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' \
+                               or '.', and must start and end with an alphanumeric character";
+                    causes.push(Cause::invalid(&field, &format!("\"{text}\""), why));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+    causes
+}
+
+fn finalizers(value: &Value, resource: &Resource, causes: &mut Vec<Cause>) {
+    for (index, finalizer) in crate::object::finalizers(value).into_iter().enumerate() {
+        let quoted = format!("\"{finalizer}\"");
+        if !check_label_key(finalizer) {
+            let why = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with \
+                       an alphanumeric character";
+            causes.push(Cause::invalid("metadata.finalizers", &quoted, why));
+        }
+        let standard = ["orphan", "foregroundDeletion", "kubernetes"].contains(&finalizer);
+        // Leases and events of the old API are checked like custom resources.
+        let stricter =
+            !resource.custom && &*resource.group != "coordination.k8s.io" && &*resource.full_name != "events";
+        if stricter && !standard && !finalizer.contains('/') {
+            let why = "name is neither a standard finalizer name nor is it fully qualified";
+            causes.push(Cause::invalid(&format!("metadata.finalizers[{index}]"), &quoted, why));
+        }
+    }
+}
+
+fn owners(value: &Value, causes: &mut Vec<Cause>) {
+    for owner in value["metadata"]["ownerReferences"].as_array().into_iter().flatten() {
+        for (field, what) in [("apiVersion", "version"), ("kind", "kind"), ("name", "name"), ("uid", "uid")] {
+            if owner[field].as_str().unwrap_or_default().is_empty() {
+                let why = format!("{what} must not be empty");
+                causes.push(Cause::invalid(&format!("metadata.ownerReferences.{field}"), "\"\"", &why));
+            }
+        }
+    }
+}
+
+/// Finalizers of an object that is being deleted may only go.
+pub fn check_finalizers_of_deleted(value: &Value, old: &Value) -> Vec<Cause> {
+    let (before, after) = (crate::object::finalizers(old), crate::object::finalizers(value));
+    let new: Vec<&&str> = after.iter().filter(|finalizer| !before.contains(finalizer)).collect();
+    if new.is_empty() || !crate::object::is_deleting(old) {
+        return Vec::new();
+    }
+    let why = format!("no new finalizers can be added if the object is being deleted, found new finalizers {new:?}");
+    vec![Cause::forbidden("metadata.finalizers", &why)]
+}
+
+/// Whether `key` is a qualified name.
+pub fn check_label_key(key: &str) -> bool {
+    let (prefix, name) = key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
+    let prefix_fits =
+        prefix.is_none_or(|prefix| prefix.len() <= 253 && prefix.to_lowercase().split('.').all(is_dns_label));
+    prefix_fits && !name.is_empty() && is_label_value(name)
+}
+
+fn is_label_value(text: &str) -> bool {
+    let edge = |byte: Option<&u8>| byte.is_none_or(u8::is_ascii_alphanumeric);
+    let bytes = text.as_bytes();
+    bytes.len() <= 63
+        && edge(bytes.first())
+        && edge(bytes.last())
+        && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
+}
+
+pub(super) fn is_dns_label(text: &str) -> bool {
+    let plain = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let bytes = text.as_bytes();
+    bytes.first().is_some_and(plain)
+        && bytes.last().is_some_and(plain)
+        && bytes.iter().all(|byte| plain(byte) || *byte == b'-')
+}

@@ -1,0 +1,171 @@
+//! Fields that a type does not have.
+//!
+//! Owns finding and dropping them in built-in objects, as the real server's decoder does, by the table of all fields. Those
+//! of custom resources are found by their schemas.
+
+use serde_json::{Map, Value};
+
+use crate::catalogue::Resource;
+use crate::protobuf::schema::{self, Field, Kind, message};
+
+/// Names that are collected at most, as in the real decoder; all unknown fields are dropped.
+const NAMES_MAX: usize = 100;
+
+/// Drops the fields that nobody knows; answers their paths.
+pub fn drop_unknown(value: &mut Value, resource: &Resource) -> Vec<String> {
+    let mut unknown = Vec::new();
+    if resource.custom {
+        // The metadata is of one type for all kinds.
+        if let Some(Value::Object(metadata)) = value.get_mut("metadata") {
+            walk(metadata, "ObjectMeta", "metadata", &mut unknown);
+        }
+        return unknown;
+    }
+    let name = schema::name(value["apiVersion"].as_str().unwrap_or_default(), &resource.kind);
+    if message(name).is_some()
+        && let Some(object) = value.as_object_mut()
+    {
+        walk(object, name, "", &mut unknown);
+    }
+    unknown
+}
+
+/// Drops the fields that a kind does not have which is no resource; answers their paths.
+pub(super) fn drop_unknown_of(kind: &'static str, object: &mut Map<String, Value>) -> Vec<String> {
+    let mut unknown = Vec::new();
+    walk(object, kind, "", &mut unknown);
+    unknown
+}
+
+fn walk(object: &mut Map<String, Value>, kind: &str, at: &str, unknown: &mut Vec<String>) {
+    object.retain(|name, value| {
+        if at.is_empty() && matches!(name.as_str(), "apiVersion" | "kind") {
+            return true;
+        }
+        let path = || if at.is_empty() { name.clone() } else { format!("{at}.{name}") };
+        let Some(field) = find(kind, name) else {
+            if unknown.len() < NAMES_MAX {
+                unknown.push(path());
+            }
+            return false;
+        };
+        let below = match field.kind {
+            Kind::Message(below) => below,
+            Kind::Either(either) => schema::first(either).unwrap_or_default(),
+            _ => return true,
+        };
+        match value {
+            Value::Array(items) => {
+                for (index, item) in items.iter_mut().enumerate() {
+                    if let Value::Object(item) = item {
+                        walk(item, below, &format!("{}[{index}]", path()), unknown);
+                    }
+                }
+            }
+            Value::Object(entries) if field.map => {
+                for (key, entry) in entries.iter_mut() {
+                    if let Value::Object(entry) = entry {
+                        walk(entry, below, &format!("{}.{key}", path()), unknown);
+                    }
+                }
+            }
+            Value::Object(inner) => walk(inner, below, &path(), unknown),
+            _ => {}
+        }
+        true
+    });
+}
+
+/// The field of a message, also of those that it has inline.
+fn find(kind: &str, name: &str) -> Option<&'static Field> {
+    message(kind)?.iter().find_map(|field| match (&field.kind, field.name) {
+        (Kind::Message(inner), "<inline>") => find(inner, name),
+        (_, known) => (known == name).then_some(field),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::catalogue::Catalogue;
+
+    fn dropped(full_name: &str, value: &mut Value) -> Vec<String> {
+        drop_unknown(value, Catalogue::builtin().by_full_name(full_name).unwrap())
+    }
+
+    #[test]
+    fn unknown_fields_go_wherever_they_are() {
+        let mut value = json!({
+            "apiVersion": "apps/v1", "kind": "Deployment", "extra": 1,
+            "metadata": {"name": "a", "labels": {"any": "label"}, "lables": {"a": "b"}},
+            "spec": {"replicas": 1, "Replicas": 2, "selector": {"matchLabels": {"a": "b"}}, "template": {
+                "metadata": {"labels": {"a": "b"}},
+                "spec": {
+                    "containers": [{"name": "c", "image": "i"}, {"name": "d", "imagePullPolcy": "Always"}],
+                    "volumes": [{"name": "v", "emptyDir": {"sizeLimit": "1Mi", "odd": true}}],
+                    "nodeSelector": {"any": "node"},
+                },
+            }},
+        });
+        let unknown = dropped("deployments.apps", &mut value);
+        assert_eq!(
+            unknown,
+            [
+                "extra",
+                "metadata.lables",
+                "spec.Replicas",
+                "spec.template.spec.containers[1].imagePullPolcy",
+                "spec.template.spec.volumes[0].emptyDir.odd",
+            ]
+        );
+        let left = &value["spec"]["template"]["spec"];
+        assert_eq!(left["volumes"], json!([{"name": "v", "emptyDir": {"sizeLimit": "1Mi"}}]));
+        assert_eq!(left["nodeSelector"], json!({"any": "node"}));
+        assert_eq!(dropped("deployments.apps", &mut value), Vec::<String>::new());
+    }
+
+    /// `apiVersion` and `kind` are every object's own, but not those of what is in it.
+    #[test]
+    fn the_type_belongs_to_the_whole() {
+        let mut value = json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "kind": "x", "ownerReferences": [
+                {"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u", "odd": 1},
+            ]},
+            "spec": {"apiVersion": "x", "containers": []},
+        });
+        let unknown = ["metadata.kind", "metadata.ownerReferences[0].odd", "spec.apiVersion"];
+        assert_eq!(dropped("pods", &mut value), unknown);
+    }
+
+    #[test]
+    fn the_metadata_of_custom_resources_has_no_other_fields() {
+        let mut resource = Resource::clone(Catalogue::builtin().by_full_name("pods").unwrap());
+        resource.custom = true;
+        let mut value = json!({"metadata": {"name": "a", "lables": {}}, "spec": {"any": 1}});
+        assert_eq!(drop_unknown(&mut value, &resource), ["metadata.lables"]);
+        assert_eq!((&value["spec"], value["metadata"].get("lables")), (&json!({"any": 1}), None));
+    }
+
+    /// Only so many names are told, and all go.
+    #[test]
+    fn names_are_told_up_to_a_bound() {
+        let odd = (0..150).map(|n| (format!("odd{n}"), json!(n)));
+        let mut value = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "1"}});
+        value.as_object_mut().unwrap().extend(odd);
+        assert_eq!(dropped("configmaps", &mut value).len(), NAMES_MAX);
+        assert_eq!(value, json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "1"}}));
+    }
+
+    #[test]
+    fn each_api_has_its_own_fields() {
+        let mut newer = json!({"apiVersion": "events.k8s.io/v1", "kind": "Event", "note": "n", "message": "m"});
+        assert_eq!(dropped("events.events.k8s.io", &mut newer), ["message"]);
+        let mut scaler = json!({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "spec": {
+            "maxReplicas": 2, "metrics": [], "targetCPUUtilizationPercentage": 50, "odd": 1,
+        }});
+        let unknown = dropped("horizontalpodautoscalers.autoscaling", &mut scaler);
+        assert_eq!(unknown, ["spec.odd", "spec.targetCPUUtilizationPercentage"]);
+    }
+}

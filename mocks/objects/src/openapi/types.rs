@@ -1,0 +1,195 @@
+//! The schemas of the built-in types, made from the table of their fields.
+//!
+//! Owns the names of the types, how lists merge (`kubectl apply` reads it), and the descriptions, which stand in `words`.
+
+use serde_json::{Map, Value, json};
+
+use super::words;
+use crate::protobuf::schema::{Field, Kind, message};
+
+/// `(message, field, strategy, merge key)`, from the API reference ("patch strategy", "patch merge key").
+const MERGED: &[(&str, &str, &str, &str)] = &[
+    ("Container", "env", "merge", "name"),
+    ("Container", "ports", "merge", "containerPort"),
+    ("Container", "volumeDevices", "merge", "devicePath"),
+    ("Container", "volumeMounts", "merge", "mountPath"),
+    ("EphemeralContainerCommon", "env", "merge", "name"),
+    ("EphemeralContainerCommon", "ports", "merge", "containerPort"),
+    ("EphemeralContainerCommon", "volumeMounts", "merge", "mountPath"),
+    ("PodSpec", "containers", "merge", "name"),
+    ("PodSpec", "ephemeralContainers", "merge", "name"),
+    ("PodSpec", "hostAliases", "merge", "ip"),
+    ("PodSpec", "imagePullSecrets", "merge", "name"),
+    ("PodSpec", "initContainers", "merge", "name"),
+    ("PodSpec", "resourceClaims", "merge,retainKeys", "name"),
+    ("PodSpec", "schedulingGates", "merge", "name"),
+    ("PodSpec", "topologySpreadConstraints", "merge", "topologyKey"),
+    ("PodSpec", "volumes", "merge,retainKeys", "name"),
+    ("PodStatus", "conditions", "merge", "type"),
+    ("PodStatus", "podIPs", "merge", "ip"),
+    ("DeploymentSpec", "strategy", "retainKeys", ""),
+    ("DeploymentStatus", "conditions", "merge", "type"),
+    ("ReplicaSetStatus", "conditions", "merge", "type"),
+    ("StatefulSetStatus", "conditions", "merge", "type"),
+    ("DaemonSetStatus", "conditions", "merge", "type"),
+    ("JobStatus", "conditions", "merge", "type"),
+    ("NodeSpec", "podCIDRs", "merge", ""),
+    ("NodeStatus", "addresses", "merge", "type"),
+    ("NodeStatus", "conditions", "merge", "type"),
+    ("ObjectMeta", "finalizers", "merge", ""),
+    ("ObjectMeta", "ownerReferences", "merge", "uid"),
+    ("ServiceAccount", "secrets", "merge", "name"),
+    ("ServiceSpec", "ports", "merge", "port"),
+    ("MutatingWebhookConfiguration", "webhooks", "merge", "name"),
+    ("ValidatingWebhookConfiguration", "webhooks", "merge", "name"),
+];
+
+/// Where references to other schemas point.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Home {
+    /// `#/components/schemas/`, OpenAPI 3.
+    Components,
+    /// `#/definitions/`, OpenAPI 2.
+    Definitions,
+}
+
+/// The schema of a message, and into `all` the schemas of everything it refers to. `None`: the table does not know it.
+pub(super) fn schema(name: &str, home: Home, all: &mut Map<String, Value>) -> Option<Value> {
+    let mut properties = Map::new();
+    let mut required = Vec::new();
+    let fields = message(name)?;
+    collect(name, fields, home, all, &mut properties, &mut required);
+    let mut schema = json!({"type": "object", "properties": properties});
+    if !required.is_empty() {
+        schema["required"] = Value::from(required);
+    }
+    if let Some(text) = words::of_type(name) {
+        schema["description"] = Value::from(text);
+    }
+    Some(schema)
+}
+
+fn collect(
+    name: &str,
+    fields: &[Field],
+    home: Home,
+    all: &mut Map<String, Value>,
+    properties: &mut Map<String, Value>,
+    required: &mut Vec<&'static str>,
+) {
+    for field in fields {
+        if let ("<inline>", Kind::Message(inner)) = (field.name, &field.kind) {
+            collect(inner, message(inner).unwrap_or_default(), home, all, properties, required);
+            continue;
+        }
+        let one = of_kind(&field.kind, home, all);
+        let mut property = match (field.list, field.map) {
+            (true, _) => json!({"type": "array", "items": one}),
+            (_, true) => json!({"type": "object", "additionalProperties": one}),
+            // Beside a reference nothing else is read, so it stands in a list of one.
+            _ if one.get("$ref").is_some() => json!({"allOf": [one]}),
+            _ => one,
+        };
+        if let Some(text) = words::of_field(name, field.name) {
+            property["description"] = Value::from(text);
+        }
+        let merged = MERGED.iter().find(|(of, known, _, _)| *of == name && *known == field.name);
+        if let Some((_, _, strategy, key)) = merged {
+            for (extension, value) in [("x-kubernetes-patch-strategy", strategy), ("x-kubernetes-patch-merge-key", key)]
+            {
+                if !value.is_empty() {
+                    property[extension] = Value::from(*value);
+                }
+            }
+        }
+        if field.shown && !matches!(field.kind, Kind::Flag) {
+            required.push(field.name);
+        }
+        properties.insert(field.name.to_owned(), property);
+    }
+}
+
+/// A field that holds a message.
+pub(super) fn property(name: &'static str, home: Home, all: &mut Map<String, Value>) -> Value {
+    json!({"allOf": [of_kind(&Kind::Message(name), home, all)]})
+}
+
+fn of_kind(kind: &Kind, home: Home, all: &mut Map<String, Value>) -> Value {
+    match kind {
+        Kind::Text => json!({"type": "string"}),
+        Kind::Integer => json!({"type": "integer"}),
+        Kind::Flag => json!({"type": "boolean"}),
+        Kind::Bytes => json!({"type": "string", "format": "byte"}),
+        Kind::Time | Kind::MicroTime => json!({"type": "string", "format": "date-time"}),
+        Kind::Quantity => {
+            let text = "An amount with a unit: 100m, 64Mi, 2.";
+            refer("Quantity", home, all, json!({"type": "string", "description": text}))
+        }
+        Kind::IntOrText => {
+            let mut schema = json!({"format": "int-or-string", "description": "A number or a text."});
+            match home {
+                Home::Components => schema["oneOf"] = json!([{"type": "integer"}, {"type": "string"}]),
+                // OpenAPI 2 has no alternatives.
+                Home::Definitions => schema["type"] = json!("string"),
+            }
+            refer("IntOrString", home, all, schema)
+        }
+        Kind::Double => json!({"type": "number"}),
+        Kind::Json | Kind::Either(_) => json!({"type": "object"}),
+        Kind::Texts => json!({"type": "array", "items": {"type": "string"}}),
+        Kind::Message(inner) => {
+            let name = format!("io.k8s.api.types.{inner}");
+            if !all.contains_key(&name) {
+                // It is there before it is done: a type may hold itself.
+                all.insert(name.clone(), Value::Null);
+                let made = schema(inner, home, all).unwrap_or_else(|| json!({"type": "object"}));
+                all.insert(name.clone(), made);
+            }
+            reference(&name, home)
+        }
+    }
+}
+
+/// A reference to a type that is no message.
+fn refer(name: &str, home: Home, all: &mut Map<String, Value>, schema: Value) -> Value {
+    let name = format!("io.k8s.api.types.{name}");
+    all.entry(&name).or_insert(schema);
+    reference(&name, home)
+}
+
+fn reference(name: &str, home: Home) -> Value {
+    let root = match home {
+        Home::Components => "#/components/schemas/",
+        Home::Definitions => "#/definitions/",
+    };
+    json!({"$ref": format!("{root}{name}")})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalogue::Catalogue;
+
+    /// Every built-in kind but definitions has fields, and every reference leads somewhere.
+    #[test]
+    fn every_kind_has_a_schema() {
+        for resource in Catalogue::builtin().iter().filter(|resource| !resource.is_definition()) {
+            let mut all = Map::new();
+            let schema = schema(&resource.kind, Home::Components, &mut all);
+            assert!(schema.is_some_and(|schema| schema["properties"].is_object()), "{}", resource.full_name);
+            let text = Value::Object(all.clone()).to_string();
+            for reference in text.split("#/components/schemas/").skip(1) {
+                let name = reference.split('"').next().unwrap();
+                assert!(all[name].is_object(), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_merges_is_there() {
+        for (of, name, _, _) in MERGED {
+            let fields = message(of).unwrap_or_else(|| panic!("no {of}"));
+            assert!(fields.iter().any(|field| field.name == *name), "{of}.{name}");
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! What the built-in types and their fields are for, in a sentence each.
+//!
+//! Owns texts for people who type `kubectl explain`. Most fields have the same name for the same thing in every type; where
+//! they do not, the type is named. A field that is missing here has no description.
+
+/// `(type, text)`.
+const TYPES: &[(&str, &str)] = &[
+    ("Affinity", "Which nodes and which neighbours a pod prefers or needs."),
+    ("ConfigMap", "Settings that are no secret: texts and bytes under keys."),
+    ("Container", "One program of a pod: its image, its command and what it may use."),
+    ("CronJob", "Starts a Job again and again by a schedule."),
+    ("CSIDriver", "What a storage driver can do and wants to know."),
+    ("DaemonSet", "Keeps one pod on every node that is selected."),
+    ("Deployment", "Keeps a number of equal pods running and replaces them step by step when their template changes."),
+    ("DeploymentSpec", "What a Deployment keeps running, and how it goes from one template to the next."),
+    ("EndpointSlice", "Some of the addresses behind a Service."),
+    ("Endpoints", "The addresses behind a Service, in the old form."),
+    ("Event", "Something that happened to an object, for people to read. Kept for a while only."),
+    ("EventsEvent", "Something that happened to an object, for people to read. Kept for a while only."),
+    ("HorizontalPodAutoscaler", "Changes a number of replicas by measured load."),
+    ("Ingress", "Which HTTP hosts and paths lead to which Services."),
+    ("Job", "Runs pods until enough of them have ended well."),
+    ("Lease", "Who holds something for how long; leaders are elected with it."),
+    ("LimitRange", "Bounds and defaults of what single pods and containers of a namespace use."),
+    ("MutatingWebhookConfiguration", "Webhooks that may change objects before they are stored."),
+    ("Namespace", "A room for names: most objects live in one and go with it."),
+    ("NetworkPolicy", "Which connections to and from pods are allowed."),
+    ("Node", "A machine that runs pods."),
+    ("ObjectMeta", "What every object has: its names, labels, owners and times."),
+    ("PersistentVolume", "A piece of storage that outlives pods."),
+    ("PersistentVolumeClaim", "A wish for storage, and the volume that it was given."),
+    ("Pod", "One or more containers that run together on one node and share its network address."),
+    ("PodDisruptionBudget", "How many pods may be missing when somebody takes them away on purpose."),
+    ("PodSpec", "What a pod runs, and under which conditions."),
+    ("PodStatus", "What became of a pod, as its node last said."),
+    ("PodTemplateSpec", "What the pods look like that a controller makes."),
+    ("PriorityClass", "A name for how important pods are."),
+    ("Probe", "How it is found out whether a container is well."),
+    ("ReplicaSet", "Keeps a number of equal pods running."),
+    ("ReplicationController", "The older form of a ReplicaSet."),
+    ("ResourceQuota", "How much of everything a namespace may use."),
+    ("ResourceRequirements", "How much a container needs at least and may use at most."),
+    ("Role", "What may be done in one namespace."),
+    ("RoleBinding", "Who has a role in one namespace."),
+    ("ClusterRole", "What may be done in the whole cluster."),
+    ("ClusterRoleBinding", "Who has a role in the whole cluster."),
+    ("RuntimeClass", "A way to run containers that pods can ask for."),
+    ("Secret", "Small confidential data: keys, passwords, certificates."),
+    ("ServiceAccount", "A name under which pods talk to the API."),
+    ("Service", "One stable address for a changing set of pods."),
+    ("StatefulSet", "Keeps pods with fixed names and storage of their own."),
+    ("StorageClass", "How volumes of a kind are made."),
+    ("ValidatingWebhookConfiguration", "Webhooks that may refuse objects before they are stored."),
+    ("Volume", "A folder that the containers of a pod can mount."),
+];
+
+/// `(type, field, text)`: where a name means something else than elsewhere.
+const FIELDS_OF: &[(&str, &str, &str)] = &[
+    ("Container", "name", "The name of the container, unique in its pod."),
+    ("Container", "ports", "The ports that the container listens on; for people to know."),
+    (
+        "DeploymentSpec",
+        "selector",
+        "Which pods are its own. It must match the labels of the template and never changes.",
+    ),
+    ("EnvVar", "name", "The name of the environment variable."),
+    ("EnvVar", "value", "The text that it has."),
+    ("ServiceSpec", "ports", "The ports that the Service listens on."),
+    ("ServiceSpec", "selector", "The labels of the pods that it leads to."),
+    (
+        "ServiceSpec",
+        "type",
+        "Where the Service can be reached from: ClusterIP, NodePort, LoadBalancer or ExternalName.",
+    ),
+    ("Secret", "type", "What the secret holds; some types demand certain keys."),
+    ("Volume", "name", "The name by which containers mount it."),
+];
+
+/// `(field, text)`: in every other type.
+const FIELDS: &[(&str, &str)] = &[
+    ("accessModes", "How a volume may be mounted: by one or by many, to read or to write."),
+    ("action", "What was done."),
+    ("activeDeadlineSeconds", "After so many seconds it is ended, done or not."),
+    ("affinity", "Which nodes and which neighbours are preferred or needed."),
+    ("annotations", "Notes of programs and people. Nobody selects by them."),
+    ("args", "The arguments of the command; those of the image when absent."),
+    ("automountServiceAccountToken", "Whether a token of the service account is mounted."),
+    ("availableReplicas", "Pods that have been ready for long enough."),
+    ("backoffLimit", "How many failures there may be before all has failed."),
+    ("binaryData", "Bytes under keys, in base64."),
+    ("blockOwnerDeletion", "Whether the owner, deleted in the foreground, waits for this object."),
+    ("capacity", "How much there is."),
+    ("clusterIP", "The address of the Service inside the cluster; \"None\" for none."),
+    ("command", "The program; that of the image when absent."),
+    ("completions", "How many pods must end well."),
+    ("concurrencyPolicy", "What happens when the one before still runs: Allow, Forbid or Replace."),
+    ("conditions", "What was found out about the object, by type."),
+    ("configMap", "Files from a ConfigMap."),
+    ("containerPort", "The number of the port."),
+    ("containerStatuses", "What became of each container."),
+    ("containers", "The programs of the pod, at least one."),
+    ("controller", "Whether the owner is the one that manages the object."),
+    ("count", "How often it happened."),
+    ("creationTimestamp", "When the object was made. The server sets it."),
+    ("data", "The values under their keys."),
+    ("deletionGracePeriodSeconds", "How many seconds the object is given to end."),
+    ("deletionTimestamp", "When the object is to be gone. The server sets it at a deletion."),
+    ("dnsPolicy", "Where names are looked up."),
+    ("emptyDir", "An empty folder that goes with the pod."),
+    ("env", "Environment variables of the container."),
+    ("envFrom", "Environment variables from all keys of ConfigMaps and Secrets."),
+    ("failurePolicy", "What happens when the webhook cannot be asked: Fail or Ignore."),
+    ("finalizers", "Who has something to do before the object may go. It is gone when the list is empty."),
+    ("generateName", "The beginning of a name that the server completes."),
+    ("generation", "Counts the changes of what is wanted."),
+    ("holderIdentity", "Who holds the lease."),
+    ("hostNetwork", "Whether the pod uses the network of its node."),
+    ("hostname", "The host name that the pod sees."),
+    ("image", "The name of the image, with a tag or a digest."),
+    ("imagePullPolicy", "When the image is fetched: Always, IfNotPresent or Never."),
+    ("imagePullSecrets", "Secrets with what registries ask for."),
+    ("immutable", "Whether the data may not change any more."),
+    ("initContainers", "Programs that run one after the other before the containers start."),
+    ("involvedObject", "The object that it happened to."),
+    ("labels", "Words by which objects are selected."),
+    ("leaseDurationSeconds", "For how long a lease holds that is not renewed."),
+    ("limits", "How much may be used at most."),
+    ("livenessProbe", "How it is found out whether the container must be started again."),
+    ("managedFields", "Who set which field, for server-side apply."),
+    ("matchLabels", "Labels and the values that they must have."),
+    ("maxReplicas", "The most replicas there may be."),
+    ("message", "A sentence for people."),
+    ("metadata", "Names, labels, owners and times of the object."),
+    ("minReadySeconds", "For how long a pod must be ready to count as available."),
+    ("minReplicas", "The fewest replicas there may be."),
+    ("mountPath", "Where in the container it is mounted."),
+    ("name", "The name of the object, unique among its kind and, where it has one, in its namespace."),
+    ("namespace", "The namespace that the object lives in."),
+    ("nodeName", "The node that the pod runs on. A scheduler sets it."),
+    ("nodeSelector", "Labels that the node must have."),
+    ("note", "A sentence for people."),
+    ("observedGeneration", "The generation that the status speaks of."),
+    ("ownerReferences", "The objects that this one depends on. When all of them are gone it is deleted."),
+    ("parallelism", "How many pods run at a time."),
+    ("paused", "Whether changes of the template wait."),
+    ("phase", "How far it has come, in one word."),
+    ("podIP", "The address of the pod."),
+    ("podSelector", "Which pods are meant."),
+    ("policyTypes", "Which directions the policy speaks of: Ingress, Egress or both."),
+    ("port", "The number or the name of a port."),
+    ("ports", "The ports."),
+    ("priorityClassName", "How important the pod is, by name."),
+    ("progressDeadlineSeconds", "After so many seconds without progress it has failed."),
+    ("protocol", "TCP, UDP or SCTP."),
+    ("readOnly", "Whether it can only be read."),
+    ("readinessProbe", "How it is found out whether the container takes requests."),
+    ("readyReplicas", "Pods that are ready."),
+    ("reason", "Why, in one word for programs."),
+    ("regarding", "The object that it happened to."),
+    ("replicas", "How many pods are wanted; in a status, how many there are."),
+    ("reportingController", "The program that noticed it."),
+    ("requests", "How much is set aside, so how much is there for sure."),
+    ("resourceVersion", "The version of the object. It changes with every write and means nothing else."),
+    ("resources", "How much is needed and allowed."),
+    ("restartPolicy", "When containers are started again: Always, OnFailure or Never."),
+    ("revisionHistoryLimit", "How many older versions are kept to go back to."),
+    ("roleRef", "The role that is given. It never changes."),
+    ("rules", "What is allowed or looked at."),
+    ("schedule", "When, in the notation of cron."),
+    ("schedulerName", "Who chooses the node."),
+    ("secret", "Files from a Secret."),
+    ("securityContext", "Which rights the processes have."),
+    ("selector", "Which objects are meant, by their labels."),
+    ("series", "How often and until when it happened again."),
+    ("serviceAccountName", "The service account that the pod goes by."),
+    ("serviceName", "The Service that gives the pods their names."),
+    ("sideEffects", "Whether a call changes something elsewhere."),
+    ("spec", "What is wanted."),
+    ("startupProbe", "How it is found out whether the container has started."),
+    ("status", "What is. The system writes it."),
+    ("storageClassName", "The class of storage that is wanted."),
+    ("strategy", "How old pods are replaced by new ones."),
+    ("stringData", "Values as plain texts, for writing only; they go to data."),
+    ("subjects", "Who is given the role."),
+    ("suspend", "Whether nothing is started for now."),
+    ("targetPort", "The port of the pod, by number or name."),
+    ("template", "What the pods look like that are made."),
+    ("terminationGracePeriodSeconds", "How many seconds a pod is given to end."),
+    ("timeoutSeconds", "After so many seconds without an answer it counts as failed."),
+    ("tolerations", "Which taints of nodes do not matter."),
+    ("topologySpreadConstraints", "How pods are spread over zones and nodes."),
+    ("ttlSecondsAfterFinished", "After so many seconds a job that ended is deleted."),
+    ("type", "Which sort it is."),
+    ("uid", "The one name that no other object ever has. The server sets it."),
+    ("updatedReplicas", "Pods of the newest template."),
+    ("volumeMounts", "Which volumes are mounted where."),
+    ("volumes", "The folders that containers can mount."),
+    ("webhooks", "The webhooks, by name."),
+    ("workingDir", "The folder in which the command starts."),
+];
+
+/// What a type is for.
+pub(super) fn of_type(name: &str) -> Option<&'static str> {
+    TYPES.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+}
+
+/// What a field is for.
+pub(super) fn of_field(of: &str, name: &str) -> Option<&'static str> {
+    let own = FIELDS_OF.iter().find(|(known, field, _)| *known == of && *field == name);
+    let own = own.map(|(_, _, text)| *text);
+    own.or_else(|| FIELDS.iter().find(|(field, _)| *field == name).map(|(_, text)| *text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protobuf::schema::message;
+
+    /// A text for something that is not there is a spelling mistake.
+    #[test]
+    fn every_text_is_about_something() {
+        for (name, _) in TYPES {
+            assert!(message(name).is_some(), "{name}");
+        }
+        for (of, name, _) in FIELDS_OF {
+            assert!(message(of).is_some_and(|fields| fields.iter().any(|field| field.name == *name)), "{of}.{name}");
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! The patch formats.
+//!
+//! Owns decoding a patch and applying it to a JSON value: JSON merge patch (RFC 7386), JSON patch (RFC 6902),
+//! strategic merge and server-side apply. It must not know the store. Nothing here panics on outside data.
+
+mod json_patch;
+mod merge;
+mod owners;
+mod removal;
+mod schema;
+mod server_side;
+mod strategic;
+mod tracking;
+
+use bytes::Bytes;
+use serde_json::{Map, Value, json};
+
+use super::catalogue::Resource;
+use super::status::Failure;
+
+pub use server_side::{Manager, apply as server_side, check_intent, untyped};
+pub use tracking::track;
+
+const ACCEPTED: &str = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
+const ACCEPTED_BUILTIN: &str = "application/json-patch+json, application/merge-patch+json, \
+                                application/strategic-merge-patch+json, application/apply-patch+yaml";
+/// kube-apiserver's limit on the operations of one JSON patch.
+const OPERATIONS_MAX: usize = 10_000;
+
+/// The members that an operation of a JSON patch may have (RFC 6902, 4).
+const OPERATION: &[&str] = &["op", "path", "from", "value"];
+/// Odd members that are collected at most, as in the real decoder.
+const NOTED_MAX: usize = 100;
+
+/// The media type of an intent.
+pub const APPLY: &str = "application/apply-patch+yaml";
+
+/// A decoded patch.
+#[derive(Debug, Clone)]
+pub enum Patch {
+    /// RFC 6902.
+    Json(json_patch::Operations),
+    /// RFC 7396.
+    Merge(Value),
+    /// Strategic merge.
+    Strategic(Value),
+    /// Server-side apply: not a change but an intent.
+    Apply(Value),
+}
+
+impl Patch {
+    /// Decodes a body by its content type. Strategic merge exists for built-in types only. Answers what `fieldValidation` has
+    /// against the patch as such as well, in the words of the real server.
+    pub fn decode(content_type: &str, bytes: &Bytes, strategic: bool) -> Result<(Self, Vec<String>), Failure> {
+        let wrong = |error: serde_json::Error| Failure::bad_request(format!("error decoding patch: {error}"));
+        let media = content_type.split(';').next().unwrap_or_default().trim();
+        match media {
+            "application/json-patch+json" => {
+                let (list, twice) = super::json::read(bytes).map_err(wrong)?;
+                if !list.is_array() {
+                    return Err(Failure::bad_request("error decoding patch: a JSON patch is a list of operations"));
+                }
+                let noted = noted_operations(&list, &twice);
+                // An operation that nobody knows is found when it is its turn.
+                let operations: json_patch::Operations =
+                    serde_json::from_value(list).map_err(|error| rejected(&error.to_string()))?;
+                if operations.len() > OPERATIONS_MAX {
+                    let message = format!(
+                        "The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {}",
+                        operations.len()
+                    );
+                    return Err(Failure::too_large(message));
+                }
+                Ok((Self::Json(operations), noted))
+            }
+            "application/merge-patch+json" => {
+                let (patch, twice) = super::json::read(bytes).map_err(|_| Failure::plain("Invalid JSON Patch"))?;
+                Ok((Self::Merge(patch), duplicates(&twice)))
+            }
+            "application/strategic-merge-patch+json" if strategic => {
+                let (patch, twice) = super::json::read(bytes).map_err(wrong)?;
+                Ok((Self::Strategic(object(patch)?), duplicates(&twice)))
+            }
+            APPLY => {
+                let text = std::str::from_utf8(bytes).map_err(|error| Failure::bad_request(error.to_string()))?;
+                let (value, twice) = super::yaml::read(text)
+                    .map_err(|error| Failure::bad_request(format!("error decoding YAML: {error}")))?;
+                Ok((Self::Apply(object(value)?), twice))
+            }
+            _ if strategic => Err(Failure::unsupported_media_type(ACCEPTED_BUILTIN)),
+            // Those of custom resources are refused without details.
+            _ => Err(Failure { details: None, ..Failure::unsupported_media_type(ACCEPTED) }),
+        }
+    }
+
+    /// The refusal of a patch that applied, but whose result is not an object of the type.
+    pub fn made_nonsense(&self, failure: Failure) -> Failure {
+        if matches!(self, Self::Apply(_)) {
+            return failure;
+        }
+        let cause = json!({"reason": "FieldValueInvalid", "message": failure.message, "field": "patch"});
+        let message = format!(" \"\" is invalid: patch: Invalid value: {}", failure.message);
+        Failure::new(http::StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message).with(json!({"causes": [cause]}))
+    }
+
+    /// Changes `value`.
+    pub fn apply(&self, value: &mut Value, resource: &Resource) -> Result<(), Failure> {
+        match self {
+            Self::Json(operations) => json_patch::apply(value, operations).map_err(|why| rejected(&why)),
+            Self::Merge(patch) if !patch.is_object() => {
+                Err(self.made_nonsense(Failure::bad_request("a patch must be an object")))
+            }
+            Self::Merge(patch) => {
+                merge::apply(value, patch);
+                Ok(())
+            }
+            Self::Strategic(patch) => strategic::apply(value, patch, resource).map_err(|why| {
+                // A directive that nobody knows is a plain error of the real server's library.
+                if why.starts_with("unknown patch type") { Failure::plain(why) } else { Failure::bad_request(why) }
+            }),
+            Self::Apply(_) => Err(Failure::bad_request("an apply patch needs a field manager")),
+        }
+    }
+}
+
+/// The refusal of a patch that cannot be applied. The real server names no object here.
+fn rejected(why: &str) -> Failure {
+    let message = format!("the server rejected our request due to an error in our request: {why}");
+    Failure::new(http::StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message).with(json!({}))
+}
+
+/// What is odd about the operations of a JSON patch: members that no operation has, and those that come twice.
+fn noted_operations(list: &Value, twice: &[String]) -> Vec<String> {
+    let operations = list.as_array().into_iter().flatten().enumerate();
+    let members = operations
+        .flat_map(|(index, one)| one.as_object().into_iter().flat_map(Map::keys).map(move |member| (index, member)));
+    let unknown = members.filter(|(_, member)| !OPERATION.contains(&member.as_str())).take(NOTED_MAX);
+    let unknown = unknown.map(|(index, member)| format!("json patch unknown field \"[{index}].{member}\""));
+    unknown.chain(duplicates(twice).into_iter().map(|text| format!("json patch {text}"))).collect()
+}
+
+fn duplicates(paths: &[String]) -> Vec<String> {
+    paths.iter().map(|path| format!("duplicate field \"{path}\"")).collect()
+}
+
+fn object(value: Value) -> Result<Value, Failure> {
+    if value.is_object() { Ok(value) } else { Err(Failure::bad_request("a patch must be an object")) }
+}
+
+#[cfg(test)]
+pub mod tests;

@@ -1,0 +1,176 @@
+//! JSON patch (RFC 6902), through the `json-patch` crate, with kube-apiserver's leniency: testing a missing member for
+//! `null` succeeds. Controllers rely on it to add the first finalizer only where there is none.
+
+use ::json_patch::{PatchOperation, TestOperation};
+use serde_json::Value;
+
+/// kube-apiserver's limit on what all copies of one patch add.
+const COPIED_MAX_BYTES: usize = 3 * 1024 * 1024;
+/// A little less than what the JSON parser takes (128), because what is stored must be read again.
+const DEPTH_MAX: usize = 120;
+
+/// The operations of one patch.
+pub(super) type Operations = ::json_patch::Patch;
+
+/// All operations or none.
+pub(super) fn apply(value: &mut Value, operations: &Operations) -> Result<(), String> {
+    let is_special = |operation: &PatchOperation| match operation {
+        PatchOperation::Test(test) => test.value.is_null(),
+        PatchOperation::Copy(_) | PatchOperation::Move(_) => true,
+        // Deep paths make deep objects.
+        operation => operation.path().count() > DEPTH_MAX / 4,
+    };
+    if !operations.iter().any(is_special) {
+        return ::json_patch::patch(value, operations).map_err(|error| error.to_string());
+    }
+    let mut candidate = value.clone();
+    let mut growth = Growth::new(&candidate);
+    for (index, operation) in operations.iter().enumerate() {
+        growth.allow(operation, &candidate)?;
+        match operation {
+            PatchOperation::Test(test) if test.value.is_null() && is_absent(&candidate, test) => {}
+            operation => ::json_patch::patch(&mut candidate, std::slice::from_ref(operation))
+                .map_err(|error| format!("operation '/{index}' failed at path '{}': {}", error.path, error.kind))?,
+        }
+    }
+    *value = candidate;
+    Ok(())
+}
+
+/// How much a patch may make of a small body: copies double what is there, moves nest it.
+struct Growth {
+    copied_bytes: usize,
+    /// Nothing is nested deeper than this.
+    depth: usize,
+}
+
+impl Growth {
+    fn new(value: &Value) -> Self {
+        Self { copied_bytes: 0, depth: depth(value) }
+    }
+
+    /// Refuses an operation that would make the object too large or too deep.
+    fn allow(&mut self, operation: &PatchOperation, value: &Value) -> Result<(), String> {
+        let below = match operation {
+            PatchOperation::Copy(copy) => {
+                let source = copy.from.resolve(value).ok();
+                self.copied_bytes += source.map_or(0, |source| source.to_string().len());
+                if self.copied_bytes > COPIED_MAX_BYTES {
+                    let (is, max) = (self.copied_bytes, COPIED_MAX_BYTES);
+                    return Err(format!(
+                        "Unable to complete the copy, the accumulated size increase of copy is {is}, exceeding the \
+                         limit {max}"
+                    ));
+                }
+                source.map_or(0, depth)
+            }
+            PatchOperation::Move(moved) => moved.from.resolve(value).map_or(0, depth),
+            PatchOperation::Add(add) => depth(&add.value),
+            PatchOperation::Replace(replace) => depth(&replace.value),
+            _ => return Ok(()),
+        };
+        self.depth = self.depth.max(operation.path().count() + below);
+        if self.depth > DEPTH_MAX {
+            return Err(format!("the object would be nested deeper than {DEPTH_MAX}"));
+        }
+        Ok(())
+    }
+}
+
+/// How deep a value is nested. The recursion is bounded by the depth that a body and this module allow.
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Object(map) => 1 + map.values().map(depth).max().unwrap_or(0),
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+/// Whether the parent is an object without that member. A missing parent is an error, as in a real server.
+fn is_absent(value: &Value, test: &TestOperation) -> bool {
+    let Some((parent, member)) = test.path.split_back() else { return false };
+    let parent = if parent.is_root() { Some(value) } else { parent.resolve(value).ok() };
+    parent.and_then(Value::as_object).is_some_and(|object| !object.contains_key(&*member.decoded()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::apply;
+
+    fn patched(operations: Value) -> Result<Value, String> {
+        let mut value = json!({"metadata": {"name": "a"}, "list": []});
+        apply(&mut value, &serde_json::from_value(operations).unwrap()).map(|()| value)
+    }
+
+    #[test]
+    fn a_missing_member_is_null_to_a_test_but_a_missing_parent_is_not() {
+        let add =
+            |at: &str| json!([{"op": "test", "path": at, "value": null}, {"op": "add", "path": at, "value": ["f"]}]);
+        assert_eq!(patched(add("/metadata/finalizers")).unwrap()["metadata"]["finalizers"], json!(["f"]));
+        assert_eq!(patched(add("/top")).unwrap()["top"], json!(["f"]));
+        assert!(patched(add("/metadata/name")).is_err(), "it is there and not null");
+        assert!(patched(add("/none/finalizers")).is_err());
+        assert!(patched(add("/list/0")).is_err());
+        let full = json!([{"op": "test", "path": "/metadata/finalizers", "value": []}]);
+        assert!(patched(full).is_err());
+    }
+
+    #[test]
+    fn a_small_patch_makes_no_large_or_deep_object() {
+        let repeated = |operations: &[Value], times: usize| -> Value {
+            operations.iter().cycle().take(operations.len() * times).cloned().collect()
+        };
+        let double = json!({"op": "copy", "from": "/list", "path": "/list/-"});
+        let why = patched(json!(vec![double; 60])).unwrap_err();
+        assert!(why.contains("exceeding the limit 3145728"), "{why}");
+        let nest = [
+            json!({"op": "add", "path": "/b", "value": {}}),
+            json!({"op": "move", "from": "/list", "path": "/b/x"}),
+            json!({"op": "move", "from": "/b", "path": "/list"}),
+        ];
+        assert!(patched(repeated(&nest, 30)).is_ok());
+        let why = patched(repeated(&nest, 3000)).unwrap_err();
+        assert!(why.contains("nested deeper than 120"), "{why}");
+        let add = |depth: usize| json!({"op": "add", "path": "/d".repeat(depth), "value": {}});
+        assert!(patched(json!((1..=100).map(add).collect::<Vec<_>>())).is_ok());
+        assert!(patched(json!((1..=1000).map(add).collect::<Vec<_>>())).is_err());
+    }
+
+    /// At the edge of both limits, so that a guard that is gone fails here at once instead of filling the memory or the
+    /// stack.
+    #[test]
+    fn the_guards_hold_at_their_edge() {
+        let copies = |count: usize| {
+            let mut value = json!({"text": "x".repeat(1024 * 1024)});
+            let copy = |index: usize| json!({"op": "copy", "from": "/text", "path": format!("/copy{index}")});
+            let operations = Value::from((0..count).map(copy).collect::<Vec<_>>());
+            let applied = apply(&mut value, &serde_json::from_value(operations).unwrap());
+            applied.map(|()| value.as_object().map_or(0, serde_json::Map::len))
+        };
+        assert_eq!(copies(2), Ok(3));
+        assert!(copies(3).unwrap_err().contains("exceeding the limit"), "three times 1 MiB and its quotes");
+        let moves = |times: usize| {
+            let round = [
+                json!({"op": "add", "path": "/b", "value": {}}),
+                json!({"op": "move", "from": "/list", "path": "/b/x"}),
+                json!({"op": "move", "from": "/b", "path": "/list"}),
+            ];
+            patched(round.iter().cycle().take(round.len() * times).cloned().collect())
+        };
+        let nested = moves(115).unwrap();
+        assert!(serde_json::from_str::<Value>(&nested.to_string()).is_ok(), "what is accepted can be read again");
+        assert!(moves(125).unwrap_err().contains("nested deeper"));
+    }
+
+    #[test]
+    fn a_failure_leaves_everything_as_it_was() {
+        let mut value = json!({"a": 1});
+        let operations = json!([{"op": "test", "path": "/b", "value": null}, {"op": "replace", "path": "/a", "value": 2},
+            {"op": "test", "path": "/a", "value": 3}]);
+        let why = apply(&mut value, &serde_json::from_value(operations).unwrap()).unwrap_err();
+        assert!(why.starts_with("operation '/2' failed at path '/a'"), "{why}");
+        assert_eq!(value, json!({"a": 1}));
+    }
+}

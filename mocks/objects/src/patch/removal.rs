@@ -1,0 +1,124 @@
+//! Removing what a manager applied before and applies no more.
+//!
+//! Owns taking many places out of one object in time that grows with their number: an item that goes leaves a mark in its
+//! list, so that all others keep their places, and every list is swept once at the end, the innermost first. What
+//! becomes empty on the way goes as well.
+
+use std::collections::{BTreeMap, HashSet};
+
+use serde_json::{Map, Value, json};
+
+use super::owners::{Path, Places, Step};
+
+/// The key of the mark; no client can send it as the only field of an item and mean something.
+const MARK: &str = "\u{0}gone";
+
+/// A removal under way; [`Removal::finish`] ends it.
+pub(super) struct Removal<'a> {
+    places: Places,
+    /// Lists with marks, by the length of their paths.
+    marked: BTreeMap<usize, HashSet<Vec<Step>>>,
+    /// Whether somebody else owns the key of an item.
+    key_is_owned: &'a dyn Fn(&[Step]) -> bool,
+}
+
+impl<'a> Removal<'a> {
+    pub(super) fn new(key_is_owned: &'a dyn Fn(&[Step]) -> bool) -> Self {
+        Self { places: Places::default(), marked: BTreeMap::new(), key_is_owned }
+    }
+
+    /// Removes what a manager owned here and wants no more: with the key of an item the whole item goes, also what
+    /// nobody owns of it, such as defaults. An item stays with its keys when somebody else owns one of them.
+    pub(super) fn take(&mut self, value: &mut Value, path: &Path) {
+        match path.0.as_slice() {
+            [item @ .., Step::Field(name)] if item.last().is_some_and(|step| step.is_key(name)) => {
+                if !(self.key_is_owned)(item) {
+                    self.remove(value, item, 0);
+                }
+            }
+            all => self.remove(value, all, 0),
+        }
+    }
+
+    /// Sweeps the lists.
+    pub(super) fn finish(mut self, value: &mut Value) {
+        while let Some((_, lists)) = self.marked.pop_last() {
+            for list in lists {
+                self.sweep(value, &list, 0);
+            }
+        }
+    }
+
+    fn mark(&mut self, list: &mut [Value], index: usize, above: &[Step]) {
+        list[index] = json!({ MARK: true });
+        self.marked.entry(above.len()).or_default().insert(above.to_vec());
+    }
+
+    fn remove(&mut self, value: &mut Value, steps: &[Step], depth: usize) {
+        let Some(step) = steps.get(depth) else { return };
+        let is_last = depth + 1 == steps.len();
+        match step {
+            Step::Field(name) => {
+                let Some(object) = value.as_object_mut() else { return };
+                if is_last {
+                    object.remove(name);
+                } else if let Some(inner) = object.get_mut(name) {
+                    self.remove(inner, steps, depth + 1);
+                    if is_empty(inner) {
+                        object.remove(name);
+                    }
+                }
+            }
+            Step::Key(_) | Step::Value(_) => {
+                let Some(list) = value.as_array_mut() else { return };
+                let Some(index) = self.places.of(&steps[..=depth], list) else { return };
+                if !is_last {
+                    self.remove(&mut list[index], steps, depth + 1);
+                }
+                if is_last || self.is_bare(&list[index], &steps[..=depth]) {
+                    self.mark(list, index, &steps[..depth]);
+                }
+            }
+        }
+    }
+
+    /// Takes the marks out of the list at the end of `steps`.
+    fn sweep(&mut self, value: &mut Value, steps: &[Step], depth: usize) {
+        let Some(step) = steps.get(depth) else {
+            if let Some(list) = value.as_array_mut() {
+                list.retain(|item| item.get(MARK).is_none());
+            }
+            return;
+        };
+        match step {
+            Step::Field(name) => {
+                let Some(object) = value.as_object_mut() else { return };
+                if let Some(inner) = object.get_mut(name) {
+                    self.sweep(inner, steps, depth + 1);
+                    if is_empty(inner) {
+                        object.remove(name);
+                    }
+                }
+            }
+            Step::Key(_) | Step::Value(_) => {
+                let Some(list) = value.as_array_mut() else { return };
+                let Some(index) = self.places.of(&steps[..=depth], list) else { return };
+                self.sweep(&mut list[index], steps, depth + 1);
+                if self.is_bare(&list[index], &steps[..=depth]) {
+                    self.mark(list, index, &steps[..depth]);
+                }
+            }
+        }
+    }
+
+    /// Whether only the key of an item is left, and nobody wants it.
+    fn is_bare(&self, item: &Value, at: &[Step]) -> bool {
+        let Some((step, _)) = at.split_last() else { return false };
+        let only_key = item.as_object().is_some_and(|item| item.keys().all(|name| step.is_key(name)));
+        only_key && !(self.key_is_owned)(at)
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    value.as_object().is_some_and(Map::is_empty) || value.as_array().is_some_and(Vec::is_empty)
+}

@@ -1,0 +1,156 @@
+//! How lists merge: by which key, or as a set.
+//!
+//! Owns the table of the built-in types, read from the API reference ("patch strategy: merge", "patch merge key"), and
+//! asks the schemas of custom resources for their list types (Kubernetes documentation, "Server-Side Apply", "Merge
+//! strategy"). Other lists are replaced as a whole.
+
+use std::sync::LazyLock;
+
+use serde_json::Value;
+
+use crate::catalogue::Resource;
+use crate::schema::{self, Schema};
+
+/// The rules of server-side apply for one version of a resource.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Rules<'a> {
+    Builtin(&'a Resource),
+    Custom(Option<&'a Schema>),
+}
+
+/// How the items of a list find their partners in server-side apply.
+#[derive(Debug)]
+pub(super) enum Merge<'a> {
+    /// By the values of these fields, with what stands for an absent one.
+    ByKeys(Vec<(&'a str, Option<&'a Value>)>),
+    Set,
+    Atomic,
+}
+
+/// How the items of a list find their partners.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ListRule {
+    /// By the value of this field.
+    ByKey(&'static str),
+    /// Items are plain values; the list is a set.
+    Set,
+    /// The whole list is one value.
+    Atomic,
+}
+
+impl<'a> Rules<'a> {
+    pub(super) fn of(resource: &'a Resource, api_version: &str) -> Self {
+        if !resource.custom {
+            return Self::Builtin(resource);
+        }
+        let version = resource.versions.iter().find(|version| &*version.api_version == api_version);
+        Self::Custom(version.unwrap_or_else(|| resource.storage_version()).structure.as_deref())
+    }
+
+    /// The rule of the list at `path` (field names only).
+    pub(super) fn list(&self, path: &[&str]) -> Merge<'a> {
+        let schema = match self {
+            Self::Builtin(resource) => {
+                return match list_rule(resource, path) {
+                    ListRule::ByKey(key) => Merge::ByKeys(all_keys(key)),
+                    ListRule::Set => Merge::Set,
+                    ListRule::Atomic => Merge::Atomic,
+                };
+            }
+            Self::Custom(schema) => schema,
+        };
+        match path {
+            // The metadata is of one type for all kinds.
+            ["metadata", "finalizers"] => Merge::Set,
+            ["metadata", "ownerReferences"] => Merge::ByKeys(vec![("uid", None)]),
+            _ => match schema.and_then(|schema| schema.below(path)).map(Schema::merge) {
+                Some(schema::Merge::ByKeys(keys)) => Merge::ByKeys(keys),
+                Some(schema::Merge::Set) => Merge::Set,
+                _ => Merge::Atomic,
+            },
+        }
+    }
+
+    /// Whether the object at `path` (field names only) is one value.
+    pub(super) fn is_one_value(&self, path: &[&str]) -> bool {
+        match self {
+            Self::Builtin(_) => path.last().is_some_and(|field| SELECTORS.contains(field)),
+            Self::Custom(schema) => schema
+                .and_then(|schema| schema.below(path))
+                .is_some_and(|below| !path.is_empty() && below.is_one_value()),
+        }
+    }
+}
+
+/// The value of an item's key, or what stands for it. `None`: it has none, or one that no item can be known by.
+pub(super) fn key_of<'v>(item: &'v Value, (key, default): (&str, Option<&'v Value>)) -> Option<&'v Value> {
+    item.as_object()?.get(key).or(default).filter(|value| is_key(value))
+}
+
+/// The keys of a built-in list in server-side apply: that of the strategic merge patch and, for some lists, one more
+/// (`x-kubernetes-list-map-keys` of the published types). What stands for an absent one is published as well: the zero value of
+/// its type, so that validation speaks about it, or the protocol that is meant.
+fn all_keys(key: &'static str) -> Vec<(&'static str, Option<&'static Value>)> {
+    static TCP: LazyLock<Value> = LazyLock::new(|| Value::from("TCP"));
+    static NO_NUMBER: LazyLock<Value> = LazyLock::new(|| Value::from(0));
+    static NO_TEXT: LazyLock<Value> = LazyLock::new(|| Value::from(""));
+    match key {
+        "containerPort" | "port" => vec![(key, Some(&NO_NUMBER)), ("protocol", Some(&TCP))],
+        "topologyKey" => vec![(key, Some(&NO_TEXT)), ("whenUnsatisfiable", Some(&NO_TEXT))],
+        _ => vec![(key, Some(&NO_TEXT))],
+    }
+}
+
+/// `(field name, rule)` inside a pod spec, at any depth below it.
+const POD_SPEC: &[(&str, ListRule)] = &[
+    ("containers", ListRule::ByKey("name")),
+    ("initContainers", ListRule::ByKey("name")),
+    ("ephemeralContainers", ListRule::ByKey("name")),
+    ("volumes", ListRule::ByKey("name")),
+    ("imagePullSecrets", ListRule::ByKey("name")),
+    ("hostAliases", ListRule::ByKey("ip")),
+    ("topologySpreadConstraints", ListRule::ByKey("topologyKey")),
+    ("env", ListRule::ByKey("name")),
+    ("ports", ListRule::ByKey("containerPort")),
+    ("volumeMounts", ListRule::ByKey("mountPath")),
+    ("volumeDevices", ListRule::ByKey("devicePath")),
+    ("schedulingGates", ListRule::ByKey("name")),
+    ("resourceClaims", ListRule::ByKey("name")),
+];
+
+/// The fields of built-in types whose objects are one value (`structType: atomic` of the type `LabelSelector`), because
+/// half of a selector would mean something else.
+const SELECTORS: &[&str] = &["selector", "podSelector", "namespaceSelector", "labelSelector"];
+
+/// Whether a value can be what an item is known by: plain values only, an object would have owners inside it.
+fn is_key(value: &Value) -> bool {
+    !value.is_object() && !value.is_array()
+}
+
+/// The rule of the list at `path` (field names only, without indices) of a resource.
+pub(super) fn list_rule(resource: &Resource, path: &[&str]) -> ListRule {
+    let Some(field) = path.last() else { return ListRule::Atomic };
+    match path {
+        ["metadata", "finalizers"] => return ListRule::Set,
+        ["metadata", "ownerReferences"] => return ListRule::ByKey("uid"),
+        ["status", "conditions"] if !matches!(&*resource.kind, "Event") => return ListRule::ByKey("type"),
+        _ => {}
+    }
+    let in_pod_spec = match &*resource.kind {
+        "Pod" => path.first() == Some(&"spec"),
+        "CronJob" => path.starts_with(&["spec", "jobTemplate", "spec", "template", "spec"]),
+        "PodTemplate" => path.starts_with(&["template", "spec"]),
+        _ => path.starts_with(&["spec", "template", "spec"]),
+    };
+    if in_pod_spec {
+        return POD_SPEC.iter().find(|(name, _)| name == field).map_or(ListRule::Atomic, |(_, rule)| *rule);
+    }
+    match (&*resource.kind, path) {
+        ("Service", ["spec", "ports"]) => ListRule::ByKey("port"),
+        ("ServiceAccount", ["secrets"])
+        | ("MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration", ["webhooks"]) => ListRule::ByKey("name"),
+        ("Node", ["spec", "taints"]) => ListRule::ByKey("key"),
+        ("Node" | "Pod", ["status", "addresses"]) => ListRule::ByKey("type"),
+        _ => ListRule::Atomic,
+    }
+}

@@ -1,0 +1,119 @@
+//! Server-side apply of built-in types: how their lists and selectors merge, and what goes when nobody wants it.
+
+use serde_json::{Value, json};
+
+use super::{Manager, by, server_side, track};
+use crate::catalogue::Catalogue;
+
+/// The object after these intents of these managers, one after the other.
+fn applied(full_name: &str, intents: &[(&str, Value)]) -> Value {
+    let catalogue = Catalogue::builtin();
+    let resource = catalogue.by_full_name(full_name).unwrap();
+    let mut value = json!({"metadata": {"name": "a", "uid": "u"}});
+    for (manager, intent) in intents {
+        server_side(&mut value, intent, &by(manager), resource).unwrap();
+    }
+    value
+}
+
+#[test]
+fn items_of_two_managers_stand_beside_each_other() {
+    let owner = |uid: &str| json!({"metadata": {"ownerReferences": [{"uid": uid, "name": uid}]}});
+    let owned = applied("pods", &[("one", owner("x")), ("two", owner("y"))]);
+    assert_eq!(owned["metadata"]["ownerReferences"], json!([{"uid": "x", "name": "x"}, {"uid": "y", "name": "y"}]));
+    let tainted = |key: &str| json!({"spec": {"taints": [{"key": key, "effect": "NoSchedule"}]}});
+    let node = applied("nodes", &[("one", tainted("x")), ("two", tainted("y"))]);
+    let keys: Vec<&Value> = node["spec"]["taints"].as_array().unwrap().iter().map(|taint| &taint["key"]).collect();
+    assert_eq!(keys, ["x", "y"]);
+}
+
+#[test]
+fn a_selector_is_replaced_as_a_whole() {
+    let selecting = |key: &str| json!({"spec": {"selector": {"matchLabels": {key: "v"}}}});
+    let value = applied("deployments.apps", &[("one", selecting("a")), ("two", selecting("b"))]);
+    assert_eq!(value["spec"]["selector"], json!({"matchLabels": {"b": "v"}}), "half of each would mean something else");
+}
+
+/// Who wants an object there does not want it empty.
+#[test]
+fn an_empty_object_takes_nothing_away() {
+    let labels = json!({"metadata": {"labels": {"a": "1"}}});
+    let value = applied("pods", &[("one", labels.clone()), ("two", json!({"metadata": {"labels": {}}}))]);
+    assert_eq!(value["metadata"]["labels"], labels["metadata"]["labels"]);
+}
+
+/// A manager that wanted an object there and now wants something in it has not given it up, nor what others wrote into it.
+#[test]
+fn wanting_more_of_an_object_is_no_removal() {
+    let catalogue = Catalogue::builtin();
+    let pods = catalogue.by_full_name("pods").unwrap();
+    let mut value = json!({"metadata": {"name": "a", "uid": "u", "labels": {"b": "2"}}});
+    for labels in [json!({}), json!({"a": "1"})] {
+        server_side(&mut value, &json!({"metadata": {"labels": labels}}), &by("one"), pods).unwrap();
+    }
+    assert_eq!(value["metadata"]["labels"], json!({"a": "1", "b": "2"}));
+}
+
+/// Ordinary writes: one entry for each manager and version of the API, with the time of the last write; an empty selector
+/// that comes with a new object is nobody's.
+#[test]
+fn entries_of_ordinary_writes() {
+    let catalogue = Catalogue::builtin();
+    let pods = catalogue.by_full_name("pods").unwrap();
+    let mut value = json!({"metadata": {"name": "a"}, "spec": {"a": 1, "selector": {}}});
+    track(&mut value, None, &by("one"), pods);
+    let fields = |value: &Value, at: usize| value["metadata"]["managedFields"][at]["fieldsV1"]["f:spec"].clone();
+    assert_eq!(fields(&value, 0), json!({"f:a": {}}));
+    let later = Manager { now: "2026-01-02T03:04:05Z".parse().unwrap(), ..by("one") };
+    let mut write = |key: &str, by: &Manager<'_>| {
+        let old = value.clone();
+        value["spec"][key] = json!(2);
+        track(&mut value, Some(&old), by, pods);
+        value["metadata"]["managedFields"].clone()
+    };
+    let entries = write("b", &later);
+    assert_eq!((entries.as_array().unwrap().len(), &entries[0]["time"]), (1, &json!("2026-01-02T03:04:05Z")));
+    let entries = write("c", &Manager { api_version: "v2", ..later });
+    assert_eq!((&entries[0]["apiVersion"], &entries[1]["apiVersion"]), (&json!("v1"), &json!("v2")));
+    assert_eq!(entries[1]["fieldsV1"], json!({"f:spec": {"f:c": {}}}));
+}
+
+/// A list that a client wrote may have two items of one key: the first one counts.
+#[test]
+fn of_two_items_with_one_key_the_first_is_changed() {
+    let catalogue = Catalogue::builtin();
+    let pods = catalogue.by_full_name("pods").unwrap();
+    let twice = json!([{"name": "a", "image": "1"}, {"name": "a", "image": "2"}]);
+    let mut value = json!({"metadata": {"name": "a", "uid": "u"}, "spec": {"containers": twice}});
+    let intent = json!({"spec": {"containers": [{"name": "a", "image": "3"}]}});
+    server_side(&mut value, &intent, &by("one"), pods).unwrap();
+    assert_eq!(value["spec"]["containers"], json!([{"name": "a", "image": "3"}, {"name": "a", "image": "2"}]));
+}
+
+/// An item and something inside another item of the same list go together.
+#[test]
+fn what_goes_in_a_list_and_below_it_goes_at_once() {
+    let port = |port: u16| json!({"containerPort": port, "protocol": "TCP"});
+    let containers = |list: Value| json!({"spec": {"containers": list}});
+    let before = containers(json!([{"name": "a"}, {"name": "b", "ports": [port(1), port(2)]}, {"name": "c"}]));
+    let after = containers(json!([{"name": "b", "ports": [port(2)]}]));
+    let value = applied("pods", &[("one", before), ("one", after.clone())]);
+    assert_eq!(value["spec"], after["spec"]);
+}
+
+/// Applying the same again is no write: the entry keeps its time, also with items that are owned themselves.
+#[test]
+fn the_same_again_leaves_the_time_of_the_entry() {
+    let catalogue = Catalogue::builtin();
+    let pods = catalogue.by_full_name("pods").unwrap();
+    let intent = json!({"spec": {"containers": [{"name": "a", "image": "i"}]}});
+    let mut value = json!({"metadata": {"name": "a", "uid": "u"}});
+    let later = Manager { now: "2026-01-02T03:04:05Z".parse().unwrap(), ..by("one") };
+    server_side(&mut value, &intent, &by("one"), pods).unwrap();
+    let once = value.clone();
+    server_side(&mut value, &intent, &later, pods).unwrap();
+    assert_eq!(value, once);
+    let more = json!({"spec": {"containers": [{"name": "a", "image": "j"}]}});
+    server_side(&mut value, &more, &later, pods).unwrap();
+    assert_eq!(value["metadata"]["managedFields"][0]["time"], json!("2026-01-02T03:04:05Z"));
+}

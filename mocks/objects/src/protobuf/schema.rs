@@ -1,0 +1,138 @@
+//! Field numbers of the built-in types, as the API publishes them.
+//!
+//! Owns one table in a notation of its own: `number:name:kind`. Kinds: `s` text, `i` integer, `b` flag, `B` bytes,
+//! `T` time, `U` time with microseconds, `Q` quantity, `O` integer or text, `J` raw JSON, a capitalised word is a
+//! message, `L` a list of texts in a message of its own, `D` a number with a fraction, `/` before a message means what that message
+//! holds and not the message itself (a schema, or what else may stand in its place). `[k]` is a list, `{k}` a map from text, `k?` is optional, so that zero
+//! is a value, `k!` is shown also when it is zero; the name `<inline>` puts a message's fields into its parent. The rows
+//! stand below, by group; they are those of Kubernetes 1.33.
+
+mod core;
+mod definitions;
+mod pods;
+mod rest;
+mod volumes;
+mod workloads;
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+/// `(message, fields)`.
+type Row = (&'static str, &'static str);
+
+/// What a field holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kind {
+    /// A text.
+    Text,
+    /// A whole number.
+    Integer,
+    /// `true` or `false`.
+    Flag,
+    /// Bytes; base64 in JSON.
+    Bytes,
+    /// A time in seconds.
+    Time,
+    /// A time in microseconds.
+    MicroTime,
+    /// A quantity.
+    Quantity,
+    /// A number or a text.
+    IntOrText,
+    /// JSON as it is.
+    Json,
+    /// A list of texts in a message of its own.
+    Texts,
+    /// A number.
+    Double,
+    /// What the one field of this message holds that is set. If nothing is, it is `false`.
+    Either(&'static str),
+    /// A message by its name.
+    Message(&'static str),
+}
+
+/// One field of a message.
+#[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "they are the notation's own independent marks")]
+pub struct Field {
+    /// Its number on the wire.
+    pub number: u64,
+    /// Its name in JSON.
+    pub name: &'static str,
+    /// What it holds.
+    pub kind: Kind,
+    /// There may be many.
+    pub list: bool,
+    /// There may be many, each with a text as key.
+    pub map: bool,
+    /// Absent and zero are not the same.
+    pub optional: bool,
+    /// The zero value is shown, not left out.
+    pub shown: bool,
+}
+
+static MESSAGES: LazyLock<HashMap<&'static str, Vec<Field>>> = LazyLock::new(|| {
+    let groups = [core::TABLE, pods::TABLE, volumes::TABLE, workloads::TABLE, rest::TABLE, definitions::TABLE];
+    groups.into_iter().flatten().map(|(name, fields)| (*name, fields.split_whitespace().map(field).collect())).collect()
+});
+
+/// The fields of a message.
+pub fn message(name: &str) -> Option<&'static [Field]> {
+    MESSAGES.get(name).map(Vec::as_slice)
+}
+
+/// The message that stands for one of several things in a [`Kind::Either`]: the type of its first field.
+pub fn first(either: &str) -> Option<&'static str> {
+    match message(either)?.first()?.kind {
+        Kind::Message(inner) => Some(inner),
+        _ => None,
+    }
+}
+
+/// The message of a kind: two kinds have the same name in several APIs.
+pub fn name<'a>(api_version: &str, kind: &'a str) -> &'a str {
+    match (api_version, kind) {
+        ("events.k8s.io/v1", "Event") => "EventsEvent",
+        ("autoscaling/v1", "HorizontalPodAutoscaler") => "HorizontalPodAutoscalerV1",
+        _ => kind,
+    }
+}
+
+fn field(spec: &'static str) -> Field {
+    let mut parts = spec.splitn(3, ':');
+    let mut part = || parts.next().expect("an entry of the table has three parts");
+    let (number, name, kind) = (part(), part(), part());
+    let (optional, shown) = (kind.ends_with('?'), kind.ends_with('!'));
+    let kind = kind.trim_end_matches(['?', '!']);
+    let (list, map) = (kind.starts_with('['), kind.starts_with('{'));
+    let kind = match kind.trim_matches(['[', ']', '{', '}']) {
+        "s" => Kind::Text,
+        "i" => Kind::Integer,
+        "b" => Kind::Flag,
+        "B" => Kind::Bytes,
+        "T" => Kind::Time,
+        "U" => Kind::MicroTime,
+        "Q" => Kind::Quantity,
+        "O" => Kind::IntOrText,
+        "J" => Kind::Json,
+        "L" => Kind::Texts,
+        "D" => Kind::Double,
+        kind => kind.strip_prefix('/').map_or(Kind::Message(kind), Kind::Either),
+    };
+    let number = number.parse().expect("an entry of the table begins with a number");
+    Field { number, name, kind, list, map, optional, shown }
+}
+
+/// That the table names no message that it does not have, and no number twice.
+#[cfg(test)]
+pub fn check() {
+    for (name, fields) in MESSAGES.iter() {
+        for field in fields {
+            if let Kind::Message(inner) | Kind::Either(inner) = &field.kind {
+                assert!(message(inner).is_some(), "{name}.{} is a {inner}", field.name);
+            }
+            let same = fields.iter().filter(|other| other.number == field.number).count();
+            assert_eq!(same, 1, "{name} has {} twice", field.number);
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! The structural schemas of custom resources.
+//!
+//! Owns the compiled form of `openAPIV3Schema` and what it does to an object: pruning unknown fields, filling in
+//! defaults, and checking (Kubernetes documentation, "Extend the Kubernetes API with `CustomResourceDefinitions`";
+//! OpenAPI 3.0, schema object). Reading lives in `read`, checking in `check`; rules in CEL are compiled in `rules` and asked in
+//! `judge`. It must not know the store.
+
+mod check;
+mod formats;
+mod judge;
+mod read;
+mod rules;
+mod typed;
+
+use serde_json::{Map, Number, Value};
+
+use super::object::OBJECT_MAX_BYTES;
+use super::status::Failure;
+use mock_cel::re2::Pattern;
+
+use formats::Format;
+pub use judge::Verdict;
+pub use read::read;
+
+/// One schema, ready to be applied.
+#[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "they are the schema's own independent keywords")]
+pub struct Schema {
+    kind: Kind,
+    nullable: bool,
+    default: Option<Value>,
+    /// What filling it in adds to an object, in bytes of JSON.
+    default_bytes: usize,
+    properties: Vec<(String, Schema)>,
+    required: Vec<String>,
+    additional: Additional,
+    items: Option<Box<Schema>>,
+    allowed: Option<Vec<Value>>,
+    pattern: Option<Pattern>,
+    format: Option<Format>,
+    bounds: Bounds,
+    list: ListType,
+    /// `x-kubernetes-map-type: atomic`: the object is one value.
+    one_value: bool,
+    /// Unknown fields stay.
+    preserves: bool,
+    /// `apiVersion`, `kind` and `metadata` are those of an object.
+    embedded: bool,
+    all_of: Vec<Schema>,
+    any_of: Vec<Schema>,
+    one_of: Vec<Schema>,
+    not: Option<Box<Schema>>,
+    /// There are rules in CEL here or below.
+    has_rules: bool,
+    /// Those that are here.
+    rules: Option<Box<rules::Rules>>,
+}
+
+/// `type`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Kind {
+    #[default]
+    Any,
+    Object,
+    Array,
+    Text,
+    Integer,
+    Number,
+    Boolean,
+    IntOrString,
+}
+
+/// `additionalProperties`.
+#[derive(Debug, Default)]
+enum Additional {
+    /// Not said: unknown fields are pruned.
+    #[default]
+    Unsaid,
+    Anything,
+    Like(Box<Schema>),
+}
+
+/// `x-kubernetes-list-type`.
+#[derive(Debug, Default)]
+enum ListType {
+    #[default]
+    Atomic,
+    Set,
+    Map(Vec<String>),
+}
+
+/// How the items of a list find their partners, with the defaults of the keys.
+#[derive(Debug)]
+pub enum Merge<'a> {
+    /// By these keys, each with its default.
+    ByKeys(Vec<(&'a str, Option<&'a Value>)>),
+    /// By their values.
+    Set,
+    /// Not at all: the list is one value.
+    Atomic,
+}
+
+impl Kind {
+    /// The type as errors of rules name it.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Object => "object",
+            Self::Array => "array",
+            Self::Text => "string",
+            Self::Integer => "integer",
+            Self::Number => "number",
+            Self::Boolean => "boolean",
+            Self::Any | Self::IntOrString => "",
+        }
+    }
+}
+
+/// The defaults alone are larger than an object may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Overgrown;
+
+impl From<Overgrown> for Failure {
+    fn from(_: Overgrown) -> Self {
+        Self::too_large(format!(
+            "etcdserver: request is too large: the defaults of its schema alone are more than {OBJECT_MAX_BYTES} bytes"
+        ))
+    }
+}
+
+#[derive(Debug, Default)]
+struct Bounds {
+    min: Option<Number>,
+    min_excluded: bool,
+    max: Option<Number>,
+    max_excluded: bool,
+    multiple_of: Option<f64>,
+    length: (Option<u64>, Option<u64>),
+    items: (Option<u64>, Option<u64>),
+    properties: (Option<u64>, Option<u64>),
+}
+
+impl Schema {
+    /// The schema of the field at a path of names; the items of lists have none.
+    pub fn below(&self, path: &[&str]) -> Option<&Self> {
+        path.iter().try_fold(self, |mut at, name| {
+            while let Some(items) = &at.items {
+                at = items;
+            }
+            at.member(name)
+        })
+    }
+
+    /// How the items of this list merge.
+    pub fn merge(&self) -> Merge<'_> {
+        match (&self.list, &self.items) {
+            (ListType::Set, _) => Merge::Set,
+            (ListType::Map(keys), Some(items)) if !keys.is_empty() => {
+                let default = |key: &str| items.property(key).and_then(|schema| schema.default.as_ref());
+                Merge::ByKeys(keys.iter().map(|key| (key.as_str(), default(key))).collect())
+            }
+            _ => Merge::Atomic,
+        }
+    }
+
+    /// Whether an object of this schema is one value.
+    pub fn is_one_value(&self) -> bool {
+        self.one_value
+    }
+
+    /// Removes the fields that the schema does not know; answers their paths.
+    pub fn prune(&self, object: &mut Value) -> Vec<String> {
+        let mut unknown = Vec::new();
+        self.prune_at(object, "", true, &mut unknown);
+        unknown
+    }
+
+    /// Fills in the defaults of absent fields. Stops where they alone are more than an object may have: every item of a list may
+    /// have a default of its own, and so twenty kilobytes would become gigabytes.
+    pub fn fill(&self, value: &mut Value) -> Result<(), Overgrown> {
+        self.fill_within(value, &mut { OBJECT_MAX_BYTES })
+    }
+
+    fn fill_within(&self, value: &mut Value, room: &mut usize) -> Result<(), Overgrown> {
+        match value {
+            Value::Object(object) => self.fill_object(object, room),
+            Value::Array(items) => match &self.items {
+                Some(schema) => items.iter_mut().try_for_each(|item| schema.fill_within(item, room)),
+                None => Ok(()),
+            },
+            _ => Ok(()),
+        }
+    }
+
+    fn fill_object(&self, object: &mut Map<String, Value>, room: &mut usize) -> Result<(), Overgrown> {
+        for (name, schema) in &self.properties {
+            if !schema.nullable && schema.default.is_some() && object.get(name).is_some_and(Value::is_null) {
+                object.remove(name);
+            }
+            if let (None, Some(default)) = (object.get(name), &schema.default) {
+                *room = room.checked_sub(schema.default_bytes).ok_or(Overgrown)?;
+                object.insert(name.clone(), default.clone());
+            }
+            if let Some(value) = object.get_mut(name) {
+                schema.fill_within(value, room)?;
+            }
+        }
+        if let Additional::Like(schema) = &self.additional {
+            let known = |name: &String| self.properties.iter().any(|(property, _)| property == name);
+            for (_, value) in object.iter_mut().filter(|(name, _)| !known(name)) {
+                schema.fill_within(value, room)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn property(&self, name: &str) -> Option<&Self> {
+        self.properties.iter().find(|(property, _)| property == name).map(|(_, schema)| schema)
+    }
+
+    /// The schema of a member, whether it is a field or one of a map.
+    fn member(&self, name: &str) -> Option<&Self> {
+        self.property(name).or(match &self.additional {
+            Additional::Like(schema) => Some(schema),
+            _ => None,
+        })
+    }
+
+    fn prune_at(&self, value: &mut Value, path: &str, is_object: bool, unknown: &mut Vec<String>) {
+        match value {
+            Value::Object(object) => object.retain(|name, value| {
+                // The metadata has its own rules, which are the server's.
+                if is_object && matches!(name.as_str(), "apiVersion" | "kind" | "metadata") {
+                    return true;
+                }
+                let below = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                let Some(schema) = self.member(name) else {
+                    let stays = self.preserves || matches!(self.additional, Additional::Anything);
+                    if !stays {
+                        unknown.push(below);
+                    }
+                    return stays;
+                };
+                schema.prune_at(value, &below, schema.embedded, unknown);
+                true
+            }),
+            Value::Array(items) => {
+                let Some(schema) = &self.items else { return };
+                for (index, item) in items.iter_mut().enumerate() {
+                    schema.prune_at(item, &format!("{path}[{index}]"), schema.embedded, unknown);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,316 @@
+//! `Status` objects: every refusal the API makes, in the shape and words of the real one.
+//!
+//! Owns the texts; kubectl and client libraries match on some of them. Sources: the shapes that
+//! `k8s.io/apimachinery/pkg/api/errors` documents, and answers of a real kube-apiserver.
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+/// The `reason` that belongs to a status (`k8s.io/apimachinery/pkg/apis/meta/v1`, `StatusReason`); empty when none does.
+pub fn reason_of(status: u16) -> &'static str {
+    match status {
+        400 => "BadRequest",
+        401 => "Unauthorized",
+        403 => "Forbidden",
+        404 => "NotFound",
+        405 => "MethodNotAllowed",
+        406 => "NotAcceptable",
+        409 => "Conflict",
+        410 => "Expired",
+        413 => "RequestEntityTooLarge",
+        415 => "UnsupportedMediaType",
+        422 => "Invalid",
+        429 => "TooManyRequests",
+        500 => "InternalError",
+        503 => "ServiceUnavailable",
+        504 => "Timeout",
+        _ => "",
+    }
+}
+
+/// The code of an `ERROR` line of a watch; 0 when it has none.
+pub fn code_of(line: &[u8]) -> u16 {
+    let event: Value = serde_json::from_slice(line).unwrap_or_default();
+    event["object"]["code"].as_u64().and_then(|code| u16::try_from(code).ok()).unwrap_or(0)
+}
+
+/// A refused request.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Failure {
+    /// The status of the answer.
+    pub code: StatusCode,
+    /// `reason`; empty for none.
+    pub reason: &'static str,
+    /// `message`.
+    pub message: String,
+    /// `details`.
+    pub details: Option<Value>,
+    /// For an expired list: a token that goes on with the present state.
+    pub continue_token: Option<String>,
+    /// The header `Retry-After`, in seconds.
+    pub retry_after_s: Option<u64>,
+}
+
+/// What an error is about, as `details` names it.
+#[derive(Debug, Clone, Copy)]
+pub struct About<'a> {
+    /// Empty for the core group.
+    pub group: &'a str,
+    /// Plural resource name, or the kind for `Invalid`.
+    pub kind: &'a str,
+    /// Empty for a list.
+    pub name: &'a str,
+}
+
+/// One reason of an `Invalid` answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cause {
+    /// `FieldValueInvalid`.
+    pub reason: &'static str,
+    /// The path of the field.
+    pub field: String,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+impl Cause {
+    /// A value that cannot be.
+    pub fn invalid(field: &str, value: &str, why: &str) -> Self {
+        let message = format!("Invalid value: {value}: {why}");
+        Self { reason: "FieldValueInvalid", field: field.to_owned(), message }
+    }
+
+    /// A field that is missing.
+    pub fn required(field: &str, why: &str) -> Self {
+        let message = if why.is_empty() { "Required value".to_owned() } else { format!("Required value: {why}") };
+        Self { reason: "FieldValueRequired", field: field.to_owned(), message }
+    }
+
+    /// A field that may not be there.
+    pub fn forbidden(field: &str, why: &str) -> Self {
+        Self { reason: "FieldValueForbidden", field: field.to_owned(), message: format!("Forbidden: {why}") }
+    }
+}
+
+impl Failure {
+    /// Any refusal.
+    pub fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self { code, reason, message, details: None, continue_token: None, retry_after_s: None }
+    }
+
+    /// 400.
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "BadRequest", message)
+    }
+
+    /// 401.
+    pub fn unauthorized() -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized")
+    }
+
+    /// 403.
+    pub fn forbidden(about: About<'_>, why: &str) -> Self {
+        let message = if about.name.is_empty() {
+            format!("{} is forbidden: {why}", qualified(about))
+        } else {
+            format!("{} \"{}\" is forbidden: {why}", qualified(about), about.name)
+        };
+        Self::new(StatusCode::FORBIDDEN, "Forbidden", message).with(details(about))
+    }
+
+    /// Of a path that is no resource.
+    pub fn forbidden_path(why: &str) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "Forbidden", format!("forbidden: {why}")).with(json!({}))
+    }
+
+    /// 404 of an object.
+    pub fn not_found(about: About<'_>) -> Self {
+        let message = format!("{} \"{}\" not found", qualified(about), about.name);
+        Self::new(StatusCode::NOT_FOUND, "NotFound", message).with(details(about))
+    }
+
+    /// Query options or `DeleteOptions` that cannot be.
+    pub fn invalid_options(kind: &str, cause: Cause) -> Self {
+        Self::invalid(About { group: "meta.k8s.io", kind, name: "" }, &[cause])
+    }
+
+    /// A path below a known group and version that names no resource or subresource.
+    pub fn no_such_path() -> Self {
+        let message = "the server could not find the requested resource";
+        Self::new(StatusCode::NOT_FOUND, "NotFound", message).with(json!({}))
+    }
+
+    /// A path that no API group answers. The real server says so in plain text, see [`Failure::is_plain_text`].
+    pub fn no_such_group() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "", "404 page not found\n")
+    }
+
+    /// Whether the message is the whole body.
+    pub fn is_plain_text(&self) -> bool {
+        self.code == StatusCode::NOT_FOUND && self.reason.is_empty()
+    }
+
+    /// What the real server's storage refuses without saying whose fault it is: a plain error, so a 500 without a reason.
+    pub fn plain(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
+    }
+
+    /// 409 of a name that is taken.
+    pub fn already_exists(about: About<'_>) -> Self {
+        let message = format!("{} \"{}\" already exists", qualified(about), about.name);
+        Self::new(StatusCode::CONFLICT, "AlreadyExists", message).with(details(about))
+    }
+
+    /// Whether somebody was faster with an object of this name.
+    pub fn is_already_exists(&self) -> bool {
+        self.reason == "AlreadyExists"
+    }
+
+    /// 409.
+    pub fn conflict(about: About<'_>, why: &str) -> Self {
+        let message = format!("Operation cannot be fulfilled on {} \"{}\": {why}", qualified(about), about.name);
+        Self::new(StatusCode::CONFLICT, "Conflict", message).with(details(about))
+    }
+
+    /// The write was made against an older version.
+    pub fn stale(about: About<'_>) -> Self {
+        let why = "the object has been modified; please apply your changes to the latest version and try again";
+        Self::conflict(about, why)
+    }
+
+    /// `about.kind` is the kind here, not the plural.
+    pub fn invalid(about: About<'_>, causes: &[Cause]) -> Self {
+        let kind =
+            if about.group.is_empty() { about.kind.to_owned() } else { format!("{}.{}", about.kind, about.group) };
+        let texts: Vec<String> = causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
+        let shown = if texts.len() == 1 { texts.concat() } else { format!("[{}]", texts.join(", ")) };
+        let message = format!("{kind} \"{}\" is invalid: {shown}", about.name);
+        let mut details = details(about);
+        details["causes"] = causes
+            .iter()
+            .map(|cause| json!({"reason": cause.reason, "message": cause.message, "field": cause.field}))
+            .collect();
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message).with(details)
+    }
+
+    /// 405.
+    pub fn method_not_allowed() -> Self {
+        let message = "the server does not allow this method on the requested resource";
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message).with(json!({}))
+    }
+
+    /// 406.
+    pub fn not_acceptable(accepted: &str) -> Self {
+        let message = format!("only the following media types are accepted: {accepted}");
+        Self::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message).with(json!({}))
+    }
+
+    /// 415.
+    pub fn unsupported_media_type(accepted: &str) -> Self {
+        let message =
+            format!("the body of the request was in an unknown format - accepted media types include: {accepted}");
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message).with(json!({}))
+    }
+
+    /// 413.
+    pub fn too_large(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message)
+    }
+
+    /// A watch from a revision that was compacted away.
+    pub fn too_old(requested: u64, floor: u64) -> Self {
+        let message = format!("too old resource version: {requested} ({floor})");
+        Self::new(StatusCode::GONE, "Expired", message)
+    }
+
+    /// A continue token whose snapshot was compacted away. `fresh` goes on with the present state.
+    pub fn continue_expired(fresh: String) -> Self {
+        let message = "The provided continue parameter is too old to display a consistent list result. You can start \
+                       a new list without the continue parameter, or use the continue token in this response to \
+                       retrieve the remainder of the results. Continuing with the provided token results in an \
+                       inconsistent list - objects that were created, modified, or deleted between the time the \
+                       first chunk was returned and now may show up in the list.";
+        let mut failure = Self::new(StatusCode::GONE, "Expired", message);
+        failure.continue_token = Some(fresh);
+        failure
+    }
+
+    /// A revision from the future: this server has not caught up, or the client follows another cluster.
+    pub fn from_the_future(requested: u64, current: u64) -> Self {
+        let message = format!("Too large resource version: {requested}, current: {current}");
+        let cause = json!({"reason": "ResourceVersionTooLarge", "message": "Too large resource version"});
+        let mut failure = Self::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message);
+        failure.details = Some(json!({"causes": [cause], "retryAfterSeconds": 1}));
+        failure.retry_after_s = Some(1);
+        failure
+    }
+
+    /// The same as servers before 1.18 said it: in the text only.
+    pub fn from_the_future_in_words(requested: u64, current: u64) -> Self {
+        let mut failure = Self::from_the_future(requested, current);
+        failure.details = Some(json!({"retryAfterSeconds": 1}));
+        failure
+    }
+
+    /// 504.
+    pub fn timeout(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message)
+    }
+
+    /// 500.
+    pub fn internal(message: impl Into<String>) -> Self {
+        let message = format!("Internal error occurred: {}", message.into());
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message)
+    }
+
+    /// The same with other details.
+    #[must_use]
+    pub fn with(mut self, details: Value) -> Self {
+        self.details = Some(details);
+        self
+    }
+
+    /// The `Status` object.
+    pub fn to_value(&self) -> Value {
+        let mut status = json!({
+            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+            "message": self.message, "code": self.code.as_u16(),
+        });
+        if !self.reason.is_empty() {
+            status["reason"] = Value::from(self.reason);
+        }
+        if let Some(details) = &self.details {
+            status["details"] = details.clone();
+        }
+        if let Some(token) = &self.continue_token {
+            status["metadata"]["continue"] = Value::String(token.clone());
+        }
+        status
+    }
+}
+
+/// The answer to a deletion that is complete.
+pub fn deleted(about: About<'_>, uid: &str) -> Value {
+    let mut details = details(about);
+    details["uid"] = Value::String(uid.to_owned());
+    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
+}
+
+fn qualified(about: About<'_>) -> String {
+    if about.group.is_empty() { about.kind.to_owned() } else { format!("{}.{}", about.kind, about.group) }
+}
+
+fn details(about: About<'_>) -> Value {
+    let mut details = json!({});
+    if !about.kind.is_empty() {
+        details["kind"] = Value::String(about.kind.to_owned());
+    }
+    if !about.name.is_empty() {
+        details["name"] = Value::String(about.name.to_owned());
+    }
+    if !about.group.is_empty() {
+        details["group"] = Value::String(about.group.to_owned());
+    }
+    details
+}
