@@ -35,7 +35,6 @@ mod tokens;
 mod treat;
 mod users;
 mod verbs;
-mod view;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -50,14 +49,11 @@ pub use mock_store::{Change, Progress, RewindError, Rewound};
 pub use replica::Replica;
 pub use tail::{Commit, Overrun, Tail};
 
-pub(crate) use mock_objects::status::reason_of;
-pub(crate) use view::View;
-
-use crate::faults::{Faults, Newer, Watches};
 use crate::pki;
 use cluster::{Cluster, Setup};
 use handler::App;
 use listen::{Certificates, Door, Listening};
+use mock_faults::{Faults, Newer, View, Watches};
 use users::Users;
 
 pub use mock_objects::VERSION;

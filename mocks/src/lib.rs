@@ -3,9 +3,9 @@
 //! Owns the mock API server with its faults, the mock registry, and the certificates that both serve with. It must not
 //! know what a run or a verdict is.
 
-pub mod faults;
 pub mod kube;
 pub mod proxy;
 pub mod registry;
 
+pub use mock_faults as faults;
 pub use mock_pki as pki;

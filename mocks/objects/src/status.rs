@@ -6,28 +6,6 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
-/// The `reason` that belongs to a status (`k8s.io/apimachinery/pkg/apis/meta/v1`, `StatusReason`); empty when none does.
-pub fn reason_of(status: u16) -> &'static str {
-    match status {
-        400 => "BadRequest",
-        401 => "Unauthorized",
-        403 => "Forbidden",
-        404 => "NotFound",
-        405 => "MethodNotAllowed",
-        406 => "NotAcceptable",
-        409 => "Conflict",
-        410 => "Expired",
-        413 => "RequestEntityTooLarge",
-        415 => "UnsupportedMediaType",
-        422 => "Invalid",
-        429 => "TooManyRequests",
-        500 => "InternalError",
-        503 => "ServiceUnavailable",
-        504 => "Timeout",
-        _ => "",
-    }
-}
-
 /// The code of an `ERROR` line of a watch; 0 when it has none.
 pub fn code_of(line: &[u8]) -> u16 {
     let event: Value = serde_json::from_slice(line).unwrap_or_default();

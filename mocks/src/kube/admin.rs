@@ -18,7 +18,7 @@ use super::cluster::Cluster;
 use super::handler::Answer;
 use super::path;
 use super::users::Who;
-use crate::faults::{Fault, FaultId, Newer, Watches};
+use mock_faults::{Fault, FaultId, Newer, Watches};
 use mock_objects::status::Failure;
 
 /// Rows of an answer when the query does not say how many.

@@ -8,7 +8,7 @@ use http_body::{Frame, SizeHint};
 
 use super::represent::ListBody;
 use super::watch::WatchBody;
-use crate::faults::Http2Code;
+use mock_faults::Http2Code;
 
 /// What is sent back.
 pub(crate) enum Body {

@@ -23,7 +23,7 @@ pub(crate) use requests::{RequestRing, cut};
 
 use wire::Wire;
 
-use crate::faults::FaultId;
+use mock_faults::FaultId;
 use mock_store::ResourceId;
 use mock_store::batch::Batch;
 

@@ -21,7 +21,7 @@ use super::authorization::{Authorization, Record};
 use super::books::Books;
 use super::furnish;
 use super::users::Users;
-use crate::faults::{Faults, Host, Moment, Newer, Restore, Watches};
+use mock_faults::{Faults, Host, Moment, Newer, Restore, Watches};
 use mock_objects::catalogue::{Catalogue, Resource, definition};
 use mock_objects::object::{self, Fresh};
 use mock_objects::status::Failure;

@@ -30,10 +30,10 @@ use super::config::Limits;
 use super::handler::{self, App};
 use super::janitor;
 use super::users::Who;
-use crate::faults::How;
-use crate::faults::connection::{Handle, Welcome};
 pub(crate) use certificates::Certificates;
 use frames::Frames;
+use mock_faults::How;
+use mock_faults::connection::{Handle, Welcome};
 use mock_store::wakers;
 use socket::{Grave, Metered, Socket};
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::cluster::Cluster;
 use super::listen::Listening;
 use super::users::Users;
-use super::view::View;
+use mock_faults::View;
 
 /// One more API server in front of the same store, as in a control plane with several. Dropping it stops it at once.
 #[derive(Debug)]

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::faults::Faults;
 use super::pump::{Ended, pump};
 use super::shape::{End, Shape, Way};
-use crate::faults::FaultId;
+use mock_faults::FaultId;
 
 /// After a FIN of ours, the other side gets so long to close too; what it still sends is thrown away.
 const LINGER: Duration = Duration::from_secs(1);

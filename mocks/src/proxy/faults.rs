@@ -1,4 +1,4 @@
-//! The faults of a proxy: the same shape as [`crate::faults::Faults`], so that whoever plays a schedule treats both alike.
+//! The faults of a proxy: the same shape as [`mock_faults::Faults`], so that whoever plays a schedule treats both alike.
 //!
 //! Owns which faults run, on which connections each one acts, and the record of hits. It must not move bytes: it tells
 //! connections what they suffer, and they tell it what happened.
@@ -18,8 +18,8 @@ use super::connection::Link;
 use super::netns::Namespace;
 use super::plan::{Door, Plan, What};
 use super::shape::{End, Lane, Shape, Way};
-use crate::faults::book::Book;
-use crate::faults::{Error, Fault, FaultId, Hit};
+use mock_faults::book::Book;
+use mock_faults::{Error, Fault, FaultId, Hit};
 
 /// How often the packet filter is asked whether something vanished, until it did.
 const LOSS_LOOKED_EVERY: Duration = Duration::from_millis(100);
@@ -76,6 +76,8 @@ struct Played {
     /// Ends the watch over the packet filter.
     over: CancellationToken,
 }
+
+mock_faults::player!(Faults);
 
 impl Faults {
     pub(super) fn new(

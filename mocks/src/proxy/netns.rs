@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use super::plan::Ways;
-use crate::faults::FaultId;
+use mock_faults::FaultId;
 
 /// Before the process id in the names of namespaces.
 const PREFIX: &str = "longhaul-";

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::connection::Link;
 use super::shape::{Cut, End, Lane, Late, Slow, Way};
-use crate::faults::{Direction, Fault, FaultId, How, Name, NewConnections};
+use mock_faults::{Direction, Fault, FaultId, How, Name, NewConnections};
 
 /// What a slow hop between regions adds.
 const DELAY: Duration = Duration::from_millis(100);

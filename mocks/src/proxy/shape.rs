@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use crate::faults::FaultId;
+use mock_faults::FaultId;
 
 /// Which way bytes go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::faults;
 use super::serve::{Caller, Shared, answer};
-use crate::faults::How;
+use mock_faults::How;
 use stall::Impatient;
 
 /// A handshake takes a round trip or two; a client that needs longer is not one of ours.

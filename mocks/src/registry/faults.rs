@@ -1,4 +1,4 @@
-//! Faults of the registry: the same shape as [`crate::faults::Faults`], so that whoever plays a schedule treats both alike.
+//! Faults of the registry: the same shape as [`mock_faults::Faults`], so that whoever plays a schedule treats both alike.
 //!
 //! Owns which requests and connections a fault is about. One fault is one file below `faults/` and one line in
 //! [`behaviour`]; names, keys, turns and hits are those of every fault. A hit is recorded only when an answer was really changed.
@@ -25,8 +25,8 @@ use tokio_util::sync::CancellationToken;
 use super::body::Body;
 use super::refusal::Refusal;
 use super::route::{Kind, Route};
-use crate::faults::book::Book;
-use crate::faults::{Error, Family, Fault, FaultId, Hit, How, Name};
+use mock_faults::book::Book;
+use mock_faults::{Error, Family, Fault, FaultId, Hit, How, Name};
 
 pub(super) use down::Door;
 
@@ -135,6 +135,8 @@ fn behaviour(name: Name) -> Option<Box<dyn Behaviour>> {
         _ => return None,
     })
 }
+
+mock_faults::player!(Faults);
 
 impl Faults {
     pub(super) fn new(epoch: Instant, seed: u64) -> Self {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::Delivery;
-use crate::faults::FaultId;
+use mock_faults::FaultId;
 use mock_store::ResourceId;
 use mock_store::batch::Batch;
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use rustls::ServerConfig;
 
-use crate::faults::Kind;
 use crate::pki::{self, Authority, Pair};
+use mock_faults::Kind;
 
 /// The common name of an authority that no client trusts; it looks like the one that every cluster has.
 const STRANGER: &str = "kubernetes";

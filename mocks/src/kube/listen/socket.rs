@@ -17,8 +17,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep};
 
-use crate::faults::connection::{Handle, Way};
-use crate::faults::{FaultId, Faults};
+use mock_faults::connection::{Handle, Way};
+use mock_faults::{FaultId, Faults};
 
 /// What a client may send into a connection that stands still before the kernel makes it wait.
 const ASIDE_BYTES_MAX: usize = 64 * 1024;
@@ -226,7 +226,7 @@ mod tests {
     use tokio::net::TcpListener;
 
     use super::*;
-    use crate::faults::{Fault, Name};
+    use mock_faults::{Fault, Name};
 
     /// A socket whose connection ended while it stood still stays open, unless it was to be reset or its client left.
     #[tokio::test]

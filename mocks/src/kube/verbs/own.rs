@@ -7,11 +7,11 @@ use http::Method;
 use serde_json::Value;
 
 use super::write;
-use crate::faults::Treatment;
 use crate::kube::handler::Call;
 use crate::kube::path::{Query, Target};
 use crate::kube::represent::Renderer;
 use crate::kube::users::Who;
+use mock_faults::Treatment;
 use mock_objects::catalogue::Resource;
 use mock_objects::status::Failure;
 

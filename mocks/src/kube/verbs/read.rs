@@ -11,10 +11,10 @@ use bytes::Bytes;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 
-use crate::faults::Form;
 use crate::kube::books::{About, Scope};
 use crate::kube::handler::{Answer, Call};
 use crate::kube::represent::{ListMeta, Renderer};
+use mock_faults::Form;
 use mock_objects::selector::Selector;
 use mock_objects::status::{Cause, Failure};
 use mock_store::{After, Page, Version};

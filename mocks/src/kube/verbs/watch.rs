@@ -8,13 +8,13 @@ use bytes::Bytes;
 use http::StatusCode;
 use serde_json::json;
 
-use crate::faults::{Form, Newer, Stream, Streaming};
 use crate::kube::body::Body;
 use crate::kube::books::About;
 use crate::kube::handler::{Answer, Call};
 use crate::kube::represent::Renderer;
 use crate::kube::treat;
 use crate::kube::watch::{Initial, Opening, WatchBody};
+use mock_faults::{Form, Newer, Stream, Streaming};
 use mock_objects::selector::Selector;
 use mock_objects::status::{Cause, Failure};
 use mock_store::{Cursor, Store};

@@ -9,9 +9,9 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use super::{Resting, WatchBody, bookmark, framed};
-use crate::faults::{Effect, Ending, EventLine, Flow, Http2Code, Item, Pipe};
 use crate::kube::body::Broken;
 use crate::kube::books::EndedBy;
+use mock_faults::{Effect, Ending, EventLine, Flow, Http2Code, Item, Pipe};
 use mock_store::Change;
 
 /// What was written before a stream is broken off gets so long to leave, head included: a reset throws away what waits.

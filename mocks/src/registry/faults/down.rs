@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
 use super::{Behaviour, How, Inner, Kind};
-use crate::faults::Name;
+use mock_faults::Name;
 
 /// It acts on connections, not on requests.
 pub(super) struct Down;

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
 use super::*;
-use crate::faults::{Fault, FaultId, Name};
+use mock_faults::{Fault, FaultId, Name};
 
 const ID: FaultId = FaultId(1);
 

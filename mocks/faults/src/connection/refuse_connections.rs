@@ -5,7 +5,7 @@ use super::super::{Behaviour, How, Scene};
 use super::{Handle, Turns, Welcome};
 
 #[derive(Debug, Default)]
-pub(in super::super) struct RefuseConnections {
+pub(crate) struct RefuseConnections {
     turns: Turns,
 }
 

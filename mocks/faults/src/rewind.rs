@@ -19,7 +19,7 @@ pub(super) struct Rewind {
 }
 
 impl Rewind {
-    pub fn new(fault: &Fault) -> Self {
+    pub(crate) fn new(fault: &Fault) -> Self {
         let restore = Restore {
             age: fault.age.unwrap_or(Span::from_secs(AGE_S)).0,
             newer: fault.newer.unwrap_or(Newer::Silent),

@@ -19,34 +19,43 @@ const FAULTS_MAX: usize = 4096;
 
 /// The faults of one engine, in the order in which they began. `P` is what the engine needs to play one.
 #[derive(Debug)]
-pub(crate) struct Book<P> {
+pub struct Book<P> {
+    /// In the order in which they began.
     pub entries: Vec<Entry<P>>,
+    /// What they hit.
     pub ring: Ring,
+    /// Decides every probability.
     pub random: ChaCha8Rng,
 }
 
 /// One fault that was begun; kept after its end for its hits.
 #[derive(Debug)]
-pub(crate) struct Entry<P> {
+pub struct Entry<P> {
+    /// The caller's number.
     pub id: FaultId,
+    /// Its settings.
     pub fault: Fault,
+    /// It was not ended yet.
     pub active: bool,
+    /// How often it had a real effect.
     pub hits: u64,
     /// What it could have acted on so far, for `nth`.
     asked: u64,
     /// What it was chosen for so far; its effect may come later.
     chosen: u64,
+    /// What the engine needs to play it.
     pub played: P,
 }
 
 /// The newest hits, and who waits for one.
 #[derive(Debug, Default)]
-pub(crate) struct Ring {
+pub struct Ring {
     hits: VecDeque<Hit>,
     struck: Arc<Notify>,
 }
 
 impl Ring {
+    /// Adds a hit; of very many the oldest goes.
     pub fn push(&mut self, fault: FaultId, at_us: u64, detail: String) {
         if self.hits.len() == HITS_MAX {
             self.hits.pop_front();

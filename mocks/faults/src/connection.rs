@@ -25,7 +25,8 @@ use super::{FaultId, How, Kind, Scene};
 
 /// One open connection.
 #[derive(Debug)]
-pub(crate) struct Handle {
+pub struct Handle {
+    /// Its number, over all endpoints.
     pub id: u64,
     /// The number of the endpoint that accepted it, from 1.
     pub endpoint: u32,
@@ -43,7 +44,8 @@ pub(crate) struct Handle {
 
 /// An HTTP/2 GOAWAY.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Goaway {
+pub struct Goaway {
+    /// The error code.
     pub code: u32,
     /// Open streams go on.
     pub drain: bool,
@@ -54,16 +56,21 @@ const POLITE: Goaway = Goaway { code: 0, drain: true };
 
 /// A direction of a connection, as the server sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub enum Way {
+    /// What the client sends.
     In,
+    /// What the server sends.
     Out,
 }
 
 /// What a new connection meets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Welcome {
+pub struct Welcome {
+    /// It is not taken.
     pub refused: Option<How>,
+    /// The most HTTP/2 streams at a time.
     pub streams_max: Option<(FaultId, u32)>,
+    /// Another certificate.
     pub certificate: Option<(FaultId, Kind)>,
 }
 
@@ -82,6 +89,7 @@ struct Inner {
 }
 
 impl Handle {
+    /// A connection that nothing has happened to.
     pub fn new(id: u64, endpoint: u32) -> Self {
         Self {
             id,
@@ -95,10 +103,13 @@ impl Handle {
         }
     }
 
+    /// It is known now which HTTP it speaks, 1 or 2.
     pub fn speaks(&self, http_version: u8) {
         self.http_version.store(http_version, Ordering::Release);
     }
 
+    /// 1 or 2; 0 until that is known.
+    #[inline]
     pub fn http_version(&self) -> u8 {
         self.http_version.load(Ordering::Acquire)
     }
@@ -109,6 +120,7 @@ impl Handle {
     }
 
     /// Which fault stops this direction.
+    #[inline]
     pub fn frozen(&self, way: Way) -> Option<FaultId> {
         self.look(|inner| match way {
             Way::In => inner.frozen_in,
@@ -116,20 +128,25 @@ impl Handle {
         })
     }
 
+    /// Whether a direction is frozen.
+    #[inline]
     pub fn is_frozen(&self) -> bool {
         self.frozen(Way::In).or_else(|| self.frozen(Way::Out)).is_some()
     }
 
     /// Which fault keeps PINGs from being answered.
+    #[inline]
     pub fn ignores_pings(&self) -> Option<FaultId> {
         self.look(|inner| inner.ignores_pings)
     }
 
+    /// Whether a GOAWAY is to be sent.
     pub fn has_goaway(&self) -> bool {
         self.look(|inner| inner.goaway).is_some()
     }
 
     /// The GOAWAY that is to be sent, once.
+    #[inline]
     pub fn take_goaway(&self) -> Option<Goaway> {
         if !self.touched.load(Ordering::Acquire) {
             return None;
@@ -147,6 +164,7 @@ impl Handle {
         self.until(|inner| inner.frozen_in.is_none() && inner.frozen_out.is_none()).await;
     }
 
+    /// Whether a GOAWAY was asked for, sent or not.
     pub fn is_leaving(&self) -> bool {
         self.look(|inner| inner.leaving.then_some(())).is_some()
     }
@@ -189,6 +207,7 @@ impl Handle {
         });
     }
 
+    /// Keeps PINGs from being answered; false when a fault does so already.
     pub fn ignore_pings(&self, by: FaultId) -> bool {
         self.decide(|inner| inner.ignores_pings.is_none() && inner.ignores_pings.replace(by).is_none())
     }

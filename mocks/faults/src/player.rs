@@ -16,27 +16,26 @@ pub trait Player: Sync {
     fn take_hits(&self) -> Vec<Hit>;
 }
 
-/// Each has these methods itself, for those who know which one they have.
-macro_rules! players {
-    ($($player:ty),*) => {$(
-        impl Player for $player {
-            fn begin(&self, id: FaultId, fault: &Fault) -> Result<(), Error> {
+/// Makes a [`Player`] of a type that has these methods itself, for those who know which one they have.
+#[macro_export]
+macro_rules! player {
+    ($player:ty) => {
+        impl $crate::Player for $player {
+            fn begin(&self, id: $crate::FaultId, fault: &$crate::Fault) -> Result<(), $crate::Error> {
                 <$player>::begin(self, id, fault)
             }
 
-            fn end(&self, id: FaultId) {
+            fn end(&self, id: $crate::FaultId) {
                 <$player>::end(self, id);
             }
 
-            fn hits(&self, id: FaultId) -> u64 {
+            fn hits(&self, id: $crate::FaultId) -> u64 {
                 <$player>::hits(self, id)
             }
 
-            fn take_hits(&self) -> Vec<Hit> {
+            fn take_hits(&self) -> Vec<$crate::Hit> {
                 <$player>::take_hits(self)
             }
         }
-    )*};
+    };
 }
-
-players!(super::Faults, crate::proxy::Faults, crate::registry::Faults);

@@ -15,11 +15,14 @@ use super::{Effect, FaultId, Http2Code};
 
 /// One open watch.
 #[derive(Debug)]
-pub(crate) struct Stream {
+pub struct Stream {
+    /// Its number.
     pub id: u64,
+    /// Whose it is.
     pub user: Arc<str>,
     /// Full resource name.
     pub resource: Arc<str>,
+    /// Of the client.
     pub user_agent: Arc<str>,
     /// Of the request, as it was sent.
     pub query: Arc<str>,
@@ -32,18 +35,24 @@ pub(crate) struct Stream {
 
 /// What a stream is made of.
 #[derive(Debug)]
-pub(crate) struct Streaming {
+pub struct Streaming {
+    /// Its number.
     pub id: u64,
+    /// Whose it is.
     pub user: Arc<str>,
+    /// Full resource name.
     pub resource: Arc<str>,
+    /// Of the client.
     pub user_agent: Arc<str>,
+    /// Of the request, as it was sent.
     pub query: Arc<str>,
+    /// What carries it.
     pub connection: Arc<Handle>,
 }
 
 /// What is to become of a watch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub enum Fate {
     /// Nothing special.
     Served,
     /// It ends.
@@ -54,7 +63,7 @@ pub(crate) enum Fate {
 
 /// How a watch ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Ending {
+pub enum Ending {
     /// As if its time were over.
     Clean,
     /// RST; on HTTP/2 `RST_STREAM` with this code.
@@ -62,7 +71,12 @@ pub(crate) enum Ending {
     /// The connection is closed in the middle.
     Eof,
     /// A last line, then a clean end, or silence because of a fault.
-    Error { line: Bytes, hold: Option<FaultId> },
+    Error {
+        /// The line.
+        line: Bytes,
+        /// The fault that keeps the stream open after it.
+        hold: Option<FaultId>,
+    },
 }
 
 #[derive(Debug)]
@@ -73,6 +87,7 @@ struct Inner {
 }
 
 impl Stream {
+    /// A watch that is served.
     pub fn new(of: Streaming) -> Self {
         let Streaming { id, user, resource, user_agent, query, connection } = of;
         let inner = Mutex::new(Inner { fate: Fate::Served, attached: Vec::new(), waker: None });
@@ -88,6 +103,7 @@ impl Stream {
         (inner.fate.clone(), std::mem::take(&mut inner.attached))
     }
 
+    /// What is to become of it.
     pub fn fate(&self) -> Fate {
         self.inner.lock().fate.clone()
     }
@@ -127,11 +143,13 @@ impl Stream {
     }
 
     /// How many events were written.
+    #[inline]
     pub fn sent(&self) -> u64 {
         self.sent.load(Ordering::Acquire)
     }
 
     /// So many more events were written.
+    #[inline]
     pub fn add_sent(&self, events: usize) {
         self.sent.fetch_add(events as u64, Ordering::AcqRel);
     }

@@ -12,7 +12,7 @@ pub(super) struct Watch410 {
 }
 
 impl Watch410 {
-    pub fn new(fault: &Fault) -> Self {
+    pub(crate) fn new(fault: &Fault) -> Self {
         Self { form: fault.form.unwrap_or(Form::Both), in_stream_next: false }
     }
 }

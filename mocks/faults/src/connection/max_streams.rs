@@ -8,7 +8,7 @@ use super::{Handle, Turns, Welcome};
 const STREAMS: u32 = 10;
 
 #[derive(Debug, Default)]
-pub(in super::super) struct MaxStreams {
+pub(crate) struct MaxStreams {
     turns: Turns,
 }
 

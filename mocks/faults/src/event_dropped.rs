@@ -22,12 +22,12 @@ struct Dropping {
 }
 
 impl Dropping {
-    fn wants(&self, change: crate::kube::Change) -> bool {
+    fn wants(&self, change: mock_store::Change) -> bool {
         match self.change {
             None => true,
-            Some(Change::Added) => change == crate::kube::Change::Added,
-            Some(Change::Modified) => change == crate::kube::Change::Modified,
-            Some(Change::Deleted) => change == crate::kube::Change::Deleted,
+            Some(Change::Added) => change == mock_store::Change::Added,
+            Some(Change::Modified) => change == mock_store::Change::Modified,
+            Some(Change::Deleted) => change == mock_store::Change::Deleted,
         }
     }
 }

@@ -8,7 +8,7 @@ use super::super::{Behaviour, NewConnections, Scene, Stream};
 use super::{Handle, Turns, Way, forget_closed};
 
 #[derive(Debug, Default)]
-pub(in super::super) struct Freeze {
+pub(crate) struct Freeze {
     turns: Turns,
     frozen: Vec<Weak<Handle>>,
 }

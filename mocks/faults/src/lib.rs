@@ -9,10 +9,10 @@
 
 mod asked;
 mod behaviour;
-pub(crate) mod book;
+pub mod book;
 mod bookmark_ahead;
 mod compact;
-pub(crate) mod connection;
+pub mod connection;
 mod cut;
 mod delay;
 mod empty_200;
@@ -31,6 +31,7 @@ mod no_bookmarks;
 mod out_of_order;
 mod pipe;
 mod player;
+mod reason;
 mod rewind;
 mod schedule;
 mod settings;
@@ -42,23 +43,28 @@ mod token_rotated;
 mod too_large;
 mod truncated_line;
 mod unordered;
+mod view;
 mod watch_410;
 mod wrong_content_type;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-pub(crate) use asked::{Asked, Instead, Refusal, Stale, Treatment};
-pub(crate) use behaviour::{Behaviour, Host, Moment, Restore, Scene};
-pub(crate) use grip::Grip;
-pub(crate) use pipe::{Effect, EventLine, Flow, Item, Pipe};
+pub use asked::{Asked, Instead, Refusal, Stale, Treatment};
+pub(crate) use behaviour::{Behaviour, Scene};
+pub use behaviour::{Host, Moment, Restore};
+pub use grip::Grip;
+pub use pipe::{Effect, EventLine, Flow, Item, Pipe};
 pub use player::Player;
+pub use reason::reason_of;
 pub use schedule::{Schedule, Step};
 pub use settings::{
     Change, Code, Connections, Direction, Error, ErrorBody, Family, Fault, Form, How, Http2Code, Kind, Lasting, Name,
     NewConnections, NewStreams, Newer, Nth, On, Then, Watches, When, check_all,
 };
-pub(crate) use stream::{Ending, Fate, Stream, Streaming};
+pub use stream::{Ending, Fate, Stream, Streaming};
+
+pub use view::View;
 
 use connection::{Handle, Welcome};
 use engine::Core;
@@ -147,14 +153,16 @@ fn behaviour(fault: &Fault) -> Result<Box<dyn Behaviour>, Error> {
     })
 }
 
+player!(Faults);
+
 impl Faults {
     /// An engine without faults; `seed` decides every probability.
-    pub(crate) fn new(seed: u64) -> Self {
+    pub fn new(seed: u64) -> Self {
         Self { any: AtomicBool::new(false), core: Arc::new(Core::new(seed)) }
     }
 
     /// Connects the engine with the server it belongs to; once.
-    pub(crate) fn attach(&self, host: Box<dyn Host>) {
+    pub fn attach(&self, host: Box<dyn Host>) {
         let _ = self.core.host.set(host);
     }
 
@@ -164,7 +172,7 @@ impl Faults {
     }
 
     /// The endpoints that faults may touch before it is known who comes: 0 is the server itself, see
-    /// [`crate::kube::Replica::number`]. None, until this is called. Name only those that nobody but the subject uses.
+    /// the number of a replica. None, until this is called. Name only those that nobody but the subject uses.
     pub fn target_endpoints<I: IntoIterator<Item = u32>>(&self, endpoints: I) {
         self.core.inner.lock().endpoints = endpoints.into_iter().collect();
     }
@@ -205,32 +213,34 @@ impl Faults {
     }
 
     /// The open watches, oldest first, at most `max`.
-    pub(crate) fn open_streams(&self, max: usize) -> Vec<Arc<Stream>> {
+    pub fn open_streams(&self, max: usize) -> Vec<Arc<Stream>> {
         self.core.inner.lock().streams.values().take(max).cloned().collect()
     }
 
     /// Whether no fault was ever begun, so that nobody needs to be asked about anything.
-    pub(crate) fn never_any(&self) -> bool {
+    #[inline]
+    pub fn never_any(&self) -> bool {
         !self.any.load(Ordering::Acquire)
     }
 
     /// A request came in: what the faults want done with it.
-    pub(crate) fn asked(&self, asked: &Asked<'_>) -> Treatment {
+    #[inline]
+    pub fn asked(&self, asked: &Asked<'_>) -> Treatment {
         if self.never_any() { Treatment::default() } else { self.core.asked(asked) }
     }
 
     /// A watch was accepted; `treatment` is what its request got.
-    pub(crate) fn opened(&self, stream: &Arc<Stream>, treatment: &Treatment) {
+    pub fn opened(&self, stream: &Arc<Stream>, treatment: &Treatment) {
         self.core.opened(stream, treatment);
     }
 
     /// A watch is over.
-    pub(crate) fn closed(&self, id: u64) {
+    pub fn closed(&self, id: u64) {
         self.core.inner.lock().streams.remove(&id);
     }
 
     /// An event stays unsent because the stream is silent.
-    pub(crate) fn withheld(&self, by: FaultId, stream: &Stream, revision: u64) {
+    pub fn withheld(&self, by: FaultId, stream: &Stream, revision: u64) {
         let act = |behaviour: &mut dyn Behaviour, scene: &mut Scene<'_>| {
             if scene.grip.id() == by {
                 behaviour.withheld(stream, revision, scene);
@@ -240,7 +250,7 @@ impl Faults {
     }
 
     /// A watch resumes from a revision that the store had before it went back in time.
-    pub(crate) fn ahead(&self, stream: &Stream, requested: u64) {
+    pub fn ahead(&self, stream: &Stream, requested: u64) {
         let mut counted = false;
         self.core.each_newest_first(stream, |behaviour, scene| {
             counted = counted || behaviour.ahead(stream, requested, scene);
@@ -248,14 +258,15 @@ impl Faults {
     }
 
     /// Resets every open watch, whoever it belongs to: the server was restarted.
-    pub(crate) fn cut_all(&self) {
+    pub fn cut_all(&self) {
         for stream in self.open_streams(usize::MAX) {
             stream.decide(Fate::Over(Ending::Reset(Http2Code::InternalError)));
         }
     }
 
     /// Which form of 410 a watch from before the floor gets; `None` leaves it to the server.
-    pub(crate) fn gone(&self, stream: &Stream, requested: u64) -> Option<Form> {
+    #[inline]
+    pub fn gone(&self, stream: &Stream, requested: u64) -> Option<Form> {
         if self.never_any() {
             return None;
         }
@@ -270,19 +281,20 @@ impl Faults {
     }
 
     /// What a connection meets that was just accepted.
-    pub(crate) fn welcome(&self, handle: &Handle) -> Welcome {
+    #[inline]
+    pub fn welcome(&self, handle: &Handle) -> Welcome {
         if self.never_any() { Welcome::default() } else { self.core.welcome(handle) }
     }
 
     /// A fault had an effect on a connection: `each` time one hit, or only the first time.
-    pub(crate) fn on_connection(&self, handle: &Handle, by: FaultId, what: &str, each: bool) {
+    pub fn on_connection(&self, handle: &Handle, by: FaultId, what: &str, each: bool) {
         if each || handle.is_first(by) {
             self.core.note(by, format!("{}: {what}", handle.describe()));
         }
     }
 
     /// A token was refused that had been this user's until it was rotated.
-    pub(crate) fn old_token_refused(&self, user: &str) {
+    pub fn old_token_refused(&self, user: &str) {
         self.core.old_token_refused(user);
     }
 }

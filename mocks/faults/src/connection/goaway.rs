@@ -7,7 +7,7 @@ use super::super::{Behaviour, Code, Scene, Stream};
 use super::{Goaway, Turns};
 
 #[derive(Debug, Default)]
-pub(in super::super) struct GoAway {
+pub(crate) struct GoAway {
     turns: Turns,
 }
 

@@ -12,7 +12,7 @@ pub(super) struct Compact {
 }
 
 impl Compact {
-    pub fn new(fault: &Fault) -> Self {
+    pub(crate) fn new(fault: &Fault) -> Self {
         Self { keep: fault.keep.unwrap_or(0), floor: None }
     }
 }

@@ -66,7 +66,7 @@ struct Settling {
 }
 
 impl Core {
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         let inner = Inner {
             targets: BTreeSet::new(),
             endpoints: BTreeSet::new(),
@@ -81,7 +81,12 @@ impl Core {
         self.host.get().map_or(0, |host| host.now_us())
     }
 
-    pub fn begin(self: &Arc<Self>, id: FaultId, fault: &Fault, mut behaviour: Box<dyn Behaviour>) -> Result<(), Error> {
+    pub(crate) fn begin(
+        self: &Arc<Self>,
+        id: FaultId,
+        fault: &Fault,
+        mut behaviour: Box<dyn Behaviour>,
+    ) -> Result<(), Error> {
         let targets: Vec<Arc<str>> = {
             let inner = self.inner.lock();
             inner.book.check_free(id)?;
@@ -102,7 +107,7 @@ impl Core {
         Ok(())
     }
 
-    pub fn end(&self, id: FaultId) {
+    pub(crate) fn end(&self, id: FaultId) {
         let now_us = self.now_us();
         let mut inner = self.inner.lock();
         let Some(index) = inner.book.end(id) else { return };
@@ -115,7 +120,7 @@ impl Core {
         }
     }
 
-    pub fn asked(&self, asked: &Asked<'_>) -> Treatment {
+    pub(crate) fn asked(&self, asked: &Asked<'_>) -> Treatment {
         let now_us = self.now_us();
         let mut inner = self.inner.lock();
         let mut treatment = Treatment { known: inner.next_serial, ..Treatment::default() };
@@ -143,7 +148,7 @@ impl Core {
         treatment
     }
 
-    pub fn opened(&self, stream: &Arc<Stream>, treatment: &Treatment) {
+    pub(crate) fn opened(&self, stream: &Arc<Stream>, treatment: &Treatment) {
         let now_us = self.now_us();
         let mut inner = self.inner.lock();
         inner.streams.insert(stream.id, stream.clone());
@@ -171,7 +176,7 @@ impl Core {
         }
     }
 
-    pub fn may(&self, serial: u64) -> bool {
+    pub(crate) fn may(&self, serial: u64) -> bool {
         let inner = self.inner.lock();
         inner.place(serial).is_some_and(|index| {
             let running = &inner.book.entries[index];
@@ -179,7 +184,7 @@ impl Core {
         })
     }
 
-    pub fn strike(&self, serial: u64, by_chance: bool, detail: impl FnOnce() -> String) -> bool {
+    pub(crate) fn strike(&self, serial: u64, by_chance: bool, detail: impl FnOnce() -> String) -> bool {
         let now_us = self.now_us();
         let mut inner = self.inner.lock();
         let Some(index) = inner.place(serial) else { return false };
@@ -191,7 +196,7 @@ impl Core {
     }
 
     /// Runs `act` on every fault that concerns a stream, ended ones included.
-    pub fn each(&self, stream: &Stream, mut act: impl FnMut(&mut dyn Behaviour, &mut Scene<'_>)) {
+    pub(crate) fn each(&self, stream: &Stream, mut act: impl FnMut(&mut dyn Behaviour, &mut Scene<'_>)) {
         let now_us = self.now_us();
         let mut inner = self.inner.lock();
         for index in 0..inner.book.entries.len() {
@@ -201,7 +206,7 @@ impl Core {
         }
     }
 
-    pub fn each_newest_first(&self, stream: &Stream, mut act: impl FnMut(&mut dyn Behaviour, &mut Scene<'_>)) {
+    pub(crate) fn each_newest_first(&self, stream: &Stream, mut act: impl FnMut(&mut dyn Behaviour, &mut Scene<'_>)) {
         let now_us = self.now_us();
         let mut inner = self.inner.lock();
         for index in (0..inner.book.entries.len()).rev() {
@@ -212,7 +217,7 @@ impl Core {
     }
 
     /// A connection was accepted, and nobody knows yet whose it is.
-    pub fn welcome(&self, handle: &Handle) -> Welcome {
+    pub(crate) fn welcome(&self, handle: &Handle) -> Welcome {
         let now_us = self.now_us();
         let mut inner = self.inner.lock();
         let mut welcome = Welcome::default();
@@ -229,7 +234,7 @@ impl Core {
     }
 
     /// Counts a hit of the newest fault with this id; also after its end, because what it froze stays frozen.
-    pub fn note(&self, by: FaultId, detail: String) {
+    pub(crate) fn note(&self, by: FaultId, detail: String) {
         let now_us = self.now_us();
         let mut inner = self.inner.lock();
         if let Some(index) = inner.book.newest(by) {
@@ -237,7 +242,7 @@ impl Core {
         }
     }
 
-    pub fn old_token_refused(&self, user: &str) {
+    pub(crate) fn old_token_refused(&self, user: &str) {
         let now_us = self.now_us();
         let mut inner = self.inner.lock();
         for index in (0..inner.book.entries.len()).rev() {
@@ -251,19 +256,19 @@ impl Core {
 }
 
 impl Inner {
-    pub fn hits_of(&self, id: FaultId) -> u64 {
+    pub(crate) fn hits_of(&self, id: FaultId) -> u64 {
         self.book.hits_of(id)
     }
 
-    pub fn take_hits(&mut self) -> Vec<Hit> {
+    pub(crate) fn take_hits(&mut self) -> Vec<Hit> {
         self.book.take_hits()
     }
 
-    pub fn struck(&self) -> Arc<Notify> {
+    pub(crate) fn struck(&self) -> Arc<Notify> {
         self.book.struck()
     }
 
-    pub fn all(&self) -> Vec<(FaultId, Fault, bool, u64)> {
+    pub(crate) fn all(&self) -> Vec<(FaultId, Fault, bool, u64)> {
         self.book.all()
     }
 

@@ -11,7 +11,7 @@ use super::engine::Core;
 
 /// One fault that was begun.
 #[derive(Debug, Clone)]
-pub(crate) struct Grip {
+pub struct Grip {
     id: FaultId,
     /// Unlike the id never used twice.
     serial: u64,
@@ -24,6 +24,7 @@ impl Grip {
         Self { id, serial, over: CancellationToken::new(), core }
     }
 
+    /// Which fault it is.
     pub fn id(&self) -> FaultId {
         self.id
     }

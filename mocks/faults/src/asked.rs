@@ -6,26 +6,32 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::View;
 use super::{ErrorBody, Fault, Form, Grip, On};
-use crate::kube::View;
 
 /// One request for a resource, before it is answered.
 #[derive(Debug)]
-pub(crate) struct Asked<'a> {
+pub struct Asked<'a> {
+    /// Who asks.
     pub user: &'a Arc<str>,
     /// Full resource name.
     pub resource: &'a Arc<str>,
+    /// With which client.
     pub user_agent: &'a Arc<str>,
+    /// What for.
     pub on: On,
     /// As it was sent.
     pub query: &'a str,
+    /// At which endpoint; 0 is the server itself.
     pub endpoint: u32,
+    /// On which connection.
     pub connection: u64,
 }
 
 /// What becomes of a request.
 #[derive(Debug, Default)]
-pub(crate) struct Treatment {
+pub struct Treatment {
+    /// What is answered instead.
     pub instead: Option<Instead>,
     /// To wait before it is looked at.
     pub before: Option<Duration>,
@@ -33,10 +39,13 @@ pub(crate) struct Treatment {
     pub after: Option<Duration>,
     /// The state that it is answered from.
     pub stale: Option<Stale>,
+    /// How revisions are refused that are too large.
     pub too_large: Option<TooLargeRule>,
     /// The most items of a page.
     pub page_items: Option<(u64, Grip)>,
+    /// A list comes newest first.
     pub newest_first: Option<Grip>,
+    /// The media type that the answer claims.
     pub content_type: Option<String>,
     /// Events to send once more on a watch.
     pub repeat: Option<(u64, Grip)>,
@@ -52,14 +61,16 @@ pub(crate) struct Treatment {
 
 /// An old state that a request is answered from, until its fault ends.
 #[derive(Debug, Clone)]
-pub(crate) struct Stale {
+pub struct Stale {
+    /// The old state.
     pub view: Arc<View>,
+    /// The fault that shows it.
     pub grip: Grip,
 }
 
 /// How revisions are refused that are too large.
 #[derive(Debug)]
-pub(crate) struct TooLargeRule {
+pub struct TooLargeRule {
     pub form: Form,
     pub always: bool,
     pub grip: Grip,
@@ -67,7 +78,8 @@ pub(crate) struct TooLargeRule {
 
 /// What is answered instead.
 #[derive(Debug)]
-pub(crate) enum Instead {
+pub enum Instead {
+    /// An error.
     Refusal(Refusal),
     /// Nothing, until the fault ends; then the connection is closed.
     Silence(Grip),
@@ -77,10 +89,14 @@ pub(crate) enum Instead {
 
 /// An error.
 #[derive(Debug)]
-pub(crate) struct Refusal {
+pub struct Refusal {
+    /// The status.
     pub status: u16,
+    /// `reason`; without it, [`crate::reason_of`] the status.
     pub reason: Option<String>,
+    /// The header `Retry-After`, in seconds.
     pub retry_after_s: Option<u64>,
+    /// What the answer carries.
     pub body: ErrorBody,
 }
 

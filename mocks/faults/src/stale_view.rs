@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
+use super::View;
 use super::{Asked, Behaviour, Connections, Fault, Host, On, Scene, Stale, Treatment};
-use crate::kube::View;
 use units::Span;
 
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub(super) struct StaleView {
 }
 
 impl StaleView {
-    pub fn new(fault: &Fault) -> Self {
+    pub(crate) fn new(fault: &Fault) -> Self {
         Self {
             view: Arc::new(View::live()),
             behind: fault.behind.unwrap_or(0),

@@ -8,7 +8,7 @@ use super::super::{Behaviour, Scene, Stream};
 use super::{Handle, Turns, Way, forget_closed};
 
 #[derive(Debug, Default)]
-pub(in super::super) struct NoPong {
+pub(crate) struct NoPong {
     turns: Turns,
     deaf: Vec<Weak<Handle>>,
 }

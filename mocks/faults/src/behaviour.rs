@@ -13,7 +13,8 @@ use super::connection::{Handle, Welcome};
 use super::{Asked, Fault, FaultId, Form, Grip, Newer, Stream, Treatment, Watches};
 
 /// What the engine needs of the server.
-pub(crate) trait Host: Send + Sync + std::fmt::Debug {
+pub trait Host: Send + Sync + std::fmt::Debug {
+    /// The time, in microseconds since the epoch.
     fn now_us(&self) -> u64;
     /// Forgets the history but for the newest `keep` revisions; with 0 every revision handed out so far is too old to
     /// resume from. Answers the floor before and after.
@@ -28,8 +29,10 @@ pub(crate) trait Host: Send + Sync + std::fmt::Debug {
 
 /// Where the server stands.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Moment {
+pub struct Moment {
+    /// The newest revision.
     pub revision: u64,
+    /// The revision of that age.
     pub revision_then: u64,
     /// Connections with this number or a higher one do not exist yet.
     pub next_connection: u64,
@@ -37,10 +40,12 @@ pub(crate) struct Moment {
 
 /// A backup that the store is restored from.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Restore {
+pub struct Restore {
     /// How old it is; at most as old as the history.
     pub age: Duration,
+    /// What a watch from beyond the backup gets.
     pub newer: Newer,
+    /// What becomes of open watches.
     pub watches: Watches,
 }
 

@@ -5,7 +5,7 @@ use super::super::{Behaviour, Kind, Scene};
 use super::{Handle, Turns, Welcome};
 
 #[derive(Debug, Default)]
-pub(in super::super) struct Certificate {
+pub(crate) struct Certificate {
     turns: Turns,
 }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::json;
 
+use super::reason_of;
 use super::{Behaviour, Code, Effect, Ending, Fate, Fault, Flow, Grip, Http2Code, Item, Name, Scene, Stream, Then};
-use crate::kube::reason_of;
 
 /// What an `error-event` says when the fault does not: the one that watches meet most.
 const CODE: u16 = 410;
@@ -31,7 +31,7 @@ enum How {
 }
 
 impl Cut {
-    pub fn new(fault: &Fault) -> Self {
+    pub(crate) fn new(fault: &Fault) -> Self {
         let (how, words) = match fault.name {
             Name::WatchEnd => (How::Ending(Ending::Clean), "ended"),
             Name::WatchEof if fault.mid_line == Some(true) => (How::MidLine, "closed in the middle of a line"),

@@ -13,34 +13,45 @@ use bytes::{Bytes, BytesMut};
 use tokio::time::{Instant, Sleep};
 
 use super::{Ending, FaultId, Stream};
-use crate::kube::Change;
+use mock_store::Change;
 
 /// What goes down the pipe.
 #[derive(Debug)]
-pub(crate) enum Item {
+pub enum Item {
+    /// One event.
     Event(EventLine),
+    /// A bookmark.
     Bookmark {
+        /// The revision that it names.
         revision: u64,
         /// It closes the initial events.
         closes: bool,
+        /// Its line.
         line: Bytes,
     },
     /// Bytes that are not one line any more.
     Block(Block),
     /// An event that a fault keeps back.
     Withheld {
+        /// Of the event.
         revision: u64,
+        /// By which fault.
         by: FaultId,
     },
+    /// The stream ends.
     Over(Ending),
 }
 
 /// One event.
 #[derive(Debug)]
-pub(crate) struct EventLine {
+pub struct EventLine {
+    /// What happened.
     pub change: Change,
+    /// The revision of the event.
     pub revision: u64,
+    /// It is part of the state that the watch began with.
     pub initial: bool,
+    /// The line as it goes on the wire.
     pub line: Bytes,
     /// With it the client has been given everything up to this revision.
     pub through: Option<u64>,
@@ -48,7 +59,7 @@ pub(crate) struct EventLine {
 
 /// Bytes for the wire.
 #[derive(Debug, Default)]
-pub(crate) struct Block {
+pub struct Block {
     pub bytes: Bytes,
     /// The events that are in it.
     pub events: Vec<(u64, Bytes)>,
@@ -58,8 +69,10 @@ pub(crate) struct Block {
 }
 
 /// What an effect may use.
-pub(crate) struct Flow<'a> {
+pub struct Flow<'a> {
+    /// The time.
     pub now: Instant,
+    /// The watch.
     pub stream: &'a Arc<Stream>,
     /// The client asked for bookmarks.
     pub bookmarks: bool,
@@ -69,7 +82,7 @@ pub(crate) struct Flow<'a> {
 
 /// Where an effect stands: those that change events come before those that only change how bytes are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Rank {
+pub enum Rank {
     Events,
     Merges,
     Holds,
@@ -77,7 +90,8 @@ pub(crate) enum Rank {
 }
 
 /// One fault's hand on one stream.
-pub(crate) trait Effect: Send + std::fmt::Debug {
+pub trait Effect: Send + std::fmt::Debug {
+    /// Where it stands among the effects of a watch.
     fn rank(&self) -> Rank {
         Rank::Events
     }
@@ -99,7 +113,7 @@ pub(crate) trait Effect: Send + std::fmt::Debug {
 
 /// The effects of one stream.
 #[derive(Debug)]
-pub(crate) struct Pipe {
+pub struct Pipe {
     effects: Vec<Box<dyn Effect>>,
     out: VecDeque<Item>,
     pauses_until: Option<Instant>,
@@ -139,12 +153,20 @@ impl Block {
     }
 }
 
+impl Default for Pipe {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Pipe {
+    /// A pipe without effects.
     pub fn new() -> Self {
         let timer = Box::pin(tokio::time::sleep(Duration::ZERO));
         Self { effects: Vec::new(), out: VecDeque::new(), pauses_until: None, timer }
     }
 
+    /// Puts an effect where its rank says.
     pub fn add(&mut self, effect: Box<dyn Effect>) {
         let place = self.effects.partition_point(|known| known.rank() <= effect.rank());
         self.effects.insert(place, effect);

@@ -1,0 +1,23 @@
+//! What a refusal says as its reason when the fault does not.
+
+/// The `reason` that belongs to a status (`k8s.io/apimachinery/pkg/apis/meta/v1`, `StatusReason`); empty when none does.
+pub fn reason_of(status: u16) -> &'static str {
+    match status {
+        400 => "BadRequest",
+        401 => "Unauthorized",
+        403 => "Forbidden",
+        404 => "NotFound",
+        405 => "MethodNotAllowed",
+        406 => "NotAcceptable",
+        409 => "Conflict",
+        410 => "Expired",
+        413 => "RequestEntityTooLarge",
+        415 => "UnsupportedMediaType",
+        422 => "Invalid",
+        429 => "TooManyRequests",
+        500 => "InternalError",
+        503 => "ServiceUnavailable",
+        504 => "Timeout",
+        _ => "",
+    }
+}
