@@ -4,8 +4,8 @@
 //! know what a run or a verdict is.
 
 pub mod kube;
-pub mod proxy;
-pub mod registry;
 
 pub use mock_faults as faults;
 pub use mock_pki as pki;
+pub use mock_proxy as proxy;
+pub use mock_registry as registry;

@@ -10,6 +10,7 @@ mod connections;
 mod definitions;
 mod events;
 mod evictions;
+mod far_end;
 mod faults;
 mod fields;
 mod grace;

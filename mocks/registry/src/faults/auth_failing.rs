@@ -2,7 +2,7 @@
 //! there is no way to do what the challenge asks for. A hit is one 401.
 
 use super::{Ask, Before, Behaviour, Fault};
-use crate::registry::route::Kind;
+use crate::route::Kind;
 
 pub(super) struct AuthFailing;
 

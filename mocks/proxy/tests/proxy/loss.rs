@@ -2,14 +2,9 @@
 
 use std::process::Command;
 
-use mocks::faults::{Direction, Fault, Name, NewConnections};
-use mocks::kube;
-use mocks::pki::{Authority, client_config};
-use mocks::proxy::netns::{Error, Namespace};
-use mocks::proxy::{Config, Proxy};
-use rustls_pki_types::ServerName;
+use mock_faults::{Direction, Fault, Name, NewConnections};
+use mock_proxy::netns::{Error, Namespace};
 use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
 
 use super::{MOMENT, World, is_silent, later, receive, send, unacknowledged, until};
 
@@ -104,22 +99,4 @@ async fn nothing_is_left_behind() {
     world.proxy.shutdown().await;
     until("the cable is gone", || addresses(&near) < with).await;
     assert!(!shown(&["netns", "list"]).lines().any(|line| line.starts_with(&format!("{mine}0"))));
-}
-
-/// The subject needs no other trust: the API server's certificate names the far end.
-#[tokio::test]
-async fn the_api_server_is_known_at_the_far_end() {
-    let Some(namespace) = namespace() else { return };
-    let authority = Authority::generate("test").unwrap();
-    let mut config = kube::Config::new();
-    config.names = vec![namespace.address().to_string()];
-    config.users = vec![kube::User::admin("subject", "subject-token")];
-    let server = kube::Server::start(config, &authority).await.unwrap();
-    let proxy = Proxy::start(Config { namespace: Some(namespace), ..Config::new(server.address()) }).await.unwrap();
-    let url = format!("https://{}", proxy.address());
-    assert!(server.kubeconfig_at("subject", &url).unwrap().contains(&url));
-    let tcp = TcpStream::connect(proxy.address()).await.unwrap();
-    let tls = client_config(authority.ca_pem(), None, &["h2"]).unwrap();
-    let name = ServerName::from(proxy.address().ip());
-    TlsConnector::from(tls).connect(name, tcp).await.unwrap();
 }

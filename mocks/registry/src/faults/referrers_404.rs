@@ -4,8 +4,8 @@
 use http::StatusCode;
 
 use super::{Ask, Before, Behaviour, Fault};
-use crate::registry::refusal::{Code, Refusal};
-use crate::registry::route::Kind;
+use crate::refusal::{Code, Refusal};
+use crate::route::Kind;
 
 pub(super) struct Referrers404;
 

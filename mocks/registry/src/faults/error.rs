@@ -5,8 +5,8 @@ use http::StatusCode;
 use http::header::RETRY_AFTER;
 
 use super::{Ask, Before, Behaviour, Fault};
-use crate::registry::refusal::{Code, Refusal};
-use crate::registry::route::Kind;
+use crate::refusal::{Code, Refusal};
+use crate::route::Kind;
 
 pub(super) struct HttpError;
 

@@ -33,7 +33,6 @@ use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::pki;
 use serve::{Caller, Shared, State};
 
 pub use auth::{Auth, User};
@@ -63,7 +62,7 @@ pub struct Config {
     /// Zero of all times.
     pub epoch: Instant,
     /// The certificate to serve with; without it the registry speaks plain HTTP/1.1.
-    pub tls: Option<pki::Pair>,
+    pub tls: Option<mock_pki::Pair>,
     /// `host:port` as references name this registry; without it the address it listens on.
     pub advertise: Option<String>,
     /// Who may do what.
@@ -117,7 +116,7 @@ pub enum Error {
     },
     /// The certificate cannot be served with.
     #[error(transparent)]
-    Tls(#[from] pki::Error),
+    Tls(#[from] mock_pki::Error),
 }
 
 impl Config {
@@ -153,7 +152,8 @@ impl Default for Config {
 impl Server {
     /// Listens and serves until [`shutdown`](Self::shutdown).
     pub async fn start(config: Config) -> Result<Self, Error> {
-        let tls = config.tls.as_ref().map(|pair| pki::server_config(pair, None)).transpose()?.map(TlsAcceptor::from);
+        let tls =
+            config.tls.as_ref().map(|pair| mock_pki::server_config(pair, None)).transpose()?.map(TlsAcceptor::from);
         let listen_failed = |source| Error::Listen { address: config.listen, source };
         let listener = connection::bind(config.listen).await.map_err(listen_failed)?;
         let address = listener.local_addr().map_err(listen_failed)?;

@@ -4,8 +4,8 @@
 use http::Response;
 
 use super::{After, Ask, Behaviour, Fault};
-use crate::registry::body::Body;
-use crate::registry::route::Kind;
+use crate::body::Body;
+use crate::route::Kind;
 
 pub(super) struct Cut;
 

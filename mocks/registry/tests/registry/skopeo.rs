@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Output;
 use std::time::Duration;
 
-use mocks::registry::{Auth, Config, ImageKind, Population, User};
+use mock_registry::{Auth, Config, ImageKind, Population, User};
 use tokio::process::Command;
 
 use crate::client::{registry, registry_with};

@@ -5,8 +5,8 @@ use std::time::Duration;
 use http::Response;
 
 use super::{After, Ask, Before, Behaviour, Fault};
-use crate::registry::body::Body;
-use crate::registry::route::Kind;
+use crate::body::Body;
+use crate::route::Kind;
 
 /// When the fault says neither how late nor how slow: longer than a user is patient, shorter than a webhook's timeout.
 const DELAY: Duration = Duration::from_secs(1);

@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
-use mocks::faults::{Direction, Fault, FaultId, How, Name, NewConnections, Nth};
+use mock_faults::{Direction, Fault, FaultId, How, Name, NewConnections, Nth};
 use units::{Bytes, Span, Throughput};
 
 use super::{ID, MOMENT, World, is_silent, later, receive, rest, send, unacknowledged, until};

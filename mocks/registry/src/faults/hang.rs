@@ -2,7 +2,7 @@
 //! hit is one request left waiting.
 
 use super::{Ask, Before, Behaviour, Fault};
-use crate::registry::route::Kind;
+use crate::route::Kind;
 
 pub(super) struct Hang;
 

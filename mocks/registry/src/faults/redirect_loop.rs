@@ -5,8 +5,8 @@ use http::header::{HeaderValue, LOCATION};
 use http::{Response, StatusCode};
 
 use super::{Ask, Before, Behaviour, Fault};
-use crate::registry::body::Body;
-use crate::registry::route::Kind;
+use crate::body::Body;
+use crate::route::Kind;
 
 pub(super) struct RedirectLoop;
 

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use http::{Method, StatusCode};
-use mocks::pki;
-use mocks::registry::{Config, ImageKind, Kind, Population, RateLimit};
+use mock_pki as pki;
+use mock_registry::{Config, ImageKind, Kind, Population, RateLimit};
 
 use crate::client::{Client, INDEX, MANIFEST, manifest, registry, registry_with, sha256, with_query};
 
@@ -285,7 +285,7 @@ async fn what_is_no_endpoint_is_refused_in_the_specifications_words() {
 #[tokio::test]
 async fn shutdown_frees_the_address_and_a_taken_one_is_named() {
     let (server, client) = registry().await;
-    let taken = mocks::registry::Server::start(Config { listen: server.address(), ..Config::new() }).await.unwrap_err();
+    let taken = mock_registry::Server::start(Config { listen: server.address(), ..Config::new() }).await.unwrap_err();
     assert_eq!(taken.to_string(), format!("failed to listen on {} for the registry", server.address()));
     let address = server.address();
     server.shutdown().await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::{Method, StatusCode};
-use mocks::registry::{Auth, Config, User};
+use mock_registry::{Auth, Config, User};
 
 use crate::client::{Client, registry_with};
 

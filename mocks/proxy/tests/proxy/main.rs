@@ -9,8 +9,8 @@ mod loss;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use mocks::faults::{Fault, FaultId, Name};
-use mocks::proxy::{Config, Proxy};
+use mock_faults::{Fault, FaultId, Name};
+use mock_proxy::{Config, Proxy};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use units::Span;

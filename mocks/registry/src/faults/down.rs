@@ -19,7 +19,7 @@ use mock_faults::Name;
 pub(super) struct Down;
 
 /// What becomes of a new connection.
-pub(in crate::registry) enum Door {
+pub(crate) enum Door {
     /// It is served, until a fault ends it.
     Open(Arc<Line>),
     /// It ends at once.
@@ -30,8 +30,8 @@ pub(in crate::registry) enum Door {
 
 /// One open connection.
 #[derive(Debug)]
-pub(in crate::registry) struct Line {
-    pub(in crate::registry) id: u64,
+pub(crate) struct Line {
+    pub(crate) id: u64,
     peer: SocketAddr,
     /// A fault ends it.
     severed: CancellationToken,
@@ -49,7 +49,7 @@ pub(super) struct Lines {
 }
 
 /// A socket that closes as its line says.
-pub(in crate::registry) struct Wire {
+pub(crate) struct Wire {
     tcp: TcpStream,
     line: Arc<Line>,
 }
@@ -82,12 +82,12 @@ impl Lines {
 
 impl Line {
     /// Returns when a fault takes the connection.
-    pub(in crate::registry) async fn cut(&self) {
+    pub(crate) async fn cut(&self) {
         self.severed.cancelled().await;
     }
 
     /// Returns when a connection that was taken may go.
-    pub(in crate::registry) async fn released(&self) {
+    pub(crate) async fn released(&self) {
         let silent = self.silent.lock().clone();
         if let Some(over) = silent {
             over.cancelled().await;
@@ -95,7 +95,7 @@ impl Line {
     }
 
     /// The socket of this connection.
-    pub(in crate::registry) fn wire(self: &Arc<Self>, tcp: TcpStream) -> Wire {
+    pub(crate) fn wire(self: &Arc<Self>, tcp: TcpStream) -> Wire {
         Wire { tcp, line: self.clone() }
     }
 }

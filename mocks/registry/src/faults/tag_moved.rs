@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use http::Response;
 
 use super::{After, Ask, Before, Behaviour, Fault};
-use crate::registry::body::Body;
-use crate::registry::route::{Kind, Reference, Route};
+use crate::body::Body;
+use crate::route::{Kind, Reference, Route};
 
 /// Tags remembered as read once; at the bound the memory starts afresh, which costs hits and never invents one.
 const SEEN_MAX: usize = 10_000;

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use mocks::registry::{Config, Server};
+use mock_registry::{Config, Server};
 use serde_json::Value;
 use tokio::net::TcpStream;
 
@@ -154,7 +154,7 @@ pub async fn registry_with(config: Config) -> (Server, Client) {
 }
 
 pub fn sha256(bytes: &[u8]) -> String {
-    mocks::registry::Digest::sha256(bytes).to_string()
+    mock_registry::Digest::sha256(bytes).to_string()
 }
 
 pub fn manifest((config, size): (&str, usize), extra: &str) -> String {

@@ -1,8 +1,8 @@
 //! Every fault does what its name says, counts what it did, and leaves the rest alone.
 
 use http::StatusCode;
-use mocks::faults::{Fault, FaultId, How, Name, Nth};
-use mocks::registry::{Config, Kind, Server};
+use mock_faults::{Fault, FaultId, How, Name, Nth};
+use mock_registry::{Config, Kind, Server};
 use units::Span;
 
 use crate::client::{Client, registry, registry_with, sha256};
