@@ -76,7 +76,7 @@ pub struct Scenario {
     /// What goes wrong, and when. Times count from the start of the warm-up; a fault without a time is armed before the subject
     /// starts.
     #[serde(default)]
-    pub faults: Vec<mocks::faults::Fault>,
+    pub faults: Vec<mock_faults::Fault>,
     /// What decides the verdict.
     #[serde(default)]
     pub budgets: reports::budgets::Budgets,

@@ -41,7 +41,7 @@ pub(crate) fn bench(arguments: &Arguments) -> Result<ExitCode> {
         }
         What::Kube => command.args(["bench", "--package=scenarios", "--bench=kube", "--"]),
         What::Load => command.args(["bench", "--package=loadgen", "--bench=load", "--"]),
-        What::Store => command.args(["bench", "--package=mocks", "--bench=store", "--"]),
+        What::Store => command.args(["bench", "--package=mock-kube", "--bench=store", "--"]),
         What::Instructions => {
             command.args(["bench", "--package=loadgen", "--package=service", "--bench=instructions", "--"])
         }

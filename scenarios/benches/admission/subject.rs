@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use loadgen::admission::{Image, Target};
-use mocks::pki::Authority;
-use mocks::registry::{self, Population};
+use mock_pki::Authority;
+use mock_registry::Population;
 use procfs::WithCurrentSystemInfo as _;
 use procfs::process::Process;
 use serde_json::json;
@@ -28,7 +28,7 @@ const SEED: u64 = 7;
 pub(crate) struct World {
     pub(crate) folder: tempfile::TempDir,
     ca_pem: String,
-    registry: registry::Server,
+    registry: mock_registry::Server,
     images: Vec<Image>,
     /// Whether each subject has a processor that nobody else uses.
     pub(crate) is_alone: bool,
@@ -62,7 +62,7 @@ impl World {
         let pair = authority.server(&["127.0.0.1", "localhost"])?;
         std::fs::write(folder.path().join("tls.crt"), &pair.certificate_pem)?;
         std::fs::write(folder.path().join("tls.key"), &pair.key_pem)?;
-        let registry = registry::Server::start(registry::Config::new()).await?;
+        let registry = mock_registry::Server::start(mock_registry::Config::new()).await?;
         let population = registry.seed(&Population { count: IMAGES, seed: SEED })?;
         let images = population.into_iter().filter(|image| image.digest.is_some());
         let images = images.map(|image| Image { reference: image.reference, digest: image.digest }).collect();

@@ -6,7 +6,6 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use mocks::{faults, kube, pki, registry};
 
 mod kubeconfig;
 mod play;
@@ -120,9 +119,9 @@ pub(super) fn mock(command: Command) -> ExitCode {
 }
 
 async fn kube(arguments: Kube) -> Result<()> {
-    let (faults, schedule) = faults_of(arguments.faults.as_deref(), |family| family != faults::Family::Registry)?;
-    let authority = pki::Authority::generate("longhaul")?;
-    let mut config = kube::Config::new();
+    let (faults, schedule) = faults_of(arguments.faults.as_deref(), |family| family != mock_faults::Family::Registry)?;
+    let authority = mock_pki::Authority::generate("longhaul")?;
+    let mut config = mock_kube::Config::new();
     let namespace = Gate::namespace(&faults)?;
     config.names = namespace.iter().map(|namespace| namespace.address().to_string()).collect();
     // Where the network is to be bad, what stands in front of the server has the port that clients know.
@@ -134,22 +133,22 @@ async fn kube(arguments: Kube) -> Result<()> {
     config.furnished_namespaces = true;
     config.limits.history_max_age = arguments.compact_after.0;
     config.authorization = match arguments.authorization {
-        Authorization::Allow => kube::Authorization::AllowAndRecord,
-        Authorization::Rbac => kube::Authorization::Rbac,
+        Authorization::Allow => mock_kube::Authorization::AllowAndRecord,
+        Authorization::Rbac => mock_kube::Authorization::Rbac,
     };
     kubeconfig::check(&arguments.kubeconfig, arguments.force)?;
     let token = arguments.token.clone().map_or_else(kubeconfig::token, Ok)?;
-    config.users = vec![kube::User::admin(USER, &token)];
+    config.users = vec![mock_kube::User::admin(USER, &token)];
     config.users.extend(arguments.tokens.as_deref().map(read_tokens).transpose()?.unwrap_or_default());
     if let Err(error) = descriptors::raise(DESCRIPTORS) {
         crate::out::err!("longhaul: {error}; connections beyond it will wait");
     }
-    if faults.iter().any(|fault| fault.name == faults::Name::TokenRotated) {
+    if faults.iter().any(|fault| fault.name == mock_faults::Name::TokenRotated) {
         let file = std::path::absolute(arguments.kubeconfig.with_extension("token"))?;
         config.token_files.insert(USER.to_owned(), file);
     }
     let everybody: Vec<String> = config.users.iter().map(|user| user.name.clone()).collect();
-    let server = kube::Server::start(config, &authority).await.context(PORT_REMEDY)?;
+    let server = mock_kube::Server::start(config, &authority).await.context(PORT_REMEDY)?;
     let mut replicas = Vec::new();
     for number in 1..arguments.endpoints {
         let port = if arguments.port == 0 { 0 } else { arguments.port.saturating_add(number) };
@@ -174,7 +173,7 @@ async fn kube(arguments: Kube) -> Result<()> {
     let mut signals = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
     let mut players = Players(vec![(server.faults(), |family| !family.is_played_anywhere())]);
     if let Some(network) = gate.faults() {
-        players.0.push((network, |family| family == faults::Family::Network));
+        players.0.push((network, |family| family == mock_faults::Family::Network));
     }
     tokio::select! {
         () = play::play(&players, &faults, schedule) => {}
@@ -190,11 +189,11 @@ async fn kube(arguments: Kube) -> Result<()> {
 }
 
 /// Says what is served, and how to use it.
-fn introduce(arguments: &Kube, server: &kube::Server, users: &[String]) {
+fn introduce(arguments: &Kube, server: &mock_kube::Server, users: &[String]) {
     let kubectl = format!("kubectl --kubeconfig {}", arguments.kubeconfig.display());
     out!(
         "  it answers as Kubernetes {}: {} kinds, and what CustomResourceDefinitions add",
-        kube::VERSION,
+        mock_kube::VERSION,
         server.kinds()
     );
     let rights = match arguments.authorization {
@@ -216,7 +215,7 @@ fn introduce(arguments: &Kube, server: &kube::Server, users: &[String]) {
     out!("Ctrl-C ends it; nothing is kept.");
 }
 
-fn read_faults(path: &std::path::Path) -> Result<Vec<faults::Fault>> {
+fn read_faults(path: &std::path::Path) -> Result<Vec<mock_faults::Fault>> {
     let text = std::fs::read_to_string(path).with_context(|| format!("failed to read {}", path.display()))?;
     serde_saphyr::from_str(&text).map_err(|error| anyhow::anyhow!("{}: {error}", path.display()))
 }
@@ -224,8 +223,8 @@ fn read_faults(path: &std::path::Path) -> Result<Vec<faults::Fault>> {
 /// The faults of a file, which must be such as this mock plays.
 fn faults_of(
     path: Option<&std::path::Path>,
-    plays: fn(faults::Family) -> bool,
-) -> Result<(Vec<faults::Fault>, faults::Schedule)> {
+    plays: fn(mock_faults::Family) -> bool,
+) -> Result<(Vec<mock_faults::Fault>, mock_faults::Schedule)> {
     let faults = path.map(read_faults).transpose()?.unwrap_or_default();
     let wrong = |index: usize, error: &dyn std::fmt::Display| {
         anyhow::anyhow!("fault {} (`{}`): {error}", index + 1, faults[index].name.as_str())
@@ -235,17 +234,17 @@ fn faults_of(
                      mock kube` all others";
         return Err(wrong(index, &other));
     }
-    let schedule = faults::Schedule::new(&faults).map_err(|(index, error)| wrong(index, &error))?;
+    let schedule = mock_faults::Schedule::new(&faults).map_err(|(index, error)| wrong(index, &error))?;
     Ok((faults, schedule))
 }
 
 /// Users from kube-apiserver's static token file. Blank lines and lines that begin with `#` are skipped.
-fn read_tokens(path: &std::path::Path) -> Result<Vec<kube::User>> {
+fn read_tokens(path: &std::path::Path) -> Result<Vec<mock_kube::User>> {
     let text = std::fs::read_to_string(path).with_context(|| format!("failed to read {}", path.display()))?;
     parse_tokens(&text).map_err(|(line, problem)| anyhow::anyhow!("{}:{line}: {problem}", path.display()))
 }
 
-fn parse_tokens(text: &str) -> Result<Vec<kube::User>, (usize, &'static str)> {
+fn parse_tokens(text: &str) -> Result<Vec<mock_kube::User>, (usize, &'static str)> {
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
     lines
         .map(|(index, line)| {
@@ -254,7 +253,7 @@ fn parse_tokens(text: &str) -> Result<Vec<kube::User>, (usize, &'static str)> {
                 (Some(token), Some(name), Some(_uid), groups) if !token.is_empty() && !name.is_empty() => {
                     let groups = groups.unwrap_or_default().trim_matches('"').split(',').map(str::trim);
                     let groups = groups.filter(|group| !group.is_empty()).map(str::to_owned).collect();
-                    Ok(kube::User { name: name.to_owned(), groups, token: token.to_owned() })
+                    Ok(mock_kube::User { name: name.to_owned(), groups, token: token.to_owned() })
                 }
                 _ => Err((index + 1, "write `token,user,uid` and optionally `,\"group1,group2\"`")),
             }
@@ -263,23 +262,23 @@ fn parse_tokens(text: &str) -> Result<Vec<kube::User>, (usize, &'static str)> {
 }
 
 async fn serve_registry(arguments: Registry) -> Result<()> {
-    let (faults, schedule) = faults_of(arguments.faults.as_deref(), |family| family == faults::Family::Registry)?;
-    let mut config = registry::Config::new();
+    let (faults, schedule) = faults_of(arguments.faults.as_deref(), |family| family == mock_faults::Family::Registry)?;
+    let mut config = mock_registry::Config::new();
     config.listen = loopback(arguments.port);
     config.seed = arguments.seed;
     config.rate_limit = arguments.rate_limit.map(|rate| RateLimit { rate, burst: arguments.burst }.limit());
     let password = password()?;
     config.auth = arguments.auth.of(USER, &password, true);
-    let server = registry::Server::start(config).await.context(PORT_REMEDY)?;
+    let server = mock_registry::Server::start(config).await.context(PORT_REMEDY)?;
     out!("mock OCI registry at http://{}", server.address());
     if arguments.auth != Auth::None {
         out!("user {USER}, password {password}");
     }
-    for image in server.seed(&registry::Population { count: arguments.images, seed: arguments.seed })? {
+    for image in server.seed(&mock_registry::Population { count: arguments.images, seed: arguments.seed })? {
         out!("{} {}", image.reference, image.digest.as_deref().unwrap_or("(does not exist)"));
     }
     let mut signals = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
-    let players = Players(vec![(server.faults(), |family| family == faults::Family::Registry)]);
+    let players = Players(vec![(server.faults(), |family| family == mock_faults::Family::Registry)]);
     tokio::select! {
         () = play::play(&players, &faults, schedule) => {}
         _ = signals.recv() => {}

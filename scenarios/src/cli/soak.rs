@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use mocks::faults::Fault;
+use mock_faults::Fault;
 
 use crate::run::{self, Options};
 use crate::scenario::{ControlPlaneKind, Scenario, Source, SubjectKind};

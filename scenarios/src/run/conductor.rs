@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use loadgen::admission::Truth;
-use mocks::faults::{Family, Fault, Name};
+use mock_faults::{Family, Fault, Name};
 use reports::record::{End, EndReason, FaultEvent, FaultRow, Phase, Writer};
 
 use super::canary::{Canaries, Which};
@@ -656,8 +656,8 @@ fn makes_sick(fault: &Fault) -> bool {
         && !matches!(fault.name, Name::RegistryTagMoved | Name::RegistryReferrers404)
 }
 
-fn kube_id(index: usize) -> mocks::faults::FaultId {
-    mocks::faults::FaultId(u32::try_from(index).unwrap_or(u32::MAX))
+fn kube_id(index: usize) -> mock_faults::FaultId {
+    mock_faults::FaultId(u32::try_from(index).unwrap_or(u32::MAX))
 }
 
 fn witness_remedy(kind: WitnessKind) -> &'static str {

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use loadgen::churn::Writes;
-use mocks::faults::Fault;
-use mocks::kube;
+use mock_faults::Fault;
 use reports::ledger::{self, Ledger};
 use reports::record::{AnomalyRow, CommitEvent, EventCounts, ObservationEvent, Writer};
 
@@ -179,15 +178,15 @@ impl<'a> Events<'a> {
         let mut row = AnomalyRow::from(anomaly);
         if let (Some(revision), Some(mock), true) = (order, self.plane.mock(), self.ordered) {
             row.delivery = Some(match mock.server.delivery(self.plane.subject(), &row.resource, revision) {
-                kube::Delivery::Sent { watch, at_us } => {
+                mock_kube::Delivery::Sent { watch, at_us } => {
                     let at_ms = self.clock.at_ms(mock.epoch + Duration::from_micros(at_us));
                     format!("sent on watch {watch} at {at_ms} ms")
                 }
-                kube::Delivery::Withheld { fault } => match self.faults.get(fault.0 as usize) {
+                mock_kube::Delivery::Withheld { fault } => match self.faults.get(fault.0 as usize) {
                     Some(fault) => format!("withheld by the fault {}", fault.name.as_str()),
                     None => "withheld by a fault".to_owned(),
                 },
-                kube::Delivery::NotSent => "not sent on any watch".to_owned(),
+                mock_kube::Delivery::NotSent => "not sent on any watch".to_owned(),
             });
             row.wire = mock.server.wire(self.plane.subject(), revision, WIRE_LINES);
         }

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use loadgen::audit::{self, Agreement, Audit};
 use loadgen::churn::{self, Writes};
-use mocks::kube;
 use reports::ledger::Change;
 
 use super::plane::Plane;
@@ -43,7 +42,7 @@ pub(super) enum Feed {
 }
 
 pub(super) struct Tailed {
-    tail: kube::Tail,
+    tail: mock_kube::Tail,
     epoch: Instant,
     resources: BTreeSet<String>,
     /// Only where the store may go back in time.
@@ -171,7 +170,7 @@ impl Tailed {
         Ok((!all.is_empty()).then_some(all))
     }
 
-    fn told(&mut self, mut batch: Vec<kube::Commit>) -> Result<Vec<Commit>> {
+    fn told(&mut self, mut batch: Vec<mock_kube::Commit>) -> Result<Vec<Commit>> {
         batch.retain(|commit| self.resources.contains(&*commit.resource));
         let timelines: Vec<u32> = batch.iter().map(|commit| commit.timeline).collect();
         let commits: Vec<Commit> = batch.iter().map(|commit| told(commit, self.epoch)).collect();
@@ -210,7 +209,7 @@ impl Audited {
     }
 }
 
-fn told(commit: &kube::Commit, epoch: Instant) -> Commit {
+fn told(commit: &mock_kube::Commit, epoch: Instant) -> Commit {
     Commit {
         at: epoch + Duration::from_micros(commit.at_us),
         resource: commit.resource.to_string(),
@@ -220,9 +219,9 @@ fn told(commit: &kube::Commit, epoch: Instant) -> Commit {
         revision: commit.revision.to_string(),
         order: commit.revision,
         change: match commit.change {
-            kube::Change::Added => Change::Added,
-            kube::Change::Modified => Change::Modified,
-            kube::Change::Deleted => Change::Deleted,
+            mock_kube::Change::Added => Change::Added,
+            mock_kube::Change::Modified => Change::Modified,
+            mock_kube::Change::Deleted => Change::Deleted,
         },
         generation: commit.progress.generation,
         observed_generation: commit.progress.observed,

@@ -6,8 +6,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use mocks::faults::{Family, Fault, Name};
-use mocks::proxy::{self, Proxy, netns::Namespace};
+use mock_faults::{Family, Fault, Name};
+use mock_proxy::{Proxy, netns::Namespace};
 use serde_json::Value;
 
 /// Every certificate of a control plane names it, so a proxy at any address can pass it on.
@@ -48,7 +48,7 @@ impl Gate {
         }
         let server_name = namespace.as_ref().map(|_| SERVER_NAME);
         let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let config = proxy::Config { listen, epoch, seed, namespace, ..proxy::Config::new(upstream) };
+        let config = mock_proxy::Config { listen, epoch, seed, namespace, ..mock_proxy::Config::new(upstream) };
         let proxy = Proxy::start(config).await.context("failed to start the proxy in front of the control plane")?;
         Ok(Self { proxy: Some(proxy), server_name })
     }
@@ -71,7 +71,7 @@ impl Gate {
     }
 
     /// The faults of the network.
-    pub(crate) fn faults(&self) -> Option<&proxy::Faults> {
+    pub(crate) fn faults(&self) -> Option<&mock_proxy::Faults> {
         self.proxy.as_ref().map(Proxy::faults)
     }
 

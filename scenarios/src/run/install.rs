@@ -83,7 +83,7 @@ impl Api<'_> {
 
     async fn exchange(&self, method: Method, path: &str, body: String) -> Result<(StatusCode, Bytes)> {
         let address = self.url.trim_start_matches("https://");
-        let tls = mocks::pki::client_config(self.ca_pem, None, &["http/1.1"])?;
+        let tls = mock_pki::client_config(self.ca_pem, None, &["http/1.1"])?;
         let stream =
             tokio::net::TcpStream::connect(address).await.with_context(|| format!("failed to reach {address}"))?;
         let host = address.rsplit_once(':').map_or(address, |(host, _)| host).to_owned();

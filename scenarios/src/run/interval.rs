@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use mocks::{kube, registry};
 use reports::record::{ApiRow, EventCounts, Interval, Phase, Quantiles, Refused, RegistryRow, WitnessRow, Writer};
 
 use super::events::Events;
@@ -21,8 +20,8 @@ pub(super) struct Intervals {
     events: EventCounts,
     lines: u64,
     malformed: u64,
-    traffic: kube::Traffic,
-    registry: registry::Requests,
+    traffic: mock_kube::Traffic,
+    registry: mock_registry::Requests,
     requests_all: u64,
     /// The newest rows' figures for the live line.
     pub(super) latest_p99_us: Option<u64>,
@@ -98,8 +97,8 @@ impl Intervals {
     }
 }
 
-fn registry_row(now: &registry::Requests, before: &registry::Requests) -> RegistryRow {
-    let class = |requests: &registry::Requests, class| requests.by_status_class.get(&class).copied().unwrap_or(0);
+fn registry_row(now: &mock_registry::Requests, before: &mock_registry::Requests) -> RegistryRow {
+    let class = |requests: &mock_registry::Requests, class| requests.by_status_class.get(&class).copied().unwrap_or(0);
     let refused = |requests| class(requests, 4) + class(requests, 5);
     RegistryRow {
         requests: now.total() - before.total(),
@@ -110,8 +109,8 @@ fn registry_row(now: &registry::Requests, before: &registry::Requests) -> Regist
     }
 }
 
-fn api_row(now: &kube::Traffic, before: &kube::Traffic, requests: u64) -> ApiRow {
-    let gone = |traffic: &kube::Traffic| traffic.gone_http + traffic.gone_stream;
+fn api_row(now: &mock_kube::Traffic, before: &mock_kube::Traffic, requests: u64) -> ApiRow {
+    let gone = |traffic: &mock_kube::Traffic| traffic.gone_http + traffic.gone_stream;
     ApiRow {
         requests,
         subject_requests: now.requests - before.requests,

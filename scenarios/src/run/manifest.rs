@@ -13,7 +13,7 @@ use crate::secrets;
 use crate::subject::Launch;
 
 /// The identity of fault number `index` in a run: the same fault may be planned twice.
-pub(super) fn fault_id(index: usize, fault: &mocks::faults::Fault) -> String {
+pub(super) fn fault_id(index: usize, fault: &mock_faults::Fault) -> String {
     format!("{}-{}", index + 1, fault.name.as_str())
 }
 
@@ -84,7 +84,7 @@ fn notes(options: &Options, plane: &Plane) -> Vec<String> {
     notes
 }
 
-fn planned(index: usize, fault: &mocks::faults::Fault) -> PlannedFault {
+fn planned(index: usize, fault: &mock_faults::Fault) -> PlannedFault {
     PlannedFault {
         id: fault_id(index, fault),
         name: fault.name.as_str().to_owned(),
@@ -116,7 +116,7 @@ fn upkeep(subject: &crate::scenario::Subject) -> impl Iterator<Item = PlannedFau
 }
 
 /// When a fault begins, in words.
-pub(crate) fn begins(fault: &mocks::faults::Fault) -> String {
+pub(crate) fn begins(fault: &mock_faults::Fault) -> String {
     match (fault.at, &fault.when) {
         (Some(at), _) => format!("at {at}"),
         (None, Some(when)) => {
@@ -128,7 +128,7 @@ pub(crate) fn begins(fault: &mocks::faults::Fault) -> String {
 }
 
 /// A fault in words, as its settings say it.
-pub(crate) fn describe(fault: &mocks::faults::Fault) -> String {
+pub(crate) fn describe(fault: &mock_faults::Fault) -> String {
     let mut text = fault.name.as_str().to_owned();
     if let Some(resource) = &fault.resource {
         let _ = write!(text, " on {resource}");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use loadgen::admission::{Image, Plan, Through, Truth, through};
-use mocks::registry::{self, Population};
+use mock_registry::Population;
 
 use crate::scenario::{Scenario, SubjectKind};
 
@@ -72,9 +72,10 @@ impl Planned {
 }
 
 /// The plan of admission load over these images; `None` where there is none.
-pub(super) fn plan(scenario: &Scenario, images: &[registry::Image]) -> Result<Option<Planned>> {
+pub(super) fn plan(scenario: &Scenario, images: &[mock_registry::Image]) -> Result<Option<Planned>> {
     let Some(config) = &scenario.admission else { return Ok(None) };
-    let image = |image: &registry::Image| Image { reference: image.reference.clone(), digest: image.digest.clone() };
+    let image =
+        |image: &mock_registry::Image| Image { reference: image.reference.clone(), digest: image.digest.clone() };
     let images: Vec<Image> = images.iter().map(image).collect();
     let (seed, length) = (scenario.seed, scenario.phases.loaded());
     let plan = match config.through {

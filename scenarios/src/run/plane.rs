@@ -9,8 +9,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use kind::local::{self, Local};
-use mocks::faults::Faults;
-use mocks::{kube, pki};
+use mock_faults::Faults;
 
 use super::account::{Account, MASTERS};
 use super::install::{self, Api};
@@ -33,9 +32,9 @@ pub(super) enum Plane {
 
 /// The mock and what it was started with.
 pub(super) struct Mock {
-    pub(super) server: kube::Server,
+    pub(super) server: mock_kube::Server,
     /// The subject's own endpoint: faults of connections act on it and on nothing else.
-    endpoint: kube::Replica,
+    endpoint: mock_kube::Replica,
     /// Zero of its times.
     pub(super) epoch: Instant,
     ca_pem: String,
@@ -48,7 +47,7 @@ impl Plane {
     /// `names` are addresses that the mock's certificate names too: those of what stands in front of it.
     pub(super) async fn start(
         scenario: &Scenario,
-        authority: &pki::Authority,
+        authority: &mock_pki::Authority,
         directory: &Path,
         names: Vec<String>,
     ) -> Result<Self> {
@@ -141,7 +140,7 @@ impl Plane {
     }
 
     /// What a user asked, where that is known.
-    pub(super) fn traffic(&self, user: &str) -> Option<kube::Traffic> {
+    pub(super) fn traffic(&self, user: &str) -> Option<mock_kube::Traffic> {
         self.mock().map(|mock| mock.server.traffic(user))
     }
 
@@ -205,14 +204,14 @@ const TOKEN_FILE: &str = "token";
 
 async fn mock(
     scenario: &Scenario,
-    authority: &pki::Authority,
+    authority: &mock_pki::Authority,
     directory: &Path,
     names: Vec<String>,
     account: Account,
 ) -> Result<Mock> {
     let epoch = Instant::now();
     let (subject_token, harness_token) = (token(scenario.seed, &account.user), token(scenario.seed, HARNESS));
-    let mut config = kube::Config::new();
+    let mut config = mock_kube::Config::new();
     config.names = names;
     config.epoch = epoch;
     config.bookmarks_every = scenario.control_plane.bookmarks_every.0;
@@ -222,16 +221,16 @@ async fn mock(
         config.observed_generation.clone_from(pointer);
     }
     config.crds = vec![kind::manifests::package_crd().context("failed to read the Package CRD")?];
-    let subject = kube::User { name: account.user.clone(), groups: account.groups.clone(), token: subject_token };
-    config.users = vec![subject, kube::User::admin(HARNESS, &harness_token)];
+    let subject = mock_kube::User { name: account.user.clone(), groups: account.groups.clone(), token: subject_token };
+    config.users = vec![subject, mock_kube::User::admin(HARNESS, &harness_token)];
     if account.is_limited() {
-        config.authorization = kube::Authorization::Rbac;
+        config.authorization = mock_kube::Authorization::Rbac;
     }
     // Else it lies in the kubeconfig: kopf reads no such file.
-    if scenario.faults.iter().any(|fault| fault.name == mocks::faults::Name::TokenRotated) {
+    if scenario.faults.iter().any(|fault| fault.name == mock_faults::Name::TokenRotated) {
         config.token_files.insert(account.user.clone(), directory.join(TOKEN_FILE));
     }
-    let server = kube::Server::start(config, authority).await.context("failed to start the mock API server")?;
+    let server = mock_kube::Server::start(config, authority).await.context("failed to start the mock API server")?;
     server.faults().target_users([account.user.as_str()]);
     server.follow_requests(&account.user);
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));

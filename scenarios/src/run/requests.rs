@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use mocks::kube;
 use reports::record::{self, EndedBy, RequestRow, Verb, Writer};
 
 use super::Clock;
@@ -55,10 +54,10 @@ impl Requests {
     }
 }
 
-fn row(fact: kube::RequestFact, at_ms: impl Fn(u64) -> u64) -> RequestRow {
+fn row(fact: mock_kube::RequestFact, at_ms: impl Fn(u64) -> u64) -> RequestRow {
     let asked = fact.asked();
     let verb = verb(asked.verb);
-    let kube::RequestFact { number, record, about, ended, objects_us } = fact;
+    let mock_kube::RequestFact { number, record, about, ended, objects_us } = fact;
     RequestRow {
         id: number,
         t_ms: at_ms(record.at_us),
@@ -84,9 +83,9 @@ fn row(fact: kube::RequestFact, at_ms: impl Fn(u64) -> u64) -> RequestRow {
         error_code: about.error_code,
         ended_ms: ended.map(|(us, _)| at_ms(us)),
         ended_by: ended.map(|(_, by)| match by {
-            kube::EndedBy::Server => EndedBy::Server,
-            kube::EndedBy::Reset => EndedBy::Reset,
-            kube::EndedBy::Client => EndedBy::Client,
+            mock_kube::EndedBy::Server => EndedBy::Server,
+            mock_kube::EndedBy::Reset => EndedBy::Reset,
+            mock_kube::EndedBy::Client => EndedBy::Client,
         }),
         objects: about.objects,
         last_revision: about.revision,

@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use mocks::kube;
 use reports::ledger::Change;
 
 use super::feed::Commit;
@@ -41,7 +40,7 @@ impl Past {
         &mut self,
         batch: Vec<Commit>,
         timelines: &[u32],
-        rewinds: &[kube::Rewound],
+        rewinds: &[mock_kube::Rewound],
         epoch: Instant,
     ) -> Result<Vec<Commit>> {
         let mut all = Vec::with_capacity(batch.len());
@@ -58,7 +57,7 @@ impl Past {
     /// Puts in what restores up to this timeline mean.
     pub(super) fn catch_up(
         &mut self,
-        rewinds: &[kube::Rewound],
+        rewinds: &[mock_kube::Rewound],
         timeline: u32,
         epoch: Instant,
         all: &mut Vec<Commit>,
@@ -165,7 +164,7 @@ mod tests {
             commit("d", 7, Change::Deleted),
             commit("b", 4, Change::Modified),
         ];
-        let rewound = kube::Rewound { at_us: 1, from: 7, to: 3, undone: 4, timeline: 1 };
+        let rewound = mock_kube::Rewound { at_us: 1, from: 7, to: 3, undone: 4, timeline: 1 };
         let all = past.enter(batch, &[0, 0, 0, 0, 0, 0, 1], &[rewound], Instant::now()).unwrap();
         let restored = ["restored a Modified 2", "restored c Deleted 3"];
         assert_eq!(told(&all)[6..8], restored);
@@ -182,7 +181,7 @@ mod tests {
         let mut past = Past::default();
         past.enter(vec![commit("a", 2, Change::Added), commit("a", 4, Change::Deleted)], &[0, 0], &[], Instant::now())
             .unwrap();
-        let rewound = kube::Rewound { at_us: 1, from: 4, to: 3, undone: 1, timeline: 1 };
+        let rewound = mock_kube::Rewound { at_us: 1, from: 4, to: 3, undone: 1, timeline: 1 };
         assert!(past.catch_up(&[rewound], 1, Instant::now(), &mut Vec::new()).is_err());
     }
 }

@@ -110,7 +110,7 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared<'_>> {
     let digest = digest.context("the subject's program could not be read to its end")?;
     let mut manifest = manifest::manifest(options, &launch, digest, &load, &world.plane);
     let directory = directory(&options.runs, &mut manifest)?;
-    let goes_back = scenario.faults.iter().any(|fault| fault.name == mocks::faults::Name::Rewind);
+    let goes_back = scenario.faults.iter().any(|fault| fault.name == mock_faults::Name::Rewind);
     let pointer = scenario.subject.witness.pointer.clone();
     let feed = Feed::follow(&world.plane, world.api(), &judged, pointer, goes_back).await?;
     // After the feed, so that the first objects are commits as well; before the subject, which has to find them.

@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use mocks::faults::{self, Fault, Lasting, Schedule, Step};
+use mock_faults::{Fault, Lasting, Schedule, Step};
 
 use super::clock::millis;
 
@@ -45,7 +45,7 @@ struct Plan {
 
 impl Timeline {
     /// The actions of `faults`, which are checked.
-    pub(super) fn new(faults: &[Fault]) -> Result<Self, (usize, faults::Error)> {
+    pub(super) fn new(faults: &[Fault]) -> Result<Self, (usize, mock_faults::Error)> {
         let schedule = Schedule::new(faults)?;
         let plan =
             |fault: &Fault| Plan { moment: fault.lasting() == Lasting::Moment, timed: fault.at.is_some(), hit: false };
@@ -140,7 +140,7 @@ pub(super) fn begins_before(faults: &[Fault]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mocks::faults::{Name, When};
+    use mock_faults::{Name, When};
     use units::Span;
 
     fn drain(timeline: &mut Timeline, now_ms: u64) -> Vec<Action> {

@@ -14,8 +14,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use base64::Engine as _;
 use loadgen::admission::Truth;
-use mocks::faults::{Family, Fault, FaultId, Hit, Player};
-use mocks::{pki, registry};
+use mock_faults::{Family, Fault, FaultId, Hit, Player};
 
 use super::gate::Gate;
 use super::payloads;
@@ -41,11 +40,11 @@ pub(super) struct World {
     gate: Gate,
     /// Zero of the times of hits.
     epoch: Instant,
-    pub(super) registry: registry::Server,
+    pub(super) registry: mock_registry::Server,
     /// What the subject says to the registry, where that wants to know.
     login: Option<Login>,
-    pub(super) authority: pki::Authority,
-    pub(super) images: Vec<registry::Image>,
+    pub(super) authority: mock_pki::Authority,
+    pub(super) images: Vec<mock_registry::Image>,
     /// How long a serving certificate of the subject is valid.
     valid: Option<Duration>,
     directory: Folder,
@@ -75,14 +74,14 @@ impl World {
     /// Brings the world up on free loopback ports.
     pub(super) async fn start(scenario: &Scenario) -> Result<Self> {
         let directory = Folder::make()?;
-        let authority = pki::Authority::generate("longhaul")?;
+        let authority = mock_pki::Authority::generate("longhaul")?;
         let namespace = Gate::namespace(&scenario.faults)?;
         let names: Vec<String> = namespace.iter().map(|namespace| namespace.address().to_string()).collect();
         let plane = Plane::start(scenario, &authority, directory.path(), names).await?;
         let epoch = plane.mock().map_or_else(Instant::now, |mock| mock.epoch);
         let gate = Gate::open(&scenario.faults, namespace, plane.subject_address()?, 0, epoch, scenario.seed).await?;
         let login = Login { name: LOGIN.to_owned(), password: token(scenario.seed, "registry") };
-        let mut config = registry::Config::new();
+        let mut config = mock_registry::Config::new();
         config.listen = loopback();
         config.epoch = epoch;
         config.seed = scenario.seed;
@@ -90,7 +89,7 @@ impl World {
         config.advertise = payloads::host(scenario);
         config.auth = scenario.registry.auth.of(&login.name, &login.password, false);
         config.rate_limit = scenario.registry.rate_limit.map(RateLimit::limit);
-        let registry = registry::Server::start(config).await.context("failed to start the mock registry")?;
+        let registry = mock_registry::Server::start(config).await.context("failed to start the mock registry")?;
         let images = registry.seed(&payloads::population(scenario)).context("failed to seed the mock registry")?;
         let valid = scenario.subject.certificates.map(|certificates| certificates.valid.0);
         let login = (scenario.registry.auth != Auth::None).then_some(login);
@@ -232,8 +231,8 @@ impl World {
 
     /// The hits since the last call, with the moment of each.
     pub(super) fn take_hits(&self) -> Vec<(Instant, Hit)> {
-        let plane = self.plane.faults().map(mocks::faults::Faults::take_hits).unwrap_or_default();
-        let network = self.gate.faults().map(mocks::proxy::Faults::take_hits).unwrap_or_default();
+        let plane = self.plane.faults().map(mock_faults::Faults::take_hits).unwrap_or_default();
+        let network = self.gate.faults().map(mock_proxy::Faults::take_hits).unwrap_or_default();
         let registry = self.registry.faults().take_hits();
         plane
             .into_iter()
@@ -246,7 +245,7 @@ impl World {
     /// The references of images that a fault of the registry is about; `None`: all of them.
     pub(super) fn references(&self, fault: &Fault) -> Option<BTreeSet<String>> {
         let pattern = fault.repository.as_deref()?;
-        let about = |image: &&registry::Image| {
+        let about = |image: &&mock_registry::Image| {
             let rest = image.reference.strip_prefix(self.registry.host()).and_then(|rest| rest.strip_prefix('/'));
             let repository = rest.and_then(|rest| rest.rsplit_once(':')).map(|(repository, _)| repository);
             repository.is_some_and(|repository| match pattern.strip_suffix('*') {
@@ -259,7 +258,7 @@ impl World {
 
     /// Tells the oracle of the load of every tag that moves.
     pub(super) fn tell_moves(&self, truth: Arc<Truth>) {
-        let digests = |image: &registry::Image| Some((image.reference.clone(), image.digest.clone()?));
+        let digests = |image: &mock_registry::Image| Some((image.reference.clone(), image.digest.clone()?));
         let known: BTreeMap<String, String> = self.images.iter().filter_map(digests).collect();
         self.registry.on_move(move |reference, digest| {
             if let Some(was) = known.get(reference) {

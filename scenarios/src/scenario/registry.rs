@@ -68,18 +68,18 @@ pub struct RateLimit {
 
 impl Auth {
     /// What the registry does, for one who may pull from everywhere, or push too.
-    pub(crate) fn of(self, name: &str, password: &str, push: bool) -> mocks::registry::Auth {
-        let user = mocks::registry::User {
+    pub(crate) fn of(self, name: &str, password: &str, push: bool) -> mock_registry::Auth {
+        let user = mock_registry::User {
             name: name.to_owned(),
             password: password.to_owned(),
             repositories: vec!["*".to_owned()],
             push,
         };
         match self {
-            Self::None => mocks::registry::Auth::Anonymous,
-            Self::Basic => mocks::registry::Auth::Basic { users: vec![user] },
+            Self::None => mock_registry::Auth::Anonymous,
+            Self::Basic => mock_registry::Auth::Basic { users: vec![user] },
             // The least that the specification of tokens allows, so that a run of minutes sees them end.
-            Self::Token => mocks::registry::Auth::Token {
+            Self::Token => mock_registry::Auth::Token {
                 users: vec![user],
                 anonymous_pull: false,
                 lifetime: std::time::Duration::from_mins(1),
@@ -89,8 +89,8 @@ impl Auth {
 }
 
 impl RateLimit {
-    pub(crate) fn limit(self) -> mocks::registry::RateLimit {
-        mocks::registry::RateLimit { per_second: self.rate.as_per_second(), burst: self.burst }
+    pub(crate) fn limit(self) -> mock_registry::RateLimit {
+        mock_registry::RateLimit { per_second: self.rate.as_per_second(), burst: self.burst }
     }
 }
 

@@ -189,7 +189,7 @@ fn witness(scenario: &Scenario) -> Result<(), Problem> {
 }
 
 fn faults(scenario: &Scenario) -> Result<(), Problem> {
-    let anywhere = |fault: &mocks::faults::Fault| fault.name.family().is_played_anywhere();
+    let anywhere = |fault: &mock_faults::Fault| fault.name.family().is_played_anywhere();
     if scenario.control_plane.kind != ControlPlaneKind::Mock
         && let Some(index) = scenario.faults.iter().position(|fault| !anywhere(fault))
     {
@@ -203,10 +203,10 @@ fn faults(scenario: &Scenario) -> Result<(), Problem> {
             ),
         );
     }
-    if let Err((index, error)) = mocks::faults::check_all(&scenario.faults) {
+    if let Err((index, error)) = mock_faults::check_all(&scenario.faults) {
         let fault = &scenario.faults[index];
         let near = match (&error, &fault.when) {
-            (mocks::faults::Error::When { id, .. }, Some(_)) => meant(scenario, id),
+            (mock_faults::Error::When { id, .. }, Some(_)) => meant(scenario, id),
             _ => String::new(),
         };
         let text = format!("fault {} (`{}`): {error}{near}", index + 1, fault.name.as_str());

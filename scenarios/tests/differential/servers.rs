@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use kind::local::{self, Local};
-use mocks::kube::{Config, Server, User};
-use mocks::pki::{self, Authority};
+use mock_kube::{Config, Server, User};
+use mock_pki::Authority;
 
 use crate::driver::{self, Endpoint};
 use crate::generator::{Kind, special};
@@ -36,7 +36,7 @@ pub async fn mock() -> anyhow::Result<(Server, Endpoint)> {
     let server = Server::start(config, &authority).await?;
     // What a real server's watch cache does not reach back to either.
     server.compact(server.revision());
-    let tls = pki::client_config(authority.ca_pem(), None, &[])?;
+    let tls = mock_pki::client_config(authority.ca_pem(), None, &[])?;
     let endpoint = Endpoint { address: server.address(), tls, token: TOKEN.to_owned() };
     Ok((server, endpoint))
 }
@@ -46,7 +46,7 @@ pub async fn real(assets: PathBuf, directory: &Path, arguments: &[&str]) -> anyh
     let mut config = local::Config::new(assets, directory.join("plane"));
     config.apiserver_arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
     let server = Local::start(config).await?;
-    let tls = pki::client_config(server.ca_pem(), None, &[])?;
+    let tls = mock_pki::client_config(server.ca_pem(), None, &[])?;
     let token = server.token("admin").unwrap_or_default().to_owned();
     let endpoint = Endpoint { address: server.address(), tls, token };
     // Served a moment after it was made, which no sequence should have to wait for.

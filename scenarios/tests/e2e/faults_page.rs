@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
-use mocks::faults::{Fault, Name};
+use mock_faults::{Fault, Name};
 use serde_json::{Value, json};
 
 use crate::plays::{Seen, play_all, stalled};

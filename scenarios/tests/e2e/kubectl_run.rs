@@ -7,7 +7,6 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use kind::manifests::{OPT_IN_LABEL, Reach};
-use mocks::{kube, pki, registry};
 
 use crate::support::program;
 
@@ -25,9 +24,9 @@ impl Drop for Service {
 
 /// A folder with certificates, configuration and kubeconfig, and the world around it.
 struct World {
-    kube: kube::Server,
-    images: Vec<registry::Image>,
-    _registry: registry::Server,
+    kube: mock_kube::Server,
+    images: Vec<mock_registry::Image>,
+    _registry: mock_registry::Server,
     folder: tempfile::TempDir,
     _service: Service,
     webhook: serde_json::Value,
@@ -35,13 +34,13 @@ struct World {
 
 async fn world(program: &Path) -> World {
     let folder = tempfile::tempdir().unwrap();
-    let authority = pki::Authority::generate("longhaul").unwrap();
-    let mut config = kube::Config::new();
-    config.users = vec![kube::User::admin("admin", "admin")];
+    let authority = mock_pki::Authority::generate("longhaul").unwrap();
+    let mut config = mock_kube::Config::new();
+    config.users = vec![mock_kube::User::admin("admin", "admin")];
     config.crds = vec![kind::manifests::package_crd().unwrap()];
-    let kube = kube::Server::start(config, &authority).await.unwrap();
-    let registry = registry::Server::start(registry::Config::new()).await.unwrap();
-    let images = registry.seed(&registry::Population { count: 20, seed: 1 }).unwrap();
+    let kube = mock_kube::Server::start(config, &authority).await.unwrap();
+    let registry = mock_registry::Server::start(mock_registry::Config::new()).await.unwrap();
+    let images = registry.seed(&mock_registry::Population { count: 20, seed: 1 }).unwrap();
     let pair = authority.server(&["127.0.0.1"]).unwrap();
     let [admission, health] =
         [(); 2].map(|()| std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap());

@@ -219,7 +219,7 @@ fn certificates_that_do_not_fit_say_what_to_give() {
     let said = refused(&[&webhook.url(), "--ca", other.ca().to_str().unwrap()]);
     assert_says(&said, &["not signed by the CA in --ca, although that has the right name", "openssl s_client"]);
     let unrelated = webhook.file("unrelated.pem");
-    std::fs::write(&unrelated, mocks::pki::Authority::generate("unrelated").unwrap().ca_pem()).unwrap();
+    std::fs::write(&unrelated, mock_pki::Authority::generate("unrelated").unwrap().ca_pem()).unwrap();
     let said = refused(&[&webhook.url(), "--ca", unrelated.to_str().unwrap()]);
     assert_says(&said, &["signed by none of the CAs in --ca", "openssl s_client"]);
     let empty = webhook.file("empty.pem");

@@ -135,7 +135,7 @@ pub enum Family {
     Server,
     /// Connections of the mock API server.
     Connections,
-    /// The network in front of any control plane: played by `mocks::proxy`.
+    /// The network in front of any control plane: played by `mock_proxy`.
     Network,
     /// The mock registry.
     Registry,

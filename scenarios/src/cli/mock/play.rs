@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use mocks::faults::{self, Player};
+use mock_faults::Player;
 
 use crate::out::out;
 use crate::run::describe;
@@ -17,34 +17,34 @@ const TOLD_MAX: usize = 20;
 pub(super) struct Players<'a>(pub(super) Vec<Seat<'a>>);
 
 /// One who plays, and what.
-pub(super) type Seat<'a> = (&'a dyn Player, fn(faults::Family) -> bool);
+pub(super) type Seat<'a> = (&'a dyn Player, fn(mock_faults::Family) -> bool);
 
 impl<'a> Players<'a> {
-    fn of(&self, fault: &faults::Fault) -> Option<&'a dyn Player> {
+    fn of(&self, fault: &mock_faults::Fault) -> Option<&'a dyn Player> {
         let family = fault.name.family();
         self.0.iter().find(|(_, plays)| plays(family)).map(|(player, _)| *player)
     }
 
-    fn begin(&self, index: usize, fault: &faults::Fault) -> Result<(), faults::Error> {
-        let nobody = faults::Error::NotPlayed { fault: fault.name.as_str(), why: "this mock does not play it" };
+    fn begin(&self, index: usize, fault: &mock_faults::Fault) -> Result<(), mock_faults::Error> {
+        let nobody = mock_faults::Error::NotPlayed { fault: fault.name.as_str(), why: "this mock does not play it" };
         self.of(fault).ok_or(nobody)?.begin(number(index), fault)
     }
 
-    fn end(&self, index: usize, fault: &faults::Fault) {
+    fn end(&self, index: usize, fault: &mock_faults::Fault) {
         self.of(fault).into_iter().for_each(|player| player.end(number(index)));
     }
 
-    fn hits(&self, index: usize, fault: &faults::Fault) -> u64 {
+    fn hits(&self, index: usize, fault: &mock_faults::Fault) -> u64 {
         self.of(fault).map_or(0, |player| player.hits(number(index)))
     }
 
-    fn take_hits(&self) -> Vec<faults::Hit> {
+    fn take_hits(&self) -> Vec<mock_faults::Hit> {
         self.0.iter().flat_map(|(player, _)| player.take_hits()).collect()
     }
 }
 
 /// Begins and ends the faults at their times; never returns.
-pub(super) async fn play(players: &Players<'_>, faults: &[faults::Fault], mut schedule: faults::Schedule) {
+pub(super) async fn play(players: &Players<'_>, faults: &[mock_faults::Fault], mut schedule: mock_faults::Schedule) {
     let start = Instant::now();
     let begin = |index: usize, at: Duration| {
         out!("{:>6.1}s begins: {}", at.as_secs_f64(), describe(&faults[index]));
@@ -66,8 +66,8 @@ pub(super) async fn play(players: &Players<'_>, faults: &[faults::Fault], mut sc
         }
         while let Some(step) = schedule.due(now) {
             match step {
-                faults::Step::Begin(index) => begin(index, now),
-                faults::Step::End(index) => {
+                mock_faults::Step::Begin(index) => begin(index, now),
+                mock_faults::Step::End(index) => {
                     players.end(index, &faults[index]);
                     let (name, hits) = (faults[index].name.as_str(), players.hits(index, &faults[index]));
                     out!("{:>6.1}s ended: {name} ({hits} hits)", now.as_secs_f64());
@@ -79,7 +79,7 @@ pub(super) async fn play(players: &Players<'_>, faults: &[faults::Fault], mut sc
 }
 
 /// Prints a hit, the first ones of each fault.
-fn tell(hit: &faults::Hit, faults: &[faults::Fault], told: &mut [usize], now: Duration) {
+fn tell(hit: &mock_faults::Hit, faults: &[mock_faults::Fault], told: &mut [usize], now: Duration) {
     let index = usize::try_from(hit.fault.0).unwrap_or(usize::MAX);
     let Some((fault, told)) = faults.get(index).zip(told.get_mut(index)) else { return };
     *told += 1;
@@ -89,6 +89,6 @@ fn tell(hit: &faults::Hit, faults: &[faults::Fault], told: &mut [usize], now: Du
     }
 }
 
-fn number(index: usize) -> faults::FaultId {
-    faults::FaultId(u32::try_from(index).unwrap_or(u32::MAX))
+fn number(index: usize) -> mock_faults::FaultId {
+    mock_faults::FaultId(u32::try_from(index).unwrap_or(u32::MAX))
 }

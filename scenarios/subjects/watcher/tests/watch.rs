@@ -12,9 +12,8 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
-use mocks::faults::{Fault, FaultId};
-use mocks::kube::{Config, Server, User};
-use mocks::pki;
+use mock_faults::{Fault, FaultId};
+use mock_kube::{Config, Server, User};
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::process::{Child, Command};
@@ -89,7 +88,7 @@ impl Client {
 impl World {
     /// Starts everything; none when the watcher's program is absent.
     async fn start(mut watcher: Command) -> Option<Self> {
-        let authority = pki::Authority::generate("watcher test").unwrap();
+        let authority = mock_pki::Authority::generate("watcher test").unwrap();
         let config = Config {
             crds: vec![kind::manifests::package_crd().unwrap()],
             users: vec![User::admin("admin", "admin-token"), User::admin(SUBJECT, "subject-token")],
@@ -97,7 +96,7 @@ impl World {
         };
         let server = Server::start(config, &authority).await.unwrap();
         server.faults().target_users([SUBJECT]);
-        let tls = pki::client_config(authority.ca_pem(), None, &[]).unwrap();
+        let tls = mock_pki::client_config(authority.ca_pem(), None, &[]).unwrap();
         let admin = Client { server: server.address(), tls: tls.into() };
         // There before the watcher is, so that its first list has something to find.
         admin.create("early").await;

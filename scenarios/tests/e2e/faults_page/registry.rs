@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use mocks::faults::{Fault, check_all};
+use mock_faults::{Fault, check_all};
 use parking_lot::Mutex;
 use serde_json::Value;
 

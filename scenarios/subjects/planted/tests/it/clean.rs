@@ -72,7 +72,7 @@ async fn a_handler_writes_once_for_each_generation() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restored_backup_is_noticed_and_believed() {
-    use mocks::faults::{Newer, Watches};
+    use mock_faults::{Newer, Watches};
     let world = World::start(&["--relist", "3s", "--rewind-patience", "2s"]).await;
     world.churn("before").await;
     world.until_told().await;

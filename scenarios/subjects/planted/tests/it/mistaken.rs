@@ -81,7 +81,7 @@ async fn a_client_that_gave_up_is_alive_and_asks_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restored_backup_is_not_believed_by_who_knows_better() {
-    use mocks::faults::{Newer, Watches};
+    use mock_faults::{Newer, Watches};
     let world = World::start(&["--mistake", "ignores-rewind"]).await;
     let backup = world.server.revision();
     world.churn("undone").await;

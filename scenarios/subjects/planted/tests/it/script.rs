@@ -14,7 +14,6 @@ use hyper::body::Frame;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use mocks::pki;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -138,8 +137,8 @@ pub fn pause_ms(ms: u64) -> Piece {
 impl Play {
     /// Starts a client. `http` is `1` or `2`; on 2 a connection has `streams` streams.
     pub fn start(arguments: &[&str], watch: &str, http: &str, streams: u32, script: Script) -> Self {
-        let authority = pki::Authority::generate("script test").unwrap();
-        let mut tls = pki::server_config(&authority.server(&["127.0.0.1"]).unwrap(), None).unwrap();
+        let authority = mock_pki::Authority::generate("script test").unwrap();
+        let mut tls = mock_pki::server_config(&authority.server(&["127.0.0.1"]).unwrap(), None).unwrap();
         let offered = if http == "2" { b"h2".to_vec() } else { b"http/1.1".to_vec() };
         Arc::make_mut(&mut tls).alpn_protocols = vec![offered];
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -10,9 +10,8 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
-use mocks::faults::{Fault, FaultId};
-use mocks::kube::{Config, Server, User};
-use mocks::pki;
+use mock_faults::{Fault, FaultId};
+use mock_kube::{Config, Server, User};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
@@ -96,7 +95,7 @@ impl World {
     }
 
     pub async fn start_with(arguments: &[&str], objects: &[&str]) -> Self {
-        let authority = pki::Authority::generate("planted test").unwrap();
+        let authority = mock_pki::Authority::generate("planted test").unwrap();
         let config = Config {
             crds: vec![kind::manifests::package_crd().unwrap()],
             users: vec![User::admin("admin", "admin-token"), User::admin(SUBJECT, "subject-token")],
@@ -105,7 +104,7 @@ impl World {
         };
         let server = Server::start(config, &authority).await.unwrap();
         server.faults().target_users([SUBJECT]);
-        let tls = pki::client_config(authority.ca_pem(), None, &[]).unwrap();
+        let tls = mock_pki::client_config(authority.ca_pem(), None, &[]).unwrap();
         let admin = Client { server: server.address(), tls: tls.into() };
         for name in objects {
             admin.create(name).await;

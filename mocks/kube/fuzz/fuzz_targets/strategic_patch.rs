@@ -1,0 +1,5 @@
+//! See `mock_kube::fuzz::strategic_patch`.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| mock_kube::fuzz::strategic_patch(bytes));

@@ -1,0 +1,89 @@
+//! The least that a user needs, as roles and bindings that `kubectl apply` takes.
+//!
+//! Owns turning the record of what was asked for into RBAC objects. It must not decide whether somebody may do it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use crate::authorization::Permission;
+use crate::cluster::Cluster;
+use mock_objects::status::Failure;
+
+const API_VERSION: &str = "rbac.authorization.k8s.io/v1";
+const API_GROUP: &str = "rbac.authorization.k8s.io";
+
+/// The documents of one user, of one program, or of every user.
+pub(super) fn yaml(cluster: &Cluster, user: Option<&str>, program: Option<&str>) -> Result<String, Failure> {
+    let record = &cluster.permissions;
+    let objects = match (user, program) {
+        (Some(_), Some(_)) => return Err(Failure::bad_request("give `user` or `userAgent`, not both")),
+        (None, Some(program)) => {
+            let (users, used) = record.of_program(program);
+            objects(program, &users, &used)
+        }
+        (Some(user), None) => objects(user, &[user.to_owned()], &record.of(user)),
+        (None, None) => {
+            let users = record.users();
+            users.iter().flat_map(|user| objects(user, std::slice::from_ref(user), &record.of(user))).collect()
+        }
+    };
+    let documents: Vec<String> = objects
+        .iter()
+        .map(|object| serde_saphyr::to_string(object).expect("plain maps, lists and texts always serialise"))
+        .collect();
+    Ok(documents.join("---\n"))
+}
+
+/// Roles and bindings for what was used: a `Role` per namespace, and a `ClusterRole` for the rest.
+fn objects(owner: &str, users: &[String], used: &[Permission]) -> Vec<Value> {
+    let name = format!("{}-minimal", object_name(owner));
+    let subjects: Vec<Value> = users.iter().map(|user| subject(user)).collect();
+    let mut by_namespace: BTreeMap<&str, Vec<&Permission>> = BTreeMap::new();
+    // Everybody may ask about themselves (the role system:basic-user).
+    for permission in used.iter().filter(|permission| !permission.resource.starts_with("selfsubject")) {
+        by_namespace.entry(&permission.namespace).or_default().push(permission);
+    }
+    let mut out = Vec::new();
+    for (namespace, used) in by_namespace {
+        let (role, binding) =
+            if namespace.is_empty() { ("ClusterRole", "ClusterRoleBinding") } else { ("Role", "RoleBinding") };
+        let metadata =
+            if namespace.is_empty() { json!({"name": name}) } else { json!({"name": name, "namespace": namespace}) };
+        out.push(json!({"apiVersion": API_VERSION, "kind": role, "metadata": metadata, "rules": rules(&used)}));
+        out.push(json!({
+            "apiVersion": API_VERSION, "kind": binding, "metadata": metadata, "subjects": subjects,
+            "roleRef": {"apiGroup": API_GROUP, "kind": role, "name": name},
+        }));
+    }
+    out
+}
+
+/// One rule for all resources of a group that need the same verbs.
+fn rules(used: &[&Permission]) -> Vec<Value> {
+    let mut verbs: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
+    for permission in used {
+        verbs.entry((&permission.group, &permission.resource)).or_default().insert(&permission.verb);
+    }
+    let mut rules: BTreeMap<(&str, BTreeSet<&str>), Vec<&str>> = BTreeMap::new();
+    for ((group, resource), verbs) in verbs {
+        rules.entry((group, verbs)).or_default().push(resource);
+    }
+    rules
+        .into_iter()
+        .map(|((group, verbs), resources)| json!({"apiGroups": [group], "resources": resources, "verbs": verbs}))
+        .collect()
+}
+
+fn subject(user: &str) -> Value {
+    match user.strip_prefix("system:serviceaccount:").and_then(|rest| rest.split_once(':')) {
+        Some((namespace, name)) => json!({"kind": "ServiceAccount", "name": name, "namespace": namespace}),
+        None => json!({"apiGroup": API_GROUP, "kind": "User", "name": user}),
+    }
+}
+
+/// A name that an object may have: a path segment, kept to what reads well.
+fn object_name(owner: &str) -> String {
+    let kept = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | ':') { c } else { '-' };
+    owner.chars().map(kept).collect()
+}

@@ -1,0 +1,165 @@
+//! The connections to webhooks: HTTP/1.1 over TLS, kept open as kube-apiserver keeps them.
+//!
+//! Owns the pool: at most 25 idle connections for one target, each for 90 seconds; no limit on open ones, as in the
+//! real server, because every call has a deadline and comes from a bounded number of requests.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, Request, header};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
+use rustls_pki_types::ServerName;
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tokio_rustls::TlsConnector;
+
+/// client-go's `MaxIdleConnsPerHost`.
+const IDLE_MAX: usize = 25;
+/// Go's `IdleConnTimeout` in kube-apiserver.
+const IDLE_FOR: Duration = Duration::from_secs(90);
+const DIAL: Duration = Duration::from_secs(30);
+const HANDSHAKE: Duration = Duration::from_secs(10);
+/// Largest answer that is read: a patch of the largest object, in base64, with room.
+const ANSWER_MAX_BYTES: usize = 8 * 1024 * 1024;
+
+/// Where a webhook lives.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Target {
+    pub host: String,
+    pub port: u16,
+    pub server_name: String,
+    pub ca_pem: String,
+}
+
+type Sender = SendRequest<Full<Bytes>>;
+
+#[derive(Default)]
+pub(crate) struct Client {
+    idle: Mutex<HashMap<Target, Vec<(Sender, Instant)>>>,
+    configs: Mutex<HashMap<String, Arc<rustls::ClientConfig>>>,
+    /// Drives the connections; dropped with the server, which ends them.
+    drivers: Mutex<JoinSet<()>>,
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client").finish_non_exhaustive()
+    }
+}
+
+impl Client {
+    /// Posts a review and answers the body; anything but 200 is an error.
+    pub async fn post(&self, target: &Target, path_and_query: &str, body: Bytes) -> Result<Bytes, String> {
+        let shown =
+            |why: String| format!("Post \"https://{}:{}{path_and_query}\": {why}", target.server_name, target.port);
+        loop {
+            let (mut sender, reused) = match self.take_idle(target) {
+                Some(sender) => (sender, true),
+                None => (self.connect(target).await.map_err(&shown)?, false),
+            };
+            let request = request(target, path_and_query, body.clone()).map_err(&shown)?;
+            let response = match sender.try_send_request(request).await {
+                Ok(response) => response,
+                // A kept connection that was closed before anything was sent: take the next one.
+                Err(error) if reused && error.message().is_some() => continue,
+                Err(error) => return Err(shown(chain(error.error()))),
+            };
+            let status = response.status();
+            let collected = Limited::new(response.into_body(), ANSWER_MAX_BYTES).collect().await;
+            let bytes = collected.map_err(|error| shown(error.to_string()))?.to_bytes();
+            self.give_back(target, sender);
+            if status != http::StatusCode::OK {
+                let text = String::from_utf8_lossy(&bytes[..bytes.len().min(256)]).into_owned();
+                return Err(format!("the server responded with the status code {} {text}", status.as_u16()));
+            }
+            return Ok(bytes);
+        }
+    }
+
+    fn take_idle(&self, target: &Target) -> Option<Sender> {
+        let mut idle = self.idle.lock();
+        let list = idle.get_mut(target)?;
+        while let Some((sender, since)) = list.pop() {
+            if !sender.is_closed() && since.elapsed() < IDLE_FOR {
+                return Some(sender);
+            }
+        }
+        None
+    }
+
+    fn give_back(&self, target: &Target, sender: Sender) {
+        let mut idle = self.idle.lock();
+        // Webhooks that were reconfigured leave no connections behind for ever.
+        idle.retain(|_, list| {
+            list.retain(|(sender, since)| !sender.is_closed() && since.elapsed() < IDLE_FOR);
+            !list.is_empty()
+        });
+        let list = idle.entry(target.clone()).or_default();
+        if list.len() < IDLE_MAX && !sender.is_closed() {
+            list.push((sender, Instant::now()));
+        }
+    }
+
+    async fn connect(&self, target: &Target) -> Result<Sender, String> {
+        let tls = self.config(&target.ca_pem)?;
+        let address = (target.host.as_str(), target.port);
+        let tcp = tokio::time::timeout(DIAL, TcpStream::connect(address)).await;
+        let tcp = tcp.map_err(|_| "dial tcp: i/o timeout".to_owned())?;
+        let tcp = tcp.map_err(|error| format!("dial tcp {}:{}: {error}", target.host, target.port))?;
+        let _ = tcp.set_nodelay(true);
+        let name = ServerName::try_from(target.server_name.clone()).map_err(|error| error.to_string())?;
+        let tls = tokio::time::timeout(HANDSHAKE, TlsConnector::from(tls).connect(name, tcp)).await;
+        let tls = tls.map_err(|_| "net/http: TLS handshake timeout".to_owned())?;
+        let tls = tls.map_err(|error| format!("tls: failed to verify certificate: {error}"))?;
+        let (sender, connection) = http1::handshake(TokioIo::new(tls)).await.map_err(|error| chain(&error))?;
+        let mut drivers = self.drivers.lock();
+        while drivers.try_join_next().is_some() {}
+        drivers.spawn(async move {
+            let _ = connection.await;
+        });
+        Ok(sender)
+    }
+
+    fn config(&self, ca_pem: &str) -> Result<Arc<rustls::ClientConfig>, String> {
+        let mut configs = self.configs.lock();
+        if let Some(config) = configs.get(ca_pem) {
+            return Ok(config.clone());
+        }
+        // Rotated bundles must not pile up.
+        if configs.len() >= 64 {
+            configs.clear();
+        }
+        let config = mock_pki::client_config(ca_pem, None, &["http/1.1"]).map_err(|error| chain(&error))?;
+        configs.insert(ca_pem.to_owned(), config.clone());
+        Ok(config)
+    }
+}
+
+fn request(target: &Target, path_and_query: &str, body: Bytes) -> Result<Request<Full<Bytes>>, String> {
+    Request::builder()
+        .method(Method::POST)
+        .uri(path_and_query)
+        .header(header::HOST, format!("{}:{}", target.server_name, target.port))
+        .header(header::USER_AGENT, "kube-apiserver-admission")
+        .header(header::CONTENT_TYPE, "application/json")
+        .header(header::ACCEPT, "application/json, */*")
+        .body(Full::new(body))
+        .map_err(|error| error.to_string())
+}
+
+/// An error with its causes, in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(source) = next {
+        text = format!("{text}: {source}");
+        next = source.source();
+    }
+    text
+}

@@ -1,0 +1,126 @@
+//! The API through which a webhook sees a request.
+//!
+//! Owns `matchPolicy: Equivalent`: a request for one version of a resource may be shown to a webhook in another version, or
+//! in another API of the same objects, and what the webhook changes comes back (Kubernetes documentation, "Matching
+//! requests: matchPolicy"). It must not know rules.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::Attempt;
+use crate::handler::Call;
+use mock_objects::catalogue::Resource;
+use mock_objects::convert;
+
+/// One version of one API of a resource.
+#[derive(Debug, Clone)]
+pub(super) struct Form {
+    pub resource: Arc<Resource>,
+    pub version: Arc<str>,
+    /// What the objects are instead of objects of the resource: the same in every version of it.
+    instead: Option<&'static Other>,
+}
+
+/// A kind that a subresource has of its own.
+#[derive(Debug)]
+struct Other {
+    group: &'static str,
+    version: &'static str,
+    kind: &'static str,
+}
+
+const SCALE: Other = Other { group: "autoscaling", version: "v1", kind: "Scale" };
+const BINDING: Other = Other { group: "", version: "v1", kind: "Binding" };
+const EVICTION: Other = Other { group: "policy", version: "v1", kind: "Eviction" };
+const TOKEN_REQUEST: Other = Other { group: "authentication.k8s.io", version: "v1", kind: "TokenRequest" };
+
+/// What a webhook is shown.
+#[derive(Debug)]
+pub(super) struct Seen<'a> {
+    pub form: Form,
+    pub object: Cow<'a, Value>,
+    pub old: Option<Cow<'a, Value>>,
+}
+
+impl Form {
+    /// What the request named.
+    pub fn asked(call: &Call) -> Self {
+        let instead = match call.target.subresource.as_deref() {
+            Some("scale") => Some(&SCALE),
+            Some("binding") => Some(&BINDING),
+            Some("eviction") => Some(&EVICTION),
+            Some("token") => Some(&TOKEN_REQUEST),
+            _ => None,
+        };
+        Self { resource: call.resource.clone(), version: call.served().name.clone(), instead }
+    }
+
+    /// The other versions and APIs of the same objects that have the subresource as well.
+    pub fn equivalents(call: &Call) -> Vec<Self> {
+        let own = Self::asked(call);
+        let catalogue = call.cluster().catalogue();
+        let mut found = Vec::new();
+        for resource in catalogue.iter().filter(|resource| resource.id == call.resource.id) {
+            for version in resource.versions.iter().filter(|version| version.active) {
+                let has_subresource = match call.target.subresource.as_deref() {
+                    Some("status") => version.status || !resource.custom,
+                    Some("scale") => version.scale.is_some(),
+                    _ => true,
+                };
+                let form = Self { resource: resource.clone(), version: version.name.clone(), ..own.clone() };
+                if has_subresource && !form.is(&own) {
+                    found.push(form);
+                }
+            }
+        }
+        found
+    }
+
+    pub fn is(&self, other: &Self) -> bool {
+        self.resource.group == other.resource.group && self.version == other.version
+    }
+
+    /// The kind of the objects.
+    pub fn kind(&self) -> Value {
+        if let Some(Other { group, version, kind }) = self.instead {
+            return json!({"group": group, "version": version, "kind": kind});
+        }
+        json!({"group": &*self.resource.group, "version": &*self.version, "kind": &*self.resource.kind})
+    }
+
+    fn api_version(&self) -> String {
+        match &*self.resource.group {
+            "" => self.version.to_string(),
+            group => format!("{group}/{}", self.version),
+        }
+    }
+
+    /// Turns an object of this form into one of another.
+    pub fn convert(&self, to: &Self, value: &mut Value) {
+        if self.is(to) || self.instead.is_some() || !value.is_object() {
+            return;
+        }
+        convert::to_stored(value, &self.resource);
+        convert::from_stored(value, &to.resource, &to.api_version());
+    }
+
+    fn shown<'a>(&self, to: &Self, value: &'a Value) -> Cow<'a, Value> {
+        if self.is(to) {
+            return Cow::Borrowed(value);
+        }
+        let mut value = value.clone();
+        self.convert(to, &mut value);
+        Cow::Owned(value)
+    }
+}
+
+impl<'a> Seen<'a> {
+    /// A request in the form in which a webhook wants to see it.
+    pub fn new(attempt: &Attempt<'a>, object: &'a Value, form: Form) -> Self {
+        let asked = Form::asked(attempt.call);
+        let old = attempt.old.map(|old| asked.shown(&form, old));
+        Self { object: asked.shown(&form, object), old, form }
+    }
+}

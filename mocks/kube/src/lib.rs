@@ -1,0 +1,304 @@
+//! The mock Kubernetes API server: real TLS, HTTP/1.1 and HTTP/2, and answers that unmodified clients accept.
+//!
+//! Owns [`Server`], its [`Config`], and the inside view that a harness needs: every commit ([`Tail`]), what was put
+//! on the wire for whom ([`Delivery`], [`Gap`]), who asked what ([`Traffic`], [`RequestRecord`]). The core (store,
+//! catalogue, selectors, patches) does no I/O; sockets sit in `listen`. It must not know what a run or a verdict is.
+//!
+//! A `kubectl` that is pointed at [`Server::kubeconfig`] works as with a cluster that has no nodes and no
+//! controllers besides the garbage collector and namespace deletion.
+
+mod addresses;
+mod admin;
+mod admission;
+mod aggregation;
+mod authentication;
+mod authorization;
+#[doc(hidden)]
+pub mod bench;
+mod body;
+mod books;
+mod cluster;
+mod config;
+mod discovery;
+mod furnish;
+#[cfg(feature = "fuzz")]
+#[doc(hidden)]
+pub mod fuzz;
+mod handler;
+mod janitor;
+mod listen;
+mod path;
+mod replica;
+mod represent;
+mod tail;
+mod tokens;
+mod treat;
+mod users;
+mod verbs;
+mod watch;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+pub use authorization::{Authorization, Permission};
+pub use books::{About, Asked, Delivery, EndedBy, Gap, RequestFact, RequestRecord, Traffic};
+pub use config::{Config, Limits, User};
+pub use mock_store::{Change, Progress, RewindError, Rewound};
+pub use replica::Replica;
+pub use tail::{Commit, Overrun, Tail};
+
+use cluster::{Cluster, Setup};
+use handler::App;
+use listen::{Certificates, Door, Listening};
+use mock_faults::{Faults, Newer, View, Watches};
+use users::Users;
+
+pub use mock_objects::VERSION;
+
+/// Why the server did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The address is in use, or may not be used.
+    #[error("failed to listen on {address}")]
+    Listen {
+        /// What was asked for.
+        address: SocketAddr,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The server's certificate could not be made or used.
+    #[error("failed to prepare the API server's certificate")]
+    Certificate(#[from] mock_pki::Error),
+    /// A definition in [`Config::crds`] is not valid.
+    #[error("failed to define `{name}`: {why}")]
+    Definition {
+        /// The definition's name.
+        name: String,
+        /// What a client would have been told.
+        why: String,
+    },
+    /// Two users share a token, or a user has no name or no token.
+    #[error("failed to set up the users: {0}")]
+    Users(String),
+}
+
+/// A running API server. Dropping it stops it at once; [`Server::shutdown`] does so politely.
+#[derive(Debug)]
+pub struct Server {
+    cluster: Arc<Cluster>,
+    users: Arc<Users>,
+    listening: Listening,
+    ca_pem: String,
+    certificates: Arc<Certificates>,
+    /// The number of the next endpoint.
+    endpoints: AtomicU32,
+    limits: Limits,
+}
+
+impl Server {
+    /// How many kinds are served, those of custom resources among them.
+    pub fn kinds(&self) -> usize {
+        self.cluster.catalogue().originals().count()
+    }
+
+    /// Listens, with a certificate from `authority`, which is also whose client certificates are believed.
+    pub async fn start(config: Config, authority: &mock_pki::Authority) -> Result<Self, Error> {
+        let users = Arc::new(Users::new(&config.users, &config.token_files).map_err(Error::Users)?);
+        let cluster = Cluster::new(Setup {
+            users: users.clone(),
+            epoch: config.epoch,
+            seed: config.seed,
+            limits: mock_store::Limits {
+                history_max_events: config.history_max_events.max(1),
+                history_max_bytes: config.limits.history_max_bytes,
+                history_max_age_us: u64::try_from(config.limits.history_max_age.as_micros()).unwrap_or(u64::MAX),
+                commits_max: config.limits.commits_max,
+            },
+            requests_max: config.limits.requests_max,
+            bookmarks_every: config.bookmarks_every,
+            observed_generation: config.observed_generation,
+            authorization: config.authorization,
+            root_ca: config.furnished_namespaces.then(|| authority.ca_pem().to_owned()),
+        });
+        for crd in &config.crds {
+            cluster.seed(crd.clone()).map_err(|failure| Error::Definition {
+                name: mock_objects::object::meta(crd, "name").to_owned(),
+                why: failure.message,
+            })?;
+        }
+        let address = config.listen;
+        let ip = address.ip().to_string();
+        let mut names = vec!["localhost", "kubernetes", "kubernetes.default.svc", "127.0.0.1", "::1"];
+        if !address.ip().is_unspecified() && !names.contains(&ip.as_str()) {
+            names.push(&ip);
+        }
+        names.extend(config.names.iter().map(String::as_str));
+        let certificates = Arc::new(Certificates::new(authority, &names)?);
+        let app = App::new(&cluster, &users, config.limits, View::live());
+        let door = Door { address, certificates: certificates.clone(), number: 0 };
+        let listening = Listening::start(door, app).await.map_err(|source| Error::Listen { address, source })?;
+        let ca_pem = authority.ca_pem().to_owned();
+        Ok(Self {
+            cluster,
+            users,
+            listening,
+            ca_pem,
+            certificates,
+            endpoints: AtomicU32::new(1),
+            limits: config.limits,
+        })
+    }
+
+    /// `https://127.0.0.1:6443`.
+    pub fn url(&self) -> String {
+        url(self.address())
+    }
+
+    /// Starts one more endpoint of the same cluster, which can lag: another API server of the same control plane.
+    pub async fn replica(&self, address: SocketAddr) -> Result<Replica, Error> {
+        self.endpoint(address, &["h2", "http/1.1"]).await
+    }
+
+    /// Starts one more endpoint that offers these protocols by ALPN (RFC 7301), most wanted first.
+    ///
+    /// Give the subject one of its own, and name its [`Replica::number`] in [`Faults::target_endpoints`]: faults of
+    /// connections then touch the subject from its first byte on, and nobody else.
+    pub async fn endpoint(&self, address: SocketAddr, alpn: &[&str]) -> Result<Replica, Error> {
+        let app = App::new(&self.cluster, &self.users, self.limits, View::live());
+        let view = app.view.clone();
+        let number = self.endpoints.fetch_add(1, Ordering::Relaxed);
+        let door = Door { address, certificates: Arc::new(self.certificates.with_alpn(alpn)), number };
+        let listening = Listening::start(door, app).await.map_err(|source| Error::Listen { address, source })?;
+        let (cluster, users, ca_pem) = (self.cluster.clone(), self.users.clone(), self.ca_pem.clone());
+        Ok(Replica { cluster, users, view, listening, ca_pem, number })
+    }
+
+    /// Where it listens, with the real port when 0 was asked for.
+    pub fn address(&self) -> SocketAddr {
+        self.listening.address()
+    }
+
+    /// A kubeconfig file (YAML) for one of the configured users, with the authority and the token inside.
+    pub fn kubeconfig(&self, user: &str) -> Option<String> {
+        self.users.kubeconfig(user, &self.url(), &self.ca_pem)
+    }
+
+    /// The same, for a way to this server that leads through a proxy: `url` is where the user goes.
+    pub fn kubeconfig_at(&self, user: &str, url: &str) -> Option<String> {
+        self.users.kubeconfig(user, url, &self.ca_pem)
+    }
+
+    /// A cursor over all commits from now on, of every resource.
+    pub fn tail(&self) -> Tail {
+        Tail::new(self.cluster.clone())
+    }
+
+    /// The faults of this server.
+    pub fn faults(&self) -> &Faults {
+        &self.cluster.faults
+    }
+
+    /// What a user did so far. All zeros for a user that was never seen.
+    pub fn traffic(&self, user: &str) -> Traffic {
+        self.cluster.books.find(user).map(|book| book.traffic(self.cluster.now_us())).unwrap_or_default()
+    }
+
+    /// Every kind of access that a user asked for, in order; the minimal Role of a subject. At most 4096.
+    pub fn permissions(&self, user: &str) -> Vec<Permission> {
+        self.cluster.permissions.of(user)
+    }
+
+    /// What the rules of [`Authorization::Rbac`] did not allow to a user, and how often. At most 4096 kinds of access.
+    pub fn refused(&self, user: &str) -> BTreeMap<Permission, u64> {
+        self.cluster.permissions.refused(user)
+    }
+
+    /// The newest requests of everybody, oldest first; at most [`Limits::requests_max`].
+    pub fn requests(&self) -> Vec<RequestRecord> {
+        self.cluster.books.requests.snapshot()
+    }
+
+    /// Keeps every request of a user from now on for [`Self::take_requests`].
+    pub fn follow_requests(&self, user: &str) {
+        self.cluster.books.of(&Arc::from(user)).log.follow();
+    }
+
+    /// Whether a followed user has asked for a resource (`packages.longhaul.dev`), answered or not.
+    pub fn asked_for(&self, user: &str, resource: &str) -> bool {
+        self.cluster.books.find(user).is_some_and(|book| book.log.asked_for(resource))
+    }
+
+    /// What a followed user asked since the last call, in the order of the answers, and how many more were lost because
+    /// nobody took 16,384 of them. A watch comes when it is answered and again when it ended.
+    pub fn take_requests(&self, user: &str) -> (Vec<RequestFact>, u64) {
+        self.cluster.books.find(user).map(|book| book.log.take()).unwrap_or_default()
+    }
+
+    /// The holes in a user's streams that a relist closed since the last call.
+    pub fn gaps(&self, user: &str) -> Vec<Gap> {
+        self.cluster.books.find(user).map(|book| book.take_gaps()).unwrap_or_default()
+    }
+
+    /// What happened on the wire to one version for one user.
+    pub fn delivery(&self, user: &str, resource: &str, revision: u64) -> Delivery {
+        let catalogue = self.cluster.catalogue();
+        match (self.cluster.books.find(user), catalogue.by_full_name(resource)) {
+            (Some(book), Some(resource)) => book.delivery(resource.id, revision),
+            _ => Delivery::NotSent,
+        }
+    }
+
+    /// The stream lines round one version, `around` before and after it, each cut at 300 characters.
+    pub fn wire(&self, user: &str, revision: u64, around: usize) -> Vec<String> {
+        self.cluster.books.find(user).map(|book| book.wire(revision, around)).unwrap_or_default()
+    }
+
+    /// Gives a user another token, writes it to its file in [`Config::token_files`], and refuses the old one from now on. The
+    /// new one, or `None` when there is no such user.
+    pub fn rotate_token(&self, user: &str) -> Option<String> {
+        self.cluster.rotate_token(user).map(|(token, _)| token)
+    }
+
+    /// Drops the history up to and including `revision`: resuming a watch from before it answers 410.
+    pub fn compact(&self, revision: u64) {
+        self.cluster.compact(revision);
+    }
+
+    /// Restores the state of revision `to`, as from an older backup, and sets the revision counter back to it.
+    ///
+    /// Clients that know more meet what `newer` and `watches` say. Lists with a `resourceVersion` from beyond are refused
+    /// with 504. Everybody is concerned, also the harness's own clients.
+    pub fn rewind(&self, to: u64, newer: Newer, watches: Watches) -> Result<Rewound, RewindError> {
+        self.cluster.rewind(to, newer, watches)
+    }
+
+    /// The newest restores, oldest first, at most 256. Commits after the n-th one carry its timeline.
+    pub fn rewinds(&self) -> Vec<Rewound> {
+        self.cluster.rewinds()
+    }
+
+    /// The newest revision.
+    pub fn revision(&self) -> u64 {
+        self.cluster.revision()
+    }
+
+    /// How many objects exist.
+    pub fn object_count(&self) -> usize {
+        self.cluster.read(mock_store::Store::object_count)
+    }
+
+    /// Stops: no new connections, open requests get two seconds, watches end cleanly, then everything is closed.
+    pub async fn shutdown(self) {
+        self.listening.shutdown().await;
+    }
+}
+
+fn url(address: SocketAddr) -> String {
+    match address.ip() {
+        ip if ip.is_unspecified() => format!("https://127.0.0.1:{}", address.port()),
+        _ => format!("https://{address}"),
+    }
+}

@@ -1,0 +1,62 @@
+//! Which certificate a new connection is shown.
+//!
+//! Owns the server configurations of one endpoint: the right one, and those that a fault shows instead. All of them are
+//! made before the first connection, so that a handshake costs the same with every one.
+
+use std::sync::Arc;
+
+use rustls::ServerConfig;
+
+use mock_faults::Kind;
+use mock_pki::{Authority, Pair};
+
+/// The common name of an authority that no client trusts; it looks like the one that every cluster has.
+const STRANGER: &str = "kubernetes";
+
+/// The certificates of a server.
+#[derive(Debug)]
+pub(crate) struct Certificates {
+    right: Arc<ServerConfig>,
+    expired: Arc<ServerConfig>,
+    unknown: Arc<ServerConfig>,
+    rotated: Arc<ServerConfig>,
+}
+
+impl Certificates {
+    /// Makes a certificate for these names, and the ones that faults show; client certificates of `authority` are believed.
+    pub fn new(authority: &Authority, names: &[&str]) -> Result<Self, mock_pki::Error> {
+        let config = |pair: &Pair| mock_pki::server_config(pair, Some(authority.ca_pem()));
+        Ok(Self {
+            right: config(&authority.server(names)?)?,
+            expired: config(&authority.expired_server(names)?)?,
+            unknown: config(&Authority::generate(STRANGER)?.server(names)?)?,
+            rotated: config(&authority.server(names)?)?,
+        })
+    }
+
+    /// The same certificates for an endpoint that offers other protocols by ALPN, most wanted first.
+    pub fn with_alpn(&self, alpn: &[&str]) -> Self {
+        let offering = |config: &Arc<ServerConfig>| {
+            let mut config = ServerConfig::clone(config);
+            config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
+            Arc::new(config)
+        };
+        Self {
+            right: offering(&self.right),
+            expired: offering(&self.expired),
+            unknown: offering(&self.unknown),
+            rotated: offering(&self.rotated),
+        }
+    }
+
+    /// What a new connection is shown.
+    pub fn shown(&self, instead: Option<Kind>) -> Arc<ServerConfig> {
+        let config = match instead {
+            None => &self.right,
+            Some(Kind::Expired) => &self.expired,
+            Some(Kind::UnknownCa) => &self.unknown,
+            Some(Kind::Rotated) => &self.rotated,
+        };
+        config.clone()
+    }
+}

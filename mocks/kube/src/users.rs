@@ -1,0 +1,170 @@
+//! Who may come: configured users, their tokens and client certificates.
+//!
+//! Owns the users (Kubernetes documentation, "Authenticating") and the kubeconfig files. Whose a token is in the end,
+//! `authentication` decides. It decides nothing about what somebody may do.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use http::{HeaderMap, header};
+use parking_lot::RwLock;
+use serde_json::{Value, json};
+
+use super::config::User;
+use super::tokens::Tokens;
+
+/// Old tokens that are remembered, to know whose they were.
+const RETIRED_MAX: usize = 1024;
+
+/// Somebody who was recognised.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Who {
+    pub name: Arc<str>,
+    pub groups: Vec<String>,
+    pub uid: String,
+    /// More about them, as reviews show it.
+    pub extra: BTreeMap<String, Vec<String>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Users {
+    known: RwLock<Known>,
+    /// Where a user's token is written, for those who read it from a file.
+    token_files: BTreeMap<String, PathBuf>,
+    /// The tokens of service accounts.
+    pub tokens: Tokens,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    by_token: HashMap<String, Arc<Who>>,
+    tokens: BTreeMap<String, String>,
+    /// Tokens that were somebody's.
+    retired: BTreeMap<String, Arc<str>>,
+}
+
+impl Users {
+    /// The users of a server; those of `token_files` have their token written there.
+    pub fn new(users: &[User], token_files: &BTreeMap<String, PathBuf>) -> Result<Self, String> {
+        let mut known = Known::default();
+        for user in users {
+            if user.name.is_empty() || user.token.is_empty() {
+                return Err(format!("`{}` needs a name and a token", user.name));
+            }
+            let who = Arc::new(Who::new(&user.name, &user.groups));
+            if known.by_token.insert(user.token.clone(), who).is_some() {
+                return Err(format!("the token of `{}` is somebody else's too", user.name));
+            }
+            if known.tokens.insert(user.name.clone(), user.token.clone()).is_some() {
+                return Err(format!("`{}` is there twice", user.name));
+            }
+        }
+        for (user, path) in token_files {
+            let token = known.tokens.get(user).ok_or_else(|| format!("`{user}` has a token file and no token"))?;
+            write_token(path, token).map_err(|error| format!("{}: {error}", path.display()))?;
+        }
+        let token_files = token_files.clone();
+        let tokens = Tokens::new().map_err(|_| "no key for service accounts could be made".to_owned())?;
+        Ok(Self { known: RwLock::new(known), token_files, tokens })
+    }
+
+    /// Gives a user another token, and writes it to the user's token file; `None` when there is no such user. The old one is
+    /// refused from now on.
+    pub fn rotate(&self, user: &str, token: &str) -> Option<std::io::Result<()>> {
+        {
+            let mut known = self.known.write();
+            let old = known.tokens.insert(user.to_owned(), token.to_owned());
+            let Some(old) = old else {
+                known.tokens.remove(user);
+                return None;
+            };
+            let who = known.by_token.remove(&old)?;
+            if known.retired.len() >= RETIRED_MAX {
+                known.retired.pop_first();
+            }
+            known.retired.insert(old, who.name.clone());
+            known.by_token.insert(token.to_owned(), who);
+        }
+        Some(self.token_files.get(user).map_or(Ok(()), |path| write_token(path, token)))
+    }
+
+    /// Whose token this request's was, before it was rotated.
+    pub fn former_bearer(&self, headers: &HeaderMap) -> Option<Arc<str>> {
+        let (_, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+        self.known.read().retired.get(token.trim()).cloned()
+    }
+
+    /// The user with a token that was configured.
+    pub fn by_token(&self, token: &str) -> Option<Arc<Who>> {
+        self.known.read().by_token.get(token).cloned()
+    }
+
+    pub fn kubeconfig(&self, user: &str, url: &str, ca_pem: &str) -> Option<String> {
+        let token = self.known.read().tokens.get(user)?.clone();
+        let proof = match self.token_files.get(user) {
+            // The JavaScript client knows it under the second name only.
+            Some(path) => json!({"tokenFile": path, "token-file": path}),
+            None => json!({"token": token}),
+        };
+        let config = json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "longhaul", "cluster": {
+                "server": url, "certificate-authority-data": BASE64.encode(ca_pem),
+            }}],
+            "users": [{"name": user, "user": proof}],
+            "contexts": [{"name": "longhaul", "context": {"cluster": "longhaul", "user": user, "namespace": "default"}}],
+            "current-context": "longhaul",
+            "preferences": {},
+        });
+        Some(serde_saphyr::to_string(&config).expect("plain maps, lists and texts always serialise"))
+    }
+}
+
+/// Replaces the file as a whole, so that nobody reads half a token.
+fn write_token(path: &Path, token: &str) -> std::io::Result<()> {
+    use std::io::Write as _;
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let beside = path.with_extension("new");
+    let mut file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
+    file.write_all(token.as_bytes())?;
+    std::fs::rename(beside, path)
+}
+
+impl Who {
+    pub fn new(name: &str, groups: &[String]) -> Self {
+        let mut groups = groups.to_vec();
+        if !groups.iter().any(|group| group == "system:authenticated") {
+            groups.push("system:authenticated".to_owned());
+        }
+        Self { name: name.into(), groups, uid: format!("uid-of-{name}"), extra: BTreeMap::new() }
+    }
+
+    /// As reviews show it.
+    pub fn info(&self) -> Value {
+        let mut info = json!({"username": &*self.name, "uid": self.uid, "groups": self.groups});
+        if !self.extra.is_empty() {
+            info["extra"] = json!(self.extra);
+        }
+        info
+    }
+
+    /// Somebody who showed a token or a certificate.
+    pub fn is_known(&self) -> bool {
+        self.groups.iter().any(|group| group == "system:authenticated")
+    }
+
+    pub fn anonymous() -> Self {
+        let groups = vec!["system:unauthenticated".to_owned()];
+        Self { name: "system:anonymous".into(), groups, uid: String::new(), extra: BTreeMap::new() }
+    }
+
+    /// The holder of a client certificate that TLS has verified already.
+    pub fn from_certificate(certificate: &rustls_pki_types::CertificateDer<'_>) -> Option<Self> {
+        let identity = mock_pki::identity(certificate).ok()?;
+        (!identity.common_name.is_empty()).then(|| Self::new(&identity.common_name, &identity.organisations))
+    }
+}

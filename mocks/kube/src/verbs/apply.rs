@@ -1,0 +1,155 @@
+//! Server-side apply as a verb.
+//!
+//! Owns the order in which an intent is refused: what it says of owners, its type, what does not fit the type, conflicts, lines that
+//! came twice, its name; and what becomes of it when its object comes or goes meanwhile. Merging it is done by
+//! `patch::server_side`.
+
+use serde_json::{Value, json};
+
+use super::shape;
+use super::write::{TRIES, change, create_object, from_storage, manager, show, to_storage};
+use crate::handler::{Answer, Call};
+use crate::represent::Renderer;
+use mock_objects::status::{About, Cause, Failure};
+use mock_objects::{convert, object, patch};
+use mock_store::Version;
+
+/// What somebody wants an object to be.
+struct Intent<'a> {
+    call: &'a Call,
+    applied: Value,
+    by: patch::Manager<'a>,
+    /// The lines of YAML that came twice.
+    twice: Vec<String>,
+    /// It is merged in the stored version, not in the one that was asked for.
+    is_stored: bool,
+}
+
+/// Applies an intent whose lines of YAML came `twice`; creates the object when it is absent.
+pub(super) async fn answer(
+    call: &Call,
+    renderer: &Renderer,
+    applied: &Value,
+    twice: Vec<String>,
+    status_only: bool,
+) -> Result<Answer, Failure> {
+    let intent = Intent::read(call, applied.clone(), twice, status_only)?;
+    let about = call.resource.about(intent.name());
+    let mut last = Failure::stale(about);
+    // Whether the object is there may change between the look and the commit, in both directions. The intent is the same
+    // either way, so it is tried again with what is there now.
+    for _ in 0..TRIES {
+        if call.cluster().get(&call.resource, call.namespace(), intent.name()).is_none() {
+            if status_only {
+                intent.check_name()?;
+                return Err(Failure::not_found(about));
+            }
+            let (fresh, told) = intent.alone()?;
+            match create_object(call, renderer, fresh).await {
+                // Somebody was faster, and their object is what it is merged into now.
+                Err(failure) if failure.is_already_exists() => {}
+                created => return Ok(shape::tell(created?, told)),
+            }
+        }
+        let mut told = Vec::new();
+        let merge = |current: &Version| {
+            let merged;
+            (merged, told) = intent.merged(current)?;
+            Ok(merged)
+        };
+        match change(call, renderer, status_only, merge).await {
+            Err(failure) if failure == Failure::not_found(about) => last = failure,
+            changed => return Ok(shape::tell(changed?, told)),
+        }
+    }
+    Err(last)
+}
+
+impl<'a> Intent<'a> {
+    /// Refuses what nobody can intend.
+    fn read(call: &'a Call, mut applied: Value, twice: Vec<String>, status_only: bool) -> Result<Self, Failure> {
+        check_manager(call)?;
+        patch::check_intent(&applied)?;
+        object::check_type(&mut applied, &call.resource, call.served())?;
+        let mut untyped = shape::untyped(call, &mut applied);
+        if untyped.is_empty()
+            && let Err(failure) = object::conform(&mut applied, &call.resource)
+        {
+            untyped.push(failure.message);
+        }
+        if !untyped.is_empty() {
+            return Err(patch::untyped(&applied, &untyped));
+        }
+        let (by, is_stored) = (manager(call, status_only), convert::changes_content(&call.resource));
+        if is_stored {
+            to_storage(call, &mut applied);
+        }
+        Ok(Self { call, applied, by, twice, is_stored })
+    }
+
+    /// The name on the URL.
+    fn name(&self) -> &'a str {
+        self.call.target.name.as_deref().unwrap_or_default()
+    }
+
+    fn check_name(&self) -> Result<(), Failure> {
+        match object::meta(&self.applied, "name") {
+            "" => Ok(()),
+            same if same == self.name() => Ok(()),
+            other => Err(Failure::bad_request(format!(
+                "the name of the object ({other}) does not match the name on the URL ({})",
+                self.name()
+            ))),
+        }
+    }
+
+    /// The object that it makes alone, and what to tell about it.
+    fn alone(&self) -> Result<(Value, Vec<String>), Failure> {
+        let name = self.name();
+        let mut fresh = json!({"metadata": {"name": name}});
+        patch::server_side(&mut fresh, &self.applied, &self.by, &self.call.resource)?;
+        let uid = object::meta(&self.applied, "uid");
+        if !uid.is_empty() {
+            let why =
+                format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
+            return Err(Failure::conflict(self.call.resource.about(name), &why));
+        }
+        // There is none that it could be the revision of.
+        object::metadata(&mut fresh).remove("resourceVersion");
+        if self.is_stored {
+            show(self.call, &mut fresh);
+        }
+        self.check_name()?;
+        if object::meta(&self.applied, "name").is_empty() {
+            return Err(Failure::bad_request(format!(
+                "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+            )));
+        }
+        Ok((fresh, shape::applied_twice(self.call, self.twice.clone())?))
+    }
+
+    /// What it makes of an object, and what to tell about it.
+    fn merged(&self, current: &Version) -> Result<(Value, Vec<String>), Failure> {
+        let call = self.call;
+        let mut merged = if self.is_stored { current.value() } else { from_storage(call, current) };
+        patch::server_side(&mut merged, &self.applied, &self.by, &call.resource)?;
+        if self.is_stored {
+            show(call, &mut merged);
+        }
+        // A conflict comes first.
+        let told = shape::applied_twice(call, self.twice.clone())?;
+        self.check_name()?;
+        shape::fill(call, &mut merged)?;
+        Ok((merged, told))
+    }
+}
+
+/// Who applies must say who it is.
+pub(super) fn check_manager(call: &Call) -> Result<(), Failure> {
+    if call.query.field_manager.is_some() {
+        return Ok(());
+    }
+    let cause = Cause::required("fieldManager", "is required for apply patch");
+    let about = About { group: "meta.k8s.io", kind: "PatchOptions", name: "" };
+    Err(Failure::invalid(about, &[cause]))
+}

@@ -1,0 +1,472 @@
+//! `delete` and `deletecollection`.
+//!
+//! Owns preconditions, propagation, grace periods and what a finalizer means. There is no kubelet that would end a pod,
+//! so one that is bound to a node stays until it is deleted again without a grace period, as on a real server alone.
+
+mod grace;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::StatusCode;
+use hyper::body::Incoming;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::{decode, read_body};
+use grace::Grace;
+
+use crate::admission::{Attempt, Chain, Operation};
+use crate::cluster::Cluster;
+use crate::handler::{Answer, Call};
+use crate::represent::Renderer;
+use mock_objects::catalogue::Resource;
+use mock_objects::object;
+use mock_objects::selector::Selector;
+use mock_objects::status::{self, Cause, Failure};
+use mock_store::{Expect, Refused, Version};
+
+const TRIES: usize = 16;
+/// Resources of which a DELETE answers with the object instead of a `Status`, as their storage does in kube-apiserver.
+const SHOWN_WHEN_GONE: &[&str] = &[
+    "persistentvolumeclaims",
+    "persistentvolumes",
+    "pods",
+    "podtemplates",
+    "resourcequotas",
+    "serviceaccounts",
+    "csidrivers.storage.k8s.io",
+    "csinodes.storage.k8s.io",
+    "storageclasses.storage.k8s.io",
+    "volumeattachments.storage.k8s.io",
+];
+/// Resources whose dependents stay when the caller does not say what becomes of them, for the sake of old clients.
+const ORPHANING: &[&str] = &["jobs.batch", "replicationcontrollers"];
+/// Namespaces that the plugin `NamespaceLifecycle` protects.
+const IMMORTAL: &[&str] = &["default", "kube-system", "kube-public"];
+const FOREGROUND: &str = "foregroundDeletion";
+const ORPHAN: &str = "orphan";
+
+/// What becomes of the dependents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Propagation {
+    #[default]
+    Background,
+    Foreground,
+    Orphan,
+}
+
+/// What the caller asked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Options {
+    propagation: Propagation,
+    pub uid: Option<String>,
+    pub revision: Option<String>,
+    pub dry_run: bool,
+    /// `gracePeriodSeconds`; without one the pod says it.
+    grace_s: Option<i64>,
+}
+
+/// How an object is to be deleted, whoever asks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Manner {
+    pub propagation: Propagation,
+    /// Seconds that a pod is given; its own wish when nobody says.
+    pub grace_s: Option<i64>,
+}
+
+/// What a deletion came to.
+pub(super) enum Outcome {
+    /// The object is gone; what it was at last.
+    Gone(Value),
+    /// It waits for its finalizers.
+    Waiting(Arc<Version>),
+    /// It is marked, and nothing holds it: it is to be removed next.
+    Marked(Arc<Version>),
+}
+
+impl Options {
+    pub fn manner(&self) -> Manner {
+        Manner { propagation: self.propagation, grace_s: self.grace_s }
+    }
+}
+
+pub(super) async fn one(call: &Call, body: Incoming) -> Result<Answer, Failure> {
+    let renderer = Renderer::negotiate(call)?;
+    let bytes = read_body(&call.app.limits, body).await?;
+    let options = options(call, &bytes)?;
+    let name = call.target.name.as_deref().unwrap_or_default();
+    if &*call.resource.full_name == "namespaces" && IMMORTAL.contains(&name) {
+        return Err(Failure::forbidden(call.resource.about(name), "this namespace may not be deleted"));
+    }
+    delete_named(call, &renderer, name, &options).await
+}
+
+async fn delete_named(call: &Call, renderer: &Renderer, name: &str, options: &Options) -> Result<Answer, Failure> {
+    let about = call.resource.about(name);
+    for _ in 0..TRIES {
+        let current =
+            call.cluster().get(&call.resource, call.namespace(), name).ok_or_else(|| Failure::not_found(about))?;
+        // This refusal names the kind, all others the resource.
+        check_preconditions(&current, options, call.resource.about_kind(name))?;
+        let uid = current.identity.uid.clone();
+        let (warnings, outcome) = ask_and_delete(call, name, &current, options).await?;
+        let done = |answer: Answer| Answer { warnings: warnings.clone(), ..answer };
+        match outcome {
+            None => return Ok(done(rehearsed(call, renderer, &current, options, about))),
+            Some(Ok(Outcome::Gone(last))) if SHOWN_WHEN_GONE.contains(&&*call.resource.full_name) => {
+                return Ok(done(Answer::json(StatusCode::OK, renderer.value(&last))));
+            }
+            Some(Ok(Outcome::Gone(_))) => {
+                return Ok(done(Answer::value(StatusCode::OK, &status::deleted(about, &uid))));
+            }
+            Some(Ok(Outcome::Waiting(version) | Outcome::Marked(version))) => {
+                return Ok(done(Answer::json(StatusCode::OK, renderer.object(&version))));
+            }
+            Some(Err(Refused::Absent)) => return Err(Failure::not_found(about)),
+            Some(Err(_)) => {}
+        }
+    }
+    Err(Failure::stale(about))
+}
+
+/// Asks the admission webhooks about a deletion and does it; answers their warnings, and nothing for what is not done but
+/// rehearsed. They are asked again about what is marked before it goes, and not at all about what was decided before.
+async fn ask_and_delete(
+    call: &Call,
+    asked_for: &str,
+    current: &Arc<Version>,
+    options: &Options,
+) -> Result<(Vec<String>, Option<Result<Outcome, Refused>>), Failure> {
+    let (cluster, resource) = (call.cluster(), &call.resource);
+    let mut warnings = Vec::new();
+    if !is_decided(current, resource, options) {
+        warnings = ask(call, asked_for, current).await?;
+    }
+    if options.dry_run {
+        return Ok((warnings, None));
+    }
+    let mut outcome = step(cluster, resource, current, options.manner());
+    if let Ok(Outcome::Marked(marked)) = &outcome {
+        warnings.extend(ask(call, asked_for, marked).await?);
+        outcome = remove(cluster, resource, marked);
+    }
+    Ok((warnings, Some(outcome)))
+}
+
+/// Whether an earlier deletion stands, to which this one adds nothing.
+fn is_decided(current: &Version, resource: &Resource, options: &Options) -> bool {
+    current.facts().finalizing
+        && match &*resource.full_name {
+            "namespaces" => true,
+            "pods" => grace::of(&current.value(), resource, options.grace_s) == Grace::Pending,
+            _ => false,
+        }
+}
+
+/// Asks the admission webhooks; they see the old object only.
+async fn ask(call: &Call, name: &str, current: &Version) -> Result<Vec<String>, Failure> {
+    let chain = Chain::of(call);
+    if chain.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut old = current.value();
+    super::write::show(call, &mut old);
+    let attempt = Attempt { call, operation: Operation::Delete, name, old: Some(&old) };
+    let mut warnings = chain.mutate(&attempt, &mut Value::Null).await?.warnings;
+    warnings.extend(chain.validate(&attempt, &Value::Null).await?);
+    Ok(warnings)
+}
+
+pub(super) async fn collection(call: &Call, body: Incoming) -> Result<Answer, Failure> {
+    if &*call.resource.full_name == "namespaces" {
+        return Err(Failure::method_not_allowed());
+    }
+    let query = &call.query;
+    let renderer = Renderer::negotiate(call)?;
+    let bytes = read_body(&call.app.limits, body).await?;
+    let options = options(call, &bytes)?;
+    let selector = Selector::parse(query.label_selector.as_deref(), query.field_selector.as_deref(), &call.resource)?;
+    let namespace = call.target.namespace.as_deref();
+    let id = call.resource.id;
+    let limit = query.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
+    let page = call
+        .cluster()
+        .read(|store| store.list(id, namespace, store.revision(), None, limit, |version| selector.matches(version)));
+    let page = page.expect("the present is never compacted");
+    for version in &page.items {
+        // Who deletes a collection names nobody, and webhooks are told no name.
+        collected(call, version, &options).await?;
+    }
+    // What was found, from before the first deletion.
+    let meta = super::read::meta(&page, 0, &selector);
+    Ok(Answer { body: renderer.list(page.items, &meta), ..super::write::ok(Bytes::new()) })
+}
+
+/// Deletes one object of a collection, if it is still there.
+async fn collected(call: &Call, version: &Arc<Version>, options: &Options) -> Result<(), Failure> {
+    let identity = &version.identity;
+    let mut current = version.clone();
+    for _ in 0..TRIES {
+        check_preconditions(&current, options, call.resource.about_kind(&identity.name))?;
+        match ask_and_delete(call, "", &current, options).await?.1 {
+            None | Some(Ok(_) | Err(Refused::Absent)) => return Ok(()),
+            Some(Err(_)) => {}
+        }
+        let Some(now) = call.cluster().get(&call.resource, &identity.namespace, &identity.name) else { return Ok(()) };
+        current = now;
+    }
+    Err(Failure::stale(call.resource.about(&identity.name)))
+}
+
+/// Deletes an object if it is still there. Used where nobody waits for the answer.
+pub(crate) fn delete_place(cluster: &Cluster, resource: &Resource, namespace: &str, name: &str, manner: Manner) {
+    for _ in 0..TRIES {
+        let Some(current) = cluster.get(resource, namespace, name) else { return };
+        match delete(cluster, resource, &current, manner) {
+            Ok(_) | Err(Refused::Absent) => return,
+            Err(_) => {}
+        }
+    }
+}
+
+/// Deletes an object as far as it goes.
+pub(super) fn delete(
+    cluster: &Cluster,
+    resource: &Resource,
+    current: &Version,
+    manner: Manner,
+) -> Result<Outcome, Refused> {
+    match step(cluster, resource, current, manner)? {
+        Outcome::Marked(marked) => remove(cluster, resource, &marked),
+        outcome => Ok(outcome),
+    }
+}
+
+/// Removes what is marked.
+fn remove(cluster: &Cluster, resource: &Resource, marked: &Version) -> Result<Outcome, Refused> {
+    let last = marked.value();
+    cluster.remove(marked, resource, last.clone())?;
+    Ok(Outcome::Gone(last))
+}
+
+/// The next step of a deletion: one commit, or none.
+fn step(cluster: &Cluster, resource: &Resource, current: &Version, manner: Manner) -> Result<Outcome, Refused> {
+    let mut value = current.value();
+    let grace = grace::of(&value, resource, manner.grace_s);
+    if grace == Grace::Pending {
+        // Deleting twice changes nothing.
+        return current_again(cluster, resource, current);
+    }
+    let extra = match manner.propagation {
+        Propagation::Background => None,
+        Propagation::Foreground => Some(FOREGROUND),
+        Propagation::Orphan => Some(ORPHAN),
+    };
+    // Whether there are dependents is for the garbage collector to find out, which then takes the finalizer away.
+    let extra = extra.filter(|extra| !object::finalizers(&value).contains(extra));
+    if object::is_deleting(&value) && extra.is_none() && grace == Grace::None {
+        if finish::is_unheld(&value, resource) {
+            cluster.remove(current, resource, value.clone())?;
+            return Ok(Outcome::Gone(value));
+        }
+        return current_again(cluster, resource, current);
+    }
+    if let Some(extra) = extra {
+        let finalizers = object::metadata(&mut value).entry("finalizers").or_insert_with(|| json!([]));
+        if let Some(list) = finalizers.as_array_mut() {
+            list.push(Value::from(extra));
+        }
+    }
+    let unheld = finish::is_unheld(&value, resource);
+    if unheld && grace == Grace::None {
+        cluster.remove(current, resource, value.clone())?;
+        return Ok(Outcome::Gone(value));
+    }
+    mark(&mut value, resource, grace);
+    let event = cluster.put(resource, Expect::Revision(current.revision), value)?;
+    if unheld && matches!(grace, Grace::Begins(0) | Grace::Shortens(0)) {
+        // A pod is always marked first, so its watchers see MODIFIED and then DELETED, also without a kubelet.
+        return Ok(Outcome::Marked(event.version.clone()));
+    }
+    cluster.cleaning.notify_one();
+    Ok(Outcome::Waiting(event.version.clone()))
+}
+
+fn current_again(cluster: &Cluster, resource: &Resource, current: &Version) -> Result<Outcome, Refused> {
+    let identity = &current.identity;
+    cluster.get(resource, &identity.namespace, &identity.name).map(Outcome::Waiting).ok_or(Refused::Absent)
+}
+
+/// Writes into an object that it is being deleted.
+fn mark(value: &mut Value, resource: &Resource, grace: Grace) {
+    let now = Timestamp::now();
+    let is_namespace = &*resource.full_name == "namespaces";
+    let was_deleting = object::is_deleting(value);
+    let meta = object::metadata(value);
+    match grace {
+        Grace::Begins(grace_s) => {
+            meta.insert("deletionTimestamp".to_owned(), Value::from(object::seconds(grace::later(now, grace_s))));
+            meta.insert("deletionGracePeriodSeconds".to_owned(), json!(grace_s));
+        }
+        Grace::Shortens(grace_s) => {
+            let given = meta.get("deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0);
+            let ends = meta.get("deletionTimestamp").and_then(Value::as_str).and_then(|text| text.parse().ok());
+            let sooner = grace::later(ends.unwrap_or(now), grace_s.saturating_sub(given));
+            meta.insert("deletionTimestamp".to_owned(), Value::from(object::seconds(sooner)));
+            meta.insert("deletionGracePeriodSeconds".to_owned(), json!(grace_s));
+        }
+        Grace::None | Grace::Pending => {
+            meta.entry("deletionTimestamp").or_insert_with(|| Value::from(object::seconds(now)));
+            if !is_namespace {
+                meta.entry("deletionGracePeriodSeconds").or_insert_with(|| json!(0));
+            }
+        }
+    }
+    if !was_deleting && let Some(generation) = meta.get("generation").and_then(Value::as_i64) {
+        meta.insert("generation".to_owned(), Value::from(generation + 1));
+    }
+    if is_namespace && let Some(status) = value.get_mut("status").and_then(Value::as_object_mut) {
+        status.insert("phase".to_owned(), Value::from("Terminating"));
+    }
+}
+
+/// What a deletion that is not done answers.
+fn rehearsed(
+    call: &Call,
+    renderer: &Renderer,
+    current: &Version,
+    options: &Options,
+    about: status::About<'_>,
+) -> Answer {
+    let mut value = current.value();
+    let grace = grace::of(&value, &call.resource, options.grace_s);
+    let waits = !finish::is_unheld(&value, &call.resource) || options.propagation != Propagation::Background;
+    if !waits && !SHOWN_WHEN_GONE.contains(&&*call.resource.full_name) {
+        return Answer::value(StatusCode::OK, &status::deleted(about, &current.identity.uid));
+    }
+    if grace != Grace::Pending && (waits || grace != Grace::None) {
+        mark(&mut value, &call.resource, grace);
+    }
+    Answer::json(StatusCode::OK, renderer.value(&value))
+}
+
+/// When an object that is being deleted may go.
+pub(crate) mod finish {
+    use serde_json::Value;
+
+    use mock_objects::catalogue::Resource;
+    use mock_objects::object;
+
+    /// No finalizer holds the object any more.
+    pub(crate) fn is_unheld(value: &Value, resource: &Resource) -> bool {
+        let held_by_content = match &*resource.full_name {
+            // The namespace controller removes this one when the namespace is empty.
+            "namespaces" => value.pointer("/spec/finalizers").and_then(Value::as_array).is_some_and(|f| !f.is_empty()),
+            _ => false,
+        };
+        object::finalizers(value).is_empty() && !held_by_content
+    }
+
+    /// Nothing holds the object any more, and nobody was given time to end it.
+    pub(crate) fn is_due(value: &Value, resource: &Resource) -> bool {
+        let grace_s = value["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0);
+        grace_s == 0 && is_unheld(value, resource)
+    }
+}
+
+/// Refuses a deletion of another object or version than the caller means.
+pub(super) fn check_preconditions(
+    current: &Version,
+    options: &Options,
+    about: status::About<'_>,
+) -> Result<(), Failure> {
+    let revision = current.revision.to_string();
+    let checks = [
+        ("UID", &options.uid, &*current.identity.uid, "deleted and then recreated"),
+        ("ResourceVersion", &options.revision, revision.as_str(), "modified"),
+    ];
+    for (what, wanted, is, happened) in checks {
+        if let Some(wanted) = wanted.as_deref().filter(|wanted| *wanted != is) {
+            let why = format!(
+                "the {what} in the precondition ({wanted}) does not match the {what} in record ({is}). The object might \
+                 have been {happened}"
+            );
+            return Err(Failure::conflict(about, &why));
+        }
+    }
+    Ok(())
+}
+
+fn options(call: &Call, bytes: &Bytes) -> Result<Options, Failure> {
+    let body = if bytes.is_empty() { Value::Null } else { decode(&call.content_type, bytes).map_err(unreadable)? };
+    let kind = body["kind"].as_str().unwrap_or("DeleteOptions");
+    if kind != "DeleteOptions" {
+        let version = body["apiVersion"].as_str().unwrap_or_default();
+        return Err(Failure::plain(format!("no kind \"{kind}\" is registered for version \"{version}\"")));
+    }
+    let mut options = parse_options(&body, &call.resource)?;
+    // A body says everything: the query is not looked at beside one.
+    if bytes.is_empty() {
+        if let Some(policy) = &call.query.propagation_policy {
+            options.propagation = propagation(policy)?;
+        }
+        options.dry_run |= call.query.dry_run;
+        options.grace_s = call.query.grace_period_s.and_then(|grace_s| i64::try_from(grace_s).ok());
+        options.uid.clone_from(&call.query.uid);
+        options.revision.clone_from(&call.query.resource_version);
+    }
+    Ok(options)
+}
+
+/// Options that are no JSON are a plain error of the real server, unlike objects.
+fn unreadable(failure: Failure) -> Failure {
+    if failure.code == StatusCode::BAD_REQUEST { Failure::plain(failure.message) } else { failure }
+}
+
+/// What `DeleteOptions` say.
+pub(super) fn parse_options(body: &Value, resource: &Resource) -> Result<Options, Failure> {
+    let text = |pointer: &str| body.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+    Ok(Options {
+        uid: text("/preconditions/uid"),
+        revision: text("/preconditions/resourceVersion"),
+        dry_run: body["dryRun"].as_array().is_some_and(|list| !list.is_empty()),
+        grace_s: body["gracePeriodSeconds"].as_i64(),
+        propagation: parse_propagation(body)?.unwrap_or(unsaid(resource)),
+    })
+}
+
+/// What becomes of the dependents, when a body says it.
+fn parse_propagation(body: &Value) -> Result<Option<Propagation>, Failure> {
+    let orphan = body["orphanDependents"].as_bool();
+    let Some(policy) = body["propagationPolicy"].as_str() else {
+        return Ok(orphan.map(|orphan| if orphan { Propagation::Orphan } else { Propagation::Background }));
+    };
+    if orphan.is_some() {
+        let why = "orphanDependents and deletionPropagation cannot be both set";
+        let cause = Cause::invalid("propagationPolicy", &format!("\"{policy}\""), why);
+        return Err(Failure::invalid_options("DeleteOptions", cause));
+    }
+    propagation(policy).map(Some)
+}
+
+/// What becomes of the dependents when nobody says it.
+fn unsaid(resource: &Resource) -> Propagation {
+    if ORPHANING.contains(&&*resource.full_name) { Propagation::Orphan } else { Propagation::Background }
+}
+
+fn propagation(policy: &str) -> Result<Propagation, Failure> {
+    match policy {
+        "" | "Background" => Ok(Propagation::Background),
+        "Foreground" => Ok(Propagation::Foreground),
+        "Orphan" => Ok(Propagation::Orphan),
+        other => {
+            let message = format!(
+                "Unsupported value: \"{other}\": supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\""
+            );
+            let field = "propagationPolicy".to_owned();
+            let cause = Cause { reason: "FieldValueNotSupported", field, message };
+            Err(Failure::invalid_options("DeleteOptions", cause))
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! What a POST to a subresource of a named object has in common: a binding, an eviction, a request for a token.
+//!
+//! Owns what webhooks see of it: the creation of the body, which is an object of its own kind, not a change of the object
+//! that the path names.
+
+use http::Method;
+use serde_json::Value;
+
+use crate::admission::{Attempt, Chain, Operation};
+use crate::handler::Call;
+use mock_objects::object;
+use mock_objects::status::Failure;
+
+/// Makes a body an object of its kind, in the namespace of the path.
+pub(super) fn begin(call: &Call, body: &mut Value, api_version: &str, kind: &str) -> Result<(), Failure> {
+    debug_assert_eq!(call.method, Method::POST);
+    let Some(fields) = body.as_object_mut() else {
+        return Err(Failure::bad_request("the body of the request is not an object"));
+    };
+    for (key, own) in [("apiVersion", api_version), ("kind", kind)] {
+        fields.insert(key.to_owned(), Value::from(own));
+    }
+    object::check_namespace(&call.resource, object::meta(body, "namespace"), call.namespace())?;
+    let meta = object::metadata(body);
+    meta.insert("namespace".to_owned(), Value::from(call.namespace()));
+    meta.entry("creationTimestamp").or_insert(Value::Null);
+    Ok(())
+}
+
+/// Lets mutating webhooks change the body; answers their warnings.
+pub(super) async fn mutate(call: &Call, chain: &Chain, body: &mut Value) -> Result<Vec<String>, Failure> {
+    Ok(chain.mutate(&attempt(call), body).await?.warnings)
+}
+
+/// Lets validating webhooks refuse it; answers their warnings.
+pub(super) async fn validate(call: &Call, chain: &Chain, body: &Value) -> Result<Vec<String>, Failure> {
+    chain.validate(&attempt(call), body).await
+}
+
+/// The body must name the object of the path.
+pub(super) fn check_name(call: &Call, body: &Value, kind: &str) -> Result<(), Failure> {
+    if call.target.name.as_deref() == Some(object::meta(body, "name")) {
+        return Ok(());
+    }
+    Err(Failure::bad_request(format!("name in URL does not match name in {kind} object")))
+}
+
+fn attempt(call: &Call) -> Attempt<'_> {
+    let name = call.target.name.as_deref().unwrap_or_default();
+    Attempt { call, operation: Operation::Create, name, old: None }
+}

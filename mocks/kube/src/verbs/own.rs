@@ -1,0 +1,60 @@
+//! What the server writes as a client of itself, as a real one does over its loopback connection: in the name of its own user,
+//! past webhooks, and with an owner in `managedFields`.
+
+use std::sync::Arc;
+
+use http::Method;
+use serde_json::Value;
+
+use super::write;
+use crate::handler::Call;
+use crate::path::{Query, Target};
+use crate::represent::Renderer;
+use crate::users::Who;
+use mock_faults::Treatment;
+use mock_objects::catalogue::Resource;
+use mock_objects::status::Failure;
+
+const NAME: &str = "system:apiserver";
+const GROUP: &str = "system:masters";
+const PROGRAM: &str = "kube-apiserver";
+
+/// Changes the status of an object in the namespace of `call`, for its sake. `next` is asked again when somebody else was
+/// faster.
+pub(super) async fn change_status(
+    call: &Call,
+    resource: &Arc<Resource>,
+    name: &str,
+    mut next: impl FnMut(&mut Value) -> Result<(), Failure> + Send,
+) -> Result<(), Failure> {
+    let inner = Call {
+        app: call.app.clone(),
+        connection: call.connection.clone(),
+        who: Arc::new(Who::new(NAME, &[GROUP.to_owned()])),
+        book: call.book.clone(),
+        // It is made of what is stored, not of what somebody sent.
+        method: Method::PATCH,
+        target: Target {
+            group: resource.group.to_string(),
+            version: resource.storage_version().name.to_string(),
+            namespace: Some(call.namespace().to_owned()),
+            plural: resource.plural.to_string(),
+            name: Some(name.to_owned()),
+            subresource: Some("status".to_owned()),
+        },
+        query: Query::default(),
+        accept: "application/json".to_owned(),
+        content_type: "application/json".to_owned(),
+        user_agent: PROGRAM.into(),
+        resource: resource.clone(),
+        raw_query: "".into(),
+        treatment: Treatment::default(),
+    };
+    let renderer = Renderer::plain(&inner);
+    let changed = write::change(&inner, &renderer, true, |current| {
+        let mut value = current.value();
+        next(&mut value)?;
+        Ok(value)
+    });
+    changed.await.map(drop)
+}

@@ -1,0 +1,114 @@
+//! Reviews: questions that are answered and never stored.
+//!
+//! Owns token reviews, access reviews, and what is refused as a question. Webhooks see the creation of a review, before it has
+//! an answer.
+
+mod question;
+
+use std::sync::Arc;
+
+use http::{Method, StatusCode};
+use hyper::body::Incoming;
+use serde_json::{Value, json};
+
+use super::{binding, decode_noting, read_body, shape};
+use crate::admission::{Attempt, Chain, Operation};
+use crate::authentication;
+use crate::authorization::{self, Access, Authorization};
+use crate::handler::{Answer, Call};
+use crate::users::Who;
+use mock_objects::object;
+use mock_objects::status::Failure;
+
+pub(super) async fn answer(call: &Call, body: Incoming) -> Result<Answer, Failure> {
+    if call.target.name.is_some() || call.resource.namespaced && call.target.namespace.is_none() {
+        return Err(Failure::no_such_path());
+    }
+    if call.method != Method::POST {
+        return Err(Failure::method_not_allowed());
+    }
+    if &*call.resource.kind == "Binding" {
+        return binding::create_by_body(call, body).await;
+    }
+    let bytes = read_body(&call.app.limits, body).await?;
+    let (mut review, twice) = decode_noting(&call.content_type, &bytes)?;
+    object::check_type(&mut review, &call.resource, call.served())?;
+    let mut warnings = shape::prune(call, &mut review, &twice)?;
+    object::conform(&mut review, &call.resource)?;
+    object::check_namespace(&call.resource, object::meta(&review, "namespace"), call.namespace())?;
+    question::begin(&mut review, &call.resource, call.namespace());
+    let chain = Chain::of(call);
+    let admitted = {
+        let name = object::meta(&review, "name").to_owned();
+        chain.mutate(&Attempt { call, operation: Operation::Create, name: &name, old: None }, &mut review).await?
+    };
+    if admitted.changed {
+        question::begin(&mut review, &call.resource, call.namespace());
+    }
+    question::check(&review, &call.resource)?;
+    warnings.extend(admitted.warnings);
+    let name = object::meta(&review, "name");
+    let attempt = Attempt { call, operation: Operation::Create, name, old: None };
+    warnings.extend(chain.validate(&attempt, &review).await?);
+    review["status"] = match &*call.resource.kind {
+        "TokenReview" => token_review(call, &review),
+        "SelfSubjectReview" => json!({"userInfo": call.who.info()}),
+        "SelfSubjectRulesReview" => {
+            let namespace = review.pointer("/spec/namespace").and_then(Value::as_str).unwrap_or_default();
+            let (resources, paths) = authorization::rules_of(call.cluster(), &call.who, namespace);
+            let answer = json!({"resourceRules": resources, "nonResourceRules": paths, "incomplete": false});
+            // The answer does not repeat the question.
+            (review["spec"], review["metadata"]) = (json!({}), json!({"creationTimestamp": null}));
+            answer
+        }
+        "SubjectAccessReview" | "SelfSubjectAccessReview" | "LocalSubjectAccessReview" => access_review(call, &review),
+        _ => return Err(Failure::method_not_allowed()),
+    };
+    Ok(Answer { warnings, ..Answer::value(StatusCode::CREATED, &review) })
+}
+
+fn access_review(call: &Call, review: &Value) -> Value {
+    let cluster = call.cluster();
+    if cluster.authorization == Authorization::AllowAndRecord {
+        return json!({"allowed": true, "reason": "everything is allowed and recorded"});
+    }
+    let text = |pointer: &str| review.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let attribute = |key: &str| text(&format!("/spec/resourceAttributes/{key}"));
+    let who = if &*call.resource.kind == "SelfSubjectAccessReview" {
+        call.who.clone()
+    } else {
+        let groups = review.pointer("/spec/groups").and_then(Value::as_array).into_iter().flatten();
+        let groups: Vec<String> = groups.filter_map(Value::as_str).map(str::to_owned).collect();
+        Arc::new(Who::new(text("/spec/user"), &groups))
+    };
+    if review.pointer("/spec/nonResourceAttributes").is_some_and(Value::is_object) {
+        let (path, verb) = (text("/spec/nonResourceAttributes/path"), text("/spec/nonResourceAttributes/verb"));
+        return verdict(authorization::rbac_path(cluster, &who, path, verb));
+    }
+    let access = Access {
+        namespace: attribute("namespace"),
+        group: attribute("group"),
+        resource: attribute("resource"),
+        subresource: attribute("subresource"),
+        name: attribute("name"),
+        verb: attribute("verb"),
+    };
+    verdict(authorization::rbac(cluster, &who, &access))
+}
+
+fn verdict(answer: Result<String, String>) -> Value {
+    match answer {
+        Ok(reason) => json!({"allowed": true, "reason": reason}),
+        Err(reason) => json!({"allowed": false, "reason": reason}),
+    }
+}
+
+fn token_review(call: &Call, review: &Value) -> Value {
+    let token = review.pointer("/spec/token").and_then(Value::as_str).unwrap_or_default();
+    let wanted = review.pointer("/spec/audiences").and_then(Value::as_array).into_iter().flatten();
+    let wanted: Vec<String> = wanted.filter_map(Value::as_str).map(str::to_owned).collect();
+    match authentication::by_token(&call.app.users, call.cluster(), token, &wanted) {
+        Ok(bearer) => json!({"authenticated": true, "user": bearer.who.info(), "audiences": bearer.audiences}),
+        Err(error) => json!({"user": {}, "error": format!("[{error}]")}),
+    }
+}

@@ -1,0 +1,270 @@
+//! The scale subresource (autoscaling/v1 `Scale`).
+//!
+//! Owns what a `Scale` says of an object and what it changes there. The mutating webhooks see and change the `Scale` that was
+//! asked for, the validating ones the `Scale` of the object as it would be; neither sees the object. It may be applied as well.
+
+mod owners;
+
+use bytes::Bytes;
+use http::{Method, StatusCode};
+use hyper::body::Incoming;
+use serde_json::{Value, json};
+
+use super::write::{self, TRIES};
+use super::{apply, decode, read_body, shape};
+use crate::admission::{Attempt, Chain, Operation};
+use crate::body::Body;
+use crate::handler::{Answer, Call};
+use crate::represent::Renderer;
+use mock_objects::catalogue::Scale;
+use mock_objects::object;
+use mock_objects::patch::{self, Patch};
+use mock_objects::selector::labels_text;
+use mock_objects::status::{About, Cause, Failure};
+
+const API_VERSION: &str = "autoscaling/v1";
+
+pub(super) async fn answer(call: &Call, body: Incoming) -> Result<Answer, Failure> {
+    let name = call.target.name.as_deref().unwrap_or_default();
+    let scale = of(call).ok_or_else(Failure::no_such_path)?;
+    // Built-in scales that are read name themselves, custom ones and all writes the resource.
+    let kind = format!("{}/scale", call.resource.plural);
+    let about = if call.resource.custom || call.method != Method::GET {
+        call.resource.about(name)
+    } else {
+        About { group: &call.resource.group, kind: &kind, name }
+    };
+    let missing = || Failure::not_found(about);
+    let bytes = match call.method {
+        Method::GET => Bytes::new(),
+        Method::PUT | Method::PATCH => read_body(&call.app.limits, body).await?,
+        _ => return Err(Failure::method_not_allowed()),
+    };
+    let current = || call.cluster().get(&call.resource, call.namespace(), name).ok_or_else(missing);
+    if call.method == Method::GET {
+        return Ok(Answer::value(StatusCode::OK, &view(&current()?.value(), scale)));
+    }
+    if call.content_type.starts_with(patch::APPLY) {
+        apply::check_manager(call)?;
+    }
+    let asks = asks(call, &bytes).map_err(|failure| {
+        // What is in a patch matters only when there is something to change.
+        let read = call.method == Method::PATCH && failure.code != StatusCode::UNSUPPORTED_MEDIA_TYPE;
+        if read { current().err().unwrap_or(failure) } else { failure }
+    })?;
+    let (renderer, chain) = (Renderer::plain(call), Chain::of(call));
+    for _ in 0..TRIES {
+        let current = current()?;
+        let stored = current.value();
+        let old = owned_view(&stored, scale, call);
+        let mut asked = asked(call, &asks, &old)?;
+        let attempt = Attempt { call, operation: Operation::Update, name, old: Some(&old) };
+        let admitted = chain.mutate(&attempt, &mut asked).await?;
+        if admitted.changed {
+            read(&mut asked).map_err(Failure::internal)?;
+        }
+        let value = scaled(call, stored, &asked, scale)?;
+        let Some(answer) = write::replace(call, &renderer, false, &current, value).await? else { continue };
+        // What was written, or would have been.
+        let Body::Full(Some(written)) = &answer.body else { return Ok(answer) };
+        let written: Value = serde_json::from_slice(written).map_err(|error| Failure::internal(error.to_string()))?;
+        let warnings = asks.told.into_iter().chain(admitted.warnings).chain(answer.warnings).collect();
+        return Ok(Answer { warnings, ..Answer::value(answer.status, &view(&written, scale)) });
+    }
+    Err(Failure::stale(call.resource.about(name)))
+}
+
+/// What a write of a scale says.
+struct Asks {
+    what: What,
+    /// What the client is told about how it said so.
+    told: Vec<String>,
+}
+
+enum What {
+    /// The `Scale` of a PUT.
+    Given(Value),
+    Patched(Patch),
+    /// The `Scale` that is applied, as far as its manager wants to own it.
+    Applied(Value),
+}
+
+fn asks(call: &Call, bytes: &Bytes) -> Result<Asks, Failure> {
+    if call.method == Method::PUT {
+        let mut given = decode(&call.content_type, bytes)?;
+        read(&mut given).map_err(Failure::bad_request)?;
+        check_place(call, &given)?;
+        return Ok(Asks { what: What::Given(given), told: Vec::new() });
+    }
+    let (patch, noted) = Patch::decode(&call.content_type, bytes, !call.resource.custom)?;
+    let Patch::Apply(mut applied) = patch else {
+        return Ok(Asks { what: What::Patched(patch), told: Vec::new() });
+    };
+    patch::check_intent(&applied)?;
+    let mut wrong: Vec<String> = match object::read_as("Scale", &mut applied) {
+        Ok(unknown) => unknown.into_iter().map(|path| format!(".{path}: field not declared in schema")).collect(),
+        Err(why) => vec![why],
+    };
+    for (key, wanted) in [("apiVersion", API_VERSION), ("kind", "Scale")] {
+        if applied[key] != wanted {
+            wrong.push(format!("{key} is {} instead of {wanted}", applied[key]));
+        }
+    }
+    if !wrong.is_empty() {
+        return Err(patch::untyped(&applied, &wrong));
+    }
+    Ok(Asks { what: What::Applied(applied), told: shape::applied_twice(call, noted)? })
+}
+
+/// The `Scale` that is asked for, with its owners. They are those of the object, as far as they own the number of replicas.
+fn asked(call: &Call, asks: &Asks, old: &Value) -> Result<Value, Failure> {
+    let mut by = write::manager(call, false);
+    (by.api_version, by.subresource) = (API_VERSION, "scale");
+    let catalogue = call.cluster().catalogue();
+    // A `Scale` has no lists, so the rules of any type that has none are its own.
+    let rules = catalogue.by_full_name("configmaps").expect("configmaps are built in");
+    let mut value = match &asks.what {
+        What::Given(given) => given.clone(),
+        What::Patched(patch) => patched(call, old, patch)?,
+        What::Applied(applied) => {
+            let mut merged = old.clone();
+            patch::server_side(&mut merged, applied, &by, rules)?;
+            // A conflict comes first.
+            if !matches!(object::meta(applied, "name"), "") {
+                check_place(call, applied)?;
+            }
+            return Ok(merged);
+        }
+    };
+    patch::track(&mut value, Some(old), &by, rules);
+    Ok(value)
+}
+
+/// Where the numbers of a request for a scale stand; `None`: it is one for something else.
+pub(super) fn of(call: &Call) -> Option<&Scale> {
+    call.served().scale.as_ref().filter(|_| call.target.subresource.as_deref() == Some("scale"))
+}
+
+/// The `Scale` of an object.
+pub(super) fn view(value: &Value, scale: &Scale) -> Value {
+    let number = |pointer: &str| value.pointer(pointer).and_then(Value::as_i64).unwrap_or(0);
+    let meta = &value["metadata"];
+    let mut status = json!({"replicas": number(&scale.status_replicas)});
+    if let Some(selector) = scale.selector.as_ref().and_then(|pointer| value.pointer(pointer)) {
+        status["selector"] = Value::from(match selector {
+            Value::String(text) => text.clone(),
+            other => labels_text(other),
+        });
+    }
+    let spec = match number(&scale.spec_replicas) {
+        0 => json!({}),
+        replicas => json!({"replicas": replicas}),
+    };
+    json!({
+        "kind": "Scale", "apiVersion": API_VERSION,
+        "metadata": {
+            "name": meta["name"], "namespace": meta["namespace"], "uid": meta["uid"],
+            "resourceVersion": meta["resourceVersion"], "creationTimestamp": meta["creationTimestamp"],
+        },
+        "spec": spec,
+        "status": status,
+    })
+}
+
+/// The same, with who owns the number of replicas.
+fn owned_view(value: &Value, scale: &Scale, call: &Call) -> Value {
+    let mut view = view(value, scale);
+    let owners = owners::of_scale(&value["metadata"]["managedFields"], &call.resource);
+    if !owners.is_empty() {
+        view["metadata"]["managedFields"] = Value::from(owners);
+    }
+    view
+}
+
+/// The `Scale` that a patch makes of the current one.
+fn patched(call: &Call, old: &Value, patch: &Patch) -> Result<Value, Failure> {
+    let mut value = old.clone();
+    patch.apply(&mut value, &call.resource)?;
+    read(&mut value).map_err(|why| patch.made_nonsense(Failure::bad_request(why)))?;
+    check_place(call, &value)?;
+    Ok(value)
+}
+
+/// Makes of a JSON value what the type makes of it, or says why it is no `Scale`.
+fn read(value: &mut Value) -> Result<(), String> {
+    let Some(given) = value.as_object_mut() else { return Err("the body of the request is not an object".to_owned()) };
+    for (key, wanted) in [("apiVersion", API_VERSION), ("kind", "Scale")] {
+        let is = given.get(key).and_then(Value::as_str).unwrap_or(wanted);
+        if is != wanted {
+            return Err(format!("the {key} in the data ({is}) does not match the expected one ({wanted})"));
+        }
+        given.insert(key.to_owned(), Value::from(wanted));
+    }
+    object::read_as("Scale", value)?;
+    let replicas = |value: &Value, part: &str| value[part]["replicas"].as_i64().unwrap_or(0);
+    let spec = match replicas(value, "spec") {
+        0 => json!({}),
+        replicas => json!({"replicas": replicas}),
+    };
+    value["status"]["replicas"] = Value::from(replicas(value, "status"));
+    value["spec"] = spec;
+    // It is part of the real type, not a pointer to one, so it is always there.
+    object::metadata(value).entry("creationTimestamp").or_insert(Value::Null);
+    Ok(())
+}
+
+fn check_place(call: &Call, scale: &Value) -> Result<(), Failure> {
+    let (name, given) = (call.target.name.as_deref().unwrap_or_default(), object::meta(scale, "name"));
+    if given != name {
+        return Err(Failure::bad_request(format!(
+            "the name of the object ({given}) does not match the name on the URL ({name})"
+        )));
+    }
+    object::check_namespace(&call.resource, object::meta(scale, "namespace"), call.namespace())
+}
+
+/// The object with what a `Scale` asks for.
+fn scaled(call: &Call, mut value: Value, asked: &Value, scale: &Scale) -> Result<Value, Failure> {
+    let replicas = asked["spec"]["replicas"].as_i64().unwrap_or(0);
+    if replicas < 0 {
+        let name = object::meta(&value, "name");
+        let shown = replicas.to_string();
+        return Err(if call.resource.custom {
+            let cause = Cause::invalid(".spec.replicas", &shown, "should be a non-negative integer");
+            Failure::invalid(call.resource.about_kind(name), &[cause])
+        } else {
+            let cause = Cause::invalid("spec.replicas", &shown, "must be greater than or equal to 0");
+            Failure::invalid(About { group: "autoscaling", kind: "Scale", name }, &[cause])
+        });
+    }
+    let (uid, given) = (object::meta(&value, "uid"), object::meta(asked, "uid"));
+    if call.method == Method::PATCH && !call.resource.custom && !given.is_empty() && given != uid {
+        let kind = format!("{}/scale", call.resource.plural);
+        let about = About { group: &call.resource.group, kind: &kind, name: object::meta(&value, "name") };
+        let why = format!("Precondition failed: UID in precondition: {given}, UID in object meta: {uid}");
+        return Err(Failure::conflict(about, &why));
+    }
+    // A patch of a custom one may say what it likes.
+    let preconditions: &[&str] =
+        if call.method == Method::PUT { &["resourceVersion", "uid"] } else { &["resourceVersion"] };
+    for key in preconditions {
+        object::metadata(&mut value).insert((*key).to_owned(), asked["metadata"][*key].clone());
+    }
+    set(&mut value, &scale.spec_replicas, json!(replicas));
+    let (resource, api_version) = (&call.resource, &call.served().api_version);
+    owners::to_object(&mut value, &asked["metadata"]["managedFields"], resource, api_version, scale);
+    Ok(value)
+}
+
+/// Sets a value at a pointer, making the objects on the way.
+fn set(value: &mut Value, pointer: &str, new: Value) {
+    let mut at = value;
+    for part in pointer.split('/').filter(|part| !part.is_empty()) {
+        if !at.is_object() {
+            *at = json!({});
+        }
+        let object = at.as_object_mut().expect("made an object above");
+        at = object.entry(part).or_insert(Value::Null);
+    }
+    *at = new;
+}

@@ -1,0 +1,223 @@
+//! `watch`: from which revision, in which form it is refused, and with which snapshot it begins.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::StatusCode;
+use serde_json::json;
+
+use crate::body::Body;
+use crate::books::About;
+use crate::handler::{Answer, Call};
+use crate::represent::Renderer;
+use crate::treat;
+use crate::watch::{Initial, Opening, WatchBody};
+use mock_faults::{Form, Newer, Stream, Streaming};
+use mock_objects::selector::Selector;
+use mock_objects::status::{Cause, Failure};
+use mock_store::{Cursor, Store};
+
+use super::read::{newest_first, note_stale, number, scope, too_new};
+
+/// Most events that are repeated on a watch.
+const REPEATED_MAX: usize = 4096;
+/// Events that are looked at a time.
+const PULL_MAX: usize = 256;
+/// kube-apiserver's `--min-request-timeout`: a watch lasts this long to twice as long.
+const LASTS_MIN_S: u64 = 1800;
+/// `timeoutSeconds` may be any number; no run is longer than a leap year, and no clock can add much more.
+const LASTS_S_MAX: u64 = 366 * 24 * 3600;
+
+pub(super) fn open(call: &Call) -> Result<Answer, Failure> {
+    let query = &call.query;
+    let renderer = Renderer::negotiate(call)?.streaming();
+    let selector = Selector::parse(query.label_selector.as_deref(), query.field_selector.as_deref(), &call.resource)?;
+    check_initial_events(call)?;
+    let wanted = number(query.resource_version.as_deref())?.unwrap_or(0);
+    let initial_events = query.send_initial_events.unwrap_or(wanted == 0);
+    let ahead = if initial_events { None } else { ahead(call, wanted) };
+    if ahead.is_none_or(|(newer, _)| newer == Newer::TooLarge) && !waits(call, wanted) {
+        too_new(call, wanted).inspect_err(|_| note_ahead(call, wanted, ahead.is_some()))?;
+    }
+    let id = call.cluster().next_watch();
+    let stream = Arc::new(stream(call, id));
+    if let Some((newer, _)) = ahead {
+        call.cluster().faults.ahead(&stream, wanted);
+        if newer == Newer::Gone {
+            return Ok(gone(call, &stream, wanted, &Failure::too_old(wanted, call.cluster().revision())));
+        }
+    }
+    let start = if initial_events { Ok(snapshot(call, &selector)) } else { resume(call, wanted) };
+    let (cursor, initial, revision) = match start {
+        Ok(start) => start,
+        Err(failure) => {
+            if let Some(grip) = &call.treatment.empty_when_gone
+                && grip.hit(|| format!("{} from {wanted}, which is gone: answered with nothing", call.describe()))
+            {
+                return Ok(treat::nothing());
+            }
+            return Ok(gone(call, &stream, wanted, &failure));
+        }
+    };
+    let is_snapshot = initial.is_some();
+    // Of what exists now, a client from before a restore has seen no more than what survived it.
+    let revision = ahead.map_or(revision, |(_, common)| common);
+    let delivered = call.book.watch_opened(
+        &scope(call),
+        &call.resource.full_name,
+        revision,
+        is_snapshot,
+        call.connection.flushes.clone(),
+        call.cluster().now_us(),
+    );
+    call.cluster().faults.opened(&stream, &call.treatment);
+    let body = WatchBody::new(Opening {
+        cluster: call.cluster().clone(),
+        book: call.book.clone(),
+        connection: call.connection.clone(),
+        stream,
+        delivered,
+        resource: call.resource.clone(),
+        namespace: call.target.namespace.clone(),
+        selector,
+        renderer,
+        cursor,
+        initial,
+        bookmarks: query.allow_watch_bookmarks,
+        lasts: Duration::from_secs(query.timeout_s.unwrap_or_else(|| lasts_s(id)).min(LASTS_S_MAX)),
+        ending: call.app.ending.clone(),
+        view: call.app.view.clone(),
+        stale: call.treatment.stale.clone(),
+    });
+    let mut answer = Answer::json(StatusCode::OK, Bytes::new());
+    answer.body = Body::Watch(Box::new(body));
+    Ok(answer)
+}
+
+/// Whether a watch resumes from a revision that the store had before it was restored.
+fn ahead(call: &Call, wanted: u64) -> Option<(Newer, u64)> {
+    if wanted <= call.cluster().revision() {
+        return None;
+    }
+    call.cluster().known_before(wanted)
+}
+
+/// A refused watch that comes from before a restore is a hit of the fault that made it.
+fn note_ahead(call: &Call, wanted: u64, from_before: bool) {
+    if from_before {
+        call.cluster().faults.ahead(&stream(call, 0), wanted);
+    }
+}
+
+fn stream(call: &Call, id: u64) -> Stream {
+    Stream::new(Streaming {
+        id,
+        user: call.who.name.clone(),
+        resource: call.resource.full_name.clone(),
+        user_agent: call.user_agent.clone(),
+        query: call.raw_query.clone(),
+        connection: call.connection.handle.clone(),
+    })
+}
+
+/// Whether a watch is accepted from a revision that the old state of a fault has not reached, and waits for it.
+fn waits(call: &Call, wanted: u64) -> bool {
+    let treatment = &call.treatment;
+    treatment.stale.is_some() && treatment.too_large.is_none() && wanted <= call.cluster().revision()
+}
+
+type Start = (Cursor, Option<Initial>, u64);
+
+/// Begins with what exists now. The cursor is taken under the same lock, so nothing lies between.
+fn snapshot(call: &Call, selector: &Selector) -> Start {
+    let id = call.resource.id;
+    let namespace = call.target.namespace.as_deref();
+    let (page, cursor) = call.cluster().read(|store| {
+        let revision = call.sees(store.revision()).max(store.floor());
+        let page = store.list(id, namespace, revision, None, usize::MAX, |version| selector.matches(version));
+        (page, store.cursor(id, revision))
+    });
+    let page = page.expect("nothing from the floor on is compacted");
+    let cursor = cursor.expect("nothing from the floor on is compacted");
+    let announce_end = call.query.send_initial_events == Some(true) && call.query.allow_watch_bookmarks;
+    let mut page = page;
+    newest_first(call, &mut page.items);
+    note_stale(call, page.revision);
+    let initial = Initial { versions: VecDeque::from(page.items), revision: page.revision, announce_end };
+    (cursor, Some(initial), page.revision)
+}
+
+/// Goes on after `wanted`, or from now when the client wants neither a snapshot nor the past.
+fn resume(call: &Call, wanted: u64) -> Result<Start, Failure> {
+    let id = call.resource.id;
+    let (cursor, revision) = call.cluster().read(|store| {
+        let from = if wanted == 0 { call.sees(store.revision()) } else { wanted };
+        (store.cursor(id, earlier(call, store, from)), from)
+    });
+    let cursor = cursor.map_err(|expired| Failure::too_old(expired.requested, expired.floor))?;
+    Ok((cursor, None, revision))
+}
+
+/// Where a watch from `from` begins: there, or some events before when a fault repeats them.
+fn earlier(call: &Call, store: &Store, from: u64) -> u64 {
+    let Some((events, grip)) = &call.treatment.repeat else { return from };
+    let Ok(mut cursor) = store.cursor(call.resource.id, store.floor()) else { return from };
+    let count = usize::try_from(*events).unwrap_or(usize::MAX).min(REPEATED_MAX);
+    // The revisions after which the last events begin: one more than are repeated.
+    let mut starts = VecDeque::from([store.floor()]);
+    let mut pulled = Vec::new();
+    loop {
+        pulled.clear();
+        if store.pull(call.resource.id, &mut cursor, PULL_MAX, from, &mut pulled).is_err() {
+            return from;
+        }
+        for event in &pulled {
+            if starts.len() > count {
+                starts.pop_front();
+            }
+            starts.push_back(event.version.revision);
+        }
+        if pulled.len() < PULL_MAX {
+            break;
+        }
+    }
+    let start = starts.front().copied().unwrap_or(from);
+    let repeated = starts.len() - 1;
+    if repeated == 0 || !grip.hit(|| format!("{} from {from} gets {repeated} events again", call.describe())) {
+        return from;
+    }
+    start
+}
+
+/// KEP-3157: the initial events need `resourceVersionMatch=NotOlderThan`.
+fn check_initial_events(call: &Call) -> Result<(), Failure> {
+    let (send, rule) = (call.query.send_initial_events, call.query.resource_version_match.as_deref());
+    let why = match (send, rule) {
+        (Some(_), Some("NotOlderThan")) | (None, None) => return Ok(()),
+        (Some(_), None) => "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+        (Some(_), Some(_)) => "sendInitialEvents requires resourceVersionMatch NotOlderThan, not another rule",
+        (None, Some(_)) => "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+    };
+    Err(Failure::invalid_options("ListOptions", Cause::forbidden("resourceVersionMatch", why)))
+}
+
+/// Refuses a revision from before the floor, in one of the two forms that real servers use.
+fn gone(call: &Call, stream: &Stream, wanted: u64, failure: &Failure) -> Answer {
+    // kube-apiserver with its watch cache answers in the stream; aggregated and older servers by HTTP status.
+    let form = call.cluster().faults.gone(stream, wanted).unwrap_or(Form::Stream);
+    let http = form == Form::Http;
+    call.book.gone(call.resource.id, wanted, http);
+    if http {
+        return failure.clone().into();
+    }
+    let line = json!({"type": "ERROR", "object": failure.to_value()});
+    let about = About { error_code: Some(StatusCode::GONE.as_u16()), ..About::default() };
+    Answer { about, ..Answer::json(StatusCode::OK, Bytes::from(format!("{line}\n"))) }
+}
+
+/// Spreads the ends of watches, without a random number: the golden ratio's multiples are evenly spread.
+fn lasts_s(id: u64) -> u64 {
+    LASTS_MIN_S + id.wrapping_mul(0x9E37_79B9) % LASTS_MIN_S
+}

@@ -1,0 +1,553 @@
+//! `create`, `update`, `patch` and the small writes that are like them.
+//!
+//! Owns the order of steps of a write: decode, check, merge with what is stored, validate, commit. A write without a
+//! `resourceVersion` is tried again when somebody else was faster; with one it is a conflict.
+
+mod preconditions;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::StatusCode;
+use hyper::body::Incoming;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::shape::Twice;
+use super::{apply, decode, decode_noting, quota, read_body, shape};
+use crate::addresses;
+use crate::admission::{self, Admitted, Attempt, Chain, Operation, check_configuration};
+use crate::authorization::program;
+use crate::handler::{Answer, Call};
+use crate::represent::Renderer;
+use mock_objects::catalogue::Resource;
+use mock_objects::patch::{self, Patch};
+use mock_objects::status::Failure;
+use mock_objects::{convert, defaults, events, object};
+use mock_store::{Expect, Refused, Version};
+use preconditions::{absent, check_number, check_uid, fixed_revision, is_patch, unconditional};
+
+/// How often a write without a `resourceVersion` is tried when others write the same object.
+pub(super) const TRIES: usize = 16;
+/// Whose objects a PUT creates when they are absent; for all others it is a 404.
+const CREATED_BY_UPDATE: &[&str] = &[
+    "endpoints",
+    "events",
+    "events.events.k8s.io",
+    "leases.coordination.k8s.io",
+    "limitranges",
+    "services",
+    "clusterrolebindings.rbac.authorization.k8s.io",
+    "clusterroles.rbac.authorization.k8s.io",
+    "rolebindings.rbac.authorization.k8s.io",
+    "roles.rbac.authorization.k8s.io",
+];
+
+pub(super) async fn create(call: &Call, body: Incoming) -> Result<Answer, Failure> {
+    let renderer = Renderer::negotiate(call)?;
+    let bytes = read_body(&call.app.limits, body).await?;
+    let (mut value, twice) = decode_noting(&call.content_type, &bytes)?;
+    object::check_type(&mut value, &call.resource, call.served())?;
+    let told = shape::prune(call, &mut value, &twice)?;
+    Ok(shape::tell(create_object(call, &renderer, value).await?, told))
+}
+
+/// Creates `value`, which has no unknown fields; the answer is 201. The order is that of the real server: mutating webhooks
+/// see what was sent, with its defaults; the name, the uid and what is wrong with the object come after them; validating
+/// webhooks see a valid object; and whether the name is free the store says at last.
+pub(super) async fn create_object(call: &Call, renderer: &Renderer, mut value: Value) -> Result<Answer, Failure> {
+    let (resource, now) = (&call.resource, Timestamp::now());
+    object::check_type(&mut value, resource, call.served())?;
+    shape::fill(call, &mut value)?;
+    object::conform(&mut value, resource)?;
+    object::check_namespace(resource, object::meta(&value, "namespace"), call.namespace())?;
+    check_namespace_takes_content(call, object::meta(&value, "name"))?;
+    object::begin_create(&mut value, resource, call.served(), call.namespace())?;
+    defaults::decoded(&mut value, resource, now);
+    track_new(call, &mut value);
+    let chain = Chain::of(call);
+    let admitted = mutate_new(call, &chain, &mut value).await?;
+    if admitted.changed {
+        // A webhook may say no more than a client.
+        object::begin_create(&mut value, resource, call.served(), call.namespace())?;
+        defaults::decoded(&mut value, resource, now);
+    }
+    to_storage(call, &mut value);
+    let generated = object::meta(&value, "name").is_empty();
+    let mut charged = false;
+    for _ in 0..TRIES {
+        // Only a generated name may be tried again.
+        let mut candidate = if generated { value.clone() } else { std::mem::take(&mut value) };
+        let name = object::finish_create(&mut candidate, resource, &call.cluster().fresh(), now)?;
+        defaults::prepared(&mut candidate, resource);
+        let _addresses = give_addresses(call, &mut candidate)?;
+        let mut warnings = admitted.warnings.clone();
+        warnings.extend(validate(call, &candidate, None)?);
+        check_definition(call, &candidate)?;
+        warnings.extend(ask_validating(call, &chain, Operation::Create, &name, &candidate, None).await?);
+        // Once, whatever name it gets.
+        if !std::mem::replace(&mut charged, true)
+            && let Some(charging) = quota::charge(call, &candidate, None)
+        {
+            charging.await?;
+        }
+        object::check_new(&candidate)?;
+        let made = |body: Bytes| Answer { warnings: warnings.clone(), ..Answer::json(StatusCode::CREATED, body) };
+        if call.cluster().get(resource, call.namespace(), &name).is_some() {
+            if generated {
+                continue;
+            }
+            return Err(Failure::already_exists(resource.about(&name)));
+        }
+        if call.query.dry_run {
+            return Ok(made(renderer.value(&candidate)));
+        }
+        if resource.is_definition() {
+            call.cluster().define(&candidate)?;
+        }
+        match call.cluster().put(resource, Expect::Absent, candidate) {
+            Ok(event) => return Ok(made(renderer.object(&event.version))),
+            Err(_) if generated => {}
+            Err(_) => return Err(Failure::already_exists(resource.about(&name))),
+        }
+    }
+    Err(Failure::internal("no free name could be generated"))
+}
+
+pub(super) async fn update(call: &Call, body: Incoming, status_only: bool) -> Result<Answer, Failure> {
+    let renderer = Renderer::negotiate(call)?;
+    let bytes = read_body(&call.app.limits, body).await?;
+    let (mut value, twice) = decode_noting(&call.content_type, &bytes)?;
+    let name = call.target.name.as_deref().unwrap_or_default();
+    if let Err(failure) = object::check_type(&mut value, &call.resource, call.served()) {
+        // The kind of a custom resource is looked at with the content: after whether it is there, and after the revision.
+        if failure.code != StatusCode::UNPROCESSABLE_ENTITY {
+            return Err(failure);
+        }
+        let exists = call.cluster().get(&call.resource, call.namespace(), name).is_some();
+        let first =
+            if exists { unconditional(call, name, &value) } else { Some(absent(call, name, &value, status_only)) };
+        return Err(first.unwrap_or(failure));
+    }
+    let told = shape::prune(call, &mut value, &twice)?;
+    shape::fill(call, &mut value)?;
+    object::conform(&mut value, &call.resource)?;
+    let given = object::meta(&value, "name").to_owned();
+    if given != name {
+        return Err(Failure::bad_request(format!(
+            "the name of the object ({given}) does not match the name on the URL ({name})"
+        )));
+    }
+    object::check_namespace(&call.resource, object::meta(&value, "namespace"), call.namespace())?;
+    if call.cluster().get(&call.resource, call.namespace(), name).is_none() && !status_only {
+        if !object::meta(&value, "uid").is_empty() {
+            return Err(absent(call, name, &value, status_only));
+        }
+        if CREATED_BY_UPDATE.contains(&&*call.resource.full_name) {
+            check_number(object::meta(&value, "resourceVersion"))?;
+            // Nothing was read that this could be the revision of, and the real server does not mind.
+            object::metadata(&mut value).remove("resourceVersion");
+            return Ok(shape::tell(create_object(call, &renderer, value).await?, told));
+        }
+    } else if status_only && call.cluster().get(&call.resource, call.namespace(), name).is_none() {
+        return Err(Failure::not_found(call.resource.about(name)));
+    }
+    // Read again only in the rare case that somebody else was faster: a copy for that would cost every update.
+    let mut first = Some(value);
+    let read_again = || {
+        let (mut value, _) = decode_noting(&call.content_type, &bytes)?;
+        object::check_type(&mut value, &call.resource, call.served())?;
+        shape::prune(call, &mut value, &Twice::default())?;
+        shape::fill(call, &mut value)?;
+        object::conform(&mut value, &call.resource)?;
+        Ok(value)
+    };
+    let next = |_: &Version| first.take().map_or_else(read_again, Ok);
+    Ok(shape::tell(change(call, &renderer, status_only, next).await?, told))
+}
+
+pub(super) async fn patch(call: &Call, body: Incoming, status_only: bool) -> Result<Answer, Failure> {
+    let renderer = Renderer::negotiate(call)?;
+    let bytes = read_body(&call.app.limits, body).await?;
+    let (patch, noted) = match Patch::decode(&call.content_type, &bytes, !call.resource.custom) {
+        // What is in a patch matters only when there is something to change.
+        Err(failure) if failure.code != StatusCode::UNSUPPORTED_MEDIA_TYPE => {
+            let name = call.target.name.as_deref().unwrap_or_default();
+            let exists = call.cluster().get(&call.resource, call.namespace(), name).is_some();
+            return Err(if exists { failure } else { Failure::not_found(call.resource.about(name)) });
+        }
+        decoded => decoded?,
+    };
+    if let Patch::Apply(applied) = &patch {
+        return apply::answer(call, &renderer, applied, noted, status_only).await;
+    }
+    let noted = Twice::Patch(noted);
+    let mut told = Vec::new();
+    let answer = change(call, &renderer, status_only, |current| {
+        let mut patched = from_storage(call, current);
+        patch.apply(&mut patched, &call.resource)?;
+        if let Err(failure) = object::check_type(&mut patched, &call.resource, call.served()) {
+            return Err(patch.made_nonsense(failure));
+        }
+        told = shape::prune(call, &mut patched, &noted).map_err(|failure| patch.made_nonsense(failure))?;
+        shape::fill(call, &mut patched)?;
+        if let Err(failure) = object::conform(&mut patched, &call.resource) {
+            return Err(patch.made_nonsense(failure));
+        }
+        let (name, given) = (call.target.name.as_deref().unwrap_or_default(), object::meta(&patched, "name"));
+        if given != name {
+            return Err(Failure::bad_request(format!(
+                "the name of the object ({given}) does not match the name on the URL ({name})"
+            )));
+        }
+        Ok(patched)
+    })
+    .await?;
+    Ok(shape::tell(answer, told))
+}
+
+/// `PUT namespaces/NAME/finalize`: replaces `spec.finalizers`.
+pub(super) async fn finalize(call: &Call, body: Incoming) -> Result<Answer, Failure> {
+    let renderer = Renderer::negotiate(call)?;
+    let bytes = read_body(&call.app.limits, body).await?;
+    let value = decode(&call.content_type, &bytes)?;
+    let finalizers = value.pointer("/spec/finalizers").cloned().unwrap_or_else(|| json!([]));
+    change(call, &renderer, false, |current| {
+        let mut next = current.value();
+        if let Some(spec) = next.get_mut("spec").and_then(Value::as_object_mut) {
+            spec.insert("finalizers".to_owned(), finalizers.clone());
+        }
+        Ok(next)
+    })
+    .await
+}
+
+/// Reads the object, lets `next` make its successor, and commits that.
+pub(super) async fn change(
+    call: &Call,
+    renderer: &Renderer,
+    status_only: bool,
+    mut next: impl FnMut(&Version) -> Result<Value, Failure> + Send,
+) -> Result<Answer, Failure> {
+    let resource = &call.resource;
+    let name = call.target.name.as_deref().unwrap_or_default();
+    for _ in 0..TRIES {
+        let current = call
+            .cluster()
+            .get(resource, call.namespace(), name)
+            .ok_or_else(|| Failure::not_found(resource.about(name)))?;
+        let value = next(&current)?;
+        if let Some(answer) = replace(call, renderer, status_only, &current, value).await? {
+            return Ok(answer);
+        }
+    }
+    Err(Failure::stale(resource.about(name)))
+}
+
+/// Commits the successor of `current`. `None`: somebody else was faster, and the caller may try again. Mutating webhooks
+/// see what was sent, validating ones what would be stored, and that only if it is valid.
+pub(super) async fn replace(
+    call: &Call,
+    renderer: &Renderer,
+    status_only: bool,
+    current: &Version,
+    mut value: Value,
+) -> Result<Option<Answer>, Failure> {
+    let resource = &call.resource;
+    let name = call.target.name.as_deref().unwrap_or_default();
+    check_uid(&value, current, call)?;
+    let old = current.value();
+    to_storage(call, &mut value);
+    fill_changed(&mut value, resource, status_only);
+    let chain = Chain::of(call);
+    // The mutating ones have changed a `Scale` already, before it became a part of the object.
+    let is_scale = super::scale::of(call).is_some();
+    let attempt = Attempt { call, operation: Operation::Update, name, old: Some(&old) };
+    let asks = !is_scale && chain.changes(&attempt, &value);
+    let mut warnings = Vec::new();
+    if asks {
+        // Boxed, because every write has room for it and few ask a webhook.
+        warnings = Box::pin(mutate_changed(call, &chain, status_only, &mut value, &old)).await?;
+    } else {
+        admission::complete(&attempt, &mut value)?;
+    }
+    let fixed = fixed_revision(&value, current, call)?;
+    succeed(&mut value, &old, call, status_only);
+    let _addresses = give_addresses(call, &mut value)?;
+    if !asks && !is_scale {
+        track(call, &mut value, Some(&old), status_only);
+    }
+    warnings.extend(validate(call, &value, Some(&old))?);
+    if !status_only && value["spec"] != old["spec"] {
+        check_definition(call, &value)?;
+    }
+    warnings.extend(ask_validating(call, &chain, Operation::Update, name, &value, Some(&old)).await?);
+    if let Some(charging) = quota::charge(call, &value, Some(&old)) {
+        charging.await?;
+    }
+    let done = |body: Bytes| Answer { warnings: warnings.clone(), ..ok(body) };
+    if call.query.dry_run {
+        return Ok(Some(done(renderer.value(&value))));
+    }
+    if value == old {
+        return Ok(Some(done(renderer.object(current))));
+    }
+    if object::is_deleting(&value) && super::finish::is_due(&value, resource) {
+        // The last finalizer is gone. The object is deleted as it was: the event shows its stored state, the
+        // answer what was asked for, under the old revision.
+        match call.cluster().remove(current, resource, old) {
+            Ok(_) => return Ok(Some(done(renderer.value(&value)))),
+            Err(_) if !fixed => return Ok(None),
+            Err(Refused::Absent) => return Err(Failure::not_found(resource.about(name))),
+            Err(_) => return Err(Failure::stale(resource.about(name))),
+        }
+    }
+    match commit(call, current, value) {
+        Ok(version) => Ok(Some(done(renderer.object(&version)))),
+        Err(_) if !fixed => Ok(None),
+        Err(Refused::Absent) => Err(Failure::not_found(resource.about(name))),
+        Err(_) => Err(Failure::stale(resource.about(name))),
+    }
+}
+
+/// Gives a service its addresses; what is answered must live until the commit.
+fn give_addresses<'a>(call: &'a Call, value: &mut Value) -> Result<Option<impl Sized + use<'a>>, Failure> {
+    if !addresses::concerns(&call.resource) {
+        return Ok(None);
+    }
+    call.cluster().addresses.give(call.cluster(), &call.resource, value).map(Some)
+}
+
+/// Lets mutating webhooks change a new object.
+async fn mutate_new(call: &Call, chain: &Chain, value: &mut Value) -> Result<Admitted, Failure> {
+    let name = object::meta(value, "name").to_owned();
+    chain.mutate(&Attempt { call, operation: Operation::Create, name: &name, old: None }, value).await
+}
+
+/// Lets mutating webhooks change what an object is to become; answers their warnings. What they change belongs to nobody,
+/// so who wrote what is written down before.
+async fn mutate_changed(
+    call: &Call,
+    chain: &Chain,
+    status_only: bool,
+    value: &mut Value,
+    old: &Value,
+) -> Result<Vec<String>, Failure> {
+    let name = call.target.name.as_deref().unwrap_or_default();
+    let mut owned = value.clone();
+    succeed(&mut owned, old, call, status_only);
+    track(call, &mut owned, Some(old), status_only);
+    match owned["metadata"].get_mut("managedFields").map(Value::take) {
+        Some(owners) => object::metadata(value).insert("managedFields".to_owned(), owners),
+        None => object::metadata(value).remove("managedFields"),
+    };
+    let old = if converts(call) { Cow::Owned(shown(call, old)) } else { Cow::Borrowed(old) };
+    show(call, value);
+    if !call.resource.custom {
+        // The built-in types always show it.
+        object::metadata(value).entry("creationTimestamp").or_insert(Value::Null);
+    }
+    let attempt = Attempt { call, operation: Operation::Update, name, old: Some(&old) };
+    let admitted = chain.mutate(&attempt, value).await?;
+    to_storage(call, value);
+    Ok(admitted.warnings)
+}
+
+/// Lets validating webhooks refuse what would be stored; answers their warnings. They see it in the version that was asked
+/// for, and of a scale the `Scale`.
+async fn ask_validating(
+    call: &Call,
+    chain: &Chain,
+    operation: Operation,
+    name: &str,
+    value: &Value,
+    old: Option<&Value>,
+) -> Result<Vec<String>, Failure> {
+    admission::check(&Attempt { call, operation, name, old }, value)?;
+    if !chain.validates() {
+        return Ok(Vec::new());
+    }
+    let scale = super::scale::of(call);
+    let seen = |value| match scale {
+        Some(scale) => Cow::Owned(super::scale::view(value, scale)),
+        None if converts(call) => Cow::Owned(shown(call, value)),
+        None => Cow::Borrowed(value),
+    };
+    let (value, old) = (seen(value), old.map(seen));
+    chain.validate(&Attempt { call, operation, name, old: old.as_deref() }, &value).await
+}
+
+/// The defaults that a change brings with it.
+fn fill_changed(value: &mut Value, resource: &Resource, status_only: bool) {
+    if status_only {
+        defaults::on_status(value, resource);
+    } else {
+        defaults::on_update(value, resource, Timestamp::now());
+    }
+}
+
+/// Makes of what was asked for what may come after `old`: what may not change, and what the server counts.
+fn succeed(value: &mut Value, old: &Value, call: &Call, status_only: bool) {
+    let (resource, stored) = (&call.resource, call.resource.storage_version());
+    object::carry_over(value, old, resource, stored, status_only);
+    // After the defaults, because ports are known by their protocols.
+    if addresses::concerns(resource) {
+        addresses::carry_over(value, old);
+    }
+    // Only the subresource `finalize` writes the spec of a namespace.
+    if &*resource.full_name == "namespaces" && call.target.subresource.as_deref() != Some("finalize") {
+        value["spec"] = old["spec"].clone();
+    }
+    object::count_generation(value, old, resource, stored, status_only);
+}
+
+/// Whether the version that was asked for is not the stored one.
+fn converts(call: &Call) -> bool {
+    call.resource.mirrors || call.served().name != call.resource.storage
+}
+
+/// Who writes, as `managedFields` names it: the field manager, else the program's name.
+pub(super) fn manager(call: &Call, status_only: bool) -> patch::Manager<'_> {
+    patch::Manager {
+        name: call.query.field_manager.as_deref().unwrap_or_else(|| program(&call.user_agent)),
+        force: call.query.force,
+        api_version: if convert::changes_content(&call.resource) {
+            call.resource.stored_api_version()
+        } else {
+            &call.served().api_version
+        },
+        subresource: if status_only { "status" } else { "" },
+        now: Timestamp::now(),
+    }
+}
+
+/// Notes who wrote what in a new object.
+fn track_new(call: &Call, value: &mut Value) {
+    if !converts(call) {
+        return track(call, value, None, false);
+    }
+    to_storage(call, value);
+    track(call, value, None, false);
+    show(call, value);
+}
+
+/// Notes who wrote what in the stored form; an apply has done so itself.
+fn track(call: &Call, value: &mut Value, old: Option<&Value>, status_only: bool) {
+    let applies = is_patch(call) && call.content_type.starts_with(patch::APPLY);
+    if applies {
+        return;
+    }
+    let by = manager(call, status_only);
+    if call.resource.custom || &*call.resource.kind != "Event" {
+        return patch::track(value, old, &by, &call.resource);
+    }
+    // The fields go by their names in the version that they were written in, and nobody owns what nobody set.
+    let set = |mut value: Value| {
+        show(call, &mut value);
+        events::unfill(&mut value);
+        value
+    };
+    let old = old.cloned().map(set);
+    *value = set(value.take());
+    patch::track(value, old.as_ref(), &by, &call.resource);
+    to_storage(call, value);
+    events::fill(value);
+}
+
+fn commit(call: &Call, current: &Version, value: Value) -> Result<Arc<Version>, Refused> {
+    let resource = &call.resource;
+    if resource.is_definition() {
+        // Validated before.
+        let _ = call.cluster().define(&value);
+    }
+    let event = call.cluster().put(resource, Expect::Revision(current.revision), value)?;
+    Ok(event.version.clone())
+}
+
+/// Refuses a definition that is wrong.
+fn check_definition(call: &Call, value: &Value) -> Result<(), Failure> {
+    if !call.resource.is_definition() {
+        return Ok(());
+    }
+    let about = call.resource.about_kind(object::meta(value, "name"));
+    mock_objects::catalogue::definition(value).map(|_| ()).map_err(|causes| Failure::invalid(about, &causes))
+}
+
+/// Refuses what is wrong with an object; answers what there is to warn of.
+fn validate(call: &Call, value: &Value, old: Option<&Value>) -> Result<Vec<String>, Failure> {
+    let resource = &call.resource;
+    let name = object::meta(value, "name");
+    let mut causes = object::check_name(value, resource);
+    causes.extend(object::check_content(value, resource));
+    shape::check_depth(value)?;
+    let of_schema = shape::check(call, value, old);
+    let verdict = shape::judge(call, value, old, &of_schema);
+    causes.extend(of_schema);
+    causes.extend(verdict.causes);
+    causes.extend(check_configuration(value, resource));
+    if &*resource.kind == "Event" && !resource.custom {
+        causes.extend(events::check(value, old, resource));
+    }
+    if let Some(old) = old {
+        causes.extend(object::check_immutable(value, old, resource));
+        causes.extend(object::check_finalizers_of_deleted(value, old));
+    }
+    if !causes.is_empty() {
+        return Err(Failure::invalid(resource.about_kind(name), &causes));
+    }
+    object::check_size(value, resource)?;
+    Ok(verdict.warnings)
+}
+
+/// New content needs a namespace that exists and is not going away.
+fn check_namespace_takes_content(call: &Call, new: &str) -> Result<(), Failure> {
+    if !call.resource.namespaced {
+        return Ok(());
+    }
+    let catalogue = call.cluster().catalogue();
+    let namespaces = catalogue.by_full_name("namespaces").expect("namespaces are built in");
+    let name = call.namespace();
+    let Some(namespace) = call.cluster().get(namespaces, "", name) else {
+        return Err(Failure::not_found(namespaces.about(name)));
+    };
+    if namespace.facts().finalizing {
+        let why = format!("unable to create new content in namespace {name} because it is being terminated");
+        let mut failure = Failure::forbidden(call.resource.about(new), &why);
+        if let Some(details) = &mut failure.details {
+            let message = format!("namespace {name} is being terminated");
+            let cause = json!({"reason": "NamespaceTerminating", "message": message, "field": "metadata.namespace"});
+            details["causes"] = json!([cause]);
+        }
+        return Err(failure);
+    }
+    Ok(())
+}
+
+/// Objects are stored in one version.
+pub(super) fn to_storage(call: &Call, value: &mut Value) {
+    convert::to_stored(value, &call.resource);
+}
+
+pub(super) fn from_storage(call: &Call, current: &Version) -> Value {
+    let mut value = current.value();
+    show(call, &mut value);
+    value
+}
+
+/// Turns what is stored into what the caller sees.
+pub(super) fn show(call: &Call, value: &mut Value) {
+    convert::from_stored(value, &call.resource, &call.served().api_version);
+}
+
+/// What is stored, as the caller sees it.
+fn shown(call: &Call, value: &Value) -> Value {
+    let mut value = value.clone();
+    show(call, &mut value);
+    value
+}
+
+/// Kept beside the verbs that use it: the JSON of an answer.
+pub(super) fn ok(bytes: Bytes) -> Answer {
+    Answer::json(StatusCode::OK, bytes)
+}

@@ -1,0 +1,90 @@
+//! Which object and which version of it a write is about, and what is said when that is not the stored one.
+
+use http::Method;
+use serde_json::Value;
+
+use crate::handler::Call;
+use crate::verbs::scale;
+use mock_objects::object;
+use mock_objects::status::{Cause, Failure};
+use mock_store::Version;
+
+/// Built-in resources whose updates must say which version they were made from, as those of custom ones must.
+const NEVER_UNCONDITIONAL: &[&str] = &["endpointslices.discovery.k8s.io", "leases.coordination.k8s.io"];
+
+/// The refusal of an update of an object that is not there; one that names a uid is about another one.
+pub(super) fn absent(call: &Call, name: &str, value: &Value, status_only: bool) -> Failure {
+    let about = call.resource.about(name);
+    match object::meta(value, "uid") {
+        uid if !uid.is_empty() && !status_only => {
+            Failure::conflict(about, &format!("Precondition failed: UID in precondition: {uid}, UID in object meta: "))
+        }
+        _ => Failure::not_found(about),
+    }
+}
+
+/// The refusal of an update that does not say which version it was made from, where it must.
+pub(super) fn unconditional(call: &Call, name: &str, value: &Value) -> Option<Failure> {
+    let must = call.resource.custom || NEVER_UNCONDITIONAL.contains(&&*call.resource.full_name);
+    let says = !matches!(object::meta(value, "resourceVersion"), "" | "0");
+    if !must || says || names_another(call, name, object::meta(value, "uid")) {
+        return None;
+    }
+    let cause = Cause::invalid("metadata.resourceVersion", "0x0", "must be specified for an update");
+    // The one `Invalid` that names the resource instead of the kind.
+    Some(Failure::invalid(call.resource.about(name), &[cause]))
+}
+
+/// Whether a body is about an object of this name that is not the stored one; that is a conflict before all else.
+fn names_another(call: &Call, name: &str, uid: &str) -> bool {
+    let current = call.cluster().get(&call.resource, call.namespace(), name);
+    !uid.is_empty() && current.is_some_and(|current| *current.identity.uid != *uid)
+}
+
+pub(super) fn check_number(revision: &str) -> Result<(), Failure> {
+    if revision.is_empty() || revision.parse::<u64>().is_ok() {
+        return Ok(());
+    }
+    Err(Failure::plain(format!("strconv.ParseUint: parsing \"{revision}\": invalid syntax")))
+}
+
+/// An update that names the uid of another object is refused before all else.
+pub(super) fn check_uid(value: &Value, current: &Version, call: &Call) -> Result<(), Failure> {
+    let uid = object::meta(value, "uid");
+    if uid.is_empty() || uid == &*current.identity.uid || is_patch(call) {
+        return Ok(());
+    }
+    let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", current.identity.uid);
+    Err(Failure::conflict(call.resource.about(&current.identity.name), &why))
+}
+
+/// Checks the `resourceVersion` of what is to come against the stored object; answers whether the revision is fixed.
+pub(super) fn fixed_revision(value: &Value, current: &Version, call: &Call) -> Result<bool, Failure> {
+    let name = &*current.identity.name;
+    // A scale that names none is one of the object as it is.
+    if call.method == Method::PUT
+        && scale::of(call).is_none()
+        && let Some(failure) = unconditional(call, name, value)
+    {
+        return Err(failure);
+    }
+    let revision = object::meta(value, "resourceVersion");
+    let is_named = !matches!(revision, "" | "0");
+    if is_named {
+        check_number(revision)?;
+        if revision != current.revision.to_string() {
+            return Err(Failure::stale(call.resource.about(name)));
+        }
+    }
+    let uid = object::meta(value, "uid");
+    if is_patch(call) && !uid.is_empty() && uid != &*current.identity.uid {
+        let cause = Cause::invalid("metadata.uid", &format!("\"{uid}\""), "field is immutable");
+        return Err(Failure::invalid(call.resource.about_kind(name), &[cause]));
+    }
+    Ok(is_named && !is_patch(call))
+}
+
+/// A patch that does not name a revision is tried again; the revision in its result is the one it was made from.
+pub(super) fn is_patch(call: &Call) -> bool {
+    call.method == Method::PATCH
+}

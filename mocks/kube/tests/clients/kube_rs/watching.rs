@@ -1,0 +1,198 @@
+//! `watcher` and `reflector`, with lists in pages, from the cache and as streams.
+
+use std::collections::BTreeMap;
+use std::pin::pin;
+
+use futures_util::future::join_all;
+use futures_util::{Stream, StreamExt};
+use kube::ResourceExt;
+use kube::api::{Api, DynamicObject};
+use kube::runtime::{WatchStreamExt, reflector, watcher};
+use mock_faults::{Form, Name};
+
+use crate::world::{PACKAGES, PATIENCE, World, package_resource};
+
+/// The ways in which a watcher can get its first state.
+fn ways() -> [(&'static str, watcher::Config); 3] {
+    [
+        ("pages of two", watcher::Config::default().page_size(2)),
+        ("any version", watcher::Config::default().any_semantic()),
+        ("streamed", watcher::Config::default().streaming_lists()),
+    ]
+}
+
+/// `None` is both forms of 410 in turn, the HTTP status first. That one alone has its own test below.
+pub const TROUBLES: [(Name, Option<Form>); 3] =
+    [(Name::WatchReset, None), (Name::Watch410, None), (Name::Watch410, Some(Form::Stream))];
+
+/// What a consumer of the events believes.
+#[derive(Default)]
+struct Belief {
+    objects: BTreeMap<String, String>,
+    /// What arrives between `Init` and `InitDone`, which replaces everything.
+    fresh: Option<BTreeMap<String, String>>,
+    events: Vec<String>,
+    errors: Vec<String>,
+}
+
+impl Belief {
+    fn take_in(&mut self, event: watcher::Result<watcher::Event<DynamicObject>>) {
+        let version = |object: &DynamicObject| (object.name_any(), object.resource_version().unwrap());
+        match event {
+            Ok(watcher::Event::Apply(object)) => {
+                self.events.push(format!("apply {}", object.name_any()));
+                let (name, revision) = version(&object);
+                self.objects.insert(name, revision);
+            }
+            Ok(watcher::Event::Delete(object)) => {
+                self.events.push(format!("delete {}", object.name_any()));
+                self.objects.remove(&object.name_any());
+            }
+            Ok(watcher::Event::Init) => self.fresh = Some(BTreeMap::new()),
+            Ok(watcher::Event::InitApply(object)) => {
+                let fresh = self.fresh.as_mut().expect("only between Init and InitDone");
+                fresh.extend([version(&object)]);
+            }
+            Ok(watcher::Event::InitDone) => {
+                self.events.push("init".to_owned());
+                self.objects = self.fresh.take().expect("only after Init");
+            }
+            Err(error) => self.errors.push(error.to_string()),
+        }
+    }
+
+    /// Takes in events until the belief is true.
+    async fn converge<S>(&mut self, world: &World, stream: &mut S)
+    where
+        S: Stream<Item = watcher::Result<watcher::Event<DynamicObject>>> + Unpin,
+    {
+        let truth = world.truth().await;
+        while self.objects != truth {
+            let event = tokio::time::timeout(PATIENCE, stream.next()).await;
+            let event = event.unwrap_or_else(|_| panic!("{:?} instead of {truth:?}\n{:?}", self.objects, self.errors));
+            self.take_in(event.expect("a watcher never ends"));
+        }
+    }
+}
+
+#[tokio::test]
+async fn watchers_see_every_change_and_survive() {
+    join_all(ways().map(|(way, config)| survives(way, config))).await;
+}
+
+async fn survives(way: &str, config: watcher::Config) {
+    let mut world = World::start().await;
+    for name in ["kept", "doomed-0", "doomed-1", "doomed-2", "listed"] {
+        world.create(name).await;
+    }
+    let packages: Api<DynamicObject> = Api::default_namespaced_with(world.subject().await, &package_resource());
+    let mut stream = pin!(watcher(packages, config).default_backoff());
+    let mut belief = Belief::default();
+    belief.converge(&world, &mut stream).await;
+    watch_from_now(&world, &mut belief, &mut stream).await;
+    assert_eq!(belief.events, ["init"], "{way}");
+    world.create("short").await;
+    belief.converge(&world, &mut stream).await;
+    world.change("short", "a:2").await;
+    belief.converge(&world, &mut stream).await;
+    world.delete("short").await;
+    belief.converge(&world, &mut stream).await;
+    assert_eq!(belief.events, ["init", "apply short", "apply short", "delete short"], "{way}: each once");
+    for (index, (name, form)) in TROUBLES.into_iter().enumerate() {
+        watch_from_now(&world, &mut belief, &mut stream).await;
+        let told = world.story(0).len();
+        let id = world.begin(name, PACKAGES, |fault| fault.form = form);
+        world.create(&format!("born-{index}")).await;
+        world.change("kept", &format!("kept:{index}")).await;
+        world.delete(&format!("doomed-{index}")).await;
+        belief.converge(&world, &mut stream).await;
+        assert!(world.server.faults().hits(id) > 0, "{way}: {name:?} {form:?}");
+        world.server.faults().end(id);
+        println!("{way}, {name:?} {form:?}\n  {}", world.story(told).join("\n  "));
+    }
+    println!("{way}: {:?}", belief.errors);
+    world.server.shutdown().await;
+}
+
+/// Drives the stream until its watch is open: nothing is asked for unless somebody polls.
+async fn watch_from_now<S>(world: &World, belief: &mut Belief, stream: &mut S)
+where
+    S: Stream<Item = watcher::Result<watcher::Event<DynamicObject>>> + Unpin,
+{
+    let mut watched = pin!(world.watched());
+    loop {
+        tokio::select! {
+            () = &mut watched => return,
+            event = stream.next() => belief.take_in(event.expect("a watcher never ends")),
+        }
+    }
+}
+
+/// kube 5.0.0 takes only the `ERROR` event for a reason to list again. After a 410 as HTTP status it asks for the same
+/// revision again and again, with its back-off, and is deaf for as long as the server prefers that form.
+#[tokio::test]
+async fn a_410_as_http_status_alone_is_answered_truthfully_each_time() {
+    let mut world = World::start().await;
+    world.create("kept").await;
+    let packages = async || Api::default_namespaced_with(world.subject().await, &package_resource());
+    let mut stream = pin!(watcher::<DynamicObject>(packages().await, watcher::Config::default()));
+    let mut belief = Belief::default();
+    belief.converge(&world, &mut stream).await;
+    watch_from_now(&world, &mut belief, &mut stream).await;
+    let fresh = packages().await;
+    let id = world.begin(Name::Watch410, PACKAGES, |fault| fault.form = Some(Form::Http));
+    world.change("kept", "b:1").await;
+    let truth = world.truth().await;
+    while belief.objects != truth && world.server.traffic("subject").gone_http < 5 {
+        belief.take_in(tokio::time::timeout(PATIENCE, stream.next()).await.unwrap().unwrap());
+    }
+    let traffic = world.server.traffic("subject");
+    let came_back = belief.objects == truth;
+    println!("came back: {came_back}; {} of {} 410s were repeated", traffic.gone_repeated, traffic.gone_http);
+    assert_eq!(world.server.faults().hits(id), traffic.gone_http, "each refusal is a hit");
+    assert_eq!(traffic.gone_stream, 0);
+    let expired = |error: &String| error.contains("Expired") && error.contains("code: 410");
+    assert!(belief.errors.iter().any(expired), "{:?}", belief.errors);
+    // Whoever lists is served at once, so the way back was there all the time.
+    let mut stream = pin!(watcher(fresh, watcher::Config::default()));
+    Belief::default().converge(&world, &mut stream).await;
+    world.server.shutdown().await;
+}
+
+#[tokio::test]
+async fn reflectors_hold_the_truth_and_survive() {
+    join_all(ways().map(|(way, config)| reflects(way, config))).await;
+}
+
+async fn reflects(way: &str, config: watcher::Config) {
+    let mut world = World::start().await;
+    for name in ["kept", "doomed-0", "doomed-1", "doomed-2"] {
+        world.create(name).await;
+    }
+    let packages: Api<DynamicObject> = Api::default_namespaced_with(world.subject().await, &package_resource());
+    let writer = reflector::store::Writer::new(package_resource());
+    let store = writer.as_reader();
+    let stream = watcher(packages, config).default_backoff().reflect(writer).touched_objects();
+    let mut tasks = tokio::task::JoinSet::new();
+    tasks.spawn(stream.for_each(async |_| ()));
+    tokio::time::timeout(PATIENCE, store.wait_until_ready()).await.expect("a first state").unwrap();
+    holds(&world, &store).await;
+    for (index, (name, form)) in TROUBLES.into_iter().enumerate() {
+        world.watched().await;
+        let id = world.begin(name, PACKAGES, |fault| fault.form = form);
+        world.create(&format!("born-{index}")).await;
+        world.change("kept", &format!("kept:{index}")).await;
+        world.delete(&format!("doomed-{index}")).await;
+        holds(&world, &store).await;
+        assert!(world.server.faults().hits(id) > 0, "{way}: {name:?} {form:?}");
+        world.server.faults().end(id);
+    }
+    tasks.shutdown().await;
+    world.server.shutdown().await;
+}
+
+async fn holds(world: &World, store: &reflector::Store<DynamicObject>) {
+    let truth = world.truth().await;
+    let held = || store.state().iter().map(|object| (object.name_any(), object.resource_version().unwrap())).collect();
+    crate::world::until("the store holds the truth", async || truth == held()).await;
+}

@@ -1,0 +1,280 @@
+//! Watches: what is sent, in which order, and how they end; and the harness's view of them.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::client::{PATIENCE, Protocol, World};
+use crate::{CONFIG_MAPS, PACKAGES, config_map, package, revision};
+
+fn event(kind: &str, name: &str, revision: u64) -> (String, String, u64) {
+    (kind.to_owned(), name.to_owned(), revision)
+}
+
+#[tokio::test]
+async fn a_watch_gets_everything_after_its_revision_over_both_protocols() {
+    let world = World::start().await;
+    let mut writer = world.client(Protocol::Http1, "harness").await;
+    for protocol in [Protocol::Http1, Protocol::Http2] {
+        let mut watcher = world.client(protocol, "subject").await;
+        let (_, list) = watcher.get(PACKAGES).await;
+        let from = revision(&list);
+        let (_, one) = writer.post(PACKAGES, &package("one")).await;
+        let mut lines = watcher.watch(&format!("{PACKAGES}?watch=true&resourceVersion={from}")).await;
+        assert_eq!(lines.event().await, event("ADDED", "one", revision(&one)));
+        let image = json!({"spec": {"image": "a:2"}});
+        let (_, two) = writer.patch(&format!("{PACKAGES}/one"), "application/merge-patch+json", &image).await;
+        assert_eq!(lines.event().await, event("MODIFIED", "one", revision(&two)));
+        writer.post(CONFIG_MAPS, &config_map("other")).await;
+        writer.delete(&format!("{CONFIG_MAPS}/other")).await;
+        writer.delete(&format!("{PACKAGES}/one")).await;
+        let last = lines.next().await.unwrap().unwrap();
+        assert_eq!(last["type"], json!("DELETED"));
+        assert_eq!(last["object"]["spec"]["image"], json!("a:2"), "the last state");
+        assert_eq!(revision(&last["object"]), world.server.revision(), "under the revision of the deletion");
+        assert!(lines.is_silent(Duration::from_millis(50)).await);
+    }
+}
+
+#[tokio::test]
+async fn bookmarks_come_when_they_are_allowed_and_the_end_is_clean() {
+    let world = World::with(|config| config.bookmarks_every = Duration::from_millis(100)).await;
+    let mut writer = world.client(Protocol::Http1, "harness").await;
+    let mut watcher = world.client(Protocol::Http1, "subject").await;
+    let mut plain = world.client(Protocol::Http1, "subject").await;
+    let from = world.server.revision();
+    writer.post(CONFIG_MAPS, &config_map("elsewhere")).await;
+    let query = format!("watch=1&resourceVersion={from}&timeoutSeconds=1");
+    let mut without = plain.watch(&format!("{PACKAGES}?{query}")).await;
+    let mut lines = watcher.watch(&format!("{PACKAGES}?{query}&allowWatchBookmarks=true")).await;
+    let bookmark = lines.next().await.unwrap().unwrap();
+    assert_eq!((&bookmark["type"], &bookmark["object"]["kind"]), (&json!("BOOKMARK"), &json!("Package")));
+    assert_eq!(revision(&bookmark["object"]), from + 1, "up to here everything was sent");
+    let mut more = 0;
+    while lines.next().await.unwrap().is_some() {
+        more += 1;
+    }
+    assert!(more >= 2, "one every 100 ms in a second, got {more}");
+    assert_eq!(without.next().await.unwrap(), None, "no bookmark, a clean end");
+}
+
+#[tokio::test]
+async fn initial_events_end_with_the_annotated_bookmark() {
+    let world = World::start().await;
+    let mut client = world.client(Protocol::Http1, "subject").await;
+    for name in ["b", "a"] {
+        client.post(PACKAGES, &package(name)).await;
+    }
+    let at = world.server.revision();
+    let (status, refused) = client.get(&format!("{PACKAGES}?watch=1&sendInitialEvents=true")).await;
+    assert_eq!((status, &refused["reason"]), (422, &json!("Invalid")));
+    let query = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
+    let mut lines = client.watch(&format!("{PACKAGES}?{query}")).await;
+    let names = [lines.event().await, lines.event().await];
+    assert!(names.iter().all(|(kind, _, _)| kind == "ADDED"), "{names:?}");
+    let end = lines.next().await.unwrap().unwrap();
+    assert_eq!(end["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"], json!("true"));
+    assert_eq!(revision(&end["object"]), at);
+    let mut writer = world.client(Protocol::Http1, "harness").await;
+    let (_, next) = writer.post(PACKAGES, &package("c")).await;
+    assert_eq!(lines.event().await, event("ADDED", "c", revision(&next)));
+}
+
+#[tokio::test]
+async fn leaving_a_selection_is_a_deletion() {
+    let world = World::start().await;
+    let mut writer = world.client(Protocol::Http1, "harness").await;
+    let mut watcher = world.client(Protocol::Http1, "subject").await;
+    let from = world.server.revision();
+    let path = format!("{CONFIG_MAPS}?watch=1&resourceVersion={from}&labelSelector=tier%3Dfront");
+    let mut lines = watcher.watch(&path).await;
+    let label = |tier: &str| json!({"metadata": {"labels": {"tier": tier}}});
+    let merge = "application/merge-patch+json";
+    let one = format!("{CONFIG_MAPS}/one");
+    writer.post(CONFIG_MAPS, &config_map("one")).await;
+    let (_, enters) = writer.patch(&one, merge, &label("front")).await;
+    assert_eq!(lines.event().await, event("ADDED", "one", revision(&enters)));
+    let (_, stays) = writer.patch(&one, merge, &json!({"data": {"b": "2"}})).await;
+    assert_eq!(lines.event().await, event("MODIFIED", "one", revision(&stays)));
+    let (_, leaves) = writer.patch(&one, merge, &label("back")).await;
+    let left = lines.next().await.unwrap().unwrap();
+    assert_eq!((&left["type"], revision(&left["object"])), (&json!("DELETED"), revision(&leaves)));
+    assert_eq!(left["object"]["metadata"]["labels"]["tier"], json!("front"), "the last state that was selected");
+    writer.delete(&one).await;
+    assert!(lines.is_silent(Duration::from_millis(50)).await);
+    let mut by_field = world.client(Protocol::Http1, "subject").await;
+    let from = world.server.revision();
+    let path = format!("{PACKAGES}?watch=1&resourceVersion={from}&fieldSelector=spec.image%3Da:1");
+    let mut lines = by_field.watch(&path).await;
+    let (_, made) = writer.post(PACKAGES, &package("picked")).await;
+    assert_eq!(lines.event().await, event("ADDED", "picked", revision(&made)));
+}
+
+#[tokio::test]
+async fn a_compacted_revision_is_gone_and_a_future_one_is_refused() {
+    let world = World::start().await;
+    let mut client = world.client(Protocol::Http1, "subject").await;
+    let (_, old) = client.post(PACKAGES, &package("one")).await;
+    let old = revision(&old);
+    client.post(PACKAGES, &package("two")).await;
+    world.server.compact(world.server.revision());
+    let mut lines = client.watch(&format!("{PACKAGES}?watch=1&resourceVersion={old}")).await;
+    let error = lines.next().await.unwrap().unwrap();
+    assert_eq!((&error["type"], &error["object"]["code"]), (&json!("ERROR"), &json!(410)));
+    assert_eq!(error["object"]["reason"], json!("Expired"));
+    assert_eq!(lines.next().await.unwrap(), None);
+    let future = world.server.revision() + 100;
+    let (status, refused) = client.get(&format!("{PACKAGES}?watch=1&resourceVersion={future}")).await;
+    assert_eq!((status, &refused["reason"]), (504, &json!("Timeout")));
+    let traffic = world.server.traffic("subject");
+    assert_eq!((traffic.gone_stream, traffic.gone_http, traffic.gone_repeated), (1, 0, 0));
+}
+
+#[tokio::test]
+async fn the_tail_shows_every_commit_and_the_books_what_was_sent() {
+    let world = World::start().await;
+    let mut tail = world.server.tail();
+    let mut writer = world.client(Protocol::Http1, "harness").await;
+    let mut watcher = world.client(Protocol::Http1, "subject").await;
+    let (_, list) = watcher.get(PACKAGES).await;
+    let start = revision(&list);
+    let mut lines = watcher.watch(&format!("{PACKAGES}?watch=1&resourceVersion={start}")).await;
+    assert_eq!(world.server.traffic("subject").watches_open, 1);
+    assert_eq!(world.server.traffic("subject").idle_us, None);
+    let (_, made) = writer.post(PACKAGES, &package("one")).await;
+    writer.delete(&format!("{PACKAGES}/one")).await;
+    let mut commits = Vec::new();
+    while commits.len() < 2 {
+        commits.extend(tokio::time::timeout(PATIENCE, tail.next_batch(1)).await.unwrap().unwrap());
+    }
+    assert_eq!(&*commits[0].resource, "packages.longhaul.dev");
+    assert_eq!((&*commits[0].namespace, &*commits[0].name), ("default", "one"));
+    assert_eq!(json!(&*commits[0].uid), made["metadata"]["uid"]);
+    assert_eq!((commits[0].revision, commits[1].revision), (revision(&made), world.server.revision()));
+    assert_eq!(commits[1].change, mock_kube::Change::Deleted);
+    assert_eq!(tail.try_batch(10), Ok(Vec::new()));
+
+    lines.event().await;
+    let (_, _, deleted) = lines.event().await;
+    let sent = world.server.delivery("subject", "packages.longhaul.dev", deleted);
+    assert!(matches!(sent, mock_kube::Delivery::Sent { .. }), "{sent:?}");
+    let never = world.server.delivery("harness", "packages.longhaul.dev", deleted);
+    assert_eq!(never, mock_kube::Delivery::NotSent);
+    let wire = world.server.wire("subject", deleted, 1);
+    assert_eq!(wire.len(), 2);
+    assert!(wire[1].contains("\"DELETED\"") && wire.iter().all(|line| line.chars().count() < 340), "{wire:?}");
+
+    let gaps = world.server.gaps("subject");
+    assert_eq!(gaps.len(), 1, "the first list closes everything before it");
+    assert_eq!((gaps[0].after, gaps[0].through), (0, start));
+    drop((lines, watcher));
+    writer.post(PACKAGES, &package("in-the-gap")).await;
+    let mut again = world.client(Protocol::Http1, "subject").await;
+    let (_, list) = again.get(PACKAGES).await;
+    let from = revision(&list);
+    let _lines = again.watch(&format!("{PACKAGES}?watch=1&resourceVersion={from}")).await;
+    let gaps = world.server.gaps("subject");
+    assert_eq!(gaps.iter().map(|gap| (gap.after, gap.through)).collect::<Vec<_>>(), [(deleted, from)]);
+    let requests = world.server.requests();
+    let watch = requests.iter().rev().find(|request| request.query.contains("watch=1")).unwrap();
+    assert_eq!((&*watch.user, &*watch.user_agent, watch.http_version, watch.status), ("subject", "test/1", 1, 200));
+}
+
+#[tokio::test]
+async fn a_table_is_watched_as_tables() {
+    let world = World::start().await;
+    let mut client = world.client(Protocol::Http2, "subject").await;
+    client.accept = "application/json;as=Table;v=v1;g=meta.k8s.io";
+    let mut lines = client.watch(&format!("{PACKAGES}?watch=1&resourceVersion={}", world.server.revision())).await;
+    let mut writer = world.client(Protocol::Http1, "harness").await;
+    writer.post(PACKAGES, &package("one")).await;
+    let line = lines.next().await.unwrap().unwrap();
+    assert_eq!((&line["type"], &line["object"]["kind"]), (&json!("ADDED"), &json!("Table")));
+    assert_eq!(line["object"]["rows"][0]["cells"][0], json!("one"));
+}
+
+#[tokio::test]
+async fn many_events_arrive_complete_and_in_order() {
+    let world = World::start().await;
+    let mut writer = world.client(Protocol::Http2, "harness").await;
+    let mut streams = Vec::new();
+    let from = world.server.revision();
+    for index in 0..20 {
+        let protocol = if index % 2 == 0 { Protocol::Http1 } else { Protocol::Http2 };
+        let mut client = world.client(protocol, "subject").await;
+        let lines = client.watch(&format!("{PACKAGES}?watch=1&resourceVersion={from}")).await;
+        streams.push((client, lines));
+    }
+    let mut written = Vec::new();
+    for index in 0..200 {
+        let (_, made) = writer.post(PACKAGES, &package(&format!("p{index}"))).await;
+        written.push(revision(&made));
+    }
+    for (_, lines) in &mut streams {
+        for expected in &written {
+            assert_eq!(lines.event().await.2, *expected);
+        }
+    }
+}
+
+#[tokio::test]
+async fn shutting_down_ends_watches_cleanly_and_frees_the_port() {
+    let world = World::start().await;
+    let mut client = world.client(Protocol::Http1, "subject").await;
+    let mut lines = client.watch(&format!("{PACKAGES}?watch=1&resourceVersion={}", world.server.revision())).await;
+    let address = world.server.address();
+    let taken = mock_kube::Config { listen: address, ..mock_kube::Config::new() };
+    let error = mock_kube::Server::start(taken, &world.authority).await.unwrap_err();
+    assert!(error.to_string().contains(&address.to_string()), "{error}");
+    tokio::time::timeout(PATIENCE, world.server.shutdown()).await.expect("a bounded shutdown");
+    assert_eq!(lines.next().await.unwrap(), None, "a clean end");
+    tokio::net::TcpListener::bind(address).await.expect("the port is free");
+}
+
+/// Asks until the subject has no watch open any more.
+async fn until_no_watch_is_open(world: &World) {
+    let deadline = Instant::now() + PATIENCE;
+    while world.server.traffic("subject").watches_open > 0 {
+        assert!(Instant::now() < deadline, "{:?}", world.server.traffic("subject"));
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_is_noticed() {
+    let world = World::start().await;
+    for protocol in [Protocol::Http1, Protocol::Http2] {
+        let mut client = world.client(protocol, "subject").await;
+        let lines = client.watch(&format!("{PACKAGES}?watch=1&resourceVersion={}", world.server.revision())).await;
+        assert_eq!(world.server.traffic("subject").watches_open, 1);
+        drop((lines, client));
+        until_no_watch_is_open(&world).await;
+        let traffic = world.server.traffic("subject");
+        assert_eq!(traffic.requests_open, 0);
+        assert!(traffic.idle_us.is_some(), "nobody is asking");
+    }
+}
+
+#[tokio::test]
+async fn a_watcher_that_does_not_read_is_cut_and_nobody_waits_for_it() {
+    let world = World::with(|config| config.limits.write_timeout = Duration::from_millis(300)).await;
+    let mut sleeper = world.client(Protocol::Http1, "subject").await;
+    let from = world.server.revision();
+    let _unread = sleeper.watch(&format!("{CONFIG_MAPS}?watch=1&resourceVersion={from}")).await;
+    let mut reader = world.client(Protocol::Http1, "harness").await;
+    let mut lines = reader.watch(&format!("{CONFIG_MAPS}?watch=1&resourceVersion={from}")).await;
+    let mut writer = world.client(Protocol::Http1, "harness").await;
+    let mut big = config_map("big");
+    big["data"]["a"] = json!("x".repeat(500_000));
+    writer.post(CONFIG_MAPS, &big).await;
+    assert_eq!(lines.event().await.0, "ADDED");
+    // More than the kernel's buffers on both sides of a loopback connection hold.
+    for round in 0..40 {
+        let change = json!({"data": {"round": round.to_string()}});
+        let big = format!("{CONFIG_MAPS}/big");
+        assert_eq!(writer.patch(&big, "application/merge-patch+json", &change).await.0, 200);
+        assert_eq!(lines.event().await.0, "MODIFIED");
+    }
+    until_no_watch_is_open(&world).await;
+    assert_eq!(world.server.traffic("harness").watches_open, 1);
+}
