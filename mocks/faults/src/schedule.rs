@@ -115,11 +115,6 @@ impl Schedule {
         open
     }
 
-    /// The faults that never began, because what they waited for never happened.
-    pub fn never_begun(&self) -> Vec<usize> {
-        (0..self.entries.len()).filter(|index| !self.entries[*index].begun).collect()
-    }
-
     fn began(&mut self, index: usize, at: Duration) {
         let entry = &mut self.entries[index];
         entry.begun = true;
@@ -183,13 +178,12 @@ mod tests {
         let mut schedule = Schedule::new(&[first, after(Name::Compact, "first", 2)]).unwrap();
         assert_eq!(schedule.armed_before(), [0]);
         assert_eq!(schedule.due(seconds(100)), None);
-        assert_eq!(schedule.never_begun(), [1]);
         schedule.hit(0, seconds(10));
         schedule.hit(0, seconds(11));
         assert_eq!(schedule.due(seconds(11)), None);
         let steps: Vec<Step> = std::iter::from_fn(|| schedule.due(seconds(12))).collect();
         assert_eq!(steps, [Step::Begin(1), Step::End(1)], "the first hit only, and a compaction is a moment");
-        assert_eq!((schedule.finish(), schedule.never_begun()), (vec![0], vec![]));
+        assert_eq!(schedule.finish(), [0]);
     }
 
     #[test]

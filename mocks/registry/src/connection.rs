@@ -11,6 +11,7 @@ use std::time::Duration;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use mock_faults::How;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -20,7 +21,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::faults;
 use super::serve::{Caller, Shared, answer};
-use mock_faults::How;
 use stall::Impatient;
 
 /// A handshake takes a round trip or two; a client that needs longer is not one of ours.

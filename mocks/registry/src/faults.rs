@@ -19,14 +19,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use http::Response;
+use mock_faults::book::Book;
+use mock_faults::{Error, Family, Fault, FaultId, Hit, How, Name};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::body::Body;
 use super::refusal::Refusal;
 use super::route::{Kind, Route};
-use mock_faults::book::Book;
-use mock_faults::{Error, Family, Fault, FaultId, Hit, How, Name};
 
 pub(super) use down::Door;
 

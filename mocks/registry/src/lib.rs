@@ -69,8 +69,6 @@ pub struct Config {
     pub auth: Auth,
     /// Requests that are taken per second; all of them without it.
     pub rate_limit: Option<RateLimit>,
-    /// Whether the referrers API exists; without it clients keep the fallback tag (`sha256-…`) themselves.
-    pub referrers_api: bool,
     /// Whether manifests, tags and blobs can be deleted; otherwise that is refused with 405.
     pub deletes: bool,
     /// Bytes that the registry holds at most, unfinished uploads included.
@@ -129,7 +127,6 @@ impl Config {
             advertise: None,
             auth: Auth::Anonymous,
             rate_limit: None,
-            referrers_api: true,
             deletes: true,
             max_bytes: BYTES_MAX,
             max_uploads: UPLOADS_MAX,
@@ -168,7 +165,6 @@ impl Server {
         let shared = Arc::new(Shared {
             epoch: config.epoch,
             secure: tls.is_some(),
-            referrers_api: config.referrers_api,
             deletes: config.deletes,
             state: Mutex::new(state),
             gate: auth::Gate::new(config.auth, rand::random()),
@@ -231,11 +227,6 @@ impl Server {
         let no_such_tag = || PopulationError::NoSuchTag { reference: reference.to_owned() };
         let (name, tag) = local.split_once(':').ok_or_else(no_such_tag)?;
         self.shared.move_tag(name, tag).map(|digest| digest.to_string())
-    }
-
-    /// Switches the rate limit; the bucket starts full.
-    pub fn set_rate_limit(&self, limit: Option<RateLimit>) {
-        *self.shared.bucket.lock() = limit::Bucket::new(limit, self.shared.now());
     }
 
     /// Counters since the start.

@@ -107,9 +107,6 @@ pub(super) fn referrers(
     name: &str,
     subject: &Digest,
 ) -> Result<Response<Body>, Refusal> {
-    if !shared.referrers_api {
-        return Err(Refusal::new(Code::Unsupported).status(StatusCode::NOT_FOUND));
-    }
     let artifact_type = asked.value("artifactType").filter(|value| !value.is_empty());
     let last = asked.value("last").map(Digest::parse).transpose();
     let last = last.map_err(|error| Refusal::new(Code::DigestInvalid).detail(error.to_string()))?;

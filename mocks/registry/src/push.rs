@@ -125,7 +125,7 @@ pub(super) async fn manifest(
     let mut response = answer(StatusCode::CREATED);
     set(&mut response, LOCATION, &format!("/v2/{name}/manifests/{digest}"));
     set(&mut response, CONTENT_DIGEST, digest.as_str());
-    if let Some(subject) = subject.filter(|_| shared.referrers_api) {
+    if let Some(subject) = subject {
         // Tells the client that it need not keep the fallback tag itself.
         set(&mut response, HeaderName::from_static("oci-subject"), subject.as_str());
     }

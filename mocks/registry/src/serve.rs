@@ -51,7 +51,6 @@ pub(super) struct Shared {
     pub(super) epoch: Instant,
     /// Whether clients reach this registry by TLS.
     pub(super) secure: bool,
-    pub(super) referrers_api: bool,
     pub(super) deletes: bool,
     pub(super) state: Mutex<State>,
     pub(super) gate: Gate,

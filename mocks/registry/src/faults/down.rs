@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
+use mock_faults::Name;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
 use super::{Behaviour, How, Inner, Kind};
-use mock_faults::Name;
 
 /// It acts on connections, not on requests.
 pub(super) struct Down;
