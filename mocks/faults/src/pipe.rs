@@ -10,10 +10,10 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use mock_store::Change;
 use tokio::time::{Instant, Sleep};
 
 use super::{Ending, FaultId, Stream};
-use mock_store::Change;
 
 /// What goes down the pipe.
 #[derive(Debug)]

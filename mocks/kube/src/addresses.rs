@@ -6,12 +6,12 @@
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
 
+use mock_objects::catalogue::Resource;
+use mock_objects::status::{Cause, Failure};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::cluster::Cluster;
-use mock_objects::catalogue::Resource;
-use mock_objects::status::{Cause, Failure};
 
 /// 10.96.0.0/12, the range that kubeadm gives to services. The first address is the API server's own.
 const FIRST: u32 = u32::from_be_bytes([10, 96, 0, 0]);

@@ -10,6 +10,8 @@ mod roles;
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
+use mock_faults::{Fault, FaultId, Newer, Watches};
+use mock_objects::status::Failure;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -18,8 +20,6 @@ use super::cluster::Cluster;
 use super::handler::Answer;
 use super::path;
 use super::users::Who;
-use mock_faults::{Fault, FaultId, Newer, Watches};
-use mock_objects::status::Failure;
 
 /// Rows of an answer when the query does not say how many.
 const LIMIT: usize = 100;

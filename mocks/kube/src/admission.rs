@@ -14,6 +14,10 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use jiff::Timestamp;
+use mock_cel::Input;
+use mock_objects::defaults;
+use mock_objects::object;
+use mock_objects::status::Failure;
 use parking_lot::Mutex;
 use serde_json::Value;
 
@@ -24,10 +28,6 @@ use super::handler::Call;
 use conditions::Opinion;
 use form::{Form, Seen};
 use hook::{FailurePolicy, Hook, Hooks};
-use mock_cel::Input;
-use mock_objects::defaults;
-use mock_objects::object;
-use mock_objects::status::Failure;
 use review::Verdict;
 
 /// What a request wants to do.

@@ -2,11 +2,11 @@
 //!
 //! Owns writing the rules of such a role, as the controller of a real cluster does. It runs in the janitor's task.
 
+use mock_objects::catalogue::Resource;
+use mock_store::{Expect, Version};
 use serde_json::Value;
 
 use super::cluster::Cluster;
-use mock_objects::catalogue::Resource;
-use mock_store::{Expect, Version};
 
 /// Whether objects of this resource can be aggregated.
 pub(crate) fn concerns(resource: &Resource) -> bool {

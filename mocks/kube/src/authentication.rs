@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use http::{HeaderMap, StatusCode, header};
 use jiff::Timestamp;
+use mock_objects::status::Failure;
+use mock_store::Version;
 use serde_json::json;
 
 use super::authorization::{self, Authorization};
@@ -15,8 +17,6 @@ use super::cluster::Cluster;
 use super::handler::Answer;
 use super::tokens::{self, Claims, ISSUER, Subject};
 use super::users::{Users, Who};
-use mock_objects::status::Failure;
-use mock_store::Version;
 
 /// The group of all service accounts.
 const ACCOUNTS: &str = "system:serviceaccounts";

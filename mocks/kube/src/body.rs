@@ -6,9 +6,9 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
+use super::broken::Broken;
 use super::represent::ListBody;
 use super::watch::WatchBody;
-use mock_faults::Http2Code;
 
 /// What is sent back.
 pub(crate) enum Body {
@@ -18,18 +18,6 @@ pub(crate) enum Body {
     /// A stream of unknown length that ends at once.
     Nothing,
     Watch(Box<WatchBody>),
-}
-
-/// A stream that ends in the middle: the HTTP library closes or resets what carries it.
-#[derive(Debug, thiserror::Error)]
-#[error("the stream was cut by a fault")]
-pub(crate) struct Broken(#[source] h2::Error);
-
-impl Broken {
-    /// With the reason of `RST_STREAM`, which the HTTP library looks for in the source.
-    pub fn because(code: Http2Code) -> Self {
-        Self(h2::Error::from(h2::Reason::from(code.number())))
-    }
 }
 
 impl From<Bytes> for Body {

@@ -9,6 +9,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use mock_faults::{Faults, Host, Moment, Newer, Restore, Watches};
+use mock_objects::catalogue::{Catalogue, Resource, definition};
+use mock_objects::object::{self, Fresh};
+use mock_objects::status::Failure;
+use mock_store::batch::{Batches, Next};
+use mock_store::wakers::Wakers;
+use mock_store::{
+    Cursor, Event, Expect, Limits, Lost, Progress, Refused, ResourceId, RewindError, Rewound, Store, Version,
+};
 use parking_lot::{Mutex, RwLock};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -21,15 +30,6 @@ use super::authorization::{Authorization, Record};
 use super::books::Books;
 use super::furnish;
 use super::users::Users;
-use mock_faults::{Faults, Host, Moment, Newer, Restore, Watches};
-use mock_objects::catalogue::{Catalogue, Resource, definition};
-use mock_objects::object::{self, Fresh};
-use mock_objects::status::Failure;
-use mock_store::batch::{Batches, Next};
-use mock_store::wakers::Wakers;
-use mock_store::{
-    Cursor, Event, Expect, Limits, Lost, Progress, Refused, ResourceId, RewindError, Rewound, Store, Version,
-};
 
 /// Kubernetes' alphabet for generated names: no vowels and nothing that looks alike.
 const SUFFIX_ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";

@@ -4,11 +4,11 @@
 //! Owns making them, and making them again when somebody deletes them, as two of kube-controller-manager's loops do. It
 //! runs in the janitor's task, and only when the configuration asks for it.
 
+use mock_objects::catalogue::Resource;
+use mock_store::{Change, RawCommit};
 use serde_json::{Value, json};
 
 use super::cluster::Cluster;
-use mock_objects::catalogue::Resource;
-use mock_store::{Change, RawCommit};
 
 const ACCOUNT: &str = "default";
 const ROOT_CA: &str = "kube-root-ca.crt";

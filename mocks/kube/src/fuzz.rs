@@ -9,14 +9,14 @@ use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use serde_json::{Value, json};
-
-use super::path::{Query, Target, pairs};
 use mock_cel::{BUDGET, Input, Program};
 use mock_objects::catalogue::{Catalogue, Resource, definition as definition_of};
 use mock_objects::patch::{self, Manager, Patch};
 use mock_objects::selector::{Selector, from_label_selector, labels_match, parse_labels};
 use mock_objects::{protobuf, schema};
+use serde_json::{Value, json};
+
+use super::path::{Query, Target, pairs};
 use shape::Shape;
 
 const KINDS: &[&str] = &[

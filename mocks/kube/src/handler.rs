@@ -7,6 +7,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
+use mock_faults::Treatment;
+use mock_faults::View;
+use mock_objects::catalogue::{Catalogue, Resource, Served};
+use mock_objects::openapi::{self, Document};
+use mock_objects::status::Failure;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -14,16 +19,11 @@ use super::body::Body;
 use super::books::{About, Book, EndedBy, Following, OwnConnection, RequestRecord, cut};
 use super::cluster::Cluster;
 use super::config::Limits;
-use super::listen::Connection;
+use super::connection::Connection;
 use super::path::{Query, Target};
 use super::treat::{self, Unanswered};
 use super::users::{Users, Who};
 use super::{admin, authentication, discovery, verbs};
-use mock_faults::Treatment;
-use mock_faults::View;
-use mock_objects::catalogue::{Catalogue, Resource, Served};
-use mock_objects::openapi::{self, Document};
-use mock_objects::status::Failure;
 
 /// What all requests share.
 pub(crate) struct App {

@@ -8,6 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use mock_objects::catalogue::Resource;
+use mock_objects::object;
+use mock_store::{Change, Expect, Place, RawCommit, Version};
 use serde_json::Value;
 
 use super::aggregation;
@@ -15,9 +18,6 @@ use super::cluster::Cluster;
 use super::furnish;
 use super::handler::App;
 use super::verbs::{Manner, Propagation, delete_place, finish};
-use mock_objects::catalogue::Resource;
-use mock_objects::object;
-use mock_store::{Change, Expect, Place, RawCommit, Version};
 
 /// Commits looked at in one go.
 const BATCH: usize = 1024;

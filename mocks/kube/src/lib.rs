@@ -17,8 +17,10 @@ mod authorization;
 pub mod bench;
 mod body;
 mod books;
+mod broken;
 mod cluster;
 mod config;
+mod connection;
 mod discovery;
 mod furnish;
 #[cfg(feature = "fuzz")]
@@ -42,6 +44,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use mock_faults::{Faults, Newer, View, Watches};
+
 pub use authorization::{Authorization, Permission};
 pub use books::{About, Asked, Delivery, EndedBy, Gap, RequestFact, RequestRecord, Traffic};
 pub use config::{Config, Limits, User};
@@ -52,7 +56,6 @@ pub use tail::{Commit, Overrun, Tail};
 use cluster::{Cluster, Setup};
 use handler::App;
 use listen::{Certificates, Door, Listening};
-use mock_faults::{Faults, Newer, View, Watches};
 use users::Users;
 
 pub use mock_objects::VERSION;
@@ -184,11 +187,6 @@ impl Server {
     /// A kubeconfig file (YAML) for one of the configured users, with the authority and the token inside.
     pub fn kubeconfig(&self, user: &str) -> Option<String> {
         self.users.kubeconfig(user, &self.url(), &self.ca_pem)
-    }
-
-    /// The same, for a way to this server that leads through a proxy: `url` is where the user goes.
-    pub fn kubeconfig_at(&self, user: &str, url: &str) -> Option<String> {
-        self.users.kubeconfig(user, url, &self.ca_pem)
     }
 
     /// A cursor over all commits from now on, of every resource.

@@ -9,13 +9,16 @@ mod socket;
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use mock_faults::How;
+use mock_faults::connection::{Handle, Welcome};
+use mock_store::wakers;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -24,17 +27,14 @@ use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::books::OwnConnection;
 use super::cluster::Cluster;
 use super::config::Limits;
+use super::connection::Connection;
 use super::handler::{self, App};
 use super::janitor;
 use super::users::Who;
 pub(crate) use certificates::Certificates;
 use frames::Frames;
-use mock_faults::How;
-use mock_faults::connection::{Handle, Welcome};
-use mock_store::wakers;
 use socket::{Grave, Metered, Socket};
 
 /// How long open requests get at the end.
@@ -46,31 +46,6 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 const EXPIRE_EVERY: Duration = Duration::from_secs(1);
 /// What is read at a time of a connection that nobody serves.
 const DISCARD_BYTES: usize = 4096;
-
-/// One connection, as requests and streams on it see it.
-#[derive(Debug)]
-pub(crate) struct Connection {
-    pub id: u64,
-    pub http_version: u8,
-    pub peer: Option<Arc<Who>>,
-    /// To be closed at once, without a word.
-    pub severed: CancellationToken,
-    /// Whose it is: known from the first request on.
-    pub owner: OnceLock<OwnConnection>,
-    /// Completed flushes to the socket.
-    pub flushes: Arc<AtomicU64>,
-    /// The socket is to be closed with a reset.
-    pub reset: Arc<AtomicBool>,
-    /// By which faults reach it.
-    pub handle: Arc<Handle>,
-}
-
-impl Connection {
-    /// Closes the connection at once: FIN, without TLS `close_notify` and whatever stands in buffers.
-    pub fn sever(&self) {
-        self.severed.cancel();
-    }
-}
 
 /// A listening server; dropping it stops everything at once.
 #[derive(Debug)]

@@ -3,10 +3,11 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use mock_faults::View;
+
 use super::cluster::Cluster;
 use super::listen::Listening;
 use super::users::Users;
-use mock_faults::View;
 
 /// One more API server in front of the same store, as in a control plane with several. Dropping it stops it at once.
 #[derive(Debug)]

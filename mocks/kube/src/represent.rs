@@ -8,15 +8,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use memchr::memmem::Finder;
-use serde_json::{Map, Value, json};
-
-use super::handler::Call;
 use mock_objects::catalogue::Resource;
 use mock_objects::convert;
 use mock_objects::object;
 use mock_objects::status::Failure;
 use mock_objects::table;
 use mock_store::Version;
+use serde_json::{Map, Value, json};
+
+use super::handler::Call;
 
 mod list;
 

@@ -4,10 +4,10 @@
 
 use std::sync::Arc;
 
+use mock_store::{Change, Progress, RawCommit};
 use tokio::sync::watch;
 
 use super::cluster::Cluster;
-use mock_store::{Change, Progress, RawCommit};
 
 /// One object version that was written.
 #[derive(Debug, Clone, PartialEq, Eq)]

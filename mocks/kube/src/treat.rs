@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use http::{Method, StatusCode};
 use hyper::body::Incoming;
+use mock_faults::{Asked, ErrorBody, Instead, On, Refusal, reason_of};
+use mock_objects::status::Failure;
 use serde_json::json;
 
 use super::body::Body;
 use super::handler::{Answer, Call};
 use super::verbs;
-use mock_faults::{Asked, ErrorBody, Instead, On, Refusal, reason_of};
-use mock_objects::status::Failure;
 
 /// How long a read waits for a revision that an API server has not seen (kube-apiserver's watch cache: 3 s).
 const CATCH_UP: Duration = Duration::from_secs(3);

@@ -21,6 +21,10 @@ use bytes::Bytes;
 use http::Method;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
+use mock_objects::json;
+use mock_objects::protobuf;
+use mock_objects::status::{Cause, Failure};
+use mock_objects::yaml;
 use serde_json::Value;
 
 pub(crate) use delete::{Manner, Propagation, delete_place, finish};
@@ -29,10 +33,6 @@ use super::authorization::{self, Access, Authorization};
 use super::config::Limits;
 use super::handler::{Answer, Call};
 use super::path::verb_of;
-use mock_objects::json;
-use mock_objects::protobuf;
-use mock_objects::status::{Cause, Failure};
-use mock_objects::yaml;
 use shape::Twice;
 
 /// Longest name of a field manager ("Server-Side Apply").

@@ -13,22 +13,22 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use serde_json::{Value, json};
-use tokio::time::{Instant, Sleep};
-use tokio_util::sync::CancellationToken;
-
-use super::body::Broken;
-use super::books::{Book, Delivered, EndedBy};
-use super::cluster::Cluster;
-use super::handler::OpenRequest;
-use super::listen::Connection;
-use super::represent::Renderer;
 use mock_faults::View;
 use mock_faults::{Ending, Fate, FaultId, Pipe, Stale, Stream};
 use mock_objects::catalogue::Resource;
 use mock_objects::selector::Selector;
 use mock_store::batch::{Batch, Next};
 use mock_store::{Change, Cursor, Event, Lost, Store, Version};
+use serde_json::{Value, json};
+use tokio::time::{Instant, Sleep};
+use tokio_util::sync::CancellationToken;
+
+use super::books::{Book, Delivered, EndedBy};
+use super::broken::Broken;
+use super::cluster::Cluster;
+use super::connection::Connection;
+use super::handler::OpenRequest;
+use super::represent::Renderer;
 
 /// Events taken from the log at a time.
 const PULL_MAX: usize = 256;

@@ -15,8 +15,6 @@ use super::catalogue::Resource;
 use super::convert::autoscaler;
 use super::{events, object};
 
-pub use workloads::count_template;
-
 const MUTATING: &str = "mutatingwebhookconfigurations.admissionregistration.k8s.io";
 const VALIDATING: &str = "validatingwebhookconfigurations.admissionregistration.k8s.io";
 

@@ -21,3 +21,6 @@ pub mod yaml;
 
 /// The release of Kubernetes whose objects these are.
 pub const VERSION: &str = "v1.33.0";
+
+/// etcd's default limit of one request, which is the largest object a real cluster takes.
+pub const OBJECT_MAX_BYTES: usize = 1_572_864;

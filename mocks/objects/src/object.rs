@@ -8,25 +8,26 @@ mod immutable;
 mod names;
 mod pod;
 mod rules;
+mod template;
 mod unknown;
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use mock_store::{Facts, Identity, Progress};
 use serde_json::{Map, Value, json};
 
+use super::OBJECT_MAX_BYTES;
 use super::catalogue::{Field, Resource, Served};
 use super::status::{Cause, Failure};
-use mock_store::{Facts, Identity, Progress};
 
 pub use conform::{conform, read_as, unset};
 pub use content::check as check_content;
 pub use immutable::check as check_immutable;
 pub use names::{check_finalizers_of_deleted, check_label_key, check_name};
+pub use template::TEMPLATE_GENERATION;
 pub use unknown::drop_unknown;
 
-/// etcd's default limit of one request, which is the largest object a real cluster takes.
-pub const OBJECT_MAX_BYTES: usize = 1_572_864;
 /// `ConfigMap` and `Secret` data (Kubernetes documentation, "`ConfigMaps`": 1 MiB).
 const DATA_MAX_BYTES: usize = 1_048_576;
 
@@ -230,7 +231,7 @@ pub fn count_generation(value: &mut Value, old: &Value, resource: &Resource, ser
         carry(metadata(value), &old["metadata"], "generation");
     }
     if &*resource.full_name == "daemonsets.apps" {
-        super::defaults::count_template(value, old);
+        template::count_template(value, old);
     }
 }
 

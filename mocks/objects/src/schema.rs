@@ -12,11 +12,11 @@ mod read;
 mod rules;
 mod typed;
 
+use mock_cel::re2::Pattern;
 use serde_json::{Map, Number, Value};
 
-use super::object::OBJECT_MAX_BYTES;
+use super::OBJECT_MAX_BYTES;
 use super::status::Failure;
-use mock_cel::re2::Pattern;
 
 use formats::Format;
 pub use judge::Verdict;

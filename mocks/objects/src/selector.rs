@@ -5,9 +5,10 @@
 
 mod labels;
 
+use mock_store::Version;
+
 use super::catalogue::Resource;
 use super::status::Failure;
-use mock_store::Version;
 
 pub use labels::{
     Requirement, from_label_selector, matches as labels_match, parse as parse_labels, text as labels_text,

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use mock_faults::FaultId;
 use parking_lot::Mutex;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
@@ -17,7 +18,6 @@ use tokio_util::sync::CancellationToken;
 use super::faults::Faults;
 use super::pump::{Ended, pump};
 use super::shape::{End, Shape, Way};
-use mock_faults::FaultId;
 
 /// After a FIN of ours, the other side gets so long to close too; what it still sends is thrown away.
 const LINGER: Duration = Duration::from_secs(1);

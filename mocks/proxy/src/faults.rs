@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use mock_faults::book::Book;
+use mock_faults::{Error, Fault, FaultId, Hit};
 use parking_lot::Mutex;
 use rand::RngExt;
 use tokio_util::sync::CancellationToken;
@@ -18,8 +20,6 @@ use super::connection::Link;
 use super::netns::Namespace;
 use super::plan::{Door, Plan, What};
 use super::shape::{End, Lane, Shape, Way};
-use mock_faults::book::Book;
-use mock_faults::{Error, Fault, FaultId, Hit};
 
 /// How often the packet filter is asked whether something vanished, until it did.
 const LOSS_LOOKED_EVERY: Duration = Duration::from_millis(100);

@@ -14,10 +14,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use mock_faults::FaultId;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use super::plan::Ways;
-use mock_faults::FaultId;
 
 /// Before the process id in the names of namespaces.
 const PREFIX: &str = "longhaul-";

@@ -5,9 +5,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use mock_faults::{Direction, Fault, FaultId, How, Name, NewConnections};
+
 use super::connection::Link;
 use super::shape::{Cut, End, Lane, Late, Slow, Way};
-use mock_faults::{Direction, Fault, FaultId, How, Name, NewConnections};
 
 /// What a slow hop between regions adds.
 const DELAY: Duration = Duration::from_millis(100);

@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
-use crate::cluster::Cluster;
 use mock_store::Store;
+
+use crate::cluster::Cluster;
 
 /// Prometheus' text format. The admission metrics have the names of the real server.
 pub(super) fn text(cluster: &Cluster) -> String {

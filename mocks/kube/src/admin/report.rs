@@ -5,12 +5,12 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
+use mock_store::RawCommit;
 use serde_json::{Map, Value, json};
 
 use super::Filter;
 use crate::books::RequestRecord;
 use crate::cluster::Cluster;
-use mock_store::RawCommit;
 
 /// Open watches that are listed one by one.
 const WATCHES_MAX: usize = 1000;

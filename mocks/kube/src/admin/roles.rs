@@ -4,11 +4,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use mock_objects::status::Failure;
 use serde_json::{Value, json};
 
 use crate::authorization::Permission;
 use crate::cluster::Cluster;
-use mock_objects::status::Failure;
 
 const API_VERSION: &str = "rbac.authorization.k8s.io/v1";
 const API_GROUP: &str = "rbac.authorization.k8s.io";

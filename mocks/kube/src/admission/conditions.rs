@@ -3,12 +3,12 @@
 //! Owns their validation, and what comes of them: one that is false skips the webhook, whatever the others say; otherwise
 //! an error follows the failure policy.
 
-use serde_json::Value;
-
-use super::hook::FailurePolicy;
 use mock_cel::{BUDGET, Input, Program};
 use mock_objects::object::check_label_key;
 use mock_objects::status::Cause;
+use serde_json::Value;
+
+use super::hook::FailurePolicy;
 
 /// The API's own limit.
 const CONDITIONS_MAX: usize = 64;

@@ -7,12 +7,12 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use mock_objects::catalogue::Resource;
+use mock_objects::convert;
 use serde_json::{Value, json};
 
 use super::Attempt;
 use crate::handler::Call;
-use mock_objects::catalogue::Resource;
-use mock_objects::convert;
 
 /// One version of one API of a resource.
 #[derive(Debug, Clone)]

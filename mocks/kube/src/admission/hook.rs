@@ -5,6 +5,12 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use mock_cel::Program;
+use mock_objects::catalogue::{Catalogue, Resource};
+use mock_objects::object;
+use mock_objects::selector::{Requirement, from_label_selector, labels_match};
+use mock_objects::status::Cause;
+use mock_store::Version;
 use serde_json::Value;
 
 use super::client::Target;
@@ -13,12 +19,6 @@ use super::review::ReviewVersion;
 use super::{Attempt, conditions, label, namespace_of, subject_of};
 use crate::cluster::Cluster;
 use crate::handler::Call;
-use mock_cel::Program;
-use mock_objects::catalogue::{Catalogue, Resource};
-use mock_objects::object;
-use mock_objects::selector::{Requirement, from_label_selector, labels_match};
-use mock_objects::status::Cause;
-use mock_store::Version;
 
 const MUTATING: &str = "mutatingwebhookconfigurations.admissionregistration.k8s.io";
 const VALIDATING: &str = "validatingwebhookconfigurations.admissionregistration.k8s.io";

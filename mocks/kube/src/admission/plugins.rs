@@ -11,12 +11,12 @@ mod storage_class;
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
-
-use super::{Attempt, Operation};
 use mock_objects::object;
 use mock_objects::status::Failure;
 use mock_store::Version;
+use serde_json::{Value, json};
+
+use super::{Attempt, Operation};
 
 /// Lets the plugins change `object`; answers whether they did.
 pub(super) fn mutate(attempt: &Attempt<'_>, object: &mut Value) -> Result<bool, Failure> {

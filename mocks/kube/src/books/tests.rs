@@ -2,8 +2,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::*;
 use mock_store::{Expect, Facts, Identity, Limits, Store};
+
+use super::*;
 
 fn scope() -> Scope {
     Scope { resource: ResourceId(1), namespace: None, labels: None, fields: None }

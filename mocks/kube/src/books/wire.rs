@@ -6,11 +6,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
-
-use super::Delivery;
 use mock_faults::FaultId;
 use mock_store::ResourceId;
 use mock_store::batch::Batch;
+
+use super::Delivery;
 
 /// Versions whose fate is remembered, per user: 7 MiB at most.
 const SENT_MAX: usize = 131_072;

@@ -6,11 +6,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use mock_store::Version;
 use serde_json::{Value, json};
 
 use super::{ListMeta, Renderer, Shape, TypeOfItem};
 use crate::body::Body;
-use mock_store::Version;
 
 /// Made at a time. Lists up to this length are one piece, with their length in the head.
 const PIECE_BYTES: usize = 256 << 10;

@@ -4,15 +4,15 @@
 //! came twice, its name; and what becomes of it when its object comes or goes meanwhile. Merging it is done by
 //! `patch::server_side`.
 
+use mock_objects::status::{About, Cause, Failure};
+use mock_objects::{convert, object, patch};
+use mock_store::Version;
 use serde_json::{Value, json};
 
 use super::shape;
 use super::write::{TRIES, change, create_object, from_storage, manager, show, to_storage};
 use crate::handler::{Answer, Call};
 use crate::represent::Renderer;
-use mock_objects::status::{About, Cause, Failure};
-use mock_objects::{convert, object, patch};
-use mock_store::Version;
 
 /// What somebody wants an object to be.
 struct Intent<'a> {

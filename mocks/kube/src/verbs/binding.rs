@@ -5,15 +5,15 @@
 use http::StatusCode;
 use hyper::body::Incoming;
 use jiff::Timestamp;
+use mock_objects::object;
+use mock_objects::status::{About, Failure};
+use mock_store::{Expect, Version};
 use serde_json::{Value, json};
 
 use super::write::TRIES;
 use super::{decode, read_body};
 use crate::admission::{Attempt, Chain, Operation};
 use crate::handler::{Answer, Call};
-use mock_objects::object;
-use mock_objects::status::{About, Failure};
-use mock_store::{Expect, Version};
 
 pub(super) async fn create(call: &Call, body: Incoming) -> Result<Answer, Failure> {
     let bytes = read_body(&call.app.limits, body).await?;

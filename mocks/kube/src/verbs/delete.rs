@@ -11,6 +11,11 @@ use bytes::Bytes;
 use http::StatusCode;
 use hyper::body::Incoming;
 use jiff::Timestamp;
+use mock_objects::catalogue::Resource;
+use mock_objects::object;
+use mock_objects::selector::Selector;
+use mock_objects::status::{self, Cause, Failure};
+use mock_store::{Expect, Refused, Version};
 use serde_json::{Value, json};
 
 use super::{decode, read_body};
@@ -20,11 +25,6 @@ use crate::admission::{Attempt, Chain, Operation};
 use crate::cluster::Cluster;
 use crate::handler::{Answer, Call};
 use crate::represent::Renderer;
-use mock_objects::catalogue::Resource;
-use mock_objects::object;
-use mock_objects::selector::Selector;
-use mock_objects::status::{self, Cause, Failure};
-use mock_store::{Expect, Refused, Version};
 
 const TRIES: usize = 16;
 /// Resources of which a DELETE answers with the object instead of a `Status`, as their storage does in kube-apiserver.

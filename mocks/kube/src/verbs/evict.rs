@@ -11,6 +11,9 @@ use std::sync::Arc;
 use http::StatusCode;
 use hyper::body::Incoming;
 use jiff::Timestamp;
+use mock_objects::catalogue::Resource;
+use mock_objects::status::Failure;
+use mock_store::{Expect, Refused, Version};
 use serde_json::{Value, json};
 
 use super::delete::{self, Options};
@@ -18,9 +21,6 @@ use super::write::TRIES;
 use super::{decode, named, own, read_body};
 use crate::admission::Chain;
 use crate::handler::{Answer, Call};
-use mock_objects::catalogue::Resource;
-use mock_objects::status::Failure;
-use mock_store::{Expect, Refused, Version};
 
 pub(super) async fn create(call: &Call, body: Incoming) -> Result<Answer, Failure> {
     let bytes = read_body(&call.app.limits, body).await?;

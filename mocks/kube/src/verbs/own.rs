@@ -4,6 +4,9 @@
 use std::sync::Arc;
 
 use http::Method;
+use mock_faults::Treatment;
+use mock_objects::catalogue::Resource;
+use mock_objects::status::Failure;
 use serde_json::Value;
 
 use super::write;
@@ -11,9 +14,6 @@ use crate::handler::Call;
 use crate::path::{Query, Target};
 use crate::represent::Renderer;
 use crate::users::Who;
-use mock_faults::Treatment;
-use mock_objects::catalogue::Resource;
-use mock_objects::status::Failure;
 
 const NAME: &str = "system:apiserver";
 const GROUP: &str = "system:masters";

@@ -11,12 +11,12 @@ use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use mock_cel::Quantity;
+use mock_objects::catalogue::Resource;
 use serde_json::Value;
 
 use super::own;
 use crate::handler::Call;
-use mock_cel::Quantity;
-use mock_objects::catalogue::Resource;
 
 use mock_objects::object;
 use mock_objects::status::Failure;

@@ -9,15 +9,15 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 use bytes::Bytes;
 use http::StatusCode;
+use mock_faults::Form;
+use mock_objects::selector::Selector;
+use mock_objects::status::{Cause, Failure};
+use mock_store::{After, Page, Version};
 use serde::{Deserialize, Serialize};
 
 use crate::books::{About, Scope};
 use crate::handler::{Answer, Call};
 use crate::represent::{ListMeta, Renderer};
-use mock_faults::Form;
-use mock_objects::selector::Selector;
-use mock_objects::status::{Cause, Failure};
-use mock_store::{After, Page, Version};
 
 /// A page without `limit` is one page.
 const UNLIMITED: usize = usize::MAX;

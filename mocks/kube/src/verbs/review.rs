@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 use http::{Method, StatusCode};
 use hyper::body::Incoming;
+use mock_objects::object;
+use mock_objects::status::Failure;
 use serde_json::{Value, json};
 
 use super::{binding, decode_noting, read_body, shape};
@@ -17,8 +19,6 @@ use crate::authentication;
 use crate::authorization::{self, Access, Authorization};
 use crate::handler::{Answer, Call};
 use crate::users::Who;
-use mock_objects::object;
-use mock_objects::status::Failure;
 
 pub(super) async fn answer(call: &Call, body: Incoming) -> Result<Answer, Failure> {
     if call.target.name.is_some() || call.resource.namespaced && call.target.namespace.is_none() {

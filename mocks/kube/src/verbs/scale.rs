@@ -8,6 +8,11 @@ mod owners;
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use hyper::body::Incoming;
+use mock_objects::catalogue::Scale;
+use mock_objects::object;
+use mock_objects::patch::{self, Patch};
+use mock_objects::selector::labels_text;
+use mock_objects::status::{About, Cause, Failure};
 use serde_json::{Value, json};
 
 use super::write::{self, TRIES};
@@ -16,11 +21,6 @@ use crate::admission::{Attempt, Chain, Operation};
 use crate::body::Body;
 use crate::handler::{Answer, Call};
 use crate::represent::Renderer;
-use mock_objects::catalogue::Scale;
-use mock_objects::object;
-use mock_objects::patch::{self, Patch};
-use mock_objects::selector::labels_text;
-use mock_objects::status::{About, Cause, Failure};
 
 const API_VERSION: &str = "autoscaling/v1";
 

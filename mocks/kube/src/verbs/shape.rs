@@ -3,12 +3,12 @@
 //! Owns `fieldValidation` (Kubernetes API concepts, "Field validation"): whether a field that is unknown or written twice is
 //! refused, told or passed over in silence. Custom resources are asked by their schemas, built-in ones by the table of types.
 
-use serde_json::Value;
-
-use crate::handler::{Answer, Call};
 use mock_objects::object;
 use mock_objects::schema::Verdict;
 use mock_objects::status::{Cause, Failure};
+use serde_json::Value;
+
+use crate::handler::{Answer, Call};
 
 /// A little less than what the JSON parser takes (128).
 const DEPTH_MAX: usize = 120;

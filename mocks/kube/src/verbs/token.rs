@@ -7,15 +7,15 @@ use std::sync::Arc;
 use http::StatusCode;
 use hyper::body::Incoming;
 use jiff::{SignedDuration, Timestamp};
+use mock_objects::object;
+use mock_objects::status::{About, Cause, Failure};
+use mock_store::Version;
 use serde_json::{Value, json};
 
 use super::{decode, named, read_body};
 use crate::admission::Chain;
 use crate::handler::{Answer, Call};
 use crate::tokens::{Claims, ISSUER, Subject};
-use mock_objects::object;
-use mock_objects::status::{About, Cause, Failure};
-use mock_store::Version;
 
 /// The shortest token, the longest, and the one for who does not say: the API's own numbers.
 const SHORTEST_S: i64 = 600;

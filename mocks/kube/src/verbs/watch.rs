@@ -6,6 +6,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
+use mock_faults::{Form, Newer, Stream, Streaming};
+use mock_objects::selector::Selector;
+use mock_objects::status::{Cause, Failure};
+use mock_store::{Cursor, Store};
 use serde_json::json;
 
 use crate::body::Body;
@@ -14,10 +18,6 @@ use crate::handler::{Answer, Call};
 use crate::represent::Renderer;
 use crate::treat;
 use crate::watch::{Initial, Opening, WatchBody};
-use mock_faults::{Form, Newer, Stream, Streaming};
-use mock_objects::selector::Selector;
-use mock_objects::status::{Cause, Failure};
-use mock_store::{Cursor, Store};
 
 use super::read::{newest_first, note_stale, number, scope, too_new};
 

@@ -12,6 +12,11 @@ use bytes::Bytes;
 use http::StatusCode;
 use hyper::body::Incoming;
 use jiff::Timestamp;
+use mock_objects::catalogue::Resource;
+use mock_objects::patch::{self, Patch};
+use mock_objects::status::Failure;
+use mock_objects::{convert, defaults, events, object};
+use mock_store::{Expect, Refused, Version};
 use serde_json::{Value, json};
 
 use super::shape::Twice;
@@ -21,11 +26,6 @@ use crate::admission::{self, Admitted, Attempt, Chain, Operation, check_configur
 use crate::authorization::program;
 use crate::handler::{Answer, Call};
 use crate::represent::Renderer;
-use mock_objects::catalogue::Resource;
-use mock_objects::patch::{self, Patch};
-use mock_objects::status::Failure;
-use mock_objects::{convert, defaults, events, object};
-use mock_store::{Expect, Refused, Version};
 use preconditions::{absent, check_number, check_uid, fixed_revision, is_patch, unconditional};
 
 /// How often a write without a `resourceVersion` is tried when others write the same object.

@@ -6,13 +6,13 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use mock_faults::{Effect, Ending, EventLine, Flow, Http2Code, Item, Pipe};
+use mock_store::Change;
 use tokio::time::Instant;
 
 use super::{Resting, WatchBody, bookmark, framed};
-use crate::body::Broken;
 use crate::books::EndedBy;
-use mock_faults::{Effect, Ending, EventLine, Flow, Http2Code, Item, Pipe};
-use mock_store::Change;
+use crate::broken::Broken;
 
 /// What was written before a stream is broken off gets so long to leave, head included: a reset throws away what waits.
 const SETTLES: Duration = Duration::from_millis(10);

@@ -4,8 +4,9 @@
 
 use std::sync::Arc;
 
-use super::{Field, Resource, Scale, Served};
 use mock_store::ResourceId;
+
+use super::{Field, Resource, Scale, Served};
 
 /// Scope and subresources: `N` namespaced, `C` cluster, `s` status, `c` scale, `r` review (never stored).
 type Row = (&'static str, &'static str, &'static str, &'static str, &'static str, &'static str);

@@ -4,12 +4,12 @@
 
 use std::sync::Arc;
 
+use mock_store::ResourceId;
 use serde_json::Value;
 
 use super::{Column, Field, Resource, Scale, Served};
 use crate::schema;
 use crate::status::Cause;
-use mock_store::ResourceId;
 
 /// Reads a definition, or says what is wrong with it.
 pub fn definition(crd: &Value) -> Result<Resource, Vec<Cause>> {

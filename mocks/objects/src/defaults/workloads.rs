@@ -5,8 +5,6 @@ use serde_json::{Map, Value, json};
 use super::{each, pod, set};
 use crate::object;
 
-/// Where the generation of a `DaemonSet`'s template is kept since its field is gone.
-const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 /// How the pods of a job are known: the labels, and their names before Kubernetes 1.27.
 const OF_JOB: [&str; 2] = ["batch.kubernetes.io/controller-uid", "controller-uid"];
 const NAME_OF_JOB: [&str; 2] = ["batch.kubernetes.io/job-name", "job-name"];
@@ -80,18 +78,7 @@ pub(super) fn daemon_set(value: &mut Value) {
         set(value, &["spec", "updateStrategy", "rollingUpdate"], "maxUnavailable", json!(1));
     }
     template(value, "/spec/template");
-    set(value, &["metadata", "annotations"], TEMPLATE_GENERATION, json!("1"));
-}
-
-/// Counts the generation of a `DaemonSet`'s template up when an update changes it.
-pub fn count_template(value: &mut Value, old: &Value) {
-    let before = old["metadata"]["annotations"][TEMPLATE_GENERATION].as_str().and_then(|text| text.parse::<i64>().ok());
-    let changed = value.pointer("/spec/template") != old.pointer("/spec/template");
-    let now = (before.unwrap_or(1) + i64::from(changed)).to_string();
-    let annotations = object::metadata(value).entry("annotations").or_insert_with(|| json!({}));
-    if let Some(annotations) = annotations.as_object_mut() {
-        annotations.insert(TEMPLATE_GENERATION.to_owned(), Value::from(now));
-    }
+    set(value, &["metadata", "annotations"], object::TEMPLATE_GENERATION, json!("1"));
 }
 
 /// A new job also gets the selector of its pods, unless it brings its own.
@@ -187,16 +174,5 @@ mod tests {
         let own = job(true);
         assert_eq!(own["spec"]["selector"], json!({"matchLabels": {"a": "b"}}));
         assert_eq!(own["metadata"]["labels"], json!({"a": "b"}));
-    }
-
-    #[test]
-    fn only_another_template_counts_for_a_daemon_set() {
-        let set = |image: &str, generation: &str| json!({"metadata": {"annotations": {TEMPLATE_GENERATION: generation}}, "spec": {"template": {"image": image}}});
-        for (image, expected) in [("a", "3"), ("b", "4")] {
-            let mut new = set(image, "7");
-            count_template(&mut new, &set("a", "3"));
-            count_template(&mut new, &set("a", "3"));
-            assert_eq!(new["metadata"]["annotations"][TEMPLATE_GENERATION], expected, "{image}");
-        }
     }
 }

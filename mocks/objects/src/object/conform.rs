@@ -4,12 +4,12 @@
 //! decodes into typed structures, so `null`, an empty text and an empty list never come back, and amounts do so in one form. Fields that a type does not
 //! have are dropped in `unknown`. It must not know which values are allowed.
 
+use mock_cel::Quantity;
 use serde_json::{Map, Value};
 
 use crate::catalogue::Resource;
 use crate::protobuf::schema::{self, Field, Kind, message};
 use crate::status::Failure;
-use mock_cel::Quantity;
 
 /// What a real server says amounts look like.
 const AMOUNT: &str = "^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$";

@@ -1,11 +1,11 @@
 //! Which values a pod allows, alone or in a template: the rules that people break by hand.
 
+use mock_cel::Quantity;
 use serde_json::Value;
 
 use super::content::{duplicate, unsupported};
 use super::names;
 use crate::status::Cause;
-use mock_cel::Quantity;
 
 const ENVIRONMENT: &str = "a valid environment variable name must consist of alphabetic characters, digits, '_', '-', or \
                            '.', and must not start with a digit";

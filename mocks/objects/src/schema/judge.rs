@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
 use std::ops::ControlFlow;
 
+use mock_cel::{Failed, Subject};
 use serde_json::{Map, Value};
 
 use super::rules::{Rule, Rules};
 use super::{Additional, Kind, ListType, Schema};
 use crate::status::Cause;
-use mock_cel::{Failed, Subject};
 
 /// What one rule may cost at one place, as in a real server.
 const RULE_BUDGET: u64 = 1_000_000;

@@ -2,12 +2,12 @@
 //!
 //! Owns the keywords. Every schema of a definition passes here once, when it is created or changed.
 
+use mock_cel::re2::Pattern;
 use serde_json::Value;
 
 use super::rules;
 use super::{Additional, Bounds, Format, Kind, ListType, Schema};
 use crate::status::Cause;
-use mock_cel::re2::Pattern;
 
 /// Compiles the root schema of a version; `at` is its place in the definition, for the causes.
 pub fn read(raw: &Value, at: &str) -> Result<Schema, Vec<Cause>> {

@@ -6,11 +6,11 @@
 
 use std::sync::Arc;
 
+use mock_cel::{Decl, Fields, Order, Program, Wanted};
 use serde_json::Value;
 
 use super::{Additional, Format, Kind, ListType, Schema};
 use crate::status::Cause;
-use mock_cel::{Decl, Fields, Order, Program, Wanted};
 
 /// Rules of one version. The largest definitions that are in use have a few hundred; each may hold compiled patterns.
 const RULES_MAX: usize = 1_000;

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use mock_cel::Quantity;
 use serde_json::{Value, json};
 
 use super::{all, forbidden, set};
 use crate::admission::Attempt;
-use mock_cel::Quantity;
 
 use mock_objects::object;
 use mock_objects::status::Failure;

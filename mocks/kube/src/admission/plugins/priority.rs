@@ -1,11 +1,11 @@
 //! `Priority`: what the name of a priority class means for a pod ("Pod Priority and Preemption").
 
+use mock_objects::object;
+use mock_objects::status::Failure;
 use serde_json::{Value, json};
 
 use super::{all, forbidden, set};
 use crate::admission::Attempt;
-use mock_objects::object;
-use mock_objects::status::Failure;
 
 const CLASSES: &str = "priorityclasses.scheduling.k8s.io";
 const PREEMPTS: &str = "PreemptLowerPriority";

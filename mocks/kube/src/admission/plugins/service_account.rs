@@ -1,12 +1,12 @@
 //! `ServiceAccount`: the account that a pod runs as, and the token that it finds in every container ("Configure Service
 //! Accounts for Pods").
 
+use mock_objects::status::Failure;
 use serde_json::{Value, json};
 
 use super::{forbidden, set};
 use crate::admission::Attempt;
 use crate::furnish;
-use mock_objects::status::Failure;
 
 const USUAL: &str = "default";
 const MOUNTED_AT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";

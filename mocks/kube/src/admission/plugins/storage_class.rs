@@ -2,11 +2,11 @@
 
 use std::cmp::Reverse;
 
+use mock_objects::object;
 use serde_json::Value;
 
 use super::{all, set};
 use crate::admission::Attempt;
-use mock_objects::object;
 
 /// Marks a class as the default; the second is the older name.
 const DEFAULT: [&str; 2] =

@@ -1,10 +1,10 @@
 //! Frames, however the bytes are cut.
 
+use mock_faults::{Fault, FaultId, Name};
 use proptest::prelude::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
 use super::*;
-use mock_faults::{Fault, FaultId, Name};
 
 const ID: FaultId = FaultId(1);
 

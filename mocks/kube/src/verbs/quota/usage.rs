@@ -5,11 +5,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
+use mock_cel::Quantity;
+use mock_objects::catalogue::Resource;
 use serde_json::Value;
 
 use super::{Amounts, amount_of};
-use mock_cel::Quantity;
-use mock_objects::catalogue::Resource;
 
 use mock_objects::object;
 

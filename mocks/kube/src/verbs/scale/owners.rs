@@ -2,11 +2,11 @@
 //!
 //! Owns what the managers of an object own of its `Scale`, and the way back. It must not decide conflicts.
 
+use mock_objects::catalogue::{Resource, Scale};
+use mock_objects::object;
 use serde_json::{Map, Value, json};
 
 use super::API_VERSION;
-use mock_objects::catalogue::{Resource, Scale};
-use mock_objects::object;
 
 /// The managers of an object that own its number of replicas, as owners of its `Scale`.
 pub(super) fn of_scale(entries: &Value, resource: &Resource) -> Vec<Value> {

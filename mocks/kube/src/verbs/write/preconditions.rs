@@ -1,13 +1,13 @@
 //! Which object and which version of it a write is about, and what is said when that is not the stored one.
 
 use http::Method;
+use mock_objects::object;
+use mock_objects::status::{Cause, Failure};
+use mock_store::Version;
 use serde_json::Value;
 
 use crate::handler::Call;
 use crate::verbs::scale;
-use mock_objects::object;
-use mock_objects::status::{Cause, Failure};
-use mock_store::Version;
 
 /// Built-in resources whose updates must say which version they were made from, as those of custom ones must.
 const NEVER_UNCONDITIONAL: &[&str] = &["endpointslices.discovery.k8s.io", "leases.coordination.k8s.io"];
