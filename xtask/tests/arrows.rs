@@ -1,0 +1,244 @@
+//! Which crate may use which: one list, that the manifests, the sources and the picture in ARCHITECTURE.md are compared with.
+//!
+//! Crates are the walls: cargo itself refuses a circle of crates. What it does not refuse is an arrow that nobody meant, so every
+//! arrow is in [`ROOMS`]. Between the rooms inside a crate nothing keeps a circle away but [`APART`].
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+/// A crate of the workspace.
+struct Room {
+    name: &'static str,
+    /// What it owns, for the picture.
+    owns: &'static str,
+    /// The crates of the workspace that it may use.
+    uses: &'static [&'static str],
+    /// Those that its tests, benchmarks and examples may use beside them.
+    tests: &'static [&'static str],
+}
+
+const fn room(
+    name: &'static str,
+    owns: &'static str,
+    uses: &'static [&'static str],
+    tests: &'static [&'static str],
+) -> Room {
+    Room { name, owns, uses, tests }
+}
+
+/// Every crate, top first: an arrow goes to a later line only.
+#[rustfmt::skip]
+const ROOMS: &[Room] = &[
+    room("xtask", "builds what is needed, then becomes `longhaul`", &[], &[]),
+    room("scenarios", "what a run is, and running it", &[
+        "loadgen", "kind", "reports", "mock-kube", "mock-proxy", "mock-registry", "mock-faults", "mock-pki", "installer", "gotls", "units",
+    ], &[]),
+    room("example-watcher", "a subject: the small watcher to copy from", &[], &["kind", "mock-kube", "mock-faults", "mock-pki"]),
+    room("planted-client", "a subject: every documented mistake of a watch client", &["units"], &["kind", "mock-kube", "mock-faults", "mock-pki"]),
+    room("kube-rs-subject", "a subject: kube-rs", &[], &[]),
+    room("service", "the system under test", &[], &[]),
+    room("loadgen", "admission load, churn; owns clocks and histograms", &["gotls", "units"], &[]),
+    room("kind", "real control planes, and the manifests that people deploy", &[], &[]),
+    room("reports", "run record, ledger, judges, renderers", &["units"], &[]),
+    room("mock-kube", "the API server: listeners, verbs, admission, books", &[
+        "mock-objects", "mock-cel", "mock-store", "mock-faults", "mock-pki",
+    ], &["mock-proxy", "installer", "units"]),
+    room("mock-registry", "the OCI registry", &["mock-faults", "mock-pki"], &["units"]),
+    room("mock-proxy", "the bad network in front of a control plane", &["mock-faults"], &["units"]),
+    room("mock-objects", "what an object is", &["mock-cel", "mock-store"], &[]),
+    room("mock-faults", "triggers, durations, hits of all faults", &["mock-store", "units"], &[]),
+    room("mock-cel", "expressions with types and a budget", &[], &[]),
+    room("mock-store", "revisions, log, watchers, cold storage", &[], &[]),
+    room("mock-pki", "certificates", &["gotls"], &[]),
+    room("installer", "client packages of other languages", &[], &[]),
+    room("gotls", "what Go decides in TLS", &[], &[]),
+    room("units", "durations, sizes, rates, addresses", &[], &[]),
+];
+
+/// Rooms inside a crate: the crate's sources, a module of its root, and the modules of the root that it must not name.
+const APART: &[(&str, &str, &[&str])] = &[
+    ("service/src", "admission", &["watch", "kube"]),
+    ("service/src", "watch", &["admission"]),
+    ("service/src", "registry", &["admission", "watch"]),
+    ("reports/src", "ledger", &["judge", "render"]),
+    ("reports/src", "record", &["judge", "render"]),
+    ("reports/src", "judge", &["render"]),
+    ("loadgen/src", "socket", &["admission", "churn", "script", "audit"]),
+    ("loadgen/src", "wire", &["admission", "churn", "script", "audit"]),
+    ("loadgen/src", "admission", &["script"]),
+    ("loadgen/src", "churn", &["admission", "script", "audit"]),
+    ("mocks/faults/src", "settings", &["engine", "pipe", "stream", "behaviour", "connection"]),
+    ("mocks/objects/src", "status", &["catalogue", "object", "schema", "patch"]),
+    ("mocks/objects/src", "schema", &["object", "patch", "defaults", "convert"]),
+    ("mocks/objects/src", "catalogue", &["object", "patch", "defaults", "convert"]),
+    ("mocks/objects/src", "object", &["patch", "defaults", "convert"]),
+    ("mocks/kube/src", "path", &["cluster", "handler", "listen", "verbs"]),
+    ("mocks/kube/src", "books", &["cluster", "handler", "listen", "verbs"]),
+];
+
+const PICTURE_BEGINS: &str = "<!-- arrows: drawn by xtask/tests/arrows.rs -->\n```\n";
+const PICTURE_ENDS: &str = "```\n";
+/// With this in the environment the picture is drawn anew.
+const REDRAW: &str = "LONGHAUL_REDRAW";
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is below the root").to_owned()
+}
+
+fn names(list: &[&'static str]) -> BTreeSet<String> {
+    list.iter().map(|name| (*name).to_owned()).collect()
+}
+
+/// Each crate's arrows as its manifest has them: what it uses, and what only its tests use.
+fn manifests() -> BTreeMap<String, (BTreeSet<String>, BTreeSet<String>)> {
+    let mut metadata = Command::new(env!("CARGO"));
+    metadata.args(["metadata", "--no-deps", "--format-version=1", "--offline"]).current_dir(root());
+    let output = metadata.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let packages = metadata["packages"].as_array().unwrap();
+    let members: BTreeSet<&str> = packages.iter().filter_map(|package| package["name"].as_str()).collect();
+    let arrows = |package: &Value, tests: bool| -> BTreeSet<String> {
+        let all = package["dependencies"].as_array().unwrap().iter();
+        let of_kind = all.filter(|one| one["path"].is_string() && (one["kind"] == "dev") == tests);
+        of_kind
+            .filter_map(|one| one["name"].as_str())
+            .filter(|name| members.contains(name))
+            .map(str::to_owned)
+            .collect()
+    };
+    let one = |package: &Value| {
+        let (uses, tests) = (arrows(package, false), arrows(package, true));
+        (package["name"].as_str().unwrap().to_owned(), (uses, tests))
+    };
+    packages.iter().map(one).collect()
+}
+
+#[test]
+fn arrows_go_down() {
+    for (index, room) in ROOMS.iter().enumerate() {
+        let below = names(&ROOMS[index + 1..].iter().map(|room| room.name).collect::<Vec<_>>());
+        for used in room.uses.iter().chain(room.tests) {
+            assert!(below.contains(*used), "{} -> {used} goes up", room.name);
+        }
+    }
+}
+
+#[test]
+fn the_manifests_have_the_arrows_of_the_list() {
+    let mut found = manifests();
+    for room in ROOMS {
+        let (uses, tests) = found.remove(room.name).unwrap_or_else(|| panic!("there is no crate {}", room.name));
+        assert_eq!(uses, names(room.uses), "what {} uses", room.name);
+        assert_eq!(tests, names(room.tests), "what only the tests of {} use", room.name);
+    }
+    assert!(found.is_empty(), "not in the list: {:?}", found.keys());
+}
+
+/// All sources below a folder.
+fn sources(folder: &Path, into: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())) {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, into);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            into.push(path);
+        }
+    }
+}
+
+/// The modules of the crate's root that a source names, by `crate::` or by as many `super::` as lead there.
+fn named(text: &str, depth: usize) -> BTreeSet<&str> {
+    let mut found = BTreeSet::new();
+    for prefix in ["crate::".to_owned(), "super::".repeat(depth)] {
+        let mut at = 0;
+        while let Some(next) = text[at..].find(&prefix) {
+            let (begin, end) = (at + next, at + next + prefix.len());
+            at = end;
+            let line_begins = text[..begin].rfind('\n').map_or(0, |place| place + 1);
+            // `$crate::`, `mock_crate::` and a longer chain of `super::` are other paths.
+            let before = text[..begin].chars().next_back();
+            let part_of_longer = before.is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | '$' | ':'));
+            if part_of_longer || text[line_begins..end].trim_start().starts_with("//") {
+                continue;
+            }
+            let rest = &text[end..];
+            let list = rest.strip_prefix('{').map(|list| list.split('}').next().unwrap_or_default());
+            let entries = list.map_or_else(|| vec![rest], |list| list.split(',').collect());
+            found.extend(entries.into_iter().map(first_word).filter(|word| !word.is_empty()));
+        }
+    }
+    found
+}
+
+fn first_word(text: &str) -> &str {
+    let text = text.trim_start();
+    let end = text.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(text.len());
+    &text[..end]
+}
+
+#[test]
+fn names_of_a_source() {
+    let text = "use crate::a::B;\n// crate::no\nuse super::super::{c, d::{E}};\nlet x = super::local::F; $crate::g; crate::h()";
+    assert_eq!(named(text, 2), BTreeSet::from(["a", "c", "d", "h"]));
+}
+
+#[test]
+fn rooms_inside_a_crate_stay_apart() {
+    let mut wrong = Vec::new();
+    for (folder, room, others) in APART {
+        let folder = root().join(folder);
+        let mut files = vec![folder.join(format!("{room}.rs"))];
+        if folder.join(room).is_dir() {
+            sources(&folder.join(room), &mut files);
+        }
+        for other in *others {
+            let there = folder.join(format!("{other}.rs")).exists() || folder.join(other).is_dir();
+            assert!(there, "{}: there is no room {other}", folder.display());
+        }
+        for file in files {
+            // Tests may look into every room.
+            if file.components().any(|part| part.as_os_str().to_string_lossy().starts_with("tests")) {
+                continue;
+            }
+            let text = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+            let text = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+            let depth = file.strip_prefix(&folder).unwrap().components().count();
+            for name in named(text, depth).into_iter().filter(|name| others.contains(name)) {
+                wrong.push(format!("{} names {name}", file.strip_prefix(root()).unwrap().display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// The picture: every crate with what it owns, and below it what it uses.
+fn drawn() -> String {
+    let lines = ROOMS.iter().flat_map(|room| {
+        let uses = (!room.uses.is_empty()).then(|| format!("  └─ {}\n", room.uses.join(", ")));
+        let tests = (!room.tests.is_empty()).then(|| format!("  └─ in tests: {}\n", room.tests.join(", ")));
+        std::iter::once(format!("{:<17}{}\n", room.name, room.owns)).chain(uses).chain(tests)
+    });
+    lines.collect()
+}
+
+#[test]
+fn the_picture_is_that_of_the_list() {
+    let path = root().join("ARCHITECTURE.md");
+    let page = std::fs::read_to_string(&path).unwrap();
+    let (before, rest) = page.split_once(PICTURE_BEGINS).expect("ARCHITECTURE.md has a place for the picture");
+    let (picture, after) = rest.split_once(PICTURE_ENDS).expect("the picture ends");
+    if picture == drawn() {
+        return;
+    }
+    if std::env::var_os(REDRAW).is_some() {
+        std::fs::write(&path, [before, PICTURE_BEGINS, &drawn(), PICTURE_ENDS, after].concat()).unwrap();
+        return;
+    }
+    panic!("ARCHITECTURE.md shows other arrows; draw them anew: {REDRAW}=1 cargo test -p xtask --test arrows");
+}
