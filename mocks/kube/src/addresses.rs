@@ -5,13 +5,13 @@
 
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 
 use mock_objects::catalogue::Resource;
 use mock_objects::status::{Cause, Failure};
+use mock_store::Version;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-
-use super::cluster::Cluster;
 
 /// 10.96.0.0/12, the range that kubeadm gives to services. The first address is the API server's own.
 const FIRST: u32 = u32::from_be_bytes([10, 96, 0, 0]);
@@ -85,15 +85,15 @@ pub(crate) fn carry_over(value: &mut Value, old: &Value) {
 
 impl Addresses {
     /// Gives a service what it has a right to and has not, and takes what it may not have any more. The reservation must
-    /// live until the commit: it keeps others from taking the same.
+    /// live until the commit: it keeps others from taking the same. `services` reads those that there are.
     pub fn give(
         &self,
-        cluster: &Cluster,
+        services: impl FnOnce() -> Vec<Arc<Version>>,
         resource: &Resource,
         service: &mut Value,
     ) -> Result<Reservation<'_>, Failure> {
         let mut books = self.0.lock();
-        let mut taken = Taken::by_others(cluster, resource, service);
+        let mut taken = Taken::by_others(services(), resource, service);
         for held in books.held.values() {
             // Two writes of one service share what it has: the slower one is made again.
             if held.uid != mock_objects::object::meta(service, "uid") {
@@ -123,14 +123,13 @@ struct Taken {
 }
 
 impl Taken {
-    fn by_others(cluster: &Cluster, resource: &Resource, service: &Value) -> Self {
+    fn by_others(services: Vec<Arc<Version>>, resource: &Resource, service: &Value) -> Self {
         let mut taken = Self::default();
         taken.addresses.insert(Ipv4Addr::from(FIRST + 1).to_string());
         let uid = mock_objects::object::meta(service, "uid");
         let at = |label: &str| resource.fields.iter().position(|field| &*field.label == label);
         let (address, kind) = (at("spec.clusterIP"), at("spec.type"));
-        let page = cluster.read(|store| store.list(resource.id, None, store.revision(), None, usize::MAX, |_| true));
-        for version in page.map(|page| page.items).unwrap_or_default() {
+        for version in services {
             if &*version.identity.uid == uid {
                 continue;
             }

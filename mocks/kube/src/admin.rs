@@ -15,10 +15,11 @@ use mock_objects::status::Failure;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::authorization::{self, Authorization};
+use super::answer::Answer;
+use super::authorization::Authorization;
 use super::cluster::Cluster;
-use super::handler::Answer;
 use super::path;
+use super::rbac;
 use super::users::Who;
 
 /// Rows of an answer when the query does not say how many.
@@ -72,7 +73,7 @@ pub(super) fn answer(
 ) -> Result<Answer, Failure> {
     if path == "/metrics" {
         if cluster.authorization == Authorization::Rbac {
-            authorization::rbac_path(cluster, who, path, "get")
+            rbac::allows_path(cluster, who, path, "get")
                 .map_err(|why| Failure::new(StatusCode::FORBIDDEN, "Forbidden", format!("forbidden: {why}")))?;
         }
         return Ok(Answer::text(StatusCode::OK, metrics::text(cluster)));

@@ -24,7 +24,7 @@ use serde_json::Value;
 pub(crate) use client::Client;
 pub(crate) use hook::check_configuration;
 
-use super::handler::Call;
+use super::call::Call;
 use conditions::Opinion;
 use form::{Form, Seen};
 use hook::{FailurePolicy, Hook, Hooks};

@@ -8,11 +8,6 @@ use serde_json::Value;
 
 use super::cluster::Cluster;
 
-/// Whether objects of this resource can be aggregated.
-pub(crate) fn concerns(resource: &Resource) -> bool {
-    &*resource.full_name == "clusterroles.rbac.authorization.k8s.io"
-}
-
 /// Rewrites the rules of every aggregated role that does not hold what it should.
 pub(crate) fn refresh(cluster: &Cluster, resource: &Resource) {
     let page = cluster.read(|store| store.list(resource.id, None, store.revision(), None, usize::MAX, |_| true));

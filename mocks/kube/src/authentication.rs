@@ -12,9 +12,10 @@ use mock_objects::status::Failure;
 use mock_store::Version;
 use serde_json::json;
 
-use super::authorization::{self, Authorization};
+use super::answer::Answer;
+use super::authorization::Authorization;
 use super::cluster::Cluster;
-use super::handler::Answer;
+use super::rbac;
 use super::tokens::{self, Claims, ISSUER, Subject};
 use super::users::{Users, Who};
 
@@ -127,7 +128,7 @@ pub(crate) fn issuer(
     let is_account = who.groups.iter().any(|group| group == ACCOUNTS);
     if cluster.authorization == Authorization::Rbac
         && !is_account
-        && let Err(why) = authorization::rbac_path(cluster, who, path, "get")
+        && let Err(why) = rbac::allows_path(cluster, who, path, "get")
     {
         return Some(Err(Failure::forbidden_path(&why)));
     }

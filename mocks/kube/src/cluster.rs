@@ -28,7 +28,7 @@ use super::addresses::Addresses;
 use super::admission::Admission;
 use super::authorization::{Authorization, Record};
 use super::books::Books;
-use super::furnish;
+use super::followed;
 use super::users::Users;
 
 /// Kubernetes' alphabet for generated names: no vowels and nothing that looks alike.
@@ -91,8 +91,8 @@ pub(crate) struct Setup {
 }
 
 impl Cluster {
-    /// A cluster with the usual namespaces and nothing else.
-    pub fn new(setup: Setup) -> Arc<Self> {
+    /// A cluster with the usual namespaces and what `furnish` puts into each, and nothing else.
+    pub fn new(setup: Setup, furnish: impl Fn(&Self, &str)) -> Arc<Self> {
         let cluster = Arc::new(Self {
             epoch: setup.epoch,
             store: RwLock::new(Store::new(setup.limits)),
@@ -120,7 +120,7 @@ impl Cluster {
         for name in NAMESPACES {
             let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
             cluster.seed(namespace).expect("the built-in namespaces are valid");
-            furnish::namespace(&cluster, name);
+            furnish(&cluster, name);
         }
         cluster
     }
@@ -294,8 +294,9 @@ impl Cluster {
             let (resource, worth) = cooling.run();
             self.store.write().cooled(resource, worth);
         }
+        let furnished = self.root_ca.is_some() && followed::namespaces(resource);
         let consequences = !event.version.facts().owners.is_empty() || event.version.facts().finalizing;
-        if consequences || super::aggregation::concerns(resource) || furnish::concerns(self, resource) {
+        if consequences || followed::roles(resource) || furnished {
             self.cleaning.notify_one();
         }
         Ok(event)

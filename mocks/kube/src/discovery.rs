@@ -10,7 +10,7 @@ use http::StatusCode;
 use mock_objects::catalogue::{Catalogue, Resource, Served};
 use serde_json::{Value, json};
 
-use super::handler::Answer;
+use super::answer::Answer;
 
 const VERBS: &[&str] = &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 /// The order in which custom resources name them.

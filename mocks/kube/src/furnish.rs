@@ -13,11 +13,6 @@ use super::cluster::Cluster;
 const ACCOUNT: &str = "default";
 const ROOT_CA: &str = "kube-root-ca.crt";
 
-/// Whether a commit to this resource may be followed by one of these.
-pub(crate) fn concerns(cluster: &Cluster, resource: &Resource) -> bool {
-    cluster.root_ca.is_some() && &*resource.full_name == "namespaces"
-}
-
 /// Looks at one commit.
 pub(crate) fn follow(cluster: &Cluster, resource: &Resource, commit: &RawCommit) {
     if cluster.root_ca.is_none() {

@@ -4,198 +4,23 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use mock_faults::Treatment;
-use mock_faults::View;
-use mock_objects::catalogue::{Catalogue, Resource, Served};
-use mock_objects::openapi::{self, Document};
+use mock_objects::catalogue::{Catalogue, Resource};
+use mock_objects::openapi;
 use mock_objects::status::Failure;
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 
+use super::answer::Answer;
 use super::body::Body;
-use super::books::{About, Book, EndedBy, Following, OwnConnection, RequestRecord, cut};
-use super::cluster::Cluster;
-use super::config::Limits;
+use super::books::{Book, EndedBy, Following, OwnConnection, RequestRecord, cut};
+use super::call::{App, Call, OpenRequest};
 use super::connection::Connection;
 use super::path::{Query, Target};
 use super::treat::{self, Unanswered};
-use super::users::{Users, Who};
+use super::users::Who;
 use super::{admin, authentication, discovery, verbs};
-
-/// What all requests share.
-pub(crate) struct App {
-    pub cluster: Arc<Cluster>,
-    pub users: Arc<Users>,
-    pub limits: Limits,
-    /// The server is shutting down: watches end.
-    pub ending: CancellationToken,
-    /// What this endpoint sees.
-    pub view: Arc<View>,
-}
-
-impl App {
-    pub fn new(cluster: &Arc<Cluster>, users: &Arc<Users>, limits: Limits, view: View) -> Self {
-        let (cluster, users, view) = (cluster.clone(), users.clone(), Arc::new(view));
-        Self { cluster, users, limits, ending: CancellationToken::new(), view }
-    }
-}
-
-/// A request for a resource.
-pub(crate) struct Call {
-    pub app: Arc<App>,
-    pub connection: Arc<Connection>,
-    pub who: Arc<Who>,
-    pub book: Arc<Book>,
-    pub method: Method,
-    pub target: Target,
-    pub query: Query,
-    pub accept: String,
-    pub content_type: String,
-    pub user_agent: Arc<str>,
-    pub resource: Arc<Resource>,
-    /// The query as it was sent.
-    pub raw_query: Arc<str>,
-    /// What faults want done with it.
-    pub treatment: Treatment,
-}
-
-/// An answer; `warnings` become `Warning` headers.
-pub(crate) struct Answer {
-    pub status: StatusCode,
-    pub content_type: &'static str,
-    pub body: Body,
-    pub warnings: Vec<String>,
-    pub retry_after_s: Option<u64>,
-    /// Instead of `content_type`.
-    pub other_content_type: Option<String>,
-    /// The head waits for the first bytes of the body.
-    pub holds_head: bool,
-    /// What the books are told of it.
-    pub about: About,
-}
-
-/// Keeps the user's count of open requests right, however the request ends, and tells who follows them what came of it.
-pub(crate) struct OpenRequest {
-    book: Arc<Book>,
-    cluster: Arc<Cluster>,
-    following: Option<Box<Following>>,
-}
-
-impl OpenRequest {
-    fn answered(&mut self, answer: &Answer) {
-        let streams = matches!(answer.body, Body::Watch(_));
-        if let Some(following) = &mut self.following {
-            following.answered(answer.status.as_u16(), answer.about, streams);
-        }
-    }
-
-    /// Object versions were written to the watch; `revision` is that of the last one.
-    pub fn sent(&mut self, objects: usize, revision: u64, now_us: u64) {
-        if let Some(following) = &mut self.following {
-            following.sent(objects as u64, revision, now_us);
-        }
-    }
-
-    /// The stream said that it failed.
-    pub fn failed(&mut self, code: u16) {
-        if let Some(following) = &mut self.following {
-            following.failed(code);
-        }
-    }
-
-    /// The stream is ended by the server, cleanly or not. Without this the client has left.
-    pub fn ends(&mut self, by: EndedBy) {
-        if let Some(following) = &mut self.following {
-            following.ends(by);
-        }
-    }
-}
-
-impl Drop for OpenRequest {
-    fn drop(&mut self) {
-        let now_us = self.cluster.now_us();
-        self.book.request_ended(now_us);
-        if let Some(following) = self.following.take() {
-            following.over(now_us);
-        }
-    }
-}
-
-impl Call {
-    /// The version that was asked for.
-    pub fn served(&self) -> &Served {
-        self.resource.version(&self.target.version).unwrap_or_else(|| self.resource.storage_version())
-    }
-
-    /// The namespace of the path; empty for cluster-scoped objects.
-    pub fn namespace(&self) -> &str {
-        self.target.namespace.as_deref().unwrap_or_default()
-    }
-
-    /// What this endpoint has seen when the store is at `current`.
-    pub fn sees(&self, current: u64) -> u64 {
-        let seen = self.app.view.revision(current);
-        self.treatment.stale.as_ref().map_or(seen, |stale| stale.view.revision(seen))
-    }
-
-    /// `watch of packages.longhaul.dev by subject on connection 3`.
-    pub fn describe(&self) -> String {
-        treat::asked(self).describe()
-    }
-
-    pub fn cluster(&self) -> &Arc<Cluster> {
-        &self.app.cluster
-    }
-}
-
-impl Answer {
-    pub fn json(status: StatusCode, body: Bytes) -> Self {
-        Self {
-            status,
-            content_type: "application/json",
-            body: body.into(),
-            warnings: Vec::new(),
-            retry_after_s: None,
-            other_content_type: None,
-            holds_head: false,
-            about: About::default(),
-        }
-    }
-
-    pub fn value(status: StatusCode, value: &Value) -> Self {
-        Self::json(status, Bytes::from(value.to_string()))
-    }
-
-    pub fn text(status: StatusCode, text: impl Into<Bytes>) -> Self {
-        Self { content_type: "text/plain; charset=utf-8", ..Self::json(status, text.into()) }
-    }
-}
-
-impl From<Document> for Answer {
-    fn from(document: Document) -> Self {
-        match document {
-            Document::Json(value) => Self::value(StatusCode::OK, &value),
-            Document::Protobuf(bytes) => {
-                let json = Self::json(StatusCode::OK, Bytes::from_static(bytes));
-                Self { content_type: openapi::V2_MEDIA_TYPE, ..json }
-            }
-        }
-    }
-}
-
-impl From<Failure> for Answer {
-    fn from(failure: Failure) -> Self {
-        if failure.is_plain_text() {
-            return Self::text(failure.code, failure.message);
-        }
-        let mut answer = Self::value(failure.code, &failure.to_value());
-        answer.retry_after_s = failure.retry_after_s;
-        answer
-    }
-}
 
 /// Answers one request.
 pub(crate) async fn handle(
@@ -247,7 +72,7 @@ pub(crate) async fn handle(
         Err(_) => Err(Failure::unauthorized()),
     };
     let mut answer = answer.unwrap_or_else(Answer::from);
-    open.answered(&answer);
+    open.answered(answer.status.as_u16(), answer.about, matches!(answer.body, Body::Watch(_)));
     if let Body::Watch(watch) = &mut answer.body {
         watch.hold(open);
     }
@@ -338,7 +163,7 @@ async fn route(
     if app.cluster.faults.never_any() {
         return Ok(verbs::dispatch(call, request.into_body()).await);
     }
-    call.treatment = app.cluster.faults.asked(&treat::asked(&call));
+    call.treatment = app.cluster.faults.asked(&call.asked());
     treat::answer(call, request.into_body()).await
 }
 

@@ -14,9 +14,10 @@ use mock_store::{Change, Expect, Place, RawCommit, Version};
 use serde_json::Value;
 
 use super::aggregation;
+use super::call::App;
 use super::cluster::Cluster;
+use super::followed;
 use super::furnish;
-use super::handler::App;
 use super::verbs::{Manner, Propagation, delete_place, finish};
 
 /// Commits looked at in one go.
@@ -67,12 +68,12 @@ fn collect(cluster: &Cluster, commit: &RawCommit, held: &mut BTreeSet<Place>) {
         for place in cluster.read(|store| store.dependents(&commit.identity.uid)) {
             drop_owner(cluster, &place);
         }
-        if aggregation::concerns(resource) {
+        if followed::roles(resource) {
             aggregation::refresh(cluster, resource);
         }
         return;
     }
-    if aggregation::concerns(resource) {
+    if followed::roles(resource) {
         aggregation::refresh(cluster, resource);
     }
     let identity = &commit.identity;

@@ -11,6 +11,7 @@ mod addresses;
 mod admin;
 mod admission;
 mod aggregation;
+mod answer;
 mod authentication;
 mod authorization;
 #[doc(hidden)]
@@ -18,10 +19,12 @@ pub mod bench;
 mod body;
 mod books;
 mod broken;
+mod call;
 mod cluster;
 mod config;
 mod connection;
 mod discovery;
+mod followed;
 mod furnish;
 #[cfg(feature = "fuzz")]
 #[doc(hidden)]
@@ -30,6 +33,7 @@ mod handler;
 mod janitor;
 mod listen;
 mod path;
+mod rbac;
 mod replica;
 mod represent;
 mod tail;
@@ -53,8 +57,8 @@ pub use mock_store::{Change, Progress, RewindError, Rewound};
 pub use replica::Replica;
 pub use tail::{Commit, Overrun, Tail};
 
+use call::App;
 use cluster::{Cluster, Setup};
-use handler::App;
 use listen::{Certificates, Door, Listening};
 use users::Users;
 
@@ -110,22 +114,25 @@ impl Server {
     /// Listens, with a certificate from `authority`, which is also whose client certificates are believed.
     pub async fn start(config: Config, authority: &mock_pki::Authority) -> Result<Self, Error> {
         let users = Arc::new(Users::new(&config.users, &config.token_files).map_err(Error::Users)?);
-        let cluster = Cluster::new(Setup {
-            users: users.clone(),
-            epoch: config.epoch,
-            seed: config.seed,
-            limits: mock_store::Limits {
-                history_max_events: config.history_max_events.max(1),
-                history_max_bytes: config.limits.history_max_bytes,
-                history_max_age_us: u64::try_from(config.limits.history_max_age.as_micros()).unwrap_or(u64::MAX),
-                commits_max: config.limits.commits_max,
+        let cluster = Cluster::new(
+            Setup {
+                users: users.clone(),
+                epoch: config.epoch,
+                seed: config.seed,
+                limits: mock_store::Limits {
+                    history_max_events: config.history_max_events.max(1),
+                    history_max_bytes: config.limits.history_max_bytes,
+                    history_max_age_us: u64::try_from(config.limits.history_max_age.as_micros()).unwrap_or(u64::MAX),
+                    commits_max: config.limits.commits_max,
+                },
+                requests_max: config.limits.requests_max,
+                bookmarks_every: config.bookmarks_every,
+                observed_generation: config.observed_generation,
+                authorization: config.authorization,
+                root_ca: config.furnished_namespaces.then(|| authority.ca_pem().to_owned()),
             },
-            requests_max: config.limits.requests_max,
-            bookmarks_every: config.bookmarks_every,
-            observed_generation: config.observed_generation,
-            authorization: config.authorization,
-            root_ca: config.furnished_namespaces.then(|| authority.ca_pem().to_owned()),
-        });
+            furnish::namespace,
+        );
         for crd in &config.crds {
             cluster.seed(crd.clone()).map_err(|failure| Error::Definition {
                 name: mock_objects::object::meta(crd, "name").to_owned(),

@@ -27,10 +27,11 @@ use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::call::App;
 use super::cluster::Cluster;
 use super::config::Limits;
 use super::connection::Connection;
-use super::handler::{self, App};
+use super::handler;
 use super::janitor;
 use super::users::Who;
 pub(crate) use certificates::Certificates;

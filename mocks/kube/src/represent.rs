@@ -16,7 +16,7 @@ use mock_objects::table;
 use mock_store::Version;
 use serde_json::{Map, Value, json};
 
-use super::handler::Call;
+use super::call::Call;
 
 mod list;
 

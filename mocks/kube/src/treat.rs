@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use http::{Method, StatusCode};
 use hyper::body::Incoming;
-use mock_faults::{Asked, ErrorBody, Instead, On, Refusal, reason_of};
+use mock_faults::{ErrorBody, Instead, Refusal, reason_of};
 use mock_objects::status::Failure;
 use serde_json::json;
 
-use super::body::Body;
-use super::handler::{Answer, Call};
+use super::answer::Answer;
+use super::call::Call;
 use super::verbs;
 
 /// How long a read waits for a revision that an API server has not seen (kube-apiserver's watch cache: 3 s).
@@ -24,31 +24,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 #[error("a fault leaves the request without an answer")]
 pub(crate) struct Unanswered;
 
-/// What a request is, as faults see it.
-pub(super) fn asked(call: &Call) -> Asked<'_> {
-    let named = call.target.name.is_some();
-    let on = match call.method {
-        Method::GET if call.query.watch && !named => On::Watch,
-        Method::GET if named => On::Get,
-        Method::GET => On::List,
-        Method::POST => On::Create,
-        Method::PUT => On::Update,
-        Method::PATCH => On::Patch,
-        Method::DELETE => On::Delete,
-        // No fault is about anything else.
-        _ => On::Any,
-    };
-    Asked {
-        user: &call.who.name,
-        resource: &call.resource.full_name,
-        user_agent: &call.user_agent,
-        on,
-        query: &call.raw_query,
-        endpoint: call.connection.handle.endpoint,
-        connection: call.connection.id,
-    }
-}
-
 /// Answers a request as its treatment says.
 pub(super) async fn answer(mut call: Box<Call>, body: Incoming) -> Result<Result<Answer, Failure>, Unanswered> {
     if let Some(instead) = call.treatment.instead.take() {
@@ -57,7 +32,7 @@ pub(super) async fn answer(mut call: Box<Call>, body: Incoming) -> Result<Result
         return match (read, instead) {
             (Err(failure), _) => Ok(Err(failure)),
             (Ok(_), Instead::Refusal(refusal)) => Ok(Ok(refused(&refusal))),
-            (Ok(_), Instead::Empty) => Ok(Ok(nothing())),
+            (Ok(_), Instead::Empty) => Ok(Ok(Answer::nothing())),
             (Ok(_), Instead::Silence(grip)) => {
                 tokio::select! { () = grip.over() => {}, () = call.app.ending.cancelled() => {} }
                 Err(Unanswered)
@@ -91,11 +66,6 @@ async fn catch_up(call: &Call) {
     while call.sees(call.cluster().revision()) < wanted && tokio::time::Instant::now() < ends {
         tokio::time::sleep(LOOK_EVERY).await;
     }
-}
-
-/// 200 and a stream that ends at once.
-pub(super) fn nothing() -> Answer {
-    Answer { body: Body::Nothing, ..Answer::json(StatusCode::OK, bytes::Bytes::new()) }
 }
 
 fn refused(refusal: &Refusal) -> Answer {

@@ -29,10 +29,12 @@ use serde_json::Value;
 
 pub(crate) use delete::{Manner, Propagation, delete_place, finish};
 
-use super::authorization::{self, Access, Authorization};
+use super::answer::Answer;
+use super::authorization::{Access, Authorization};
+use super::call::Call;
 use super::config::Limits;
-use super::handler::{Answer, Call};
 use super::path::verb_of;
+use super::rbac;
 use shape::Twice;
 
 /// Longest name of a field manager ("Server-Side Apply").
@@ -138,7 +140,7 @@ fn authorize(call: &Call) -> Result<(), Failure> {
     if cluster.authorization == Authorization::AllowAndRecord || about_self {
         return Ok(());
     }
-    match authorization::rbac(cluster, &call.who, &access) {
+    match rbac::allows(cluster, &call.who, &access) {
         Ok(_) => Ok(()),
         Err(why) => {
             cluster.permissions.refuse(&call.who.name, &access);

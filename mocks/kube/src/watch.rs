@@ -25,9 +25,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::books::{Book, Delivered, EndedBy};
 use super::broken::Broken;
+use super::call::OpenRequest;
 use super::cluster::Cluster;
 use super::connection::Connection;
-use super::handler::OpenRequest;
 use super::represent::Renderer;
 
 /// Events taken from the log at a time.

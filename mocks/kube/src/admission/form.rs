@@ -12,7 +12,7 @@ use mock_objects::convert;
 use serde_json::{Value, json};
 
 use super::Attempt;
-use crate::handler::Call;
+use crate::call::Call;
 
 /// One version of one API of a resource.
 #[derive(Debug, Clone)]

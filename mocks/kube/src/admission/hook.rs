@@ -17,8 +17,8 @@ use super::client::Target;
 use super::form::Form;
 use super::review::ReviewVersion;
 use super::{Attempt, conditions, label, namespace_of, subject_of};
+use crate::call::Call;
 use crate::cluster::Cluster;
-use crate::handler::Call;
 
 const MUTATING: &str = "mutatingwebhookconfigurations.admissionregistration.k8s.io";
 const VALIDATING: &str = "validatingwebhookconfigurations.admissionregistration.k8s.io";

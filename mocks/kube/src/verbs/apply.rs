@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 
 use super::shape;
 use super::write::{TRIES, change, create_object, from_storage, manager, show, to_storage};
-use crate::handler::{Answer, Call};
+use crate::answer::Answer;
+use crate::call::Call;
 use crate::represent::Renderer;
 
 /// What somebody wants an object to be.

@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 use super::write::TRIES;
 use super::{decode, read_body};
 use crate::admission::{Attempt, Chain, Operation};
-use crate::handler::{Answer, Call};
+use crate::answer::Answer;
+use crate::call::Call;
 
 pub(super) async fn create(call: &Call, body: Incoming) -> Result<Answer, Failure> {
     let bytes = read_body(&call.app.limits, body).await?;

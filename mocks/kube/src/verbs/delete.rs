@@ -22,8 +22,9 @@ use super::{decode, read_body};
 use grace::Grace;
 
 use crate::admission::{Attempt, Chain, Operation};
+use crate::answer::Answer;
+use crate::call::Call;
 use crate::cluster::Cluster;
-use crate::handler::{Answer, Call};
 use crate::represent::Renderer;
 
 const TRIES: usize = 16;

@@ -20,7 +20,8 @@ use super::delete::{self, Options};
 use super::write::TRIES;
 use super::{decode, named, own, read_body};
 use crate::admission::Chain;
-use crate::handler::{Answer, Call};
+use crate::answer::Answer;
+use crate::call::Call;
 
 pub(super) async fn create(call: &Call, body: Incoming) -> Result<Answer, Failure> {
     let bytes = read_body(&call.app.limits, body).await?;

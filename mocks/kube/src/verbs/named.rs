@@ -9,7 +9,7 @@ use mock_objects::status::Failure;
 use serde_json::Value;
 
 use crate::admission::{Attempt, Chain, Operation};
-use crate::handler::Call;
+use crate::call::Call;
 
 /// Makes a body an object of its kind, in the namespace of the path.
 pub(super) fn begin(call: &Call, body: &mut Value, api_version: &str, kind: &str) -> Result<(), Failure> {

@@ -10,7 +10,7 @@ use mock_objects::status::Failure;
 use serde_json::Value;
 
 use super::write;
-use crate::handler::Call;
+use crate::call::Call;
 use crate::path::{Query, Target};
 use crate::represent::Renderer;
 use crate::users::Who;

@@ -16,7 +16,7 @@ use mock_objects::catalogue::Resource;
 use serde_json::Value;
 
 use super::own;
-use crate::handler::Call;
+use crate::call::Call;
 
 use mock_objects::object;
 use mock_objects::status::Failure;

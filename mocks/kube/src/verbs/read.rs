@@ -15,8 +15,9 @@ use mock_objects::status::{Cause, Failure};
 use mock_store::{After, Page, Version};
 use serde::{Deserialize, Serialize};
 
+use crate::answer::Answer;
 use crate::books::{About, Scope};
-use crate::handler::{Answer, Call};
+use crate::call::Call;
 use crate::represent::{ListMeta, Renderer};
 
 /// A page without `limit` is one page.

@@ -15,9 +15,11 @@ use serde_json::{Value, json};
 
 use super::{binding, decode_noting, read_body, shape};
 use crate::admission::{Attempt, Chain, Operation};
+use crate::answer::Answer;
 use crate::authentication;
-use crate::authorization::{self, Access, Authorization};
-use crate::handler::{Answer, Call};
+use crate::authorization::{Access, Authorization};
+use crate::call::Call;
+use crate::rbac;
 use crate::users::Who;
 
 pub(super) async fn answer(call: &Call, body: Incoming) -> Result<Answer, Failure> {
@@ -55,7 +57,7 @@ pub(super) async fn answer(call: &Call, body: Incoming) -> Result<Answer, Failur
         "SelfSubjectReview" => json!({"userInfo": call.who.info()}),
         "SelfSubjectRulesReview" => {
             let namespace = review.pointer("/spec/namespace").and_then(Value::as_str).unwrap_or_default();
-            let (resources, paths) = authorization::rules_of(call.cluster(), &call.who, namespace);
+            let (resources, paths) = rbac::rules_of(call.cluster(), &call.who, namespace);
             let answer = json!({"resourceRules": resources, "nonResourceRules": paths, "incomplete": false});
             // The answer does not repeat the question.
             (review["spec"], review["metadata"]) = (json!({}), json!({"creationTimestamp": null}));
@@ -83,7 +85,7 @@ fn access_review(call: &Call, review: &Value) -> Value {
     };
     if review.pointer("/spec/nonResourceAttributes").is_some_and(Value::is_object) {
         let (path, verb) = (text("/spec/nonResourceAttributes/path"), text("/spec/nonResourceAttributes/verb"));
-        return verdict(authorization::rbac_path(cluster, &who, path, verb));
+        return verdict(rbac::allows_path(cluster, &who, path, verb));
     }
     let access = Access {
         namespace: attribute("namespace"),
@@ -93,7 +95,7 @@ fn access_review(call: &Call, review: &Value) -> Value {
         name: attribute("name"),
         verb: attribute("verb"),
     };
-    verdict(authorization::rbac(cluster, &who, &access))
+    verdict(rbac::allows(cluster, &who, &access))
 }
 
 fn verdict(answer: Result<String, String>) -> Value {

@@ -18,8 +18,9 @@ use serde_json::{Value, json};
 use super::write::{self, TRIES};
 use super::{apply, decode, read_body, shape};
 use crate::admission::{Attempt, Chain, Operation};
+use crate::answer::Answer;
 use crate::body::Body;
-use crate::handler::{Answer, Call};
+use crate::call::Call;
 use crate::represent::Renderer;
 
 const API_VERSION: &str = "autoscaling/v1";

@@ -8,7 +8,8 @@ use mock_objects::schema::Verdict;
 use mock_objects::status::{Cause, Failure};
 use serde_json::Value;
 
-use crate::handler::{Answer, Call};
+use crate::answer::Answer;
+use crate::call::Call;
 
 /// A little less than what the JSON parser takes (128).
 const DEPTH_MAX: usize = 120;

@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 
 use super::{decode, named, read_body};
 use crate::admission::Chain;
-use crate::handler::{Answer, Call};
+use crate::answer::Answer;
+use crate::call::Call;
 use crate::tokens::{Claims, ISSUER, Subject};
 
 /// The shortest token, the longest, and the one for who does not say: the API's own numbers.

@@ -12,11 +12,11 @@ use mock_objects::status::{Cause, Failure};
 use mock_store::{Cursor, Store};
 use serde_json::json;
 
+use crate::answer::Answer;
 use crate::body::Body;
 use crate::books::About;
-use crate::handler::{Answer, Call};
+use crate::call::Call;
 use crate::represent::Renderer;
-use crate::treat;
 use crate::watch::{Initial, Opening, WatchBody};
 
 use super::read::{newest_first, note_stale, number, scope, too_new};
@@ -56,7 +56,7 @@ pub(super) fn open(call: &Call) -> Result<Answer, Failure> {
             if let Some(grip) = &call.treatment.empty_when_gone
                 && grip.hit(|| format!("{} from {wanted}, which is gone: answered with nothing", call.describe()))
             {
-                return Ok(treat::nothing());
+                return Ok(Answer::nothing());
             }
             return Ok(gone(call, &stream, wanted, &failure));
         }

@@ -23,8 +23,9 @@ use super::shape::Twice;
 use super::{apply, decode, decode_noting, quota, read_body, shape};
 use crate::addresses;
 use crate::admission::{self, Admitted, Attempt, Chain, Operation, check_configuration};
+use crate::answer::Answer;
 use crate::authorization::program;
-use crate::handler::{Answer, Call};
+use crate::call::Call;
 use crate::represent::Renderer;
 use preconditions::{absent, check_number, check_uid, fixed_revision, is_patch, unconditional};
 
@@ -316,7 +317,12 @@ fn give_addresses<'a>(call: &'a Call, value: &mut Value) -> Result<Option<impl S
     if !addresses::concerns(&call.resource) {
         return Ok(None);
     }
-    call.cluster().addresses.give(call.cluster(), &call.resource, value).map(Some)
+    let services = || {
+        let id = call.resource.id;
+        let page = call.cluster().read(|store| store.list(id, None, store.revision(), None, usize::MAX, |_| true));
+        page.map(|page| page.items).unwrap_or_default()
+    };
+    call.cluster().addresses.give(services, &call.resource, value).map(Some)
 }
 
 /// Lets mutating webhooks change a new object.

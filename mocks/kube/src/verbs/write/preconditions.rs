@@ -6,7 +6,7 @@ use mock_objects::status::{Cause, Failure};
 use mock_store::Version;
 use serde_json::Value;
 
-use crate::handler::Call;
+use crate::call::Call;
 use crate::verbs::scale;
 
 /// Built-in resources whose updates must say which version they were made from, as those of custom ones must.

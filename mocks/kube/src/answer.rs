@@ -1,0 +1,76 @@
+//! An answer, before it is an HTTP response.
+
+use bytes::Bytes;
+use http::StatusCode;
+use mock_objects::openapi::{self, Document};
+use mock_objects::status::Failure;
+use serde_json::Value;
+
+use super::body::Body;
+use super::books::About;
+
+/// An answer; `warnings` become `Warning` headers.
+pub(crate) struct Answer {
+    pub status: StatusCode,
+    pub content_type: &'static str,
+    pub body: Body,
+    pub warnings: Vec<String>,
+    pub retry_after_s: Option<u64>,
+    /// Instead of `content_type`.
+    pub other_content_type: Option<String>,
+    /// The head waits for the first bytes of the body.
+    pub holds_head: bool,
+    /// What the books are told of it.
+    pub about: About,
+}
+
+impl Answer {
+    pub fn json(status: StatusCode, body: Bytes) -> Self {
+        Self {
+            status,
+            content_type: "application/json",
+            body: body.into(),
+            warnings: Vec::new(),
+            retry_after_s: None,
+            other_content_type: None,
+            holds_head: false,
+            about: About::default(),
+        }
+    }
+
+    pub fn value(status: StatusCode, value: &Value) -> Self {
+        Self::json(status, Bytes::from(value.to_string()))
+    }
+
+    /// 200 and a stream that ends at once.
+    pub fn nothing() -> Self {
+        Self { body: Body::Nothing, ..Self::json(StatusCode::OK, Bytes::new()) }
+    }
+
+    pub fn text(status: StatusCode, text: impl Into<Bytes>) -> Self {
+        Self { content_type: "text/plain; charset=utf-8", ..Self::json(status, text.into()) }
+    }
+}
+
+impl From<Document> for Answer {
+    fn from(document: Document) -> Self {
+        match document {
+            Document::Json(value) => Self::value(StatusCode::OK, &value),
+            Document::Protobuf(bytes) => {
+                let json = Self::json(StatusCode::OK, Bytes::from_static(bytes));
+                Self { content_type: openapi::V2_MEDIA_TYPE, ..json }
+            }
+        }
+    }
+}
+
+impl From<Failure> for Answer {
+    fn from(failure: Failure) -> Self {
+        if failure.is_plain_text() {
+            return Self::text(failure.code, failure.message);
+        }
+        let mut answer = Self::value(failure.code, &failure.to_value());
+        answer.retry_after_s = failure.retry_after_s;
+        answer
+    }
+}
