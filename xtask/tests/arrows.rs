@@ -77,8 +77,12 @@ const APART: &[(&str, &str, &[&str])] = &[
     ("mocks/objects/src", "schema", &["object", "patch", "defaults", "convert"]),
     ("mocks/objects/src", "catalogue", &["object", "patch", "defaults", "convert"]),
     ("mocks/objects/src", "object", &["patch", "defaults", "convert"]),
-    ("mocks/kube/src", "path", &["cluster", "handler", "listen", "verbs"]),
-    ("mocks/kube/src", "books", &["cluster", "handler", "listen", "verbs"]),
+    ("mocks/kube/src", "path", &["cluster", "call", "handler", "listen", "verbs"]),
+    ("mocks/kube/src", "books", &["cluster", "call", "handler", "listen", "verbs"]),
+    ("mocks/kube/src", "cluster", &["call", "answer", "handler", "listen", "verbs", "janitor"]),
+    ("mocks/kube/src", "call", &["answer", "handler", "listen", "verbs"]),
+    ("mocks/kube/src", "verbs", &["handler", "listen", "treat", "janitor"]),
+    ("mocks/proxy/src", "plan", &["faults", "connection", "pump", "wire"]),
 ];
 
 const PICTURE_BEGINS: &str = "<!-- arrows: drawn by xtask/tests/arrows.rs -->\n```\n";

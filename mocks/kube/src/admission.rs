@@ -25,9 +25,10 @@ pub(crate) use client::Client;
 pub(crate) use hook::check_configuration;
 
 use super::call::Call;
+use conditions::FailurePolicy;
 use conditions::Opinion;
 use form::{Form, Seen};
-use hook::{FailurePolicy, Hook, Hooks};
+use hook::{Hook, Hooks};
 use review::Verdict;
 
 /// What a request wants to do.

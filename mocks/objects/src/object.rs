@@ -2,6 +2,7 @@
 //!
 //! Owns what happens to a body between decoding and the store. It must not do I/O; time and randomness are passed in.
 
+mod causes;
 mod conform;
 mod content;
 mod immutable;

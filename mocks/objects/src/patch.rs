@@ -4,6 +4,7 @@
 //! strategic merge and server-side apply. It must not know the store. Nothing here panics on outside data.
 
 mod json_patch;
+mod manager;
 mod merge;
 mod owners;
 mod removal;
@@ -18,7 +19,8 @@ use serde_json::{Map, Value, json};
 use super::catalogue::Resource;
 use super::status::Failure;
 
-pub use server_side::{Manager, apply as server_side, check_intent, untyped};
+pub use manager::Manager;
+pub use server_side::{apply as server_side, check_intent, untyped};
 pub use tracking::track;
 
 const ACCEPTED: &str = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";

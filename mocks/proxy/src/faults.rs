@@ -16,7 +16,7 @@ use rand::RngExt;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::connection::Link;
+use super::link::Link;
 use super::netns::Namespace;
 use super::plan::{Door, Plan, What};
 use super::shape::{End, Lane, Shape, Way};

@@ -10,10 +10,12 @@
 
 mod connection;
 mod faults;
+mod link;
 pub mod netns;
 mod plan;
 mod pump;
 mod shape;
+mod wire;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -25,10 +27,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use connection::Wire;
 pub use faults::{Counts, Faults};
 use netns::Namespace;
 use plan::{Door, Refusal};
+use wire::Wire;
 
 /// Connections at a time; further ones wait in the kernel. A client that leaks one a second for an hour fits.
 const CONNECTIONS_MAX: usize = 4096;

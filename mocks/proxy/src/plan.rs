@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use mock_faults::{Direction, Fault, FaultId, How, Name, NewConnections};
 
-use super::connection::Link;
+use super::link::Link;
 use super::shape::{Cut, End, Lane, Late, Slow, Way};
 
 /// What a slow hop between regions adds.

@@ -13,8 +13,8 @@ use tokio::net::tcp::{ReadHalf, WriteHalf};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use super::connection::Wire;
 use super::shape::{End, Lane, Shape, Way};
+use super::wire::Wire;
 
 /// One TLS record's worth.
 const PIECE_BYTES_MAX: usize = 16 * 1024;

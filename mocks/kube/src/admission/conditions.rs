@@ -8,7 +8,12 @@ use mock_objects::object::check_label_key;
 use mock_objects::status::Cause;
 use serde_json::Value;
 
-use super::hook::FailurePolicy;
+/// `failurePolicy`: what becomes of a request when it cannot be judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FailurePolicy {
+    Fail,
+    Ignore,
+}
 
 /// The API's own limit.
 const CONDITIONS_MAX: usize = 64;

@@ -14,6 +14,7 @@ use mock_store::Version;
 use serde_json::Value;
 
 use super::client::Target;
+use super::conditions::FailurePolicy;
 use super::form::Form;
 use super::review::ReviewVersion;
 use super::{Attempt, conditions, label, namespace_of, subject_of};
@@ -49,12 +50,6 @@ pub(crate) struct Hook {
     objects: Vec<Requirement>,
     place: Place,
     ca_pem: String,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FailurePolicy {
-    Fail,
-    Ignore,
 }
 
 /// What a rule says about requests through other versions and APIs of the same objects.

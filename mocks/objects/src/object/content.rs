@@ -5,6 +5,7 @@
 
 use serde_json::Value;
 
+use super::causes::{at_least, unsupported};
 use super::{pod, rules};
 use crate::catalogue::Resource;
 use crate::status::Cause;
@@ -194,21 +195,4 @@ fn is_cidr(text: &str) -> bool {
         (Ok(address), Ok(bits)) => bits <= if address.is_ipv4() { 32 } else { 128 },
         _ => false,
     }
-}
-
-pub(super) fn at_least(value: &Value, pointer: &str, field: &str, least: i64, causes: &mut Vec<Cause>) {
-    if let Some(number) = value.pointer(pointer).and_then(Value::as_i64).filter(|number| *number < least) {
-        let why = if least == 0 { "must be greater than or equal to 0" } else { "must be greater than 0" };
-        causes.push(Cause::invalid(field, &number.to_string(), why));
-    }
-}
-
-pub(super) fn unsupported(field: &str, value: &str, allowed: &str) -> Cause {
-    let message = format!("Unsupported value: \"{value}\": supported values: {allowed}");
-    Cause { reason: "FieldValueNotSupported", field: field.to_owned(), message }
-}
-
-pub(super) fn duplicate(field: &str, value: &str) -> Cause {
-    let message = format!("Duplicate value: \"{value}\"");
-    Cause { reason: "FieldValueDuplicate", field: field.to_owned(), message }
 }

@@ -3,7 +3,7 @@
 use mock_cel::Quantity;
 use serde_json::Value;
 
-use super::content::{duplicate, unsupported};
+use super::causes::{duplicate, unsupported};
 use super::names;
 use crate::status::Cause;
 

@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value};
 
-use super::content::{at_least, duplicate, unsupported};
+use super::causes::{at_least, duplicate, unsupported};
 use super::pod;
 use crate::status::Cause;
 

@@ -8,7 +8,7 @@ use std::fmt;
 
 use serde_json::{Map, Value, json};
 
-use super::server_side::Manager;
+use super::manager::Manager;
 use crate::object;
 
 /// One step into an object.

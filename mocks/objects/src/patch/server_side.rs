@@ -6,9 +6,9 @@
 
 use std::collections::HashSet;
 
-use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
+use super::manager::Manager;
 use super::owners::{Owners, Path, Places, Step};
 use super::removal::Removal;
 use super::schema::{Merge, Rules, key_of};
@@ -16,21 +16,6 @@ use super::tracking::before_first_apply;
 use crate::catalogue::Resource;
 use crate::object;
 use crate::status::Failure;
-
-/// Who applies.
-#[derive(Debug, Clone, Copy)]
-pub struct Manager<'a> {
-    /// `fieldManager`.
-    pub name: &'a str,
-    /// It takes fields from others.
-    pub force: bool,
-    /// The version that the intent is written in.
-    pub api_version: &'a str,
-    /// Empty for the object itself.
-    pub subresource: &'a str,
-    /// The time of the entry.
-    pub now: Timestamp,
-}
 
 /// Applies `intent` to `value` and writes down who owns what.
 pub fn apply(value: &mut Value, intent: &Value, by: &Manager<'_>, resource: &Resource) -> Result<(), Failure> {

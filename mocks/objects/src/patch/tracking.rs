@@ -9,8 +9,8 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
 
+use super::manager::Manager;
 use super::schema::{Merge, Rules, key_of};
-use super::server_side::Manager;
 use crate::catalogue::Resource;
 use crate::object;
 
