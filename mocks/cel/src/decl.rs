@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::parse::is_reserved;
+use super::names::is_reserved;
 
 /// The declared type of a value.
 #[derive(Debug)]

@@ -16,6 +16,7 @@ mod formats;
 mod functions;
 mod lex;
 mod library;
+mod names;
 mod parse;
 mod pattern;
 mod quantity;

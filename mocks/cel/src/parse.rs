@@ -5,6 +5,7 @@
 
 use super::Issue;
 use super::lex::{Token, Word, words};
+use super::names;
 
 mod calls;
 
@@ -66,35 +67,6 @@ pub(super) enum Kind {
     /// `?x` in a list, and the value of `?k: x` in a map: it is there when the optional value has one.
     Maybe(Box<Node>),
     Macro(Box<Macro>),
-}
-
-/// Words that may not name a variable.
-const RESERVED: &[&str] = &[
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
-
-/// Words that are something else than a name; fields of these names are escaped.
-const KEYWORDS: &[&str] = &["true", "false", "null", "in"];
-
-/// Whether a word cannot be a name.
-pub(super) fn is_reserved(word: &str) -> bool {
-    RESERVED.contains(&word) || KEYWORDS.contains(&word)
 }
 
 pub(super) fn parse(source: &str) -> Result<Node, Issue> {
@@ -321,7 +293,7 @@ impl Parser {
             Word::Ident(name) => match name.as_str() {
                 "null" => Kind::Null,
                 name if is_literal(name) => Kind::Bool(name == "true"),
-                name if RESERVED.contains(&name) => {
+                name if names::RESERVED.contains(&name) => {
                     return Err(Issue::at(at, format!("reserved identifier: {name}")));
                 }
                 _ => {

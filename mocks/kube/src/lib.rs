@@ -1,8 +1,9 @@
 //! The mock Kubernetes API server: real TLS, HTTP/1.1 and HTTP/2, and answers that unmodified clients accept.
 //!
 //! Owns [`Server`], its [`Config`], and the inside view that a harness needs: every commit ([`Tail`]), what was put
-//! on the wire for whom ([`Delivery`], [`Gap`]), who asked what ([`Traffic`], [`RequestRecord`]). The core (store,
-//! catalogue, selectors, patches) does no I/O; sockets sit in `listen`. It must not know what a run or a verdict is.
+//! on the wire for whom ([`Delivery`], [`Gap`]), who asked what ([`Traffic`], [`RequestRecord`]). What does
+//! no I/O (store, catalogue, selectors, patches) is in crates of its own; sockets sit in `listen`. It must not know what a run or a
+//! verdict is.
 //!
 //! A `kubectl` that is pointed at [`Server::kubeconfig`] works as with a cluster that has no nodes and no
 //! controllers besides the garbage collector and namespace deletion.

@@ -20,7 +20,8 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use super::faults;
-use super::serve::{Caller, Shared, answer};
+use super::serve::{Caller, answer};
+use super::shared::Shared;
 use stall::Impatient;
 
 /// A handshake takes a round trip or two; a client that needs longer is not one of ours.

@@ -3,8 +3,8 @@
 //! Owns the server and its limits. Real clients (skopeo, podman, docker, containerd) pull from it and push to it
 //! unmodified. It must not know what a run is: scenarios seed it, give it faults, and read its counters.
 //!
-//! Modules, from the outside in: `connection` (sockets), `serve` (one request), `pull` and `push` (what endpoints do),
-//! `auth`, `limit`, `faults`, `requests` (around them), and without any I/O `route`, `store`, `uploads`,
+//! Modules, from the outside in: `connection` (sockets), `serve` (one request), `shared` (what requests have in common),
+//! `pull` and `push` (what endpoints do), `auth`, `limit`, `faults`, `requests` (around them), and without any I/O `route`, `store`, `uploads`,
 //! `manifest`, `digest`, `population`.
 
 mod auth;
@@ -21,6 +21,7 @@ mod refusal;
 mod requests;
 mod route;
 mod serve;
+mod shared;
 mod store;
 mod uploads;
 
@@ -33,7 +34,8 @@ use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use serve::{Caller, Shared, State};
+use serve::Caller;
+use shared::{Shared, State};
 
 pub use auth::{Auth, User};
 pub use digest::{Digest, NotADigest};

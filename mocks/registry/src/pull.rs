@@ -14,7 +14,7 @@ use super::digest::Digest;
 use super::manifest::OCI_INDEX;
 use super::refusal::{Code, Refusal};
 use super::route::Reference;
-use super::serve::{Asked, Shared, json as json_answer};
+use super::shared::{Asked, Shared, json as json_answer};
 
 /// Entries of a list at most; more is on the next page.
 const PAGE_MAX: usize = 10_000;

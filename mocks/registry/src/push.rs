@@ -14,7 +14,7 @@ use super::digest::Digest;
 use super::manifest::{self, Manifest};
 use super::refusal::{Code, Refusal};
 use super::route::{Reference, is_name};
-use super::serve::{Asked, Shared, collect, next_piece};
+use super::shared::{Asked, Shared, collect, next_piece};
 use super::store::Full;
 use super::uploads::{Range, Trouble};
 

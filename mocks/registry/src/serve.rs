@@ -2,33 +2,23 @@
 //!
 //! Owns the order of those steps. What a pull or a push does is in `pull` and `push`; it must not know sockets.
 
-use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
-use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, HeaderName, HeaderValue, RETRY_AFTER, USER_AGENT};
-use http::request::Parts;
 use http::{Method, Request, Response};
-use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
-use parking_lot::Mutex;
 use percent_encoding::percent_decode_str;
 
-use super::auth::{Gate, Scope, TokenRequest};
+use super::auth::{Scope, TokenRequest};
 use super::body::Body;
-use super::digest::Digest;
-use super::faults::{After, Applied, Ask, Before, Faults, Treatment};
-use super::limit::Bucket;
-use super::population;
+use super::faults::{After, Applied, Ask, Before, Treatment};
 use super::refusal::{Code, Refusal};
-use super::requests::{self, Log};
+use super::requests;
 use super::route::{Kind, Reference, Route};
-use super::store::Store;
-use super::uploads::Uploads;
+use super::shared::{Asked, Shared, collect, json};
 use super::{pull, push};
 
-/// A body that sends nothing for so long is given up.
-const BODY_IDLE: Duration = Duration::from_secs(30);
 /// How long a hung request is kept at most; longer than every client's patience.
 const HANG_MAX: Duration = Duration::from_mins(10);
 /// A form with credentials and scopes is small.
@@ -43,67 +33,10 @@ pub(super) enum Caller {
     Harness,
 }
 
-/// Told of tags that a fault moves: the reference, and the digest that it has from now on.
-pub(super) type OnMove = Box<dyn Fn(&str, &str) + Send + Sync>;
-
-/// Everything that requests share.
-pub(super) struct Shared {
-    pub(super) epoch: Instant,
-    /// Whether clients reach this registry by TLS.
-    pub(super) secure: bool,
-    pub(super) deletes: bool,
-    pub(super) state: Mutex<State>,
-    pub(super) gate: Gate,
-    pub(super) bucket: Mutex<Bucket>,
-    pub(super) faults: Faults,
-    pub(super) log: Mutex<Log>,
-    /// `host:port` as references name this registry.
-    pub(super) host: String,
-    pub(super) on_move: OnceLock<OnMove>,
-}
-
-/// What is stored and what is on its way.
-pub(super) struct State {
-    pub(super) store: Store,
-    pub(super) uploads: Uploads,
-}
-
 /// A request that gets no answer: the connection is closed, or the stream reset.
 #[derive(Debug, thiserror::Error)]
 #[error("the request was left without an answer by a fault")]
 pub(super) struct Unanswered;
-
-/// A request whose head has been read.
-pub(super) struct Asked {
-    pub(super) parts: Parts,
-    pub(super) query: Vec<(String, String)>,
-}
-
-impl Shared {
-    pub(super) fn now(&self) -> Duration {
-        self.epoch.elapsed()
-    }
-
-    /// Points a tag at a rebuilt image, and tells whoever wants to know before anybody can read it.
-    pub(super) fn move_tag(&self, repository: &str, tag: &str) -> Result<Digest, population::Error> {
-        let mut state = self.state.lock();
-        let digest = population::move_tag(&mut state.store, repository, tag)?;
-        if let Some(told) = self.on_move.get() {
-            told(&format!("{}/{repository}:{tag}", self.host), digest.as_str());
-        }
-        Ok(digest)
-    }
-}
-
-impl Asked {
-    pub(super) fn value(&self, key: &str) -> Option<&str> {
-        self.query.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
-    }
-
-    pub(super) fn header(&self, name: HeaderName) -> Option<&str> {
-        self.parts.headers.get(name).and_then(|value| value.to_str().ok())
-    }
-}
 
 /// Answers one request and writes it down.
 pub(super) async fn answer(
@@ -295,47 +228,6 @@ fn finish(method: &Method, mut response: Response<Body>) -> Response<Body> {
         response.headers_mut().entry(CONTENT_LENGTH).or_insert_with(|| promised.into());
         return response.map(|_| Body::empty());
     }
-    response
-}
-
-/// The next piece of a request body, or none at its end.
-pub(super) async fn next_piece(shared: &Shared, body: &mut Incoming) -> Result<Option<Bytes>, Refusal> {
-    loop {
-        let broken = |reason: &'static str| {
-            Refusal::new(Code::BlobUploadInvalid).status(http::StatusCode::BAD_REQUEST).message(reason)
-        };
-        let frame = match tokio::time::timeout(BODY_IDLE, body.frame()).await {
-            Err(_elapsed) => return Err(broken("the body stopped arriving").status(http::StatusCode::REQUEST_TIMEOUT)),
-            Ok(None) => return Ok(None),
-            Ok(Some(Err(_))) => return Err(broken("the body ended early")),
-            Ok(Some(Ok(frame))) => frame,
-        };
-        if let Ok(bytes) = frame.into_data() {
-            shared.log.lock().received(bytes.len());
-            return Ok(Some(bytes));
-        }
-    }
-}
-
-/// A whole small body.
-pub(super) async fn collect(shared: &Shared, mut body: Incoming, bytes_max: usize) -> Result<Bytes, Refusal> {
-    let mut all = Vec::new();
-    while let Some(piece) = next_piece(shared, &mut body).await? {
-        if all.len() + piece.len() > bytes_max {
-            return Err(Refusal::new(Code::SizeInvalid)
-                .status(http::StatusCode::PAYLOAD_TOO_LARGE)
-                .message(format!("the body is larger than {bytes_max} bytes")));
-        }
-        all.extend_from_slice(&piece);
-    }
-    Ok(all.into())
-}
-
-/// A JSON answer.
-pub(super) fn json(text: impl Into<Bytes>) -> Response<Body> {
-    let mut response = Response::new(Body::full(text));
-    let value = HeaderValue::from_static("application/json; charset=utf-8");
-    response.headers_mut().insert(http::header::CONTENT_TYPE, value);
     response
 }
 
