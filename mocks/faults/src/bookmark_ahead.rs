@@ -4,7 +4,16 @@
 
 use std::sync::Arc;
 
-use super::{Behaviour, Effect, Ending, Flow, Grip, Item, Scene, Stream};
+use super::{Behaviour, Effect, Ending, Flow, Grip, Item, Row, Scene, Stream};
+
+pub(super) const ROW: Row = Row::watches(
+    "bookmark-ahead",
+    "An event is withheld, a bookmark with its revision is sent, and the stream ends cleanly.",
+)
+.once()
+.sees("an event is withheld, a bookmark carries its revision, the stream ends. Needs a client that asks for bookmarks")
+.hit("an event")
+.played(|_| Box::new(BookmarkAhead));
 
 #[derive(Debug)]
 pub(super) struct BookmarkAhead;

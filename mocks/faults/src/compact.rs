@@ -3,7 +3,14 @@
 
 use std::sync::Arc;
 
-use super::{Behaviour, Fault, Form, Host, Scene, Stream};
+use super::{Behaviour, Fault, Form, Host, Row, Scene, Stream};
+
+pub(super) const ROW: Row = Row::server("compact", "The history is forgotten; open watches go on.")
+    .takes(&[("keep", "0", "newest revisions")])
+    .instant()
+    .sees("history is forgotten, open watches go on")
+    .hit("the compaction, and each 410 after it")
+    .played(|fault| Box::new(Compact::new(fault)));
 
 #[derive(Debug)]
 pub(super) struct Compact {

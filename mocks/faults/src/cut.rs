@@ -7,7 +7,46 @@ use bytes::Bytes;
 use serde_json::json;
 
 use super::reason_of;
-use super::{Behaviour, Code, Effect, Ending, Fate, Fault, Flow, Grip, Http2Code, Item, Name, Scene, Stream, Then};
+use super::{
+    Behaviour, Code, Effect, Ending, Error, Fate, Fault, Flow, Grip, Http2Code, Item, Name, Row, Scene, Stream, Then,
+};
+
+pub(super) const WATCH_RESET: Row =
+    Row::watches("watch-reset", "The connection of each open watch is reset (RST; `RST_STREAM` on HTTP/2).")
+        .takes(&[("code", "`internal-error`", "HTTP/2")])
+        .instant()
+        .refuses(needs_a_word)
+        .sees("RST of the connection; RST_STREAM with this code on HTTP/2")
+        .hit("a watch")
+        .played(|fault| Box::new(Cut::new(fault)));
+
+pub(super) const WATCH_END: Row =
+    Row::watches("watch-end", "Watches end cleanly: the last chunk on HTTP/1.1, `END_STREAM` on HTTP/2.")
+        .instant()
+        .sees("a clean end: last chunk, or END_STREAM")
+        .hit("a watch")
+        .played(|fault| Box::new(Cut::new(fault)));
+
+pub(super) const WATCH_EOF: Row = Row::watches(
+    "watch-eof",
+    "The connection of a watch ends with FIN in the middle of the body, without TLS `close_notify`.",
+)
+.takes(&[("midLine", "false", "half a line before it; needs an event while it is armed")])
+.instant()
+.sees("TCP FIN in the middle of the body, no TLS close_notify; ends the whole connection")
+.hit("a watch")
+.played(|fault| Box::new(Cut::new(fault)));
+
+pub(super) const ERROR_EVENT: Row = Row::watches(
+    "error-event",
+    "An `ERROR` event with a `Status` in the stream; the stream then ends or stays open without a byte.",
+)
+.takes(&[("code", "410", ""), ("reason", "the one that belongs to the code", ""), ("then", "`end`", "`end` or `hold`")])
+.instant()
+.refuses(needs_a_status)
+.sees("an `ERROR` event with a Status; then the end, or silence")
+.hit("a watch")
+.played(|fault| Box::new(Cut::new(fault)));
 
 /// What an `error-event` says when the fault does not: the one that watches meet most.
 const CODE: u16 = 410;
@@ -105,4 +144,27 @@ fn error_line(fault: &Fault) -> Bytes {
         "message": message, "reason": reason, "code": code,
     });
     Bytes::from(format!("{}\n", json!({"type": "ERROR", "object": status})))
+}
+
+/// An HTTP/2 error has a name.
+pub(super) fn needs_a_word(fault: &Fault) -> Result<(), Error> {
+    match fault.code {
+        Some(Code::Status(status)) => {
+            let instead = "write an HTTP/2 error, for example `internal-error`";
+            Err(Error::Value { key: "code", given: status.to_string(), instead })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A status is a number.
+fn needs_a_status(fault: &Fault) -> Result<(), Error> {
+    let wrong = |given, instead| Err(Error::Value { key: "code", given, instead });
+    match fault.code {
+        Some(Code::Http2(_)) => wrong("a word".to_owned(), "write the status as a number, for example `410`"),
+        Some(Code::Status(status)) if !(400..=599).contains(&status) => {
+            wrong(status.to_string(), "write the status of an error, 400 to 599")
+        }
+        _ => Ok(()),
+    }
 }

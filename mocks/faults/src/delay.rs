@@ -4,7 +4,27 @@
 
 use std::time::Duration;
 
-use super::{Asked, Behaviour, Name, On, Scene, Treatment};
+use super::{Asked, Behaviour, Error, Name, On, Row, Scene, Treatment};
+
+pub(super) const DELAY_ANSWER: Row =
+    Row::requests("delay-answer", "Answers are decided at once and sent later; watches begin later.")
+        .takes(&[("delay", "400ms", "")])
+        .on(On::List)
+        .sees("the answer is decided now (a list's snapshot too) and sent later; a watch begins later")
+        .played(|_| Box::new(Delay));
+
+pub(super) const HOLD_HEADERS: Row =
+    Row::requests("hold-headers", "A watch is opened at once, but its headers and events are sent later, together.")
+        .takes(&[("delay", "1s", "")])
+        .refuses(|fault| match fault.on() {
+            On::Watch => Ok(()),
+            _ => {
+                let instead = "only watches have headers that can be held; see `delay-answer`";
+                Err(Error::Value { key: "on", given: "not `watch`".to_owned(), instead })
+            }
+        })
+        .sees("headers and events of a watch come later, together")
+        .played(|_| Box::new(Delay));
 
 /// When the fault does not say: longer than a list takes, shorter than clients wait.
 const DELAY: Duration = Duration::from_millis(400);

@@ -1,7 +1,12 @@
 //! `empty-200`: a watch is answered with 200 and ends at once; with `stale` only one from a revision that is compacted away,
 //! as real servers do for resources without a watch cache. A hit is one answer.
 
-use super::{Asked, Behaviour, Instead, Scene, Treatment};
+use super::{Asked, Behaviour, Instead, Row, Scene, Treatment};
+
+pub(super) const ROW: Row = Row::requests("empty-200", "Watches are answered with 200 and end at once.")
+    .takes(&[("stale", "false", "only from compacted revisions, which a healthy server answers with 410")])
+    .sees("200 and a clean end at once")
+    .played(|_| Box::new(Empty200));
 
 #[derive(Debug)]
 pub(super) struct Empty200;

@@ -129,7 +129,7 @@ impl Core {
         }
         for index in 0..inner.book.entries.len() {
             let running = &mut inner.book.entries[index];
-            let family = running.fault.name.family();
+            let family = running.fault.name.row().family;
             let choosy = matches!(family, Family::Requests | Family::Watches | Family::Connections);
             if !running.active || !choosy || !asked.concerns(&running.fault) {
                 continue;
@@ -297,7 +297,7 @@ impl Inner {
         if stream.sent() >= events {
             return true;
         }
-        let (grip, settles) = (running.played.grip.clone(), running.fault.name.family() == Family::Connections);
+        let (grip, settles) = (running.played.grip.clone(), running.fault.name.row().family == Family::Connections);
         stream.attach(Box::new(AfterEvents { grip, events, reached: false, settles, settling: None }));
         false
     }

@@ -7,7 +7,13 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Behaviour, Effect, Flow, Grip, Item, Scene, Stream};
+use super::{Behaviour, Effect, Flow, Grip, Item, Row, Scene, Stream};
+
+pub(super) const ROW: Row = Row::watches("event-delayed", "Events are sent later than they could be, in their order.")
+    .takes(&[("delay", "1s", "")])
+    .sees("events come later, in order")
+    .hit("an event")
+    .played(|_| Box::new(EventDelayed));
 
 /// When the fault does not say.
 const DELAY: Duration = Duration::from_secs(1);

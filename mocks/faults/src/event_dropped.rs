@@ -4,7 +4,14 @@
 
 use std::sync::Arc;
 
-use super::{Behaviour, Change, Effect, Flow, Grip, Item, Scene, Stream};
+use super::{Behaviour, Change, Effect, Flow, Grip, Item, Row, Scene, Stream};
+
+pub(super) const ROW: Row = Row::watches("event-dropped", "Committed events are never sent on a stream.")
+    .takes(&[("change", "any", "`added`, `modified`, `deleted`")])
+    .once()
+    .sees("events are never sent")
+    .hit("an event")
+    .played(|_| Box::new(EventDropped));
 
 #[derive(Debug)]
 pub(super) struct EventDropped;

@@ -1,7 +1,14 @@
 //! `event-repeated`: a watch that resumes from a revision gets the last events up to it once more, then the new ones. A
 //! hit is one watch that had something repeated.
 
-use super::{Asked, Behaviour, Scene, Treatment};
+use super::{Asked, Behaviour, Row, Scene, Treatment};
+
+pub(super) const ROW: Row =
+    Row::watches("event-repeated", "A watch that resumes gets the last events before its revision once more.")
+        .takes(&[("events", "1", "")])
+        .sees("a resumed watch begins with the last events again")
+        .hit("a watch that resumes")
+        .played(|_| Box::new(EventRepeated));
 
 /// When the fault does not say.
 const EVENTS: u64 = 1;

@@ -1,7 +1,13 @@
 //! `forced-pages`: the server pages lists although the client set no limit, or a larger one. A hit is one page that has a
 //! successor.
 
-use super::{Asked, Behaviour, Scene, Treatment};
+use super::{Asked, Behaviour, On, Row, Scene, Treatment};
+
+pub(super) const ROW: Row = Row::requests("forced-pages", "Lists come in small pages although nobody asked for them.")
+    .takes(&[("items", "1", "")])
+    .on(On::List)
+    .sees("lists in pages that nobody asked for; counts pages with a successor")
+    .played(|_| Box::new(ForcedPages));
 
 /// When the fault does not say.
 const ITEMS: u64 = 1;

@@ -4,8 +4,24 @@
 use std::sync::Arc;
 
 use super::pipe::{Block, Rank};
-use super::{Asked, Behaviour, Effect, Flow, Grip, Item, Scene, Stream, Treatment};
+use super::{Asked, Behaviour, Effect, Error, Flow, Grip, Item, Row, Scene, Stream, Treatment};
 
+pub(super) const ROW: Row =
+    Row::watches("hold-buffer", "Nothing is sent before so many bytes are there, as through a proxy's buffer.")
+        .takes(&[("bytes", "4KiB", "the size of the buffer"), ("headers", "false", "the headers wait in it too")])
+        .refuses(|fault| match fault.bytes {
+            Some(bytes) if bytes > BYTES_MAX => {
+                let (given, instead) = (format!("more than {BYTES_MAX}"), "no proxy has a buffer as large as that");
+                Err(Error::Value { key: "bytes", given, instead })
+            }
+            _ => Ok(()),
+        })
+        .sees("nothing before the buffer is full; with `headers` not even those")
+        .hit("a buffer with an event in it")
+        .played(|_| Box::new(HoldBuffer));
+
+/// The largest buffer: what one stream may hold in memory.
+const BYTES_MAX: units::Bytes = units::Bytes(16 * 1024 * 1024);
 /// When the fault does not say: a page, as proxies buffer.
 const BYTES: u64 = 4096;
 

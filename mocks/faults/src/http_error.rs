@@ -1,6 +1,16 @@
 //! `http-error`: a request is answered with an HTTP error and nothing is done. A hit is one answer.
 
-use super::{Asked, Behaviour, ErrorBody, Instead, Refusal, Scene, Treatment};
+use super::{Asked, Behaviour, ErrorBody, Instead, Refusal, Row, Scene, Treatment};
+
+pub(super) const ROW: Row = Row::requests("http-error", "Requests are answered with an HTTP error.")
+    .takes(&[
+        ("status", "500", ""),
+        ("retryAfter", "none", "in whole seconds"),
+        ("reason", "the one that belongs to the status", ""),
+        ("body", "`status`", "`status` (a `Status` object), `text` or `empty`"),
+    ])
+    .sees("this HTTP error, 400 to 599; nothing is done")
+    .played(|_| Box::new(HttpError));
 
 /// When the fault does not say.
 const STATUS: u16 = 500;

@@ -6,7 +6,22 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Behaviour, Effect, Flow, Grip, Item, Name, Scene, Stream};
+use super::{Behaviour, Effect, Flow, Grip, Item, Name, Row, Scene, Stream};
+
+pub(super) const MISSING: Row = Row::watches(
+    "initial-end-missing",
+    "The closing bookmark of `sendInitialEvents` goes without its annotation.",
+)
+.sees("the bookmark that closes initial events lacks its annotation. Needs a client that asks for `sendInitialEvents`")
+.hit("such a bookmark")
+.played(|_| Box::new(InitialEnd));
+
+pub(super) const HELD: Row =
+    Row::watches("initial-end-held", "The closing bookmark of `sendInitialEvents` comes late, after live events.")
+        .takes(&[("delay", "1s", "")])
+        .sees("live events come before that bookmark")
+        .hit("such a bookmark")
+        .played(|_| Box::new(InitialEnd));
 
 /// When the fault does not say.
 const DELAY: Duration = Duration::from_secs(1);

@@ -1,7 +1,7 @@
 //! Faults: named misbehaviour of the mock API server, with proof that each one was really hit.
 //!
 //! Owns the configuration of a fault, the engine that begins and ends faults, and the record of their hits. One fault
-//! is one file below `faults/` and one line in `behaviour`. There are two hooks: a request, before it is answered
+//! is one file with its row and one line in `catalogue!`. There are two hooks: a request, before it is answered
 //! (`Treatment`), and a watch, where small effects stand between the log and the bytes that go out (`Effect`).
 //! Faults touch only requests of the users they are aimed at ([`Faults::target_users`]), so the harness's own clients
 //! always see a healthy server. The exceptions change the store itself: `watch-410` and `compact` its history, and
@@ -11,6 +11,7 @@ mod asked;
 mod behaviour;
 pub mod book;
 mod bookmark_ahead;
+mod catalogue;
 mod compact;
 pub mod connection;
 mod cut;
@@ -26,13 +27,16 @@ mod hold_buffer;
 mod http_error;
 mod initial_end;
 mod merge_lines;
+mod network;
 mod no_answer;
 mod no_bookmarks;
 mod out_of_order;
 mod pipe;
 mod player;
 mod reason;
+mod registry;
 mod rewind;
+mod row;
 mod schedule;
 mod settings;
 mod silent_watch;
@@ -57,17 +61,78 @@ pub use grip::Grip;
 pub use pipe::{Effect, EventLine, Flow, Item, Pipe};
 pub use player::Player;
 pub use reason::reason_of;
+pub use row::{Family, Row, Takes};
 pub use schedule::{Schedule, Step};
 pub use settings::{
-    Change, Code, Connections, Direction, Error, ErrorBody, Family, Fault, Form, How, Http2Code, Kind, Lasting, Name,
-    NewConnections, NewStreams, Newer, Nth, On, Then, Watches, When, check_all,
+    Change, Code, Connections, Direction, Error, ErrorBody, Fault, Form, How, Http2Code, Kind, Lasting, NewConnections,
+    NewStreams, Newer, Nth, On, Then, Watches, When, check_all,
 };
 pub use stream::{Ending, Fate, Stream, Streaming};
 
 pub use view::View;
 
+use catalogue::catalogue;
 use connection::{Handle, Welcome};
 use engine::Core;
+
+// The list of faults: one line each, in the order of the page.
+catalogue! {
+    WatchReset = cut::WATCH_RESET,
+    WatchEnd = cut::WATCH_END,
+    WatchEof = cut::WATCH_EOF,
+    Watch410 = watch_410::ROW,
+    SilentWatch = silent_watch::ROW,
+    ErrorEvent = cut::ERROR_EVENT,
+    EventDropped = event_dropped::ROW,
+    EventDelayed = event_delayed::ROW,
+    EventRepeated = event_repeated::ROW,
+    OutOfOrder = out_of_order::ROW,
+    TruncatedLine = truncated_line::ROW,
+    Split = slices::SPLIT,
+    MergeLines = merge_lines::ROW,
+    HoldBuffer = hold_buffer::ROW,
+    SlowDrip = slices::SLOW_DRIP,
+    BookmarkAhead = bookmark_ahead::ROW,
+    NoBookmarks = no_bookmarks::ROW,
+    InitialEndMissing = initial_end::MISSING,
+    InitialEndHeld = initial_end::HELD,
+    HttpError = http_error::ROW,
+    NoAnswer = no_answer::ROW,
+    DelayAnswer = delay::DELAY_ANSWER,
+    HoldHeaders = delay::HOLD_HEADERS,
+    Empty200 = empty_200::ROW,
+    StaleView = stale_view::ROW,
+    TooLarge = too_large::ROW,
+    ForcedPages = forced_pages::ROW,
+    Unordered = unordered::ROW,
+    WrongContentType = wrong_content_type::ROW,
+    Compact = compact::ROW,
+    TokenRotated = token_rotated::ROW,
+    Rewind = rewind::ROW,
+    Freeze = connection::freeze::ROW,
+    NoPong = connection::no_pong::ROW,
+    Goaway = connection::goaway::ROW,
+    RefuseConnections = connection::refuse_connections::ROW,
+    MaxStreams = connection::max_streams::ROW,
+    Certificate = connection::certificate::ROW,
+    NetFreeze = network::FREEZE,
+    NetReset = network::RESET,
+    NetRefuse = network::REFUSE,
+    NetLatency = network::LATENCY,
+    NetBandwidth = network::BANDWIDTH,
+    NetCut = network::CUT,
+    NetLoss = network::LOSS,
+    RegistryError = registry::ERROR,
+    RegistryHang = registry::HANG,
+    RegistrySlow = registry::SLOW,
+    RegistryCut = registry::CUT,
+    RegistryDown = registry::DOWN,
+    RegistryAuthFailing = registry::AUTH_FAILING,
+    RegistryWrongDigest = registry::WRONG_DIGEST,
+    RegistryTagMoved = registry::TAG_MOVED,
+    RegistryReferrers404 = registry::REFERRERS_404,
+    RegistryRedirectLoop = registry::REDIRECT_LOOP,
+}
 
 /// The caller's number for one scheduled fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -92,65 +157,15 @@ pub struct Faults {
     core: Arc<Core>,
 }
 
-/// The list of faults: one line each.
+/// What plays a fault; refused when somebody else does.
 fn behaviour(fault: &Fault) -> Result<Box<dyn Behaviour>, Error> {
-    Ok(match fault.name {
-        Name::WatchReset | Name::WatchEnd | Name::WatchEof | Name::ErrorEvent => Box::new(cut::Cut::new(fault)),
-        Name::Watch410 => Box::new(watch_410::Watch410::new(fault)),
-        Name::SilentWatch => Box::new(silent_watch::SilentWatch::default()),
-        Name::EventDropped => Box::new(event_dropped::EventDropped),
-        Name::EventDelayed => Box::new(event_delayed::EventDelayed),
-        Name::EventRepeated => Box::new(event_repeated::EventRepeated),
-        Name::OutOfOrder => Box::new(out_of_order::OutOfOrder),
-        Name::TruncatedLine => Box::new(truncated_line::TruncatedLine),
-        Name::Split | Name::SlowDrip => Box::new(slices::Slices),
-        Name::MergeLines => Box::new(merge_lines::MergeLines),
-        Name::HoldBuffer => Box::new(hold_buffer::HoldBuffer),
-        Name::BookmarkAhead => Box::new(bookmark_ahead::BookmarkAhead),
-        Name::NoBookmarks => Box::new(no_bookmarks::NoBookmarks),
-        Name::InitialEndMissing | Name::InitialEndHeld => Box::new(initial_end::InitialEnd),
-        Name::HttpError => Box::new(http_error::HttpError),
-        Name::NoAnswer => Box::new(no_answer::NoAnswer),
-        Name::DelayAnswer | Name::HoldHeaders => Box::new(delay::Delay),
-        Name::Empty200 => Box::new(empty_200::Empty200),
-        Name::StaleView => Box::new(stale_view::StaleView::new(fault)),
-        Name::TooLarge => Box::new(too_large::TooLarge),
-        Name::ForcedPages => Box::new(forced_pages::ForcedPages),
-        Name::Unordered => Box::new(unordered::Unordered),
-        Name::Compact => Box::new(compact::Compact::new(fault)),
-        Name::WrongContentType => Box::new(wrong_content_type::WrongContentType),
-        Name::TokenRotated => Box::new(token_rotated::TokenRotated::default()),
-        Name::Rewind => Box::new(rewind::Rewind::new(fault)),
-        Name::Freeze => Box::new(connection::freeze::Freeze::default()),
-        Name::NoPong => Box::new(connection::no_pong::NoPong::default()),
-        Name::Goaway => Box::new(connection::goaway::GoAway::default()),
-        Name::RefuseConnections => Box::new(connection::refuse_connections::RefuseConnections::default()),
-        Name::MaxStreams => Box::new(connection::max_streams::MaxStreams::default()),
-        Name::Certificate => Box::new(connection::certificate::Certificate::default()),
-        Name::NetFreeze
-        | Name::NetReset
-        | Name::NetRefuse
-        | Name::NetLatency
-        | Name::NetBandwidth
-        | Name::NetCut
-        | Name::NetLoss => {
-            let why = "it is about the network in front of the API server";
-            return Err(Error::NotPlayed { fault: fault.name.as_str(), why });
-        }
-        Name::RegistryError
-        | Name::RegistryHang
-        | Name::RegistrySlow
-        | Name::RegistryCut
-        | Name::RegistryDown
-        | Name::RegistryAuthFailing
-        | Name::RegistryWrongDigest
-        | Name::RegistryTagMoved
-        | Name::RegistryReferrers404
-        | Name::RegistryRedirectLoop => {
-            let why = "it is about the registry";
-            return Err(Error::NotPlayed { fault: fault.name.as_str(), why });
-        }
-    })
+    let row = fault.name.row();
+    let why = match row.family {
+        Family::Network => "it is about the network in front of the API server",
+        Family::Registry => "it is about the registry",
+        _ => "nothing plays it",
+    };
+    row.played.map(|play| play(fault)).ok_or(Error::NotPlayed { fault: row.name, why })
 }
 
 player!(Faults);

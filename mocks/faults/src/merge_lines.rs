@@ -7,7 +7,13 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::pipe::{Block, Rank};
-use super::{Behaviour, Effect, Flow, Grip, Item, Scene, Stream};
+use super::{Behaviour, Effect, Flow, Grip, Item, Row, Scene, Stream};
+
+pub(super) const ROW: Row = Row::watches("merge-lines", "Several events go out as one piece.")
+    .takes(&[("events", "3", "")])
+    .sees("several events in one piece, or what came within a second")
+    .hit("a piece of two or more")
+    .played(|_| Box::new(MergeLines));
 
 /// When the fault does not say.
 const EVENTS: u64 = 3;

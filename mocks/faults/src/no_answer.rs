@@ -1,7 +1,11 @@
 //! `no-answer`: a request is read and never answered, until the client leaves or the fault ends; then the connection is
 //! closed. A hit is one request.
 
-use super::{Asked, Behaviour, Instead, Scene, Treatment};
+use super::{Asked, Behaviour, Instead, Row, Scene, Treatment};
+
+pub(super) const ROW: Row = Row::requests("no-answer", "Requests are read and never answered.")
+    .sees("the request is read, no answer comes; the connection closes when the fault ends")
+    .played(|_| Box::new(NoAnswer));
 
 #[derive(Debug)]
 pub(super) struct NoAnswer;

@@ -2,7 +2,12 @@
 
 use std::sync::Arc;
 
-use super::{Behaviour, Effect, Flow, Grip, Item, Scene, Stream};
+use super::{Behaviour, Effect, Flow, Grip, Item, Row, Scene, Stream};
+
+pub(super) const ROW: Row = Row::watches("no-bookmarks", "Bookmarks that were asked for are not sent.")
+    .sees("bookmarks that were asked for do not come")
+    .hit("a bookmark")
+    .played(|_| Box::new(NoBookmarks));
 
 #[derive(Debug)]
 pub(super) struct NoBookmarks;

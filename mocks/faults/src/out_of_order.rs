@@ -6,7 +6,13 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Behaviour, Effect, EventLine, Flow, Grip, Item, Scene, Stream};
+use super::{Behaviour, Effect, EventLine, Flow, Grip, Item, Row, Scene, Stream};
+
+pub(super) const ROW: Row = Row::watches("out-of-order", "Two neighbouring events are sent in the wrong order.")
+    .once()
+    .sees("two events that come within a second are swapped")
+    .hit("a pair")
+    .played(|_| Box::new(OutOfOrder));
 
 /// So long an event waits for the next one.
 const WAITS: Duration = Duration::from_secs(1);

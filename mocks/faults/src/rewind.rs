@@ -7,7 +7,22 @@ use std::sync::Arc;
 use units::Span;
 
 use super::settings::{Newer, Watches};
-use super::{Behaviour, Fault, Host, Restore, Scene, Stream};
+use super::{Behaviour, Fault, Host, Restore, Row, Scene, Stream};
+
+pub(super) const ROW: Row = Row::server(
+    "rewind",
+    "The store goes back to an older state and hands out its revisions again, as after a restore from a backup.",
+)
+.chooses(&["resource", "userAgent"])
+.takes(&[
+    ("age", "10s", ""),
+    ("newer", "`silent`", "`silent`, `gone`, `too-large`"),
+    ("watches", "`kept`", "`kept` or `cut`"),
+])
+.instant()
+.sees("the store is restored from a backup of this age, and its revisions are handed out again")
+.hit("the restore, and each watch from a revision that does not exist any more")
+.played(|fault| Box::new(Rewind::new(fault)));
 
 /// How old the backup is when the fault does not say.
 const AGE_S: u64 = 10;

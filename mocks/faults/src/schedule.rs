@@ -144,7 +144,7 @@ impl Step {
 mod tests {
     use units::Span;
 
-    use super::super::settings::{Name, When};
+    use super::super::{Name, When};
     use super::*;
 
     fn seconds(s: u64) -> Duration {

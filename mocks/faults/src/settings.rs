@@ -1,20 +1,23 @@
 //! The configuration of a fault, as a scenario file writes it.
 //!
-//! Owns the keys with their units and defaults, and whether a list of faults makes sense. Which key belongs to which
-//! fault is the table in `settings/keys.rs`. It must not do anything.
+//! Owns the keys with their units, and whether a list of faults makes sense. Which key belongs to which fault, and its
+//! default, say the rows. It must not do anything.
 
 mod error;
 mod keys;
-mod name;
 mod values;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Span, Throughput};
 
+use super::Name;
+use super::row::{Family, Row};
+
 pub use error::Error;
 pub use keys::check_all;
-pub use name::{Family, Name};
+#[cfg(test)]
+pub(super) use keys::{OF_ALL, defaults_of_on, those};
 pub use values::{
     Change, Code, Connections, Direction, ErrorBody, Form, How, Http2Code, Kind, NewConnections, NewStreams, Newer,
     Nth, On, Then, Watches, When,
@@ -23,6 +26,7 @@ pub use values::{
 /// One scheduled fault.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(transform = keys::describe)]
 pub struct Fault {
     /// Which misbehaviour.
     pub name: Name,
@@ -42,8 +46,7 @@ pub struct Fault {
     /// Only requests and watches of this resource: `pods`, `packages` or `packages.longhaul.dev`. Default: all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource: Option<String>,
-    /// Which requests. Default: `list` for `delay-answer`, `forced-pages` and `unordered`, `any` for `stale-view`,
-    /// `too-large` and `wrong-content-type`, else `watch`.
+    /// Which requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on: Option<On>,
     /// Only requests whose query string, as it was sent, contains this: `sendInitialEvents=true`.
@@ -66,126 +69,117 @@ pub struct Fault {
     /// Acts on a watch once it has sent so many events, the initial ones included, bookmarks not. Default: 0, at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after_events: Option<u64>,
-    /// The most effects it may have. Default: 1 for `event-dropped`, `out-of-order`, `truncated-line` and `bookmark-ahead`
-    /// without `probability`, else no limit.
+    /// The most effects it may have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
     /// The chance of each single effect, 0 to 1, decided by the seed. Default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probability: Option<f64>,
-    /// `watch-410`: how the refusal is spelled, `http`, `stream` or `both`; default: `both`, in turn. `too-large`: `modern`
-    /// or `old`; default: `modern`.
+    /// How a refusal is spelled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub form: Option<Form>,
-    /// `silent-watch` only: how watches fare that open while it lasts. Default: `healthy` for a fault with a time and
-    /// neither `nth` nor `afterEvents`, else `silent`.
+    /// How watches fare that open while it lasts. Default: `healthy` for a fault with a time and neither `nth` nor
+    /// `afterEvents`, else `silent`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new_streams: Option<NewStreams>,
-    /// `silent-watch`, `freeze`, `net-freeze`, and `no-pong` with `silent`: whether what stood still goes on at the end.
-    /// Default: false, a frozen path stays so.
+    /// Whether what stood still goes on when the fault ends; otherwise it stays so for ever.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heals: Option<bool>,
-    /// `event-dropped` only: drop only events of this kind. Default: any.
+    /// Only events of this kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<Change>,
-    /// `rewind` and `stale-view`: how old the state is. Default: 10 seconds for `rewind`, 0 for `stale-view`; at most as old
-    /// as the history that is kept.
+    /// How old the state is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub age: Option<Span>,
-    /// `rewind` only: what a watch gets that resumes from beyond the backup. Default: `silent`.
+    /// What a watch gets that resumes from beyond the backup.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub newer: Option<Newer>,
-    /// `rewind` only: what becomes of open watches. Default: `kept`.
+    /// What becomes of open watches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watches: Option<Watches>,
-    /// `http-error` and `registry-error`: the status, 400 to 599. Default: 500 and 503.
+    /// The status, 400 to 599.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// `http-error` and `registry-error`: the header `Retry-After`, in whole seconds, rounded up. Default: none.
+    /// The header `Retry-After`, rounded up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<Span>,
-    /// `http-error` and `error-event`: the `reason` of the `Status`. Default: the one that belongs to the status.
+    /// The `reason` of the `Status`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// `http-error` only: what the answer carries. Default: `status`.
+    /// What the answer carries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<ErrorBody>,
-    /// How much later. Default: 400 ms for `delay-answer`, 1 s for `hold-headers`, `event-delayed` and `initial-end-held`,
-    /// 100 ms for `net-latency`, 1 s for `registry-slow` without `rate`.
+    /// How much later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Span>,
-    /// `net-latency` only: the most that is added to `delay`, decided by the seed. Default: none.
+    /// What is added to `delay`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<Span>,
-    /// `empty-200` only: only watches from a revision that is compacted away, which a healthy server answers with 410.
-    /// Default: false, every watch.
+    /// Only some watches, not every one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stale: Option<bool>,
-    /// `stale-view` only: how many revisions old the state is. Default: 0, the state when the fault begins.
+    /// How much older than at the beginning of the fault the state is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub behind: Option<u64>,
-    /// `stale-view` only: which connections see it. Default: `all`.
+    /// Which connections see it: all, or those that opened after the fault began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections: Option<Connections>,
-    /// `too-large` only: refuses every request with a `resourceVersion` other than 0. Default: false, only those with one
-    /// that the server, or the old state it shows, has not reached.
+    /// Refuses every request that names a revision, not only those with one that was not reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub always: Option<bool>,
-    /// `forced-pages` only: how many items a page has at the most. Default: 1.
+    /// How many items a page has at the most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub items: Option<u64>,
-    /// `compact` only: how many of the newest revisions stay. Default: 0.
+    /// What stays.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep: Option<u64>,
-    /// `wrong-content-type` only: the media type. Default: `text/html`.
+    /// The media type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_type: Option<String>,
-    /// `watch-eof` only: whether the first half of an event's line is sent before. Default: false.
+    /// Whether the first half of an event's line is sent before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mid_line: Option<bool>,
-    /// `error-event`: the status as a number, default 410. `watch-reset` and `goaway`: the error of HTTP/2 as a word, default
-    /// `internal-error` and `no-error`.
+    /// The status as a number, or the error of HTTP/2 as a word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<Code>,
-    /// `error-event` only: what becomes of the stream. Default: `end`.
+    /// What becomes of the stream.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub then: Option<Then>,
-    /// `event-repeated`: how many events, default 1. `merge-lines`: how many make one piece, default 3.
+    /// How many events.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub events: Option<u64>,
-    /// `split`: the size of a piece, default 1B. `hold-buffer`: the size of the buffer, default 4KiB. `net-cut`: how many
-    /// bytes pass to the subject before the cut, default 1KiB.
+    /// How many bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<Bytes>,
-    /// `split` only: the pause after each piece. Default: 1 ms.
+    /// How long nothing is sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pause: Option<Span>,
-    /// `hold-buffer` only: whether the headers wait in the buffer too. Default: false.
+    /// Whether the headers are concerned too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub headers: Option<bool>,
-    /// `slow-drip`, `net-bandwidth` and `registry-slow`: bytes in a second. Default: 100B/s, 10KiB/s and as fast as it can.
+    /// Bytes in a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Throughput>,
-    /// `freeze`, `net-freeze` and `net-loss`: how connections fare that open while it lasts. Default: `healthy` for a fault
-    /// with a time and neither `nth` nor `afterEvents`, else `frozen`.
+    /// How connections fare that open while it lasts. Default: `healthy` for a fault with a time and neither `nth` nor
+    /// `afterEvents`, else `frozen`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new_connections: Option<NewConnections>,
-    /// `no-pong` only: whether no other byte is sent either. Default: false.
+    /// Whether nothing else is sent either.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub silent: Option<bool>,
-    /// `goaway` only: whether open streams go on until they end. Default: true.
+    /// Whether open streams go on until they end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drain: Option<bool>,
-    /// `refuse-connections`, `net-refuse`, `net-cut` and `registry-down`: how; `hang` not for `net-cut`. Default: `reset`.
+    /// How connections are turned away.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub how: Option<How>,
-    /// `max-streams` only: how many streams a connection may have at a time. Default: 10.
+    /// How many streams a connection may have at a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub streams: Option<u32>,
-    /// `certificate` only: what is wrong with it. Default: `expired`.
+    /// What is wrong with the certificate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<Kind>,
-    /// `net-freeze` and `net-loss`: which way nothing passes. Default: `both`.
+    /// Which way nothing passes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub direction: Option<Direction>,
 }
@@ -278,25 +272,19 @@ impl Fault {
         let waits = self.is_armed_before() || self.nth.is_some() || self.after_events.is_some();
         match self.lasts {
             Some(span) => Lasting::For(span),
-            None if self.name.is_instant() && !waits => Lasting::Moment,
+            None if self.name.row().is_instant && !waits => Lasting::Moment,
             None => Lasting::ToTheEnd,
         }
     }
 
     /// The requests it is about.
     pub fn on(&self) -> On {
-        self.on.unwrap_or(match self.name {
-            Name::DelayAnswer | Name::ForcedPages | Name::Unordered => On::List,
-            Name::StaleView | Name::TooLarge | Name::WrongContentType => On::Any,
-            _ => On::Watch,
-        })
+        self.on.unwrap_or(self.name.row().on)
     }
 
     /// The most effects it may have; `None` is no limit.
     pub fn count_most(&self) -> Option<u64> {
-        let once =
-            matches!(self.name, Name::EventDropped | Name::OutOfOrder | Name::TruncatedLine | Name::BookmarkAhead);
-        self.count.or_else(|| (once && self.probability.is_none()).then_some(1))
+        self.count.or_else(|| (self.name.row().once && self.probability.is_none()).then_some(1))
     }
 
     /// Whether the fault is about such a request or stream; `resource` is the full name.

@@ -4,7 +4,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::{Behaviour, Fate, NewStreams, Scene, Stream};
+use super::{Behaviour, Fate, NewStreams, Row, Scene, Stream};
+
+pub(super) const ROW: Row = Row::watches("silent-watch", "Open watches stay open and get no bytes.")
+    .takes(&[("newStreams", "", "`healthy` or `silent`"), ("heals", "false", "")])
+    .sees("the stream stays open without a byte; on HTTP/2 PINGs are answered")
+    .hit("a watch with an event withheld")
+    .played(|_| Box::new(SilentWatch::default()));
 
 #[derive(Debug, Default)]
 pub(super) struct SilentWatch {

@@ -5,7 +5,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::pipe::Rank;
-use super::{Behaviour, Effect, Fault, Flow, Grip, Item, Name, Scene, Stream};
+use super::{Behaviour, Effect, Fault, Flow, Grip, Item, Name, Row, Scene, Stream};
+
+pub(super) const SPLIT: Row =
+    Row::watches("split", "Every event goes out in small pieces, each with a flush of its own.")
+        .takes(&[("bytes", "1B", "the size of a piece"), ("pause", "1ms", "after each piece")])
+        .sees("every event in pieces, each flushed by itself")
+        .hit("an event")
+        .played(|_| Box::new(Slices));
+
+pub(super) const SLOW_DRIP: Row = Row::watches("slow-drip", "Bytes trickle.")
+    .takes(&[("rate", "100B/s", "")])
+    .sees("bytes trickle")
+    .hit("a watch")
+    .played(|_| Box::new(Slices));
 
 /// When `split` does not say.
 const PIECE_BYTES: u64 = 1;

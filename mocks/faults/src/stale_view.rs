@@ -4,8 +4,26 @@
 use std::sync::Arc;
 
 use super::View;
-use super::{Asked, Behaviour, Connections, Fault, Host, On, Scene, Stale, Treatment};
+use super::{Asked, Behaviour, Connections, Error, Fault, Host, On, Row, Scene, Stale, Treatment};
 use units::Span;
+
+pub(super) const ROW: Row =
+    Row::requests("stale-view", "Lists, gets and watches are answered from an old state.")
+    .takes(&[
+        ("behind", "0", "revisions"),
+        ("age", "0s", "instead of `behind`; at most as old as the history that is kept"),
+        ("connections", "`all`", "`all` or `new`"),
+    ])
+    .on(On::Any)
+    .refuses(|fault| match fault.behind.is_some() && fault.age.is_some() {
+        true => {
+            let given = "set beside `behind`".to_owned();
+            Err(Error::Value { key: "age", given, instead: "write one of the two" })
+        }
+        false => Ok(()),
+    })
+    .sees("lists, gets and watches show the state when the fault began, or an older one. Counts answers that differ for it")
+    .played(|fault| Box::new(StaleView::new(fault)));
 
 #[derive(Debug)]
 pub(super) struct StaleView {

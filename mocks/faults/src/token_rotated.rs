@@ -3,7 +3,14 @@
 
 use std::sync::Arc;
 
-use super::{Behaviour, Host, Scene, Stream};
+use super::{Behaviour, Host, Row, Scene, Stream};
+
+pub(super) const ROW: Row =
+    Row::server("token-rotated", "The subject's token is refused from now on; its token file has a new one.")
+        .instant()
+        .sees("the client's token is refused; a new one stands in its token file")
+        .hit("the rotation, and each refusal")
+        .played(|_| Box::new(TokenRotated::default()));
 
 #[derive(Debug, Default)]
 pub(super) struct TokenRotated {

@@ -2,7 +2,20 @@
 //! in the words of today's servers or of old ones. A hit is one refusal.
 
 use super::asked::TooLargeRule;
-use super::{Asked, Behaviour, Form, Scene, Treatment};
+use super::{Asked, Behaviour, Form, On, Row, Scene, Treatment};
+
+pub(super) const ROW: Row = Row::requests(
+    "too-large",
+    "A revision that the server has not seen is refused with 504, too large.",
+)
+.takes(&[("form", "`modern`", "`modern` or `old`"), ("always", "false", "for every revision but 0")])
+.on(On::Any)
+.refuses(|fault| match fault.form {
+    Some(form @ (Form::Http | Form::Stream | Form::Both)) => Err(form.wrong("write `modern` or `old`")),
+    _ => Ok(()),
+})
+.sees("504 for a revision that the server, or its stale view, has not reached; `always`: for every revision but 0")
+.played(|_| Box::new(TooLarge));
 
 #[derive(Debug)]
 pub(super) struct TooLarge;

@@ -6,7 +6,16 @@ use std::sync::Arc;
 use bytes::BytesMut;
 
 use super::pipe::Block;
-use super::{Behaviour, Effect, Flow, Grip, Item, Scene, Stream};
+use super::{Behaviour, Effect, Flow, Grip, Item, Row, Scene, Stream};
+
+pub(super) const ROW: Row = Row::watches(
+    "truncated-line",
+    "Half of an event's line is sent, then a newline; the stream goes on with the next event.",
+)
+.once()
+.sees("half a line and a newline, then the next event")
+.hit("a line")
+.played(|_| Box::new(TruncatedLine));
 
 #[derive(Debug)]
 pub(super) struct TruncatedLine;

@@ -3,7 +3,19 @@
 
 use std::sync::Arc;
 
-use super::{Behaviour, Ending, Fate, Fault, Form, Host, Scene, Stream};
+use super::{Behaviour, Ending, Fate, Fault, Form, Host, Row, Scene, Stream};
+
+pub(super) const ROW: Row =
+    Row::watches("watch-410", "The history is compacted to now and open watches end: resuming answers 410.")
+        .takes(&[("form", "`both`", "`http`, `stream` or `both` in turn")])
+        .instant()
+        .refuses(|fault| match fault.form {
+            Some(form @ (Form::Modern | Form::Old)) => Err(form.wrong("write `http`, `stream` or `both`")),
+            _ => Ok(()),
+        })
+        .sees("history is compacted, open watches end, resuming answers 410 in this form")
+        .hit("a 410")
+        .played(|fault| Box::new(Watch410::new(fault)));
 
 #[derive(Debug)]
 pub(super) struct Watch410 {

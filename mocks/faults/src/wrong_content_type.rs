@@ -1,6 +1,12 @@
 //! `wrong-content-type`: answers carry another `Content-Type`, as a proxy's error page would. A hit is one answer.
 
-use super::{Asked, Behaviour, Scene, Treatment};
+use super::{Asked, Behaviour, On, Row, Scene, Treatment};
+
+pub(super) const ROW: Row = Row::requests("wrong-content-type", "Answers carry another `Content-Type`.")
+    .takes(&[("contentType", "`text/html`", "")])
+    .on(On::Any)
+    .sees("another media type, the same body")
+    .played(|_| Box::new(WrongContentType));
 
 /// When the fault does not say.
 const MEDIA: &str = "text/html";

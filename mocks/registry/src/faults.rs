@@ -148,7 +148,7 @@ impl Faults {
     pub fn begin(&self, id: FaultId, fault: &Fault) -> Result<(), Error> {
         fault.check()?;
         let fault_name = fault.name.as_str();
-        let behaviour = behaviour(fault.name).filter(|_| fault.name.family() == Family::Registry);
+        let behaviour = behaviour(fault.name).filter(|_| fault.name.row().family == Family::Registry);
         let behaviour = behaviour
             .ok_or(Error::NotPlayed { fault: fault_name, why: "the registry plays faults of its own only" })?;
         let now_us = self.now_us();

@@ -229,7 +229,7 @@ fn faults_of(
     let wrong = |index: usize, error: &dyn std::fmt::Display| {
         anyhow::anyhow!("fault {} (`{}`): {error}", index + 1, faults[index].name.as_str())
     };
-    if let Some(index) = faults.iter().position(|fault| !plays(fault.name.family())) {
+    if let Some(index) = faults.iter().position(|fault| !plays(fault.name.row().family)) {
         let other = "it is played by the other mock: `longhaul mock registry` plays those that begin with `registry-`, `longhaul \
                      mock kube` all others";
         return Err(wrong(index, &other));

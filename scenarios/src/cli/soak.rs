@@ -102,7 +102,7 @@ fn switch(scenario: &mut Scenario, kind: ControlPlaneKind) -> Option<String> {
 /// Whether a fault can be played with any control plane, and so can be what it waits for.
 fn plays_anywhere(fault: &Fault, all: &[Fault]) -> bool {
     let waits = fault.when.as_ref().is_none_or(|when| all.iter().any(|other| other.id.as_ref() == Some(&when.hit)));
-    fault.name.family().is_played_anywhere() && waits
+    fault.name.row().family.is_played_anywhere() && waits
 }
 
 /// Which service binary to test.

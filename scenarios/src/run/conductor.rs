@@ -487,7 +487,7 @@ impl<'a> Conductor<'a> {
         let fault = &self.scenario.faults[index];
         let hits = self.hit_count(index);
         let which = Which { id: fault_id(index, fault), name: fault.name.as_str().to_owned(), event, hits };
-        let pulls = fault.name.family() == Family::Registry;
+        let pulls = fault.name.row().family == Family::Registry;
         let door = if pulls { self.world.registry_canary() } else { None };
         let stage = self.stage()?;
         match door {
@@ -647,12 +647,12 @@ fn waits_for_hits(scenario: &Scenario) -> bool {
 
 /// Whether a fault can make the subject see a change later.
 fn disturbs_events(fault: &Fault) -> bool {
-    fault.name.family() != Family::Registry
+    fault.name.row().family != Family::Registry
 }
 
 /// Whether a fault can make an image unresolvable.
 fn makes_sick(fault: &Fault) -> bool {
-    fault.name.family() == Family::Registry
+    fault.name.row().family == Family::Registry
         && !matches!(fault.name, Name::RegistryTagMoved | Name::RegistryReferrers404)
 }
 

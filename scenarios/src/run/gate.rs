@@ -31,7 +31,7 @@ impl Gate {
 
     /// Whether one of these faults needs a way that can be bad.
     pub(crate) fn is_needed(faults: &[Fault]) -> bool {
-        faults.iter().any(|fault| fault.name.family() == Family::Network)
+        faults.iter().any(|fault| fault.name.row().family == Family::Network)
     }
 
     /// Opens the way to `upstream`, at `port` or, for 0, at a free one.

@@ -185,7 +185,7 @@ impl World {
 
     /// Who plays a fault, if somebody does here.
     fn player(&self, fault: &Fault) -> Option<&dyn Player> {
-        match fault.name.family() {
+        match fault.name.row().family {
             Family::Network => self.gate.faults().map(|faults| faults as &dyn Player),
             Family::Registry => Some(self.registry.faults()),
             _ => self.plane.faults().map(|faults| faults as &dyn Player),

@@ -189,7 +189,7 @@ fn witness(scenario: &Scenario) -> Result<(), Problem> {
 }
 
 fn faults(scenario: &Scenario) -> Result<(), Problem> {
-    let anywhere = |fault: &mock_faults::Fault| fault.name.family().is_played_anywhere();
+    let anywhere = |fault: &mock_faults::Fault| fault.name.row().family.is_played_anywhere();
     if scenario.control_plane.kind != ControlPlaneKind::Mock
         && let Some(index) = scenario.faults.iter().position(|fault| !anywhere(fault))
     {

@@ -242,7 +242,7 @@ fn every_fault_key_and_word_is_in_an_example() {
             missing.push(format!("`{key}`"));
         }
     }
-    for name in Name::ALL.map(Name::as_str) {
+    for name in Name::ALL.iter().map(|name| name.as_str()) {
         let its: Vec<&Value> = faults.iter().filter(|fault| fault["name"] == name).collect();
         if its.is_empty() {
             missing.push(format!("`{name}`"));
@@ -304,7 +304,7 @@ fn every_key_of_scripts_and_budgets_is_in_an_example() {
 #[test]
 fn the_tables_name_everything_and_nothing_else() {
     let schema: Value = serde_json::from_str(SCHEMA).unwrap();
-    let mut known: BTreeSet<String> = Name::ALL.map(|name| name.as_str().to_owned()).into();
+    let mut known: BTreeSet<String> = Name::ALL.iter().map(|name| name.as_str().to_owned()).collect();
     for path in [&["faults"][..], &["script"], &["script", "steps"], &["budgets", "events"], &["budgets", "requests"]] {
         known.extend(keys(&schema, path));
     }

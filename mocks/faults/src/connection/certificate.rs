@@ -1,8 +1,14 @@
 //! `certificate`: new connections to the subject's endpoints are shown another certificate. A hit is one connection to
 //! which it was shown, whatever its client thought of it.
 
-use super::super::{Behaviour, Kind, Scene};
+use super::super::{Behaviour, Kind, Row, Scene};
 use super::{Handle, Turns, Welcome};
+
+pub(crate) const ROW: Row = Row::connections("certificate", "New connections are shown another certificate.")
+    .takes(&[("kind", "`expired`", "`expired`, `unknown-ca`, `rotated`")])
+    .sees("another certificate on new connections; `rotated` is a good one")
+    .hit("a connection")
+    .played(|_| Box::new(Certificate::default()));
 
 #[derive(Debug, Default)]
 pub(crate) struct Certificate {

@@ -4,8 +4,18 @@
 
 use std::sync::{Arc, Weak};
 
-use super::super::{Behaviour, NewConnections, Scene, Stream};
+use super::super::{Behaviour, NewConnections, Row, Scene, Stream};
 use super::{Handle, Turns, Way, forget_closed};
+
+pub(crate) const ROW: Row = Row::connections(
+    "freeze",
+    "No byte moves any more on the connections that carry a matching watch; they stay open.",
+)
+.finds_watches()
+.takes(&[("newConnections", "", "`healthy` or `frozen`"), ("heals", "false", "")])
+.sees("no byte either way; the socket stays open and the kernel acknowledges")
+.hit("a connection with bytes withheld")
+.played(|_| Box::new(Freeze::default()));
 
 #[derive(Debug, Default)]
 pub(crate) struct Freeze {

@@ -3,8 +3,18 @@
 
 use std::sync::Arc;
 
-use super::super::{Behaviour, Code, Scene, Stream};
+use super::super::cut::needs_a_word;
+use super::super::{Behaviour, Code, Row, Scene, Stream};
 use super::{Goaway, Turns};
+
+pub(crate) const ROW: Row = Row::connections("goaway", "HTTP/2 GOAWAY on the connections that carry a matching watch.")
+    .finds_watches()
+    .takes(&[("code", "`no-error`", ""), ("drain", "true", "open streams go on")])
+    .instant()
+    .refuses(needs_a_word)
+    .sees("HTTP/2 GOAWAY; without `drain` the connection closes")
+    .hit("a connection")
+    .played(|_| Box::new(GoAway::default()));
 
 #[derive(Debug, Default)]
 pub(crate) struct GoAway {

@@ -1,8 +1,14 @@
 //! `max-streams`: new HTTP/2 connections to the subject's endpoints allow few streams at a time
 //! (`SETTINGS_MAX_CONCURRENT_STREAMS`). A hit is one connection that was told so; it keeps that limit.
 
-use super::super::{Behaviour, Scene};
+use super::super::{Behaviour, Row, Scene};
 use super::{Handle, Turns, Welcome};
+
+pub(crate) const ROW: Row = Row::connections("max-streams", "New HTTP/2 connections allow few concurrent streams.")
+    .takes(&[("streams", "10", "")])
+    .sees("new HTTP/2 connections allow so many streams at a time")
+    .hit("a connection")
+    .played(|_| Box::new(MaxStreams::default()));
 
 /// Fewer than the watches of any real operator.
 const STREAMS: u32 = 10;

@@ -4,8 +4,15 @@
 
 use std::sync::{Arc, Weak};
 
-use super::super::{Behaviour, Scene, Stream};
+use super::super::{Behaviour, Row, Scene, Stream};
 use super::{Handle, Turns, Way, forget_closed};
+
+pub(crate) const ROW: Row = Row::connections("no-pong", "HTTP/2 PINGs of the client are not answered.")
+    .finds_watches()
+    .takes(&[("silent", "false", "no other byte either"), ("heals", "false", "")])
+    .sees("HTTP/2 PINGs are not answered")
+    .hit("a PING; with `silent` also the first bytes withheld")
+    .played(|_| Box::new(NoPong::default()));
 
 #[derive(Debug, Default)]
 pub(crate) struct NoPong {

@@ -1,8 +1,15 @@
 //! `refuse-connections`: new TCP connections to the subject's endpoints are reset, closed, or accepted and never served.
 //! Those that hang do so until their client gives up, also when the fault is over. A hit is one such connection.
 
-use super::super::{Behaviour, How, Scene};
+use super::super::{Behaviour, How, Row, Scene};
 use super::{Handle, Turns, Welcome};
+
+pub(crate) const ROW: Row =
+    Row::connections("refuse-connections", "New TCP connections of the subject are not served.")
+        .takes(&[("how", "`reset`", "`reset`, `close`, `hang`")])
+        .sees("new connections fail, or are accepted and never served")
+        .hit("a connection")
+        .played(|_| Box::new(RefuseConnections::default()));
 
 #[derive(Debug, Default)]
 pub(crate) struct RefuseConnections {

@@ -7,7 +7,7 @@ pub enum Error {
     #[error("`{key}` has no meaning for `{fault}`: it belongs to {owners}")]
     NotItsKey {
         /// The key.
-        key: &'static str,
+        key: String,
         /// The fault it was given to.
         fault: &'static str,
         /// The faults that understand it, in words.

@@ -1,32 +1,106 @@
 //! Which key belongs to which fault, and what its value may be.
 //!
-//! Owns the table. A key that a fault does not understand is refused with the faults that do.
+//! Owns the comparison of a fault with its row, and what the schema says of each key. A key that a fault does not understand is
+//! refused with the faults that do.
 
 use std::collections::BTreeMap;
 
-use super::{Code, Error, ErrorBody, Family, Fault, Form, How, Lasting, Name, On};
+use schemars::Schema;
+use serde_json::{Map, Value};
 
-/// The largest buffer of `hold-buffer`: what one stream may hold in memory.
-const HELD_MAX: units::Bytes = units::Bytes(16 * 1024 * 1024);
+use super::{Error, ErrorBody, Fault, Lasting, Name, On};
 
-/// Which faults a key belongs to.
-enum Owners {
-    Names(&'static [Name]),
-    /// Words for the message, and the rule.
-    Rule(&'static str, fn(Name) -> bool),
-}
+/// What every fault can be told.
+pub(crate) const OF_ALL: [&str; 7] = ["name", "id", "at", "when", "for", "count", "probability"];
 
-use Owners::{Names, Rule};
+/// Keys that choose what is hit, and in words the faults that they belong to.
+const CHOOSING: [(&str, &str); 8] = [
+    ("resource", "faults on requests and watches"),
+    ("userAgent", "faults on requests and watches"),
+    ("repository", "faults on requests to the registry"),
+    ("on", "faults on requests"),
+    ("query", "faults on requests and watches"),
+    ("nth", "faults on requests, watches and connections"),
+    ("endpoint", "faults on requests, watches and connections"),
+    ("afterEvents", "faults on watches"),
+];
 
 /// Refuses keys that do not belong to the fault, and values that it cannot use.
 pub(super) fn check(fault: &Fault) -> Result<(), Error> {
-    for (key, given, owners) in choosing(fault).into_iter().chain(parameters(fault)) {
-        if given && !owners.include(fault.name) {
-            return Err(Error::NotItsKey { key, fault: fault.name.as_str(), owners: owners.words() });
+    let row = fault.name.row();
+    for key in given(fault).keys().filter(|key| !OF_ALL.contains(&key.as_str())) {
+        if !row.chooses.contains(&key.as_str()) && row.key(key).is_none() {
+            return Err(Error::NotItsKey { key: key.clone(), fault: row.name, owners: owners(key) });
         }
     }
     values(fault)?;
-    codes(fault)
+    (row.refuses)(fault)
+}
+
+/// The keys that were written: only those are spelled again.
+fn given(fault: &Fault) -> Map<String, Value> {
+    match serde_json::to_value(fault) {
+        Ok(Value::Object(keys)) => keys,
+        _ => Map::new(),
+    }
+}
+
+/// The faults that understand a key, in words.
+fn owners(key: &str) -> String {
+    if let Some((_, words)) = CHOOSING.iter().find(|(choosing, _)| *choosing == key) {
+        return (*words).to_owned();
+    }
+    those(|row| row.key(key).is_some())
+}
+
+fn quoted(name: &Name) -> String {
+    format!("`{}`", name.as_str())
+}
+
+/// Tells the schema of each key which faults take it, with their defaults.
+pub(super) fn describe(schema: &mut Schema) {
+    let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) else { return };
+    for (key, property) in properties {
+        let Some(Value::String(doc)) = property.get_mut("description") else { continue };
+        let told: Vec<String> = Name::ALL.iter().filter_map(|name| told(*name, key)).collect();
+        if !told.is_empty() {
+            doc.push_str(&format!(" For {}.", told.join("; ")));
+        }
+        match key.as_str() {
+            "on" => doc.push_str(&format!(" Default: {}, else `watch`.", defaults_of_on())),
+            "count" => doc
+                .push_str(&format!(" Default: 1 for {} without `probability`, else no limit.", those(|row| row.once))),
+            _ => {}
+        }
+    }
+}
+
+/// How a fault takes a key: `` `split` (1B): the size of a piece ``.
+fn told(name: Name, key: &str) -> Option<String> {
+    let (_, default, words) = name.row().key(key)?;
+    let default = if default.is_empty() { String::new() } else { format!(" ({default})") };
+    let words = if words.is_empty() { String::new() } else { format!(": {words}") };
+    Some(format!("{}{default}{words}", quoted(&name)))
+}
+
+/// The faults of which something is true: `` `a`, `b` and `c` ``.
+pub(crate) fn those(is: impl Fn(&super::Row) -> bool) -> String {
+    listed(Name::ALL.iter().filter(|name| is(name.row())).map(quoted).collect())
+}
+
+/// `` `list` for `delay-answer`, `any` for `stale-view` ``: where it is not `watch`.
+pub(crate) fn defaults_of_on() -> String {
+    let of = |on: On, word: &str| {
+        format!("`{word}` for {}", those(|row| row.family == super::Family::Requests && row.on == on))
+    };
+    format!("{}, {}", of(On::List, "list"), of(On::Any, "any"))
+}
+
+fn listed(names: Vec<String>) -> String {
+    match names.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        _ => names.concat(),
+    }
 }
 
 /// Refuses a list of faults whose labels are not unique, or where one waits for a fault that cannot come.
@@ -66,121 +140,6 @@ pub fn check_all(faults: &[Fault]) -> Result<(), (usize, Error)> {
     Ok(())
 }
 
-impl Owners {
-    fn include(&self, name: Name) -> bool {
-        match self {
-            Names(names) => names.contains(&name),
-            Rule(_, rule) => rule(name),
-        }
-    }
-
-    fn words(&self) -> String {
-        match self {
-            Names(names) => {
-                let names: Vec<String> = names.iter().map(|name| format!("`{}`", name.as_str())).collect();
-                match names.split_last() {
-                    Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
-                    _ => names.concat(),
-                }
-            }
-            Rule(words, _) => (*words).to_owned(),
-        }
-    }
-}
-
-/// Faults that choose watches: the stream verbs, and the connection verbs that look for connections with a watch.
-fn chooses_watches(name: Name) -> bool {
-    name.family() == Family::Watches || matches!(name, Name::Freeze | Name::NoPong | Name::Goaway)
-}
-
-/// Faults that choose requests, of which watches are one kind.
-fn chooses_requests(name: Name) -> bool {
-    name.family() == Family::Requests || chooses_watches(name)
-}
-
-/// Faults that choose requests to the registry.
-fn asks_registry(name: Name) -> bool {
-    name.family() == Family::Registry && name != Name::RegistryDown
-}
-
-/// Faults whose n-th request, watch or connection may be meant.
-fn counts_turns(name: Name) -> bool {
-    name.family() != Family::Server
-}
-
-type Row = (&'static str, bool, Owners);
-
-/// The keys that choose what is hit.
-fn choosing(fault: &Fault) -> Vec<Row> {
-    let requests = || Rule("faults on requests and watches", chooses_requests);
-    let anywhere = |name: Name| !matches!(name.family(), Family::Network | Family::Server | Family::Registry);
-    let resources = |name: Name| chooses_requests(name) || name == Name::Rewind;
-    let agents = |name: Name| chooses_requests(name) || name == Name::Rewind || asks_registry(name);
-    vec![
-        ("resource", fault.resource.is_some(), Rule("faults on requests and watches", resources)),
-        ("userAgent", fault.user_agent.is_some(), Rule("faults on requests and watches", agents)),
-        ("repository", fault.repository.is_some(), Rule("faults on requests to the registry", asks_registry)),
-        ("on", fault.on.is_some(), Rule("faults on requests", |name| name.family() == Family::Requests)),
-        ("query", fault.query.is_some(), requests()),
-        ("nth", fault.nth.is_some(), Rule("faults on requests, watches and connections", counts_turns)),
-        ("endpoint", fault.endpoint.is_some(), Rule("faults on requests, watches and connections", anywhere)),
-        ("afterEvents", fault.after_events.is_some(), Rule("faults on watches", chooses_watches)),
-    ]
-}
-
-/// The parameters, in the order of the settings.
-fn parameters(fault: &Fault) -> Vec<Row> {
-    let f = fault;
-    vec![
-        ("form", f.form.is_some(), Names(&[Name::Watch410, Name::TooLarge])),
-        ("newStreams", f.new_streams.is_some(), Names(&[Name::SilentWatch])),
-        ("heals", f.heals.is_some(), Names(&[Name::SilentWatch, Name::Freeze, Name::NoPong, Name::NetFreeze])),
-        ("change", f.change.is_some(), Names(&[Name::EventDropped])),
-        ("age", f.age.is_some(), Names(&[Name::Rewind, Name::StaleView])),
-        ("newer", f.newer.is_some(), Names(&[Name::Rewind])),
-        ("watches", f.watches.is_some(), Names(&[Name::Rewind])),
-        ("status", f.status.is_some(), Names(&[Name::HttpError, Name::RegistryError])),
-        ("retryAfter", f.retry_after.is_some(), Names(&[Name::HttpError, Name::RegistryError])),
-        ("reason", f.reason.is_some(), Names(&[Name::HttpError, Name::ErrorEvent])),
-        ("body", f.body.is_some(), Names(&[Name::HttpError])),
-        (
-            "delay",
-            f.delay.is_some(),
-            Names(&[
-                Name::DelayAnswer,
-                Name::HoldHeaders,
-                Name::EventDelayed,
-                Name::InitialEndHeld,
-                Name::NetLatency,
-                Name::RegistrySlow,
-            ]),
-        ),
-        ("jitter", f.jitter.is_some(), Names(&[Name::NetLatency])),
-        ("stale", f.stale.is_some(), Names(&[Name::Empty200])),
-        ("behind", f.behind.is_some(), Names(&[Name::StaleView])),
-        ("connections", f.connections.is_some(), Names(&[Name::StaleView])),
-        ("always", f.always.is_some(), Names(&[Name::TooLarge])),
-        ("items", f.items.is_some(), Names(&[Name::ForcedPages])),
-        ("keep", f.keep.is_some(), Names(&[Name::Compact])),
-        ("contentType", f.content_type.is_some(), Names(&[Name::WrongContentType])),
-        ("midLine", f.mid_line.is_some(), Names(&[Name::WatchEof])),
-        ("code", f.code.is_some(), Names(&[Name::ErrorEvent, Name::WatchReset, Name::Goaway])),
-        ("then", f.then.is_some(), Names(&[Name::ErrorEvent])),
-        ("events", f.events.is_some(), Names(&[Name::EventRepeated, Name::MergeLines])),
-        ("bytes", f.bytes.is_some(), Names(&[Name::Split, Name::HoldBuffer, Name::NetCut])),
-        ("pause", f.pause.is_some(), Names(&[Name::Split])),
-        ("headers", f.headers.is_some(), Names(&[Name::HoldBuffer])),
-        ("rate", f.rate.is_some(), Names(&[Name::SlowDrip, Name::NetBandwidth, Name::RegistrySlow])),
-        ("newConnections", f.new_connections.is_some(), Names(&[Name::Freeze, Name::NetFreeze, Name::NetLoss])),
-        ("silent", f.silent.is_some(), Names(&[Name::NoPong])),
-        ("drain", f.drain.is_some(), Names(&[Name::Goaway])),
-        ("how", f.how.is_some(), Names(&[Name::RefuseConnections, Name::NetRefuse, Name::NetCut, Name::RegistryDown])),
-        ("streams", f.streams.is_some(), Names(&[Name::MaxStreams])),
-        ("kind", f.kind.is_some(), Names(&[Name::Certificate])),
-        ("direction", f.direction.is_some(), Names(&[Name::NetFreeze, Name::NetLoss])),
-    ]
-}
-
 /// Values that no fault could use.
 fn values(fault: &Fault) -> Result<(), Error> {
     if let Some(given) = fault.probability.filter(|p| !(0.0..=1.0).contains(p)) {
@@ -217,50 +176,11 @@ fn values(fault: &Fault) -> Result<(), Error> {
     if let Some((key, _)) = zero.into_iter().find(|(_, zero)| *zero) {
         return wrong(key, "0".to_owned(), "write 1 or more");
     }
-    if fault.name == Name::HoldBuffer && fault.bytes.is_some_and(|bytes| bytes > HELD_MAX) {
-        return wrong("bytes", format!("more than {HELD_MAX}"), "no proxy has a buffer as large as that");
-    }
-    if fault.behind.is_some() && fault.age.is_some() {
-        return wrong("age", "set beside `behind`".to_owned(), "write one of the two");
-    }
-    if fault.name == Name::HoldHeaders && fault.on() != On::Watch {
-        return wrong("on", "not `watch`".to_owned(), "only watches have headers that can be held; see `delay-answer`");
-    }
     if fault.lasting() == Lasting::For(units::Span::default()) {
         return wrong("for", "0s".to_owned(), "leave it out for one moment, or write how long");
     }
     if let Some(media) = fault.content_type.as_deref().filter(|media| http::HeaderValue::from_str(media).is_err()) {
         return wrong("contentType", format!("`{media}`"), "write a media type such as `text/html`");
-    }
-    Ok(())
-}
-
-/// Keys that take different words for different faults.
-fn codes(fault: &Fault) -> Result<(), Error> {
-    let wrong = |key, given: String, instead| Err(Error::Value { key, given, instead });
-    match (fault.name, fault.form) {
-        (Name::Watch410, Some(form @ (Form::Modern | Form::Old))) => {
-            return wrong("form", format!("{form:?}").to_lowercase(), "write `http`, `stream` or `both`");
-        }
-        (Name::TooLarge, Some(form @ (Form::Http | Form::Stream | Form::Both))) => {
-            return wrong("form", format!("{form:?}").to_lowercase(), "write `modern` or `old`");
-        }
-        _ => {}
-    }
-    match (fault.name, fault.code) {
-        (Name::ErrorEvent, Some(Code::Http2(_))) => {
-            return wrong("code", "a word".to_owned(), "write the status as a number, for example `410`");
-        }
-        (Name::ErrorEvent, Some(Code::Status(status))) if !(400..=599).contains(&status) => {
-            return wrong("code", status.to_string(), "write the status of an error, 400 to 599");
-        }
-        (Name::WatchReset | Name::Goaway, Some(Code::Status(status))) => {
-            return wrong("code", status.to_string(), "write an HTTP/2 error, for example `internal-error`");
-        }
-        _ => {}
-    }
-    if fault.name == Name::NetCut && fault.how == Some(How::Hang) {
-        return wrong("how", "hang".to_owned(), "a cut is `reset` or `close`");
     }
     Ok(())
 }

@@ -226,6 +226,13 @@ pub enum Kind {
     Rotated,
 }
 
+impl Form {
+    /// Why a fault refuses it, with what to write instead.
+    pub(crate) fn wrong(self, instead: &'static str) -> super::Error {
+        super::Error::Value { key: "form", given: format!("{self:?}").to_lowercase(), instead }
+    }
+}
+
 impl Nth {
     /// One request only.
     pub const fn one(number: u64) -> Self {

@@ -21,7 +21,7 @@ pub(super) type Seat<'a> = (&'a dyn Player, fn(mock_faults::Family) -> bool);
 
 impl<'a> Players<'a> {
     fn of(&self, fault: &mock_faults::Fault) -> Option<&'a dyn Player> {
-        let family = fault.name.family();
+        let family = fault.name.row().family;
         self.0.iter().find(|(_, plays)| plays(family)).map(|(player, _)| *player)
     }
 

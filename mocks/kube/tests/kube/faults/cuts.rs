@@ -235,7 +235,7 @@ fn settings_are_read_as_people_write_them() {
         (r#"{"name": "http-error", "nth": 0}"#, "counted from 1"),
         (r#"{"name": "http-error", "afterEvents": 1}"#, "belongs to faults on watches"),
         (r#"{"name": "watch-end", "on": "list"}"#, "belongs to faults on requests"),
-        (r#"{"name": "split", "delay": "1s"}"#, "`delay-answer`, `hold-headers`, `event-delayed`"),
+        (r#"{"name": "split", "delay": "1s"}"#, "`delay-answer`, `hold-headers`, `net-latency`"),
         (r#"{"name": "compact", "resource": "pods"}"#, "no meaning for `compact`"),
         (r#"{"name": "watch-end", "at": "1s", "when": {"hit": "a"}}"#, "exclude each other"),
         (r#"{"name": "watch-410", "form": "old"}"#, "write `http`, `stream` or `both`"),

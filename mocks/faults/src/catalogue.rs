@@ -1,0 +1,75 @@
+//! The catalogue of faults: the names of all rows as a type.
+//!
+//! Owns how names are spelled and read. The list is in the crate's root, beside the modules; what a fault is and does is its
+//! own file's business.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use super::Name;
+
+/// A type with a value for each row.
+macro_rules! catalogue {
+    ($($name:ident = $row:path,)*) => {
+        /// The catalogue of faults.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Name {
+            $(#[doc = concat!("See `", stringify!($row), "`.")] $name,)*
+        }
+
+        impl Name {
+            /// Every name, in the order of the catalogue.
+            pub const ALL: &[Self] = &[$(Self::$name,)*];
+
+            /// As scenarios spell them.
+            pub(crate) const WORDS: &[&str] = &[$($row.name,)*];
+
+            /// What there is to say of the fault.
+            pub fn row(self) -> &'static Row {
+                match self {
+                    $(Self::$name => &$row,)*
+                }
+            }
+        }
+    };
+}
+pub(crate) use catalogue;
+
+impl Name {
+    /// The name as scenarios spell it.
+    pub fn as_str(self) -> &'static str {
+        self.row().name
+    }
+}
+
+impl Serialize for Name {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for Name {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let word = Cow::<str>::deserialize(deserializer)?;
+        let found = Self::ALL.iter().find(|name| name.as_str() == word);
+        found.copied().ok_or_else(|| de::Error::unknown_variant(&word, Self::WORDS))
+    }
+}
+
+impl JsonSchema for Name {
+    fn schema_name() -> Cow<'static, str> {
+        "Name".into()
+    }
+
+    fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
+        let one =
+            |name: &Self| serde_json::json!({"description": name.row().doc, "type": "string", "const": name.as_str()});
+        let all: Vec<serde_json::Value> = Self::ALL.iter().map(one).collect();
+        json_schema!({"description": "The catalogue of faults.", "oneOf": all})
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,55 @@
+//! Rows of the faults of the registry, which `mock_registry` plays: one file there, which does what its row here says.
+
+use super::row::{Family, Row};
+
+const fn row(name: &'static str, doc: &'static str) -> Row {
+    Row::new(Family::Registry, name, doc)
+}
+
+pub(super) const ERROR: Row = row("registry-error", "Requests to the registry are answered with an HTTP error.")
+    .takes(&[("status", "503", ""), ("retryAfter", "none", "in whole seconds")])
+    .sees("an HTTP error")
+    .hit("an answer");
+
+pub(super) const HANG: Row = row("registry-hang", "Requests to the registry are read and never answered.")
+    .sees("no answer; the connection is closed when the fault ends")
+    .hit("a request");
+
+pub(super) const SLOW: Row = row("registry-slow", "Answers of the registry come late, or trickle.")
+    .takes(&[("delay", "1s without `rate`", ""), ("rate", "as fast as it can", "")])
+    .sees("an answer that comes late, or trickles")
+    .hit("an answer");
+
+pub(super) const CUT: Row = row("registry-cut", "Answers of the registry end in the middle.")
+    .sees("half of the promised body and the end; to a HEAD no answer at all")
+    .hit("an answer");
+
+pub(super) const DOWN: Row = row("registry-down", "Nobody can connect to the registry, and open connections end.")
+    .chooses(&["nth"])
+    .takes(&[("how", "`reset`", "`reset`, `close`, `hang`")])
+    .sees("open connections end, new ones do at once; `hang`: nothing happens on them until the fault ends")
+    .hit("a connection");
+
+pub(super) const AUTH_FAILING: Row =
+    row("registry-auth-failing", "The registry refuses everybody with 401, and gives no tokens.")
+        .sees("401 with the usual challenge, and no token for it")
+        .hit("a 401");
+
+pub(super) const WRONG_DIGEST: Row =
+    row("registry-wrong-digest", "Content of the registry does not have the digest that its header names.")
+        .sees("a manifest or blob that is not what `Docker-Content-Digest` says")
+        .hit("a body");
+
+pub(super) const TAG_MOVED: Row = row("registry-tag-moved", "A tag points elsewhere when it is read again.")
+    .sees("a tag that was read once is another image when it is read again, for everybody")
+    .hit("a second reading");
+
+pub(super) const REFERRERS_404: Row =
+    row("registry-referrers-404", "The referrers API answers 404, as registries before v1.1 of the specification do.")
+        .sees("no referrers API, as before v1.1 of the specification")
+        .hit("a 404");
+
+pub(super) const REDIRECT_LOOP: Row =
+    row("registry-redirect-loop", "Manifests and blobs redirect to themselves for ever.")
+        .sees("manifests and blobs redirect to themselves")
+        .hit("a redirect");

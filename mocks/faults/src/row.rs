@@ -1,0 +1,169 @@
+//! What there is to say of a fault: one row, which stands in the fault's own file.
+//!
+//! Owns the shape of a row. The list of all rows is `catalogue.rs`; settings, schema, docs/faults.md and the engine ask a row
+//! and have no list of their own.
+
+use super::{Behaviour, Error, Fault, On};
+
+/// A fault, as far as it differs from others.
+pub struct Row {
+    /// As scenarios spell it.
+    pub name: &'static str,
+    /// What happens, in one sentence.
+    pub doc: &'static str,
+    /// What it acts on.
+    pub family: Family,
+    /// The keys that say what is hit.
+    pub chooses: &'static [&'static str],
+    /// The keys that say how.
+    pub takes: &'static [Takes],
+    /// What the client sees, for those who look a fault up.
+    pub sees: &'static str,
+    /// What is counted.
+    pub hit: &'static str,
+    /// It is one moment when it has a time and no `for`.
+    pub is_instant: bool,
+    /// Which requests it is about when `on` does not say.
+    pub on: On,
+    /// It has one effect when neither `count` nor `probability` says otherwise.
+    pub once: bool,
+    /// Refuses values that this fault cannot use and others could.
+    pub refuses: fn(&Fault) -> Result<(), Error>,
+    /// Makes what plays it; without one the mock API server does not play it.
+    pub(crate) played: Option<fn(&Fault) -> Box<dyn Behaviour>>,
+}
+
+/// A key that a fault takes: its name in scenarios, its default (empty when there is none) and what it says.
+pub type Takes = (&'static str, &'static str, &'static str);
+
+/// What a fault acts on, and so who plays it and which keys choose its targets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Family {
+    /// Single requests, before they are answered.
+    Requests,
+    /// Watches, while they are open.
+    Watches,
+    /// The store or the users, without regard to who asks.
+    Server,
+    /// Connections of the mock API server.
+    Connections,
+    /// The network in front of any control plane: played by `mock_proxy`.
+    Network,
+    /// The mock registry.
+    Registry,
+}
+
+impl Family {
+    /// Whether its faults are played with any control plane, not by the mock API server.
+    pub fn is_played_anywhere(self) -> bool {
+        matches!(self, Self::Network | Self::Registry)
+    }
+
+    /// The keys that choose what its faults hit.
+    const fn chooses(self) -> &'static [&'static str] {
+        match self {
+            Self::Requests => &["resource", "userAgent", "on", "query", "nth", "endpoint"],
+            Self::Watches => &["resource", "userAgent", "query", "nth", "endpoint", "afterEvents"],
+            Self::Server => &[],
+            Self::Connections => &["nth", "endpoint"],
+            Self::Network => &["nth"],
+            Self::Registry => &["repository", "userAgent", "nth"],
+        }
+    }
+}
+
+impl Row {
+    /// A row of a family, with everything else as most have it.
+    pub(crate) const fn new(family: Family, name: &'static str, doc: &'static str) -> Self {
+        Self {
+            name,
+            doc,
+            family,
+            chooses: family.chooses(),
+            takes: &[],
+            sees: "",
+            hit: "",
+            is_instant: false,
+            on: On::Watch,
+            once: false,
+            refuses: |_| Ok(()),
+            played: None,
+        }
+    }
+
+    /// A fault of watches.
+    pub(crate) const fn watches(name: &'static str, doc: &'static str) -> Self {
+        Self::new(Family::Watches, name, doc)
+    }
+
+    /// A fault of requests.
+    pub(crate) const fn requests(name: &'static str, doc: &'static str) -> Self {
+        Self::new(Family::Requests, name, doc)
+    }
+
+    /// A fault of the server itself.
+    pub(crate) const fn server(name: &'static str, doc: &'static str) -> Self {
+        Self::new(Family::Server, name, doc)
+    }
+
+    /// A fault of connections: of new ones, or of those that carry a matching watch.
+    pub(crate) const fn connections(name: &'static str, doc: &'static str) -> Self {
+        Self::new(Family::Connections, name, doc)
+    }
+
+    pub(crate) const fn takes(mut self, keys: &'static [Takes]) -> Self {
+        self.takes = keys;
+        self
+    }
+
+    pub(crate) const fn sees(mut self, what: &'static str) -> Self {
+        self.sees = what;
+        self
+    }
+
+    pub(crate) const fn hit(mut self, what: &'static str) -> Self {
+        self.hit = what;
+        self
+    }
+
+    pub(crate) const fn instant(mut self) -> Self {
+        self.is_instant = true;
+        self
+    }
+
+    pub(crate) const fn on(mut self, on: On) -> Self {
+        self.on = on;
+        self
+    }
+
+    pub(crate) const fn once(mut self) -> Self {
+        self.once = true;
+        self
+    }
+
+    /// It chooses by other keys than its family.
+    pub(crate) const fn chooses(mut self, keys: &'static [&'static str]) -> Self {
+        self.chooses = keys;
+        self
+    }
+
+    /// It looks for watches, though it acts on what carries them.
+    pub(crate) const fn finds_watches(self) -> Self {
+        self.chooses(Family::Watches.chooses())
+    }
+
+    pub(crate) const fn refuses(mut self, refuses: fn(&Fault) -> Result<(), Error>) -> Self {
+        self.refuses = refuses;
+        self
+    }
+
+    pub(crate) const fn played(mut self, played: fn(&Fault) -> Box<dyn Behaviour>) -> Self {
+        self.played = Some(played);
+        self
+    }
+
+    /// How the fault takes a key that says how.
+    pub fn key(&self, key: &str) -> Option<&'static Takes> {
+        self.takes.iter().find(|(name, ..)| *name == key)
+    }
+}
