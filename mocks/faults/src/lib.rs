@@ -49,6 +49,7 @@ mod truncated_line;
 mod unordered;
 mod view;
 mod watch_410;
+mod watch_duplicate;
 mod wrong_content_type;
 
 use std::sync::Arc;
@@ -86,6 +87,7 @@ catalogue! {
     EventDropped = event_dropped::ROW,
     EventDelayed = event_delayed::ROW,
     EventRepeated = event_repeated::ROW,
+    WatchDuplicate = watch_duplicate::ROW,
     OutOfOrder = out_of_order::ROW,
     TruncatedLine = truncated_line::ROW,
     Split = slices::SPLIT,

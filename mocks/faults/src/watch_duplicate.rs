@@ -1,0 +1,99 @@
+//! `watch-duplicate`: each event is sent twice, one right behind the other, with the same bytes. What is done with an event must
+//! be harmless when it is done again, and nothing may count events. A hit is one event.
+
+use std::sync::Arc;
+
+use super::{Behaviour, Effect, EventLine, Flow, Grip, Item, Row, Scene, Stream};
+
+pub(super) const ROW: Row = Row::watches("watch-duplicate", "Each event is sent twice.")
+    .sees("each event comes twice, with the same bytes")
+    .hit("an event")
+    .played(|_| Box::new(WatchDuplicate));
+
+#[derive(Debug)]
+pub(super) struct WatchDuplicate;
+
+impl Behaviour for WatchDuplicate {
+    fn opened(&mut self, stream: &Arc<Stream>, scene: &mut Scene<'_>) {
+        stream.attach(Box::new(Doubling { grip: scene.grip.clone() }));
+    }
+}
+
+#[derive(Debug)]
+struct Doubling {
+    grip: Grip,
+}
+
+impl Effect for Doubling {
+    fn pass(&mut self, item: Item, flow: &Flow<'_>, out: &mut Vec<Item>) {
+        if let Item::Event(EventLine { change, revision, initial: false, ref line, .. }) = item
+            && self.grip.strike(|| format!("revision {revision} sent twice on {}", flow.stream.describe()))
+        {
+            // Everything up to it has been given with the second one only.
+            out.push(Item::Event(EventLine { change, revision, initial: false, line: line.clone(), through: None }));
+        }
+        out.push(item);
+    }
+
+    fn is_done(&self) -> bool {
+        self.grip.is_over()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use bytes::Bytes;
+    use tokio::time::Instant;
+
+    use super::super::connection::Handle;
+    use super::super::{Asked, Fault, FaultId, Faults, Name, On, Streaming};
+    use super::*;
+
+    fn event(revision: u64, initial: bool) -> Item {
+        let line = Bytes::from(format!("event {revision}\n"));
+        Item::Event(EventLine { change: mock_store::Change::Added, revision, initial, line, through: Some(revision) })
+    }
+
+    #[test]
+    fn live_events_come_twice_until_the_count_is_reached() {
+        let faults = Faults::new(1);
+        faults.target_users(["subject"]);
+        faults.begin(FaultId(1), &Fault { count: Some(2), ..Fault::armed(Name::WatchDuplicate) }).unwrap();
+        let stream = Arc::new(Stream::new(Streaming {
+            id: 1,
+            user: "subject".into(),
+            resource: "pods".into(),
+            user_agent: "".into(),
+            query: "".into(),
+            connection: Arc::new(Handle::new(1, 1)),
+        }));
+        let asked = Asked {
+            user: &stream.user,
+            resource: &stream.resource,
+            user_agent: &stream.user_agent,
+            on: On::Watch,
+            query: "",
+            endpoint: 1,
+            connection: 1,
+        };
+        faults.opened(&stream, &faults.asked(&asked));
+        let (_, mut effects) = stream.look(Waker::noop());
+        let bookmark = |_, _| Bytes::new();
+        let flow = Flow { now: Instant::now(), stream: &stream, bookmarks: false, bookmark: &bookmark };
+        let mut out = Vec::new();
+        for item in [event(1, true), event(2, false), event(3, false), event(4, false)] {
+            effects[0].pass(item, &flow, &mut out);
+        }
+        let sent: Vec<(u64, Option<u64>)> = out
+            .iter()
+            .map(|item| match item {
+                Item::Event(event) => (event.revision, event.through),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(sent, [(1, Some(1)), (2, None), (2, Some(2)), (3, None), (3, Some(3)), (4, Some(4))]);
+        assert_eq!(faults.hits(FaultId(1)), 2);
+    }
+}
