@@ -19,6 +19,7 @@ mod hot_loop;
 mod open;
 #[cfg(test)]
 mod page;
+mod rate;
 mod revisions;
 mod rule;
 mod scope;
@@ -66,6 +67,7 @@ macro_rules! rules {
 rules! {
     blind: Span = blind::Blind,
     hot_loop: Rate = hot_loop::HotLoop,
+    rate: Rate = rate::Most,
     stale_resume: u64 = revisions::StaleResume,
     unanchored: u64 = revisions::Unanchored,
     initial_events: u64 = revisions::InitialEvents,

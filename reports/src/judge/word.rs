@@ -34,6 +34,8 @@ pub enum Word {
     Blind,
     /// It asks again and again without learning anything.
     HotLoop,
+    /// It asks too often.
+    TooManyRequests,
     /// It watches from a revision that must not be used any more.
     WrongResourceVersion,
     /// It watches from anywhere, not from its list.
@@ -122,6 +124,7 @@ impl Word {
             Self::Duplicate => "duplicate",
             Self::Blind => "blind",
             Self::HotLoop => "hot-loop",
+            Self::TooManyRequests => "too-many-requests",
             Self::WrongResourceVersion => "wrong-resource-version",
             Self::UnanchoredWatch => "unanchored-watch",
             Self::TooFewWatches => "too-few-watches",
