@@ -16,12 +16,12 @@ pub(super) const DELAY_ANSWER: Row =
 pub(super) const HOLD_HEADERS: Row =
     Row::requests("hold-headers", "A watch is opened at once, but its headers and events are sent later, together.")
         .takes(&[("delay", "1s", "")])
-        .refuses(|fault| match fault.on() {
-            On::Watch => Ok(()),
-            _ => {
-                let instead = "only watches have headers that can be held; see `delay-answer`";
-                Err(Error::Value { key: "on", given: "not `watch`".to_owned(), instead })
+        .refuses(|fault| {
+            if fault.on() == On::Watch {
+                return Ok(());
             }
+            let instead = "only watches have headers that can be held; see `delay-answer`";
+            Err(Error::Value { key: "on", given: "not `watch`".to_owned(), instead })
         })
         .sees("headers and events of a watch come later, together")
         .played(|_| Box::new(Delay));

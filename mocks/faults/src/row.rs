@@ -30,8 +30,11 @@ pub struct Row {
     /// Refuses values that this fault cannot use and others could.
     pub refuses: fn(&Fault) -> Result<(), Error>,
     /// Makes what plays it; without one the mock API server does not play it.
-    pub(crate) played: Option<fn(&Fault) -> Box<dyn Behaviour>>,
+    pub(crate) played: Option<Play>,
 }
+
+/// Makes what plays a fault.
+pub(crate) type Play = fn(&Fault) -> Box<dyn Behaviour>;
 
 /// A key that a fault takes: its name in scenarios, its default (empty when there is none) and what it says.
 pub type Takes = (&'static str, &'static str, &'static str);
@@ -157,7 +160,7 @@ impl Row {
         self
     }
 
-    pub(crate) const fn played(mut self, played: fn(&Fault) -> Box<dyn Behaviour>) -> Self {
+    pub(crate) const fn played(mut self, played: Play) -> Self {
         self.played = Some(played);
         self
     }

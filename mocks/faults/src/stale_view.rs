@@ -15,14 +15,14 @@ pub(super) const ROW: Row =
         ("connections", "`all`", "`all` or `new`"),
     ])
     .on(On::Any)
-    .refuses(|fault| match fault.behind.is_some() && fault.age.is_some() {
-        true => {
+    .refuses(|fault| {
+            if fault.behind.is_none() || fault.age.is_none() {
+                return Ok(());
+            }
             let given = "set beside `behind`".to_owned();
             Err(Error::Value { key: "age", given, instead: "write one of the two" })
-        }
-        false => Ok(()),
-    })
-    .sees("lists, gets and watches show the state when the fault began, or an older one. Counts answers that differ for it")
+        })
+        .sees("lists, gets and watches show the state when the fault began, or an older one. Counts answers that differ for it")
     .played(|fault| Box::new(StaleView::new(fault)));
 
 #[derive(Debug)]

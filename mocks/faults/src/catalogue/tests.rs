@@ -1,6 +1,7 @@
 //! Rows against settings, and the part of `docs/faults.md` that the rows write.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 
 use super::super::settings::{defaults_of_on, those};
 use super::super::{Family, Fault, Row};
@@ -32,7 +33,7 @@ fn table(family: Family) -> String {
             .collect();
         let keys = if keys.is_empty() { " ".to_owned() } else { format!(" {} ", keys.join("; ")) };
         let hit = if has_hits { format!(" {} |", row.hit) } else { String::new() };
-        text.push_str(&format!("| `{}` |{keys}| {} |{hit}\n", row.name, row.sees));
+        let _ = writeln!(text, "| `{}` |{keys}| {} |{hit}", row.name, row.sees);
     }
     text.push('\n');
     text

@@ -53,7 +53,7 @@ fn owners(key: &str) -> String {
     those(|row| row.key(key).is_some())
 }
 
-fn quoted(name: &Name) -> String {
+fn quoted(name: Name) -> String {
     format!("`{}`", name.as_str())
 }
 
@@ -63,15 +63,13 @@ pub(super) fn describe(schema: &mut Schema) {
     for (key, property) in properties {
         let Some(Value::String(doc)) = property.get_mut("description") else { continue };
         let told: Vec<String> = Name::ALL.iter().filter_map(|name| told(*name, key)).collect();
-        if !told.is_empty() {
-            doc.push_str(&format!(" For {}.", told.join("; ")));
-        }
-        match key.as_str() {
-            "on" => doc.push_str(&format!(" Default: {}, else `watch`.", defaults_of_on())),
-            "count" => doc
-                .push_str(&format!(" Default: 1 for {} without `probability`, else no limit.", those(|row| row.once))),
-            _ => {}
-        }
+        let told = if told.is_empty() { String::new() } else { format!(" For {}.", told.join("; ")) };
+        let default = match key.as_str() {
+            "on" => format!(" Default: {}, else `watch`.", defaults_of_on()),
+            "count" => format!(" Default: 1 for {} without `probability`, else no limit.", those(|row| row.once)),
+            _ => String::new(),
+        };
+        *doc += &(told + &default);
     }
 }
 
@@ -80,12 +78,16 @@ fn told(name: Name, key: &str) -> Option<String> {
     let (_, default, words) = name.row().key(key)?;
     let default = if default.is_empty() { String::new() } else { format!(" ({default})") };
     let words = if words.is_empty() { String::new() } else { format!(": {words}") };
-    Some(format!("{}{default}{words}", quoted(&name)))
+    Some(format!("{}{default}{words}", quoted(name)))
 }
 
 /// The faults of which something is true: `` `a`, `b` and `c` ``.
 pub(crate) fn those(is: impl Fn(&super::Row) -> bool) -> String {
-    listed(Name::ALL.iter().filter(|name| is(name.row())).map(quoted).collect())
+    let names: Vec<String> = Name::ALL.iter().filter(|name| is(name.row())).copied().map(quoted).collect();
+    match names.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        _ => names.concat(),
+    }
 }
 
 /// `` `list` for `delay-answer`, `any` for `stale-view` ``: where it is not `watch`.
@@ -94,13 +96,6 @@ pub(crate) fn defaults_of_on() -> String {
         format!("`{word}` for {}", those(|row| row.family == super::Family::Requests && row.on == on))
     };
     format!("{}, {}", of(On::List, "list"), of(On::Any, "any"))
-}
-
-fn listed(names: Vec<String>) -> String {
-    match names.split_last() {
-        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
-        _ => names.concat(),
-    }
 }
 
 /// Refuses a list of faults whose labels are not unique, or where one waits for a fault that cannot come.

@@ -1,5 +1,7 @@
 //! The part of `docs/faults.md` that the rows write.
 
+use std::fmt::Write as _;
+
 use super::ROWS;
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/faults.md");
@@ -10,14 +12,14 @@ const END: &str = "<!-- up to here -->\n";
 fn written() -> String {
     let mut text = "\n| key | the limit |\n|---|---|\n".to_owned();
     for row in ROWS {
-        text.push_str(&format!("| `{}` | {} |\n", row.key, row.doc.replace('|', "\\|")));
+        let _ = writeln!(text, "| `{}` | {} |", row.key, row.doc.replace('|', "\\|"));
     }
     text.push_str(
         "\nJudged resources are those of `subject.watches`; without it, what the script and the churn write.\n",
     );
     text.push_str("\n```yaml\nbudgets:\n  requests:\n");
     for row in ROWS {
-        text.push_str(&format!("    {}: {}\n", row.key, row.example));
+        let _ = writeln!(text, "    {}: {}", row.key, row.example);
     }
     text.push_str("faults:\n  - {name: watch-end, at: 2s, resource: packages}\n");
     text.push_str("  - {name: watch-410, at: 4s, resource: packages}\n```\n\n");
