@@ -23,8 +23,8 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use crate::Change;
 use crate::churn::{Api, SPELLINGS};
+use facts::Change;
 use feed::{Feed, Shared, State};
 use link::{Failed, Link};
 use queue::Queue;

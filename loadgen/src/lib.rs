@@ -18,7 +18,6 @@ mod arrivals;
 pub mod audit;
 #[doc(hidden)]
 pub mod bench;
-mod change;
 pub mod churn;
 mod examples;
 mod histogram;
@@ -30,6 +29,5 @@ mod socket;
 mod wire;
 
 pub use arrivals::{Arrivals, Ramp, RecordingError, Schedule, Shape, Sine, Stairs, Step};
-pub use change::Change;
 pub use histogram::{HIGHEST_US, LOWEST_US, SIGNIFICANT_DIGITS};
 pub use size::Size;

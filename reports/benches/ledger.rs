@@ -1,7 +1,8 @@
 //! How many commits and observations the ledger takes in a second on one core. It must be at least 100,000.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use reports::ledger::{Change, Commit, Config, Ledger, Observation};
+use facts::Change;
+use reports::ledger::{Commit, Config, Ledger, Observation};
 
 const PAIRS: u64 = 20_000;
 

@@ -8,12 +8,13 @@ use std::path::Path;
 use hdrhistogram::Histogram;
 
 use crate::budgets::Budgets;
-use crate::ledger::{Change, Outcome};
+use crate::ledger::Outcome;
 use crate::record::{
     AdmissionRow, AnomalyRow, ApiRow, ChurnRow, End, EndReason, EndedBy, EventCounts, FaultEvent, FaultRow, Fds,
     Interval, Machine, MachineRow, Manifest, Phase, Phases, PlannedFault, Process, Quantiles, Record, RegistryRow,
     RequestRow, SCHEMA, Sample, Subject, Verb, Versions, WitnessRow, Writer, tag,
 };
+use facts::Change;
 
 const INTERVAL_MS: u64 = 5000;
 const WARM_UP_MS: u64 = 20_000;

@@ -35,6 +35,7 @@
 
 use std::collections::VecDeque;
 
+use facts::Change;
 use hdrhistogram::Histogram;
 
 use crate::record::EventCounts;
@@ -51,7 +52,7 @@ pub mod outcome;
 #[cfg(test)]
 mod tests;
 
-pub use outcome::{Anomaly, Change, Outcome};
+pub use outcome::{Anomaly, Outcome};
 
 /// The deadline when a scenario names none, in milliseconds: several times the slowest healthy delivery seen.
 pub const DEADLINE_MS: u64 = 5000;

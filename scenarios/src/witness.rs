@@ -7,8 +7,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use facts::Change;
 use parking_lot::Mutex;
-use reports::ledger::Change;
 use tokio::sync::mpsc;
 
 use crate::run::Clock;

@@ -36,28 +36,29 @@ const fn room(
 const ROOMS: &[Room] = &[
     room("xtask", "builds what is needed, then becomes `longhaul`", &[], &[]),
     room("scenarios", "what a run is, and running it", &[
-        "loadgen", "kind", "reports", "mock-kube", "mock-proxy", "mock-registry", "mock-faults", "mock-pki", "installer", "gotls", "units",
+        "loadgen", "kind", "reports", "mock-kube", "mock-proxy", "mock-registry", "mock-faults", "mock-pki", "installer", "gotls", "units", "facts",
     ], &[]),
     room("example-watcher", "a subject: the small watcher to copy from", &[], &["kind", "mock-kube", "mock-faults", "mock-pki"]),
     room("planted-client", "a subject: every documented mistake of a watch client", &["units"], &["kind", "mock-kube", "mock-faults", "mock-pki"]),
     room("kube-rs-subject", "a subject: kube-rs", &[], &[]),
     room("service", "the system under test", &[], &[]),
-    room("loadgen", "admission load, churn; owns clocks and histograms", &["gotls", "units"], &[]),
+    room("loadgen", "admission load, churn; owns clocks and histograms", &["gotls", "units", "facts"], &[]),
     room("kind", "real control planes, and the manifests that people deploy", &[], &[]),
-    room("reports", "run record, ledger, judges, renderers", &["units"], &[]),
+    room("reports", "run record, ledger, judges, renderers", &["units", "facts"], &[]),
     room("mock-kube", "the API server: listeners, verbs, admission, books", &[
-        "mock-objects", "mock-cel", "mock-store", "mock-faults", "mock-pki",
+        "mock-objects", "mock-cel", "mock-store", "mock-faults", "mock-pki", "facts",
     ], &["mock-proxy", "installer", "units"]),
     room("mock-registry", "the OCI registry", &["mock-faults", "mock-pki"], &["units"]),
     room("mock-proxy", "the bad network in front of a control plane", &["mock-faults"], &["units"]),
     room("mock-objects", "what an object is", &["mock-cel", "mock-store"], &[]),
-    room("mock-faults", "triggers, durations, hits of all faults", &["mock-store", "units"], &[]),
+    room("mock-faults", "triggers, durations, hits of all faults", &["mock-store", "units", "facts"], &[]),
     room("mock-cel", "expressions with types and a budget", &[], &[]),
-    room("mock-store", "revisions, log, watchers, cold storage", &[], &[]),
+    room("mock-store", "revisions, log, watchers, cold storage", &["facts"], &[]),
     room("mock-pki", "certificates", &["gotls"], &[]),
     room("installer", "client packages of other languages", &[], &[]),
     room("gotls", "what Go decides in TLS", &[], &[]),
     room("units", "durations, sizes, rates, addresses", &[], &[]),
+    room("facts", "commits, observations, changes, revisions, orders, uids", &[], &[]),
 ];
 
 /// Rooms inside a crate: the crate's sources, a module of its root, and the modules of the root that it must not name.

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use super::Commit;
 use super::history::NAMED_MAX;
-use crate::Change;
 use crate::churn::{Write, Writes};
+use facts::Change;
 
 /// A write may be answered half a minute after its commit, and is read some time later.
 pub const GRACE: Duration = Duration::from_secs(90);
@@ -80,7 +80,7 @@ impl fmt::Display for Outcome {
 
 impl fmt::Display for Write {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}/{}", self.change.text(), self.namespace, self.name)?;
+        write!(f, "{} {}/{}", self.change.event_type(), self.namespace, self.name)?;
         if let Some(uid) = &self.uid {
             write!(f, " (uid {uid})")?;
         }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use crate::Change;
+use facts::Change;
 
 /// What the audit keeps of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -17,8 +17,8 @@ use super::lines::Lines;
 use super::link::{Failed, Link, List};
 use super::queue::Queue;
 use super::{Commit, Config, Hole, Source};
-use crate::Change;
 use crate::wire::chain;
+use facts::Change;
 
 /// Pauses between attempts grow from the first to the second.
 const PAUSE_SHORTEST: Duration = Duration::from_millis(50);

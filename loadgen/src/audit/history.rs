@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::event::Object;
-use crate::Change;
+use facts::Change;
 
 /// Changes during the last comparison that are remembered. A run that still changes so much has not been stopped.
 const MARKED_MAX: usize = 100_000;
@@ -60,7 +60,7 @@ impl fmt::Display for Disagreement {
         write!(f, "{}/{} (uid {}): ", self.namespace, self.name, self.uid)?;
         match &self.problem {
             Problem::OutOfTurn(Change::Added) => write!(f, "the watch added it although it was there"),
-            Problem::OutOfTurn(change) => write!(f, "the watch sent {} without having added it", change.text()),
+            Problem::OutOfTurn(change) => write!(f, "the watch sent {} without having added it", change.event_type()),
             Problem::Replaced { earlier_uid } => {
                 write!(f, "the watch never showed that uid {earlier_uid} of the same name was deleted")
             }

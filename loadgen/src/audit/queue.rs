@@ -105,8 +105,8 @@ mod tests {
     use std::time::Instant;
 
     use super::*;
-    use crate::Change;
     use crate::audit::Source;
+    use facts::Change;
 
     fn commit(order: u64) -> Commit {
         Commit {

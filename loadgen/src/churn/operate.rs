@@ -11,8 +11,8 @@ use super::namespaces::{self, Ready};
 use super::objects;
 use super::plan::{Kind, Operation, Plan};
 use super::writes::{self, Write};
-use crate::Change;
 use crate::wire::Failure;
+use facts::Change;
 
 /// Everything that an operation needs.
 #[derive(Debug, Clone)]

@@ -13,13 +13,13 @@ use super::Error;
 use super::config::Verb;
 use super::objects::{self, Content};
 use super::plan::{Due, Plan};
-use crate::Change;
 use crate::churn::api::{Client, Reply};
 use crate::churn::namespaces;
 use crate::churn::resource::Resource;
 use crate::churn::writes::{self, Record};
 use crate::churn::{Api, Write, Writes};
 use crate::wire::Failure;
+use facts::Change;
 
 /// Concurrency of making many objects: their order says nothing. Those that are named are made one after the other.
 const FILL_AT_ONCE: usize = 32;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use loadgen::Change;
+use facts::Change;
 use loadgen::audit::{Agreement, Audit, Commit, Config, Error, Problem, Source, agree};
 use loadgen::churn::{self, Churn, Plan};
 use serde_json::{Value, json};
@@ -106,7 +106,7 @@ async fn a_cut_stream_is_resumed() {
     let commits = read(&audit, 40).await;
     let expected: Vec<String> =
         (0..20).flat_map(|number| [format!("ADDED p{number}"), format!("MODIFIED p{number}")]).collect();
-    let seen: Vec<String> = commits.iter().map(|commit| format!("{} {}", commit.change.text(), commit.name)).collect();
+    let seen: Vec<String> = commits.iter().map(|commit| format!("{} {}", commit.change, commit.name)).collect();
     assert_eq!(seen, expected);
     assert!(kube.state.lock().watches.opened > 10);
     let report = audit.finish().await.unwrap();

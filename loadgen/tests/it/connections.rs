@@ -326,7 +326,8 @@ async fn a_closed_loop_waits_for_answers() {
     assert_right(&interval, 400);
     assert!(interval.closed_loop);
     assert!(most.load(Ordering::SeqCst) <= 6, "{}", most.load(Ordering::SeqCst));
-    assert_eq!(server.accepted(), 6);
+    // As with Go, a call that finds no idle connection dials one and takes whichever is free first: dials that were slow make more.
+    assert!(server.accepted() >= 6, "{}", server.accepted());
     let error = Load::saturate(plan(1, ""), &target(&server), 0).unwrap_err().to_string();
     assert!(error.contains("connections: is 0: write 1 to"), "{error}");
 }

@@ -4,7 +4,8 @@
 
 use std::sync::Arc;
 
-use super::{Behaviour, Change, Effect, Flow, Grip, Item, Row, Scene, Stream};
+use super::{Behaviour, Effect, Flow, Grip, Item, Row, Scene, Stream};
+use facts::Change;
 
 pub(super) const ROW: Row = Row::watches("event-dropped", "Committed events are never sent on a stream.")
     .takes(&[("change", "any", "`added`, `modified`, `deleted`")])
@@ -28,23 +29,13 @@ struct Dropping {
     change: Option<Change>,
 }
 
-impl Dropping {
-    fn wants(&self, change: mock_store::Change) -> bool {
-        match self.change {
-            None => true,
-            Some(Change::Added) => change == mock_store::Change::Added,
-            Some(Change::Modified) => change == mock_store::Change::Modified,
-            Some(Change::Deleted) => change == mock_store::Change::Deleted,
-        }
-    }
-}
-
 impl Effect for Dropping {
     fn pass(&mut self, item: Item, flow: &Flow<'_>, out: &mut Vec<Item>) {
         if let Item::Event(event) = &item {
             let (change, revision) = (event.change, event.revision);
-            let detail = || format!("{} of revision {revision} dropped on {}", change.as_str(), flow.stream.describe());
-            if !event.initial && self.wants(change) && self.grip.strike(detail) {
+            let detail =
+                || format!("{} of revision {revision} dropped on {}", change.event_type(), flow.stream.describe());
+            if !event.initial && self.change.is_none_or(|wanted| wanted == change) && self.grip.strike(detail) {
                 out.push(Item::Withheld { revision, by: self.grip.id() });
                 return;
             }

@@ -65,7 +65,7 @@ pub use reason::reason_of;
 pub use row::{Family, Row, Takes};
 pub use schedule::{Schedule, Step};
 pub use settings::{
-    Change, Code, Connections, Direction, Error, ErrorBody, Fault, Form, How, Http2Code, Kind, Lasting, NewConnections,
+    Code, Connections, Direction, Error, ErrorBody, Fault, Form, How, Http2Code, Kind, Lasting, NewConnections,
     NewStreams, Newer, Nth, On, Then, Watches, When, check_all,
 };
 pub use stream::{Ending, Fate, Stream, Streaming};

@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use mock_store::Change;
+use facts::Change;
 use tokio::time::{Instant, Sleep};
 
 use super::{Ending, FaultId, Stream};

@@ -7,6 +7,7 @@ mod error;
 mod keys;
 mod values;
 
+use facts::Change;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Span, Throughput};
@@ -19,8 +20,8 @@ pub use keys::check_all;
 #[cfg(test)]
 pub(super) use keys::{OF_ALL, defaults_of_on, those};
 pub use values::{
-    Change, Code, Connections, Direction, ErrorBody, Form, How, Http2Code, Kind, NewConnections, NewStreams, Newer,
-    Nth, On, Then, Watches, When,
+    Code, Connections, Direction, ErrorBody, Form, How, Http2Code, Kind, NewConnections, NewStreams, Newer, Nth, On,
+    Then, Watches, When,
 };
 
 /// One scheduled fault.

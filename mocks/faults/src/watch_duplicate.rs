@@ -53,7 +53,7 @@ mod tests {
 
     fn event(revision: u64, initial: bool) -> Item {
         let line = Bytes::from(format!("event {revision}\n"));
-        Item::Event(EventLine { change: mock_store::Change::Added, revision, initial, line, through: Some(revision) })
+        Item::Event(EventLine { change: facts::Change::Added, revision, initial, line, through: Some(revision) })
     }
 
     #[test]

@@ -15,9 +15,7 @@ use mock_objects::object::{self, Fresh};
 use mock_objects::status::Failure;
 use mock_store::batch::{Batches, Next};
 use mock_store::wakers::Wakers;
-use mock_store::{
-    Cursor, Event, Expect, Limits, Lost, Progress, Refused, ResourceId, RewindError, Rewound, Store, Version,
-};
+use mock_store::{Cursor, Event, Expect, Limits, Lost, Refused, ResourceId, RewindError, Rewound, Store, Version};
 use parking_lot::{Mutex, RwLock};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -273,7 +271,7 @@ impl Cluster {
         let original = self.original(resource);
         let resource = original.as_deref().unwrap_or(resource);
         let mut facts = object::facts(&value, resource);
-        facts.progress = Progress::of(&value, &self.observed_generation);
+        facts.progress = mock_store::progress_of(&value, &self.observed_generation);
         let (event, cooling) = {
             let mut store = self.store.write();
             let known = store.read(resource.id, object::meta(&value, "namespace"), object::meta(&value, "name"));
@@ -306,7 +304,7 @@ impl Cluster {
     pub fn remove(&self, current: &Version, resource: &Resource, mut value: Value) -> Result<Arc<Event>, Refused> {
         let original = self.original(resource);
         let mut facts = object::facts(&value, original.as_deref().unwrap_or(resource));
-        facts.progress = Progress::of(&value, &self.observed_generation);
+        facts.progress = mock_store::progress_of(&value, &self.observed_generation);
         let event = {
             let mut store = self.store.write();
             let now_us = self.now_us();

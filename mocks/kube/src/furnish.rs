@@ -4,8 +4,9 @@
 //! Owns making them, and making them again when somebody deletes them, as two of kube-controller-manager's loops do. It
 //! runs in the janitor's task, and only when the configuration asks for it.
 
+use facts::Change;
 use mock_objects::catalogue::Resource;
-use mock_store::{Change, RawCommit};
+use mock_store::RawCommit;
 use serde_json::{Value, json};
 
 use super::cluster::Cluster;

@@ -7,10 +7,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use facts::Change;
 use jiff::Timestamp;
 use mock_objects::catalogue::Resource;
 use mock_objects::object;
-use mock_store::{Change, Expect, Place, RawCommit, Version};
+use mock_store::{Expect, Place, RawCommit, Version};
 use serde_json::Value;
 
 use super::aggregation;

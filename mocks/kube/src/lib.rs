@@ -54,7 +54,7 @@ use mock_faults::{Faults, Newer, View, Watches};
 pub use authorization::{Authorization, Permission};
 pub use books::{About, Asked, Delivery, EndedBy, Gap, RequestFact, RequestRecord, Traffic};
 pub use config::{Config, Limits, User};
-pub use mock_store::{Change, Progress, RewindError, Rewound};
+pub use mock_store::{RewindError, Rewound};
 pub use replica::Replica;
 pub use tail::{Commit, Overrun, Tail};
 

@@ -4,7 +4,9 @@
 
 use std::sync::Arc;
 
-use mock_store::{Change, Progress, RawCommit};
+use facts::Change;
+use facts::Progress;
+use mock_store::RawCommit;
 use tokio::sync::watch;
 
 use super::cluster::Cluster;

@@ -13,12 +13,13 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use facts::Change;
 use mock_faults::View;
 use mock_faults::{Ending, Fate, FaultId, Pipe, Stale, Stream};
 use mock_objects::catalogue::Resource;
 use mock_objects::selector::Selector;
 use mock_store::batch::{Batch, Next};
-use mock_store::{Change, Cursor, Event, Lost, Store, Version};
+use mock_store::{Cursor, Event, Lost, Store, Version};
 use serde_json::{Value, json};
 use tokio::time::{Instant, Sleep};
 use tokio_util::sync::CancellationToken;
@@ -446,8 +447,8 @@ fn bookmark_after(now: Instant, every: Duration, ends: Instant) -> Instant {
 }
 
 fn framed(change: Change, object: &[u8]) -> Bytes {
-    let mut line = BytesMut::with_capacity(change.head().len() + object.len() + 2);
-    line.extend_from_slice(change.head());
+    let mut line = BytesMut::with_capacity(mock_store::head(change).len() + object.len() + 2);
+    line.extend_from_slice(mock_store::head(change));
     line.extend_from_slice(object);
     line.extend_from_slice(b"}\n");
     line.freeze()

@@ -15,7 +15,7 @@ mod unknown;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use mock_store::{Facts, Identity, Progress};
+use mock_store::{Facts, Identity};
 use serde_json::{Map, Value, json};
 
 use super::OBJECT_MAX_BYTES;
@@ -258,7 +258,7 @@ pub fn facts(value: &Value, resource: &Resource) -> Facts {
         fields: resource.fields.iter().map(|f| selectable(value, f, &field)).collect(),
         owners: owners.filter_map(|owner| owner["uid"].as_str()).map(Arc::from).collect(),
         finalizing: is_deleting(value),
-        progress: Progress::default(),
+        ..Facts::default()
     }
 }
 

@@ -5,7 +5,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::{Change, Identity, Progress};
+use super::{Identity, Progress};
+use facts::Change;
 
 /// One commit, without the object.
 #[derive(Debug, Clone)]

@@ -22,7 +22,9 @@ pub use commits::{Commits, RawCommit};
 pub use log::{Cursor, Lost, Most};
 pub use page::{After, Expired, Page};
 pub use rewind::{RewindError, Rewound};
-pub use version::{Change, Progress};
+pub use version::{head, progress_of};
+
+use facts::{Change, Progress};
 pub use version::{Facts, Identity, Version};
 
 use cold::{Dictionary, Vocabulary};

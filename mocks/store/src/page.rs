@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::{Change, ResourceId, Shelf, Store, Version};
+use super::{ResourceId, Shelf, Store, Version};
+use facts::Change;
 
 /// The last object of the page before: `(namespace, name)`.
 pub type After = (Arc<str>, Arc<str>);

@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
+use facts::{Change, Progress};
 use parking_lot::RwLock;
 use serde_json::Value;
 
@@ -27,17 +28,6 @@ thread_local! {
 
 /// Most objects have none, so they share this.
 static NO_FACTS: LazyLock<Facts> = LazyLock::new(Facts::default);
-
-/// The kind of a change, as watch events spell it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Change {
-    /// The object did not exist before.
-    Added,
-    /// A newer version of an existing object.
-    Modified,
-    /// The object is gone; the event carries its last state.
-    Deleted,
-}
 
 /// What stays the same over all versions of an object.
 #[derive(Debug, PartialEq, Eq)]
@@ -69,22 +59,11 @@ pub struct Facts {
     pub progress: Progress,
 }
 
-/// How far whoever writes the status has come with the object.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub struct Progress {
-    /// `metadata.generation`; 0 where the resource has none.
-    pub generation: i64,
-    /// The generation that the status repeats, if it does.
-    pub observed: Option<i64>,
-}
-
-impl Progress {
-    /// Reads both from an object; `pointer` is the JSON pointer of the field in the status.
-    pub fn of(object: &Value, pointer: &str) -> Self {
-        Self {
-            generation: object["metadata"]["generation"].as_i64().unwrap_or(0),
-            observed: object.pointer(pointer).and_then(Value::as_i64),
-        }
+/// Reads from an object how far whoever writes the status has come; `pointer` is the JSON pointer of the field in the status.
+pub fn progress_of(object: &Value, pointer: &str) -> Progress {
+    Progress {
+        generation: object["metadata"]["generation"].as_i64().unwrap_or(0),
+        observed: object.pointer(pointer).and_then(Value::as_i64),
     }
 }
 
@@ -108,25 +87,13 @@ enum Frame {
     Packed(Packed),
 }
 
-impl Change {
-    /// `ADDED`, `MODIFIED` or `DELETED`.
-    #[inline]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Added => "ADDED",
-            Self::Modified => "MODIFIED",
-            Self::Deleted => "DELETED",
-        }
-    }
-
-    /// The watch line up to the object.
-    #[inline]
-    pub fn head(self) -> &'static [u8] {
-        match self {
-            Self::Added => br#"{"type":"ADDED","object":"#,
-            Self::Modified => br#"{"type":"MODIFIED","object":"#,
-            Self::Deleted => br#"{"type":"DELETED","object":"#,
-        }
+/// The watch line up to the object.
+#[inline]
+pub fn head(change: Change) -> &'static [u8] {
+    match change {
+        Change::Added => br#"{"type":"ADDED","object":"#,
+        Change::Modified => br#"{"type":"MODIFIED","object":"#,
+        Change::Deleted => br#"{"type":"DELETED","object":"#,
     }
 }
 
@@ -143,7 +110,7 @@ impl Version {
         if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.insert("resourceVersion".to_owned(), Value::String(revision.to_string()));
         }
-        let head = change.head();
+        let head = head(change);
         let frame = SCRATCH.with_borrow_mut(|scratch| {
             scratch.clear();
             scratch.extend_from_slice(head);

@@ -6,7 +6,8 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use super::{Change, Observation};
+use super::Observation;
+use facts::Change;
 
 /// All observations that wait.
 #[derive(Debug, Default)]

@@ -7,7 +7,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::memory::Memory;
-use super::{Anomaly, Change, Observation, Outcome};
+use super::{Anomaly, Observation, Outcome};
+use facts::Change;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct FullName {

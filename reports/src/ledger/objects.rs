@@ -10,7 +10,8 @@ use std::sync::Arc;
 use super::gaps::Gaps;
 use super::memory::{Forgotten, Memory};
 use super::object::{Collapsed, Deletion, FullName, Object, Version, due_ms};
-use super::{Anomaly, Change, Commit, Config, Observation, Outcome, Tally};
+use super::{Anomaly, Commit, Config, Observation, Outcome, Tally};
+use facts::Change;
 
 /// Versions of one object that a restore took back and that are remembered; a subject that is so far behind has other worries.
 const UNDONE_PER_OBJECT: usize = 1024;

@@ -1,25 +1,14 @@
-//! The outcomes of the ledger and the kinds of change, as they are spelled in records.
+//! The outcomes of the ledger, as they are spelled in records.
 //!
 //! Owns the words only; [`super::Ledger`] decides which one applies.
 
 use std::fmt;
 
+use facts::Change;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::record::{AnomalyRow, EventCounts};
-
-/// The kind of change that made a version.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub enum Change {
-    /// The object was created.
-    Added,
-    /// The object was changed.
-    Modified,
-    /// The object was deleted.
-    Deleted,
-}
 
 /// What became of a version of an object, or of an observation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -74,16 +63,6 @@ impl Outcome {
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.words())
-    }
-}
-
-impl fmt::Display for Change {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Added => "ADDED",
-            Self::Modified => "MODIFIED",
-            Self::Deleted => "DELETED",
-        })
     }
 }
 

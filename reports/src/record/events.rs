@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::writer::io_error;
 use super::{CommitEvent, Error, file};
-use crate::ledger::Change;
+use facts::Change;
 
 /// Rows of each file that are read. A story is told of a run of a minute, which has a few thousand.
 pub const EVENTS_MAX: usize = 200_000;

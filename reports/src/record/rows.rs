@@ -9,7 +9,8 @@ use hdrhistogram::Histogram;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ledger::{Change, Outcome};
+use crate::ledger::Outcome;
+use facts::Change;
 
 /// The part of the run that a moment belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]

@@ -194,7 +194,7 @@ fn commits_and_observations_are_kept_on_request_only() {
         name: "a".into(),
         uid: "u".into(),
         revision: "7".into(),
-        change: crate::ledger::Change::Added,
+        change: facts::Change::Added,
     };
     let seen = ObservationEvent { t_ms: 6, uid: "u".into(), revision: "7".into(), change: event.change };
     let manifest = Example::clean().manifest;
@@ -219,8 +219,7 @@ fn commits_and_observations_are_kept_on_request_only() {
 #[test]
 fn a_torn_file_of_events_is_read_up_to_there() {
     let dir = tempfile::tempdir().unwrap();
-    let seen =
-        ObservationEvent { t_ms: 6, uid: "u".into(), revision: "7".into(), change: crate::ledger::Change::Added };
+    let seen = ObservationEvent { t_ms: 6, uid: "u".into(), revision: "7".into(), change: facts::Change::Added };
     let mut writer = Writer::create(dir.path(), &Example::clean().manifest).unwrap().keep_events().unwrap();
     writer.observation(&seen).unwrap();
     writer.end(&End { ended_ms: 10, reason: EndReason::Completed }).unwrap();

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use reports::ledger::{Change, Outcome};
+use facts::Change;
+use reports::ledger::Outcome;
 use reports::record::{AnomalyRow, CommitEvent, EndedBy, Events, FaultEvent, FaultRow, Record, RequestRow, Verb};
 use reports::words::millis;
 

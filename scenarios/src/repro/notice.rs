@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use reports::ledger::Change;
+use facts::Change;
 use reports::record::{Events, FaultEvent, Record};
 
 /// The times from the first hit of any fault, in milliseconds.

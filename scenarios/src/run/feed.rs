@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use facts::Change;
 use loadgen::audit::{self, Agreement, Audit};
 use loadgen::churn::{self, Writes};
-use reports::ledger::Change;
 
 use super::plane::Plane;
 use super::restored::Past;
@@ -195,11 +195,7 @@ impl Audited {
                     uid: commit.uid,
                     revision: commit.resource_version,
                     order: commit.order,
-                    change: match commit.change {
-                        loadgen::Change::Added => Change::Added,
-                        loadgen::Change::Modified => Change::Modified,
-                        loadgen::Change::Deleted => Change::Deleted,
-                    },
+                    change: commit.change,
                     generation: commit.generation,
                     observed_generation: commit.observed_generation,
                     restored: false,
@@ -218,11 +214,7 @@ fn told(commit: &mock_kube::Commit, epoch: Instant) -> Commit {
         uid: commit.uid.to_string(),
         revision: commit.revision.to_string(),
         order: commit.revision,
-        change: match commit.change {
-            mock_kube::Change::Added => Change::Added,
-            mock_kube::Change::Modified => Change::Modified,
-            mock_kube::Change::Deleted => Change::Deleted,
-        },
+        change: commit.change,
         generation: commit.progress.generation,
         observed_generation: commit.progress.observed,
         restored: false,

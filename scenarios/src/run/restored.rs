@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use reports::ledger::Change;
+use facts::Change;
 
 use super::feed::Commit;
 

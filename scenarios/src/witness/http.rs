@@ -16,7 +16,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use serde::Deserialize;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
-use tokio_util::task::TaskTracker;
+use tokio::task::JoinSet;
 
 use super::{Ear, Seen, change};
 
@@ -30,10 +30,10 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// A subject may keep its connection as long as kube-apiserver keeps its own (90 s), and some more.
 const HEADER_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// The listening witness. Dropping it stops it.
+/// The listening witness. Dropping it stops it, with every connection.
 pub(crate) struct Receiver {
     address: SocketAddr,
-    stop: tokio_util::sync::CancellationToken,
+    _accepting: JoinSet<()>,
 }
 
 impl Receiver {
@@ -41,9 +41,9 @@ impl Receiver {
     pub(crate) async fn start(ear: Ear) -> std::io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = listener.local_addr()?;
-        let stop = tokio_util::sync::CancellationToken::new();
-        tokio::spawn(accept(listener, ear, stop.clone()));
-        Ok(Self { address, stop })
+        let mut accepting = JoinSet::new();
+        accepting.spawn(accept(listener, ear));
+        Ok(Self { address, _accepting: accepting })
     }
 
     /// What goes into `LONGHAUL_WITNESS_URL`.
@@ -52,38 +52,24 @@ impl Receiver {
     }
 }
 
-impl Drop for Receiver {
-    fn drop(&mut self) {
-        self.stop.cancel();
-    }
-}
-
-async fn accept(listener: TcpListener, ear: Ear, stop: tokio_util::sync::CancellationToken) {
+async fn accept(listener: TcpListener, ear: Ear) {
     let places = std::sync::Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    let connections = TaskTracker::new();
+    let mut connections = JoinSet::new();
     loop {
+        while connections.try_join_next().is_some() {}
         let Ok(place) = places.clone().acquire_owned().await else { return };
-        let stream = tokio::select! {
-            accepted = listener.accept() => {
-                let Ok((stream, _)) = accepted else {
-                    // Out of descriptors: wait for one to be freed instead of spinning.
-                    tokio::time::sleep(Duration::from_millis(50)).await;
-                    continue;
-                };
-                stream
-            }
-            () = stop.cancelled() => return,
+        let Ok((stream, _)) = listener.accept().await else {
+            // Out of descriptors: wait for one to be freed instead of spinning.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            continue;
         };
-        let (ear, stop) = (ear.clone(), stop.clone());
+        let ear = ear.clone();
         connections.spawn(async move {
             let _place = place;
             let service = hyper::service::service_fn(|request| answer(request, ear.clone()));
             let mut http = hyper::server::conn::http1::Builder::new();
             http.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
-            tokio::select! {
-                _ = http.serve_connection(TokioIo::new(stream), service) => {}
-                () = stop.cancelled() => {}
-            }
+            let _ = http.serve_connection(TokioIo::new(stream), service).await;
         });
     }
 }
@@ -161,7 +147,7 @@ fn observation(line: &[u8], t_ms: u64) -> Result<Seen, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use reports::ledger::Change;
+    use facts::Change;
 
     #[test]
     fn plain_lines_and_watch_events_are_understood() {
@@ -181,5 +167,25 @@ mod tests {
             error(r#"{"change":"BOOKMARK","uid":"a","resourceVersion":"1"}"#),
             "`change` is `BOOKMARK`: write added, modified or deleted"
         );
+    }
+    /// A subject that keeps its connection must not keep the task behind it.
+    #[tokio::test]
+    async fn connections_end_with_the_witness() {
+        use tokio::io::AsyncReadExt as _;
+        let (ear, _witness) = crate::witness::channel(crate::run::Clock::default());
+        let receiver = Receiver::start(ear).await.unwrap();
+        let mut open = tokio::net::TcpStream::connect(receiver.address).await.unwrap();
+        tokio::io::AsyncWriteExt::write_all(&mut open, b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+        assert_eq!(open.read_u8().await.unwrap(), b'H', "it was served");
+        let address = receiver.address;
+        drop(receiver);
+        let mut rest = Vec::new();
+        let _ = open.read_to_end(&mut rest).await;
+        let mut late = tokio::net::TcpStream::connect(address).await;
+        let refused = match &mut late {
+            Ok(stream) => stream.read_u8().await.is_err(),
+            Err(_) => true,
+        };
+        assert!(refused, "nobody listens any more");
     }
 }

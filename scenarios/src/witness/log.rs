@@ -1,7 +1,7 @@
 //! Witness `log`: a regular expression with named groups over the subject's stdout and stderr.
 
+use facts::Change;
 use regex::Regex;
-use reports::ledger::Change;
 
 use super::{Ear, Seen, change};
 

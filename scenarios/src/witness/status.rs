@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use reports::ledger::Change;
+use facts::Change;
 
 /// What the status witness makes of a commit.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use super::Plan;
-use crate::Change;
 use crate::admission::Error;
 use crate::audit::{Agreement, Audit, Commit, Config};
 use crate::churn::{Api, Writes};
+use facts::Change;
 
 /// Commits that are read at a time.
 const BATCH_MAX: usize = 4096;

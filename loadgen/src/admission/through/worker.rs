@@ -15,11 +15,11 @@ use super::operate::Operator;
 use super::oracle::{self, Outcome, State};
 use super::plan::{Operation, Step};
 use super::recorder::Times;
-use crate::Change;
 use crate::churn::api::Reply;
 use crate::churn::writes;
 use crate::pace::Due;
 use crate::wire::Failure;
+use facts::Change;
 
 /// Operations that may wait for an earlier one on the same object.
 const WAITING_MAX: usize = 16;

@@ -178,18 +178,6 @@ pub enum Watches {
     Cut,
 }
 
-/// Kinds of events.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Change {
-    /// `ADDED`.
-    Added,
-    /// `MODIFIED`.
-    Modified,
-    /// `DELETED`.
-    Deleted,
-}
-
 /// What is done to a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

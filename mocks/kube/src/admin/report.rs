@@ -81,7 +81,7 @@ pub(super) fn history(cluster: &Cluster, filter: &Filter) -> Value {
         .map(|commit| {
             let identity = &commit.identity;
             json!({
-                "revision": commit.revision, "timeline": commit.timeline, "change": commit.change.as_str(), "resource": &*identity.resource_name,
+                "revision": commit.revision, "timeline": commit.timeline, "change": commit.change.event_type(), "resource": &*identity.resource_name,
                 "namespace": &*identity.namespace, "name": &*identity.name, "uid": &*identity.uid,
                 "at": clock.wall(commit.at_us), "atUs": commit.at_us,
             })

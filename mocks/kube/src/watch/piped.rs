@@ -6,8 +6,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use facts::Change;
 use mock_faults::{Effect, Ending, EventLine, Flow, Http2Code, Item, Pipe};
-use mock_store::Change;
 use tokio::time::Instant;
 
 use super::{Resting, WatchBody, bookmark, framed};

@@ -7,7 +7,8 @@ mod views;
 
 use std::time::Duration;
 
-use mock_faults::{Change, Fault, FaultId, Form, Name, NewStreams};
+use facts::Change;
+use mock_faults::{Fault, FaultId, Form, Name, NewStreams};
 use mock_kube::Delivery;
 use serde_json::json;
 use units::Span;

@@ -151,7 +151,7 @@ async fn the_tail_shows_every_commit_and_the_books_what_was_sent() {
     assert_eq!((&*commits[0].namespace, &*commits[0].name), ("default", "one"));
     assert_eq!(json!(&*commits[0].uid), made["metadata"]["uid"]);
     assert_eq!((commits[0].revision, commits[1].revision), (revision(&made), world.server.revision()));
-    assert_eq!(commits[1].change, mock_kube::Change::Deleted);
+    assert_eq!(commits[1].change, facts::Change::Deleted);
     assert_eq!(tail.try_batch(10), Ok(Vec::new()));
 
     lines.event().await;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::{Change, Event, Expect, Facts, Identity, Limits, ResourceId, Store, Version};
+use crate::{Event, Expect, Facts, Identity, Limits, ResourceId, Store, Version};
+use facts::Change;
 
 const RESOURCE: ResourceId = ResourceId(2);
 

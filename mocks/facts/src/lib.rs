@@ -1,0 +1,235 @@
+//! What all rooms speak of: a version of an object that was committed, and proof that somebody saw it.
+//!
+//! Owns the types and their spelling, so that no room has a copy of its own and none can take one for the other. It does no I/O and
+//! reads no clock: a time is added by whoever has one.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What happened to an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Change {
+    /// The object was created.
+    Added,
+    /// The object was changed.
+    Modified,
+    /// The object was deleted.
+    Deleted,
+}
+
+impl Change {
+    /// `ADDED`, `MODIFIED` or `DELETED`, the type of a watch event.
+    #[inline]
+    pub const fn event_type(self) -> &'static str {
+        match self {
+            Self::Added => "ADDED",
+            Self::Modified => "MODIFIED",
+            Self::Deleted => "DELETED",
+        }
+    }
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.event_type())
+    }
+}
+
+/// `metadata.uid`: which object, whatever its name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(from = "String", into = "String")]
+#[schemars(with = "String")]
+pub struct Uid(Arc<str>);
+
+/// `metadata.resourceVersion`: which version. It is compared for equality and nothing else: a version tells no order.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(from = "String", into = "String")]
+#[schemars(with = "String")]
+pub struct Revision(Arc<str>);
+
+/// The place of a commit among all that the harness followed, rising.
+///
+/// It never comes from a resourceVersion, which a restored control plane hands out again and which on a real one has gaps:
+///
+/// ```compile_fail
+/// let version = facts::Revision::from("17");
+/// let place: facts::Order = version.into();
+/// ```
+///
+/// Only for a source whose revisions *are* the places by its own promise there is [`Order::of_numbered`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Order(u64);
+
+/// A version of an object that was written to the control plane. Cloning it copies no text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Commit {
+    /// The order of commits, rising.
+    pub order: Order,
+    /// The resource, such as `packages.longhaul.dev`.
+    #[serde(with = "text")]
+    #[schemars(with = "String")]
+    pub resource: Arc<str>,
+    /// The object's namespace; empty for cluster-wide objects.
+    #[serde(with = "text")]
+    #[schemars(with = "String")]
+    pub namespace: Arc<str>,
+    /// The object's name.
+    #[serde(with = "text")]
+    #[schemars(with = "String")]
+    pub name: Arc<str>,
+    /// The object's uid.
+    pub uid: Uid,
+    /// The version's resourceVersion. For a deletion: that of the deletion.
+    pub revision: Revision,
+    /// The kind of change.
+    pub change: Change,
+}
+
+/// Proof that the subject saw a version.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Observation {
+    /// When the harness learned of it, in milliseconds of the run.
+    pub t_ms: u64,
+    /// The object's uid, as the subject said it.
+    pub uid: Uid,
+    /// The version's resourceVersion, as the subject said it.
+    pub revision: Revision,
+    /// The kind of change that the subject took it for.
+    pub change: Change,
+}
+
+/// How far whoever writes the status has come with an object.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// `metadata.generation`; 0 where the resource has none.
+    pub generation: i64,
+    /// The generation that the status repeats, if it does.
+    pub observed: Option<i64>,
+}
+
+/// A shared text in records.
+mod text {
+    use std::sync::Arc;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(text: &Arc<str>, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(text)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<str>, D::Error> {
+        String::deserialize(deserializer).map(Arc::from)
+    }
+}
+
+/// A text with a meaning: made from texts, shown as one.
+macro_rules! meaning {
+    ($name:ident) => {
+        impl $name {
+            /// As it was written.
+            #[inline]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl<T: Into<Arc<str>>> From<T> for $name {
+            fn from(text: T) -> Self {
+                Self(text.into())
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(text: $name) -> Self {
+                text.0.as_ref().to_owned()
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+meaning!(Uid);
+meaning!(Revision);
+
+/// Maps by uid are asked with the text of one.
+impl Borrow<str> for Uid {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Revision {
+    /// A revision of a store that counts.
+    pub fn of_number(number: u64) -> Self {
+        Self(number.to_string().into())
+    }
+
+    /// The number, where the control plane's revisions are numbers. That one is higher says nothing on which came first.
+    pub fn number(&self) -> Option<u64> {
+        self.0.parse().ok()
+    }
+}
+
+impl Order {
+    /// The place of a commit whose source numbers them itself, each once and in their order.
+    pub const fn of_numbered(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// The place behind this one.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+
+    /// The number of the place.
+    pub const fn number(self) -> u64 {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Records of all ages are read: the spelling never changes.
+    #[test]
+    fn facts_are_spelled_as_in_records() {
+        let commit = Commit {
+            order: Order::default().next(),
+            resource: "pods".into(),
+            namespace: "default".into(),
+            name: "a".into(),
+            uid: "u".into(),
+            revision: Revision::of_number(7),
+            change: Change::Modified,
+        };
+        let text = r#"{"order":1,"resource":"pods","namespace":"default","name":"a","uid":"u","revision":"7","change":"modified"}"#;
+        assert_eq!(serde_json::to_string(&commit).unwrap(), text);
+        assert_eq!(serde_json::from_str::<Commit>(text).unwrap(), commit);
+        let text = r#"{"tMs":3,"uid":"u","revision":"7","change":"deleted"}"#;
+        let observation = Observation { t_ms: 3, uid: "u".into(), revision: "7".into(), change: Change::Deleted };
+        assert_eq!(serde_json::to_string(&observation).unwrap(), text);
+        assert_eq!(serde_json::from_str::<Observation>(text).unwrap(), observation);
+    }
+
+    #[test]
+    fn a_revision_may_be_a_number() {
+        assert_eq!(Revision::from("17").number(), Some(17));
+        assert_eq!(Revision::from("a7").number(), None);
+        assert_ne!(Revision::from("017"), Revision::from("17"), "it is the text that names the version");
+    }
+}
