@@ -16,28 +16,35 @@ use crate::record::Record;
 mod admission;
 mod confidence;
 mod events;
+#[cfg(test)]
+mod page;
 mod registry;
 mod requests;
 mod resources;
 mod rights;
-mod stored;
+mod rule;
 #[cfg(test)]
 mod tests;
 mod validity;
 mod word;
 
-pub use requests::Requests;
+pub use admission::Admission;
+pub use events::{Delivery, Events};
+pub use registry::Registry;
+pub use requests::{AtLeast, Connections, Requests};
+pub use resources::{Descriptors, Memory, Threads};
 pub use word::Word;
+
+use rule::{Budget, Name, Rule, Section};
 
 /// A judge: looks at one side of the run.
 type Judge = fn(&Record, &mut Findings);
 
 /// The judges, in the order in which their findings are shown.
-const JUDGES: [Judge; 8] = [
+const JUDGES: [Judge; 7] = [
     events::judge,
     requests::judge,
     admission::judge,
-    stored::judge,
     registry::judge,
     rights::judge,
     resources::judge,
@@ -109,7 +116,8 @@ pub struct Judgement {
 /// Collects findings of one record.
 #[derive(Debug, Default)]
 struct Findings {
-    findings: Vec<Finding>,
+    /// Each with the rule or condition that it is of.
+    findings: Vec<(Name, Finding)>,
     notes: Vec<String>,
 }
 
@@ -119,7 +127,9 @@ pub fn judge(record: &Record) -> Judgement {
     for judge in JUDGES {
         judge(record, &mut findings);
     }
-    let verdict = add_up(&findings.findings);
+    let words = findings.words();
+    let (_, judged): (Vec<Name>, Vec<Finding>) = findings.findings.into_iter().unzip();
+    let verdict = add_up(&judged);
     let mut notes = record.manifest.notes.clone();
     notes.extend(record.notes.iter().cloned());
     notes.append(&mut findings.notes);
@@ -130,9 +140,9 @@ pub fn judge(record: &Record) -> Judgement {
         seed: record.manifest.seed,
         verdict,
         exit_code: verdict.exit_code(),
-        reason: reason(verdict, &findings.findings),
-        words: word::words(&findings.findings),
-        findings: findings.findings,
+        reason: reason(verdict, &judged),
+        words,
+        findings: judged,
         notes,
     }
 }
@@ -145,7 +155,7 @@ pub fn never_hit(record: &Record) -> Vec<&crate::record::PlannedFault> {
 /// The verdict of all findings together. Conditions of validity alone earn nothing.
 fn add_up(findings: &[Finding]) -> Verdict {
     let worst = findings.iter().map(|finding| finding.verdict).max().unwrap_or(Verdict::Inconclusive);
-    let judged = findings.iter().any(|finding| finding.judge != "validity");
+    let judged = findings.iter().any(|finding| finding.judge != validity::JUDGE);
     if worst == Verdict::Pass && !judged { Verdict::Inconclusive } else { worst }
 }
 
@@ -153,7 +163,7 @@ fn reason(verdict: Verdict, findings: &[Finding]) -> String {
     let decisive: Vec<&Finding> = findings.iter().filter(|finding| finding.verdict == verdict).collect();
     match (verdict, decisive.first()) {
         (Verdict::Pass, _) => {
-            let budgets = findings.iter().filter(|finding| finding.judge != "validity").count() as u64;
+            let budgets = findings.iter().filter(|finding| finding.judge != validity::JUDGE).count() as u64;
             format!("all {} were met.", crate::words::counted(budgets, "budget"))
         }
         (_, None) => "the scenario sets no budget, so there was nothing to decide.".to_owned(),
@@ -196,25 +206,43 @@ impl Judgement {
 impl Findings {
     fn push(
         &mut self,
-        budget: impl Into<String>,
+        budget: impl Into<Budget>,
         verdict: Verdict,
         observed: impl Into<String>,
         limit: impl Into<String>,
         text: impl Into<String>,
     ) {
-        let budget = budget.into();
-        let judge = match budget.split('.').next().unwrap_or_default() {
-            "memory" | "descriptors" | "threads" => "resources",
-            own => own,
-        };
-        let judge = judge.to_owned();
+        let Budget { name, text: budget } = budget.into();
+        let judge = name.judge.to_owned();
         let (observed, limit, text) = (observed.into(), limit.into(), text.into());
-        self.findings.push(Finding { judge, budget, verdict, observed, limit, text });
+        self.findings.push((name, Finding { judge, budget, verdict, observed, limit, text }));
     }
 
-    /// Whether a budget whose name begins so was broken.
-    fn broken(&self, prefix: &str) -> bool {
-        self.findings.iter().any(|finding| finding.verdict == Verdict::Fail && finding.budget.starts_with(prefix))
+    /// The rules and conditions that were broken.
+    fn all_broken(&self) -> impl Iterator<Item = Name> {
+        self.findings.iter().filter(|(_, finding)| finding.verdict == Verdict::Fail).map(|(name, _)| *name)
+    }
+
+    fn any_broken(&self) -> bool {
+        self.all_broken().next().is_some()
+    }
+
+    /// Whether a rule was broken, or a part of it.
+    fn broken<R: Rule>(&self) -> bool {
+        self.all_broken().any(|name| name == Name::of::<R>())
+    }
+
+    /// Whether a rule of a section was broken.
+    fn broken_below<S: Section>(&self) -> bool {
+        self.all_broken().any(|name| name.section == S::KEY)
+    }
+
+    /// The words of all that was broken, each once.
+    fn words(&self) -> Vec<Word> {
+        let mut words: Vec<Word> = self.all_broken().filter_map(|name| name.word).collect();
+        words.sort_unstable();
+        words.dedup();
+        words
     }
 
     fn note(&mut self, note: impl Into<String>) {

@@ -2,14 +2,12 @@
 //!
 //! Owns `requests.*`. Reads only the rows of the subject's requests and the server's count of its connections; it must not use
 //! what the subject observed, so that a subject without a witness could be judged all the same. The rules are files with a
-//! row each (`rule.rs`), and lines of the list below.
+//! row each (`judge/rule.rs`), and lines of the list below.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use units::{Rate, Span};
 
+use super::rule::{Budget, Name, Section, section};
 use super::{Findings, Verdict};
-use crate::budgets::{AtLeast, Connections};
 use crate::record::Record;
 use crate::words::{count, counted, millis};
 
@@ -17,48 +15,33 @@ mod blind;
 mod connections;
 mod hot_loop;
 mod open;
-#[cfg(test)]
-mod page;
 mod rate;
 mod revisions;
-mod rule;
 mod scope;
 #[cfg(test)]
 mod tests;
 
-use rule::{Row, Rule};
+pub use connections::Connections;
+pub use open::AtLeast;
+
 use scope::Asked;
 
-/// Makes of the list of rules what scenarios may write, and what judges it.
+/// A section, and all its limits where nothing can be judged.
 macro_rules! rules {
     ($($field:ident: $limit:ty = $rule:ty,)*) => {
-        /// Limits on what the subject asks. An absent key is not judged.
-        ///
-        /// A *scope* is what one informer follows: a resource, a namespace or all of them, a label and a field selector.
-        #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-        #[serde(rename_all = "camelCase", deny_unknown_fields)]
-        pub struct Requests {
-            $(
-                #[doc = concat!("The limit of the rule `", stringify!($rule), "`.")]
-                #[schemars(description = <$rule as Rule>::DOC)]
-                #[serde(default, skip_serializing_if = "Option::is_none")]
-                pub $field: Option<$limit>,
-            )*
-        }
-
-        /// What the rules say of themselves.
-        pub(super) const ROWS: &[Row] = &[$(Row::of::<$rule>()),*];
-
-        fn judge_each(budget: &Requests, record: &Record, asked: &Asked, findings: &mut Findings) {
-            $(if let Some(limit) = &budget.$field {
-                <$rule>::judge(record, asked, limit, findings);
-            })*
+        section! {
+            /// Limits on what the subject asks. An absent key is not judged.
+            ///
+            /// A *scope* is what one informer follows: a resource, a namespace or all of them, a label and a field selector.
+            Requests as "requests", judge "requests", facts<'a> Asked<'a>;
+            always [];
+            $($field: $limit = $rule,)*
         }
 
         /// The budgets that are set, with their limits.
-        fn limits(budget: &Requests) -> Vec<(String, String)> {
+        fn limits(budget: &Requests) -> Vec<(Budget, String)> {
             let mut limits = Vec::new();
-            $(limits.extend(budget.$field.iter().flat_map(<$rule>::limits));)*
+            $(limits.extend(budget.$field.iter().flat_map(|limit| limit.of(Name::of::<$rule>())));)*
             limits
         }
     };
@@ -82,7 +65,7 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
         undecided(budget, findings);
         return;
     }
-    judge_each(budget, record, &Asked::of(record), findings);
+    budget.judge_each(record, &Asked::of(record), findings);
     if let Some(complete_ms) = record.requests.complete_until_ms() {
         let more: u64 = record.requests.summaries.iter().map(|summary| summary.requests + summary.lost).sum();
         findings.note(format!(
@@ -93,9 +76,38 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
     }
 }
 
+/// Whether the subject was found to have stopped asking.
+pub(super) fn gave_up(findings: &Findings) -> bool {
+    findings.broken::<blind::Blind>()
+}
+
 /// The hot loop of a record that tells the requests, judged under another budget's name.
-pub(super) fn judge_hot_loop(record: &Record, name: &str, limit: Rate, cause: &str, findings: &mut Findings) {
+pub(super) fn judge_hot_loop(record: &Record, name: Name, limit: Rate, cause: &str, findings: &mut Findings) {
     hot_loop::judge(&Asked::of(record), name, limit, cause, findings);
+}
+
+/// A limit as it is said where nothing is decided.
+trait Limit {
+    /// The budgets of the rule's findings with their limits.
+    fn of(&self, name: Name) -> Vec<(Budget, String)>;
+}
+
+impl Limit for u64 {
+    fn of(&self, name: Name) -> Vec<(Budget, String)> {
+        vec![(name.into(), count(*self))]
+    }
+}
+
+impl Limit for Rate {
+    fn of(&self, name: Name) -> Vec<(Budget, String)> {
+        vec![(name.into(), self.to_string())]
+    }
+}
+
+impl Limit for Span {
+    fn of(&self, name: Name) -> Vec<(Budget, String)> {
+        vec![(name.into(), self.to_string())]
+    }
 }
 
 /// Nothing is decided where the control plane does not tell who asks.
@@ -107,7 +119,7 @@ fn undecided(budget: &Requests, findings: &mut Findings) {
 }
 
 /// A count that must not be exceeded.
-fn at_most(findings: &mut Findings, name: &str, observed: u64, limit: u64, text: String) {
+fn at_most(findings: &mut Findings, name: impl Into<Budget>, observed: u64, limit: u64, text: String) {
     let verdict = if observed > limit { Verdict::Fail } else { Verdict::Pass };
     findings.push(name, verdict, count(observed), count(limit), text);
 }

@@ -3,10 +3,14 @@
 //! Owns `validity.*` and `subject.exited`. It must not look at what the subject did right or wrong: a subject that crashes
 //! fails, a harness that could not do its work makes the run invalid.
 
-use super::{Findings, Verdict};
+use super::rule::Name;
+use super::{Findings, Verdict, Word, admission, events, requests};
+use crate::budgets::{Events, Memory, Requests};
 use crate::record::{EndReason, FaultEvent, FaultRow, Phase, PlannedFault, Record, quantile_us, tag};
 use crate::words::{count, counted, micros, millis, percent};
 
+/// The judge that conditions of validity name.
+pub(super) const JUDGE: &str = "validity";
 /// Share of the planned requests that must have been sent.
 const SENT_LEAST: f64 = 0.99;
 /// The 99th percentile of the generator's own lateness, in microseconds, above which latency is the generator's.
@@ -21,6 +25,31 @@ const SAMPLE_GAP_MS: u64 = 30_000;
 const INTERVAL_MS_MAX: u64 = 10_000;
 /// Pressure on the processor, in percent of time, that is worth a note.
 const PSI_CPU_PCT: f64 = 50.0;
+
+// The conditions, and what is said of a subject that breaks one; most say nothing of it.
+pub(super) const COMPLETED: Name = condition("completed");
+const INTERVALS: Name = condition("intervals");
+const PACE: Name = condition("pace");
+const LATENESS: Name = condition("lateness");
+const WITNESS: Name = condition("witness");
+const SAMPLES: Name = condition("samples");
+const ADMISSION_RATE: Name = condition("admissionRate");
+const CHURN_RATE: Name = condition("churnRate");
+/// One for each fault, by its identifier.
+pub(super) const FAULT: Name = Name {
+    // The probe after a fault was lost.
+    word: Some(Word::Missed),
+    ..condition("fault")
+};
+const EXITED: Name = Name { judge: "subject", section: "subject", key: "exited", word: Some(Word::Crashed) };
+
+/// What is judged of the subject without a budget.
+#[cfg(test)]
+pub(super) const WITHOUT_BUDGET: [Name; 2] = [FAULT, EXITED];
+
+const fn condition(key: &'static str) -> Name {
+    Name { judge: JUDGE, section: JUDGE, key, word: None }
+}
 
 pub(super) fn judge(record: &Record, findings: &mut Findings) {
     let exited = judge_end(record, findings);
@@ -38,20 +67,20 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
 fn judge_end(record: &Record, findings: &mut Findings) -> bool {
     let Some(end) = &record.end else {
         let text = format!("the harness was killed; the record reaches to {}.", millis(record.length_ms()));
-        findings.push("validity.completed", Verdict::Invalid, "killed", "completed", text);
+        findings.push(COMPLETED, Verdict::Invalid, "killed", "completed", text);
         return false;
     };
     let at = millis(end.ended_ms);
     let (observed, text) = match &end.reason {
         EndReason::Completed => {
             let text = format!("all phases ran, {at} in all.");
-            findings.push("validity.completed", Verdict::Pass, "completed", "completed", text);
+            findings.push(COMPLETED, Verdict::Pass, "completed", "completed", text);
             return false;
         }
         EndReason::SubjectExited { status, detail } => {
             let detail = if detail.is_empty() { String::new() } else { format!(" Its last words: {detail}") };
             let text = format!("the subject ended by itself at {at} with {status}.{detail}");
-            findings.push("subject.exited", Verdict::Fail, status.clone(), "runs to the end", text);
+            findings.push(EXITED, Verdict::Fail, status.clone(), "runs to the end", text);
             return true;
         }
         EndReason::Interrupted { signal } => ("interrupted", format!("the run was interrupted by {signal} at {at}.")),
@@ -59,7 +88,7 @@ fn judge_end(record: &Record, findings: &mut Findings) -> bool {
         EndReason::WitnessSilent { .. } if never_asked(findings) => {
             let text =
                 format!("all phases ran, {at} in all. Nothing came through the witness of a subject that did not ask.");
-            findings.push("validity.completed", Verdict::Pass, "completed", "completed", text);
+            findings.push(COMPLETED, Verdict::Pass, "completed", "completed", text);
             return false;
         }
         EndReason::WitnessSilent { detail } => {
@@ -67,19 +96,19 @@ fn judge_end(record: &Record, findings: &mut Findings) -> bool {
         }
         EndReason::HarnessError { detail } => ("harness error", format!("the harness failed at {at}: {detail}")),
     };
-    findings.push("validity.completed", Verdict::Invalid, observed, "completed", text);
+    findings.push(COMPLETED, Verdict::Invalid, observed, "completed", text);
     false
 }
 
 /// A subject that stopped asking had nothing to prove: its silence is no riddle.
 fn never_asked(findings: &Findings) -> bool {
-    findings.broken("requests.blind")
+    requests::gave_up(findings)
 }
 
 fn judge_intervals(record: &Record, findings: &mut Findings) {
     if record.intervals.is_empty() {
         let text = "not one interval was recorded, so there is nothing to judge.";
-        findings.push("validity.intervals", Verdict::Invalid, "0", "at least 1", text);
+        findings.push(INTERVALS, Verdict::Invalid, "0", "at least 1", text);
         return;
     }
     // Rows are written one after the other; a hole means that the harness stood still or the file is damaged.
@@ -87,11 +116,11 @@ fn judge_intervals(record: &Record, findings: &mut Findings) {
     if let Some([before, after]) = hole {
         let text = format!("nothing was recorded from {} to {}.", millis(before.end_ms), millis(after.start_ms));
         let hole = millis(after.start_ms - before.end_ms);
-        findings.push("validity.intervals", Verdict::Invalid, format!("hole of {hole}"), "no hole", text);
+        findings.push(INTERVALS, Verdict::Invalid, format!("hole of {hole}"), "no hole", text);
     }
     let longest = record.intervals.iter().max_by_key(|row| row.end_ms.saturating_sub(row.start_ms));
     // It can only make a subject look worse than it is: one that passed all the same has passed.
-    if let Some(row) = longest.filter(|_| findings.broken("events.") || findings.broken("requests.")) {
+    if let Some(row) = longest.filter(|_| findings.broken_below::<Events>() || findings.broken_below::<Requests>()) {
         let length_ms = row.end_ms.saturating_sub(row.start_ms);
         if length_ms > INTERVAL_MS_MAX {
             let text = format!(
@@ -101,7 +130,7 @@ fn judge_intervals(record: &Record, findings: &mut Findings) {
                 millis(row.end_ms)
             );
             let limit = format!("at most {}", millis(INTERVAL_MS_MAX));
-            findings.push("validity.pace", Verdict::Invalid, millis(length_ms), limit, text);
+            findings.push(PACE, Verdict::Invalid, millis(length_ms), limit, text);
         }
     }
 }
@@ -109,14 +138,14 @@ fn judge_intervals(record: &Record, findings: &mut Findings) {
 fn judge_rate(record: &Record, findings: &mut Findings) {
     let admission = record.intervals.iter().filter_map(|row| row.admission.as_ref());
     let (planned, sent) = admission.fold((0, 0), |sum, row| (sum.0 + row.planned, sum.1 + row.sent));
-    judge_share(findings, "validity.admissionRate", "reviews", planned, sent);
+    judge_share(findings, ADMISSION_RATE, "reviews", planned, sent);
     let churn = record.intervals.iter().filter_map(|row| row.churn.as_ref());
     let (planned, done) = churn
         .fold((0, 0), |sum, row| (sum.0 + row.planned, sum.1 + row.created + row.updated + row.deleted + row.failed));
-    judge_share(findings, "validity.churnRate", "object changes", planned, done);
+    judge_share(findings, CHURN_RATE, "object changes", planned, done);
 }
 
-fn judge_share(findings: &mut Findings, name: &str, what: &str, planned: u64, done: u64) {
+fn judge_share(findings: &mut Findings, name: Name, what: &str, planned: u64, done: u64) {
     if planned == 0 {
         return;
     }
@@ -135,7 +164,7 @@ fn judge_lateness(record: &Record, findings: &mut Findings) {
     let Some(p99_us) = quantile_us(lateness, 990) else { return };
     // Lateness is part of the response time, so it can break a latency budget but never meet one: only where a budget is
     // broken may the generator be the guilty one.
-    let blamed = findings.broken("admission.p");
+    let blamed = admission::slow(findings);
     let (verdict, text) = if p99_us <= LATENESS_P99_US {
         (Verdict::Pass, "the generator kept its time.".to_owned())
     } else if blamed {
@@ -151,7 +180,7 @@ fn judge_lateness(record: &Record, findings: &mut Findings) {
         );
         (Verdict::Pass, text)
     };
-    findings.push("validity.lateness", verdict, micros(p99_us), micros(LATENESS_P99_US), text);
+    findings.push(LATENESS, verdict, micros(p99_us), micros(LATENESS_P99_US), text);
 }
 
 /// Changes that come late leave the subject less time before the end, and come closer together than planned.
@@ -159,19 +188,13 @@ fn judge_churn_lateness(record: &Record, findings: &mut Findings) {
     let lateness = record.intervals.iter().filter_map(|row| row.churn.as_ref()?.lateness.as_ref());
     let late_ms = lateness.map(|lateness| lateness.max_us / 1000).max().unwrap_or(0);
     // Like a slow interval: a subject that passed all the same has passed.
-    if late_ms > CHURN_LATE_MS && (findings.broken("events.") || findings.broken("memory.")) {
+    if late_ms > CHURN_LATE_MS && (findings.broken_below::<Events>() || findings.broken_below::<Memory>()) {
         let text = format!(
             "object changes fell {} behind their plan, so the subject had less time for them than planned. What is said of its \
              events and memory proves nothing; run it again on a quieter machine or with fewer `--jobs`.",
             millis(late_ms)
         );
-        findings.push(
-            "validity.pace",
-            Verdict::Invalid,
-            millis(late_ms),
-            format!("at most {}", millis(CHURN_LATE_MS)),
-            text,
-        );
+        findings.push(PACE, Verdict::Invalid, millis(late_ms), format!("at most {}", millis(CHURN_LATE_MS)), text);
     }
 }
 
@@ -194,7 +217,7 @@ pub(super) fn never_hit(record: &Record) -> Vec<&PlannedFault> {
 }
 
 fn judge_fault(record: &Record, fault: &PlannedFault, rows: &[&FaultRow], findings: &mut Findings) {
-    let name = format!("validity.fault.{}", fault.id);
+    let name = FAULT.below(&fault.id);
     let hits = rows.iter().map(|row| row.hits).max().unwrap_or(0);
     let unhealthy = |event: FaultEvent| rows.iter().find(|row| row.event == event && row.ok == Some(false)).copied();
     let says = |row: &FaultRow| row.detail.as_ref().map_or_else(String::new, |detail| format!(": {detail}"));
@@ -209,9 +232,9 @@ fn judge_fault(record: &Record, fault: &PlannedFault, rows: &[&FaultRow], findin
             format!("the fault {} was never hit: {why}. The run does not show how the subject takes it.", fault.detail);
         // A subject that lost its watch for good, stopped asking, or broke a promise under an earlier fault, leaves later faults
         // nothing to hit. What it did is a fact all the same.
-        let blind = findings.broken("events.blind") || findings.broken("requests.blind");
+        let blind = events::gave_up(findings) || requests::gave_up(findings);
         let guilty =
-            lost(record) || blind || (never_hit(record).len() < record.manifest.faults.len() && findings.broken(""));
+            lost(record) || blind || (never_hit(record).len() < record.manifest.faults.len() && findings.any_broken());
         let verdict = if guilty { Verdict::Inconclusive } else { Verdict::Invalid };
         findings.push(name, verdict, "0 hits", "at least 1", text);
     } else if let Some(row) = unhealthy(FaultEvent::CanaryBefore) {
@@ -264,7 +287,7 @@ fn judge_witness(record: &Record, exited: bool, findings: &mut Findings) {
             format!("{} came through the witness, {} unreadable.", counted(lines, "line"), count(malformed)),
         ),
     };
-    findings.push("validity.witness", verdict, format!("{} unreadable", count(malformed)), "readable", text);
+    findings.push(WITNESS, verdict, format!("{} unreadable", count(malformed)), "readable", text);
 }
 
 /// Whether a fault that was hit had begun before anything was committed: then a subject that proved nothing may be blind, and the
@@ -296,7 +319,7 @@ fn judge_samples(record: &Record, findings: &mut Findings) {
         }
         () => (Verdict::Pass, format!("{} of the subject's resources.", counted(times.len() as u64, "sample"))),
     };
-    findings.push("validity.samples", verdict, format!("gap of {}", millis(gap_ms)), millis(SAMPLE_GAP_MS), text);
+    findings.push(SAMPLES, verdict, format!("gap of {}", millis(gap_ms)), millis(SAMPLE_GAP_MS), text);
 }
 
 fn note_pressure(record: &Record, findings: &mut Findings) {

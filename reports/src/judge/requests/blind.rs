@@ -2,8 +2,8 @@
 
 use units::Span;
 
-use super::Asked;
-use super::rule::{Rule, one};
+use super::{Asked, Requests};
+use crate::judge::rule::{Name, Rule};
 use crate::judge::{Findings, Verdict, Word};
 use crate::record::{Record, Verb};
 use crate::words::millis;
@@ -25,18 +25,15 @@ impl Gap {
 pub(super) struct Blind;
 
 impl Rule for Blind {
+    type Section = Requests;
     type Limit = Span;
     const KEY: &'static str = "blind";
     const DOC: &'static str = "The longest time in which no list and no watch of a judged resource was open and none was sent, from the end of \
         one to the start of the next or to the end of the run. It counts once the subject has watched that resource, and \
         otherwise only while something was committed. Judged resources: what the subject was told to watch, or else what \
         it has watched.";
-    const EXAMPLE: &'static str = "5s";
-    const WORD: Word = Word::Blind;
-
-    fn limits(limit: &Span) -> Vec<(String, String)> {
-        one::<Self>(limit.to_string())
-    }
+    const EXAMPLE: Option<&'static str> = Some("5s");
+    const WORD: Option<Word> = Some(Word::Blind);
 
     fn judge(record: &Record, asked: &Asked, limit: &Span, findings: &mut Findings) {
         judge(record, asked, *limit, findings);
@@ -68,7 +65,7 @@ fn judge(record: &Record, asked: &Asked, limit: Span, findings: &mut Findings) {
         }
         _ => (Verdict::Pass, "the subject kept asking.".to_owned()),
     };
-    findings.push("requests.blind", verdict, millis(longest_ms), limit.to_string(), text);
+    findings.push(Name::of::<Blind>(), verdict, millis(longest_ms), limit.to_string(), text);
 }
 
 /// What the subject was told to follow, or else what it followed.

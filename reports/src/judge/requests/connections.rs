@@ -2,29 +2,51 @@
 
 use std::collections::BTreeSet;
 
-use super::rule::{Rule, name};
-use super::{Asked, at_most};
-use crate::budgets::Connections;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Asked, Limit, Requests, at_most};
+use crate::judge::rule::{Budget, Name, Rule};
 use crate::judge::{Findings, Verdict, Word};
 use crate::record::{Record, Verb};
 use crate::words::{count, counted, three_digits};
+
+/// The keys of the limit, as findings name them.
+const OPEN: &str = "open";
+const PER_RECONNECT: &str = "perReconnect";
+
+/// Limits on the subject's connections, counted by the control plane. A connection is known to be the subject's from its first
+/// request on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Connections {
+    /// How many may be open when the drain phase ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open: Option<u64>,
+    /// How many new ones may be used for each watch that is opened, from the end of the first watch on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub per_reconnect: Option<f64>,
+}
+
+impl Limit for Connections {
+    fn of(&self, name: Name) -> Vec<(Budget, String)> {
+        let open = self.open.map(|limit| (name.below(OPEN), count(limit)));
+        let each = self.per_reconnect.map(|limit| (name.below(PER_RECONNECT), limit.to_string()));
+        open.into_iter().chain(each).collect()
+    }
+}
 
 /// `requests.connections`.
 pub(super) struct Held;
 
 impl Rule for Held {
+    type Section = Requests;
     type Limit = Connections;
     const KEY: &'static str = "connections";
     const DOC: &'static str = "How many connections the subject may hold and open. `open`: open when the drain phase ends. `perReconnect`: new ones for \
         each watch that is opened, from the end of the first watch on.";
-    const EXAMPLE: &'static str = "{open: 4, perReconnect: 2}";
-    const WORD: Word = Word::ConnectionLeak;
-
-    fn limits(limit: &Connections) -> Vec<(String, String)> {
-        let open = limit.open.map(|limit| (format!("{}.open", name::<Self>()), count(limit)));
-        let each = limit.per_reconnect.map(|limit| (format!("{}.perReconnect", name::<Self>()), limit.to_string()));
-        open.into_iter().chain(each).collect()
-    }
+    const EXAMPLE: Option<&'static str> = Some("{open: 4, perReconnect: 2}");
+    const WORD: Option<Word> = Some(Word::ConnectionLeak);
 
     fn judge(record: &Record, asked: &Asked, limit: &Connections, findings: &mut Findings) {
         judge(record, asked, limit, findings);
@@ -39,7 +61,7 @@ fn judge(record: &Record, asked: &Asked, limits: &Connections, findings: &mut Fi
         let opened: u64 = record.intervals.iter().map(|row| row.api.subject_connections).sum();
         let text =
             format!("{} of the subject open at the end, of {} in all.", counted(open, "connection"), count(opened));
-        at_most(findings, "requests.connections.open", open, limit, text);
+        at_most(findings, Name::of::<Held>().below(OPEN), open, limit, text);
     }
     if let Some(limit) = limits.per_reconnect {
         judge_reconnects(asked, limit, findings);
@@ -47,11 +69,11 @@ fn judge(record: &Record, asked: &Asked, limits: &Connections, findings: &mut Fi
 }
 
 fn judge_reconnects(asked: &Asked, limit: f64, findings: &mut Findings) {
-    const NAME: &str = "requests.connections.perReconnect";
+    let name = Name::of::<Held>().below(PER_RECONNECT);
     let (connections, watches) = since_first_end(asked);
     if watches == 0 {
         let text = "no watch was opened after one had ended, so nothing is known of reconnects.";
-        findings.push(NAME, Verdict::Inconclusive, "no reconnect", limit.to_string(), text);
+        findings.push(name, Verdict::Inconclusive, "no reconnect", limit.to_string(), text);
         return;
     }
     let ratio = connections as f64 / watches as f64;
@@ -61,7 +83,7 @@ fn judge_reconnects(asked: &Asked, limit: f64, findings: &mut Findings) {
         super::watches(watches)
     );
     let verdict = if ratio > limit { Verdict::Fail } else { Verdict::Pass };
-    findings.push(NAME, verdict, three_digits(ratio), limit.to_string(), text);
+    findings.push(name, verdict, three_digits(ratio), limit.to_string(), text);
 }
 
 /// New connections and accepted watches from the end of the first watch on.

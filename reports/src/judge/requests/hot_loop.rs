@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use units::Rate;
 
-use super::Asked;
-use super::rule::{Rule, name, one};
+use super::{Asked, Requests};
+use crate::judge::rule::{Name, Rule};
 use crate::judge::{Findings, Verdict, Word};
 use crate::record::{Record, RequestRow, Verb};
 use crate::words::{count, millis, three_digits};
@@ -26,26 +26,23 @@ struct Busiest {
 pub(super) struct HotLoop;
 
 impl Rule for HotLoop {
+    type Section = Requests;
     type Limit = Rate;
     const KEY: &'static str = "hotLoop";
     const DOC: &'static str = "How many fruitless requests a second, over any 5 s, for one scope. A list is fruitless if it is refused or its \
         revision is no newer than the subject had been given before; further pages of a list are not, nor is one that a \
         fruitful watch follows. A watch is fruitless if it is over without having carried a version newer than that. Any \
         other request is fruitless if it is refused; those are counted for each method and object.";
-    const EXAMPLE: &'static str = "2/s";
-    const WORD: Word = Word::HotLoop;
-
-    fn limits(limit: &Rate) -> Vec<(String, String)> {
-        one::<Self>(limit.to_string())
-    }
+    const EXAMPLE: Option<&'static str> = Some("2/s");
+    const WORD: Option<Word> = Some(Word::HotLoop);
 
     fn judge(_: &Record, asked: &Asked, limit: &Rate, findings: &mut Findings) {
-        judge(asked, &name::<Self>(), *limit, "", findings);
+        judge(asked, Name::of::<Self>(), *limit, "", findings);
     }
 }
 
 /// `name` is the budget; `cause` is said behind the time, if there is one.
-pub(super) fn judge(asked: &Asked, name: &str, limit: Rate, cause: &str, findings: &mut Findings) {
+pub(super) fn judge(asked: &Asked, name: Name, limit: Rate, cause: &str, findings: &mut Findings) {
     let follows = asked.scopes.iter().map(|(scope, rows)| (scope.to_string(), fruitless(rows)));
     let worst = follows.chain(refused(asked)).map(busiest).max();
     let seconds = WINDOW_MS as f64 / 1000.0;

@@ -1,25 +1,38 @@
 //! `requests.watches`, `requests.openWatches`: how many watches were open at once.
 
-use super::rule::{Rule, one};
-use super::{Asked, at_least, at_most, watches};
-use crate::budgets::AtLeast;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Asked, Limit, Requests, at_least, at_most, watches};
+use crate::judge::rule::{Budget, Name, Rule};
 use crate::judge::{Findings, Verdict, Word};
 use crate::record::{Record, RequestRow, Verb};
 use crate::words::{count, millis};
+
+/// A lower limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AtLeast {
+    /// The least that must be reached.
+    pub min: u64,
+}
+
+impl Limit for AtLeast {
+    fn of(&self, name: Name) -> Vec<(Budget, String)> {
+        vec![(name.into(), at_least(self.min))]
+    }
+}
 
 /// `requests.watches`.
 pub(super) struct Watches;
 
 impl Rule for Watches {
+    type Section = Requests;
     type Limit = AtLeast;
     const KEY: &'static str = "watches";
     const DOC: &'static str = "`{min: 12}`: so many watches must have been open at once, of all scopes together.";
-    const EXAMPLE: &'static str = "{min: 1}";
-    const WORD: Word = Word::TooFewWatches;
-
-    fn limits(limit: &AtLeast) -> Vec<(String, String)> {
-        one::<Self>(at_least(limit.min))
-    }
+    const EXAMPLE: Option<&'static str> = Some("{min: 1}");
+    const WORD: Option<Word> = Some(Word::TooFewWatches);
 
     fn judge(_: &Record, asked: &Asked, limit: &AtLeast, findings: &mut Findings) {
         judge_least(asked, limit.min, findings);
@@ -30,16 +43,13 @@ impl Rule for Watches {
 pub(super) struct OpenWatches;
 
 impl Rule for OpenWatches {
+    type Section = Requests;
     type Limit = u64;
     const KEY: &'static str = "openWatches";
     const DOC: &'static str = "How many watches of one scope may be open at once, as the control plane sees it: a watch that the subject \
         abandoned without closing it is open.";
-    const EXAMPLE: &'static str = "1";
-    const WORD: Word = Word::WatchLeak;
-
-    fn limits(limit: &u64) -> Vec<(String, String)> {
-        one::<Self>(count(*limit))
-    }
+    const EXAMPLE: Option<&'static str> = Some("1");
+    const WORD: Option<Word> = Some(Word::WatchLeak);
 
     fn judge(_: &Record, asked: &Asked, limit: &u64, findings: &mut Findings) {
         judge_most(asked, *limit, findings);
@@ -50,7 +60,7 @@ fn judge_least(asked: &Asked, least: u64, findings: &mut Findings) {
     let (most, t_ms) = most_open(asked, &asked.rows);
     let verdict = if most < least { Verdict::Fail } else { Verdict::Pass };
     let text = format!("at most {} open at once, at {}.", were(most), millis(t_ms));
-    findings.push("requests.watches", verdict, count(most), at_least(least), text);
+    findings.push(Name::of::<Watches>(), verdict, count(most), at_least(least), text);
 }
 
 fn judge_most(asked: &Asked, limit: u64, findings: &mut Findings) {
@@ -60,7 +70,7 @@ fn judge_most(asked: &Asked, limit: u64, findings: &mut Findings) {
         None => ((0, 0), String::new()),
     };
     let text = format!("at most {} open at once{text}, at {}.", were(most), millis(t_ms));
-    at_most(findings, "requests.openWatches", most, limit, text);
+    at_most(findings, Name::of::<OpenWatches>(), most, limit, text);
 }
 
 fn were(number: u64) -> String {

@@ -5,9 +5,9 @@
 
 use units::Rate;
 
-use super::Asked;
 use super::hot_loop::{WINDOW_MS, most_in_window};
-use super::rule::{Rule, name, one};
+use super::{Asked, Requests};
+use crate::judge::rule::{Name, Rule};
 use crate::judge::{Findings, Verdict, Word};
 use crate::record::{Record, RequestSummary};
 use crate::words::{count, millis, three_digits};
@@ -16,16 +16,13 @@ use crate::words::{count, millis, three_digits};
 pub(super) struct Most;
 
 impl Rule for Most {
+    type Section = Requests;
     type Limit = Rate;
     const KEY: &'static str = "rate";
     const DOC: &'static str = "How many requests a second of any kind, over any 5 s after the start of the warm-up, lists, watches and their \
         resumptions included.";
-    const EXAMPLE: &'static str = "20/s";
-    const WORD: Word = Word::TooManyRequests;
-
-    fn limits(limit: &Rate) -> Vec<(String, String)> {
-        one::<Self>(limit.to_string())
-    }
+    const EXAMPLE: Option<&'static str> = Some("20/s");
+    const WORD: Option<Word> = Some(Word::TooManyRequests);
 
     fn judge(record: &Record, asked: &Asked, limit: &Rate, findings: &mut Findings) {
         let times_ms: Vec<u64> = asked.rows.iter().map(|row| row.t_ms).filter(|t_ms| *t_ms > 0).collect();
@@ -36,7 +33,7 @@ impl Rule for Most {
         let (rate, from_ms, long_ms, requests) = most;
         let verdict = if rate > limit.as_per_second() { Verdict::Fail } else { Verdict::Pass };
         let text = format!("at most {} requests in {}, from {} on.", count(requests), millis(long_ms), millis(from_ms));
-        findings.push(name::<Self>(), verdict, format!("{}/s", three_digits(rate)), limit.to_string(), text);
+        findings.push(Name::of::<Self>(), verdict, format!("{}/s", three_digits(rate)), limit.to_string(), text);
     }
 }
 

@@ -3,9 +3,9 @@
 //! What a subject had been given is only taken from what it certainly read: a list that it asked for in order to watch, a watch
 //! that the server ended in order, its own requests. Events of a broken stream may never have reached it.
 
-use super::rule::{Rule, one};
 use super::scope::Scope;
-use super::{Asked, at_most, watches};
+use super::{Asked, Requests, at_most, watches};
+use crate::judge::rule::{Name, Rule};
 use crate::judge::{Findings, Word};
 use crate::record::{EndedBy, Record, RequestRow, Verb};
 use crate::words::{count, counted, millis};
@@ -44,6 +44,7 @@ struct Marks {
 pub(super) struct StaleResume;
 
 impl Rule for StaleResume {
+    type Section = Requests;
     type Limit = u64;
     const KEY: &'static str = "staleResume";
     const DOC: &'static str = "Watches from a `resourceVersion` that must not be used any more. One that was refused with 410 (as HTTP status \
@@ -51,12 +52,8 @@ impl Rule for StaleResume {
         older than the subject had been given: by a list while no watch of the scope was open, by a watch that the \
         server ended cleanly, or than it had itself watched from. A list without `resourceVersion` that is answered from \
         an older state (a restored control plane) takes that back. Not counted: a watch beside another one of its scope.";
-    const EXAMPLE: &'static str = "0";
-    const WORD: Word = Word::WrongResourceVersion;
-
-    fn limits(limit: &u64) -> Vec<(String, String)> {
-        one::<Self>(count(*limit))
-    }
+    const EXAMPLE: Option<&'static str> = Some("0");
+    const WORD: Option<Word> = Some(Word::WrongResourceVersion);
 
     fn judge(record: &Record, asked: &Asked, limit: &u64, findings: &mut Findings) {
         judge_stale(record, asked, *limit, findings);
@@ -67,16 +64,13 @@ impl Rule for StaleResume {
 pub(super) struct Unanchored;
 
 impl Rule for Unanchored {
+    type Section = Requests;
     type Limit = u64;
     const KEY: &'static str = "unanchored";
     const DOC: &'static str = "Watches without `resourceVersion` (or with 0), and without `sendInitialEvents`, in a scope that was listed \
         before: what happened between list and watch is lost.";
-    const EXAMPLE: &'static str = "0";
-    const WORD: Word = Word::UnanchoredWatch;
-
-    fn limits(limit: &u64) -> Vec<(String, String)> {
-        one::<Self>(count(*limit))
-    }
+    const EXAMPLE: Option<&'static str> = Some("0");
+    const WORD: Option<Word> = Some(Word::UnanchoredWatch);
 
     fn judge(_: &Record, asked: &Asked, limit: &u64, findings: &mut Findings) {
         judge_unanchored(asked, *limit, findings);
@@ -87,15 +81,12 @@ impl Rule for Unanchored {
 pub(super) struct InitialEvents;
 
 impl Rule for InitialEvents {
+    type Section = Requests;
     type Limit = u64;
     const KEY: &'static str = "initialEvents";
     const DOC: &'static str = "How often the subject may ask for `sendInitialEvents=true`, for each scope.";
-    const EXAMPLE: &'static str = "0";
-    const WORD: Word = Word::Replayed;
-
-    fn limits(limit: &u64) -> Vec<(String, String)> {
-        one::<Self>(count(*limit))
-    }
+    const EXAMPLE: Option<&'static str> = Some("0");
+    const WORD: Option<Word> = Some(Word::Replayed);
 
     fn judge(_: &Record, asked: &Asked, limit: &u64, findings: &mut Findings) {
         judge_initial_events(asked, *limit, findings);
@@ -120,7 +111,7 @@ fn judge_stale(record: &Record, asked: &Asked, limit: u64, findings: &mut Findin
         _ if total == 0 => "every watch began where the subject was.".to_owned(),
         _ => format!("{} from a wrong revision.", watches(total)),
     };
-    at_most(findings, "requests.staleResume", total, limit, text);
+    at_most(findings, Name::of::<StaleResume>(), total, limit, text);
 }
 
 fn tell(row: &RequestRow, why: Stale, scope: &Scope) -> String {
@@ -240,7 +231,7 @@ fn judge_unanchored(asked: &Asked, limit: u64, findings: &mut Findings) {
         ),
         None => "every watch began at the list before it.".to_owned(),
     };
-    at_most(findings, "requests.unanchored", total, limit, text);
+    at_most(findings, Name::of::<Unanchored>(), total, limit, text);
 }
 
 /// Watches without a revision in a scope that had been listed.
@@ -267,5 +258,5 @@ fn judge_initial_events(asked: &Asked, limit: u64, findings: &mut Findings) {
         _ => (0, "the subject never asked for initial events.".to_owned()),
     };
     let text = if times > limit { format!("{text} {} is enough.", count(limit)) } else { text };
-    at_most(findings, "requests.initialEvents", times, limit, text);
+    at_most(findings, Name::of::<InitialEvents>(), times, limit, text);
 }

@@ -9,7 +9,7 @@ use crate::record::{Record, RequestRow};
 
 /// What one informer follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Scope<'a> {
+pub(in crate::judge) struct Scope<'a> {
     pub resource: &'a str,
     namespace: &'a str,
     labels: Option<&'a str>,
@@ -17,7 +17,7 @@ pub(super) struct Scope<'a> {
 }
 
 /// The requests of a record.
-pub(super) struct Asked<'a> {
+pub(in crate::judge) struct Asked<'a> {
     /// In the order of arrival.
     pub rows: Vec<&'a RequestRow>,
     /// Lists and watches, in the order of arrival.

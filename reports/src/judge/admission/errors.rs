@@ -1,0 +1,57 @@
+//! `admission.errors`: reviews without a valid answer.
+
+use super::Admission;
+use crate::judge::rule::{Name, Rule};
+use crate::judge::{Findings, Verdict, Word};
+use crate::record::{AdmissionRow, Record};
+use crate::words::{count, counted};
+
+/// `admission.errors`.
+pub(super) struct Errors;
+
+impl Rule for Errors {
+    type Section = Admission;
+    type Limit = u64;
+    const KEY: &'static str = "errors";
+    const DOC: &'static str =
+        "Reviews without a valid answer: HTTP error, timeout, connect, TLS, invalid response. Absent: not judged.";
+    const WORD: Option<Word> = Some(Word::NoAnswer);
+
+    fn judge(_: &Record, rows: &Vec<&AdmissionRow>, limit: &u64, findings: &mut Findings) {
+        judge(rows, *limit, findings);
+    }
+}
+
+fn judge(rows: &[&AdmissionRow], limit: u64, findings: &mut Findings) {
+    let sum = |field: fn(&AdmissionRow) -> u64| rows.iter().map(|row| field(row)).sum::<u64>();
+    let sent = sum(|row| row.sent);
+    let classes = [
+        ("timeout", sum(|row| row.timeout)),
+        ("HTTP error", sum(|row| row.http_error)),
+        ("connect", sum(|row| row.connect)),
+        ("TLS", sum(|row| row.tls)),
+        ("invalid response", sum(|row| row.invalid_response)),
+    ];
+    let errors: u64 = classes.iter().map(|(_, number)| number).sum();
+    let (verdict, text) = match () {
+        () if errors > limit => {
+            let parts: Vec<String> = classes
+                .iter()
+                .filter(|(_, number)| *number > 0)
+                .map(|(name, number)| format!("{name} {}", count(*number)))
+                .collect();
+            let example = rows.iter().flat_map(|row| &row.examples).next();
+            let example = example.map_or_else(String::new, |example| format!("; for example: {example}"));
+            let text = format!(
+                "{} of {} reviews had no valid answer ({}){example}.",
+                count(errors),
+                count(sent),
+                parts.join(", ")
+            );
+            (Verdict::Fail, text)
+        }
+        () if sent == 0 => (Verdict::Inconclusive, "no review was sent.".to_owned()),
+        () => (Verdict::Pass, format!("{} of {} had no valid answer.", count(errors), counted(sent, "review"))),
+    };
+    findings.push(Name::of::<Errors>(), verdict, count(errors), count(limit), text);
+}

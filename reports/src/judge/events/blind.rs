@@ -1,0 +1,59 @@
+//! `events.blind`: a subject that has stopped asking, as far as the server's counts tell.
+
+use super::Events;
+use crate::judge::rule::{Name, Rule};
+use crate::judge::{Findings, Verdict, Word};
+use crate::record::{EventCounts, Record};
+use crate::words::{counted, millis};
+
+/// A subject with no request open for so long has given up: the slowest retry ceiling of the clients we know is 60 s.
+const BLIND_MS: u64 = 120_000;
+/// At the end of a run with unsettled versions there is less patience: the drain phase was the time to catch up.
+const BLIND_AT_END_MS: u64 = 30_000;
+
+/// `events.blind`.
+pub(super) struct Blind;
+
+impl Rule for Blind {
+    type Section = Events;
+    type Limit = ();
+    const KEY: &'static str = "blind";
+    const DOC: &'static str = "The subject had no request open and sent none for 2 min, or for 30 s at the end while versions waited to be \
+        observed.";
+    const WORD: Option<Word> = Some(Word::Blind);
+
+    fn judge(record: &Record, counts: &EventCounts, (): &(), findings: &mut Findings) {
+        judge(record, counts, findings);
+    }
+}
+
+fn judge(record: &Record, counts: &EventCounts, findings: &mut Findings) {
+    let longest = record.intervals.iter().filter_map(|row| Some((row.api.subject_idle_ms?, row.end_ms))).max();
+    let last = record.intervals.last();
+    let at_end = last.and_then(|row| row.api.subject_idle_ms).unwrap_or(0);
+    let unsettled = counts.missed + counts.ghost + counts.identity_swap + last.map_or(0, |row| row.pending);
+    let limit = millis(BLIND_MS);
+    match longest {
+        Some((idle_ms, end_ms)) if idle_ms > BLIND_MS => {
+            let text = format!(
+                "the subject had no request open and sent none for {} (until {} of the run): it has given up silently.",
+                millis(idle_ms),
+                millis(end_ms)
+            );
+            findings.push(Name::of::<Blind>(), Verdict::Fail, millis(idle_ms), limit, text);
+        }
+        _ if at_end > BLIND_AT_END_MS && unsettled > 0 => {
+            let text = format!(
+                "when the run ended the subject had no request open and had sent none for {}, although {} unobserved: \
+                 it has given up silently.",
+                millis(at_end),
+                counted(unsettled, "version")
+            );
+            findings.push(Name::of::<Blind>(), Verdict::Fail, millis(at_end), millis(BLIND_AT_END_MS), text);
+        }
+        _ => {
+            let idle = longest.map_or(0, |(idle_ms, _)| idle_ms);
+            findings.push(Name::of::<Blind>(), Verdict::Pass, millis(idle), limit, "the subject kept asking.");
+        }
+    }
+}

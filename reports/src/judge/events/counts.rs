@@ -1,0 +1,204 @@
+//! What the ledger counts: one rule an outcome, and the deadline after which an observation is late.
+
+use units::Span;
+
+use super::Events;
+use crate::judge::confidence::share_when_none;
+use crate::judge::rule::{Name, Rule};
+use crate::judge::{Findings, Verdict, Word};
+use crate::ledger::Outcome;
+use crate::record::{EventCounts, Record};
+use crate::words::{count, counted, millis, percent};
+
+/// What breaks the API's contract has the budget zero when the section is present.
+const NEVER: Option<u64> = Some(0);
+/// What only some subjects promise is not judged unless asked for.
+const UNJUDGED: Option<u64> = None;
+
+/// A rule for each outcome that has a budget: its name, key, default, example, word and number, and what it limits.
+macro_rules! counts {
+    ($($name:ident = $key:literal, $default:ident, $example:literal, $number:expr; $doc:literal)*) => {$(
+        #[doc = concat!("`events.", $key, "`.")]
+        pub(super) struct $name;
+
+        impl Rule for $name {
+            type Section = Events;
+            type Limit = u64;
+            const KEY: &'static str = $key;
+            const DOC: &'static str = $doc;
+            const EXAMPLE: Option<&'static str> = Some($example);
+            const WORD: Option<Word> = Some(Word::$name);
+            const DEFAULT: Option<u64> = $default;
+
+            fn judge(record: &Record, counts: &EventCounts, limit: &u64, findings: &mut Findings) {
+                let number: fn(&EventCounts) -> u64 = $number;
+                let name = Name::of::<Self>();
+                judge_count(record, counts, findings, name, Outcome::$name, number(counts), *limit);
+            }
+        }
+    )*};
+}
+
+counts! {
+    Missed = "missed", NEVER, "0", |counts| counts.missed;
+        "Versions of which neither they nor a later version were observed by the end of the drain phase. Default 0."
+    Ghost = "ghost", NEVER, "0", |counts| counts.ghost;
+        "Deletions that were not observed by the end. Default 0."
+    Regressed = "regressed", NEVER, "0", |counts| counts.regressed;
+        "Observations of an older version of an object after a newer one. Default 0."
+    Phantom = "phantom", NEVER, "0", |counts| counts.phantom;
+        "Observations of something that was never committed. Default 0."
+    Resurrected = "resurrected", NEVER, "0", |counts| counts.resurrected;
+        "Observations of a version of an object after its deletion was observed. Default 0."
+    IdentitySwap = "identitySwap", NEVER, "0", |counts| counts.identity_swap;
+        "Objects replaced under the same name whose deletion was never observed. Default 0."
+    Late = "late", UNJUDGED, "0", |counts| counts.late + counts.late_ghost;
+        "Versions observed only after the deadline, deletions too. Absent: not judged."
+    Duplicate = "duplicate", UNJUDGED, "20", |counts| counts.duplicate;
+        "Observations of a version that had been observed already. Absent: not judged."
+}
+
+/// `events.deadline`.
+pub(super) struct Deadline;
+
+impl Rule for Deadline {
+    type Section = Events;
+    type Limit = Span;
+    const KEY: &'static str = "deadline";
+    const DOC: &'static str = "The time after which an observation is late. Default: 5 s, or three times the warm-up's 99th percentile of the lag \
+        if that is more.";
+    const EXAMPLE: Option<&'static str> = Some("10s");
+    const WORD: Option<Word> = None;
+
+    /// The ledger used it while the subject ran; `late` judges what came of it.
+    fn judge(_: &Record, _: &EventCounts, _: &Span, _: &mut Findings) {}
+}
+
+fn judge_count(
+    record: &Record,
+    counts: &EventCounts,
+    findings: &mut Findings,
+    name: Name,
+    outcome: Outcome,
+    observed: u64,
+    limit: u64,
+) {
+    let open = record.intervals.last().map_or(0, |row| row.pending);
+    let at_end = matches!(outcome, Outcome::Missed | Outcome::Ghost | Outcome::IdentitySwap);
+    let verdict = match () {
+        () if observed > limit => Verdict::Fail,
+        // Without the end of the run, versions that wait are neither observed nor missed.
+        () if at_end && !record.finished() && open > 0 => Verdict::Inconclusive,
+        () => Verdict::Pass,
+    };
+    let text = match verdict {
+        Verdict::Fail => format!(
+            "{}{}, at most {} allowed{}",
+            what_happened(outcome, observed, counts),
+            first_of(record, outcome),
+            count(limit),
+            gone_cause(record, outcome)
+        ),
+        Verdict::Inconclusive => format!(
+            "the run was not finished and {} still waited for an observation, so it is not known how many are {outcome}.",
+            counted(open, "version")
+        ),
+        _ if observed == 0 => {
+            let (n, of) = base(outcome, counts);
+            format!(
+                "{} among {}; with 95 % confidence the true share is below {}.",
+                nothing_happened(outcome),
+                counted(n, of),
+                percent(share_when_none(n))
+            )
+        }
+        _ => format!("{} {outcome}, at most {} allowed.", count(observed), count(limit)),
+    };
+    findings.push(name, verdict, count(observed), count(limit), text);
+}
+
+/// Of what the outcome is a share.
+fn base(outcome: Outcome, counts: &EventCounts) -> (u64, &'static str) {
+    match outcome {
+        Outcome::Regressed | Outcome::Phantom | Outcome::Resurrected | Outcome::Duplicate => {
+            (counts.observations, "observation")
+        }
+        _ => (counts.commits, "committed version"),
+    }
+}
+
+fn what_happened(outcome: Outcome, observed: u64, counts: &EventCounts) -> String {
+    let n = |singular| counted(observed, singular);
+    let were = if observed == 1 { "was" } else { "were" };
+    match outcome {
+        Outcome::Missed => {
+            format!(
+                "{} of {} {were} missed: neither it nor a later one was ever observed",
+                n("version"),
+                count(counts.commits)
+            )
+        }
+        Outcome::Ghost => {
+            format!("{} never observed, so the subject still believes in objects that are gone", n("deletion"))
+        }
+        Outcome::Regressed => format!("{} went back to an older version after a newer one", n("observation")),
+        Outcome::Phantom => format!("{} of something that was never committed", n("observation")),
+        Outcome::Resurrected => format!("{} brought back an object whose deletion had been observed", n("observation")),
+        Outcome::IdentitySwap => {
+            format!("{} replaced under the same name without the subject noticing the deletion", n("object"))
+        }
+        Outcome::Late => format!("{} observed only after the deadline, saved by a relist or resync", n("version")),
+        _ => format!("{} {outcome}", count(observed)),
+    }
+}
+
+fn nothing_happened(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Missed => "nothing was missed",
+        Outcome::Ghost => "no deletion went unnoticed",
+        Outcome::Regressed => "none went back to an older version",
+        Outcome::Phantom => "none was of something never committed",
+        Outcome::Resurrected => "none brought back a deleted object",
+        Outcome::IdentitySwap => "no object was replaced unnoticed",
+        Outcome::Late => "nothing was late",
+        _ => "no duplicates",
+    }
+}
+
+/// The first anomaly of this kind, so that the reader knows where to look.
+fn first_of(record: &Record, outcome: Outcome) -> String {
+    let same = |other: Outcome| other == outcome || (outcome == Outcome::Late && other == Outcome::LateGhost);
+    let Some(row) = record.anomalies.iter().find(|row| same(row.outcome)) else { return String::new() };
+    let name = match (row.namespace.as_str(), row.name.as_str()) {
+        ("", "") => format!("uid {}", row.uid),
+        ("", name) => name.to_owned(),
+        (namespace, name) => format!("{namespace}/{name}"),
+    };
+    let at = row.committed_ms.or(row.observed_ms).unwrap_or(row.t_ms);
+    format!(" (first: {name} at {}{})", millis(at), during(record, at))
+}
+
+fn during(record: &Record, t_ms: u64) -> String {
+    let active = record.intervals.iter().find(|row| row.end_ms > t_ms && !row.faults_active.is_empty());
+    match active {
+        Some(row) if row.start_ms <= t_ms => {
+            let fault_name = |id: &String| {
+                let fault = record.manifest.faults.iter().find(|fault| fault.id == *id);
+                fault.map_or_else(|| id.clone(), |fault| fault.name.clone())
+            };
+            format!(", during {}", row.faults_active.iter().map(fault_name).collect::<Vec<_>>().join(" and "))
+        }
+        _ => String::new(),
+    }
+}
+
+fn gone_cause(record: &Record, outcome: Outcome) -> String {
+    let repeated: u64 = record.intervals.iter().map(|row| row.api.repeated_gone).sum();
+    if outcome != Outcome::Missed || repeated == 0 {
+        return ".".to_owned();
+    }
+    format!(
+        "; the subject kept resuming from a resourceVersion that had already been refused to it with 410 Gone ({}).",
+        counted(repeated, "time")
+    )
+}

@@ -1,0 +1,61 @@
+//! `events.delivery`: whether a version may be superseded unseen.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Events;
+use crate::judge::rule::{Name, Rule};
+use crate::judge::{Findings, Verdict, Word};
+use crate::record::{EventCounts, Record};
+use crate::words::{count, counted};
+
+/// Which versions of an object the subject must observe.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Delivery {
+    /// The latest one; a version superseded by an observed one is coalesced, which is legal.
+    #[default]
+    Latest,
+    /// Each one; a coalesced version breaks the budget.
+    EveryVersion,
+}
+
+/// `events.delivery`.
+pub(super) struct Asked;
+
+impl Rule for Asked {
+    type Section = Events;
+    type Limit = Delivery;
+    const KEY: &'static str = "delivery";
+    const DOC: &'static str = "Which versions must be observed. `latest`: a version that a newer one superseded may be left out; `every-version`: \
+        it may not. Default `latest`.";
+    const EXAMPLE: Option<&'static str> = Some("latest");
+    // A version that was asked for itself and superseded unseen.
+    const WORD: Option<Word> = Some(Word::Missed);
+
+    fn judge(_: &Record, counts: &EventCounts, limit: &Delivery, findings: &mut Findings) {
+        judge(counts, *limit, findings);
+    }
+}
+
+fn judge(counts: &EventCounts, delivery: Delivery, findings: &mut Findings) {
+    if delivery != Delivery::EveryVersion {
+        return;
+    }
+    let (verdict, text) = if counts.coalesced == 0 {
+        (Verdict::Pass, "every version was observed itself.".to_owned())
+    } else {
+        let versions = counted(counts.coalesced, "version");
+        (
+            Verdict::Fail,
+            format!("{versions} superseded before being observed, but the scenario asks for every version."),
+        )
+    };
+    findings.push(
+        Name::of::<Asked>(),
+        verdict,
+        format!("{} coalesced", count(counts.coalesced)),
+        "every version",
+        text,
+    );
+}

@@ -1,0 +1,50 @@
+//! `events.heal`: how long the subject was wrong about an object.
+
+use units::Span;
+
+use super::{Events, micros_of};
+use crate::judge::rule::{Name, Rule};
+use crate::judge::{Findings, Verdict, Word};
+use crate::record::{EventCounts, Record, tag};
+use crate::words::micros;
+
+/// `events.heal`.
+pub(super) struct Heal;
+
+impl Rule for Heal {
+    type Section = Events;
+    type Limit = Span;
+    const KEY: &'static str = "heal";
+    const DOC: &'static str =
+        "The longest time from a commit to the observation that made up for it, of commits observed late.";
+    const EXAMPLE: Option<&'static str> = Some("10s");
+    const WORD: Option<Word> = Some(Word::Late);
+
+    fn judge(record: &Record, _: &EventCounts, limit: &Span, findings: &mut Findings) {
+        judge(record, *limit, findings);
+    }
+}
+
+fn judge(record: &Record, limit: Span, findings: &mut Findings) {
+    let heal = record.latency.whole(tag::HEAL).filter(|heal| !heal.is_empty());
+    let Some(max_us) = heal.map(|heal| heal.max()) else {
+        findings.push(
+            Name::of::<Heal>(),
+            Verdict::Pass,
+            "nothing late",
+            limit.to_string(),
+            "nothing was late, so nothing had to heal.",
+        );
+        return;
+    };
+    let broken = max_us > micros_of(limit);
+    let text =
+        format!("the longest that the subject was wrong about an object, until it caught up, is {}.", micros(max_us));
+    findings.push(
+        Name::of::<Heal>(),
+        if broken { Verdict::Fail } else { Verdict::Pass },
+        micros(max_us),
+        limit.to_string(),
+        text,
+    );
+}

@@ -1,0 +1,60 @@
+//! `events.hotLoop`: requests without any observation, as far as the server's counts tell.
+
+use units::Rate;
+
+use super::Events;
+use crate::judge::rule::{Name, Rule};
+use crate::judge::{Findings, Verdict, Word, requests};
+use crate::record::{EventCounts, Record};
+use crate::words::millis;
+
+/// List and watch requests a second, without any observation, that are a hot loop.
+const HOT_LOOP_PER_SECOND: f64 = 2.0;
+
+/// `events.hotLoop`.
+pub(super) struct HotLoop;
+
+impl Rule for HotLoop {
+    type Section = Events;
+    type Limit = ();
+    const KEY: &'static str = "hotLoop";
+    const DOC: &'static str = "The subject sent more than 2 list and watch requests a second that brought nothing.";
+    const WORD: Option<Word> = Some(Word::HotLoop);
+
+    fn judge(record: &Record, _: &EventCounts, (): &(), findings: &mut Findings) {
+        judge(record, findings);
+    }
+}
+
+fn judge(record: &Record, findings: &mut Findings) {
+    let name = Name::of::<HotLoop>();
+    let gone: u64 = record.intervals.iter().map(|row| row.api.repeated_gone).sum();
+    let cause = if gone > 0 { ", resuming from a version already refused with 410 Gone" } else { "" };
+    // Where each request is known it is known too which of them brought something; the pages of a long list do.
+    if record.requests.told && record.requests.complete_until_ms().is_none() {
+        return requests::judge_hot_loop(record, name, Rate::per_second(HOT_LOOP_PER_SECOND), cause, findings);
+    }
+    let mut worst = (0.0, 0);
+    for row in &record.intervals {
+        let seconds = row.end_ms.saturating_sub(row.start_ms) as f64 / 1000.0;
+        // What a controller lists for its work, also while the watch under test is silent, is no way of following.
+        let asked = row.api.subject_follows.unwrap_or(row.api.subject_watches + row.api.subject_lists) as f64;
+        // A stub of an interval says nothing about a rate.
+        if row.events.observations == 0 && seconds >= 1.0 && asked / seconds > worst.0 {
+            worst = (asked / seconds, row.start_ms);
+        }
+    }
+    let (rate, start_ms) = worst;
+    let limit = format!("{HOT_LOOP_PER_SECOND}/s");
+    let observed = format!("{}/s", crate::words::three_digits(rate));
+    let (verdict, text) = if rate > HOT_LOOP_PER_SECOND {
+        let text = format!(
+            "at {} the subject sent {observed} list and watch requests without observing anything{cause}: a hot loop.",
+            millis(start_ms)
+        );
+        (Verdict::Fail, text)
+    } else {
+        (Verdict::Pass, "no list or watch requests in a hot loop.".to_owned())
+    };
+    findings.push(name, verdict, observed, limit, text);
+}

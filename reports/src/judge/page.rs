@@ -1,0 +1,120 @@
+//! The parts of the pages that the rows write.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use super::rule::{Name, Row, Section};
+use super::{Admission, Descriptors, Events, Memory, Registry, Requests, Threads, Word, validity};
+
+const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs");
+const END: &str = "<!-- up to here -->\n";
+
+/// What is said behind the table of a section, before its example.
+const JUDGED_RESOURCES: &str =
+    "\nJudged resources are those of `subject.watches`; without it, what the script and the churn write.\n";
+
+/// What the example clients of the page do meanwhile.
+const EXAMPLE_FAULTS: &str = "faults:\n  - {name: watch-end, at: 2s, resource: packages}\n  - {name: watch-410, at: 4s, resource: packages}\n```\n";
+
+/// The table of a section's keys.
+fn table<S: Section>(text: &mut String) {
+    let _ = writeln!(text, "\n| `budgets.{}` | the limit |\n|---|---|", S::KEY);
+    for row in S::ROWS {
+        let _ = writeln!(text, "| `{}` | {} |", row.name.key, row.doc.replace('|', "\\|"));
+    }
+    if !S::ALWAYS.is_empty() {
+        let _ = writeln!(text, "\nJudged besides, whenever the section is there:\n");
+    }
+    for row in S::ALWAYS {
+        let _ = writeln!(text, "- `{}`: {}", row.name, row.doc);
+    }
+}
+
+/// An example that shows each key that a short run can show.
+fn example<S: Section>(text: &mut String) {
+    let _ = writeln!(text, "\n```yaml\nbudgets:\n  {}:", S::KEY);
+    let shown = |row: &Row| row.example.map(|example| (row.name.key, example));
+    for (key, example) in S::ROWS.iter().filter_map(shown) {
+        let _ = writeln!(text, "    {key}: {example}");
+    }
+    text.push_str(EXAMPLE_FAULTS);
+}
+
+/// What each word says, and which broken budgets say it.
+fn words(text: &mut String) {
+    let sections = [Events::ROWS, Events::ALWAYS, Requests::ROWS, Memory::ROWS, Descriptors::ROWS, Threads::ROWS];
+    let sections = sections.into_iter().chain([Admission::ROWS, Registry::ROWS]);
+    let names: Vec<Name> = sections.flatten().map(|row| row.name).chain(validity::WITHOUT_BUDGET).collect();
+    text.push_str("\n| word | the client | what broke |\n|---|---|---|\n");
+    for (word, doc) in Word::ALL {
+        let saying = names.iter().filter(|name| name.word == Some(*word)).map(|name| format!("`{name}`"));
+        let saying: Vec<String> = saying.collect();
+        assert!(!saying.is_empty(), "no row says {word}");
+        let _ = writeln!(text, "| {word} | {} | {} |", doc.trim(), saying.join(", "));
+    }
+}
+
+/// Page, mark and text of each part.
+fn parts() -> [(&'static str, &'static str, String); 6] {
+    let [mut events, mut requests, mut process, mut admission, mut registry, mut said] = [const { String::new() }; 6];
+    table::<Events>(&mut events);
+    example::<Events>(&mut events);
+    table::<Requests>(&mut requests);
+    requests.push_str(JUDGED_RESOURCES);
+    example::<Requests>(&mut requests);
+    table::<Memory>(&mut process);
+    table::<Descriptors>(&mut process);
+    table::<Threads>(&mut process);
+    table::<Admission>(&mut admission);
+    table::<Registry>(&mut registry);
+    words(&mut said);
+    [
+        ("faults.md", Events::KEY, events),
+        ("faults.md", Requests::KEY, requests),
+        ("faults.md", "resources", process),
+        ("faults.md", "words", said),
+        ("webhooks.md", Admission::KEY, admission),
+        ("webhooks.md", Registry::KEY, registry),
+    ]
+}
+
+/// To write them anew: `UPDATE_DOCS=1 cargo xtask test the_pages_have_the_rows`.
+#[test]
+fn the_pages_have_the_rows_of_the_judges() {
+    for (page, mark, written) in parts() {
+        let path = format!("{DOCS}/{page}");
+        let text = std::fs::read_to_string(&path).unwrap();
+        let begin = format!("<!-- {mark}: written by the rows in reports/src/judge -->\n");
+        let (before, rest) = text.split_once(&begin).unwrap_or_else(|| panic!("{page} has no mark of {mark}"));
+        let (found, after) = rest.split_once(END).unwrap();
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            std::fs::write(&path, format!("{before}{begin}{written}\n{END}{after}")).unwrap();
+            continue;
+        }
+        let same = found == format!("{written}\n");
+        assert!(same, "docs/{page}: run `UPDATE_DOCS=1 cargo xtask test the_pages_have_the_rows`");
+    }
+}
+
+/// Serde spells the fields, and the rows the keys.
+fn compare<S: Section + schemars::JsonSchema>() {
+    let schema = schemars::schema_for!(S);
+    let properties = schema.get("properties").unwrap().as_object().unwrap();
+    let keys: BTreeSet<&str> = S::ROWS.iter().map(|row| row.name.key).collect();
+    let known: BTreeSet<&str> = properties.keys().map(String::as_str).collect();
+    assert_eq!(keys, known);
+    for row in S::ROWS {
+        assert_eq!(properties[row.name.key]["description"], row.doc);
+    }
+}
+
+#[test]
+fn the_keys_are_those_of_the_schema() {
+    compare::<Events>();
+    compare::<Requests>();
+    compare::<Admission>();
+    compare::<Registry>();
+    compare::<Memory>();
+    compare::<Descriptors>();
+    compare::<Threads>();
+}

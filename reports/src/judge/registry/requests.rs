@@ -1,0 +1,47 @@
+//! `registry.requests`, `registry.requestsPerImage`: how much the registry is asked.
+
+use super::{Registry, push};
+use crate::judge::rule::{Name, Rule};
+use crate::judge::{Findings, Word};
+use crate::record::{Record, RegistryRow};
+use crate::words::counted;
+
+/// `registry.requests`.
+pub(super) struct Requests;
+
+impl Rule for Requests {
+    type Section = Registry;
+    type Limit = u64;
+    const KEY: &'static str = "requests";
+    const DOC: &'static str = "Requests in the whole run, tokens included.";
+    const WORD: Option<Word> = Some(Word::RegistryLoad);
+
+    fn judge(_: &Record, rows: &Vec<&RegistryRow>, limit: &u64, findings: &mut Findings) {
+        let requests: u64 = rows.iter().map(|row| row.requests).sum();
+        let text = format!("the registry was asked {} about {}", counted(requests, "time"), counted(tags(rows), "tag"));
+        push(findings, Name::of::<Self>(), requests, *limit, requests > 0, &text);
+    }
+}
+
+/// `registry.requestsPerImage`.
+pub(super) struct PerImage;
+
+impl Rule for PerImage {
+    type Section = Registry;
+    type Limit = u64;
+    const KEY: &'static str = "requestsPerImage";
+    const DOC: &'static str = "Requests for the manifest of any one tag in the whole run.";
+    const WORD: Option<Word> = Some(Word::RegistryLoad);
+
+    fn judge(_: &Record, rows: &Vec<&RegistryRow>, limit: &u64, findings: &mut Findings) {
+        let tags = tags(rows);
+        let most = rows.iter().map(|row| row.most_of_one_tag).max().unwrap_or(0);
+        let text = format!("of {} the registry was asked for one {}", counted(tags, "tag"), counted(most, "time"));
+        push(findings, Name::of::<Self>(), most, *limit, tags > 0, &text);
+    }
+}
+
+/// How many tags were asked for.
+fn tags(rows: &[&RegistryRow]) -> u64 {
+    rows.iter().map(|row| row.tags_total).max().unwrap_or(0)
+}

@@ -1,0 +1,28 @@
+//! `registry.unavailable`: reviews that suffered from a sick registry.
+
+use super::{Registry, push};
+use crate::judge::rule::{Name, Rule};
+use crate::judge::{Findings, Word};
+use crate::record::{AdmissionRow, Record, RegistryRow};
+use crate::words::{count, counted};
+
+/// `registry.unavailable`.
+pub(super) struct Unavailable;
+
+impl Rule for Unavailable {
+    type Section = Registry;
+    type Limit = u64;
+    const KEY: &'static str = "unavailable";
+    const DOC: &'static str =
+        "Reviews that were refused only because the registry was sick: what a cache knows need not be refused.";
+    const WORD: Option<Word> = Some(Word::Unavailable);
+
+    fn judge(record: &Record, _: &Vec<&RegistryRow>, limit: &u64, findings: &mut Findings) {
+        let rows: Vec<&AdmissionRow> = record.intervals.iter().filter_map(|row| row.admission.as_ref()).collect();
+        let sum = |field: fn(&AdmissionRow) -> u64| rows.iter().map(|row| field(row)).sum::<u64>();
+        let (refused, answers) = (sum(|row| row.unavailable), sum(|row| row.allowed + row.denied));
+        let text =
+            format!("of {} {} refused only because the registry was sick", counted(answers, "answer"), count(refused));
+        push(findings, Name::of::<Self>(), refused, *limit, answers > 0, &text);
+    }
+}

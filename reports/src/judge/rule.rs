@@ -1,0 +1,163 @@
+//! What one rule is made of: a row.
+//!
+//! A rule is a file with its row and a line in the list of its section (`section!`). What a scenario may write, the JSON Schema, the
+//! tables of the pages and the words of a verdict come from the rows. Which rule a finding is of says its [`Name`], never the
+//! text that is shown for it.
+
+use std::fmt;
+
+use super::{Findings, Word};
+use crate::record::Record;
+
+/// The rules below one key of `budgets`.
+pub(super) trait Section {
+    /// The key below `budgets`.
+    const KEY: &'static str;
+    /// The judge that its findings name.
+    const JUDGE: &'static str;
+    /// What its rules read besides the record, gathered once.
+    type Facts<'a>;
+    /// What its rules say of themselves, in the order in which they judge.
+    #[cfg(test)]
+    const ROWS: &'static [Row];
+    /// The same of what is judged whenever the section is there, and has no key.
+    #[cfg(test)]
+    const ALWAYS: &'static [Row];
+
+    /// Judges by each rule whose limit is set, or has a default.
+    fn judge_each(&self, record: &Record, facts: &Self::Facts<'_>, findings: &mut Findings);
+}
+
+/// A limit.
+pub(super) trait Rule {
+    /// Where it is written.
+    type Section: Section;
+    /// What a scenario writes.
+    type Limit;
+    /// The key in its section; the budget of its findings is both, with a dot.
+    const KEY: &'static str;
+    /// What the limit limits, for the schema and the page.
+    const DOC: &'static str;
+    /// A value that the example client meets, in YAML; none where no short run can show it.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the pages are written by the test that compares them"))]
+    const EXAMPLE: Option<&'static str> = None;
+    /// What a subject is that breaks it; none where nothing is found under this name.
+    const WORD: Option<Word>;
+    /// The limit where the section is there and the key is not; none: not judged.
+    const DEFAULT: Option<Self::Limit> = None;
+
+    /// Judges.
+    fn judge(
+        record: &Record,
+        facts: &<Self::Section as Section>::Facts<'_>,
+        limit: &Self::Limit,
+        findings: &mut Findings,
+    );
+}
+
+/// What a rule says of itself.
+#[cfg(test)]
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Row {
+    pub name: Name,
+    pub doc: &'static str,
+    pub example: Option<&'static str>,
+}
+
+#[cfg(test)]
+impl Row {
+    pub(super) const fn of<R: Rule>() -> Self {
+        Self { name: Name::of::<R>(), doc: R::DOC, example: R::EXAMPLE }
+    }
+}
+
+/// Of which rule, or condition of validity, a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Name {
+    /// The judge that the finding names.
+    pub judge: &'static str,
+    pub section: &'static str,
+    pub key: &'static str,
+    /// What is said of a subject that breaks it.
+    pub word: Option<Word>,
+}
+
+impl Name {
+    pub(super) const fn of<R: Rule>() -> Self {
+        Self { judge: R::Section::JUDGE, section: R::Section::KEY, key: R::KEY, word: R::WORD }
+    }
+
+    /// A part of the rule that has a limit of its own.
+    pub(super) fn below(self, part: &str) -> Budget {
+        Budget { name: self, text: format!("{self}.{part}") }
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.section, self.key)
+    }
+}
+
+/// What a finding is about: a rule, or a part of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Budget {
+    pub name: Name,
+    /// As it is shown.
+    pub text: String,
+}
+
+impl From<Name> for Budget {
+    fn from(name: Name) -> Self {
+        Self { name, text: name.to_string() }
+    }
+}
+
+/// Makes of a list of rules what scenarios may write below a key of `budgets`, and what judges it.
+macro_rules! section {
+    (
+        $(#[$doc:meta])*
+        $section:ident as $key:literal, judge $judge:literal, facts<$lifetime:lifetime> $facts:ty;
+        always [$($always:ty),*];
+        $($field:ident: $limit:ty = $rule:ty,)*
+    ) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+        #[serde(rename_all = "camelCase", deny_unknown_fields)]
+        pub struct $section {
+            $(
+                #[doc = concat!("The limit of the rule `", stringify!($rule), "`.")]
+                #[schemars(description = <$rule as $crate::judge::rule::Rule>::DOC)]
+                #[serde(default, skip_serializing_if = "Option::is_none")]
+                pub $field: Option<$limit>,
+            )*
+        }
+
+        impl $crate::judge::rule::Section for $section {
+            const KEY: &'static str = $key;
+            const JUDGE: &'static str = $judge;
+            type Facts<$lifetime> = $facts;
+            #[cfg(test)]
+            const ROWS: &'static [$crate::judge::rule::Row] = &[$($crate::judge::rule::Row::of::<$rule>()),*];
+            #[cfg(test)]
+            const ALWAYS: &'static [$crate::judge::rule::Row] = &[$($crate::judge::rule::Row::of::<$always>()),*];
+
+            fn judge_each(
+                &self,
+                record: &$crate::record::Record,
+                facts: &Self::Facts<'_>,
+                findings: &mut $crate::judge::Findings,
+            ) {
+                $(
+                    let unsaid = <$rule as $crate::judge::rule::Rule>::DEFAULT;
+                    if let Some(limit) = self.$field.as_ref().or(unsaid.as_ref()) {
+                        <$rule as $crate::judge::rule::Rule>::judge(record, facts, limit, findings);
+                    }
+                )*
+                $(<$always as $crate::judge::rule::Rule>::judge(record, facts, &(), findings);)*
+            }
+        }
+    };
+}
+
+pub(super) use section;
