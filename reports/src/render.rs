@@ -22,6 +22,22 @@ pub use junit::junit;
 pub use markdown::markdown;
 pub use terminal::{Colour, terminal};
 
+/// A file that is written after a run.
+struct Renderer {
+    /// Its name in the run's directory.
+    file: &'static str,
+    /// What it is for, for the help of commands.
+    doc: &'static str,
+    render: fn(&Record, &Judgement) -> Result<String, Error>,
+}
+
+/// The renderers, in the order in which their files are written.
+const RENDERERS: [Renderer; 4] = [VERDICT, html::ROW, markdown::ROW, junit::ROW];
+
+/// The judgement itself.
+const VERDICT: Renderer =
+    Renderer { file: file::VERDICT, doc: "for programs: the verdict and every finding", render: |_, it| json(it) };
+
 /// Why a report could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -58,19 +74,24 @@ pub fn write_all(dir: &Path) -> Result<Judgement, Error> {
 
 /// Writes every report of a judged record into its directory.
 pub fn write_reports(dir: &Path, record: &Record, judgement: &Judgement) -> Result<(), Error> {
-    let files = [
-        (file::VERDICT, json(judgement)?),
-        (file::HTML, html(record, judgement)?),
-        (file::MARKDOWN, markdown(record, judgement)),
-        (file::JUNIT, junit(record, judgement)?),
-    ];
-    for (name, text) in files {
+    let texts: Vec<(&str, String)> = RENDERERS
+        .iter()
+        .map(|renderer| Ok((renderer.file, (renderer.render)(record, judgement)?)))
+        .collect::<Result<_, Error>>()?;
+    for (name, text) in texts {
         record::write_whole(&dir.join(name), |out| {
             out.extend_from_slice(text.as_bytes());
             Ok(())
         })?;
     }
     Ok(())
+}
+
+/// The files that are written, as the help of a command shows them.
+pub fn files() -> String {
+    let lines: Vec<String> =
+        RENDERERS.iter().map(|renderer| format!("  {:13} {}", renderer.file, renderer.doc)).collect();
+    format!("Reports:\n{}", lines.join("\n"))
 }
 
 /// Appends the Markdown report to a file that others write too, such as the one that `$GITHUB_STEP_SUMMARY` names.

@@ -51,6 +51,7 @@ enum Command {
     /// Run real clients against documented bugs and write one table.
     Matrix(matrix::Arguments),
     /// Judge a run record again and write its reports anew.
+    #[command(after_help = reports::render::files())]
     Report {
         /// The run's directory.
         directory: PathBuf,

@@ -45,7 +45,7 @@ fn words(text: &mut String) {
     let sections = [Events::ROWS, Events::ALWAYS, Requests::ROWS, Memory::ROWS, Descriptors::ROWS, Threads::ROWS];
     let sections = sections.into_iter().chain([Admission::ROWS, Registry::ROWS]);
     let names: Vec<Name> = sections.flatten().map(|row| row.name).chain(validity::WITHOUT_BUDGET).collect();
-    text.push_str("\n| word | the client | what broke |\n|---|---|---|\n");
+    text.push_str("\n| word | it says | what broke |\n|---|---|---|\n");
     for (word, doc) in Word::ALL {
         let saying = names.iter().filter(|name| name.word == Some(*word)).map(|name| format!("`{name}`"));
         let saying: Vec<String> = saying.collect();

@@ -328,7 +328,7 @@ fn nothing_judged_is_no_pass() {
 #[test]
 fn absent_budgets_of_a_present_section_are_zero_for_broken_promises() {
     let mut example = Example::clean();
-    example.manifest.budgets.events = Some(crate::budgets::Events::default());
+    example.manifest.budgets.events = Some(Events::default());
     example.intervals[9].events.late = 5;
     assert_eq!(fired(&example), ["pass"]);
     example.miss(1, 50_000);

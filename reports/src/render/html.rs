@@ -7,11 +7,11 @@
 use askama::Template;
 use serde::Serialize;
 
-use super::Error;
 use super::terminal::figures;
+use super::{Error, Renderer};
 use crate::judge::{Finding, Judgement, Verdict};
 use crate::ledger::Outcome;
-use crate::record::{AnomalyRow, Manifest, Record};
+use crate::record::{AnomalyRow, Manifest, Record, file};
 use crate::words::{bytes, count, counted, millis};
 use chart::Chart;
 use requests::Requests;
@@ -22,6 +22,10 @@ mod percentiles;
 mod requests;
 mod scale;
 mod timeline;
+
+/// `report.html`.
+pub(super) const ROW: Renderer =
+    Renderer { file: file::HTML, doc: "for people: one page that works offline", render: html };
 
 /// Anomalies shown of each outcome; the rest is in `anomalies.jsonl`.
 const ANOMALIES_SHOWN: usize = 25;

@@ -7,9 +7,13 @@ use std::time::Duration;
 
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
-use super::Error;
+use super::{Error, Renderer};
 use crate::judge::{Judgement, Verdict};
-use crate::record::Record;
+use crate::record::{Record, file};
+
+/// `junit.xml`.
+pub(super) const ROW: Renderer =
+    Renderer { file: file::JUNIT, doc: "for CI systems: a test case for each budget", render: junit };
 
 /// `junit.xml`.
 pub fn junit(record: &Record, judgement: &Judgement) -> Result<String, Error> {

@@ -4,10 +4,18 @@
 
 use std::fmt::Write;
 
+use super::Renderer;
 use super::terminal::figures;
 use crate::judge::{Finding, Judgement, Verdict};
-use crate::record::Record;
+use crate::record::{Record, file};
 use crate::words::{counted, millis};
+
+/// `report.md`.
+pub(super) const ROW: Renderer = Renderer {
+    file: file::MARKDOWN,
+    doc: "for a pull request or the summary of a job",
+    render: |record, judgement| Ok(markdown(record, judgement)),
+};
 
 /// The report, with a line end at its end.
 pub fn markdown(record: &Record, judgement: &Judgement) -> String {
