@@ -75,6 +75,12 @@ const APART: &[(&str, &str, &[&str])] = &[
     ("loadgen/src", "churn", &["admission", "script", "audit"]),
     ("mocks/faults/src", "settings", &["engine", "pipe", "stream", "behaviour", "connection"]),
     ("mocks/objects/src", "status", &["catalogue", "object", "schema", "patch"]),
+    ("mocks/objects/src", "fields", &["kinds", "catalogue", "object"]),
+    (
+        "mocks/objects/src",
+        "kinds",
+        &["catalogue", "schema", "object", "patch", "defaults", "convert", "table", "openapi", "protobuf", "selector"],
+    ),
     ("mocks/objects/src", "schema", &["object", "patch", "defaults", "convert"]),
     ("mocks/objects/src", "catalogue", &["object", "patch", "defaults", "convert"]),
     ("mocks/objects/src", "object", &["patch", "defaults", "convert"]),

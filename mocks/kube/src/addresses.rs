@@ -8,6 +8,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use mock_objects::catalogue::Resource;
+use mock_objects::kinds::Meaning;
 use mock_objects::status::{Cause, Failure};
 use mock_store::Version;
 use parking_lot::Mutex;
@@ -54,7 +55,7 @@ impl Drop for Reservation<'_> {
 
 /// Whether the objects of a resource are given addresses.
 pub(crate) fn concerns(resource: &Resource) -> bool {
-    &*resource.full_name == "services"
+    resource.rules.meaning == Meaning::Service
 }
 
 /// Keeps what an update leaves out and what it may not take away: the address, and the node ports of ports that stay.

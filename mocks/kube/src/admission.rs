@@ -16,6 +16,7 @@ use http::StatusCode;
 use jiff::Timestamp;
 use mock_cel::Input;
 use mock_objects::defaults;
+use mock_objects::kinds::Meaning;
 use mock_objects::object;
 use mock_objects::status::Failure;
 use parking_lot::Mutex;
@@ -368,7 +369,7 @@ pub(crate) fn label<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
 
 /// The namespace that a namespace selector looks at.
 pub(crate) fn namespace_of<'a>(attempt: &'a Attempt<'_>, object: &'a Value) -> Option<&'a str> {
-    if &*attempt.call.resource.full_name == "namespaces" {
+    if attempt.call.resource.rules.meaning == Meaning::Namespace {
         return Some(object::meta(subject_of(attempt, object), "name"));
     }
     attempt.call.target.namespace.as_deref()

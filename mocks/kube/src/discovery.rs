@@ -217,17 +217,9 @@ fn subresources(resource: &Resource, served: &Served) -> Vec<Subresource> {
     if served.scale.is_some() {
         all.push(("scale", "Scale".to_owned(), ("autoscaling", "v1"), &["get", "patch", "update"]));
     }
-    match &*resource.full_name {
-        "pods" => {
-            all.push(("binding", "Binding".to_owned(), ("", ""), &["create"]));
-            all.push(("eviction", "Eviction".to_owned(), ("policy", "v1"), &["create"]));
-        }
-        "serviceaccounts" => {
-            all.push(("token", "TokenRequest".to_owned(), ("authentication.k8s.io", "v1"), &["create"]));
-        }
-        "namespaces" => all.push(("finalize", "Namespace".to_owned(), ("", ""), &["update"])),
-        _ => {}
-    }
+    all.extend(
+        resource.rules.subresources.iter().map(|one| (one.name, one.kind.to_owned(), one.group_version, one.verbs)),
+    );
     all
 }
 

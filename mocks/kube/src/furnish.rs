@@ -6,6 +6,7 @@
 
 use facts::Change;
 use mock_objects::catalogue::Resource;
+use mock_objects::kinds::Meaning;
 use mock_store::RawCommit;
 use serde_json::{Value, json};
 
@@ -20,10 +21,12 @@ pub(crate) fn follow(cluster: &Cluster, resource: &Resource, commit: &RawCommit)
         return;
     }
     let identity = &commit.identity;
-    match (&*resource.full_name, commit.change) {
-        ("namespaces", Change::Added) => namespace(cluster, &identity.name),
-        ("serviceaccounts", Change::Deleted) if &*identity.name == ACCOUNT => namespace(cluster, &identity.namespace),
-        ("configmaps", Change::Deleted) if &*identity.name == ROOT_CA => namespace(cluster, &identity.namespace),
+    match (resource.rules.meaning, commit.change) {
+        (Meaning::Namespace, Change::Added) => namespace(cluster, &identity.name),
+        (Meaning::ServiceAccount, Change::Deleted) if &*identity.name == ACCOUNT => {
+            namespace(cluster, &identity.namespace)
+        }
+        (Meaning::ConfigMap, Change::Deleted) if &*identity.name == ROOT_CA => namespace(cluster, &identity.namespace),
         _ => {}
     }
 }

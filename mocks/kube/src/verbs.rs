@@ -22,6 +22,7 @@ use http::Method;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use mock_objects::json;
+use mock_objects::kinds::Review;
 use mock_objects::protobuf;
 use mock_objects::status::{Cause, Failure};
 use mock_objects::yaml;
@@ -69,16 +70,14 @@ pub(crate) async fn dispatch(call: Box<Call>, body: Incoming) -> Result<Answer, 
         (Method::PATCH, true, None) => write::patch(&call, body, false).await,
         (Method::PUT, true, Some("status")) if call.served().status => write::update(&call, body, true).await,
         (Method::PATCH, true, Some("status")) if call.served().status => write::patch(&call, body, true).await,
-        (Method::PUT, true, Some("finalize")) if &*call.resource.full_name == "namespaces" => {
+        (Method::PUT, true, Some("finalize")) if call.resource.rules.has("finalize") => {
             write::finalize(&call, body).await
         }
-        (Method::POST, true, Some("token")) if &*call.resource.full_name == "serviceaccounts" => {
-            token::create(&call, body).await
-        }
-        (Method::POST, true, Some("binding")) if &*call.resource.full_name == "pods" => {
+        (Method::POST, true, Some("token")) if call.resource.rules.has("token") => token::create(&call, body).await,
+        (Method::POST, true, Some("binding")) if call.resource.rules.has("binding") => {
             binding::create(&call, body).await
         }
-        (Method::POST, true, Some("eviction")) if &*call.resource.full_name == "pods" => {
+        (Method::POST, true, Some("eviction")) if call.resource.rules.has("eviction") => {
             evict::create(&call, body).await
         }
         (Method::DELETE, true, None) => delete::one(&call, body).await,
@@ -136,7 +135,7 @@ fn authorize(call: &Call) -> Result<(), Failure> {
     };
     cluster.permissions.add(&call.who.name, &call.user_agent, &access);
     // Everybody may ask about themselves (the role system:basic-user).
-    let about_self = call.resource.virtual_only && call.resource.plural.starts_with("selfsubject");
+    let about_self = call.resource.rules.review.is_some_and(Review::is_about_myself);
     if cluster.authorization == Authorization::AllowAndRecord || about_self {
         return Ok(());
     }

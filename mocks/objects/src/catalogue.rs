@@ -11,6 +11,8 @@ use std::sync::Arc;
 
 use mock_store::ResourceId;
 
+use crate::kinds::{self, Kind, Meaning};
+
 pub use custom::definition;
 
 /// One resource, whatever the number of its versions.
@@ -49,6 +51,8 @@ pub struct Resource {
     pub mirrors: bool,
     /// The version that objects are stored in.
     pub storage: Arc<str>,
+    /// What is special about the kind.
+    pub rules: &'static Kind,
 }
 
 /// One version of a resource.
@@ -105,8 +109,8 @@ pub struct Column {
 pub struct Field {
     /// The name in a selector.
     pub label: Arc<str>,
-    /// The JSON pointer of its value.
-    pub pointer: String,
+    /// Where its value stands, as JSON pointers: the first that is set.
+    pub pointers: Vec<String>,
 }
 
 /// Group and version; with the plural it is how a URL names a resource.
@@ -145,7 +149,7 @@ impl Resource {
 
     /// Whether objects of this resource define resources.
     pub fn is_definition(&self) -> bool {
-        &*self.full_name == "customresourcedefinitions.apiextensions.k8s.io"
+        self.rules.meaning == Meaning::Definition
     }
 
     /// What errors are about: the plural name.
@@ -164,9 +168,10 @@ impl Catalogue {
     /// The built-in resources.
     pub fn builtin() -> Self {
         let mut catalogue = Self::default();
-        for resource in builtin::all() {
-            match builtin::mirrored(&resource) {
-                Some(original) => catalogue.mirror(resource, original),
+        for kind in kinds::ALL {
+            let resource = builtin::resource(kind);
+            match &kind.mirror {
+                Some(mirror) => catalogue.mirror(resource, mirror.of),
                 None => catalogue.insert(resource),
             }
         }
@@ -176,7 +181,7 @@ impl Catalogue {
     /// Adds another way to show the objects of `original`.
     fn mirror(&mut self, resource: Resource, original: &str) {
         let id = *self.numbers.get(original).expect("the original stands before its mirror in the table");
-        self.mirrors.push(Arc::new(Resource { id, mirrors: true, ..resource }));
+        self.mirrors.push(Arc::new(Resource { id, ..resource }));
     }
 
     /// Adds a resource, or replaces the one of the same name under its old number.

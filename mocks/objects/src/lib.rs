@@ -7,8 +7,9 @@
 pub mod catalogue;
 pub mod convert;
 pub mod defaults;
-pub mod events;
+pub(crate) mod fields;
 pub mod json;
+pub mod kinds;
 pub mod object;
 pub mod openapi;
 pub mod patch;

@@ -2,31 +2,27 @@
 //!
 //! Owns what happens to a body between decoding and the store. It must not do I/O; time and randomness are passed in.
 
-mod causes;
 mod conform;
 mod content;
-mod immutable;
 mod names;
-mod pod;
-mod rules;
-mod template;
 mod unknown;
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use mock_store::{Facts, Identity};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::OBJECT_MAX_BYTES;
 use super::catalogue::{Field, Resource, Served};
+use super::kinds::Generation;
 use super::status::{Cause, Failure};
 
+pub use super::fields::{finalizers, is_deleting, meta, metadata, seconds};
+
 pub use conform::{conform, read_as, unset};
-pub use content::check as check_content;
-pub use immutable::check as check_immutable;
+pub use content::{check as check_content, check_update};
 pub use names::{check_finalizers_of_deleted, check_label_key, check_name};
-pub use template::TEMPLATE_GENERATION;
 pub use unknown::drop_unknown;
 
 /// `ConfigMap` and `Secret` data (Kubernetes documentation, "`ConfigMaps`": 1 MiB).
@@ -38,37 +34,6 @@ pub struct Fresh {
     pub uid: String,
     /// What is appended to `metadata.generateName`.
     pub suffix: String,
-}
-
-/// `metadata` as a map, created when absent.
-#[inline]
-pub fn metadata(value: &mut Value) -> &mut Map<String, Value> {
-    if !value.is_object() {
-        *value = json!({});
-    }
-    let object = value.as_object_mut().expect("made an object above");
-    // Looked up twice, because `entry` would make a key each time, and it is nearly always there.
-    if !object.get("metadata").is_some_and(Value::is_object) {
-        object.insert("metadata".to_owned(), json!({}));
-    }
-    object.get_mut("metadata").and_then(Value::as_object_mut).expect("made an object above")
-}
-
-/// A text field of `metadata`; empty when absent.
-#[inline]
-pub fn meta<'a>(value: &'a Value, key: &str) -> &'a str {
-    value["metadata"][key].as_str().unwrap_or_default()
-}
-
-/// Whether it waits for its finalizers.
-#[inline]
-pub fn is_deleting(value: &Value) -> bool {
-    !meta(value, "deletionTimestamp").is_empty()
-}
-
-/// `metadata.finalizers`.
-pub fn finalizers(value: &Value) -> Vec<&str> {
-    value["metadata"]["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
 /// Checks `apiVersion` and `kind` of a body against the path, filling them in when absent.
@@ -157,7 +122,7 @@ pub fn finish_create(value: &mut Value, resource: &Resource, fresh: &Fresh, now:
     }
     meta.insert("uid".to_owned(), Value::from(fresh.uid.clone()));
     meta.insert("creationTimestamp".to_owned(), Value::from(seconds(now)));
-    if has_generation(resource) {
+    if resource.rules.generation != Generation::None {
         meta.insert("generation".to_owned(), Value::from(1));
     }
     Ok(name)
@@ -184,16 +149,8 @@ pub fn carry_over(value: &mut Value, old: &Value, resource: &Resource, served: &
         };
         // An apply has written down what it owns of the status.
         carry(metadata(value), &given, "managedFields");
-        if !resource.custom {
-            // Built-in types let labels, annotations and finalizers pass with a status update; custom ones do not, and
-            // Deployments keep their labels.
-            let keys: &[&str] = match &*resource.full_name {
-                "deployments.apps" => &["annotations", "finalizers"],
-                _ => &["labels", "annotations", "finalizers"],
-            };
-            for key in keys {
-                carry(metadata(value), &given, key);
-            }
+        for key in resource.rules.status_metadata {
+            carry(metadata(value), &given, key);
         }
     } else if served.status {
         let object = value.as_object_mut().expect("checked to be an object");
@@ -219,11 +176,10 @@ pub fn carry_over(value: &mut Value, old: &Value, resource: &Resource, served: &
 
 /// Counts the generation up when more than status changed. Counting again gives the same.
 pub fn count_generation(value: &mut Value, old: &Value, resource: &Resource, served: &Served, status_only: bool) {
-    if !has_generation(resource) || status_only {
+    if resource.rules.generation == Generation::None || status_only {
         return;
     }
-    // A Deployment's annotations are copied to its ReplicaSets, so they count as well.
-    let annotations = &*resource.full_name == "deployments.apps"
+    let annotations = resource.rules.generation == Generation::SpecAndAnnotations
         && value["metadata"]["annotations"] != old["metadata"]["annotations"];
     let before = old["metadata"]["generation"].as_i64().unwrap_or(0);
     if annotations || differs_outside(value, old, served.status) {
@@ -231,9 +187,7 @@ pub fn count_generation(value: &mut Value, old: &Value, resource: &Resource, ser
     } else {
         carry(metadata(value), &old["metadata"], "generation");
     }
-    if &*resource.full_name == "daemonsets.apps" {
-        template::count_template(value, old);
-    }
+    (resource.rules.count)(value, old);
 }
 
 /// What the selectors, the garbage collector and the deletion need to know of an object.
@@ -255,20 +209,16 @@ pub fn facts(value: &Value, resource: &Resource) -> Facts {
     let owners = value["metadata"]["ownerReferences"].as_array().into_iter().flatten();
     Facts {
         labels: labels.into(),
-        fields: resource.fields.iter().map(|f| selectable(value, f, &field)).collect(),
+        fields: resource.fields.iter().map(|f| selectable(f, &field)).collect(),
         owners: owners.filter_map(|owner| owner["uid"].as_str()).map(Arc::from).collect(),
         finalizing: is_deleting(value),
         ..Facts::default()
     }
 }
 
-/// The value of a selectable field. An event without a source was reported by its controller.
-fn selectable(value: &Value, of: &Field, field: &impl Fn(&str) -> Box<str>) -> Box<str> {
-    let found = field(&of.pointer);
-    if found.is_empty() && &*of.label == "source" && value["kind"] == "Event" {
-        return field("/reportingComponent");
-    }
-    found
+/// The value of a selectable field: the first that is set.
+fn selectable(of: &Field, value_at: &impl Fn(&str) -> Box<str>) -> Box<str> {
+    of.pointers.iter().map(|pointer| value_at(pointer)).find(|found| !found.is_empty()).unwrap_or_default()
 }
 
 /// What stays the same over all versions of the object.
@@ -292,15 +242,12 @@ pub fn check_size(value: &Value, resource: &Resource) -> Result<(), Failure> {
             "etcdserver: request is too large: {bytes} bytes, the limit is {OBJECT_MAX_BYTES}"
         )));
     }
-    if !matches!(&*resource.full_name, "configmaps" | "secrets") {
-        return Ok(());
-    }
-    let size = |key: &str| -> usize {
-        value[key].as_object().map_or(0, |map| map.values().filter_map(Value::as_str).map(str::len).sum())
+    let size = |&(key, base64): &(&str, bool)| -> usize {
+        let chars = value[key].as_object().map_or(0, |map| map.values().filter_map(Value::as_str).map(str::len).sum());
+        // Three bytes for four characters.
+        if base64 { chars / 4 * 3 } else { chars }
     };
-    // Secret data and binaryData are base64 here: three bytes for four characters.
-    let total =
-        if &*resource.kind == "Secret" { size("data") / 4 * 3 } else { size("data") + size("binaryData") / 4 * 3 };
+    let total: usize = resource.rules.data.iter().map(size).sum();
     if total > DATA_MAX_BYTES {
         let cause = Cause {
             reason: "FieldValueTooLong",
@@ -352,12 +299,6 @@ pub fn check_namespace(resource: &Resource, body: &str, path: &str) -> Result<()
     Ok(())
 }
 
-/// A time as the API writes it: RFC 3339 in whole seconds.
-pub fn seconds(now: Timestamp) -> String {
-    // Cut off, not rounded.
-    format!("{now:.0}")
-}
-
 /// A text among fields; empty when absent.
 fn text<'a>(fields: &'a Map<String, Value>, key: &str) -> &'a str {
     fields.get(key).and_then(Value::as_str).unwrap_or_default()
@@ -368,40 +309,6 @@ fn carry(meta: &mut Map<String, Value>, from: &Value, key: &str) {
         Some(value) => meta.insert(key.to_owned(), value.clone()),
         None => meta.remove(key),
     };
-}
-
-/// Plain data carries no generation in the real API.
-fn has_generation(resource: &Resource) -> bool {
-    resource.custom
-        || !matches!(
-            &*resource.kind,
-            "ConfigMap"
-                | "Secret"
-                | "Event"
-                | "Lease"
-                | "Namespace"
-                | "ServiceAccount"
-                | "Endpoints"
-                | "Node"
-                | "ClusterRole"
-                | "ClusterRoleBinding"
-                | "Role"
-                | "RoleBinding"
-                | "PersistentVolumeClaim"
-                | "PersistentVolume"
-                | "Service"
-                | "ControllerRevision"
-                | "PodTemplate"
-                | "LimitRange"
-                | "ResourceQuota"
-                | "HorizontalPodAutoscaler"
-                | "StorageClass"
-                | "CSIDriver"
-                | "CSINode"
-                | "VolumeAttachment"
-                | "RuntimeClass"
-                | "APIService"
-        )
 }
 
 fn differs_outside(new: &Value, old: &Value, status_apart: bool) -> bool {
@@ -417,6 +324,7 @@ mod tests {
 
     use super::*;
     use crate::patch::tests::json;
+    use serde_json::json;
 
     #[test]
     fn a_time_is_cut_to_whole_seconds() {

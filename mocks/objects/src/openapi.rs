@@ -4,7 +4,6 @@
 //! `kubectl` looks up before it writes, and the schemas of all types, which `kubectl explain` shows: the built-in ones come
 //! from `types`, custom resources bring theirs.
 
-mod definition;
 mod types;
 mod words;
 
@@ -124,8 +123,11 @@ fn schema(resource: &Resource, served: &Served, home: Home, all: &mut Map<String
     let name = protobuf::schema::name(&served.api_version, &resource.kind);
     let mut schema = match &served.schema {
         Some(schema) => (**schema).clone(),
-        None if resource.is_definition() => definition::schema(),
-        None => types::schema(name, home, all)
+        None => resource
+            .rules
+            .schema
+            .map(|schema| schema())
+            .or_else(|| types::schema(name, home, all))
             .unwrap_or_else(|| json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})),
     };
     if !schema.is_object() {

@@ -3,21 +3,14 @@
 //! Owns which columns a resource has and what is in them. Custom resources bring their own
 //! (`additionalPrinterColumns`); those of the built-in ones are the real server's, with the names that 1.33 gives them.
 
-mod builtin;
-mod cluster;
-mod events;
 mod jsonpath;
-mod metrics;
-mod network;
-mod print;
-mod storage;
-mod workloads;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::catalogue::{Column, Resource};
-use super::object::meta;
+use super::fields::meta;
+use super::kinds::print;
 
 /// The `columnDefinitions` of a table.
 pub fn columns(resource: &Resource, custom: &[Column]) -> Vec<Value> {
@@ -31,7 +24,7 @@ pub fn columns(resource: &Resource, custom: &[Column]) -> Vec<Value> {
                 _ => "",
             },
         );
-        let all = builtin::printer(resource).columns.iter();
+        let all = resource.rules.printer.columns.iter();
         return all
             .map(|(name, kind, priority)| definition(name, kind, format(name), description(name), *priority))
             .collect();
@@ -51,7 +44,7 @@ pub fn columns(resource: &Resource, custom: &[Column]) -> Vec<Value> {
 pub fn cells(value: &Value, resource: &Resource, custom: &[Column]) -> Vec<Value> {
     let now = Timestamp::now();
     if !resource.custom {
-        return (builtin::printer(resource).cells)(&print::Row { value, now });
+        return (resource.rules.printer.cells)(&print::Row { value, now });
     }
     let mut cells = vec![Value::from(meta(value, "name"))];
     cells.extend(custom.iter().map(|column| cell(value, column, now)));
@@ -66,38 +59,11 @@ fn cell(value: &Value, column: &Column, now: Timestamp) -> Value {
     let found = jsonpath::find(value, &column.path);
     match (column.kind.as_str(), found) {
         (_, None) => Value::Null,
-        ("date", Some(Value::String(text))) => Value::from(age(text, now)),
+        ("date", Some(Value::String(text))) => Value::from(print::age(text, now)),
         ("string", Some(other @ (Value::Object(_) | Value::Array(_) | Value::Number(_) | Value::Bool(_)))) => {
             Value::from(other.to_string())
         }
         (_, Some(found)) => found.clone(),
-    }
-}
-
-/// How long ago `since` was, as `kubectl` writes it: `5s`, `3m20s`, `2h`, `4d`.
-fn age(since: &str, now: Timestamp) -> String {
-    let Ok(since) = since.parse::<Timestamp>() else { return "<unknown>".to_owned() };
-    duration(now.as_second() - since.as_second())
-}
-
-/// A time in seconds, as `kubectl` writes it.
-fn duration(seconds: i64) -> String {
-    if seconds < 0 {
-        return "0s".to_owned();
-    }
-    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
-    let with = |big: i64, unit: &str, small: i64, of: &str| {
-        if small == 0 { format!("{big}{unit}") } else { format!("{big}{unit}{small}{of}") }
-    };
-    match seconds {
-        0..120 => format!("{seconds}s"),
-        120..600 => with(minutes, "m", seconds % 60, "s"),
-        600..10_800 => format!("{minutes}m"),
-        10_800..28_800 => with(hours, "h", minutes % 60, "m"),
-        28_800..172_800 => format!("{hours}h"),
-        172_800..691_200 => with(days, "d", hours % 24, "h"),
-        691_200..63_072_000 => format!("{days}d"),
-        _ => with(days / 365, "y", days % 365, "d"),
     }
 }
 

@@ -7,6 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use mock_cel::Program;
 use mock_objects::catalogue::{Catalogue, Resource};
+use mock_objects::kinds::Meaning;
 use mock_objects::object;
 use mock_objects::selector::{Requirement, from_label_selector, labels_match};
 use mock_objects::status::Cause;
@@ -77,7 +78,7 @@ struct Rule {
 
 /// Whether a resource is one of the two kinds of configurations.
 pub(crate) fn is_configuration(resource: &Resource) -> bool {
-    matches!(&*resource.full_name, MUTATING | VALIDATING)
+    resource.rules.meaning == Meaning::Webhooks
 }
 
 /// Refuses what this server cannot honour, so that nobody believes it is.
@@ -226,7 +227,7 @@ impl Hook {
             return true;
         }
         let Some(name) = namespace_of(attempt, object) else { return true };
-        if &*attempt.call.resource.full_name == "namespaces" {
+        if attempt.call.resource.rules.meaning == Meaning::Namespace {
             let subject = subject_of(attempt, object);
             return labels_match(&self.namespaces, |key| label(subject, key));
         }

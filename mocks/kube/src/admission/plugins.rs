@@ -11,6 +11,7 @@ mod storage_class;
 
 use std::sync::Arc;
 
+use mock_objects::kinds::Meaning;
 use mock_objects::object;
 use mock_objects::status::Failure;
 use mock_store::Version;
@@ -23,15 +24,15 @@ pub(super) fn mutate(attempt: &Attempt<'_>, object: &mut Value) -> Result<bool, 
     if attempt.call.target.subresource.is_some() {
         return Ok(false);
     }
-    match (&*attempt.call.resource.full_name, attempt.operation) {
-        ("pods", Operation::Create) => {
+    match (attempt.call.resource.rules.meaning, attempt.operation) {
+        (Meaning::Pod, Operation::Create) => {
             let mut changed = limits::mutate(attempt, object);
             changed |= service_account::mutate(attempt, object)?;
             changed |= priority::resolve(attempt, object)?;
             Ok(tolerate(object) | changed)
         }
-        ("pods", Operation::Update) => Ok(priority::keep(attempt, object) | tolerate(object)),
-        ("persistentvolumeclaims", Operation::Create) => Ok(storage_class::mutate(attempt, object)),
+        (Meaning::Pod, Operation::Update) => Ok(priority::keep(attempt, object) | tolerate(object)),
+        (Meaning::Claim, Operation::Create) => Ok(storage_class::mutate(attempt, object)),
         _ => Ok(false),
     }
 }
@@ -41,15 +42,13 @@ pub(super) fn validate(attempt: &Attempt<'_>, object: &Value) -> Result<(), Fail
     if attempt.call.target.subresource.is_some() {
         return Ok(());
     }
-    match (&*attempt.call.resource.full_name, attempt.operation) {
-        ("pods", Operation::Create) => {
+    match (attempt.call.resource.rules.meaning, attempt.operation) {
+        (Meaning::Pod, Operation::Create) => {
             limits::validate_pod(attempt, object)?;
             service_account::validate(attempt, object)
         }
-        ("persistentvolumeclaims", Operation::Create | Operation::Update) => limits::validate_claim(attempt, object),
-        ("priorityclasses.scheduling.k8s.io", Operation::Create | Operation::Update) => {
-            priority::validate_class(attempt, object)
-        }
+        (Meaning::Claim, Operation::Create | Operation::Update) => limits::validate_claim(attempt, object),
+        (Meaning::PriorityClass, Operation::Create | Operation::Update) => priority::validate_class(attempt, object),
         _ => Ok(()),
     }
 }

@@ -1,6 +1,7 @@
 //! The `AdmissionReview` of a request, and reading the answer (admission.k8s.io/v1 and v1beta1).
 
 use bytes::Bytes;
+use mock_objects::kinds::Meaning;
 use serde_json::{Value, json};
 
 use super::form::{Form, Seen};
@@ -71,7 +72,7 @@ pub(super) fn request(attempt: &Attempt<'_>, form: &Form) -> Value {
     }
     if let Some(namespace) = &call.target.namespace {
         request["namespace"] = Value::from(namespace.clone());
-    } else if &*call.resource.full_name == "namespaces" {
+    } else if call.resource.rules.meaning == Meaning::Namespace {
         request["namespace"] = Value::from(attempt.name);
     }
     if let Some(subresource) = &call.target.subresource {

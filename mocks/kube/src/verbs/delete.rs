@@ -12,6 +12,7 @@ use http::StatusCode;
 use hyper::body::Incoming;
 use jiff::Timestamp;
 use mock_objects::catalogue::Resource;
+use mock_objects::kinds::Ending;
 use mock_objects::object;
 use mock_objects::selector::Selector;
 use mock_objects::status::{self, Cause, Failure};
@@ -28,23 +29,6 @@ use crate::cluster::Cluster;
 use crate::represent::Renderer;
 
 const TRIES: usize = 16;
-/// Resources of which a DELETE answers with the object instead of a `Status`, as their storage does in kube-apiserver.
-const SHOWN_WHEN_GONE: &[&str] = &[
-    "persistentvolumeclaims",
-    "persistentvolumes",
-    "pods",
-    "podtemplates",
-    "resourcequotas",
-    "serviceaccounts",
-    "csidrivers.storage.k8s.io",
-    "csinodes.storage.k8s.io",
-    "storageclasses.storage.k8s.io",
-    "volumeattachments.storage.k8s.io",
-];
-/// Resources whose dependents stay when the caller does not say what becomes of them, for the sake of old clients.
-const ORPHANING: &[&str] = &["jobs.batch", "replicationcontrollers"];
-/// Namespaces that the plugin `NamespaceLifecycle` protects.
-const IMMORTAL: &[&str] = &["default", "kube-system", "kube-public"];
 const FOREGROUND: &str = "foregroundDeletion";
 const ORPHAN: &str = "orphan";
 
@@ -97,7 +81,7 @@ pub(super) async fn one(call: &Call, body: Incoming) -> Result<Answer, Failure> 
     let bytes = read_body(&call.app.limits, body).await?;
     let options = options(call, &bytes)?;
     let name = call.target.name.as_deref().unwrap_or_default();
-    if &*call.resource.full_name == "namespaces" && IMMORTAL.contains(&name) {
+    if call.resource.rules.immortal.contains(&name) {
         return Err(Failure::forbidden(call.resource.about(name), "this namespace may not be deleted"));
     }
     delete_named(call, &renderer, name, &options).await
@@ -115,7 +99,7 @@ async fn delete_named(call: &Call, renderer: &Renderer, name: &str, options: &Op
         let done = |answer: Answer| Answer { warnings: warnings.clone(), ..answer };
         match outcome {
             None => return Ok(done(rehearsed(call, renderer, &current, options, about))),
-            Some(Ok(Outcome::Gone(last))) if SHOWN_WHEN_GONE.contains(&&*call.resource.full_name) => {
+            Some(Ok(Outcome::Gone(last))) if call.resource.rules.shown_when_deleted => {
                 return Ok(done(Answer::json(StatusCode::OK, renderer.value(&last))));
             }
             Some(Ok(Outcome::Gone(_))) => {
@@ -158,10 +142,10 @@ async fn ask_and_delete(
 /// Whether an earlier deletion stands, to which this one adds nothing.
 fn is_decided(current: &Version, resource: &Resource, options: &Options) -> bool {
     current.facts().finalizing
-        && match &*resource.full_name {
-            "namespaces" => true,
-            "pods" => grace::of(&current.value(), resource, options.grace_s) == Grace::Pending,
-            _ => false,
+        && match resource.rules.ending {
+            Ending::Emptied => true,
+            Ending::Graceful => grace::of(&current.value(), resource, options.grace_s) == Grace::Pending,
+            Ending::AtOnce => false,
         }
 }
 
@@ -180,7 +164,7 @@ async fn ask(call: &Call, name: &str, current: &Version) -> Result<Vec<String>, 
 }
 
 pub(super) async fn collection(call: &Call, body: Incoming) -> Result<Answer, Failure> {
-    if &*call.resource.full_name == "namespaces" {
+    if !call.resource.rules.deletes_collections {
         return Err(Failure::method_not_allowed());
     }
     let query = &call.query;
@@ -302,7 +286,7 @@ fn current_again(cluster: &Cluster, resource: &Resource, current: &Version) -> R
 /// Writes into an object that it is being deleted.
 fn mark(value: &mut Value, resource: &Resource, grace: Grace) {
     let now = Timestamp::now();
-    let is_namespace = &*resource.full_name == "namespaces";
+    let is_emptied = resource.rules.ending == Ending::Emptied;
     let was_deleting = object::is_deleting(value);
     let meta = object::metadata(value);
     match grace {
@@ -319,7 +303,7 @@ fn mark(value: &mut Value, resource: &Resource, grace: Grace) {
         }
         Grace::None | Grace::Pending => {
             meta.entry("deletionTimestamp").or_insert_with(|| Value::from(object::seconds(now)));
-            if !is_namespace {
+            if !is_emptied {
                 meta.entry("deletionGracePeriodSeconds").or_insert_with(|| json!(0));
             }
         }
@@ -327,7 +311,7 @@ fn mark(value: &mut Value, resource: &Resource, grace: Grace) {
     if !was_deleting && let Some(generation) = meta.get("generation").and_then(Value::as_i64) {
         meta.insert("generation".to_owned(), Value::from(generation + 1));
     }
-    if is_namespace && let Some(status) = value.get_mut("status").and_then(Value::as_object_mut) {
+    if is_emptied && let Some(status) = value.get_mut("status").and_then(Value::as_object_mut) {
         status.insert("phase".to_owned(), Value::from("Terminating"));
     }
 }
@@ -343,7 +327,7 @@ fn rehearsed(
     let mut value = current.value();
     let grace = grace::of(&value, &call.resource, options.grace_s);
     let waits = !finish::is_unheld(&value, &call.resource) || options.propagation != Propagation::Background;
-    if !waits && !SHOWN_WHEN_GONE.contains(&&*call.resource.full_name) {
+    if !waits && !call.resource.rules.shown_when_deleted {
         return Answer::value(StatusCode::OK, &status::deleted(about, &current.identity.uid));
     }
     if grace != Grace::Pending && (waits || grace != Grace::None) {
@@ -357,15 +341,14 @@ pub(crate) mod finish {
     use serde_json::Value;
 
     use mock_objects::catalogue::Resource;
+    use mock_objects::kinds::Ending;
     use mock_objects::object;
 
     /// No finalizer holds the object any more.
     pub(crate) fn is_unheld(value: &Value, resource: &Resource) -> bool {
-        let held_by_content = match &*resource.full_name {
-            // The namespace controller removes this one when the namespace is empty.
-            "namespaces" => value.pointer("/spec/finalizers").and_then(Value::as_array).is_some_and(|f| !f.is_empty()),
-            _ => false,
-        };
+        // The namespace controller removes this one when the namespace is empty.
+        let holds = || value.pointer("/spec/finalizers").and_then(Value::as_array).is_some_and(|f| !f.is_empty());
+        let held_by_content = resource.rules.ending == Ending::Emptied && holds();
         object::finalizers(value).is_empty() && !held_by_content
     }
 
@@ -453,7 +436,7 @@ fn parse_propagation(body: &Value) -> Result<Option<Propagation>, Failure> {
 
 /// What becomes of the dependents when nobody says it.
 fn unsaid(resource: &Resource) -> Propagation {
-    if ORPHANING.contains(&&*resource.full_name) { Propagation::Orphan } else { Propagation::Background }
+    if resource.rules.orphans { Propagation::Orphan } else { Propagation::Background }
 }
 
 fn propagation(policy: &str) -> Result<Propagation, Failure> {

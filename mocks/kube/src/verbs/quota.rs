@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use mock_cel::Quantity;
 use mock_objects::catalogue::Resource;
+use mock_objects::kinds::Quota;
 use serde_json::Value;
 
 use super::own;
@@ -102,7 +103,7 @@ impl Request<'_> {
         let mut limited: Vec<&str> = self.limited(quota).map(String::as_str).collect();
         limited.sort_unstable();
         let name = object::meta(quota, "name");
-        if &*self.resource.full_name == "pods"
+        if self.resource.rules.quota == Quota::Pods
             && let Some(missing) = usage::missing(&limited, self.value)
         {
             return Err(format!("failed quota: {name}: must specify {missing}"));

@@ -67,7 +67,7 @@ pub(super) fn list(call: &Call) -> Result<Answer, Failure> {
     let selector = Selector::parse(query.label_selector.as_deref(), query.field_selector.as_deref(), &call.resource)?;
     let token = query.continue_token.as_deref().map(parse_token).transpose()?;
     // "Any version" is answered from the watch cache as a whole (Kubernetes API concepts, the `limit` of such a list).
-    let cached = query.resource_version.as_deref() == Some("0") && token.is_none() && !is_event(call);
+    let cached = query.resource_version.as_deref() == Some("0") && token.is_none() && !call.resource.rules.uncached;
     let limit = if cached { None } else { query.limit };
     let forced = call.treatment.page_items.as_ref().map(|(items, _)| *items);
     let limit = limit.into_iter().chain(forced).min();
@@ -141,16 +141,11 @@ pub(super) fn number(text: Option<&str>) -> Result<Option<u64>, Failure> {
 /// The revision that is asked for. What is not cached is refused by etcd's client, as a bad request.
 fn revision(call: &Call) -> Result<Option<u64>, Failure> {
     let wanted = number(call.query.resource_version.as_deref());
-    if is_event(call) {
+    if call.resource.rules.uncached {
         return wanted
             .map_err(|failure| Failure::bad_request(format!("invalid resource version: {}", failure.message)));
     }
     wanted
-}
-
-/// Events are the one built-in resource that a real server keeps no cache of.
-fn is_event(call: &Call) -> bool {
-    &*call.resource.kind == "Event" && !call.resource.custom
 }
 
 /// Refuses a revision that this server has not reached.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use http::{Method, StatusCode};
 use hyper::body::Incoming;
+use mock_objects::kinds::Review;
 use mock_objects::object;
 use mock_objects::status::Failure;
 use serde_json::{Value, json};
@@ -29,7 +30,8 @@ pub(super) async fn answer(call: &Call, body: Incoming) -> Result<Answer, Failur
     if call.method != Method::POST {
         return Err(Failure::method_not_allowed());
     }
-    if &*call.resource.kind == "Binding" {
+    let Some(asked) = call.resource.rules.review else { return Err(Failure::method_not_allowed()) };
+    if asked == Review::Binding {
         return binding::create_by_body(call, body).await;
     }
     let bytes = read_body(&call.app.limits, body).await?;
@@ -52,10 +54,10 @@ pub(super) async fn answer(call: &Call, body: Incoming) -> Result<Answer, Failur
     let name = object::meta(&review, "name");
     let attempt = Attempt { call, operation: Operation::Create, name, old: None };
     warnings.extend(chain.validate(&attempt, &review).await?);
-    review["status"] = match &*call.resource.kind {
-        "TokenReview" => token_review(call, &review),
-        "SelfSubjectReview" => json!({"userInfo": call.who.info()}),
-        "SelfSubjectRulesReview" => {
+    review["status"] = match asked {
+        Review::Token => token_review(call, &review),
+        Review::Myself => json!({"userInfo": call.who.info()}),
+        Review::MyRules => {
             let namespace = review.pointer("/spec/namespace").and_then(Value::as_str).unwrap_or_default();
             let (resources, paths) = rbac::rules_of(call.cluster(), &call.who, namespace);
             let answer = json!({"resourceRules": resources, "nonResourceRules": paths, "incomplete": false});
@@ -63,20 +65,20 @@ pub(super) async fn answer(call: &Call, body: Incoming) -> Result<Answer, Failur
             (review["spec"], review["metadata"]) = (json!({}), json!({"creationTimestamp": null}));
             answer
         }
-        "SubjectAccessReview" | "SelfSubjectAccessReview" | "LocalSubjectAccessReview" => access_review(call, &review),
-        _ => return Err(Failure::method_not_allowed()),
+        Review::Access | Review::MyAccess | Review::LocalAccess => access_review(call, &review, asked),
+        Review::Binding => return Err(Failure::method_not_allowed()),
     };
     Ok(Answer { warnings, ..Answer::value(StatusCode::CREATED, &review) })
 }
 
-fn access_review(call: &Call, review: &Value) -> Value {
+fn access_review(call: &Call, review: &Value, asked: Review) -> Value {
     let cluster = call.cluster();
     if cluster.authorization == Authorization::AllowAndRecord {
         return json!({"allowed": true, "reason": "everything is allowed and recorded"});
     }
     let text = |pointer: &str| review.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let attribute = |key: &str| text(&format!("/spec/resourceAttributes/{key}"));
-    let who = if &*call.resource.kind == "SelfSubjectAccessReview" {
+    let who = if asked == Review::MyAccess {
         call.who.clone()
     } else {
         let groups = review.pointer("/spec/groups").and_then(Value::as_array).into_iter().flatten();

@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use mock_objects::catalogue::Resource;
 use mock_objects::patch::{self, Patch};
 use mock_objects::status::Failure;
-use mock_objects::{convert, defaults, events, object};
+use mock_objects::{convert, defaults, object};
 use mock_store::{Expect, Refused, Version};
 use serde_json::{Value, json};
 
@@ -31,19 +31,6 @@ use preconditions::{absent, check_number, check_uid, fixed_revision, is_patch, u
 
 /// How often a write without a `resourceVersion` is tried when others write the same object.
 pub(super) const TRIES: usize = 16;
-/// Whose objects a PUT creates when they are absent; for all others it is a 404.
-const CREATED_BY_UPDATE: &[&str] = &[
-    "endpoints",
-    "events",
-    "events.events.k8s.io",
-    "leases.coordination.k8s.io",
-    "limitranges",
-    "services",
-    "clusterrolebindings.rbac.authorization.k8s.io",
-    "clusterroles.rbac.authorization.k8s.io",
-    "rolebindings.rbac.authorization.k8s.io",
-    "roles.rbac.authorization.k8s.io",
-];
 
 pub(super) async fn create(call: &Call, body: Incoming) -> Result<Answer, Failure> {
     let renderer = Renderer::negotiate(call)?;
@@ -145,7 +132,7 @@ pub(super) async fn update(call: &Call, body: Incoming, status_only: bool) -> Re
         if !object::meta(&value, "uid").is_empty() {
             return Err(absent(call, name, &value, status_only));
         }
-        if CREATED_BY_UPDATE.contains(&&*call.resource.full_name) {
+        if call.resource.rules.created_by_update {
             check_number(object::meta(&value, "resourceVersion"))?;
             // Nothing was read that this could be the revision of, and the real server does not mind.
             object::metadata(&mut value).remove("resourceVersion");
@@ -401,8 +388,8 @@ fn succeed(value: &mut Value, old: &Value, call: &Call, status_only: bool) {
     if addresses::concerns(resource) {
         addresses::carry_over(value, old);
     }
-    // Only the subresource `finalize` writes the spec of a namespace.
-    if &*resource.full_name == "namespaces" && call.target.subresource.as_deref() != Some("finalize") {
+    // Only that subresource writes the spec.
+    if resource.rules.has("finalize") && call.target.subresource.as_deref() != Some("finalize") {
         value["spec"] = old["spec"].clone();
     }
     object::count_generation(value, old, resource, stored, status_only);
@@ -445,20 +432,18 @@ fn track(call: &Call, value: &mut Value, old: Option<&Value>, status_only: bool)
         return;
     }
     let by = manager(call, status_only);
-    if call.resource.custom || &*call.resource.kind != "Event" {
-        return patch::track(value, old, &by, &call.resource);
-    }
+    let Some(bare) = &call.resource.rules.bare else { return patch::track(value, old, &by, &call.resource) };
     // The fields go by their names in the version that they were written in, and nobody owns what nobody set.
     let set = |mut value: Value| {
         show(call, &mut value);
-        events::unfill(&mut value);
+        (bare.unfill)(&mut value);
         value
     };
     let old = old.cloned().map(set);
     *value = set(value.take());
     patch::track(value, old.as_ref(), &by, &call.resource);
     to_storage(call, value);
-    events::fill(value);
+    (bare.fill)(value);
 }
 
 fn commit(call: &Call, current: &Version, value: Value) -> Result<Arc<Version>, Refused> {
@@ -485,18 +470,15 @@ fn validate(call: &Call, value: &Value, old: Option<&Value>) -> Result<Vec<Strin
     let resource = &call.resource;
     let name = object::meta(value, "name");
     let mut causes = object::check_name(value, resource);
-    causes.extend(object::check_content(value, resource));
+    causes.extend(object::check_content(value, old, resource));
     shape::check_depth(value)?;
     let of_schema = shape::check(call, value, old);
     let verdict = shape::judge(call, value, old, &of_schema);
     causes.extend(of_schema);
     causes.extend(verdict.causes);
     causes.extend(check_configuration(value, resource));
-    if &*resource.kind == "Event" && !resource.custom {
-        causes.extend(events::check(value, old, resource));
-    }
     if let Some(old) = old {
-        causes.extend(object::check_immutable(value, old, resource));
+        causes.extend(object::check_update(value, old, resource));
         causes.extend(object::check_finalizers_of_deleted(value, old));
     }
     if !causes.is_empty() {

@@ -8,6 +8,7 @@ use mock_store::ResourceId;
 use serde_json::Value;
 
 use super::{Column, Field, Resource, Scale, Served};
+use crate::kinds;
 use crate::schema;
 use crate::status::Cause;
 
@@ -88,6 +89,7 @@ pub fn definition(crd: &Value) -> Result<Resource, Vec<Cause>> {
         fields: fields(&versions),
         virtual_only: false,
         mirrors: false,
+        rules: &kinds::CUSTOM,
     })
 }
 
@@ -158,7 +160,7 @@ fn fields(versions: &[&Value]) -> Vec<Field> {
     let mut fields: Vec<Field> = Vec::new();
     for raw in versions.iter().flat_map(|version| version["selectableFields"].as_array().into_iter().flatten()) {
         let path = raw["jsonPath"].as_str().unwrap_or_default();
-        let field = Field { label: path.trim_start_matches('.').into(), pointer: pointer(path) };
+        let field = Field { label: path.trim_start_matches('.').into(), pointers: vec![pointer(path)] };
         if !fields.contains(&field) {
             fields.push(field);
         }

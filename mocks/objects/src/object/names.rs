@@ -5,30 +5,34 @@
 use serde_json::Value;
 
 use crate::catalogue::Resource;
+use crate::kinds::{LABEL, Names, is_dns_label};
 use crate::object::meta;
 use crate::status::Cause;
 
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or \
                          '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used \
                          for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
-pub(super) const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must \
-                     start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for \
-                     validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 
 /// Checks the name, labels and annotations of an object; answers what is wrong.
 pub fn check_name(value: &Value, resource: &Resource) -> Vec<Cause> {
     let name = meta(value, "name");
     let quoted = || format!("\"{name}\"");
     let mut causes = Vec::new();
-    let too_long = if matches!(&*resource.kind, "Namespace" | "Service") { 63 } else { 253 };
-    if name.len() > too_long && &*resource.full_name != "events" {
+    let allowed = resource.rules.names;
+    let too_long = match allowed {
+        Names::Label => 63,
+        Names::Subdomain | Names::Path => 253,
+        Names::LongPath => usize::MAX,
+    };
+    let is_path = matches!(allowed, Names::Path | Names::LongPath);
+    if name.len() > too_long {
         let why = format!("must be no more than {too_long} characters");
         causes.push(Cause::invalid("metadata.name", &quoted(), &why));
-    } else if &*resource.group == "rbac.authorization.k8s.io" || &*resource.full_name == "events" {
+    } else if is_path {
         if matches!(name, "." | "..") || name.contains(['/', '%']) {
             causes.push(Cause::invalid("metadata.name", &quoted(), "may not be '.' or '..' or contain '/' or '%'"));
         }
-    } else if matches!(&*resource.kind, "Namespace" | "Service") {
+    } else if allowed == Names::Label {
         if !is_dns_label(name) {
             causes.push(Cause::invalid("metadata.name", &quoted(), LABEL));
         }
@@ -38,10 +42,9 @@ pub fn check_name(value: &Value, resource: &Resource) -> Vec<Cause> {
     let prefix = meta(value, "generateName");
     // A dash at the end is what a generated name goes on from.
     let masked = prefix.strip_suffix('-').map_or_else(|| prefix.to_owned(), |start| format!("{start}a"));
-    let strict = matches!(&*resource.kind, "Namespace" | "Service");
+    let strict = allowed == Names::Label;
     let fits = if strict { is_dns_label(&masked) } else { masked.split('.').all(is_dns_label) };
-    let any = &*resource.full_name == "events";
-    if !any && !prefix.is_empty() && &*resource.group != "rbac.authorization.k8s.io" && !fits {
+    if !is_path && !prefix.is_empty() && !fits {
         let why = if strict { LABEL } else { SUBDOMAIN };
         causes.push(Cause::invalid("metadata.generateName", &format!("\"{prefix}\""), why));
     }
@@ -81,10 +84,7 @@ fn finalizers(value: &Value, resource: &Resource, causes: &mut Vec<Cause>) {
             causes.push(Cause::invalid("metadata.finalizers", &quoted, why));
         }
         let standard = ["orphan", "foregroundDeletion", "kubernetes"].contains(&finalizer);
-        // Leases and events of the old API are checked like custom resources.
-        let stricter =
-            !resource.custom && &*resource.group != "coordination.k8s.io" && &*resource.full_name != "events";
-        if stricter && !standard && !finalizer.contains('/') {
+        if !resource.rules.plain_finalizers && !standard && !finalizer.contains('/') {
             let why = "name is neither a standard finalizer name nor is it fully qualified";
             causes.push(Cause::invalid(&format!("metadata.finalizers[{index}]"), &quoted, why));
         }
@@ -128,12 +128,4 @@ fn is_label_value(text: &str) -> bool {
         && edge(bytes.first())
         && edge(bytes.last())
         && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
-}
-
-pub(super) fn is_dns_label(text: &str) -> bool {
-    let plain = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let bytes = text.as_bytes();
-    bytes.first().is_some_and(plain)
-        && bytes.last().is_some_and(plain)
-        && bytes.iter().all(|byte| plain(byte) || *byte == b'-')
 }

@@ -5,10 +5,14 @@
 use serde_json::{Map, Value, json};
 
 use super::words;
+use crate::kinds;
 use crate::protobuf::schema::{Field, Kind, message};
 
 /// `(message, field, strategy, merge key)`, from the API reference ("patch strategy", "patch merge key").
-const MERGED: &[(&str, &str, &str, &str)] = &[
+type Merged = (&'static str, &'static str, &'static str, &'static str);
+
+/// The lists of types that several kinds share.
+const MERGED: &[Merged] = &[
     ("Container", "env", "merge", "name"),
     ("Container", "ports", "merge", "containerPort"),
     ("Container", "volumeDevices", "merge", "devicePath"),
@@ -25,24 +29,14 @@ const MERGED: &[(&str, &str, &str, &str)] = &[
     ("PodSpec", "schedulingGates", "merge", "name"),
     ("PodSpec", "topologySpreadConstraints", "merge", "topologyKey"),
     ("PodSpec", "volumes", "merge,retainKeys", "name"),
-    ("PodStatus", "conditions", "merge", "type"),
-    ("PodStatus", "podIPs", "merge", "ip"),
-    ("DeploymentSpec", "strategy", "retainKeys", ""),
-    ("DeploymentStatus", "conditions", "merge", "type"),
-    ("ReplicaSetStatus", "conditions", "merge", "type"),
-    ("StatefulSetStatus", "conditions", "merge", "type"),
-    ("DaemonSetStatus", "conditions", "merge", "type"),
-    ("JobStatus", "conditions", "merge", "type"),
-    ("NodeSpec", "podCIDRs", "merge", ""),
-    ("NodeStatus", "addresses", "merge", "type"),
-    ("NodeStatus", "conditions", "merge", "type"),
     ("ObjectMeta", "finalizers", "merge", ""),
     ("ObjectMeta", "ownerReferences", "merge", "uid"),
-    ("ServiceAccount", "secrets", "merge", "name"),
-    ("ServiceSpec", "ports", "merge", "port"),
-    ("MutatingWebhookConfiguration", "webhooks", "merge", "name"),
-    ("ValidatingWebhookConfiguration", "webhooks", "merge", "name"),
 ];
+
+/// How lists merge, in the types of all kinds.
+fn merged() -> impl Iterator<Item = &'static Merged> {
+    MERGED.iter().chain(kinds::ALL.iter().flat_map(|kind| kind.published_merges))
+}
 
 /// Where references to other schemas point.
 #[derive(Debug, Clone, Copy)]
@@ -93,7 +87,7 @@ fn collect(
         if let Some(text) = words::of_field(name, field.name) {
             property["description"] = Value::from(text);
         }
-        let merged = MERGED.iter().find(|(of, known, _, _)| *of == name && *known == field.name);
+        let merged = merged().find(|(of, known, _, _)| *of == name && *known == field.name);
         if let Some((_, _, strategy, key)) = merged {
             for (extension, value) in [("x-kubernetes-patch-strategy", strategy), ("x-kubernetes-patch-merge-key", key)]
             {
@@ -187,7 +181,7 @@ mod tests {
 
     #[test]
     fn what_merges_is_there() {
-        for (of, name, _, _) in MERGED {
+        for (of, name, _, _) in merged() {
             let fields = message(of).unwrap_or_else(|| panic!("no {of}"));
             assert!(fields.iter().any(|field| field.name == *name), "{of}.{name}");
         }

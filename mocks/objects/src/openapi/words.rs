@@ -3,54 +3,19 @@
 //! Owns texts for people who type `kubectl explain`. Most fields have the same name for the same thing in every type; where
 //! they do not, the type is named. A field that is missing here has no description.
 
-/// `(type, text)`.
+use crate::kinds;
+
+/// `(type, text)`; those of kinds are in their rows.
 const TYPES: &[(&str, &str)] = &[
     ("Affinity", "Which nodes and which neighbours a pod prefers or needs."),
-    ("ConfigMap", "Settings that are no secret: texts and bytes under keys."),
     ("Container", "One program of a pod: its image, its command and what it may use."),
-    ("CronJob", "Starts a Job again and again by a schedule."),
-    ("CSIDriver", "What a storage driver can do and wants to know."),
-    ("DaemonSet", "Keeps one pod on every node that is selected."),
-    ("Deployment", "Keeps a number of equal pods running and replaces them step by step when their template changes."),
     ("DeploymentSpec", "What a Deployment keeps running, and how it goes from one template to the next."),
-    ("EndpointSlice", "Some of the addresses behind a Service."),
-    ("Endpoints", "The addresses behind a Service, in the old form."),
-    ("Event", "Something that happened to an object, for people to read. Kept for a while only."),
-    ("EventsEvent", "Something that happened to an object, for people to read. Kept for a while only."),
-    ("HorizontalPodAutoscaler", "Changes a number of replicas by measured load."),
-    ("Ingress", "Which HTTP hosts and paths lead to which Services."),
-    ("Job", "Runs pods until enough of them have ended well."),
-    ("Lease", "Who holds something for how long; leaders are elected with it."),
-    ("LimitRange", "Bounds and defaults of what single pods and containers of a namespace use."),
-    ("MutatingWebhookConfiguration", "Webhooks that may change objects before they are stored."),
-    ("Namespace", "A room for names: most objects live in one and go with it."),
-    ("NetworkPolicy", "Which connections to and from pods are allowed."),
-    ("Node", "A machine that runs pods."),
     ("ObjectMeta", "What every object has: its names, labels, owners and times."),
-    ("PersistentVolume", "A piece of storage that outlives pods."),
-    ("PersistentVolumeClaim", "A wish for storage, and the volume that it was given."),
-    ("Pod", "One or more containers that run together on one node and share its network address."),
-    ("PodDisruptionBudget", "How many pods may be missing when somebody takes them away on purpose."),
     ("PodSpec", "What a pod runs, and under which conditions."),
     ("PodStatus", "What became of a pod, as its node last said."),
     ("PodTemplateSpec", "What the pods look like that a controller makes."),
-    ("PriorityClass", "A name for how important pods are."),
     ("Probe", "How it is found out whether a container is well."),
-    ("ReplicaSet", "Keeps a number of equal pods running."),
-    ("ReplicationController", "The older form of a ReplicaSet."),
-    ("ResourceQuota", "How much of everything a namespace may use."),
     ("ResourceRequirements", "How much a container needs at least and may use at most."),
-    ("Role", "What may be done in one namespace."),
-    ("RoleBinding", "Who has a role in one namespace."),
-    ("ClusterRole", "What may be done in the whole cluster."),
-    ("ClusterRoleBinding", "Who has a role in the whole cluster."),
-    ("RuntimeClass", "A way to run containers that pods can ask for."),
-    ("Secret", "Small confidential data: keys, passwords, certificates."),
-    ("ServiceAccount", "A name under which pods talk to the API."),
-    ("Service", "One stable address for a changing set of pods."),
-    ("StatefulSet", "Keeps pods with fixed names and storage of their own."),
-    ("StorageClass", "How volumes of a kind are made."),
-    ("ValidatingWebhookConfiguration", "Webhooks that may refuse objects before they are stored."),
     ("Volume", "A folder that the containers of a pod can mount."),
 ];
 
@@ -201,7 +166,9 @@ const FIELDS: &[(&str, &str)] = &[
 
 /// What a type is for.
 pub(super) fn of_type(name: &str) -> Option<&'static str> {
-    TYPES.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+    let of_kind = kinds::ALL.iter().find(|kind| kind.kind == name || kind.message_of.iter().any(|(_, of)| *of == name));
+    let shared = || TYPES.iter().find(|(known, _)| *known == name).map(|(_, text)| *text);
+    of_kind.map(|kind| kind.about).filter(|text| !text.is_empty()).or_else(shared)
 }
 
 /// What a field is for.

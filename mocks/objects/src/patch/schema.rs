@@ -133,24 +133,12 @@ pub(super) fn list_rule(resource: &Resource, path: &[&str]) -> ListRule {
     match path {
         ["metadata", "finalizers"] => return ListRule::Set,
         ["metadata", "ownerReferences"] => return ListRule::ByKey("uid"),
-        ["status", "conditions"] if !matches!(&*resource.kind, "Event") => return ListRule::ByKey("type"),
+        ["status", "conditions"] => return ListRule::ByKey("type"),
         _ => {}
     }
-    let in_pod_spec = match &*resource.kind {
-        "Pod" => path.first() == Some(&"spec"),
-        "CronJob" => path.starts_with(&["spec", "jobTemplate", "spec", "template", "spec"]),
-        "PodTemplate" => path.starts_with(&["template", "spec"]),
-        _ => path.starts_with(&["spec", "template", "spec"]),
-    };
-    if in_pod_spec {
+    if path.starts_with(resource.rules.pod_spec) {
         return POD_SPEC.iter().find(|(name, _)| name == field).map_or(ListRule::Atomic, |(_, rule)| *rule);
     }
-    match (&*resource.kind, path) {
-        ("Service", ["spec", "ports"]) => ListRule::ByKey("port"),
-        ("ServiceAccount", ["secrets"])
-        | ("MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration", ["webhooks"]) => ListRule::ByKey("name"),
-        ("Node", ["spec", "taints"]) => ListRule::ByKey("key"),
-        ("Node" | "Pod", ["status", "addresses"]) => ListRule::ByKey("type"),
-        _ => ListRule::Atomic,
-    }
+    let known = resource.rules.merge_keys.iter().find(|(of, _)| *of == path);
+    known.map_or(ListRule::Atomic, |(_, key)| ListRule::ByKey(key))
 }

@@ -8,17 +8,13 @@
 //! stand below, by group; they are those of Kubernetes 1.33.
 
 mod core;
-mod definitions;
 mod pods;
-mod rest;
 mod volumes;
-mod workloads;
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// `(message, fields)`.
-type Row = (&'static str, &'static str);
+use crate::kinds::{self, Message as Row};
 
 /// What a field holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,8 +68,9 @@ pub struct Field {
 }
 
 static MESSAGES: LazyLock<HashMap<&'static str, Vec<Field>>> = LazyLock::new(|| {
-    let groups = [core::TABLE, pods::TABLE, volumes::TABLE, workloads::TABLE, rest::TABLE, definitions::TABLE];
-    groups.into_iter().flatten().map(|(name, fields)| (*name, fields.split_whitespace().map(field).collect())).collect()
+    let shared = [core::TABLE, pods::TABLE, volumes::TABLE].into_iter().flatten();
+    let own = kinds::ALL.iter().flat_map(|kind| kind.messages);
+    shared.chain(own).map(|(name, fields)| (*name, fields.split_whitespace().map(field).collect())).collect()
 });
 
 /// The fields of a message.
@@ -89,13 +86,17 @@ pub fn first(either: &str) -> Option<&'static str> {
     }
 }
 
+/// `(apiVersion, kind, message)`, where the message has another name than the kind.
+static OTHER_NAMES: LazyLock<Vec<(&'static str, &'static str, &'static str)>> = LazyLock::new(|| {
+    let of =
+        |kind: &'static kinds::Kind| kind.message_of.iter().map(|(api_version, name)| (*api_version, kind.kind, *name));
+    kinds::ALL.iter().flat_map(of).collect()
+});
+
 /// The message of a kind: two kinds have the same name in several APIs.
 pub fn name<'a>(api_version: &str, kind: &'a str) -> &'a str {
-    match (api_version, kind) {
-        ("events.k8s.io/v1", "Event") => "EventsEvent",
-        ("autoscaling/v1", "HorizontalPodAutoscaler") => "HorizontalPodAutoscalerV1",
-        _ => kind,
-    }
+    let other = OTHER_NAMES.iter().find(|(of, known, _)| *of == api_version && *known == kind);
+    other.map_or(kind, |(_, _, name)| name)
 }
 
 fn field(spec: &'static str) -> Field {

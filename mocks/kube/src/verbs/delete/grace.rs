@@ -6,6 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use mock_objects::catalogue::Resource;
+use mock_objects::kinds::Ending;
 use mock_objects::object;
 
 /// What a deletion does to the time that an object is given.
@@ -23,7 +24,7 @@ pub(super) enum Grace {
 
 /// What a deletion with `asked_s` seconds does to an object.
 pub(super) fn of(value: &Value, resource: &Resource, asked_s: Option<i64>) -> Grace {
-    if &*resource.full_name != "pods" {
+    if resource.rules.ending != Ending::Graceful {
         return Grace::None;
     }
     if object::is_deleting(value) {

@@ -5,6 +5,7 @@
 use serde_json::Value;
 
 use mock_objects::catalogue::Resource;
+use mock_objects::kinds::Quota;
 use mock_objects::selector::{from_label_selector, labels_match};
 
 /// Whether the object is in all scopes of the quota.
@@ -12,7 +13,7 @@ pub(super) fn includes(quota: &Value, resource: &Resource, value: &Value) -> boo
     let spec = &quota["spec"];
     let plain = spec["scopes"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let selected = spec["scopeSelector"]["matchExpressions"].as_array().into_iter().flatten();
-    let is_pod = &*resource.full_name == "pods";
+    let is_pod = resource.rules.quota == Quota::Pods;
     plain.into_iter().all(|scope| is_pod && is_in(scope, "Exists", &Value::Null, value))
         && selected.into_iter().all(|one| {
             let text = |key: &str| one[key].as_str().unwrap_or_default();

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use mock_cel::Quantity;
 use mock_objects::catalogue::Resource;
+use mock_objects::kinds::Quota;
 use serde_json::Value;
 
 use super::{Amounts, amount_of};
@@ -32,54 +33,53 @@ const REQUIRED: &[&str] = &["cpu", "memory", "requests.cpu", "requests.memory", 
 const OF_SERVICES: &[&str] = &["count/services", "services", "services.nodeports", "services.loadbalancers"];
 const OF_CLAIMS: &[&str] = &["persistentvolumeclaims", "requests.storage"];
 const OF_CLASS: &str = ".storageclass.storage.k8s.io/";
-/// Kinds that had a name of their own before everything could be counted.
-const OLD_NAMES: &[&str] = &["configmaps", "replicationcontrollers", "resourcequotas", "secrets"];
-
 /// Whether objects of a resource are counted at all, and when they change.
 pub(super) fn is_counted(resource: &Resource, changes: bool) -> bool {
-    match &*resource.full_name {
+    match resource.rules.quota {
         // They come in masses, and nobody asks for them.
-        "events" => false,
-        "services" | "persistentvolumeclaims" => true,
-        _ => !changes,
+        Quota::Never => false,
+        Quota::Services | Quota::Claims => true,
+        Quota::Count | Quota::Name | Quota::Pods => !changes,
     }
 }
 
 /// Whether `name` is something that objects of the resource use.
 pub(super) fn is_tracked(resource: &Resource, name: &str) -> bool {
-    match &*resource.full_name {
-        "pods" => {
+    let full_name = &*resource.full_name;
+    match resource.rules.quota {
+        Quota::Pods => {
             let of_cluster = name.strip_prefix("requests.").is_some_and(|name| !is_native(name));
             OF_PODS.contains(&name)
                 || name.starts_with("hugepages-")
                 || name.starts_with("requests.hugepages-")
                 || of_cluster
         }
-        "services" => OF_SERVICES.contains(&name),
-        "persistentvolumeclaims" => {
+        Quota::Services => OF_SERVICES.contains(&name),
+        Quota::Claims => {
             let of_class = name.split_once(OF_CLASS).is_some_and(|(_, name)| OF_CLAIMS.contains(&name));
             name == "count/persistentvolumeclaims" || OF_CLAIMS.contains(&name) || of_class
         }
-        full_name => name.strip_prefix("count/") == Some(full_name) || name == full_name && OLD_NAMES.contains(&name),
+        Quota::Name => name.strip_prefix("count/") == Some(full_name) || name == full_name,
+        Quota::Count | Quota::Never => name.strip_prefix("count/") == Some(full_name),
     }
 }
 
 /// What an object uses.
 pub(super) fn of(resource: &Resource, value: &Value) -> Amounts {
     let mut used = Amounts::from([(format!("count/{}", resource.full_name), number(1))]);
-    match &*resource.full_name {
-        "pods" => used.extend(of_pod(value, Timestamp::now())),
-        "services" => {
+    match resource.rules.quota {
+        Quota::Pods => used.extend(of_pod(value, Timestamp::now())),
+        Quota::Services => {
             let (ports, balancers) = of_service(&value["spec"]);
             used.insert("services".to_owned(), number(1));
             used.insert("services.nodeports".to_owned(), number(ports));
             used.insert("services.loadbalancers".to_owned(), number(balancers));
         }
-        "persistentvolumeclaims" => used.extend(of_claim(value)),
-        name if OLD_NAMES.contains(&name) => {
-            used.insert(name.to_owned(), number(1));
+        Quota::Claims => used.extend(of_claim(value)),
+        Quota::Name => {
+            used.insert(resource.full_name.to_string(), number(1));
         }
-        _ => {}
+        Quota::Count | Quota::Never => {}
     }
     used
 }

@@ -5,6 +5,7 @@
 use serde_json::{Value, json};
 
 use mock_objects::catalogue::Resource;
+use mock_objects::kinds::Review;
 use mock_objects::object;
 use mock_objects::status::{About, Cause, Failure};
 
@@ -18,10 +19,10 @@ pub(super) fn begin(review: &mut Value, resource: &Resource, namespace: &str) {
     }
     meta.entry("creationTimestamp").or_insert(Value::Null);
     if let Some(fields) = review.as_object_mut() {
-        fields.entry("status").or_insert_with(|| match &*resource.kind {
-            "TokenReview" => json!({"user": {}}),
-            "SelfSubjectReview" => json!({"userInfo": {}}),
-            "SelfSubjectRulesReview" => json!({"resourceRules": null, "nonResourceRules": null, "incomplete": false}),
+        fields.entry("status").or_insert_with(|| match resource.rules.review {
+            Some(Review::Token) => json!({"user": {}}),
+            Some(Review::Myself) => json!({"userInfo": {}}),
+            Some(Review::MyRules) => json!({"resourceRules": null, "nonResourceRules": null, "incomplete": false}),
             _ => json!({"allowed": false}),
         });
     }
@@ -30,13 +31,13 @@ pub(super) fn begin(review: &mut Value, resource: &Resource, namespace: &str) {
 /// Refuses what is no question.
 pub(super) fn check(review: &Value, resource: &Resource) -> Result<(), Failure> {
     let absent = |pointer: &str| review.pointer(pointer).and_then(Value::as_str).unwrap_or_default().is_empty();
-    match &*resource.kind {
-        "TokenReview" if absent("/spec/token") => {
+    match resource.rules.review {
+        Some(Review::Token) if absent("/spec/token") => {
             Err(Failure::bad_request("token is required for TokenReview in authentication"))
         }
-        "SelfSubjectRulesReview" if absent("/spec/namespace") => Err(Failure::bad_request("no namespace on request")),
-        "SubjectAccessReview" | "SelfSubjectAccessReview" | "LocalSubjectAccessReview" => {
-            let causes = wrong(review, &resource.kind);
+        Some(Review::MyRules) if absent("/spec/namespace") => Err(Failure::bad_request("no namespace on request")),
+        Some(asked @ (Review::Access | Review::MyAccess | Review::LocalAccess)) => {
+            let causes = wrong(review, asked);
             // The real server has forgotten the kind by then.
             let about = About { group: &resource.group, kind: "", name: "" };
             if causes.is_empty() { Ok(()) } else { Err(Failure::invalid(about, &causes)) }
@@ -46,7 +47,7 @@ pub(super) fn check(review: &Value, resource: &Resource) -> Result<(), Failure> 
 }
 
 /// What is wrong with a question about access.
-fn wrong(review: &Value, kind: &str) -> Vec<Cause> {
+fn wrong(review: &Value, asked: Review) -> Vec<Cause> {
     let mut causes = Vec::new();
     let spec = &review["spec"];
     let (resource, path) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);
@@ -60,20 +61,20 @@ fn wrong(review: &Value, kind: &str) -> Vec<Cause> {
     }
     let nobody =
         spec["user"].as_str().unwrap_or_default().is_empty() && spec["groups"].as_array().is_none_or(Vec::is_empty);
-    if kind != "SelfSubjectAccessReview" && nobody {
+    if asked != Review::MyAccess && nobody {
         causes.push(Cause::invalid("spec.user", "\"\"", "at least one of user or group must be specified"));
     }
-    let local = kind == "LocalSubjectAccessReview";
+    let local = asked == Review::LocalAccess;
     let said = |key: &str, value: &Value| !value.is_null() && key != "managedFields" && !(local && key == "namespace");
     if review["metadata"].as_object().is_some_and(|meta| meta.iter().any(|(key, value)| said(key, value))) {
         let why = if local { "must be empty except for namespace" } else { "must be empty" };
         causes.push(Cause::invalid("metadata", &review["metadata"].to_string(), why));
     }
     if local {
-        let asked = resource["namespace"].as_str().unwrap_or_default();
-        if resource.is_object() && asked != object::meta(review, "namespace") {
+        let namespace = resource["namespace"].as_str().unwrap_or_default();
+        if resource.is_object() && namespace != object::meta(review, "namespace") {
             let why = "must match metadata.namespace";
-            causes.push(Cause::invalid("spec.resourceAttributes.namespace", &format!("\"{asked}\""), why));
+            causes.push(Cause::invalid("spec.resourceAttributes.namespace", &format!("\"{namespace}\""), why));
         }
         if path.is_object() {
             let why = "disallowed on this kind of request";

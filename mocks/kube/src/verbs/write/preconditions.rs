@@ -9,9 +9,6 @@ use serde_json::Value;
 use crate::call::Call;
 use crate::verbs::scale;
 
-/// Built-in resources whose updates must say which version they were made from, as those of custom ones must.
-const NEVER_UNCONDITIONAL: &[&str] = &["endpointslices.discovery.k8s.io", "leases.coordination.k8s.io"];
-
 /// The refusal of an update of an object that is not there; one that names a uid is about another one.
 pub(super) fn absent(call: &Call, name: &str, value: &Value, status_only: bool) -> Failure {
     let about = call.resource.about(name);
@@ -25,7 +22,7 @@ pub(super) fn absent(call: &Call, name: &str, value: &Value, status_only: bool) 
 
 /// The refusal of an update that does not say which version it was made from, where it must.
 pub(super) fn unconditional(call: &Call, name: &str, value: &Value) -> Option<Failure> {
-    let must = call.resource.custom || NEVER_UNCONDITIONAL.contains(&&*call.resource.full_name);
+    let must = call.resource.rules.needs_revision;
     let says = !matches!(object::meta(value, "resourceVersion"), "" | "0");
     if !must || says || names_another(call, name, object::meta(value, "uid")) {
         return None;

@@ -18,16 +18,7 @@ pub(super) const TABLE: &[Row] = &[
          38:schedulingGates:[PodSchedulingGate] 39:resourceClaims:[PodResourceClaim] \
          40:resources:ResourceRequirements",
     ),
-    (
-        "PodStatus",
-        "1:phase:s 2:conditions:[PodCondition] 3:message:s 4:reason:s 5:hostIP:s 6:podIP:s 7:startTime:T \
-         8:containerStatuses:[ContainerStatus] 9:qosClass:s 10:initContainerStatuses:[ContainerStatus] \
-         11:nominatedNodeName:s 12:podIPs:[PodIP] 13:ephemeralContainerStatuses:[ContainerStatus] 14:resize:s \
-         16:hostIPs:[HostIP] 17:observedGeneration:i",
-    ),
     ("PodTemplateSpec", "1:metadata:ObjectMeta 2:spec:PodSpec"),
-    ("Pod", "1:metadata:ObjectMeta 2:spec:PodSpec 3:status:PodStatus"),
-    ("PodTemplate", "1:metadata:ObjectMeta 2:template:PodTemplateSpec"),
     (
         "Container",
         "1:name:s! 2:image:s 3:command:[s] 4:args:[s] 5:workingDir:s 6:ports:[ContainerPort] 7:env:[EnvVar] \
@@ -60,19 +51,6 @@ pub(super) const TABLE: &[Row] = &[
     ("PodSchedulingGate", "1:name:s!"),
     ("PodResourceClaim", "1:name:s! 3:resourceClaimName:s? 4:resourceClaimTemplateName:s?"),
     ("ResourceRequirements", "1:limits:{Q} 2:requests:{Q} 3:claims:[ResourceClaim]"),
-    (
-        "PodCondition",
-        "1:type:s! 2:status:s! 3:lastProbeTime:T 4:lastTransitionTime:T 5:reason:s 6:message:s \
-         7:observedGeneration:i",
-    ),
-    (
-        "ContainerStatus",
-        "1:name:s! 2:state:ContainerState 3:lastState:ContainerState 4:ready:b! 5:restartCount:i! 6:image:s! \
-         7:imageID:s! 8:containerID:s 9:started:b? 10:allocatedResources:{Q} \
-         11:resources:ResourceRequirements",
-    ),
-    ("PodIP", "1:ip:s"),
-    ("HostIP", "1:ip:s!"),
     ("ContainerPort", "1:name:s 2:hostPort:i 3:containerPort:i! 4:protocol:s 5:hostIP:s"),
     ("EnvVar", "1:name:s! 2:value:s 3:valueFrom:EnvVarSource"),
     (
@@ -128,11 +106,6 @@ pub(super) const TABLE: &[Row] = &[
     ),
     ("ResourceClaim", "1:name:s! 2:request:s"),
     (
-        "ContainerState",
-        "1:waiting:ContainerStateWaiting 2:running:ContainerStateRunning \
-         3:terminated:ContainerStateTerminated",
-    ),
-    (
         "EnvVarSource",
         "1:fieldRef:ObjectFieldSelector 2:resourceFieldRef:ResourceFieldSelector \
          3:configMapKeyRef:ConfigMapKeySelector 4:secretKeyRef:SecretKeySelector",
@@ -150,12 +123,6 @@ pub(super) const TABLE: &[Row] = &[
          5:matchLabelKeys:[s] 6:mismatchLabelKeys:[s]",
     ),
     ("WeightedPodAffinityTerm", "1:weight:i! 2:podAffinityTerm:PodAffinityTerm"),
-    ("ContainerStateWaiting", "1:reason:s 2:message:s"),
-    ("ContainerStateRunning", "1:startedAt:T"),
-    (
-        "ContainerStateTerminated",
-        "1:exitCode:i! 2:signal:i 3:reason:s 4:message:s 5:startedAt:T 6:finishedAt:T 7:containerID:s",
-    ),
     ("PersistentVolumeClaimTemplate", "1:metadata:ObjectMeta 2:spec:PersistentVolumeClaimSpec"),
     ("ObjectFieldSelector", "1:apiVersion:s 2:fieldPath:s!"),
     ("ResourceFieldSelector", "1:containerName:s 2:resource:s! 3:divisor:Q"),

@@ -1,0 +1,85 @@
+//! `CertificateSigningRequest`: who asks for a certificate, and what was answered.
+
+use serde_json::Value;
+
+use super::print::{AGE, NAME, NONE, Printer, Row, duration};
+use super::{Causes, Kind};
+use crate::status::Cause;
+
+pub(super) const CERTIFICATE_SIGNING_REQUEST: Kind = Kind {
+    short_names: &["csr"],
+    status: true,
+    messages: &[
+        (
+            "CertificateSigningRequest",
+            "1:metadata:ObjectMeta 2:spec:CertificateSigningRequestSpec 3:status:CertificateSigningRequestStatus",
+        ),
+        (
+            "CertificateSigningRequestSpec",
+            "1:request:B 2:username:s 3:uid:s 4:groups:[s] 5:usages:[s] 6:extra:{L} 7:signerName:s! \
+             8:expirationSeconds:i?",
+        ),
+        ("CertificateSigningRequestStatus", "1:conditions:[CertificateSigningRequestCondition] 2:certificate:B"),
+        (
+            "CertificateSigningRequestCondition",
+            "1:type:s! 2:reason:s 3:message:s 4:lastUpdateTime:T 5:lastTransitionTime:T 6:status:s!",
+        ),
+    ],
+    selectable: &[("spec.signerName", &[])],
+    printer: PRINTER,
+    check,
+    ..Kind::cluster("certificates.k8s.io", &["v1"], "certificatesigningrequests", "CertificateSigningRequest")
+};
+
+/// A request for a certificate is one in PEM.
+fn check(value: &Value, causes: &mut Causes) {
+    use base64::Engine as _;
+    let request = value.pointer("/spec/request").and_then(Value::as_str).unwrap_or_default();
+    let decoded = base64::engine::general_purpose::STANDARD.decode(request).unwrap_or_default();
+    if !decoded.starts_with(b"-----BEGIN CERTIFICATE REQUEST-----") {
+        let why = "PEM block type must be CERTIFICATE REQUEST";
+        causes.push(Cause::invalid("spec.request", "\"…\"", why));
+    }
+    for (key, list) in [("signerName", false), ("usages", true)] {
+        let found = &value["spec"][key];
+        let empty =
+            if list { found.as_array().is_none_or(Vec::is_empty) } else { found.as_str().is_none_or(str::is_empty) };
+        if empty {
+            causes.push(Cause::required(&format!("spec.{key}"), ""));
+        }
+    }
+}
+
+const PRINTER: Printer = Printer {
+    columns: &[
+        NAME,
+        AGE,
+        ("SignerName", "string", 0),
+        ("Requestor", "string", 0),
+        ("RequestedDuration", "string", 0),
+        ("Condition", "string", 0),
+    ],
+    cells: |row| {
+        let wanted = row.at("/spec/expirationSeconds").and_then(Value::as_i64);
+        vec![
+            row.name(),
+            row.age(),
+            row.text_or("/spec/signerName", NONE),
+            row.text("/spec/username").into(),
+            wanted.map_or(NONE.into(), |seconds| duration(seconds).into()),
+            condition(row).into(),
+        ]
+    },
+};
+
+fn condition(row: &Row<'_>) -> String {
+    let has = |kind: &str| row.condition(kind).is_some();
+    let mut all: Vec<&str> = ["Approved", "Denied", "Failed"].into_iter().filter(|kind| has(kind)).collect();
+    if all.is_empty() {
+        all.push("Pending");
+    }
+    if !row.text("/status/certificate").is_empty() {
+        all.push("Issued");
+    }
+    all.join(",")
+}

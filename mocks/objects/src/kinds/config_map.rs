@@ -1,0 +1,64 @@
+//! `ConfigMap`: settings that are no secret. Its keys are also those of a `Secret`.
+
+use serde_json::Value;
+
+use super::print::{AGE, NAME, Printer, entries};
+use super::{Causes, Generation, Kind, Meaning, Quota};
+use crate::status::Cause;
+
+pub(super) const CONFIG_MAP: Kind = Kind {
+    short_names: &["cm"],
+    about: "Settings that are no secret: texts and bytes under keys.",
+    messages: &[("ConfigMap", "1:metadata:ObjectMeta 2:data:{s} 3:binaryData:{B} 4:immutable:b?")],
+    printer: PRINTER,
+    check,
+    check_update,
+    data: &[("data", false), ("binaryData", true)],
+    generation: Generation::None,
+    quota: Quota::Name,
+    meaning: Meaning::ConfigMap,
+    ..Kind::namespaced("", &["v1"], "configmaps", "ConfigMap")
+};
+
+/// `ConfigMap` and `Secret` keys may be as long as a file name.
+const KEY_MAX_CHARS: usize = 253;
+
+fn check(value: &Value, causes: &mut Causes) {
+    check_keys(value, "data", causes);
+    check_keys(value, "binaryData", causes);
+    for key in value["data"].as_object().into_iter().flatten().map(|(key, _)| key) {
+        if value["binaryData"].get(key).is_some() {
+            let why = "duplicate of key present in binaryData";
+            causes.push(Cause::invalid(&format!("data[{key}]"), &format!("\"{key}\""), why));
+        }
+    }
+}
+
+pub(super) fn check_keys(value: &Value, map: &str, causes: &mut Causes) {
+    for key in value[map].as_object().into_iter().flatten().map(|(key, _)| key) {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+        let fits = !key.is_empty() && key.len() <= KEY_MAX_CHARS && key.bytes().all(plain);
+        if !fits || matches!(key.as_str(), "." | "..") {
+            let why = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'";
+            causes.push(Cause::invalid(&format!("{map}[{key}]"), &format!("\"{key}\""), why));
+        }
+    }
+}
+
+/// What is immutable stays so.
+pub(super) fn check_update(new: &Value, old: &Value, causes: &mut Causes) {
+    if old["immutable"] != Value::Bool(true) {
+        return;
+    }
+    let why = "field is immutable when `immutable` is set";
+    for key in ["data", "binaryData", "immutable"] {
+        if old.get(key) != new.get(key) {
+            causes.push(Cause::forbidden(key, why));
+        }
+    }
+}
+
+const PRINTER: Printer = Printer {
+    columns: &[NAME, ("Data", "string", 0), AGE],
+    cells: |row| vec![row.name(), (entries(row, "/data") + entries(row, "/binaryData")).into(), row.age()],
+};

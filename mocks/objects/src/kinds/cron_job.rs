@@ -1,0 +1,111 @@
+//! `CronJob`: starts a `Job` again and again by a schedule.
+
+use serde_json::{Value, json};
+
+use super::causes::{at_least, unsupported};
+use super::print::{AGE, CONTAINERS, IMAGES, NAME, NONE, Printer, SELECTOR, UNSET, selector};
+use super::{Causes, Kind, pod_spec};
+use crate::fields::set;
+use crate::status::Cause;
+
+pub(super) const CRON_JOB: Kind = Kind {
+    short_names: &["cj"],
+    categories: &["all"],
+    about: "Starts a Job again and again by a schedule.",
+    status: true,
+    messages: &[
+        ("CronJob", "1:metadata:ObjectMeta 2:spec:CronJobSpec 3:status:CronJobStatus"),
+        (
+            "CronJobSpec",
+            "1:schedule:s! 2:startingDeadlineSeconds:i? 3:concurrencyPolicy:s 4:suspend:b? \
+             5:jobTemplate:JobTemplateSpec 6:successfulJobsHistoryLimit:i? 7:failedJobsHistoryLimit:i? \
+             8:timeZone:s?",
+        ),
+        ("JobTemplateSpec", "1:metadata:ObjectMeta 2:spec:JobSpec"),
+        ("CronJobStatus", "1:active:[ObjectReference] 4:lastScheduleTime:T 5:lastSuccessfulTime:T"),
+    ],
+    pod_spec: &["spec", "jobTemplate", "spec", "template", "spec"],
+    printer: PRINTER,
+    defaults,
+    new: |value| value["status"] = json!({}),
+    check,
+    ..Kind::namespaced("batch", &["v1"], "cronjobs", "CronJob")
+};
+
+fn defaults(value: &mut Value) {
+    set(value, &["spec"], "concurrencyPolicy", json!("Allow"));
+    set(value, &["spec"], "suspend", json!(false));
+    set(value, &["spec"], "successfulJobsHistoryLimit", json!(3));
+    set(value, &["spec"], "failedJobsHistoryLimit", json!(1));
+    set(value, &["spec", "jobTemplate", "metadata"], "creationTimestamp", Value::Null);
+    pod_spec::fill_template(value, "/spec/jobTemplate/spec/template");
+}
+
+fn check(value: &Value, causes: &mut Causes) {
+    let schedule = value.pointer("/spec/schedule").and_then(Value::as_str).unwrap_or_default();
+    if schedule.is_empty() {
+        causes.push(Cause::required("spec.schedule", ""));
+    } else if let Some(why) = not_a_schedule(schedule) {
+        causes.push(Cause::invalid("spec.schedule", &format!("\"{schedule}\""), &why));
+    }
+    let policy = value.pointer("/spec/concurrencyPolicy").and_then(Value::as_str).unwrap_or("Allow");
+    if !matches!(policy, "Allow" | "Forbid" | "Replace") {
+        causes.push(unsupported("spec.concurrencyPolicy", policy, "\"Allow\", \"Forbid\", \"Replace\""));
+    }
+    for key in ["startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"] {
+        at_least(value, &format!("/spec/{key}"), &format!("spec.{key}"), 0, causes);
+    }
+    super::job::check_at(value, "/spec/jobTemplate/spec", causes);
+}
+
+/// Why a text is no schedule of five fields or one of the words for one; what the fields hold is looked at roughly.
+fn not_a_schedule(text: &str) -> Option<String> {
+    if let Some(word) = text.strip_prefix('@') {
+        let known = ["yearly", "annually", "monthly", "weekly", "daily", "midnight", "hourly"];
+        let every =
+            word.strip_prefix("every ").is_some_and(|span| span.starts_with(|first: char| first.is_ascii_digit()));
+        return (!known.contains(&word) && !every).then(|| format!("unrecognized descriptor: {text}"));
+    }
+    let fields: Vec<&str> = text.split_whitespace().collect();
+    if fields.len() != 5 {
+        return Some(format!("expected exactly 5 fields, found {}: [{}]", fields.len(), fields.join(" ")));
+    }
+    let plain = |field: &&&str| !field.chars().all(|c| c.is_ascii_alphanumeric() || "*/,-?".contains(c));
+    fields.iter().find(plain).map(|field| format!("failed to parse int from {field}"))
+}
+
+const PRINTER: Printer = Printer {
+    columns: &[
+        NAME,
+        ("Schedule", "string", 0),
+        ("Timezone", "string", 0),
+        ("Suspend", "boolean", 0),
+        ("Active", "integer", 0),
+        ("Last Schedule", "string", 0),
+        AGE,
+        CONTAINERS,
+        IMAGES,
+        SELECTOR,
+    ],
+    cells: |row| {
+        let spec = "/spec/jobTemplate/spec/template/spec";
+        let suspended = match row.at("/spec/suspend").and_then(Value::as_bool) {
+            Some(true) => "True",
+            Some(false) => "False",
+            None => UNSET,
+        };
+        let last = "/status/lastScheduleTime";
+        vec![
+            row.name(),
+            row.text("/spec/schedule").into(),
+            row.text_or("/spec/timeZone", NONE),
+            suspended.into(),
+            row.items("/status/active").len().into(),
+            if row.text(last).is_empty() { NONE.into() } else { row.since(last).into() },
+            row.age(),
+            row.containers(spec, "name"),
+            row.containers(spec, "image"),
+            selector(row.at("/spec/jobTemplate/spec/selector")),
+        ]
+    },
+};

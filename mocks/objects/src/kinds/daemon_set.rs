@@ -1,0 +1,110 @@
+//! `DaemonSet`: keeps one pod on every node that is selected.
+
+use serde_json::{Value, json};
+
+use super::print::{AGE, CONTAINERS, IMAGES, NAME, Printer, SELECTOR, labels};
+use super::{Kind, pod_spec, workload};
+use crate::fields::{self, set};
+
+pub(super) const DAEMON_SET: Kind = Kind {
+    short_names: &["ds"],
+    categories: &["all"],
+    about: "Keeps one pod on every node that is selected.",
+    status: true,
+    messages: &[
+        ("DaemonSet", "1:metadata:ObjectMeta 2:spec:DaemonSetSpec 3:status:DaemonSetStatus"),
+        (
+            "DaemonSetSpec",
+            "1:selector:LabelSelector 2:template:PodTemplateSpec 3:updateStrategy:DaemonSetUpdateStrategy \
+             4:minReadySeconds:i 6:revisionHistoryLimit:i?",
+        ),
+        ("DaemonSetUpdateStrategy", "1:type:s 2:rollingUpdate:RollingUpdateDaemonSet"),
+        ("RollingUpdateDaemonSet", "1:maxUnavailable:O? 2:maxSurge:O"),
+        (
+            "DaemonSetStatus",
+            "1:currentNumberScheduled:i! 2:numberMisscheduled:i! 3:desiredNumberScheduled:i! 4:numberReady:i! \
+             5:observedGeneration:i 6:updatedNumberScheduled:i 7:numberAvailable:i 8:numberUnavailable:i \
+             9:collisionCount:i? 10:conditions:[DaemonSetCondition]",
+        ),
+        ("DaemonSetCondition", "1:type:s! 2:status:s! 3:lastTransitionTime:T 4:reason:s 5:message:s"),
+    ],
+    published_merges: &[("DaemonSetStatus", "conditions", "merge", "type")],
+    printer: PRINTER,
+    defaults,
+    new: |value| {
+        value["status"] = json!({
+            "currentNumberScheduled": 0, "desiredNumberScheduled": 0, "numberMisscheduled": 0, "numberReady": 0,
+        });
+    },
+    check: |value, causes| workload::check(value, "daemonset", causes),
+    fixed: &["/spec/selector"],
+    count: count_template,
+    ..Kind::namespaced("apps", &["v1"], "daemonsets", "DaemonSet")
+};
+
+/// Where the generation of a `DaemonSet`'s template is kept since its field is gone.
+const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
+fn defaults(value: &mut Value) {
+    set(value, &["spec"], "revisionHistoryLimit", json!(10));
+    set(value, &["spec", "updateStrategy"], "type", json!("RollingUpdate"));
+    if value["spec"]["updateStrategy"]["type"] == "RollingUpdate" {
+        set(value, &["spec", "updateStrategy", "rollingUpdate"], "maxSurge", json!(0));
+        set(value, &["spec", "updateStrategy", "rollingUpdate"], "maxUnavailable", json!(1));
+    }
+    pod_spec::fill_template(value, "/spec/template");
+    set(value, &["metadata", "annotations"], TEMPLATE_GENERATION, json!("1"));
+}
+
+/// Counts the generation of a `DaemonSet`'s template up when an update changes it.
+fn count_template(value: &mut Value, old: &Value) {
+    let before = old["metadata"]["annotations"][TEMPLATE_GENERATION].as_str().and_then(|text| text.parse::<i64>().ok());
+    let changed = value.pointer("/spec/template") != old.pointer("/spec/template");
+    let now = (before.unwrap_or(1) + i64::from(changed)).to_string();
+    let annotations = fields::metadata(value).entry("annotations").or_insert_with(|| json!({}));
+    if let Some(annotations) = annotations.as_object_mut() {
+        annotations.insert(TEMPLATE_GENERATION.to_owned(), Value::from(now));
+    }
+}
+
+const PRINTER: Printer = Printer {
+    columns: &[
+        NAME,
+        ("Desired", "integer", 0),
+        ("Current", "integer", 0),
+        ("Ready", "integer", 0),
+        ("Up-to-date", "integer", 0),
+        ("Available", "integer", 0),
+        ("Node Selector", "string", 0),
+        AGE,
+        CONTAINERS,
+        IMAGES,
+        SELECTOR,
+    ],
+    cells: |row| {
+        let counted = ["desired", "current"].map(|which| row.number(&format!("/status/{which}NumberScheduled")));
+        let mut cells = vec![row.name(), counted[0].into(), counted[1].into()];
+        cells.push(row.number("/status/numberReady").into());
+        cells.push(row.number("/status/updatedNumberScheduled").into());
+        cells.push(row.number("/status/numberAvailable").into());
+        cells.extend([labels(row.at("/spec/template/spec/nodeSelector")), row.age()]);
+        cells.extend(row.template());
+        cells
+    },
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_another_template_counts_for_a_daemon_set() {
+        let set = |image: &str, generation: &str| json!({"metadata": {"annotations": {TEMPLATE_GENERATION: generation}}, "spec": {"template": {"image": image}}});
+        for (image, expected) in [("a", "3"), ("b", "4")] {
+            let mut new = set(image, "7");
+            count_template(&mut new, &set("a", "3"));
+            count_template(&mut new, &set("a", "3"));
+            assert_eq!(new["metadata"]["annotations"][TEMPLATE_GENERATION], expected, "{image}");
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! The two APIs of events: `v1` and `events.k8s.io/v1` show the same objects.
+//!
+//! Owns the forms of an event and what each API demands of one ("Event v1 core" and "Event v1 events.k8s.io" of the API
+//! reference). The form of `v1` is the stored one, as in a real cluster. It must not do I/O.
+
+use serde_json::{Value, json};
+
+use crate::kinds::Causes;
+use crate::status::Cause;
+
+/// `(field of v1, field of events.k8s.io/v1)`; all others have one name.
+const NAMES: &[(&str, &str)] = &[
+    ("involvedObject", "regarding"),
+    ("message", "note"),
+    ("source", "deprecatedSource"),
+    ("firstTimestamp", "deprecatedFirstTimestamp"),
+    ("lastTimestamp", "deprecatedLastTimestamp"),
+    ("count", "deprecatedCount"),
+    ("reportingComponent", "reportingController"),
+];
+/// The longest action, reason and name of a reporting instance.
+const WORD_MAX_BYTES: usize = 128;
+const MESSAGE_MAX_BYTES: usize = 1024;
+/// Namespaces that hold the events of objects without one.
+const OF_THE_CLUSTER: &[&str] = &["", "default", "kube-system"];
+
+/// Turns the form of `events.k8s.io/v1` into the stored one.
+pub(super) fn to_stored(value: &mut Value) {
+    rename(value, |(core, other)| (other, core));
+    fill(value);
+}
+
+/// Turns the stored form into that of `events.k8s.io/v1`.
+pub(super) fn from_stored(value: &mut Value) {
+    rename(value, |(core, other)| (core, other));
+    if let Some(object) = value.as_object_mut() {
+        // There they are left out when nobody set them.
+        object.retain(|key, value| {
+            !(matches!(key.as_str(), "reportingController" | "reportingInstance") && value.as_str() == Some(""))
+        });
+    }
+}
+
+/// The fields that the stored form always has, as the real server's type does.
+pub(super) fn fill(value: &mut Value) {
+    let Some(object) = value.as_object_mut() else { return };
+    for (key, unset) in [
+        ("involvedObject", json!({})),
+        ("source", json!({})),
+        ("firstTimestamp", Value::Null),
+        ("lastTimestamp", Value::Null),
+        ("eventTime", Value::Null),
+        ("reportingComponent", json!("")),
+        ("reportingInstance", json!("")),
+    ] {
+        object.entry(key).or_insert(unset);
+    }
+    if let Some(series) = object.get_mut("series").and_then(Value::as_object_mut) {
+        series.entry("lastObservedTime").or_insert(Value::Null);
+    }
+}
+
+/// Takes away what stands there only because the type always shows it.
+pub(super) fn unfill(value: &mut Value) {
+    let Some(object) = value.as_object_mut() else { return };
+    object.retain(|_, field| match field {
+        Value::Null => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Object(map) => !map.is_empty(),
+        _ => true,
+    });
+}
+
+fn rename(value: &mut Value, order: impl Fn((&'static str, &'static str)) -> (&'static str, &'static str)) {
+    let Some(object) = value.as_object_mut() else { return };
+    for (from, to) in NAMES.iter().copied().map(order) {
+        if let Some(field) = object.remove(from) {
+            object.insert(to.to_owned(), field);
+        }
+    }
+}
+
+fn is_set(value: &Value, key: &str) -> bool {
+    match &value[key] {
+        Value::Null => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Number(number) => number.as_i64() != Some(0),
+        Value::Object(map) => map.values().any(|field| field.as_str().is_none_or(|text| !text.is_empty())),
+        _ => true,
+    }
+}
+
+/// The rules of both APIs; an event with an `eventTime` is of the newer sort.
+pub(super) fn check(value: &Value, causes: &mut Causes) {
+    let namespace = value["metadata"]["namespace"].as_str().unwrap_or_default();
+    let of_object = value["involvedObject"]["namespace"].as_str().unwrap_or_default();
+    let newer = is_set(value, "eventTime");
+    let fits = match (of_object, newer) {
+        ("", true) => OF_THE_CLUSTER.contains(&namespace),
+        ("", false) => matches!(namespace, "" | "default"),
+        (_, true) => true,
+        (of_object, false) => of_object == namespace,
+    };
+    if !fits {
+        let shown = format!("\"{of_object}\"");
+        causes.push(Cause::invalid("involvedObject.namespace", &shown, "does not match event.namespace"));
+    }
+    if !newer {
+        return;
+    }
+    let text = |key: &str| value[key].as_str().unwrap_or_default();
+    if text("reportingComponent").is_empty() {
+        causes.push(Cause::required("reportingController", ""));
+    }
+    let component = text("reportingComponent");
+    let name = component.rsplit_once('/').map_or(component, |(_, name)| name);
+    if name.is_empty() || name.len() > 63 || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b)) {
+        let why = "name part must consist of alphanumeric characters, '-', '_' or '.'";
+        causes.push(Cause::invalid("reportingController", &format!("\"{component}\""), why));
+    }
+    for key in ["reportingInstance", "action", "reason"] {
+        match text(key).len() {
+            0 => causes.push(Cause::required(key, "")),
+            1..=WORD_MAX_BYTES => {}
+            _ => causes.push(Cause::invalid(key, "\"\"", "can have at most 128 characters")),
+        }
+    }
+    if text("message").len() > MESSAGE_MAX_BYTES {
+        causes.push(Cause::invalid("message", "\"\"", "can have at most 1024 characters"));
+    }
+}
+
+/// What `events.k8s.io/v1` demands of a new event.
+pub(super) fn check_new(value: &Value, causes: &mut Causes) {
+    series(value, causes);
+    if !is_set(value, "eventTime") {
+        causes.push(Cause::required("eventTime", ""));
+    }
+    let kind = value["type"].as_str().unwrap_or_default();
+    if !matches!(kind, "Normal" | "Warning") {
+        causes.push(Cause::invalid("type", "\"\"", &format!("has invalid value: {kind}")));
+    }
+    for key in ["firstTimestamp", "lastTimestamp", "count", "source"] {
+        if is_set(value, key) {
+            causes.push(Cause::invalid(key, "\"\"", "needs to be unset"));
+        }
+    }
+}
+
+/// Of an event of `events.k8s.io/v1` only the series and the metadata change.
+pub(super) fn check_update(value: &Value, old: &Value, causes: &mut Causes) {
+    if value["series"] != old["series"] {
+        series(value, causes);
+    }
+    for key in [
+        "involvedObject",
+        "reason",
+        "message",
+        "source",
+        "firstTimestamp",
+        "lastTimestamp",
+        "count",
+        "type",
+        "eventTime",
+        "action",
+        "related",
+        "reportingComponent",
+        "reportingInstance",
+    ] {
+        if is_set(value, key) != is_set(old, key) || (is_set(value, key) && value[key] != old[key]) {
+            let field = if key == "reportingComponent" { "reportingController" } else { key };
+            causes.push(Cause::invalid(field, &value[key].to_string(), "field is immutable"));
+        }
+    }
+}
+
+fn series(value: &Value, causes: &mut Causes) {
+    let Some(series) = value["series"].as_object() else { return };
+    if series.get("count").and_then(Value::as_i64).unwrap_or(0) < 2 {
+        causes.push(Cause::invalid("series.count", "\"\"", "should be at least 2"));
+    }
+    if series.get("lastObservedTime").is_none_or(Value::is_null) {
+        causes.push(Cause::required("series.lastObservedTime", ""));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever an event says, it says the same after a way through the other API.
+    #[test]
+    fn the_forms_turn_into_each_other() {
+        let newer = json!({
+            "apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"name": "a", "namespace": "default"},
+            "eventTime": "2026-01-02T03:04:05.000006Z", "note": "text", "reason": "Why", "action": "Do",
+            "type": "Normal", "regarding": {"kind": "Pod", "name": "p"}, "reportingController": "c",
+            "reportingInstance": "i", "deprecatedCount": 3, "deprecatedSource": {"component": "s"},
+            "deprecatedFirstTimestamp": null, "deprecatedLastTimestamp": "2026-01-02T03:04:05Z",
+        });
+        let mut value = newer.clone();
+        to_stored(&mut value);
+        assert_eq!((&value["message"], &value["involvedObject"]["name"]), (&json!("text"), &json!("p")));
+        assert_eq!((&value["reportingComponent"], &value["count"]), (&json!("c"), &json!(3)));
+        assert!(value.get("note").is_none() && value.get("regarding").is_none(), "{value}");
+        from_stored(&mut value);
+        assert_eq!(value, newer);
+    }
+}

@@ -1,0 +1,369 @@
+//! What a row says of a kind.
+//!
+//! Owns the type of the rows and what each column means. A column that a row does not name has the value that most kinds have, see
+//! [`Kind::namespaced`]. It must not name a kind.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::print::{PLAIN, Printer};
+use crate::status::Cause;
+
+/// Why an object is refused.
+pub(crate) type Causes = Vec<Cause>;
+
+/// `(message, its fields)` in the notation of `protobuf::schema`.
+pub(crate) type Message = (&'static str, &'static str);
+
+/// One built-in kind.
+#[derive(Debug)]
+#[expect(clippy::struct_field_names, reason = "`kind` is what the API calls it")]
+#[expect(clippy::struct_excessive_bools, reason = "they are independent facts of the API's own table")]
+pub struct Kind {
+    /// Empty for the core group.
+    pub(crate) group: &'static str,
+    /// The preferred one first, which is the stored one.
+    pub(crate) versions: &'static [&'static str],
+    /// As paths name it.
+    pub(crate) plural: &'static str,
+    /// As `kind` names it.
+    pub(crate) kind: &'static str,
+    /// `po`, `svc`.
+    pub(crate) short_names: &'static [&'static str],
+    /// `all`.
+    pub(crate) categories: &'static [&'static str],
+    /// Its objects live in namespaces.
+    pub(crate) namespaced: bool,
+    /// What it is for, for `kubectl explain`; empty for none.
+    pub(crate) about: &'static str,
+
+    /// It has the subresource `status`.
+    pub(crate) status: bool,
+    /// It has the subresource `scale`.
+    pub(crate) scale: bool,
+    /// All other subresources.
+    pub subresources: &'static [Subresource],
+
+    /// The types that no other kind has.
+    pub(crate) messages: &'static [Message],
+    /// `(apiVersion, message)`: where the message has another name than the kind.
+    pub(crate) message_of: &'static [(&'static str, &'static str)],
+    /// A schema in place of the one that the messages make.
+    pub(crate) schema: Option<fn() -> Value>,
+    /// `(path, key)`: the lists whose items a patch finds by a key, beside those of pods and `status.conditions`.
+    pub(crate) merge_keys: &'static [(&'static [&'static str], &'static str)],
+    /// `(message, field, strategy, key)`: what is published of how lists merge, beside those of shared types.
+    pub(crate) published_merges: &'static [(&'static str, &'static str, &'static str, &'static str)],
+    /// Where an object has the specification of a pod.
+    pub(crate) pod_spec: &'static [&'static str],
+    /// What field selectors may name beside the metadata. The value stands where the name says, or at the pointers that are
+    /// written behind it: the first that is set.
+    pub(crate) selectable: &'static [(&'static str, &'static [&'static str])],
+    /// The columns of `kubectl get`.
+    pub(crate) printer: Printer,
+
+    /// Another kind holds the objects, which are shown here in another form.
+    pub(crate) mirror: Option<Mirror>,
+    /// Some of the versions have other fields than the stored one.
+    pub(crate) older: Option<Older>,
+    /// Fields that are shown when nobody set them have no owner.
+    pub bare: Option<Bare>,
+
+    /// Fills in what clients leave out, in new objects and in updates.
+    pub(crate) defaults: fn(&mut Value),
+    /// The same, where it needs the time.
+    pub(crate) defaults_at: fn(&mut Value, Timestamp),
+    /// What only a new object gets: a status.
+    pub(crate) new: fn(&mut Value),
+    /// What a new object gets with its name and its uid.
+    pub(crate) named: fn(&mut Value),
+    /// The times of conditions that are shown as null when nobody set them.
+    pub(crate) condition_times: &'static [&'static str],
+
+    /// Which names are allowed.
+    pub(crate) names: Names,
+    /// Finalizers need no domain, as those of custom resources.
+    pub(crate) plain_finalizers: bool,
+    /// What is wrong with an object.
+    pub(crate) check: fn(&Value, &mut Causes),
+    /// What is wrong with a new one beside that.
+    pub(crate) check_new: fn(&Value, &mut Causes),
+    /// JSON pointers of fields that never change.
+    pub(crate) fixed: &'static [&'static str],
+    /// What else an update may not do: the new object, the old one.
+    pub(crate) check_update: fn(&Value, &Value, &mut Causes),
+    /// `(field, whether it is base64)`: the maps that hold at most 1 MiB together.
+    pub(crate) data: &'static [(&'static str, bool)],
+
+    /// What counts `metadata.generation` up.
+    pub(crate) generation: Generation,
+    /// What else an update counts: the new object, the old one.
+    pub(crate) count: fn(&mut Value, &Value),
+    /// The metadata that a status update may change.
+    pub(crate) status_metadata: &'static [&'static str],
+
+    /// An update must say which version it was made from.
+    pub needs_revision: bool,
+    /// An update of an object that is absent creates it.
+    pub created_by_update: bool,
+    /// A DELETE answers with the object, not with a `Status`.
+    pub shown_when_deleted: bool,
+    /// Dependents stay when the caller does not say what becomes of them, for the sake of old clients.
+    pub orphans: bool,
+    /// All objects of a namespace can be deleted at once.
+    pub deletes_collections: bool,
+    /// Names of objects that are never deleted.
+    pub immortal: &'static [&'static str],
+    /// How long a deletion takes.
+    pub ending: Ending,
+    /// Reads go past no cache: etcd refuses what a cache would.
+    pub uncached: bool,
+    /// How quotas count the objects.
+    pub quota: Quota,
+    /// It is a question that is answered and never stored.
+    pub review: Option<Review>,
+    /// What the server itself does with the objects.
+    pub meaning: Meaning,
+}
+
+/// A subresource that is neither `status` nor `scale`.
+#[derive(Debug)]
+pub struct Subresource {
+    /// As paths name it.
+    pub name: &'static str,
+    /// The kind of what is sent.
+    pub kind: &'static str,
+    /// Its group and version; empty for those of the resource.
+    pub group_version: (&'static str, &'static str),
+    /// As discovery lists them.
+    pub verbs: &'static [&'static str],
+}
+
+/// Where the objects of a kind are that another kind holds.
+#[derive(Debug)]
+pub(crate) struct Mirror {
+    /// The full name of the resource that holds them.
+    pub(crate) of: &'static str,
+    /// Turns an object into the form that is stored.
+    pub(crate) to_stored: fn(&mut Value),
+    /// Turns what is stored into the form that is shown.
+    pub(crate) from_stored: fn(&mut Value),
+}
+
+/// How an object of the stored version turns into one of the others.
+#[derive(Debug)]
+pub(crate) struct Older {
+    /// To the stored one.
+    pub(crate) to_newer: fn(&mut Value),
+    /// From the stored one.
+    pub(crate) to_older: fn(&mut Value),
+}
+
+/// How fields that nobody set go and come back.
+#[derive(Debug)]
+pub struct Bare {
+    /// Takes them away.
+    pub unfill: fn(&mut Value),
+    /// Puts them back.
+    pub fill: fn(&mut Value),
+}
+
+/// Which names are allowed ("Object Names and IDs").
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Names {
+    /// A DNS subdomain.
+    Subdomain,
+    /// A DNS label.
+    Label,
+    /// What can stand in a path.
+    Path,
+    /// The same, of any length.
+    LongPath,
+}
+
+/// What counts `metadata.generation` up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Generation {
+    /// There is none: plain data.
+    None,
+    /// All but metadata and status.
+    Spec,
+    /// Annotations as well.
+    SpecAndAnnotations,
+}
+
+/// How long a deletion takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// No longer than finalizers ask for.
+    AtOnce,
+    /// As long as the programs inside are given.
+    Graceful,
+    /// Until its content is gone, which `spec.finalizers` say.
+    Emptied,
+}
+
+/// How quotas count the objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Quota {
+    /// Not at all.
+    Never,
+    /// By `count/` and the name of the resource.
+    Count,
+    /// By the plain name of the resource as well.
+    Name,
+    /// As pods.
+    Pods,
+    /// As services.
+    Services,
+    /// As claims of storage.
+    Claims,
+}
+
+/// A question that is answered and never stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Review {
+    /// Where a pod runs.
+    Binding,
+    /// Whose token it is.
+    Token,
+    /// Who asks.
+    Myself,
+    /// What somebody may do.
+    Access,
+    /// What who asks may do.
+    MyAccess,
+    /// What somebody may do in one namespace.
+    LocalAccess,
+    /// All that who asks may do.
+    MyRules,
+}
+
+impl Review {
+    /// Whether it is about who asks.
+    pub fn is_about_myself(self) -> bool {
+        matches!(self, Self::Myself | Self::MyAccess | Self::MyRules)
+    }
+}
+
+/// What the server itself does with the objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Meaning {
+    /// It only keeps them.
+    Data,
+    /// They are rooms for names.
+    Namespace,
+    /// Admission completes them; they have tokens, bindings and evictions.
+    Pod,
+    /// They are given addresses.
+    Service,
+    /// Every namespace has one.
+    ServiceAccount,
+    /// Every namespace has one with the authority's certificate.
+    ConfigMap,
+    /// Admission gives them a storage class.
+    Claim,
+    /// Admission lets one be the default.
+    PriorityClass,
+    /// They are put together of others.
+    ClusterRole,
+    /// They make resources.
+    Definition,
+    /// They name webhooks.
+    Webhooks,
+}
+
+impl Kind {
+    /// A kind whose objects live in namespaces, with what most kinds have.
+    pub(super) const fn namespaced(
+        group: &'static str,
+        versions: &'static [&'static str],
+        plural: &'static str,
+        kind: &'static str,
+    ) -> Self {
+        Self {
+            group,
+            versions,
+            plural,
+            kind,
+            short_names: &[],
+            categories: &[],
+            namespaced: true,
+            about: "",
+            status: false,
+            scale: false,
+            subresources: &[],
+            messages: &[],
+            message_of: &[],
+            schema: None,
+            merge_keys: &[],
+            published_merges: &[],
+            pod_spec: &["spec", "template", "spec"],
+            selectable: &[],
+            printer: PLAIN,
+            mirror: None,
+            older: None,
+            bare: None,
+            defaults: |_| {},
+            defaults_at: |_, _| {},
+            new: |_| {},
+            named: |_| {},
+            condition_times: &[],
+            names: Names::Subdomain,
+            plain_finalizers: false,
+            check: |_, _| {},
+            check_new: |_, _| {},
+            fixed: &[],
+            check_update: |_, _, _| {},
+            data: &[],
+            generation: Generation::Spec,
+            count: |_, _| {},
+            status_metadata: &["labels", "annotations", "finalizers"],
+            needs_revision: false,
+            created_by_update: false,
+            shown_when_deleted: false,
+            orphans: false,
+            deletes_collections: true,
+            immortal: &[],
+            ending: Ending::AtOnce,
+            uncached: false,
+            quota: Quota::Count,
+            review: None,
+            meaning: Meaning::Data,
+        }
+    }
+
+    /// A kind of the whole cluster, with what most kinds have.
+    pub(super) const fn cluster(
+        group: &'static str,
+        versions: &'static [&'static str],
+        plural: &'static str,
+        kind: &'static str,
+    ) -> Self {
+        Self { namespaced: false, ..Self::namespaced(group, versions, plural, kind) }
+    }
+
+    /// A question that is answered and never stored.
+    pub(super) const fn review(
+        review: Review,
+        namespaced: bool,
+        (group, plural, kind): (&'static str, &'static str, &'static str),
+        messages: &'static [Message],
+    ) -> Self {
+        Self { namespaced, review: Some(review), messages, ..Self::namespaced(group, &["v1"], plural, kind) }
+    }
+
+    /// `cronjobs.batch`, `pods`.
+    pub(crate) fn full_name(&self) -> String {
+        if self.group.is_empty() { self.plural.to_owned() } else { format!("{}.{}", self.plural, self.group) }
+    }
+
+    /// Whether it has a subresource besides `status` and `scale`.
+    pub fn has(&self, subresource: &str) -> bool {
+        self.subresources.iter().any(|one| one.name == subresource)
+    }
+}
+
+/// What holds for custom resources, whose own facts are in their definitions.
+pub(crate) static CUSTOM: Kind =
+    Kind { status_metadata: &[], plain_finalizers: true, needs_revision: true, ..Kind::namespaced("", &[], "", "") };

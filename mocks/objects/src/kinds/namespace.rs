@@ -1,0 +1,77 @@
+//! `Namespace`: a room for names.
+
+use serde_json::{Value, json};
+
+use super::print::{AGE, NAME, Printer};
+use super::{Causes, Ending, Generation, Kind, Meaning, Names, Subresource};
+use crate::fields::{self, set};
+use crate::status::Cause;
+
+pub(super) const NAMESPACE: Kind = Kind {
+    short_names: &["ns"],
+    about: "A room for names: most objects live in one and go with it.",
+    status: true,
+    subresources: &[Subresource { name: "finalize", kind: "Namespace", group_version: ("", ""), verbs: &["update"] }],
+    messages: &[
+        ("Namespace", "1:metadata:ObjectMeta 2:spec:NamespaceSpec 3:status:NamespaceStatus"),
+        ("NamespaceSpec", "1:finalizers:[s]"),
+        ("NamespaceStatus", "1:phase:s 2:conditions:[NamespaceCondition]"),
+        ("NamespaceCondition", "1:type:s! 2:status:s! 4:lastTransitionTime:T 5:reason:s 6:message:s"),
+    ],
+    selectable: &[("status.phase", &[])],
+    printer: PRINTER,
+    new,
+    named,
+    names: Names::Label,
+    check,
+    generation: Generation::None,
+    deletes_collections: false,
+    // Those that the plugin `NamespaceLifecycle` protects.
+    immortal: &["default", "kube-system", "kube-public"],
+    ending: Ending::Emptied,
+    meaning: Meaning::Namespace,
+    ..Kind::cluster("", &["v1"], "namespaces", "Namespace")
+};
+
+fn new(value: &mut Value) {
+    name_label(value);
+    set(value, &["status"], "phase", json!("Active"));
+}
+
+/// Nobody deletes a namespace before it is empty.
+fn named(value: &mut Value) {
+    name_label(value);
+    set(value, &["spec"], "finalizers", json!([]));
+    if let Some(finalizers) = value.pointer_mut("/spec/finalizers").and_then(Value::as_array_mut)
+        && !finalizers.iter().any(|finalizer| finalizer == "kubernetes")
+    {
+        finalizers.push(json!("kubernetes"));
+    }
+}
+
+/// The label by which namespaces are selected by their names.
+fn name_label(namespace: &mut Value) {
+    let name = fields::meta(namespace, "name").to_owned();
+    // One that is to be generated is not known yet.
+    if !name.is_empty() {
+        let labels = fields::metadata(namespace).entry("labels").or_insert_with(|| json!({}));
+        if labels.is_object() {
+            labels["kubernetes.io/metadata.name"] = Value::from(name);
+        }
+    }
+}
+
+fn check(value: &Value, causes: &mut Causes) {
+    let (phase, deleting) = (value["status"]["phase"].as_str(), fields::is_deleting(value));
+    let fits = if deleting { Some("Terminating") } else { Some("Active") };
+    if phase.is_some() && phase != fits {
+        let why = "may only be 'Active' if `deletionTimestamp` is empty, and 'Terminating' if it is not";
+        let shown = format!("\"{}\"", phase.unwrap_or_default());
+        causes.push(Cause::invalid("status.Phase", &shown, why));
+    }
+}
+
+const PRINTER: Printer = Printer {
+    columns: &[NAME, ("Status", "string", 0), AGE],
+    cells: |row| vec![row.name(), row.text("/status/phase").into(), row.age()],
+};

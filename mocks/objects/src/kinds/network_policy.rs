@@ -1,0 +1,84 @@
+//! `NetworkPolicy`: which connections to and from pods are allowed.
+
+use serde_json::{Value, json};
+
+use super::causes::unsupported;
+use super::print::{AGE, NAME, Printer, selector};
+use super::{Causes, Kind};
+use crate::fields::{each, set};
+use crate::status::Cause;
+
+pub(super) const NETWORK_POLICY: Kind = Kind {
+    short_names: &["netpol"],
+    about: "Which connections to and from pods are allowed.",
+    messages: &[
+        ("NetworkPolicy", "1:metadata:ObjectMeta 2:spec:NetworkPolicySpec"),
+        (
+            "NetworkPolicySpec",
+            "1:podSelector:LabelSelector 2:ingress:[NetworkPolicyIngressRule] 3:egress:[NetworkPolicyEgressRule] \
+             4:policyTypes:[s]",
+        ),
+        ("NetworkPolicyIngressRule", "1:ports:[NetworkPolicyPort] 2:from:[NetworkPolicyPeer]"),
+        ("NetworkPolicyPort", "1:protocol:s? 2:port:O? 3:endPort:i?"),
+        ("NetworkPolicyPeer", "1:podSelector:LabelSelector 2:namespaceSelector:LabelSelector 3:ipBlock:IPBlock"),
+        ("IPBlock", "1:cidr:s! 2:except:[s]"),
+        ("NetworkPolicyEgressRule", "1:ports:[NetworkPolicyPort] 2:to:[NetworkPolicyPeer]"),
+    ],
+    printer: PRINTER,
+    defaults,
+    check: |value, causes| check_spec(&value["spec"], causes),
+    ..Kind::namespaced("networking.k8s.io", &["v1"], "networkpolicies", "NetworkPolicy")
+};
+
+fn defaults(value: &mut Value) {
+    let Some(spec) = value.get_mut("spec").filter(|spec| spec.is_object()) else { return };
+    let egress = spec.get("egress").and_then(Value::as_array).is_some_and(|rules| !rules.is_empty());
+    set(spec, &[], "policyTypes", if egress { json!(["Ingress", "Egress"]) } else { json!(["Ingress"]) });
+    for list in ["ingress", "egress"] {
+        each(spec, list, |rule| each(rule, "ports", |port| set(port, &[], "protocol", json!("TCP"))));
+    }
+}
+
+fn check_spec(spec: &Value, causes: &mut Causes) {
+    for (list, peers) in [("ingress", "from"), ("egress", "to")] {
+        for (index, rule) in spec[list].as_array().into_iter().flatten().enumerate() {
+            for (number, port) in rule["ports"].as_array().into_iter().flatten().enumerate() {
+                let field = format!("spec.{list}[{index}].ports[{number}].port");
+                if let Some(port) = port["port"].as_i64().filter(|port| !(1..=65535).contains(port)) {
+                    let why = "must be between 1 and 65535, inclusive";
+                    causes.push(Cause::invalid(&field, &port.to_string(), why));
+                }
+            }
+            for (number, peer) in rule[peers].as_array().into_iter().flatten().enumerate() {
+                let at = format!("spec.{list}[{index}].{peers}[{number}]");
+                if peer.as_object().is_none_or(serde_json::Map::is_empty) {
+                    causes.push(Cause::required(&at, "must specify a peer"));
+                }
+                if let Some(cidr) = peer.pointer("/ipBlock/cidr").and_then(Value::as_str).filter(|cidr| !is_cidr(cidr))
+                {
+                    let why = "not a valid CIDR";
+                    causes.push(Cause::invalid(&format!("{at}.ipBlock.cidr"), &format!("\"{cidr}\""), why));
+                }
+            }
+        }
+    }
+    for (index, kind) in spec["policyTypes"].as_array().into_iter().flatten().enumerate() {
+        let kind = kind.as_str().unwrap_or_default();
+        if !matches!(kind, "Ingress" | "Egress") {
+            causes.push(unsupported(&format!("spec.policyTypes[{index}]"), kind, "\"Egress\", \"Ingress\""));
+        }
+    }
+}
+
+fn is_cidr(text: &str) -> bool {
+    let Some((address, bits)) = text.split_once('/') else { return false };
+    match (address.parse::<std::net::IpAddr>(), bits.parse::<u8>()) {
+        (Ok(address), Ok(bits)) => bits <= if address.is_ipv4() { 32 } else { 128 },
+        _ => false,
+    }
+}
+
+const PRINTER: Printer = Printer {
+    columns: &[NAME, ("Pod-Selector", "string", 0), AGE],
+    cells: |row| vec![row.name(), selector(row.at("/spec/podSelector")), row.age()],
+};

@@ -1,0 +1,322 @@
+//! `Pod`: containers that run together. What a pod shares with the templates of others is in `pod_spec`.
+
+use serde_json::{Value, json};
+
+use super::print::{AGE, NAME, NONE, Printer, Row, age};
+use super::{Causes, Ending, Kind, Meaning, Quota, Subresource, pod_spec};
+use crate::fields::{each, set};
+use crate::status::Cause;
+
+pub(super) const POD: Kind = Kind {
+    short_names: &["po"],
+    categories: &["all"],
+    about: "One or more containers that run together on one node and share its network address.",
+    status: true,
+    subresources: &[
+        Subresource { name: "binding", kind: "Binding", group_version: ("", ""), verbs: &["create"] },
+        Subresource { name: "eviction", kind: "Eviction", group_version: ("policy", "v1"), verbs: &["create"] },
+    ],
+    messages: &[
+        ("Pod", "1:metadata:ObjectMeta 2:spec:PodSpec 3:status:PodStatus"),
+        (
+            "PodStatus",
+            "1:phase:s 2:conditions:[PodCondition] 3:message:s 4:reason:s 5:hostIP:s 6:podIP:s 7:startTime:T \
+             8:containerStatuses:[ContainerStatus] 9:qosClass:s 10:initContainerStatuses:[ContainerStatus] \
+             11:nominatedNodeName:s 12:podIPs:[PodIP] 13:ephemeralContainerStatuses:[ContainerStatus] 14:resize:s \
+             16:hostIPs:[HostIP] 17:observedGeneration:i",
+        ),
+        (
+            "PodCondition",
+            "1:type:s! 2:status:s! 3:lastProbeTime:T 4:lastTransitionTime:T 5:reason:s 6:message:s \
+             7:observedGeneration:i",
+        ),
+        (
+            "ContainerStatus",
+            "1:name:s! 2:state:ContainerState 3:lastState:ContainerState 4:ready:b! 5:restartCount:i! 6:image:s! \
+             7:imageID:s! 8:containerID:s 9:started:b? 10:allocatedResources:{Q} \
+             11:resources:ResourceRequirements",
+        ),
+        ("PodIP", "1:ip:s"),
+        ("HostIP", "1:ip:s!"),
+        (
+            "ContainerState",
+            "1:waiting:ContainerStateWaiting 2:running:ContainerStateRunning \
+             3:terminated:ContainerStateTerminated",
+        ),
+        ("ContainerStateWaiting", "1:reason:s 2:message:s"),
+        ("ContainerStateRunning", "1:startedAt:T"),
+        (
+            "ContainerStateTerminated",
+            "1:exitCode:i! 2:signal:i 3:reason:s 4:message:s 5:startedAt:T 6:finishedAt:T 7:containerID:s",
+        ),
+        ("Eviction", "1:metadata:ObjectMeta 2:deleteOptions:DeleteOptions"),
+    ],
+    merge_keys: &[(&["status", "addresses"], "type")],
+    published_merges: &[("PodStatus", "conditions", "merge", "type"), ("PodStatus", "podIPs", "merge", "ip")],
+    pod_spec: &["spec"],
+    selectable: &[
+        ("spec.nodeName", &[]),
+        ("spec.restartPolicy", &[]),
+        ("spec.schedulerName", &[]),
+        ("spec.serviceAccountName", &[]),
+        ("spec.hostNetwork", &[]),
+        ("status.phase", &[]),
+        ("status.podIP", &[]),
+        ("status.nominatedNodeName", &[]),
+    ],
+    printer: PRINTER,
+    defaults,
+    new: |value| value["status"] = json!({}),
+    named: |value| value["status"] = json!({"phase": "Pending", "qosClass": quality(value)}),
+    condition_times: &["lastProbeTime", "lastTransitionTime"],
+    check: |value, causes| pod_spec::check(&value["spec"], "spec", causes),
+    check_update,
+    shown_when_deleted: true,
+    ending: Ending::Graceful,
+    quota: Quota::Pods,
+    meaning: Meaning::Pod,
+    ..Kind::namespaced("", &["v1"], "pods", "Pod")
+};
+
+/// What only a pod itself has, not a template, comes with the rest.
+fn defaults(pod: &mut Value) {
+    pod_spec::fill(pod.get_mut("spec"));
+    let Some(spec) = pod.get_mut("spec").filter(|spec| spec.is_object()) else { return };
+    set(spec, &[], "enableServiceLinks", json!(true));
+    for list in ["containers", "initContainers"] {
+        each(spec, list, requests);
+    }
+}
+
+/// A limit without a request is a request too.
+fn requests(container: &mut Value) {
+    let limits = container.pointer("/resources/limits").and_then(Value::as_object).cloned().unwrap_or_default();
+    for (resource, amount) in limits {
+        set(container, &["resources", "requests"], &resource, amount);
+    }
+}
+
+/// How sure a pod can be of its resources ("Pod Quality of Service Classes").
+fn quality(pod: &Value) -> &'static str {
+    let containers = ["containers", "initContainers"]
+        .into_iter()
+        .flat_map(|list| pod["spec"][list].as_array().into_iter().flatten());
+    let (mut any, mut all) = (false, true);
+    for container in containers {
+        for resource in ["cpu", "memory"] {
+            let amount = |which: &str| container.pointer(&format!("/resources/{which}/{resource}"));
+            any |= amount("limits").is_some() || amount("requests").is_some();
+            all &= amount("limits").is_some() && amount("limits") == amount("requests");
+        }
+    }
+    match (any, all) {
+        (false, _) => "BestEffort",
+        (true, true) => "Guaranteed",
+        (true, false) => "Burstable",
+    }
+}
+
+fn check_update(new: &Value, old: &Value, causes: &mut Causes) {
+    let count = |pod: &Value, list: &str| pod["spec"][list].as_array().map_or(0, Vec::len);
+    for list in ["containers", "initContainers"] {
+        if count(new, list) != count(old, list) {
+            let why = "pod updates may not add or remove containers";
+            causes.push(Cause::forbidden(&format!("spec.{list}"), why));
+            return;
+        }
+    }
+    if loses_a_toleration(new, old) {
+        let why = "existing toleration can not be modified except its tolerationSeconds";
+        causes.push(Cause::forbidden("spec.tolerations", why));
+    }
+    if spec_differs(new, old) {
+        let why = "pod updates may not change fields other than `spec.containers[*].image`,\
+                   `spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to \
+                   existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was \
+                   previously negative)";
+        causes.push(Cause::forbidden("spec", why));
+    }
+}
+
+/// Whether a toleration is not there any more, whatever its time.
+fn loses_a_toleration(new: &Value, old: &Value) -> bool {
+    let all = |pod: &Value| -> Vec<Value> {
+        let mut list = pod["spec"]["tolerations"].as_array().cloned().unwrap_or_default();
+        for toleration in list.iter_mut().filter_map(Value::as_object_mut) {
+            toleration.remove("tolerationSeconds");
+        }
+        list
+    };
+    let now = all(new);
+    all(old).iter().any(|toleration| !now.contains(toleration))
+}
+
+fn spec_differs(new: &Value, old: &Value) -> bool {
+    let frozen = |pod: &Value| {
+        let mut spec = pod["spec"].clone();
+        if let Some(fields) = spec.as_object_mut() {
+            for key in ["activeDeadlineSeconds", "tolerations", "schedulingGates"] {
+                fields.remove(key);
+            }
+            for list in ["containers", "initContainers"] {
+                for container in fields.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
+                    if let Some(container) = container.as_object_mut() {
+                        container.remove("image");
+                    }
+                }
+            }
+        }
+        spec
+    };
+    frozen(new) != frozen(old)
+}
+
+const PRINTER: Printer = Printer {
+    columns: &[
+        NAME,
+        ("Ready", "string", 0),
+        ("Status", "string", 0),
+        ("Restarts", "string", 0),
+        AGE,
+        ("IP", "string", 1),
+        ("Node", "string", 1),
+        ("Nominated Node", "string", 1),
+        ("Readiness Gates", "string", 1),
+    ],
+    cells: |row| {
+        let pod = Containers::of(row);
+        let ip = row.items("/status/podIPs").find_map(|ip| ip["ip"].as_str()).unwrap_or(row.text("/status/podIP"));
+        vec![
+            row.name(),
+            Value::from(format!("{}/{}", pod.ready, pod.all)),
+            Value::from(pod.status),
+            Value::from(pod.restarts),
+            row.age(),
+            Value::from(if ip.is_empty() { NONE } else { ip }),
+            row.text_or("/spec/nodeName", NONE),
+            row.text_or("/status/nominatedNodeName", NONE),
+            readiness_gates(row),
+        ]
+    },
+};
+
+fn readiness_gates(row: &Row<'_>) -> Value {
+    let gates = row.items("/spec/readinessGates");
+    let all = gates.len();
+    let open = gates.filter_map(|gate| gate["conditionType"].as_str()).filter(|gate| row.is_true(gate)).count();
+    Value::from(if all == 0 { NONE.to_owned() } else { format!("{open}/{all}") })
+}
+
+/// What the containers of a pod say together.
+struct Containers {
+    ready: usize,
+    all: usize,
+    status: String,
+    restarts: String,
+}
+
+impl Containers {
+    fn of(row: &Row<'_>) -> Self {
+        let sidecar = |name: &Value| {
+            let mut started = row.items("/spec/initContainers").filter(|container| container["name"] == *name);
+            started.any(|container| container["restartPolicy"] == "Always")
+        };
+        let sidecars = row.items("/spec/initContainers").filter(|container| sidecar(&container["name"])).count();
+        let mut pod = Self {
+            ready: 0,
+            all: row.items("/spec/containers").len() + sidecars,
+            status: Self::phase(row),
+            restarts: String::new(),
+        };
+        let (mut restarts, mut of_sidecars) = (0, 0);
+        let (mut last, mut last_sidecar) = ("", "");
+        let mut initialising = false;
+        for (index, status) in row.items("/status/initContainerStatuses").enumerate() {
+            let is_sidecar = sidecar(&status["name"]);
+            restarts = count(status).saturating_add(restarts);
+            last = last.max(ended(status));
+            if is_sidecar {
+                of_sidecars = count(status).saturating_add(of_sidecars);
+                last_sidecar = last_sidecar.max(ended(status));
+            }
+            let (terminated, waiting) = (&status["state"]["terminated"], &status["state"]["waiting"]);
+            let reason = |state: &Value| state["reason"].as_str().unwrap_or_default().to_owned();
+            if terminated.is_object() && terminated["exitCode"] == json!(0) {
+                continue;
+            }
+            if is_sidecar && status["started"] == json!(true) {
+                pod.ready += usize::from(status["ready"] == json!(true));
+                continue;
+            }
+            initialising = true;
+            pod.status = if terminated.is_object() {
+                format!("Init:{}", end(terminated))
+            } else if !reason(waiting).is_empty() && reason(waiting) != "PodInitializing" {
+                format!("Init:{}", reason(waiting))
+            } else {
+                format!("Init:{index}/{}", row.items("/spec/initContainers").len())
+            };
+            break;
+        }
+        if !initialising || row.is_true("Initialized") {
+            (restarts, last) = (of_sidecars, last_sidecar);
+            let mut running = false;
+            for status in row.items("/status/containerStatuses").rev() {
+                restarts = count(status).saturating_add(restarts);
+                last = last.max(ended(status));
+                let state = &status["state"];
+                if let Some(reason) = state["waiting"]["reason"].as_str().filter(|reason| !reason.is_empty()) {
+                    reason.clone_into(&mut pod.status);
+                } else if state["terminated"].is_object() {
+                    pod.status = end(&state["terminated"]);
+                } else if status["ready"] == json!(true) && state["running"].is_object() {
+                    running = true;
+                    pod.ready += 1;
+                }
+            }
+            if pod.status == "Completed" && running {
+                if row.is_true("Ready") { "Running" } else { "NotReady" }.clone_into(&mut pod.status);
+            }
+        }
+        if row.is_deleting() {
+            if row.text("/status/reason") == "NodeLost" {
+                "Unknown".clone_into(&mut pod.status);
+            } else if !matches!(row.text("/status/phase"), "Failed" | "Succeeded") {
+                "Terminating".clone_into(&mut pod.status);
+            }
+        }
+        pod.restarts = if restarts > 0 && !last.is_empty() {
+            format!("{restarts} ({} ago)", age(last, row.now))
+        } else {
+            restarts.to_string()
+        };
+        pod
+    }
+
+    /// What is said where no container says more.
+    fn phase(row: &Row<'_>) -> String {
+        if row.condition("PodScheduled").is_some_and(|condition| condition["reason"] == "SchedulingGated") {
+            return "SchedulingGated".to_owned();
+        }
+        let reason = row.text("/status/reason");
+        if reason.is_empty() { row.text("/status/phase") } else { reason }.to_owned()
+    }
+}
+
+fn count(status: &Value) -> i64 {
+    status["restartCount"].as_i64().unwrap_or(0)
+}
+
+/// When the container ended last. Times in this form sort as text.
+fn ended(status: &Value) -> &str {
+    status.pointer("/lastState/terminated/finishedAt").and_then(Value::as_str).unwrap_or_default()
+}
+
+/// How a container ended.
+fn end(terminated: &Value) -> String {
+    match (terminated["reason"].as_str().unwrap_or_default(), terminated["signal"].as_i64().unwrap_or(0)) {
+        ("", 0) => format!("ExitCode:{}", terminated["exitCode"].as_i64().unwrap_or(0)),
+        ("", signal) => format!("Signal:{signal}"),
+        (reason, _) => reason.to_owned(),
+    }
+}

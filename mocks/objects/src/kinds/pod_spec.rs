@@ -1,0 +1,129 @@
+//! What a pod, alone or inside a template, has without being asked ("Kubernetes API reference", Pod v1 core), and what it may not
+//! be. What admission plugins add, they know.
+
+mod check;
+mod volumes;
+
+use serde_json::{Value, json};
+
+use crate::fields::{each, set};
+
+pub(super) use check::check;
+pub(super) use volumes::source as fill_source;
+
+/// The defaults that a template has too.
+pub(super) fn fill(spec: Option<&mut Value>) {
+    let Some(spec) = spec.filter(|spec| spec.is_object()) else { return };
+    for (key, default) in [
+        ("restartPolicy", json!("Always")),
+        ("dnsPolicy", json!("ClusterFirst")),
+        ("schedulerName", json!("default-scheduler")),
+        ("terminationGracePeriodSeconds", json!(30)),
+        ("securityContext", json!({})),
+    ] {
+        set(spec, &[], key, default);
+    }
+    // The old name of the field follows the new one.
+    if let Some(account) = spec.get("serviceAccountName").cloned() {
+        set(spec, &[], "serviceAccount", account);
+    }
+    let on_host = spec["hostNetwork"] == json!(true);
+    for list in ["containers", "initContainers"] {
+        each(spec, list, |one| {
+            container(one);
+            if on_host {
+                each(one, "ports", |port| {
+                    let number = port["containerPort"].clone();
+                    set(port, &[], "hostPort", number);
+                });
+            }
+        });
+    }
+    each(spec, "volumes", volume);
+}
+
+/// The pod template at `/spec/template`, or deeper for a cron job.
+pub(super) fn fill_template(value: &mut Value, at: &str) {
+    fill(value.pointer_mut(&format!("{at}/spec")));
+    // The real server's type has a creation time there that nobody sets, and shows it.
+    if let Some(template) = value.pointer_mut(at) {
+        set(template, &["metadata"], "creationTimestamp", Value::Null);
+    }
+}
+
+fn container(container: &mut Value) {
+    set(container, &[], "resources", json!({}));
+    set(container, &[], "terminationMessagePath", json!("/dev/termination-log"));
+    set(container, &[], "terminationMessagePolicy", json!("File"));
+    let latest = container["image"].as_str().is_some_and(|image| {
+        let name = image.rsplit('/').next().unwrap_or(image);
+        !name.contains('@') && (!name.contains(':') || name.ends_with(":latest"))
+    });
+    set(container, &[], "imagePullPolicy", json!(if latest { "Always" } else { "IfNotPresent" }));
+    each(container, "ports", |port| set(port, &[], "protocol", json!("TCP")));
+    each(container, "env", |variable| {
+        if let Some(from) = variable.get_mut("valueFrom") {
+            reference(from);
+        }
+    });
+    for name in ["livenessProbe", "readinessProbe", "startupProbe"] {
+        let Some(probe) = container.get_mut(name).filter(|probe| probe.is_object()) else { continue };
+        for (key, default) in
+            [("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3)]
+        {
+            set(probe, &[], key, json!(default));
+        }
+        http_get(probe);
+        if let Some(grpc) = probe.get_mut("grpc") {
+            set(grpc, &[], "service", json!(""));
+        }
+    }
+    for hook in ["postStart", "preStop"] {
+        if let Some(hook) = container.get_mut("lifecycle").and_then(|lifecycle| lifecycle.get_mut(hook)) {
+            http_get(hook);
+        }
+    }
+}
+
+fn http_get(action: &mut Value) {
+    if let Some(get) = action.get_mut("httpGet") {
+        set(get, &[], "path", json!("/"));
+        set(get, &[], "scheme", json!("HTTP"));
+    }
+}
+
+/// Where a value comes from: a field of the pod, or an amount of a resource.
+fn reference(from: &mut Value) {
+    if let Some(field) = from.get_mut("fieldRef").filter(|field| field.is_object()) {
+        set(field, &[], "apiVersion", json!("v1"));
+    }
+    if let Some(resource) = from.get_mut("resourceFieldRef").filter(|resource| resource.is_object()) {
+        set(resource, &[], "divisor", json!("0"));
+    }
+}
+
+fn volume(volume: &mut Value) {
+    let sources = volume.as_object().map_or(0, |volume| volume.keys().filter(|key| *key != "name").count());
+    if sources == 0 {
+        set(volume, &[], "emptyDir", json!({}));
+    }
+    for source in ["configMap", "secret", "projected", "downwardAPI"] {
+        if let Some(source) = volume.get_mut(source) {
+            set(source, &[], "defaultMode", json!(420));
+        }
+    }
+    if let Some(api) = volume.get_mut("downwardAPI") {
+        each(api, "items", reference);
+    }
+    if let Some(projected) = volume.get_mut("projected") {
+        each(projected, "sources", |source| {
+            if let Some(token) = source.get_mut("serviceAccountToken") {
+                set(token, &[], "expirationSeconds", json!(3600));
+            }
+            if let Some(api) = source.get_mut("downwardAPI") {
+                each(api, "items", reference);
+            }
+        });
+    }
+    volumes::source(volume);
+}

@@ -1,0 +1,23 @@
+//! `PodTemplate`: what pods look like, for others to read.
+
+use super::print::{NAME, Printer, labels};
+use super::{Generation, Kind, pod_spec};
+
+pub(super) const POD_TEMPLATE: Kind = Kind {
+    messages: &[("PodTemplate", "1:metadata:ObjectMeta 2:template:PodTemplateSpec")],
+    pod_spec: &["template", "spec"],
+    printer: PRINTER,
+    defaults: |value| pod_spec::fill_template(value, "/template"),
+    generation: Generation::None,
+    shown_when_deleted: true,
+    ..Kind::namespaced("", &["v1"], "podtemplates", "PodTemplate")
+};
+
+const PRINTER: Printer = Printer {
+    columns: &[NAME, ("Containers", "string", 0), ("Images", "string", 0), ("Pod Labels", "string", 0)],
+    cells: |row| {
+        let spec = "/template/spec";
+        let own = labels(row.at("/template/metadata/labels"));
+        vec![row.name(), row.containers(spec, "name"), row.containers(spec, "image"), own]
+    },
+};

@@ -1,0 +1,42 @@
+//! `PriorityClass`: a name for how important pods are.
+
+use serde_json::{Value, json};
+
+use super::print::{AGE, NAME, Printer};
+use super::{Causes, Kind, Meaning};
+use crate::fields::{self, set};
+use crate::status::Cause;
+
+pub(super) const PRIORITY_CLASS: Kind = Kind {
+    short_names: &["pc"],
+    about: "A name for how important pods are.",
+    messages: &[(
+        "PriorityClass",
+        "1:metadata:ObjectMeta 2:value:i! 3:globalDefault:b 4:description:s 5:preemptionPolicy:s?",
+    )],
+    printer: PRINTER,
+    defaults: |value| set(value, &[], "preemptionPolicy", json!("PreemptLowerPriority")),
+    check,
+    fixed: &["/value"],
+    meaning: Meaning::PriorityClass,
+    ..Kind::cluster("scheduling.k8s.io", &["v1"], "priorityclasses", "PriorityClass")
+};
+
+/// The highest priority that is not the system's own.
+const PRIORITY_MAX: i64 = 1_000_000_000;
+
+fn check(value: &Value, causes: &mut Causes) {
+    let system = fields::meta(value, "name").starts_with("system-");
+    if value["value"].as_i64().unwrap_or(0) > PRIORITY_MAX && !system {
+        let why = format!("maximum allowed value of a user defined priority is {PRIORITY_MAX}");
+        causes.push(Cause::forbidden("value", &why));
+    }
+}
+
+const PRINTER: Printer = Printer {
+    columns: &[NAME, ("Value", "integer", 0), ("Global-Default", "boolean", 0), AGE, ("PreemptionPolicy", "string", 0)],
+    cells: |row| {
+        let policy = row.text_or("/preemptionPolicy", "");
+        vec![row.name(), row.number("/value").into(), row.flag("/globalDefault"), row.age(), policy]
+    },
+};

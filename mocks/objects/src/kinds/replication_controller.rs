@@ -1,0 +1,75 @@
+//! `ReplicationController`: the older form of a `ReplicaSet`.
+
+use serde_json::{Map, Value, json};
+
+use super::causes::at_least;
+use super::print::{Printer, labels};
+use super::{Causes, Kind, Quota, workload};
+use crate::fields::set;
+use crate::status::Cause;
+
+pub(super) const REPLICATION_CONTROLLER: Kind = Kind {
+    short_names: &["rc"],
+    categories: &["all"],
+    about: "The older form of a ReplicaSet.",
+    status: true,
+    scale: true,
+    messages: &[
+        (
+            "ReplicationController",
+            "1:metadata:ObjectMeta 2:spec:ReplicationControllerSpec 3:status:ReplicationControllerStatus",
+        ),
+        ("ReplicationControllerSpec", "1:replicas:i? 2:selector:{s} 3:template:PodTemplateSpec 4:minReadySeconds:i"),
+        (
+            "ReplicationControllerStatus",
+            "1:replicas:i! 2:fullyLabeledReplicas:i 3:observedGeneration:i 4:readyReplicas:i \
+             5:availableReplicas:i 6:conditions:[ReplicationControllerCondition]",
+        ),
+        ("ReplicationControllerCondition", "1:type:s! 2:status:s! 3:lastTransitionTime:T 4:reason:s 5:message:s"),
+    ],
+    selectable: &[("status.replicas", &[])],
+    printer: PRINTER,
+    defaults,
+    new: |value| value["status"] = json!({"replicas": 0}),
+    check,
+    orphans: true,
+    quota: Quota::Name,
+    ..Kind::namespaced("", &["v1"], "replicationcontrollers", "ReplicationController")
+};
+
+fn defaults(value: &mut Value) {
+    let labels = value.pointer("/spec/template/metadata/labels").cloned();
+    if let Some(labels @ Value::Object(_)) = labels {
+        set(value, &["spec"], "selector", labels.clone());
+        set(value, &["metadata"], "labels", labels);
+    }
+    super::replica_set::defaults(value);
+}
+
+/// A replication controller's selector is a plain map.
+fn check(value: &Value, causes: &mut Causes) {
+    let spec = &value["spec"];
+    at_least(value, "/spec/replicas", "spec.replicas", 0, causes);
+    let selector = spec["selector"].as_object();
+    if selector.is_none_or(Map::is_empty) {
+        causes.push(Cause::required("spec.selector", ""));
+    }
+    if spec["template"].is_null() {
+        causes.push(Cause::required("spec.template", ""));
+        return;
+    }
+    let labels = &spec["template"]["metadata"]["labels"];
+    if selector.into_iter().flatten().any(|(key, text)| labels.get(key) != Some(text)) {
+        let why = "`selector` does not match template `labels`";
+        causes.push(Cause::invalid("spec.template.metadata.labels", &labels.to_string(), why));
+    }
+    workload::check_template(&spec["template"]["spec"], "spec.template.spec", causes);
+}
+
+const PRINTER: Printer = Printer {
+    columns: workload::REPLICAS,
+    cells: |row| {
+        let [containers, images, _] = row.template();
+        workload::replicas(row, [containers, images, labels(row.at("/spec/selector"))])
+    },
+};

@@ -1,0 +1,34 @@
+//! `RuntimeClass`: a way to run containers that pods can ask for.
+
+use serde_json::Value;
+
+use super::causes::{LABEL, is_dns_label};
+use super::print::{AGE, NAME, Printer};
+use super::{Causes, Generation, Kind};
+use crate::status::Cause;
+
+pub(super) const RUNTIME_CLASS: Kind = Kind {
+    about: "A way to run containers that pods can ask for.",
+    messages: &[
+        ("RuntimeClass", "1:metadata:ObjectMeta 2:handler:s! 3:overhead:Overhead 4:scheduling:Scheduling"),
+        ("Overhead", "1:podFixed:{Q}"),
+        ("Scheduling", "1:nodeSelector:{s} 2:tolerations:[Toleration]"),
+    ],
+    printer: PRINTER,
+    check,
+    generation: Generation::None,
+    ..Kind::cluster("node.k8s.io", &["v1"], "runtimeclasses", "RuntimeClass")
+};
+
+/// The handler of a runtime class is part of a file name on every node.
+fn check(value: &Value, causes: &mut Causes) {
+    let handler = value["handler"].as_str().unwrap_or_default();
+    if !is_dns_label(handler) {
+        causes.push(Cause::invalid("handler", &format!("\"{handler}\""), LABEL));
+    }
+}
+
+const PRINTER: Printer = Printer {
+    columns: &[NAME, ("Handler", "string", 0), AGE],
+    cells: |row| vec![row.name(), row.text("/handler").into(), row.age()],
+};

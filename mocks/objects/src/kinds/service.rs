@@ -1,0 +1,195 @@
+//! `Service`: one stable address for a changing set of pods.
+
+use serde_json::{Value, json};
+
+use super::causes::{LABEL, duplicate, is_dns_label, unsupported};
+use super::print::{AGE, NAME, NONE, Printer, Row, labels, load_balancer};
+use super::{Causes, Generation, Kind, Meaning, Names, Quota};
+use crate::fields::{each, set};
+use crate::status::Cause;
+
+pub(super) const SERVICE: Kind = Kind {
+    short_names: &["svc"],
+    categories: &["all"],
+    about: "One stable address for a changing set of pods.",
+    status: true,
+    messages: &[
+        ("Service", "1:metadata:ObjectMeta 2:spec:ServiceSpec 3:status:ServiceStatus"),
+        (
+            "ServiceSpec",
+            "1:ports:[ServicePort] 2:selector:{s} 3:clusterIP:s 4:type:s 5:externalIPs:[s] 7:sessionAffinity:s \
+             8:loadBalancerIP:s 9:loadBalancerSourceRanges:[s] 10:externalName:s 11:externalTrafficPolicy:s \
+             12:healthCheckNodePort:i 13:publishNotReadyAddresses:b \
+             14:sessionAffinityConfig:SessionAffinityConfig 16:topologyKeys:[s] 17:ipFamilyPolicy:s? \
+             18:clusterIPs:[s] 19:ipFamilies:[s] 20:allocateLoadBalancerNodePorts:b? 21:loadBalancerClass:s? \
+             22:internalTrafficPolicy:s? 23:trafficDistribution:s?",
+        ),
+        ("ServicePort", "1:name:s 2:protocol:s 3:port:i! 4:targetPort:O 5:nodePort:i 6:appProtocol:s?"),
+        ("SessionAffinityConfig", "1:clientIP:ClientIPConfig"),
+        ("ClientIPConfig", "1:timeoutSeconds:i?"),
+        ("ServiceStatus", "1:loadBalancer:LoadBalancerStatus 2:conditions:[MetaCondition]"),
+        ("LoadBalancerStatus", "1:ingress:[LoadBalancerIngress]"),
+        ("LoadBalancerIngress", "1:ip:s 2:hostname:s 3:ipMode:s? 4:ports:[PortStatus]"),
+        ("PortStatus", "1:port:i! 2:protocol:s! 3:error:s?"),
+    ],
+    merge_keys: &[(&["spec", "ports"], "port")],
+    published_merges: &[("ServiceSpec", "ports", "merge", "port")],
+    selectable: &[("spec.clusterIP", &[]), ("spec.type", &[])],
+    printer: PRINTER,
+    defaults,
+    new: |value| value["status"] = json!({"loadBalancer": {}}),
+    names: Names::Label,
+    check,
+    check_update,
+    generation: Generation::None,
+    created_by_update: true,
+    quota: Quota::Services,
+    meaning: Meaning::Service,
+    ..Kind::namespaced("", &["v1"], "services", "Service")
+};
+
+fn defaults(value: &mut Value) {
+    let Some(spec) = value.get_mut("spec").filter(|spec| spec.is_object()) else { return };
+    set(spec, &[], "type", json!("ClusterIP"));
+    set(spec, &[], "sessionAffinity", json!("None"));
+    if spec["sessionAffinity"] == "ClientIP" {
+        set(spec, &["sessionAffinityConfig", "clientIP"], "timeoutSeconds", json!(10_800));
+    }
+    each(spec, "ports", |port| {
+        set(port, &[], "protocol", json!("TCP"));
+        let number = port["port"].clone();
+        if matches!(&port["targetPort"], Value::Null)
+            || port["targetPort"] == json!(0)
+            || port["targetPort"] == json!("")
+        {
+            port["targetPort"] = number;
+        }
+    });
+    let kind = spec["type"].as_str().unwrap_or_default().to_owned();
+    if kind == "ExternalName" {
+        return;
+    }
+    set(spec, &[], "internalTrafficPolicy", json!("Cluster"));
+    set(spec, &[], "ipFamilies", json!(["IPv4"]));
+    set(spec, &[], "ipFamilyPolicy", json!("SingleStack"));
+    if matches!(kind.as_str(), "NodePort" | "LoadBalancer") {
+        set(spec, &[], "externalTrafficPolicy", json!("Cluster"));
+    }
+    if kind == "LoadBalancer" {
+        set(spec, &[], "allocateLoadBalancerNodePorts", json!(true));
+    }
+}
+
+fn check(value: &Value, causes: &mut Causes) {
+    let spec = &value["spec"];
+    let kind = spec["type"].as_str().unwrap_or_default();
+    let ports = spec["ports"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if ports.is_empty() && spec["clusterIP"] != "None" && kind != "ExternalName" {
+        causes.push(Cause::required("spec.ports", ""));
+    }
+    let (mut names, mut numbers) = (Vec::new(), Vec::new());
+    for (index, port) in ports.iter().enumerate() {
+        let at = format!("spec.ports[{index}]");
+        let name = port["name"].as_str().unwrap_or_default();
+        if name.is_empty() && ports.len() > 1 {
+            causes.push(Cause::required(&format!("{at}.name"), ""));
+        } else if !name.is_empty() && !is_dns_label(name) {
+            causes.push(Cause::invalid(&format!("{at}.name"), &format!("\"{name}\""), LABEL));
+        } else if !name.is_empty() && names.contains(&name) {
+            causes.push(duplicate(&format!("{at}.name"), name));
+        }
+        names.push(name);
+        for key in ["port", "targetPort"] {
+            let Some(number) = port[key].as_i64().or_else(|| port[key].is_null().then_some(0)) else { continue };
+            if !(1..=65535).contains(&number) {
+                let why = "must be between 1 and 65535, inclusive";
+                causes.push(Cause::invalid(&format!("{at}.{key}"), &number.to_string(), why));
+            }
+        }
+        let protocol = port["protocol"].as_str().unwrap_or_default();
+        if !matches!(protocol, "SCTP" | "TCP" | "UDP") {
+            causes.push(unsupported(&format!("{at}.protocol"), protocol, "\"SCTP\", \"TCP\", \"UDP\""));
+        }
+        let number = (protocol, port["port"].as_i64());
+        if numbers.contains(&number) {
+            let shown = format!("{{\"protocol\":\"{protocol}\",\"port\":{}}}", port["port"]);
+            let message = format!("Duplicate value: {shown}");
+            causes.push(Cause { reason: "FieldValueDuplicate", field: at, message });
+        }
+        numbers.push(number);
+    }
+    if !matches!(kind, "ClusterIP" | "ExternalName" | "LoadBalancer" | "NodePort") {
+        causes.push(unsupported("spec.type", kind, "\"ClusterIP\", \"ExternalName\", \"LoadBalancer\", \"NodePort\""));
+    }
+    if kind == "ExternalName" && spec["externalName"].as_str().unwrap_or_default().is_empty() {
+        causes.push(Cause::required("spec.externalName", ""));
+    }
+    let affinity = spec["sessionAffinity"].as_str().unwrap_or_default();
+    if !matches!(affinity, "ClientIP" | "None") {
+        causes.push(unsupported("spec.sessionAffinity", affinity, "\"ClientIP\", \"None\""));
+    }
+}
+
+fn check_update(new: &Value, old: &Value, causes: &mut Causes) {
+    let address = |value: &Value| value["spec"]["clusterIP"].as_str().unwrap_or_default().to_owned();
+    let (before, after) = (address(old), address(new));
+    if !before.is_empty() && before != after && !after.is_empty() {
+        let shown = format!("[\"{after}\"]");
+        causes.push(Cause::invalid("spec.clusterIPs[0]", &shown, "may not change once set"));
+    }
+}
+
+const PRINTER: Printer = Printer {
+    columns: &[
+        NAME,
+        ("Type", "string", 0),
+        ("Cluster-IP", "string", 0),
+        ("External-IP", "string", 0),
+        ("Port(s)", "string", 0),
+        AGE,
+        ("Selector", "string", 1),
+    ],
+    cells: |row| {
+        let ports = row.items("/spec/ports").map(|port| {
+            let protocol = port["protocol"].as_str().unwrap_or("TCP");
+            match port["nodePort"].as_i64() {
+                Some(node) if node > 0 => format!("{}:{node}/{protocol}", port["port"]),
+                _ => format!("{}/{protocol}", port["port"]),
+            }
+        });
+        let ports = ports.collect::<Vec<_>>().join(",");
+        vec![
+            row.name(),
+            row.text("/spec/type").into(),
+            row.text_or("/spec/clusterIP", NONE),
+            external(row),
+            if ports.is_empty() { NONE.into() } else { ports.into() },
+            row.age(),
+            labels(row.at("/spec/selector")),
+        ]
+    },
+};
+
+/// Where a service can be reached from outside the cluster.
+fn external(row: &Row<'_>) -> Value {
+    let given: Vec<&str> = row.items("/spec/externalIPs").filter_map(Value::as_str).collect();
+    let mut all = match row.text("/spec/type") {
+        "ExternalName" => return row.text("/spec/externalName").into(),
+        "LoadBalancer" => {
+            let balancer = load_balancer(row);
+            if balancer.is_empty() && given.is_empty() {
+                return "<pending>".into();
+            }
+            balancer
+        }
+        _ if given.is_empty() => return NONE.into(),
+        _ => String::new(),
+    };
+    for address in given {
+        if !all.is_empty() {
+            all.push(',');
+        }
+        all.push_str(address);
+    }
+    all.into()
+}
