@@ -18,6 +18,7 @@ mod deployment;
 mod endpoint_slice;
 mod endpoints;
 mod event;
+mod flow_schema;
 mod horizontal_pod_autoscaler;
 mod ingress;
 mod ingress_class;
@@ -104,6 +105,7 @@ pub(crate) static ALL: &[Kind] = &[
     webhook_configurations::VALIDATING,
     custom_resource_definition::CUSTOM_RESOURCE_DEFINITION,
     api_service::API_SERVICE,
+    flow_schema::FLOW_SCHEMA,
     reviews::TOKEN,
     reviews::MYSELF,
     reviews::ACCESS,
