@@ -8,6 +8,7 @@ use reports::judge::Verdict;
 
 mod capacity;
 mod cluster;
+mod definitions;
 mod files;
 mod load;
 mod matrix;
@@ -74,6 +75,17 @@ enum Command {
     Cluster(cluster::Command),
     /// Print the JSON Schema of scenario files.
     Schema,
+    /// Print completions for a shell, for example `longhaul completions bash > /etc/bash_completion.d/longhaul`.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// Write man pages of all commands; `cargo xtask dist` packs them.
+    #[command(hide = true)]
+    Man {
+        /// A folder that exists.
+        directory: PathBuf,
+    },
     /// Tidy up after a run that is killed; `longhaul` starts it by itself.
     #[command(hide = true)]
     Keeper,
@@ -115,6 +127,8 @@ fn run_command(command: Command) -> ExitCode {
         Command::Mock(command) => mock::mock(command),
         Command::Cluster(command) => cluster::cluster(command),
         Command::Schema => files::schema(),
+        Command::Completions { shell } => definitions::completions(shell),
+        Command::Man { directory } => definitions::man(&directory),
         Command::Keeper => crate::keeper::keeper(),
     }
 }

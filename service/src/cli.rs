@@ -3,11 +3,12 @@
 //! Owns exit codes and logging set-up. What a role consists of is said in `run`.
 
 use std::ffi::OsString;
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 use crate::admission::Policy;
 use crate::config::{self, Config};
@@ -60,6 +61,17 @@ enum Command {
     Config {
         #[command(subcommand)]
         question: Question,
+    },
+    /// Print completions for a shell.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// Write man pages of all commands; `cargo xtask dist` packs them.
+    #[command(hide = true)]
+    Man {
+        /// A folder that exists.
+        directory: PathBuf,
     },
 }
 
@@ -136,6 +148,19 @@ fn command(cli: Cli, build: Build) -> Result<(), Failure> {
     match cli.command {
         Command::Config { question } => {
             print!("{}", answer(&question).map_err(usage)?);
+            Ok(())
+        }
+        Command::Completions { shell } => {
+            let mut definition = Cli::command();
+            let name = definition.get_name().to_owned();
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut definition, name, &mut script);
+            std::io::stdout().write_all(&script).context("failed to write to stdout")?;
+            Ok(())
+        }
+        Command::Man { directory } => {
+            clap_mangen::generate_to(Cli::command(), &directory)
+                .with_context(|| format!("failed to write man pages into {}", directory.display()))?;
             Ok(())
         }
         Command::Run { role, config } => {

@@ -4,6 +4,7 @@
 mod bench;
 mod cargo;
 mod check;
+mod dist;
 mod junit;
 mod soak;
 mod test;
@@ -39,6 +40,13 @@ enum Command {
     Check(check::Arguments),
     /// Build in release mode and measure what a part costs, beside the real thing where that is at hand.
     Bench(bench::Arguments),
+    /// Build what is shipped: static programs, tarballs with their sums, images. `--help` says how.
+    #[command(disable_help_flag = true)]
+    Dist {
+        /// Arguments for the package `dist`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
     /// Build in release mode and run any `longhaul` command, for example `cargo xtask longhaul mock kube`.
     Longhaul {
         /// Arguments for `longhaul`.
@@ -54,6 +62,7 @@ fn main() -> ExitCode {
         Command::Test(arguments) => test::test(&arguments),
         Command::Check(arguments) => check::check(&arguments),
         Command::Bench(arguments) => bench::bench(&arguments),
+        Command::Dist { arguments } => dist::dist(&arguments),
         Command::Longhaul { arguments } => soak::longhaul(&arguments),
     };
     match result {

@@ -35,6 +35,7 @@ const fn room(
 #[rustfmt::skip]
 const ROOMS: &[Room] = &[
     room("xtask", "builds what is needed, then becomes `longhaul`", &[], &[]),
+    room("dist", "what is shipped: static programs, tarballs, images", &[], &[]),
     room("scenarios", "what a run is, and running it", &[
         "loadgen", "kind", "reports", "mock-kube", "mock-proxy", "mock-registry", "mock-faults", "mock-pki", "installer", "gotls", "units", "facts",
     ], &[]),

@@ -8,9 +8,11 @@
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "no safe crate sets the policy alone: they set the niceness as well")]
 pub(super) fn in_batches() {
-    let parameters = libc::sched_param { sched_priority: 0 };
-    // SAFETY: the call reads the parameters, which live until it returns, and concerns the calling thread only.
-    let refused = unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &raw const parameters) } != 0;
+    // The kernel's `sched_param`, which is its priority alone. musl's function of that name refuses whatever is asked.
+    let priority: libc::c_int = 0;
+    // SAFETY: the call reads the priority, which lives until it returns, and concerns the calling thread only.
+    let refused =
+        unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_BATCH, &raw const priority) } != 0;
     if refused {
         tracing::debug!(error = %std::io::Error::last_os_error(), "the closed loop goes on without batches");
     }

@@ -1,0 +1,121 @@
+//! Builds the programs of a target, checks them, and lets them write their completions and man pages.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::archive::Entry;
+use crate::target::{Target, Toolchain};
+use crate::{PROGRAMS, cargo, elf, read, root, said};
+
+/// Between the flags in `CARGO_ENCODED_RUSTFLAGS`.
+const FLAGS_SEPARATOR: &str = "\x1f";
+/// The shells, and what their completions are called where they are looked for.
+const SHELLS: [(&str, &str, &str); 3] = [("bash", "", ".bash"), ("zsh", "_", ""), ("fish", "", ".fish")];
+
+/// Completions and man pages by the name of the program.
+pub(crate) type Texts = BTreeMap<&'static str, Vec<Entry>>;
+
+/// What is released: a commit.
+#[derive(Debug)]
+pub(crate) struct Release {
+    pub(crate) version: &'static str,
+    /// The commit, with `-dirty` when files differ from it.
+    pub(crate) revision: String,
+    /// The time of all files.
+    pub(crate) seconds: u64,
+}
+
+impl Release {
+    /// What is checked out. `SOURCE_DATE_EPOCH` stands for the time of the commit (reproducible-builds.org).
+    pub(crate) fn of_this_commit() -> Result<Self> {
+        let git = |arguments: &[&str]| said(Command::new("git").current_dir(root()).args(arguments));
+        let mut revision = git(&["rev-parse", "HEAD"])?.trim().to_owned();
+        if !git(&["status", "--porcelain"])?.is_empty() {
+            revision.push_str("-dirty");
+        }
+        let seconds = match std::env::var("SOURCE_DATE_EPOCH") {
+            Ok(named) => named,
+            Err(_) => git(&["log", "-1", "--format=%ct"])?,
+        };
+        let seconds = seconds.trim().parse().with_context(|| format!("not a time in seconds: {seconds}"))?;
+        Ok(Self { version: env!("CARGO_PKG_VERSION"), revision, seconds })
+    }
+}
+
+/// Builds all programs of a target and returns the folder that they are in.
+pub(crate) fn programs(toolchain: &Toolchain, release: &Release) -> Result<PathBuf> {
+    let target = toolchain.target;
+    let packages = PROGRAMS.iter().map(|program| format!("--package={}", program.package));
+    let mut command = cargo();
+    command.args(["build", "--release", "--bins", "--locked", "--target", target.triple()]).args(packages);
+    settings(&mut command, toolchain, release)?;
+    println!("dist: {}: building, which takes minutes the first time", target.triple());
+    let status = command.status().context("failed to start cargo")?;
+    ensure!(status.success(), "the build for {} failed ({status})", target.triple());
+    let folder = target_folder().join(target.triple()).join("release");
+    for program in &PROGRAMS {
+        let path = folder.join(program.name);
+        elf::check(&read(&path)?, target.machine()).with_context(|| path.display().to_string())?;
+    }
+    Ok(folder)
+}
+
+/// The release profile as it is, but for what only a debugger reads, and without a path of this machine in the programs.
+fn settings(command: &mut Command, toolchain: &Toolchain, release: &Release) -> Result<()> {
+    let target = toolchain.target;
+    let home = match std::env::var_os("CARGO_HOME") {
+        Some(home) => PathBuf::from(home),
+        None => std::env::home_dir().context("there is no home folder")?.join(".cargo"),
+    };
+    // The longest first would be the last to apply: rustc takes the last mapping that fits.
+    let folders = [(root(), "/longhaul"), (target_folder(), "/target"), (home.join("registry/src"), "/cargo")];
+    let flags = folders.iter().map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display()));
+    let c_flags = folders.iter().map(|(from, to)| format!("-ffile-prefix-map={}={to}", from.display()));
+    command
+        .env("CARGO_ENCODED_RUSTFLAGS", flags.collect::<Vec<_>>().join(FLAGS_SEPARATOR))
+        .env(format!("CFLAGS_{}", target.variable()), c_flags.collect::<Vec<_>>().join(" "))
+        .env(format!("CC_{}", target.variable()), &toolchain.compiler)
+        .env("CARGO_PROFILE_RELEASE_STRIP", "symbols")
+        .env("CARGO_PROFILE_RELEASE_DEBUG", "false")
+        .env("LONGHAUL_REVISION", &release.revision)
+        .env("SOURCE_DATE_EPOCH", release.seconds.to_string());
+    if target == Target::Aarch64 {
+        // Kernels for ARM have pages of 4, 16 or 64 KiB; an allocator made for the largest runs on all of them.
+        command.env("JEMALLOC_SYS_WITH_LG_PAGE", "16");
+    }
+    if !target.runs_here() {
+        // Rust brings the C library and a linker that knows every processor.
+        command.env(format!("CARGO_TARGET_{}_LINKER", target.variable().to_uppercase()), "rust-lld");
+    }
+    Ok(())
+}
+
+/// Where cargo puts what it builds.
+fn target_folder() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |folder| root().join(folder))
+}
+
+/// What the programs say of their own command lines.
+pub(crate) fn texts(built: &[(Target, PathBuf)]) -> Result<Texts> {
+    let (_, folder) = built.iter().find(|(target, _)| target.runs_here()).context("no program runs here")?;
+    PROGRAMS.iter().map(|program| Ok((program.name, texts_of(program.name, &folder.join(program.name))?))).collect()
+}
+
+fn texts_of(name: &str, program: &Path) -> Result<Vec<Entry>> {
+    let mut entries = Vec::new();
+    for (shell, before, after) in SHELLS {
+        let script = said(Command::new(program).args(["completions", shell]))?;
+        entries.push(Entry::file(&format!("completions/{before}{name}{after}"), script.into_bytes()));
+    }
+    let pages = tempfile::tempdir()?;
+    said(Command::new(program).arg("man").arg(pages.path()))?;
+    for page in pages.path().read_dir()? {
+        let page = page?;
+        entries.push(Entry::file(&format!("man/man1/{}", page.file_name().to_string_lossy()), read(&page.path())?));
+    }
+    ensure!(entries.len() > SHELLS.len(), "{name} wrote no man pages");
+    Ok(entries)
+}

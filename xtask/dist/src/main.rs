@@ -1,0 +1,195 @@
+//! `cargo xtask dist`: builds what is shipped and writes it into one folder.
+//!
+//! For each target: static programs, checked to be static and stripped; tarballs with licences, bill of materials, completions
+//! and man pages; images that hold nothing else. The same commit gives the same bytes on machines with the same toolchain. Why it
+//! is made like this: `docs/decisions/024`.
+
+mod archive;
+mod build;
+mod elf;
+mod image;
+mod licences;
+mod page;
+mod sbom;
+mod target;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::Parser;
+
+use crate::archive::{Entry, Sums};
+use crate::build::{Release, Texts};
+use crate::target::Target;
+
+/// What went wrong in developer commands themselves, as in `xtask`.
+const EXIT_FAILED: u8 = 70;
+
+/// Build what is shipped: static programs, tarballs with their sums, images.
+#[derive(Parser)]
+#[command(name = "cargo xtask dist")]
+struct Arguments {
+    /// Only this target; may be given again. Without it every target that this machine can build.
+    #[arg(long, value_enum)]
+    target: Vec<Target>,
+    /// Where the files go; what is there of an earlier time is replaced.
+    #[arg(long, default_value = "target/dist")]
+    out: PathBuf,
+    /// Afterwards run the commands of docs/ci.md against what was built.
+    #[arg(long)]
+    check: bool,
+    /// Build nothing, only run the commands of docs/ci.md against what is in the folder.
+    #[arg(long, conflicts_with_all = ["check", "target"])]
+    check_only: bool,
+}
+
+/// The two programs.
+const PROGRAMS: [Program; 2] = [
+    Program {
+        name: "longhaul",
+        package: "scenarios",
+        title: "Longhaul",
+        says: "Soak tests and benchmarks for admission webhooks and watch controllers",
+        // Its first subject is found beside it.
+        with: &["longhaul", "longhaul-service"],
+        writes: true,
+    },
+    Program {
+        name: "longhaul-service",
+        package: "service",
+        title: "Longhaul service",
+        says: "A lean admission webhook and watcher for Kubernetes",
+        with: &["longhaul-service"],
+        writes: false,
+    },
+];
+
+/// A program that is shipped, in a tarball and an image of its name.
+struct Program {
+    name: &'static str,
+    /// The package that it is built from.
+    package: &'static str,
+    title: &'static str,
+    says: &'static str,
+    /// The programs that its tarball and its image hold.
+    with: &'static [&'static str],
+    /// Whether it needs a folder to write into.
+    writes: bool,
+}
+
+fn main() -> ExitCode {
+    match dist(&Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("dist: {error:#}");
+            ExitCode::from(EXIT_FAILED)
+        }
+    }
+}
+
+fn dist(arguments: &Arguments) -> Result<()> {
+    let out = root().join(&arguments.out);
+    if arguments.check_only {
+        return page::check(&out);
+    }
+    let toolchains = target::usable(&arguments.target)?;
+    sbom::tool()?;
+    let release = Release::of_this_commit()?;
+    // Everything is made beside it first, so that a build that fails leaves what was there.
+    let parent = out.parent().context("`--out` names no folder")?;
+    std::fs::create_dir_all(parent).with_context(|| format!("failed to create {}", parent.display()))?;
+    let fresh = tempfile::Builder::new().prefix(".dist-").tempdir_in(parent)?;
+    let mut built = Vec::new();
+    for toolchain in &toolchains {
+        built.push((toolchain.target, build::programs(toolchain, &release)?));
+    }
+    let texts = build::texts(&built)?;
+    let mut sums = Sums::default();
+    for (target, programs) in &built {
+        ship(*target, programs, &texts, &release, fresh.path(), &mut sums)?;
+    }
+    sums.write(fresh.path())?;
+    replace(&out, fresh)?;
+    sums.show(&out);
+    if arguments.check { page::check(&out) } else { Ok(()) }
+}
+
+/// Writes tarballs and images of one target.
+fn ship(
+    target: Target,
+    binaries: &Path,
+    texts: &Texts,
+    release: &Release,
+    out: &Path,
+    sums: &mut Sums,
+) -> Result<()> {
+    let bills = sbom::bills(target, release)?;
+    for program in &PROGRAMS {
+        let packages: Vec<&str> =
+            PROGRAMS.iter().filter(|one| program.with.contains(&one.name)).map(|one| one.package).collect();
+        let mut entries = Vec::new();
+        for name in program.with {
+            entries.push(Entry::program(name, read(&binaries.join(name))?));
+            entries.extend(texts.get(name).into_iter().flatten().cloned());
+        }
+        let images = entries.iter().filter(|entry| entry.executable).cloned().collect::<Vec<_>>();
+        entries.push(Entry::file("LICENSE", read(&root().join("LICENSE"))?));
+        entries.push(Entry::file("README.md", read(&root().join("README.md"))?));
+        entries.push(Entry::file("THIRD-PARTY.txt", licences::list(target, &packages)?.into_bytes()));
+        for one in PROGRAMS.iter().filter(|one| program.with.contains(&one.name)) {
+            entries.push(Entry::file(&format!("{}.cdx.json", one.name), bills[one.package].clone()));
+        }
+        let folder = format!("{}-{}-{}", program.name, release.version, target.triple());
+        let tarball = archive::tarball(&folder, entries, release.seconds)?;
+        sums.add(out, &format!("{folder}.tar.gz"), &tarball)?;
+        image::write(program, target, images, release, out, sums)?;
+    }
+    Ok(())
+}
+
+/// Puts the fresh folder where the old one was.
+fn replace(out: &Path, fresh: tempfile::TempDir) -> Result<()> {
+    if out.exists() {
+        // Only what looks like ours is removed: `--out` may be mistyped.
+        ensure!(
+            out.join(archive::SUMS).is_file() || out.read_dir()?.next().is_none(),
+            "{} has no {}, so it was not made by this command: remove it, or name another folder with --out",
+            out.display(),
+            archive::SUMS
+        );
+        std::fs::remove_dir_all(out).with_context(|| format!("failed to remove {}", out.display()))?;
+    }
+    let fresh = fresh.keep();
+    std::fs::rename(&fresh, out).with_context(|| format!("failed to move {} to {}", fresh.display(), out.display()))?;
+    // The folder of a temporary name was for our eyes alone; this one is to be published.
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(out, open).with_context(|| format!("failed to open {}", out.display()))
+}
+
+/// The root of the workspace.
+fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).unwrap_or(here).to_owned()
+}
+
+fn read(path: &Path) -> Result<Vec<u8>> {
+    std::fs::read(path).with_context(|| format!("failed to read {}", path.display()))
+}
+
+/// Cargo, in the workspace.
+fn cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root());
+    command
+}
+
+/// What a command prints to stdout; an error with what it prints to stderr unless it exits with 0.
+fn said(command: &mut Command) -> Result<String> {
+    let name = format!("{command:?}");
+    let output = command.output().with_context(|| format!("failed to start {name}"))?;
+    if !output.status.success() {
+        bail!("{name} failed ({}): {}", output.status, String::from_utf8_lossy(&output.stderr).trim());
+    }
+    String::from_utf8(output.stdout).with_context(|| format!("{name} did not print text"))
+}

@@ -1,0 +1,58 @@
+//! Bills of material in CycloneDX's format, by its own tool for cargo.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::build::Release;
+use crate::target::Target;
+use crate::{PROGRAMS, cargo, read, root, said};
+
+/// The version that was tried; the tool's files change from one to the next.
+const INSTALL: &str = "cargo install --locked cargo-cyclonedx --version 0.5.9";
+/// What the tool calls its files.
+const NAME: &str = "bill";
+
+/// Fails with the remedy when the tool is not there.
+pub(crate) fn tool() -> Result<()> {
+    if said(cargo().args(["cyclonedx", "--version"])).is_err() {
+        bail!("needs cargo-cyclonedx, for the bill of materials: {INSTALL}");
+    }
+    Ok(())
+}
+
+/// What is in the programs of each package.
+pub(crate) fn bills(target: Target, release: &Release) -> Result<BTreeMap<&'static str, Vec<u8>>> {
+    // The tool writes a file beside the manifest of every package, so it gets a workspace of its own.
+    let folder = tempfile::tempdir()?;
+    copy(folder.path())?;
+    let mut command = cargo();
+    command.args(["cyclonedx", "--format=json", "--spec-version=1.5", "--no-build-deps"]);
+    command.args(["--override-filename", NAME, "--target", target.triple(), "--manifest-path"]);
+    command.arg(folder.path().join("Cargo.toml")).current_dir(folder.path());
+    said(command.env("SOURCE_DATE_EPOCH", release.seconds.to_string()))?;
+    let here = folder.path().display().to_string();
+    let bill = |package: &str| -> Result<Vec<u8>> {
+        let text = String::from_utf8(read(&folder.path().join(package).join(format!("{NAME}.json")))?)?;
+        Ok(text.replace(&here, "/longhaul").into_bytes())
+    };
+    PROGRAMS.iter().map(|program| Ok((program.package, bill(program.package)?))).collect()
+}
+
+/// Copies the files that git knows.
+fn copy(into: &Path) -> Result<()> {
+    let list = said(Command::new("git").current_dir(root()).args(["ls-files", "-z"]))?;
+    for name in list.split_terminator('\0') {
+        let (from, to) = (root().join(name), into.join(name));
+        if !from.is_file() {
+            continue;
+        }
+        let parent = to.parent().context("a file without a folder")?;
+        std::fs::create_dir_all(parent)
+            .and_then(|()| std::fs::copy(&from, &to))
+            .with_context(|| format!("failed to copy {name}"))?;
+    }
+    Ok(())
+}

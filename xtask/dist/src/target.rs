@@ -1,0 +1,146 @@
+//! Targets, and whether this machine can build them. What is missing is named with its remedy before anything is built.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Result, bail, ensure};
+
+use crate::said;
+
+/// What is built: Linux with everything linked in, so that nothing is asked of the machine that runs it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Target {
+    /// 64-bit x86.
+    #[value(name = "x86_64-unknown-linux-musl")]
+    X86_64,
+    /// 64-bit ARM.
+    #[value(name = "aarch64-unknown-linux-musl")]
+    Aarch64,
+}
+
+impl Target {
+    const ALL: [Self; 2] = [Self::X86_64, Self::Aarch64];
+
+    /// As rustc names it.
+    pub(crate) fn triple(self) -> &'static str {
+        match self {
+            Self::X86_64 => "x86_64-unknown-linux-musl",
+            Self::Aarch64 => "aarch64-unknown-linux-musl",
+        }
+    }
+
+    /// The processor, as rustc and compilers name it.
+    fn processor(self) -> &'static str {
+        match self {
+            Self::X86_64 => "x86_64",
+            Self::Aarch64 => "aarch64",
+        }
+    }
+
+    /// The processor as images name it: `GOARCH`.
+    pub(crate) fn architecture(self) -> &'static str {
+        match self {
+            Self::X86_64 => "amd64",
+            Self::Aarch64 => "arm64",
+        }
+    }
+
+    /// The processor as ELF numbers it.
+    pub(crate) fn machine(self) -> u16 {
+        match self {
+            Self::X86_64 => 62,
+            Self::Aarch64 => 183,
+        }
+    }
+
+    /// Whether its programs run here.
+    pub(crate) fn runs_here(self) -> bool {
+        std::env::consts::OS == "linux" && std::env::consts::ARCH == self.processor()
+    }
+
+    /// The triple as it stands in names of variables.
+    pub(crate) fn variable(self) -> String {
+        self.triple().replace('-', "_")
+    }
+}
+
+/// How a target is built here.
+#[derive(Debug)]
+pub(crate) struct Toolchain {
+    pub(crate) target: Target,
+    /// The C compiler, for the cryptography, the allocator and the compression.
+    pub(crate) compiler: String,
+}
+
+/// The targets that can be built. One that was asked for and cannot be built is an error; of the others it is said.
+pub(crate) fn usable(asked: &[Target]) -> Result<Vec<Toolchain>> {
+    if !program_works("make", &["--version"]) {
+        bail!("needs `make`, for the allocator: apt-get install make");
+    }
+    let mut found = Vec::new();
+    for target in Target::ALL.into_iter().filter(|target| asked.is_empty() || asked.contains(target)) {
+        match toolchain(target) {
+            Ok(toolchain) => found.push(toolchain),
+            Err(missing) if asked.is_empty() => println!("dist: {}: skipped: needs {missing}", target.triple()),
+            Err(missing) => bail!("{}: needs {missing}", target.triple()),
+        }
+    }
+    ensure!(!found.is_empty(), "no target can be built here");
+    ensure!(
+        found.iter().any(|toolchain| toolchain.target.runs_here()),
+        "completions and man pages are written by the programs, so one target must run here: build {} as well",
+        Target::ALL.iter().find(|target| target.runs_here()).map_or("one on Linux", |target| target.triple())
+    );
+    Ok(found)
+}
+
+/// How to build a target, or what is missing.
+fn toolchain(target: Target) -> Result<Toolchain, String> {
+    let triple = target.triple();
+    let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
+    let library = said(Command::new(rustc).args(["--print=target-libdir", "--target", triple]));
+    if !library.is_ok_and(|folder| Path::new(folder.trim()).is_dir()) {
+        return Err(format!("Rust's library for it: rustup target add {triple}"));
+    }
+    let variable = format!("CC_{}", target.variable());
+    if let Ok(named) = std::env::var(&variable) {
+        return if compiles(&named) {
+            Ok(Toolchain { target, compiler: named })
+        } else {
+            Err(format!("a C compiler, and {variable}={named} builds no static program"))
+        };
+    }
+    let mut candidates = vec![format!("{}-linux-musl-gcc", target.processor())];
+    if target.runs_here() {
+        candidates.push("musl-gcc".to_owned());
+    }
+    let remedy = if target.runs_here() { "apt-get install musl-tools, or " } else { "" };
+    match candidates.iter().find(|compiler| compiles(compiler)) {
+        Some(compiler) => Ok(Toolchain { target, compiler: compiler.clone() }),
+        None => Err(format!(
+            "a C compiler for it: {remedy}a cross compiler named {}, or any in {variable} (docs/decisions/024)",
+            candidates[0]
+        )),
+    }
+}
+
+/// Whether a C compiler makes a static program with the C library's headers.
+fn compiles(compiler: &str) -> bool {
+    let Ok(folder) = tempfile::tempdir() else { return false };
+    let mut command = Command::new(compiler);
+    command.args(["-static", "-x", "c", "-", "-o"]).arg(folder.path().join("program"));
+    let child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let Ok(mut child) = child else { return false };
+    if let Some(mut source) = child.stdin.take() {
+        // A compiler that does not read it fails by itself.
+        let _ = source.write_all(b"#include <pthread.h>\n#include <stdio.h>\nint main(void) { return puts(\"\") < 0; }\n");
+    }
+    child.wait().is_ok_and(|status| status.success())
+}
+
+fn program_works(program: &str, arguments: &[&str]) -> bool {
+    let mut command = Command::new(program);
+    command.args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
