@@ -8,6 +8,7 @@ use reports::judge::Verdict;
 
 mod capacity;
 mod cluster;
+#[cfg(feature = "dist")]
 mod definitions;
 mod files;
 mod load;
@@ -76,11 +77,13 @@ enum Command {
     /// Print the JSON Schema of scenario files.
     Schema,
     /// Print completions for a shell, for example `longhaul completions bash > /etc/bash_completion.d/longhaul`.
+    #[cfg(feature = "dist")]
     Completions {
         /// The shell.
         shell: clap_complete::Shell,
     },
     /// Write man pages of all commands; `cargo xtask dist` packs them.
+    #[cfg(feature = "dist")]
     #[command(hide = true)]
     Man {
         /// A folder that exists.
@@ -127,7 +130,9 @@ fn run_command(command: Command) -> ExitCode {
         Command::Mock(command) => mock::mock(command),
         Command::Cluster(command) => cluster::cluster(command),
         Command::Schema => files::schema(),
+        #[cfg(feature = "dist")]
         Command::Completions { shell } => definitions::completions(shell),
+        #[cfg(feature = "dist")]
         Command::Man { directory } => definitions::man(&directory),
         Command::Keeper => crate::keeper::keeper(),
     }

@@ -3,17 +3,19 @@
 //! Owns exit codes and logging set-up. What a role consists of is said in `run`.
 
 use std::ffi::OsString;
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
+use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::admission::Policy;
 use crate::config::{self, Config};
 use crate::log_lines::Lines;
 use crate::run::{App, Options};
+
+#[cfg(feature = "dist")]
+mod definitions;
 
 /// Everything went well, a signal included.
 pub const EXIT_OK: u8 = 0;
@@ -63,11 +65,13 @@ enum Command {
         question: Question,
     },
     /// Print completions for a shell.
+    #[cfg(feature = "dist")]
     Completions {
         /// The shell.
         shell: clap_complete::Shell,
     },
     /// Write man pages of all commands; `cargo xtask dist` packs them.
+    #[cfg(feature = "dist")]
     #[command(hide = true)]
     Man {
         /// A folder that exists.
@@ -150,19 +154,10 @@ fn command(cli: Cli, build: Build) -> Result<(), Failure> {
             print!("{}", answer(&question).map_err(usage)?);
             Ok(())
         }
-        Command::Completions { shell } => {
-            let mut definition = Cli::command();
-            let name = definition.get_name().to_owned();
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut definition, name, &mut script);
-            std::io::stdout().write_all(&script).context("failed to write to stdout")?;
-            Ok(())
-        }
-        Command::Man { directory } => {
-            clap_mangen::generate_to(Cli::command(), &directory)
-                .with_context(|| format!("failed to write man pages into {}", directory.display()))?;
-            Ok(())
-        }
+        #[cfg(feature = "dist")]
+        Command::Completions { shell } => Ok(definitions::completions(shell)?),
+        #[cfg(feature = "dist")]
+        Command::Man { directory } => Ok(definitions::man(&directory)?),
         Command::Run { role, config } => {
             let planted = std::env::var_os(PLANTED_VARIABLE);
             let options = options(build, planted, std::env::var(WITNESS_VARIABLE).ok()).map_err(usage)?;

@@ -51,7 +51,9 @@ pub(crate) fn tar(mut entries: Vec<Entry>, seconds: u64) -> Result<Vec<u8>> {
         header.set_mtime(seconds);
         header.set_uid(entry.owner);
         header.set_gid(entry.owner);
-        archive.append_data(&mut header, &entry.path, bytes).with_context(|| format!("failed to pack {}", entry.path))?;
+        archive
+            .append_data(&mut header, &entry.path, bytes)
+            .with_context(|| format!("failed to pack {}", entry.path))?;
     }
     archive.into_inner().context("failed to finish an archive")
 }

@@ -51,16 +51,34 @@ pub(crate) fn programs(toolchain: &Toolchain, release: &Release) -> Result<PathB
     let packages = PROGRAMS.iter().map(|program| format!("--package={}", program.package));
     let mut command = cargo();
     command.args(["build", "--release", "--bins", "--locked", "--target", target.triple()]).args(packages);
+    let features = PROGRAMS.iter().map(|program| format!("--features={}/dist", program.package));
+    command.args(features);
     settings(&mut command, toolchain, release)?;
     println!("dist: {}: building, which takes minutes the first time", target.triple());
     let status = command.status().context("failed to start cargo")?;
     ensure!(status.success(), "the build for {} failed ({status})", target.triple());
-    let folder = target_folder().join(target.triple()).join("release");
+    let built = target_folder().join(target.triple()).join("release");
+    let folder = built.join("stripped");
+    std::fs::create_dir_all(&folder).with_context(|| format!("failed to create {}", folder.display()))?;
     for program in &PROGRAMS {
         let path = folder.join(program.name);
+        strip(&built.join(program.name), &path)?;
         elf::check(&read(&path)?, target.machine()).with_context(|| path.display().to_string())?;
     }
     Ok(folder)
+}
+
+/// Leaves the symbols out, with the tool that rustc brings for programs of any processor. Cargo's own `strip` forgets a package that
+/// the profile has settings of its own for.
+fn strip(from: &Path, to: &Path) -> Result<()> {
+    let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
+    let sysroot = PathBuf::from(said(Command::new(&rustc).arg("--print=sysroot"))?.trim());
+    let version = said(Command::new(&rustc).arg("-vV"))?;
+    let host = version.lines().find_map(|line| line.strip_prefix("host: ")).context("`rustc -vV` names no host")?;
+    let mut command = Command::new(sysroot.join("lib/rustlib").join(host).join("bin/rust-objcopy"));
+    // It is linked with the compiler's own copy of LLVM.
+    command.env("LD_LIBRARY_PATH", sysroot.join("lib")).arg("--strip-all").args([from, to]);
+    said(&mut command).map(drop).context("failed to strip a program")
 }
 
 /// The release profile as it is, but for what only a debugger reads, and without a path of this machine in the programs.
@@ -116,6 +134,33 @@ fn texts_of(name: &str, program: &Path) -> Result<Vec<Entry>> {
         let page = page?;
         entries.push(Entry::file(&format!("man/man1/{}", page.file_name().to_string_lossy()), read(&page.path())?));
     }
-    ensure!(entries.len() > SHELLS.len(), "{name} wrote no man pages");
+    let help = said(Command::new(program).arg("--help"))?;
+    for command in commands(&help) {
+        let page = format!("man/man1/{name}-{command}.1");
+        ensure!(entries.iter().any(|entry| entry.path == page), "{name} wrote no man page for `{command}`");
+        for (shell, script) in SHELLS.iter().map(|(shell, ..)| shell).zip(&entries) {
+            let text = String::from_utf8_lossy(script.bytes.as_deref().unwrap_or_default());
+            ensure!(text.contains(command), "the completions of {name} for {shell} do not know `{command}`");
+        }
+    }
     Ok(entries)
+}
+
+/// The commands that a help lists.
+fn commands(help: &str) -> Vec<&str> {
+    let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    // A description that goes on in the next line is indented further.
+    let names = lines.filter_map(|line| line.strip_prefix("  ").filter(|rest| !rest.starts_with(' ')));
+    names.filter_map(|line| line.split(' ').next()).filter(|name| *name != "help").collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_read_from_a_help() {
+        let help = "Says what.\n\nUsage: x <COMMAND>\n\nCommands:\n  soak   Run a scenario and\n         judge it\n  check  Check\n  help   Print\n\nOptions:\n  -h\n";
+        assert_eq!(commands(help), ["soak", "check"]);
+    }
 }

@@ -6,6 +6,8 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::Program;
@@ -21,6 +23,12 @@ const LAYER_TYPE: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
 const USER: u64 = 65532;
 /// Where the programs lie.
 const PROGRAMS: &str = "usr/bin";
+/// Where their licences lie.
+const DOCUMENTS: &str = "usr/share/doc";
+/// Where Debian has its authorities, and where both programs look first.
+const AUTHORITIES: &str = "etc/ssl/certs/ca-certificates.crt";
+/// Those of the layer, each after the one that it is in.
+const FOLDERS: [&str; 7] = ["etc", "etc/ssl", "etc/ssl/certs", "usr", PROGRAMS, "usr/share", DOCUMENTS];
 /// Where a program that writes is started.
 const WORK: &str = "work";
 
@@ -28,12 +36,12 @@ const WORK: &str = "work";
 pub(crate) fn write(
     program: &Program,
     target: Target,
-    binaries: Vec<Entry>,
+    files: Vec<Entry>,
     release: &Release,
     out: &Path,
     sums: &mut Sums,
 ) -> Result<()> {
-    let layout = layout(program, target, binaries, release)?;
+    let layout = layout(program, target, files, release)?;
     let name = format!("{}-{}-linux-{}.oci", program.name, release.version, target.architecture());
     let folder = out.join(&name);
     for entry in &layout {
@@ -47,8 +55,8 @@ pub(crate) fn write(
 }
 
 /// The files of a layout.
-fn layout(program: &Program, target: Target, binaries: Vec<Entry>, release: &Release) -> Result<Vec<Entry>> {
-    let layer = archive::tar(root(program, binaries), release.seconds)?;
+fn layout(program: &Program, target: Target, files: Vec<Entry>, release: &Release) -> Result<Vec<Entry>> {
+    let layer = archive::tar(root(program, files), release.seconds)?;
     let diff_id = sha256(&layer);
     let created = jiff::Timestamp::from_second(i64::try_from(release.seconds)?)?.to_string();
     let mut blobs = Blobs::default();
@@ -71,15 +79,44 @@ fn layout(program: &Program, target: Target, binaries: Vec<Entry>, release: &Rel
     Ok(files)
 }
 
-/// The one layer: the programs, and for one that writes a folder for temporary files and one to be started in.
-fn root(program: &Program, binaries: Vec<Entry>) -> Vec<Entry> {
-    let mut entries = vec![Entry::folder("usr/", 0o755, 0), Entry::folder(&format!("{PROGRAMS}/"), 0o755, 0)];
+/// The one layer: the programs with their licences, whom they trust, and for one that writes a folder for temporary files and
+/// one to be started in.
+fn root(program: &Program, files: Vec<Entry>) -> Vec<Entry> {
+    let mut entries: Vec<Entry> = FOLDERS.iter().map(|path| Entry::folder(&format!("{path}/"), 0o755, 0)).collect();
+    let documents = format!("{DOCUMENTS}/{}", program.name);
+    entries.push(Entry::folder(&format!("{documents}/"), 0o755, 0));
     if program.writes {
         entries.push(Entry::folder("tmp/", 0o1777, 0));
         entries.push(Entry::folder(&format!("{WORK}/"), 0o755, USER));
     }
-    entries.extend(binaries.into_iter().map(|entry| Entry { path: format!("{PROGRAMS}/{}", entry.path), ..entry }));
+    entries.push(Entry::file(AUTHORITIES, authorities().into_bytes()));
+    entries.extend(files.into_iter().map(|entry| {
+        let folder = if entry.executable { PROGRAMS } else { &documents };
+        Entry { path: format!("{folder}/{}", entry.path), ..entry }
+    }));
     entries
+}
+
+/// Mozilla's authorities as a system would have them. Without any no registry of the outside world would be believed.
+fn authorities() -> String {
+    let mut text = String::new();
+    for certificate in webpki_root_certs::TLS_SERVER_ROOT_CERTS {
+        text.push_str("-----BEGIN CERTIFICATE-----\n");
+        let encoded = STANDARD.encode(certificate);
+        let mut rest = encoded.as_str();
+        // RFC 7468, section 2: lines of 64 characters.
+        while let Some((line, more)) = rest.split_at_checked(64) {
+            text.push_str(line);
+            text.push('\n');
+            rest = more;
+        }
+        if !rest.is_empty() {
+            text.push_str(rest);
+            text.push('\n');
+        }
+        text.push_str("-----END CERTIFICATE-----\n");
+    }
+    text
 }
 
 fn config(program: &Program, target: Target, release: &Release, created: &str, diff_id: &str) -> Value {
@@ -128,5 +165,73 @@ impl Blobs {
     /// Where described content lies.
     fn path(&self, descriptor: &Value) -> String {
         format!("blobs/{}", descriptor["digest"].as_str().unwrap_or_default().replace(':', "/"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made(program: &Program) -> Vec<Entry> {
+        let files = vec![Entry::program(program.name, b"run".to_vec()), Entry::file("LICENSE", b"terms".to_vec())];
+        let release = Release { version: "1.2.3", revision: "abc".to_owned(), seconds: 1_700_000_000 };
+        layout(program, Target::X86_64, files, &release).unwrap()
+    }
+
+    fn json(files: &[Entry], path: &str) -> Value {
+        let file = files.iter().find(|file| file.path == path).unwrap_or_else(|| panic!("no {path}"));
+        serde_json::from_slice(file.bytes.as_ref().unwrap()).unwrap()
+    }
+
+    fn blob(descriptor: &Value) -> String {
+        Blobs::default().path(descriptor)
+    }
+
+    #[test]
+    fn every_digest_and_size_is_that_of_its_blob() {
+        let files = made(&crate::PROGRAMS[0]);
+        for file in files.iter().filter(|file| file.path.starts_with("blobs/")) {
+            assert_eq!(file.path, format!("blobs/sha256/{}", sha256(file.bytes.as_ref().unwrap())));
+        }
+        let index = json(&files, "index.json");
+        let manifest = json(&files, &blob(&index["manifests"][0]));
+        for descriptor in [&index["manifests"][0], &manifest["config"], &manifest["layers"][0]] {
+            let file = files.iter().find(|file| file.path == blob(descriptor)).unwrap();
+            assert_eq!(descriptor["size"], file.bytes.as_ref().unwrap().len());
+        }
+        let docker = json(&files, "manifest.json");
+        assert_eq!(docker[0]["Layers"][0], blob(&manifest["layers"][0]));
+    }
+
+    #[test]
+    fn an_image_runs_as_nobody_and_only_longhaul_may_write() {
+        for (program, folders) in crate::PROGRAMS.iter().zip([vec!["tmp/", "work/"], vec![]]) {
+            let files = made(program);
+            let manifest = json(&files, &blob(&json(&files, "index.json")["manifests"][0]));
+            let config = json(&files, &blob(&manifest["config"]));
+            assert_eq!(config["config"]["User"], "65532:65532");
+            assert_eq!(config["config"]["Entrypoint"][0], format!("/usr/bin/{}", program.name));
+            let packed = files.iter().find(|file| file.path == blob(&manifest["layers"][0])).unwrap();
+            let mut layer = Vec::new();
+            let mut reader = flate2::read::GzDecoder::new(packed.bytes.as_deref().unwrap());
+            std::io::Read::read_to_end(&mut reader, &mut layer).unwrap();
+            assert_eq!(config["rootfs"]["diff_ids"][0], format!("sha256:{}", sha256(&layer)));
+            let mut archive = tar::Archive::new(layer.as_slice());
+            let writable = archive.entries().unwrap().filter_map(|entry| {
+                let entry = entry.unwrap();
+                let header = entry.header();
+                let may = header.uid().unwrap() == USER || header.mode().unwrap() & 0o002 != 0;
+                may.then(|| entry.path().unwrap().display().to_string())
+            });
+            assert_eq!(writable.collect::<Vec<_>>(), folders);
+        }
+    }
+
+    #[test]
+    fn the_authorities_are_text_that_others_read() {
+        let text = authorities();
+        assert!(text.lines().all(|line| line.len() <= 64));
+        assert_eq!(text.matches("BEGIN CERTIFICATE").count(), webpki_root_certs::TLS_SERVER_ROOT_CERTS.len());
+        assert!(text.matches("BEGIN CERTIFICATE").count() > 50);
     }
 }

@@ -155,7 +155,10 @@ mod tests {
     fn lines_of_cargo_tree_are_read_and_our_own_packages_left_out() {
         let read = read_line("aws-lc-rs v1.19.0|ISC AND (Apache-2.0 OR ISC)|https://example.org (*)").unwrap();
         assert_eq!((read.name.as_str(), read.version.as_str()), ("aws-lc-rs", "1.19.0"));
-        assert_eq!((read.licence.as_str(), read.repository.as_str()), ("ISC AND (Apache-2.0 OR ISC)", "https://example.org"));
+        assert_eq!(
+            (read.licence.as_str(), read.repository.as_str()),
+            ("ISC AND (Apache-2.0 OR ISC)", "https://example.org")
+        );
         assert_eq!(read_line("service v0.1.0 (/home/me/longhaul/service)|Apache-2.0|"), None);
         assert_eq!(read_line(""), None);
     }
@@ -169,7 +172,8 @@ mod tests {
             std::fs::write(path, "text").unwrap();
         }
         let found = files(package.path()).unwrap();
-        let found: Vec<_> = found.iter().map(|path| path.strip_prefix(package.path()).unwrap().to_str().unwrap()).collect();
+        let found: Vec<_> =
+            found.iter().map(|path| path.strip_prefix(package.path()).unwrap().to_str().unwrap()).collect();
         assert_eq!(found, ["LICENSE-MIT", "jemalloc/COPYING", "zstd/LICENSE"]);
     }
 }

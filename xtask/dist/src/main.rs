@@ -116,34 +116,29 @@ fn dist(arguments: &Arguments) -> Result<()> {
 }
 
 /// Writes tarballs and images of one target.
-fn ship(
-    target: Target,
-    binaries: &Path,
-    texts: &Texts,
-    release: &Release,
-    out: &Path,
-    sums: &mut Sums,
-) -> Result<()> {
+fn ship(target: Target, binaries: &Path, texts: &Texts, release: &Release, out: &Path, sums: &mut Sums) -> Result<()> {
     let bills = sbom::bills(target, release)?;
     for program in &PROGRAMS {
         let packages: Vec<&str> =
             PROGRAMS.iter().filter(|one| program.with.contains(&one.name)).map(|one| one.package).collect();
-        let mut entries = Vec::new();
+        // What stands in tarball and image alike.
+        let mut both = vec![
+            Entry::file("LICENSE", read(&root().join("LICENSE"))?),
+            Entry::file("THIRD-PARTY.txt", licences::list(target, &packages)?.into_bytes()),
+        ];
         for name in program.with {
-            entries.push(Entry::program(name, read(&binaries.join(name))?));
-            entries.extend(texts.get(name).into_iter().flatten().cloned());
+            both.push(Entry::program(name, read(&binaries.join(name))?));
         }
-        let images = entries.iter().filter(|entry| entry.executable).cloned().collect::<Vec<_>>();
-        entries.push(Entry::file("LICENSE", read(&root().join("LICENSE"))?));
+        let mut entries = both.clone();
+        entries.extend(program.with.iter().filter_map(|name| texts.get(name)).flatten().cloned());
         entries.push(Entry::file("README.md", read(&root().join("README.md"))?));
-        entries.push(Entry::file("THIRD-PARTY.txt", licences::list(target, &packages)?.into_bytes()));
         for one in PROGRAMS.iter().filter(|one| program.with.contains(&one.name)) {
             entries.push(Entry::file(&format!("{}.cdx.json", one.name), bills[one.package].clone()));
         }
         let folder = format!("{}-{}-{}", program.name, release.version, target.triple());
         let tarball = archive::tarball(&folder, entries, release.seconds)?;
         sums.add(out, &format!("{folder}.tar.gz"), &tarball)?;
-        image::write(program, target, images, release, out, sums)?;
+        image::write(program, target, both, release, out, sums)?;
     }
     Ok(())
 }

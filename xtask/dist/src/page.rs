@@ -1,10 +1,233 @@
-//! Runs what docs/ci.md says.
+//! Runs what docs/ci.md says, word for word, as the pipeline of a project would: its workflow and its script.
+//!
+//! The project is made up: a Makefile, the scenario of the page, and the example watcher in Python as "their" program. In one
+//! project the program forgets deletions, because a gate that lets everything through would pass all other checks.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
 
-use anyhow::Result;
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+
+use crate::root;
+use crate::target::Target;
+
+const PAGE: &str = include_str!("../../../docs/ci.md");
+/// What the commands of the page and the made-up project need.
+const PROGRAMS: [&str; 6] = ["bash", "curl", "sha256sum", "tar", "make", "python3"];
+/// The expression of the workflow that stands for the place of the files.
+const RELEASES: &str = "${{ vars.LONGHAUL_RELEASES }}";
+/// Their program, and the line of it that one project lacks.
+const WATCHER: &str = "scenarios/subjects/watcher.py";
+const HEARS_OF_DELETIONS: &str = "            self.deleted(metadata)\n";
+const HEARS_OF_NOTHING: &str = "            pass\n";
 
 /// Runs the page's commands against the files in a folder.
-pub(crate) fn check(_out: &Path) -> Result<()> {
-    Ok(())
+pub(crate) fn check(out: &Path) -> Result<()> {
+    if let Some(what) = missing(out) {
+        bail!("needs {what}");
+    }
+    let page = Page::read(PAGE)?;
+    let play = |name, forgetful, pipeline: fn(&Page, &Project) -> Result<Ran>| {
+        let project = Project::new(out, &page, forgetful)?;
+        let ran = pipeline(&page, &project).with_context(|| format!("docs/ci.md: {name}"))?;
+        project.judge(&ran, forgetful).with_context(|| format!("docs/ci.md: {name}\n{}", ran.printed))?;
+        println!("docs/ci.md: {name}: exit code {}, as it should be", ran.code);
+        anyhow::Ok(())
+    };
+    // They wait most of the time.
+    let results = std::thread::scope(|scope| {
+        let plays = [
+            scope.spawn(|| play("the workflow", false, workflow)),
+            scope.spawn(|| play("the workflow with a program that forgets deletions", true, workflow)),
+            scope.spawn(|| play("the script", false, script)),
+            scope.spawn(|| play("the script with a program that forgets deletions", true, script)),
+        ];
+        plays.map(|one| one.join().unwrap_or_else(|_| Err(anyhow::anyhow!("panicked"))))
+    });
+    results.into_iter().collect()
+}
+
+/// What is missing to run the commands.
+fn missing(out: &Path) -> Option<String> {
+    let tarball = tarball(PAGE)?;
+    if !out.join(format!("{tarball}.tar.gz")).is_file() {
+        return Some(format!("{tarball}.tar.gz in {} (cargo xtask dist)", out.display()));
+    }
+    if !Target::X86_64.runs_here() {
+        return Some("a machine that runs x86_64 programs".to_owned());
+    }
+    PROGRAMS.iter().find(|program| !there(program)).map(|program| (*program).to_owned())
+}
+
+fn there(program: &str) -> bool {
+    let mut command = Command::new(program);
+    command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+/// The tarball that the page downloads, without its ending.
+fn tarball(page: &str) -> Option<&str> {
+    page.lines().find_map(|line| line.trim().strip_prefix("LONGHAUL: "))
+}
+
+/// The blocks of the page.
+struct Page {
+    scenario: String,
+    workflow: Value,
+    script: String,
+}
+
+impl Page {
+    fn read(page: &str) -> Result<Self> {
+        let block = |language: &str, first: &str| -> Result<String> {
+            let mut blocks = page.split("```").skip(1).step_by(2);
+            let found = blocks.find_map(|block| {
+                block.strip_prefix(language)?.strip_prefix('\n').filter(|body| body.starts_with(first))
+            });
+            found.map(str::to_owned).with_context(|| format!("the page has no {language} that begins with `{first}`"))
+        };
+        let workflow = serde_saphyr::from_str(&block("yaml", "# .github/workflows/soak.yml\n")?)
+            .map_err(|error| anyhow::anyhow!("the workflow is no YAML: {error}"))?;
+        Ok(Self { scenario: block("yaml", "# longhaul.yaml\n")?, workflow, script: block("sh", "set -eu\n")? })
+    }
+}
+
+/// A checkout of somebody's repository, and the place of the releases.
+struct Project {
+    folder: tempfile::TempDir,
+    releases: String,
+}
+
+/// How a pipeline ended.
+struct Ran {
+    code: i32,
+    printed: String,
+    /// What the pipeline shows of the verdict.
+    summary: String,
+}
+
+impl Project {
+    fn new(out: &Path, page: &Page, forgetful: bool) -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let path = root().join(WATCHER);
+        let mut program = fs::read_to_string(&path).with_context(|| format!("failed to read {}", path.display()))?;
+        if forgetful {
+            ensure!(
+                program.contains(HEARS_OF_DELETIONS),
+                "{WATCHER} has changed: what is to be forgotten is not in it"
+            );
+            program = program.replacen(HEARS_OF_DELETIONS, HEARS_OF_NOTHING, 1);
+        }
+        fs::write(folder.path().join("controller.py"), program)?;
+        fs::write(folder.path().join("Makefile"), "my-controller: controller.py\n\tinstall -m 755 $< $@\n")?;
+        fs::write(folder.path().join("longhaul.yaml"), &page.scenario)?;
+        let out = out.canonicalize().with_context(|| format!("failed to find {}", out.display()))?;
+        Ok(Self { folder, releases: format!("file://{}", out.display()) })
+    }
+
+    /// Runs a script in the checkout.
+    fn bash(&self, script: &str, variables: &BTreeMap<String, String>) -> Result<Output> {
+        let mut command = Command::new("bash");
+        // As GitHub's runner starts it.
+        command.args(["--noprofile", "--norc", "-eo", "pipefail", "-c", script]).current_dir(self.folder.path());
+        command.envs(variables).stdin(Stdio::null()).output().context("failed to start bash")
+    }
+
+    /// What must be there in the end.
+    fn judge(&self, ran: &Ran, forgetful: bool) -> Result<()> {
+        let (code, verdict) = if forgetful { (1, "fail") } else { (0, "pass") };
+        ensure!(ran.code == code, "exit code {} instead of {code}", ran.code);
+        ensure!(ran.summary.to_lowercase().contains(verdict), "the summary does not say `{verdict}`: {}", ran.summary);
+        let runs: Vec<PathBuf> = fs::read_dir(self.folder.path().join("runs"))
+            .context("there are no runs")?
+            .map(|entry| Ok(entry?.path()))
+            .collect::<Result<_>>()?;
+        let [run] = runs.as_slice() else { bail!("{} runs instead of one", runs.len()) };
+        for (name, begins) in [("report.html", "<!"), ("junit.xml", "<?xml"), ("verdict.json", "{"), ("report.md", "#")]
+        {
+            let text = fs::read_to_string(run.join(name)).with_context(|| format!("failed to read {name}"))?;
+            ensure!(text.trim_start().starts_with(begins), "{name} does not begin with {begins}");
+            ensure!(PAGE.contains(&format!("`{name}`")), "the page does not name {name}");
+        }
+        Ok(())
+    }
+}
+
+/// Runs the steps of the workflow as GitHub's runner would. Of actions only the cache does something, and it holds nothing yet.
+fn workflow(page: &Page, project: &Project) -> Result<Ran> {
+    let job = &page.workflow["jobs"]["soak"];
+    let mut variables = BTreeMap::new();
+    for (name, value) in job["env"].as_object().context("the job has no env")? {
+        let value = value.as_str().with_context(|| format!("{name} is no text"))?;
+        variables.insert(name.clone(), value.replace(RELEASES, &project.releases));
+    }
+    let runner = tempfile::tempdir()?;
+    for name in ["GITHUB_PATH", "GITHUB_STEP_SUMMARY"] {
+        let path = runner.path().join(name);
+        fs::write(&path, "")?;
+        variables.insert(name.to_owned(), path.display().to_string());
+    }
+    let own = std::env::var("PATH").unwrap_or_default();
+    let mut ran = Ran { code: 0, printed: String::new(), summary: String::new() };
+    for step in job["steps"].as_array().context("the job has no steps")? {
+        let wanted = match step["if"].as_str() {
+            None | Some("steps.cache.outputs.cache-hit != 'true'") => ran.code == 0,
+            Some("always()") => true,
+            Some(other) => bail!("this runner does not know `if: {other}`"),
+        };
+        let Some(script) = step["run"].as_str().filter(|_| wanted) else { continue };
+        ensure!(!script.contains("${{"), "this runner fills in no expressions in scripts: {script}");
+        let added = fs::read_to_string(&variables["GITHUB_PATH"])?;
+        let path = added.lines().rev().chain([own.as_str()]).collect::<Vec<_>>().join(":");
+        variables.insert("PATH".to_owned(), path);
+        let output = project.bash(script, &variables)?;
+        ran.printed += &printed(&output);
+        if !output.status.success() {
+            ran.code = output.status.code().unwrap_or(-1);
+        }
+    }
+    ran.summary = fs::read_to_string(&variables["GITHUB_STEP_SUMMARY"])?;
+    Ok(ran)
+}
+
+/// Runs the script, twice in a row where it passes: the second time the download is there already.
+fn script(page: &Page, project: &Project) -> Result<Ran> {
+    let mut variables = BTreeMap::from([("LONGHAUL_RELEASES".to_owned(), project.releases.clone())]);
+    let built = project.bash("make my-controller", &variables)?;
+    ensure!(built.status.success(), "{}", printed(&built));
+    let output = project.bash(&page.script, &variables)?;
+    let summary = String::from_utf8_lossy(&output.stdout).into_owned();
+    variables.insert("LONGHAUL_RELEASES".to_owned(), "file:///nowhere".to_owned());
+    let until_unpacked = page.script.split("longhaul check").next().unwrap_or_default();
+    let again = project.bash(until_unpacked, &variables)?;
+    ensure!(again.status.success(), "with what was kept: {}", printed(&again));
+    Ok(Ran { code: output.status.code().unwrap_or(-1), printed: printed(&output), summary })
+}
+
+fn printed(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_names_the_version_that_is_built() {
+        let name = format!("longhaul-{}-{}", env!("CARGO_PKG_VERSION"), Target::X86_64.triple());
+        assert_eq!(tarball(PAGE), Some(name.as_str()));
+        assert!(Page::read(PAGE).unwrap().script.contains(&format!("LONGHAUL={name}\n")));
+    }
+
+    #[test]
+    fn the_commands_of_the_page_do_what_it_says() {
+        let out = std::env::var_os("LONGHAUL_DIST").map_or_else(|| root().join("target/dist"), PathBuf::from);
+        match missing(&out) {
+            Some(what) => println!("skipped: needs {what}"),
+            None => check(&out).unwrap(),
+        }
+    }
 }

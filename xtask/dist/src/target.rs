@@ -134,7 +134,8 @@ fn compiles(compiler: &str) -> bool {
     let Ok(mut child) = child else { return false };
     if let Some(mut source) = child.stdin.take() {
         // A compiler that does not read it fails by itself.
-        let _ = source.write_all(b"#include <pthread.h>\n#include <stdio.h>\nint main(void) { return puts(\"\") < 0; }\n");
+        let _ =
+            source.write_all(b"#include <pthread.h>\n#include <stdio.h>\nint main(void) { return puts(\"\") < 0; }\n");
     }
     child.wait().is_ok_and(|status| status.success())
 }
