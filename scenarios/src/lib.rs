@@ -21,3 +21,6 @@ mod secrets;
 mod shown;
 mod subject;
 mod witness;
+
+/// How this program is started again: what is shipped has no workspace beside it.
+const STARTED_AS: &str = if cfg!(feature = "dist") { "longhaul" } else { "cargo xtask" };

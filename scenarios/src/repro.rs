@@ -262,7 +262,7 @@ fn repeat(play: &Play) -> String {
     } else {
         format!(" -- {}", crate::secrets::arguments(&play.command).join(" "))
     };
-    format!("cargo xtask repro {}{http}{drain}{clocks}{command}", play.source.scenario.name)
+    format!("{} repro {}{http}{drain}{clocks}{command}", crate::STARTED_AS, play.source.scenario.name)
 }
 
 impl Outcome {

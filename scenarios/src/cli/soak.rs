@@ -124,5 +124,5 @@ fn service(arguments: &Arguments, kind: SubjectKind) -> anyhow::Result<Option<Pa
 fn repeat(arguments: &Arguments, seed: u64) -> String {
     let plant = arguments.plant.as_ref().map(|plant| format!(" --plant {plant}")).unwrap_or_default();
     let plane = arguments.control_plane.map(|kind| format!(" --control-plane {}", kind.name())).unwrap_or_default();
-    format!("cargo xtask soak{plant} {} --seed {seed}{plane}", arguments.scenario)
+    format!("{} soak{plant} {} --seed {seed}{plane}", crate::STARTED_AS, arguments.scenario)
 }

@@ -90,7 +90,8 @@ impl Sums {
     /// Writes the list.
     pub(crate) fn write(&mut self, folder: &Path) -> Result<()> {
         self.0.sort();
-        let list: String = self.0.iter().map(|(name, sum, _)| format!("{sum}  {name}\n")).collect();
+        let lines: Vec<String> = self.0.iter().map(|(name, sum, _)| format!("{sum}  {name}")).collect();
+        let list = lines.join("\n") + "\n";
         std::fs::write(folder.join(SUMS), list).with_context(|| format!("failed to write {SUMS}"))
     }
 

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::archive::Entry;
 use crate::target::{Target, Toolchain};
-use crate::{PROGRAMS, cargo, elf, read, root, said};
+use crate::{FEATURE, PROGRAMS, cargo, elf, read, root, said};
 
 /// Between the flags in `CARGO_ENCODED_RUSTFLAGS`.
 const FLAGS_SEPARATOR: &str = "\x1f";
@@ -51,7 +51,7 @@ pub(crate) fn programs(toolchain: &Toolchain, release: &Release) -> Result<PathB
     let packages = PROGRAMS.iter().map(|program| format!("--package={}", program.package));
     let mut command = cargo();
     command.args(["build", "--release", "--bins", "--locked", "--target", target.triple()]).args(packages);
-    let features = PROGRAMS.iter().map(|program| format!("--features={}/dist", program.package));
+    let features = PROGRAMS.iter().map(|program| format!("--features={}/{FEATURE}", program.package));
     command.args(features);
     settings(&mut command, toolchain, release)?;
     println!("dist: {}: building, which takes minutes the first time", target.triple());

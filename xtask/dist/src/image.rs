@@ -63,9 +63,9 @@ fn layout(program: &Program, target: Target, files: Vec<Entry>, release: &Releas
     let layer = blobs.add(LAYER_TYPE, gzip(&layer)?);
     let config = blobs.add(CONFIG_TYPE, text(&config(program, target, release, &created, &diff_id))?);
     let docker = json!([{
-        "Config": blobs.path(&config),
+        "Config": Blobs::path(&config),
         "RepoTags": [format!("{}:{}", program.name, release.version)],
-        "Layers": [blobs.path(&layer)],
+        "Layers": [Blobs::path(&layer)],
     }]);
     let manifest = json!({"schemaVersion": 2, "mediaType": MANIFEST_TYPE, "config": config, "layers": [layer]});
     let mut manifest = blobs.add(MANIFEST_TYPE, text(&manifest)?);
@@ -157,13 +157,13 @@ impl Blobs {
     fn add(&mut self, media_type: &str, bytes: Vec<u8>) -> Value {
         let descriptor =
             json!({"mediaType": media_type, "digest": format!("sha256:{}", sha256(&bytes)), "size": bytes.len()});
-        let path = self.path(&descriptor);
+        let path = Self::path(&descriptor);
         self.0.push(Entry::file(&path, bytes));
         descriptor
     }
 
     /// Where described content lies.
-    fn path(&self, descriptor: &Value) -> String {
+    fn path(descriptor: &Value) -> String {
         format!("blobs/{}", descriptor["digest"].as_str().unwrap_or_default().replace(':', "/"))
     }
 }
@@ -184,7 +184,7 @@ mod tests {
     }
 
     fn blob(descriptor: &Value) -> String {
-        Blobs::default().path(descriptor)
+        Blobs::path(descriptor)
     }
 
     #[test]

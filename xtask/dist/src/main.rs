@@ -44,6 +44,8 @@ struct Arguments {
     check_only: bool,
 }
 
+/// The feature of both packages with what only shipped programs have.
+const FEATURE: &str = "dist";
 /// The two programs.
 const PROGRAMS: [Program; 2] = [
     Program {

@@ -1,4 +1,4 @@
-//! Bills of material in CycloneDX's format, by its own tool for cargo.
+//! Bills of material in `CycloneDX`'s format, by its own tool for cargo.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::build::Release;
 use crate::target::Target;
-use crate::{PROGRAMS, cargo, read, root, said};
+use crate::{FEATURE, PROGRAMS, cargo, read, root, said};
 
 /// The version that was tried; the tool's files change from one to the next.
 const INSTALL: &str = "cargo install --locked cargo-cyclonedx --version 0.5.9";
@@ -31,7 +31,8 @@ pub(crate) fn bills(target: Target, release: &Release) -> Result<BTreeMap<&'stat
     let mut command = cargo();
     command.args(["cyclonedx", "--format=json", "--spec-version=1.5", "--no-build-deps"]);
     command.args(["--override-filename", NAME, "--target", target.triple(), "--manifest-path"]);
-    command.arg(folder.path().join("Cargo.toml")).current_dir(folder.path());
+    let features = PROGRAMS.iter().map(|program| format!("{}/{FEATURE}", program.package)).collect::<Vec<_>>();
+    command.arg(folder.path().join("Cargo.toml")).args(["--features", &features.join(",")]).current_dir(folder.path());
     said(command.env("SOURCE_DATE_EPOCH", release.seconds.to_string()))?;
     let here = folder.path().display().to_string();
     let bill = |package: &str| -> Result<Vec<u8>> {
