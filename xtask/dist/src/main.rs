@@ -28,7 +28,7 @@ const EXIT_FAILED: u8 = 70;
 
 /// Build what is shipped: static programs, tarballs with their sums, images.
 #[derive(Parser)]
-#[command(name = "cargo xtask dist")]
+#[command(name = "cargo xtask dist", bin_name = "cargo xtask dist")]
 struct Arguments {
     /// Only this target; may be given again. Without it every target that this machine can build.
     #[arg(long, value_enum)]

@@ -89,7 +89,7 @@ pub(crate) fn usable(asked: &[Target]) -> Result<Vec<Toolchain>> {
     ensure!(!found.is_empty(), "no target can be built here");
     ensure!(
         found.iter().any(|toolchain| toolchain.target.runs_here()),
-        "completions and man pages are written by the programs, so one target must run here: build {} as well",
+        "completions and man pages are written by the programs, so one target must run here: add --target {}",
         Target::ALL.iter().find(|target| target.runs_here()).map_or("one on Linux", |target| target.triple())
     );
     Ok(found)
