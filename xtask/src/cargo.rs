@@ -5,9 +5,15 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-/// The programs that a soak runs.
-const RELEASE: [&str; 5] =
-    ["build", "--release", "--package=scenarios", "--package=service", "--package=example-watcher"];
+/// The packages whose programs a soak runs. All are always named, because another choice would give the dependencies other
+/// features and build all of them anew.
+const PACKAGES: [&str; 3] = ["--package=scenarios", "--package=service", "--package=example-watcher"];
+/// The programs that every soak runs.
+const PROGRAMS: [&str; 2] = ["--bin=longhaul", "--bin=longhaul-service"];
+/// The example subject, which only scenarios about it run.
+const EXAMPLE: &str = "example-watcher";
+/// How they are built: for a quick first verdict (Cargo.toml, decision 023).
+const PROFILE: &str = "soak";
 /// The bugs that can be planted.
 pub(crate) const PLANTED_FEATURES: &str = "--features=service/planted-bugs,example-watcher/planted-bugs";
 /// The programs with planted bugs. Names of their own keep them from ever replacing the clean ones.
@@ -53,13 +59,19 @@ pub(crate) fn target() -> PathBuf {
     }
 }
 
-/// Builds `longhaul` and its subjects in release mode.
-pub(crate) fn build_release() -> Result<()> {
-    run(cargo().args(RELEASE).arg("--bins"))
+/// Builds `longhaul` and the subjects that its arguments need, and says where `longhaul` is.
+pub(crate) fn build_soak(arguments: &[String]) -> Result<PathBuf> {
+    let example = arguments.iter().any(|argument| argument.contains(EXAMPLE)).then(|| format!("--bin={EXAMPLE}"));
+    run(cargo().args(["build", "--profile", PROFILE]).args(PACKAGES).args(PROGRAMS).args(example))?;
+    Ok(target().join(PROFILE).join("longhaul"))
 }
 
-/// Builds the programs with planted bugs in release mode. The same packages are named as for the clean ones, because
-/// another choice would give the dependencies other features and build all of them anew.
+/// Builds the programs with planted bugs beside them.
 pub(crate) fn build_planted() -> Result<()> {
-    run(cargo().args(RELEASE).args(PLANTED_PROGRAMS))
+    run(cargo().args(["build", "--profile", PROFILE]).args(PACKAGES).args(PLANTED_PROGRAMS))
+}
+
+/// Builds `longhaul` and the service as they are shipped, for what measures them.
+pub(crate) fn build_release() -> Result<()> {
+    run(cargo().args(["build", "--release"]).args(PACKAGES).args(PROGRAMS))
 }

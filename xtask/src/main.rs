@@ -26,9 +26,9 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Build in release mode and run a soak: the scenario `smoke` unless another is named. Exit 0 pass, 1 fail, 2 inconclusive or invalid.
+    /// Build and run a soak: the scenario `smoke` unless another is named. Exit 0 pass, 1 fail, 2 inconclusive or invalid.
     Soak(soak::Arguments),
-    /// Build in release mode and play a documented bug: `cargo xtask repro ID -- their-controller`. `--list` names them.
+    /// Build and play a documented bug: `cargo xtask repro ID -- their-controller`. `--list` names them.
     Repro {
         /// Arguments for `longhaul repro`.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -47,7 +47,7 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
-    /// Build in release mode and run any `longhaul` command, for example `cargo xtask longhaul mock kube`.
+    /// Build and run any `longhaul` command, for example `cargo xtask longhaul mock kube`.
     Longhaul {
         /// Arguments for `longhaul`.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]

@@ -1,6 +1,7 @@
 //! `cargo xtask soak`, `cargo xtask repro` and `cargo xtask longhaul`: build, then hand over to `longhaul`.
 
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result};
@@ -20,33 +21,32 @@ pub(crate) struct Arguments {
 
 /// Builds what a soak needs and runs it.
 pub(crate) fn soak(arguments: Arguments) -> Result<ExitCode> {
-    cargo::build_release()?;
     let mut all = vec!["soak".to_owned()];
-    if let Some(plant) = arguments.plant {
-        cargo::build_planted()?;
-        all.extend(["--plant".to_owned(), plant]);
+    if let Some(plant) = &arguments.plant {
+        all.extend(["--plant".to_owned(), plant.clone()]);
     }
     all.extend(arguments.arguments);
-    hand_over(&all)
+    let program = cargo::build_soak(&all)?;
+    if arguments.plant.is_some() {
+        cargo::build_planted()?;
+    }
+    hand_over(&program, &all)
 }
 
 /// Builds `longhaul` and its subjects and plays a documented bug.
 pub(crate) fn repro(arguments: Vec<String>) -> Result<ExitCode> {
-    cargo::build_release()?;
-    hand_over(&[vec!["repro".to_owned()], arguments].concat())
+    longhaul(&[vec!["repro".to_owned()], arguments].concat())
 }
 
 /// Builds `longhaul` and runs it with any arguments.
 pub(crate) fn longhaul(arguments: &[String]) -> Result<ExitCode> {
-    cargo::build_release()?;
-    hand_over(arguments)
+    hand_over(&cargo::build_soak(arguments)?, arguments)
 }
 
 /// Becomes `longhaul`, in the caller's own folder, so that paths on the command line mean what they say.
 ///
 /// Nothing stays between the terminal and the run: Ctrl-C reaches `longhaul` alone and its verdict is the exit code.
-fn hand_over(arguments: &[String]) -> Result<ExitCode> {
-    let program = cargo::target().join("release/longhaul");
-    let error = Command::new(&program).args(arguments).exec();
+fn hand_over(program: &Path, arguments: &[String]) -> Result<ExitCode> {
+    let error = Command::new(program).args(arguments).exec();
     Err(error).with_context(|| format!("failed to start {}", program.display()))
 }

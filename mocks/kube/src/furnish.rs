@@ -24,7 +24,7 @@ pub(crate) fn follow(cluster: &Cluster, resource: &Resource, commit: &RawCommit)
     match (resource.rules.meaning, commit.change) {
         (Meaning::Namespace, Change::Added) => namespace(cluster, &identity.name),
         (Meaning::ServiceAccount, Change::Deleted) if &*identity.name == ACCOUNT => {
-            namespace(cluster, &identity.namespace)
+            namespace(cluster, &identity.namespace);
         }
         (Meaning::ConfigMap, Change::Deleted) if &*identity.name == ROOT_CA => namespace(cluster, &identity.namespace),
         _ => {}
