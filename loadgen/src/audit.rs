@@ -24,7 +24,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::churn::{Api, SPELLINGS};
-use facts::Change;
+use facts::{Commit, Progress};
 use feed::{Feed, Shared, State};
 use link::{Failed, Link};
 use queue::Queue;
@@ -70,27 +70,16 @@ pub struct Config {
     pub catch_up_limit: Duration,
 }
 
-/// One version that the control plane committed.
+/// One version that the control plane committed, with what only the audit knows of it. Its order rises by one with each. For a
+/// deletion that only a list showed, its revision is that of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Commit {
+pub struct Entry {
     /// When the audit received it; the commit itself was a moment before.
     pub at: Instant,
-    /// The object's namespace; empty for objects without one.
-    pub namespace: String,
-    /// The object's name.
-    pub name: String,
-    /// The object's uid.
-    pub uid: String,
-    /// The version, opaque. For a deletion that only a list showed, the version of the list.
-    pub resource_version: String,
-    /// Rising by one with each commit; the order of the commits.
-    pub order: u64,
-    /// What happened.
-    pub change: Change,
-    /// `metadata.generation`; 0 for resources without one.
-    pub generation: i64,
-    /// What the pointer of [`Config::observed_generation`] points to, if that is a number.
-    pub observed_generation: Option<i64>,
+    /// What was committed.
+    pub commit: Commit,
+    /// The generation, and what the pointer of [`Config::observed_generation`] points to, if that is a number.
+    pub progress: Progress,
     /// The images of the pod spec, where [`Config::pod_spec`] asks for them.
     pub images: Vec<String>,
     /// How the audit knows.
@@ -226,11 +215,18 @@ impl Config {
         }
     }
 
+    fn no_resource(&self) -> Error {
+        Error::Config { problem: format!("`{}` is no resource: write it like one of {SPELLINGS}", self.resource) }
+    }
+
+    /// What commits say: `packages.longhaul.dev`.
+    fn name(&self) -> Result<Arc<str>, Error> {
+        let (name, _) = crate::churn::names(&self.resource).ok_or_else(|| self.no_resource())?;
+        Ok(name.into())
+    }
+
     fn link(&self) -> Result<Link, Error> {
-        let resource = &self.resource;
-        let path = crate::churn::resource::collection_path(resource).ok_or_else(|| Error::Config {
-            problem: format!("`{resource}` is no resource: write it like one of {SPELLINGS}"),
-        })?;
+        let path = crate::churn::resource::collection_path(&self.resource).ok_or_else(|| self.no_resource())?;
         let pointer = self.observed_generation.as_deref();
         if let Some(pointer) = pointer.filter(|pointer| !pointer.starts_with('/')) {
             let problem = format!("`{pointer}` is no JSON pointer: write for example `/status/observedGeneration`");
@@ -249,7 +245,8 @@ impl Audit {
         let (resource, catch_up_limit) = (config.resource.clone(), config.catch_up_limit);
         let list = first_list(&link).await.map_err(|failed| list_failed(&resource, &failed))?;
         let resource_version = list.resource_version.clone();
-        let shared = Arc::new(Shared { queue: Queue::new(config.queue_commits), state: Mutex::new(State::default()) });
+        let (queue, state) = (Queue::new(config.queue_commits), Mutex::new(State::default()));
+        let shared = Arc::new(Shared { resource: config.name()?, queue, state });
         shared.relist(Instant::now(), Source::Listed, list);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let feed = Feed::new(link.clone(), config, Arc::clone(&shared), resource_version);
@@ -267,12 +264,12 @@ impl Audit {
 
     /// Waits for commits and answers up to `max` of them, oldest first; never an empty batch (unless `max` is 0).
     /// Cancel-safe.
-    pub async fn next_batch(&self, max: usize) -> Result<Vec<Commit>, Error> {
+    pub async fn next_batch(&self, max: usize) -> Result<Vec<Entry>, Error> {
         self.shared.queue.next(max).await
     }
 
     /// The commits that are there already, up to `max`, oldest first.
-    pub fn try_batch(&self, max: usize) -> Result<Vec<Commit>, Error> {
+    pub fn try_batch(&self, max: usize) -> Result<Vec<Entry>, Error> {
         self.shared.queue.take(max)
     }
 
@@ -324,7 +321,7 @@ impl Audit {
         disagreements.append(&mut found);
         disagreements.truncate(history::NAMED_MAX);
         Report {
-            commits: state.order,
+            commits: state.order.number(),
             objects: list.objects.len() as u64,
             resource_version: list.resource_version.clone(),
             resumes: state.resumes,

@@ -1,13 +1,13 @@
 //! How many commits and observations the ledger takes in a second on one core. It must be at least 100,000.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use facts::Change;
-use reports::ledger::{Commit, Config, Ledger, Observation};
+use facts::{Change, Commit, Observation, Order, Revision, Uid};
+use reports::ledger::{Config, Ledger};
 
 const PAIRS: u64 = 20_000;
 
 /// 2,000 live objects, updated in turn; every twentieth commit replaces an object by one with a new name.
-fn pairs() -> Vec<(String, String, Change)> {
+fn pairs() -> Vec<(Commit, Observation)> {
     (0..PAIRS)
         .map(|n| {
             let (slot, round) = (n % 2000, n / 2000);
@@ -16,7 +16,12 @@ fn pairs() -> Vec<(String, String, Change)> {
                 (9, 0) => Change::Deleted,
                 _ => Change::Modified,
             };
-            (format!("00000000-0000-0000-0000-{slot:012}"), (1_000_000 + n).to_string(), change)
+            let name = format!("00000000-0000-0000-0000-{slot:012}");
+            let revision = Revision::of_number(1_000_000 + n);
+            let (order, uid) = (Order::of_numbered(n), Uid::from(name.as_str()));
+            let seen = Observation { t_ms: n + 3, uid: uid.clone(), revision: revision.clone(), change };
+            let (resource, namespace, name) = ("packages.longhaul.dev".into(), "default".into(), name.into());
+            (Commit { order, resource, namespace, name, uid, revision, change }, seen)
         })
         .collect()
 }
@@ -28,11 +33,9 @@ fn ledger(c: &mut Criterion) {
     group.bench_function("commits and observations", |b| {
         b.iter(|| {
             let mut ledger = Ledger::new(Config::default());
-            for (n, (uid, rv, change)) in (0u64..).zip(&pairs) {
-                let (t_ms, change) = (n, *change);
-                let (resource, namespace) = ("packages.longhaul.dev", "default");
-                ledger.commit(&Commit { t_ms, resource, namespace, name: uid, uid, rv, order: n, change });
-                ledger.observe(&Observation { t_ms: n + 3, uid, rv, change, resource, namespace, name: uid });
+            for (n, (commit, seen)) in (0u64..).zip(&pairs) {
+                ledger.commit(n, commit);
+                ledger.observe(seen);
                 if n % 1000 == 0 {
                     ledger.advance(n).for_each(drop);
                 }

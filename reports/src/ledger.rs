@@ -35,11 +35,11 @@
 
 use std::collections::VecDeque;
 
-use facts::Change;
+use facts::{Change, Commit, Observation, Order, Revision, Uid};
 use hdrhistogram::Histogram;
 
 use crate::record::EventCounts;
-use held::{Held, HeldObservations};
+use held::HeldObservations;
 use memory::{Forgotten, Memory};
 use objects::{Objects, Settled};
 
@@ -109,46 +109,6 @@ impl Default for Config {
     }
 }
 
-/// A version that was written to the control plane.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Commit<'a> {
-    /// When, in milliseconds of the run.
-    pub t_ms: u64,
-    /// The resource, such as `packages.longhaul.dev`.
-    pub resource: &'a str,
-    /// The object's namespace; empty for cluster-wide objects.
-    pub namespace: &'a str,
-    /// The object's name.
-    pub name: &'a str,
-    /// The object's uid.
-    pub uid: &'a str,
-    /// The resourceVersion. For a deletion: that of the deletion.
-    pub rv: &'a str,
-    /// The order of commits, rising.
-    pub order: u64,
-    /// The kind of change.
-    pub change: Change,
-}
-
-/// Proof that the subject saw a version.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Observation<'a> {
-    /// When, in milliseconds of the run.
-    pub t_ms: u64,
-    /// The object's uid.
-    pub uid: &'a str,
-    /// The resourceVersion that the subject saw.
-    pub rv: &'a str,
-    /// The kind of change that the subject took it for.
-    pub change: Change,
-    /// The resource, if the witness says so, else empty. Only shown for phantoms.
-    pub resource: &'a str,
-    /// The namespace, if the witness says so, else empty. Only shown for phantoms.
-    pub namespace: &'a str,
-    /// The name, if the witness says so, else empty. Only shown for phantoms.
-    pub name: &'a str,
-}
-
 /// Compares commits with observations.
 #[derive(Debug)]
 pub struct Ledger {
@@ -165,7 +125,7 @@ pub struct Ledger {
 #[derive(Debug, Clone, Copy)]
 struct Fresh {
     t_ms: u64,
-    order: u64,
+    order: Order,
 }
 
 /// What the ledger has decided: counts, histograms and rows.
@@ -202,21 +162,21 @@ impl Ledger {
         }
     }
 
-    /// A version was committed. Commits of one object must come in their order; a repeated one is ignored.
-    pub fn commit(&mut self, commit: &Commit<'_>) {
-        let inserted = self.objects.insert(commit, self.faulted);
-        self.inserted(commit, &inserted);
+    /// A version was committed, `t_ms` milliseconds into the run. Commits of one object must come in their order; a repeated one is ignored.
+    pub fn commit(&mut self, t_ms: u64, commit: &Commit) {
+        let inserted = self.objects.insert(t_ms, commit, self.faulted);
+        self.inserted(t_ms, commit, &inserted);
     }
 
     /// The control plane was restored from an older state, and this version, committed long ago, is its object's newest one
     /// again. It has to be observed again; what was committed after it is undone, and whoever has not observed it need not any
     /// more, though an observation that was on its way is no phantom. An object that was deleted cannot come back: that is a contradiction.
-    pub fn restore(&mut self, commit: &Commit<'_>) {
+    pub fn restore(&mut self, t_ms: u64, commit: &Commit) {
         self.objects.undo(commit, &mut self.tally);
-        self.commit(commit);
+        self.commit(t_ms, commit);
     }
 
-    fn inserted(&mut self, commit: &Commit<'_>, inserted: &objects::Inserted) {
+    fn inserted(&mut self, t_ms: u64, commit: &Commit, inserted: &objects::Inserted) {
         match inserted {
             objects::Inserted::New => {}
             objects::Inserted::Known => return,
@@ -226,21 +186,21 @@ impl Ledger {
             }
         }
         self.tally.counts.commits += 1;
-        self.fresh.push_back(Fresh { t_ms: commit.t_ms, order: commit.order });
+        self.fresh.push_back(Fresh { t_ms, order: commit.order });
         if commit.change == Change::Deleted && !self.config.deletions_observable {
-            self.objects.give_up(commit.order, commit.t_ms, &mut self.tally);
+            self.objects.give_up(commit.order, t_ms, &mut self.tally);
         }
-        if self.held.waits(commit.uid) {
-            self.settle_held(commit.uid);
+        if self.held.waits(&commit.uid) {
+            self.settle_held(&commit.uid);
         }
         self.bury();
     }
 
     /// The subject proved that it saw something.
-    pub fn observe(&mut self, observation: &Observation<'_>) {
+    pub fn observe(&mut self, observation: &Observation) {
         self.tally.counts.observations += 1;
         // Behind an observation that waits, all later ones of the object wait too, or their order would be lost.
-        let waits = self.held.waits(observation.uid);
+        let waits = self.held.waits(&observation.uid);
         if waits || matches!(self.look(observation, false), Looked::Unknown) {
             if self.held.len() >= self.config.held {
                 self.expire_held(None);
@@ -252,7 +212,7 @@ impl Ledger {
 
     /// A relist closed a hole in the subject's stream: it could not see what was both created and deleted after the
     /// commit `after_order` and up to the commit `through_order`.
-    pub fn gap(&mut self, resource: &str, after_order: u64, through_order: u64) {
+    pub fn gap(&mut self, resource: &str, after_order: Order, through_order: Order) {
         self.objects.gap(resource, after_order, through_order);
     }
 
@@ -345,14 +305,14 @@ impl Ledger {
     }
 
     /// Whether every version up to a commit is settled, for probes after a fault.
-    pub fn settled_through(&self, order: u64) -> bool {
+    pub fn settled_through(&self, order: Order) -> bool {
         self.objects.settled_through(order)
     }
 
-    /// The time from the commit of version `rv` to the observation that settled it, in milliseconds; none while it is not settled,
+    /// The time from the commit of a version to the observation that settled it, in milliseconds; none while it is not settled,
     /// or longer ago than the ledger remembers. A restored control plane hands versions out again: then it is the last one.
-    pub fn resolved(&self, uid: &str, rv: &str) -> Option<u64> {
-        self.objects.resolved(uid, rv)
+    pub fn resolved(&self, uid: &Uid, revision: &Revision) -> Option<u64> {
+        self.objects.resolved(uid, revision)
     }
 
     /// Entries held in memory, of all kinds: what the bounds are about.
@@ -361,8 +321,8 @@ impl Ledger {
     }
 
     /// Compares an observation with what is known. With `last_chance` it is decided in any case.
-    fn look(&mut self, observation: &Observation<'_>, last_chance: bool) -> Looked {
-        let forgotten = self.memory.recall(observation.uid, observation.rv);
+    fn look(&mut self, observation: &Observation, last_chance: bool) -> Looked {
+        let forgotten = self.memory.recall(&observation.uid, &observation.revision);
         let settled = match observation.change {
             Change::Deleted => self.objects.observe_deletion(observation, &mut self.tally, &mut self.memory),
             _ => self.objects.observe_version(observation, forgotten, &mut self.tally, &mut self.memory),
@@ -370,14 +330,14 @@ impl Ledger {
         match (settled, last_chance) {
             (Settled::Yes, _) => return Looked::Decided,
             (Settled::Unknown, false) => {
-                if !self.objects.knows(observation.uid) && self.look_at_dead(observation) {
+                if !self.objects.knows(&observation.uid) && self.look_at_dead(observation) {
                     return Looked::Decided;
                 }
                 return Looked::Unknown;
             }
             (Settled::Unknown, true) => {}
         }
-        let detail = match (observation.change, self.objects.knows(observation.uid)) {
+        let detail = match (observation.change, self.objects.knows(&observation.uid)) {
             (Change::Deleted, true) => "reported as deleted while it was alive",
             (_, true) => "no such version of this object was committed",
             (_, false) => "no object with this uid was committed",
@@ -388,11 +348,12 @@ impl Ledger {
     }
 
     /// An observation of an object that is gone for so long that only hashes are left of it.
-    fn look_at_dead(&mut self, observation: &Observation<'_>) -> bool {
-        if self.memory.recall_dead(observation.uid).is_none() {
+    fn look_at_dead(&mut self, observation: &Observation) -> bool {
+        if self.memory.recall_dead(&observation.uid).is_none() {
             return false;
         }
-        let (outcome, detail) = match (observation.change, self.memory.recall(observation.uid, observation.rv)) {
+        let (outcome, detail) = match (observation.change, self.memory.recall(&observation.uid, &observation.revision))
+        {
             (Change::Deleted, _) => (Outcome::Duplicate, "deleted and settled long ago"),
             (_, Some(Forgotten { .. })) => (Outcome::Resurrected, "deleted and settled long ago"),
             (_, None) => return false,
@@ -403,10 +364,10 @@ impl Ledger {
     }
 
     /// After a commit of the object: decides the observations that waited for it, in their order.
-    fn settle_held(&mut self, uid: &str) {
+    fn settle_held(&mut self, uid: &Uid) {
         while let Some(first) = self.held.take_first(uid) {
-            if matches!(self.look(&first.as_observation(uid), false), Looked::Unknown) {
-                self.held.put_back(uid, first);
+            if matches!(self.look(&first.observation, false), Looked::Unknown) {
+                self.held.put_back(first);
                 break;
             }
         }
@@ -420,10 +381,9 @@ impl Ledger {
             Some(before) => before,
             None => None,
         };
-        while let Some((uid, first)) = self.held.take_expired(before) {
-            let observation = Held::as_observation(&first, &uid);
-            self.look(&observation, true);
-            self.settle_held(&uid);
+        while let Some(first) = self.held.take_expired(before) {
+            self.look(&first.observation, true);
+            self.settle_held(&first.observation.uid);
             if now_ms.is_none() {
                 break;
             }

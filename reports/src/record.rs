@@ -22,7 +22,7 @@ mod tests;
 mod times;
 mod writer;
 
-pub use events::{EVENTS_MAX, Events, ObservationEvent};
+pub use events::{EVENTS_MAX, Events};
 pub use latency::{HistogramLog, Latency, RESPONSE_TAGS, Slice, tag};
 pub use manifest::{Machine, Manifest, Phases, PlannedFault, SCHEMA, Subject, Versions};
 pub use reader::Record;
@@ -52,7 +52,7 @@ pub mod file {
     pub const ANOMALIES: &str = "anomalies.jsonl";
     /// See [`super::CommitEvent`].
     pub const COMMITS: &str = "commits.jsonl.zst";
-    /// See [`super::ObservationEvent`].
+    /// See [`facts::Observation`].
     pub const OBSERVATIONS: &str = "observations.jsonl.zst";
     /// See [`super::RequestLine`].
     pub const REQUESTS: &str = "requests.jsonl";

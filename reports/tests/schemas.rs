@@ -3,9 +3,7 @@
 use std::path::PathBuf;
 
 use reports::judge::Judgement;
-use reports::record::{
-    AnomalyRow, CommitEvent, End, FaultRow, Interval, Manifest, ObservationEvent, RequestLine, Sample,
-};
+use reports::record::{AnomalyRow, CommitEvent, End, FaultRow, Interval, Manifest, RequestLine, Sample};
 use schemars::{JsonSchema, Schema, schema_for};
 
 fn schema<T: JsonSchema>() -> Schema {
@@ -21,7 +19,7 @@ fn schemas_are_current() {
         ("fault", schema::<FaultRow>()),
         ("anomaly", schema::<AnomalyRow>()),
         ("commit", schema::<CommitEvent>()),
-        ("observation", schema::<ObservationEvent>()),
+        ("observation", schema::<facts::Observation>()),
         ("request", schema::<RequestLine>()),
         ("end", schema::<End>()),
         ("verdict", schema::<Judgement>()),

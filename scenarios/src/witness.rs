@@ -1,13 +1,13 @@
 //! How the subject proves what it saw: the channel that carries observations.
 //!
-//! Every kind of witness turns what it hears into [`Seen`]s and hands them to the run through
+//! Every kind of witness turns what it hears into [`Observation`]s and hands them to the run through
 //! one bounded channel. What it cannot read is counted with an example: a broken witness must not look like a broken
 //! subject.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use facts::Change;
+use facts::{Change, Observation};
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
@@ -20,26 +20,16 @@ pub(crate) mod status;
 /// Observations that may wait for the run. A full queue holds the subject's POST back, it drops nothing.
 const QUEUE_MAX: usize = 16_384;
 
-/// Proof that the subject saw one version of one object.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Seen {
-    /// When the harness learned of it.
-    pub(crate) t_ms: u64,
-    pub(crate) uid: Box<str>,
-    pub(crate) rv: Box<str>,
-    pub(crate) change: Change,
-}
-
 /// What a witness hands to the run.
 pub(crate) struct Witness {
-    pub(crate) observations: mpsc::Receiver<Seen>,
+    pub(crate) observations: mpsc::Receiver<Observation>,
     pub(crate) tally: Arc<Tally>,
 }
 
 /// The writing end, shared by whatever hears the subject.
 #[derive(Clone)]
 pub(crate) struct Ear {
-    sender: mpsc::Sender<Seen>,
+    sender: mpsc::Sender<Observation>,
     tally: Arc<Tally>,
     clock: Clock,
 }
@@ -66,7 +56,7 @@ impl Ear {
     }
 
     /// Passes an observation on, waiting for room.
-    pub(crate) async fn heard(&self, observation: Seen) {
+    pub(crate) async fn heard(&self, observation: Observation) {
         self.tally.lines.fetch_add(1, Ordering::Relaxed);
         // A closed channel means that the run is over: nothing is judged any more.
         let _ = self.sender.send(observation).await;

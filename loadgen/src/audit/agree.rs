@@ -6,12 +6,13 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::Commit;
+use super::Entry;
 use super::history::NAMED_MAX;
 use crate::churn::{Write, Writes};
-use facts::Change;
+use facts::{Change, Commit, Revision, Uid};
 
 /// A write may be answered half a minute after its commit, and is read some time later.
 pub const GRACE: Duration = Duration::from_secs(90);
@@ -49,8 +50,8 @@ pub struct Outcome {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Key {
-    Version { uid: String, resource_version: String },
-    Gone { namespace: String, name: String },
+    Version { uid: Uid, revision: Revision },
+    Gone { namespace: Arc<str>, name: Arc<str> },
 }
 
 impl Outcome {
@@ -90,13 +91,13 @@ impl fmt::Display for Write {
 
 impl Agreement {
     /// A commit that the audit showed.
-    pub fn commit(&mut self, commit: &Commit) {
-        let key = Key::shown(commit);
+    pub fn commit(&mut self, entry: &Entry) {
+        let key = Key::shown(&entry.commit);
         if self.order.len() == COMMITS_MAX {
             self.outcome.forgotten += 1;
             self.forget();
         }
-        self.order.push_back((commit.at, key.clone()));
+        self.order.push_back((entry.at, key.clone()));
         *self.shown.entry(key).or_default() += 1;
     }
 
@@ -171,7 +172,7 @@ impl Agreement {
 }
 
 /// Compares what was seen with what was written, when both are complete.
-pub fn agree(commits: &[Commit], writes: &[Write]) -> Outcome {
+pub fn agree(commits: &[Entry], writes: &[Write]) -> Outcome {
     let mut agreement = Agreement::default();
     for commit in commits {
         agreement.commit(commit);
@@ -187,7 +188,7 @@ impl Key {
         match commit.change {
             Change::Deleted => Self::Gone { namespace: commit.namespace.clone(), name: commit.name.clone() },
             Change::Added | Change::Modified => {
-                Self::Version { uid: commit.uid.clone(), resource_version: commit.resource_version.clone() }
+                Self::Version { uid: commit.uid.clone(), revision: commit.revision.clone() }
             }
         }
     }
@@ -196,9 +197,10 @@ impl Key {
     /// for a second object.
     fn written(write: &Write) -> Option<Self> {
         match write.change {
-            Change::Deleted => Some(Self::Gone { namespace: write.namespace.clone(), name: write.name.clone() }),
+            Change::Deleted => Some(Self::Gone { namespace: (*write.namespace).into(), name: (*write.name).into() }),
             Change::Added | Change::Modified => {
-                Some(Self::Version { uid: write.uid.clone()?, resource_version: write.resource_version.clone()? })
+                let (uid, revision) = (write.uid.as_deref()?.into(), write.resource_version.as_deref()?.into());
+                Some(Self::Version { uid, revision })
             }
         }
     }

@@ -16,9 +16,9 @@ use super::history::History;
 use super::lines::Lines;
 use super::link::{Failed, Link, List};
 use super::queue::Queue;
-use super::{Commit, Config, Hole, Source};
+use super::{Config, Entry, Hole, Source};
 use crate::wire::chain;
-use facts::Change;
+use facts::{Change, Commit, Order, Progress};
 
 /// Pauses between attempts grow from the first to the second.
 const PAUSE_SHORTEST: Duration = Duration::from_millis(50);
@@ -31,6 +31,8 @@ const HOLES_MAX: usize = 100;
 /// Shared between the watch and the handle.
 #[derive(Debug)]
 pub(super) struct Shared {
+    /// What commits say: `packages.longhaul.dev`.
+    pub resource: Arc<str>,
     pub queue: Queue,
     pub state: Mutex<State>,
 }
@@ -38,7 +40,7 @@ pub(super) struct Shared {
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub history: History,
-    pub order: u64,
+    pub order: Order,
     pub bookmarks: u64,
     pub resumes: u64,
     pub holes: Vec<Hole>,
@@ -75,23 +77,21 @@ enum Turn {
 impl Shared {
     /// Numbers the changes and queues them.
     fn publish(&self, state: &mut State, at: Instant, source: Source, changes: Vec<(Change, Object)>) {
-        let commits = changes.into_iter().map(|(change, object)| {
-            state.order += 1;
-            Commit {
-                at,
-                namespace: object.namespace,
-                name: object.name,
-                uid: object.uid,
-                resource_version: object.resource_version,
+        let entries = changes.into_iter().map(|(change, object)| {
+            state.order = state.order.next();
+            let commit = Commit {
                 order: state.order,
+                resource: Arc::clone(&self.resource),
+                namespace: object.namespace.into(),
+                name: object.name.into(),
+                uid: object.uid.into(),
+                revision: object.resource_version.into(),
                 change,
-                generation: object.generation,
-                observed_generation: object.observed_generation,
-                images: object.images,
-                source,
-            }
+            };
+            let progress = Progress { generation: object.generation, observed: object.observed_generation };
+            Entry { at, commit, progress, images: object.images, source }
         });
-        self.queue.push(commits);
+        self.queue.push(entries);
     }
 
     /// Takes a list: the first one, or one after a hole. How many objects it changed.

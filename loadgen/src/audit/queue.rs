@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::{Commit, Error};
+use super::{Entry, Error};
 
 #[derive(Debug)]
 pub(super) struct Queue {
@@ -18,7 +18,7 @@ pub(super) struct Queue {
 
 #[derive(Debug, Default)]
 struct State {
-    commits: VecDeque<Commit>,
+    commits: VecDeque<Entry>,
     lost: u64,
     /// Why nothing more will come.
     end: Option<End>,
@@ -35,7 +35,7 @@ impl Queue {
         Self { state: Mutex::default(), filled: Notify::new(), most: most.max(1) }
     }
 
-    pub(super) fn push(&self, commits: impl IntoIterator<Item = Commit>) {
+    pub(super) fn push(&self, commits: impl IntoIterator<Item = Entry>) {
         {
             let mut state = self.state.lock();
             for commit in commits {
@@ -73,7 +73,7 @@ impl Queue {
     }
 
     /// What is there, oldest first; an error once for what was lost, and for good when nothing more will come.
-    pub(super) fn take(&self, max: usize) -> Result<Vec<Commit>, Error> {
+    pub(super) fn take(&self, max: usize) -> Result<Vec<Entry>, Error> {
         let mut state = self.state.lock();
         if state.lost > 0 {
             return Err(Error::Overrun { lost: std::mem::take(&mut state.lost) });
@@ -87,7 +87,7 @@ impl Queue {
     }
 
     /// As [`take`](Self::take), but waits for the first commit. Cancel-safe.
-    pub(super) async fn next(&self, max: usize) -> Result<Vec<Commit>, Error> {
+    pub(super) async fn next(&self, max: usize) -> Result<Vec<Entry>, Error> {
         loop {
             // Made before the look, so that nothing slips in between.
             let filled = self.filled.notified();
@@ -106,30 +106,28 @@ mod tests {
 
     use super::*;
     use crate::audit::Source;
-    use facts::Change;
+    use facts::{Change, Commit, Order, Progress};
 
-    fn commit(order: u64) -> Commit {
-        Commit {
-            at: Instant::now(),
+    fn entry(order: u64) -> Entry {
+        let commit = Commit {
+            order: Order::of_numbered(order),
+            resource: "pods".into(),
             namespace: "n".into(),
             name: "a".into(),
             uid: "u".into(),
-            resource_version: order.to_string(),
-            order,
+            revision: order.to_string().into(),
             change: Change::Modified,
-            generation: 1,
-            observed_generation: None,
-            images: Vec::new(),
-            source: Source::Watched,
-        }
+        };
+        let (at, progress) = (Instant::now(), Progress::default());
+        Entry { at, commit, progress, images: Vec::new(), source: Source::Watched }
     }
 
     #[tokio::test]
     async fn an_overrun_is_told_before_reading_goes_on() {
         let queue = Queue::new(3);
-        queue.push((0..5).map(commit));
+        queue.push((0..5).map(entry));
         assert!(matches!(queue.take(9), Err(Error::Overrun { lost: 2 })));
-        let orders = |commits: Vec<Commit>| commits.iter().map(|commit| commit.order).collect::<Vec<_>>();
+        let orders = |entries: Vec<Entry>| entries.iter().map(|entry| entry.commit.order.number()).collect::<Vec<_>>();
         assert_eq!(orders(queue.take(2).unwrap()), [2, 3]);
         assert_eq!(orders(queue.next(9).await.unwrap()), [4]);
         assert!(queue.take(9).unwrap().is_empty());
@@ -138,9 +136,9 @@ mod tests {
     #[tokio::test]
     async fn a_waiting_reader_gets_commits_and_the_end() {
         let queue = Queue::new(3);
-        let ((), read) = tokio::join!(async { queue.push([commit(0)]) }, queue.next(9));
+        let ((), read) = tokio::join!(async { queue.push([entry(0)]) }, queue.next(9));
         assert_eq!(read.unwrap().len(), 1);
-        queue.push([commit(1)]);
+        queue.push([entry(1)]);
         queue.lose("gone".to_owned());
         queue.finish();
         assert_eq!(queue.next(9).await.unwrap().len(), 1, "what is there is read first");

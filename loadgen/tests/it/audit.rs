@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use facts::Change;
-use loadgen::audit::{Agreement, Audit, Commit, Config, Error, Problem, Source, agree};
+use loadgen::audit::{Agreement, Audit, Config, Entry, Error, Problem, Source, agree};
 use loadgen::churn::{self, Churn, Plan};
 use serde_json::{Value, json};
 
@@ -38,7 +38,7 @@ fn delete(state: &mut State, name: &str) {
 }
 
 /// The next `count` commits.
-async fn read(audit: &Audit, count: usize) -> Vec<Commit> {
+async fn read(audit: &Audit, count: usize) -> Vec<Entry> {
     let mut commits = Vec::new();
     while commits.len() < count {
         let batch = tokio::time::timeout(Duration::from_secs(20), audit.next_batch(count - commits.len()));
@@ -47,8 +47,8 @@ async fn read(audit: &Audit, count: usize) -> Vec<Commit> {
     commits
 }
 
-fn brief(commits: &[Commit]) -> Vec<(Change, &str, Source)> {
-    commits.iter().map(|commit| (commit.change, commit.name.as_str(), commit.source)).collect()
+fn brief(commits: &[Entry]) -> Vec<(Change, &str, Source)> {
+    commits.iter().map(|entry| (entry.commit.change, &*entry.commit.name, entry.source)).collect()
 }
 
 #[tokio::test]
@@ -61,7 +61,7 @@ async fn what_was_there_then_every_change_in_order() {
     let mut audit = Audit::start(config).await.unwrap();
     assert_eq!(audit.objects(), 1100);
     let first = read(&audit, 1100).await;
-    assert!(first.iter().all(|commit| (commit.change, commit.source) == (Change::Added, Source::Listed)));
+    assert!(first.iter().all(|entry| (entry.commit.change, entry.source) == (Change::Added, Source::Listed)));
     assert_eq!(kube.state.lock().watches.limits, [500, 500, 500], "in pages");
     {
         let mut state = kube.state.lock();
@@ -78,11 +78,11 @@ async fn what_was_there_then_every_change_in_order() {
         names,
         [watched(Change::Added), watched(Change::Modified), watched(Change::Deleted), watched(Change::Added)]
     );
-    assert_eq!((commits[1].generation, commits[1].observed_generation), (2, Some(1)));
-    assert_eq!((commits[0].generation, commits[0].observed_generation), (1, None));
-    assert_eq!(commits[0].uid, commits[2].uid);
-    assert_ne!(commits[0].uid, commits[3].uid);
-    let orders: Vec<u64> = first.iter().chain(&commits).map(|commit| commit.order).collect();
+    assert_eq!((commits[1].progress.generation, commits[1].progress.observed), (2, Some(1)));
+    assert_eq!((commits[0].progress.generation, commits[0].progress.observed), (1, None));
+    assert_eq!(commits[0].commit.uid, commits[2].commit.uid);
+    assert_ne!(commits[0].commit.uid, commits[3].commit.uid);
+    let orders: Vec<u64> = first.iter().chain(&commits).map(|entry| entry.commit.order.number()).collect();
     assert_eq!(orders, (1..=1104).collect::<Vec<u64>>());
 
     let report = audit.finish().await.unwrap();
@@ -106,7 +106,8 @@ async fn a_cut_stream_is_resumed() {
     let commits = read(&audit, 40).await;
     let expected: Vec<String> =
         (0..20).flat_map(|number| [format!("ADDED p{number}"), format!("MODIFIED p{number}")]).collect();
-    let seen: Vec<String> = commits.iter().map(|commit| format!("{} {}", commit.change, commit.name)).collect();
+    let seen: Vec<String> =
+        commits.iter().map(|entry| format!("{} {}", entry.commit.change, entry.commit.name)).collect();
     assert_eq!(seen, expected);
     assert!(kube.state.lock().watches.opened > 10);
     let report = audit.finish().await.unwrap();
@@ -242,7 +243,7 @@ async fn a_slow_reader_is_told_what_it_lost() {
     }
     until("all to be watched", || audit.objects() == 10).await;
     assert!(matches!(audit.try_batch(10), Err(Error::Overrun { lost: 6 })));
-    let orders: Vec<u64> = audit.try_batch(10).unwrap().iter().map(|commit| commit.order).collect();
+    let orders: Vec<u64> = audit.try_batch(10).unwrap().iter().map(|entry| entry.commit.order.number()).collect();
     assert_eq!(orders, [7, 8, 9, 10]);
 }
 

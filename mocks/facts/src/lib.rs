@@ -64,6 +64,7 @@ pub struct Revision(Arc<str>);
 /// Only for a source whose revisions *are* the places by its own promise there is [`Order::of_numbered`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
+#[schemars(inline)]
 pub struct Order(u64);
 
 /// A version of an object that was written to the control plane. Cloning it copies no text.

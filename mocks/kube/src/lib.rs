@@ -56,7 +56,7 @@ pub use books::{About, Asked, Delivery, EndedBy, Gap, RequestFact, RequestRecord
 pub use config::{Config, Limits, User};
 pub use mock_store::{RewindError, Rewound};
 pub use replica::Replica;
-pub use tail::{Commit, Overrun, Tail};
+pub use tail::{Entry, Overrun, Tail};
 
 use call::App;
 use cluster::{Cluster, Setup};

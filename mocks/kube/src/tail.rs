@@ -4,36 +4,25 @@
 
 use std::sync::Arc;
 
-use facts::Change;
-use facts::Progress;
+use facts::{Commit, Order, Progress, Revision};
 use mock_store::RawCommit;
 use tokio::sync::watch;
 
 use super::cluster::Cluster;
 
-/// One object version that was written.
+/// One object version that was written, with what only the mock knows of it. Its order is its place among all commits of the
+/// server, from 0: unlike the revision it never goes back, also not after a restore.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Commit {
-    /// Its place among all commits of the server, from 0: unlike `revision` it never goes back, also not after a
-    /// restore.
-    pub order: u64,
+pub struct Entry {
     /// When, in microseconds since the epoch.
     pub at_us: u64,
-    /// Full resource name: `packages.longhaul.dev`, `pods`.
-    pub resource: Arc<str>,
-    /// Empty for objects without a namespace.
-    pub namespace: Arc<str>,
-    /// The object's name.
-    pub name: Arc<str>,
-    /// The object's uid.
-    pub uid: Arc<str>,
-    /// The `resourceVersion` of this version; for a deletion the revision of the deletion.
+    /// What was written.
+    pub commit: Commit,
+    /// Its revision as the store counts.
     pub revision: u64,
     /// How often the store had gone back in time before this commit. A revision names a version only together with its
     /// timeline: see [`super::Server::rewinds`].
     pub timeline: u32,
-    /// What kind of change it was.
-    pub change: Change,
     /// How far whoever writes the status has come: see [`super::Config::observed_generation`].
     pub progress: Progress,
 }
@@ -63,7 +52,7 @@ impl Tail {
 
     /// Waits for commits and answers up to `max` of them, oldest first; never an empty batch (unless `max` is 0).
     /// Cancel-safe.
-    pub async fn next_batch(&mut self, max: usize) -> Result<Vec<Commit>, Overrun> {
+    pub async fn next_batch(&mut self, max: usize) -> Result<Vec<Entry>, Overrun> {
         loop {
             self.committed.borrow_and_update();
             let batch = self.try_batch(max)?;
@@ -82,7 +71,7 @@ impl Tail {
     }
 
     /// The commits that are there already, up to `max`, oldest first.
-    pub fn try_batch(&mut self, max: usize) -> Result<Vec<Commit>, Overrun> {
+    pub fn try_batch(&mut self, max: usize) -> Result<Vec<Entry>, Overrun> {
         let mut raw = Vec::new();
         let read = self.cluster.read(|store| {
             let commits = store.commits();
@@ -94,24 +83,23 @@ impl Tail {
         }
         let first = self.next;
         self.next += raw.len() as u64;
-        Ok((first..).zip(raw).map(|(order, raw)| Commit::new(order, raw)).collect())
+        Ok((first..).zip(raw).map(|(order, raw)| Entry::new(Order::of_numbered(order), raw)).collect())
     }
 }
 
-impl Commit {
-    fn new(order: u64, raw: RawCommit) -> Self {
+impl Entry {
+    fn new(order: Order, raw: RawCommit) -> Self {
         let identity = raw.identity;
-        Self {
+        let commit = Commit {
             order,
-            at_us: raw.at_us,
             resource: identity.resource_name.clone(),
             namespace: identity.namespace.clone(),
             name: identity.name.clone(),
-            uid: identity.uid.clone(),
-            revision: raw.revision,
-            timeline: raw.timeline,
+            uid: identity.uid.clone().into(),
+            revision: Revision::of_number(raw.revision),
             change: raw.change,
-            progress: raw.progress,
-        }
+        };
+        let RawCommit { at_us, revision, timeline, progress, .. } = raw;
+        Self { at_us, commit, revision, timeline, progress }
     }
 }

@@ -2,12 +2,13 @@
 //!
 //! Owns their bounds in the order of commits, a bounded number for each resource. It must not excuse anything by itself.
 
+use facts::Order;
 use std::collections::{BTreeMap, VecDeque};
 
 /// All gaps.
 #[derive(Debug)]
 pub(super) struct Gaps {
-    by_resource: BTreeMap<Box<str>, VecDeque<(u64, u64)>>,
+    by_resource: BTreeMap<Box<str>, VecDeque<(Order, Order)>>,
     capacity: usize,
 }
 
@@ -20,7 +21,7 @@ impl Gaps {
         self.by_resource.values().map(VecDeque::len).sum()
     }
 
-    pub fn push(&mut self, resource: &str, after_order: u64, through_order: u64) {
+    pub fn push(&mut self, resource: &str, after_order: Order, through_order: Order) {
         if through_order <= after_order {
             return;
         }
@@ -32,8 +33,8 @@ impl Gaps {
     }
 
     /// Whether one gap holds both commits.
-    pub fn hold(&self, resource: &str, created: u64, deleted: u64) -> bool {
-        let inside = |&(after, through): &(u64, u64)| after < created && deleted <= through;
+    pub fn hold(&self, resource: &str, created: Order, deleted: Order) -> bool {
+        let inside = |&(after, through): &(Order, Order)| after < created && deleted <= through;
         self.by_resource.get(resource).is_some_and(|gaps| gaps.iter().any(inside))
     }
 }

@@ -4,17 +4,15 @@
 //! what they are; the number of them is bounded by the ledger.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
 
-use super::Observation;
-use facts::Change;
+use facts::{Observation, Uid};
 
 /// All observations that wait.
 #[derive(Debug, Default)]
 pub(super) struct HeldObservations {
-    by_uid: HashMap<Arc<str>, VecDeque<Held>>,
+    by_uid: HashMap<Uid, VecDeque<Held>>,
     /// One entry for each that was ever pushed, in order of arrival; entries of those decided meanwhile are skipped.
-    arrivals: VecDeque<(u64, Arc<str>)>,
+    arrivals: VecDeque<(u64, Uid)>,
     len: usize,
     next: u64,
 }
@@ -23,12 +21,7 @@ pub(super) struct HeldObservations {
 #[derive(Debug)]
 pub(super) struct Held {
     number: u64,
-    t_ms: u64,
-    rv: Box<str>,
-    change: Change,
-    resource: Box<str>,
-    namespace: Box<str>,
-    name: Box<str>,
+    pub observation: Observation,
 }
 
 impl HeldObservations {
@@ -38,30 +31,22 @@ impl HeldObservations {
     }
 
     /// Whether an observation of this object waits.
-    pub fn waits(&self, uid: &str) -> bool {
+    pub fn waits(&self, uid: &Uid) -> bool {
         self.len > 0 && self.by_uid.contains_key(uid)
     }
 
-    pub fn push(&mut self, observation: &Observation<'_>) {
+    pub fn push(&mut self, observation: &Observation) {
         self.trim();
-        let uid: Arc<str> = observation.uid.into();
         let number = self.next;
         self.next += 1;
-        self.arrivals.push_back((number, Arc::clone(&uid)));
-        self.by_uid.entry(uid).or_default().push_back(Held {
-            number,
-            t_ms: observation.t_ms,
-            rv: observation.rv.into(),
-            change: observation.change,
-            resource: observation.resource.into(),
-            namespace: observation.namespace.into(),
-            name: observation.name.into(),
-        });
+        self.arrivals.push_back((number, observation.uid.clone()));
+        let held = Held { number, observation: observation.clone() };
+        self.by_uid.entry(observation.uid.clone()).or_default().push_back(held);
         self.len += 1;
     }
 
     /// The oldest of an object.
-    pub fn take_first(&mut self, uid: &str) -> Option<Held> {
+    pub fn take_first(&mut self, uid: &Uid) -> Option<Held> {
         let queue = self.by_uid.get_mut(uid)?;
         let first = queue.pop_front();
         if queue.is_empty() {
@@ -72,21 +57,21 @@ impl HeldObservations {
     }
 
     /// Undoes [`Self::take_first`].
-    pub fn put_back(&mut self, uid: &str, held: Held) {
-        self.by_uid.entry(uid.into()).or_default().push_front(held);
+    pub fn put_back(&mut self, held: Held) {
+        self.by_uid.entry(held.observation.uid.clone()).or_default().push_front(held);
         self.len += 1;
     }
 
     /// The oldest of all, if it was made at or before a time; without a time in any case.
-    pub fn take_expired(&mut self, at_or_before_ms: Option<u64>) -> Option<(Arc<str>, Held)> {
+    pub fn take_expired(&mut self, at_or_before_ms: Option<u64>) -> Option<Held> {
         self.trim();
         let (_, uid) = self.arrivals.front()?;
         let first = self.by_uid.get(uid).and_then(VecDeque::front)?;
-        if at_or_before_ms.is_some_and(|limit_ms| first.t_ms > limit_ms) {
+        if at_or_before_ms.is_some_and(|limit_ms| first.observation.t_ms > limit_ms) {
             return None;
         }
         let (_, uid) = self.arrivals.pop_front()?;
-        self.take_first(&uid).map(|held| (uid, held))
+        self.take_first(&uid)
     }
 
     /// Drops arrivals that were decided meanwhile. Within an object the oldest goes first, so one that is not at the front
@@ -97,20 +82,6 @@ impl HeldObservations {
                 break;
             }
             self.arrivals.pop_front();
-        }
-    }
-}
-
-impl Held {
-    pub fn as_observation<'a>(&'a self, uid: &'a str) -> Observation<'a> {
-        Observation {
-            t_ms: self.t_ms,
-            uid,
-            rv: &self.rv,
-            change: self.change,
-            resource: &self.resource,
-            namespace: &self.namespace,
-            name: &self.name,
         }
     }
 }

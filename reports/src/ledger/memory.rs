@@ -2,6 +2,7 @@
 //!
 //! Owns telling "was committed once" from "never was" without keeping the texts. It must not hold anything by name.
 
+use facts::{Order, Revision, Uid};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -9,7 +10,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Forgotten {
     /// Its place in the order of commits.
-    pub order: u64,
+    pub order: Order,
 }
 
 /// A ring of hashes. 64 bits over some ten thousand entries: a chance of one in a billion to take one for another.
@@ -30,26 +31,26 @@ impl Memory {
     }
 
     /// Keeps a version.
-    pub fn keep(&mut self, uid: &str, rv: &str, order: u64) {
-        self.insert(hash(uid, Some(rv)), order);
+    pub fn keep(&mut self, uid: &Uid, revision: &Revision, order: Order) {
+        self.insert(hash(uid, Some(revision)), order);
     }
 
     /// Keeps that an object was deleted and settled.
-    pub fn keep_dead(&mut self, uid: &str, order: u64) {
+    pub fn keep_dead(&mut self, uid: &Uid, order: Order) {
         self.insert(hash(uid, None), order);
     }
 
     /// A version that was kept.
-    pub fn recall(&self, uid: &str, rv: &str) -> Option<Forgotten> {
-        if self.by_hash.is_empty() { None } else { self.by_hash.get(&hash(uid, Some(rv))).copied() }
+    pub fn recall(&self, uid: &Uid, revision: &Revision) -> Option<Forgotten> {
+        if self.by_hash.is_empty() { None } else { self.by_hash.get(&hash(uid, Some(revision))).copied() }
     }
 
     /// The deletion of an object that was kept.
-    pub fn recall_dead(&self, uid: &str) -> Option<Forgotten> {
+    pub fn recall_dead(&self, uid: &Uid) -> Option<Forgotten> {
         self.by_hash.get(&hash(uid, None)).copied()
     }
 
-    fn insert(&mut self, hash: u64, order: u64) {
+    fn insert(&mut self, hash: u64, order: Order) {
         if self.by_hash.insert(hash, Forgotten { order }).is_some() {
             return;
         }
@@ -63,9 +64,9 @@ impl Memory {
 }
 
 /// The same in every run: `DefaultHasher::new` has fixed keys.
-fn hash(uid: &str, rv: Option<&str>) -> u64 {
+fn hash(uid: &Uid, revision: Option<&Revision>) -> u64 {
     let mut hasher = DefaultHasher::new();
-    uid.hash(&mut hasher);
-    rv.hash(&mut hasher);
+    uid.as_str().hash(&mut hasher);
+    revision.map(Revision::as_str).hash(&mut hasher);
     hasher.finish()
 }

@@ -7,14 +7,14 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::memory::Memory;
-use super::{Anomaly, Observation, Outcome};
-use facts::Change;
+use super::{Anomaly, Outcome};
+use facts::{Change, Observation, Order, Revision, Uid};
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct FullName {
-    pub resource: Box<str>,
-    pub namespace: Box<str>,
-    pub name: Box<str>,
+    pub resource: Arc<str>,
+    pub namespace: Arc<str>,
+    pub name: Arc<str>,
 }
 
 /// One object: one uid.
@@ -29,24 +29,24 @@ pub(super) struct Object {
     /// The last settled versions, oldest first.
     pub settled: VecDeque<SettledVersion>,
     /// Versions that a restore took back before they were observed, newest last: what was under way may still arrive.
-    pub undone: VecDeque<Box<str>>,
+    pub undone: VecDeque<Revision>,
     /// Whether older versions than those in `settled` exist.
     pub dropped: bool,
-    pub newest_seen: Option<u64>,
-    pub newest_committed: u64,
-    pub created: Option<u64>,
+    pub newest_seen: Option<Order>,
+    pub newest_committed: Order,
+    pub created: Option<Order>,
     pub first_revision: Option<u128>,
     pub deletion: Option<Deletion>,
     /// The object that had this name before and was not settled when this one was created.
-    pub predecessor: Option<Arc<str>>,
+    pub predecessor: Option<Uid>,
     /// The subject took the object that followed under this name for an update of this one.
     pub swapped: bool,
 }
 
 #[derive(Debug)]
 pub(super) struct Version {
-    pub rv: Box<str>,
-    pub order: u64,
+    pub revision: Revision,
+    pub order: Order,
     pub t_ms: u64,
     pub change: Change,
     pub faulted: bool,
@@ -54,16 +54,16 @@ pub(super) struct Version {
 
 #[derive(Debug)]
 pub(super) struct SettledVersion {
-    pub rv: Box<str>,
-    pub order: u64,
+    pub revision: Revision,
+    pub order: Order,
     pub lag_ms: u64,
 }
 
 #[derive(Debug)]
 pub(super) struct Deletion {
-    pub rv: Box<str>,
+    pub revision: Revision,
     pub t_ms: u64,
-    pub order: u64,
+    pub order: Order,
     pub settled: bool,
 }
 
@@ -74,9 +74,9 @@ pub(super) struct Collapsed {
 }
 
 impl Object {
-    pub fn has_revision(&self, rv: &str) -> bool {
-        self.pending.iter().rev().any(|version| *version.rv == *rv)
-            || self.settled.iter().rev().any(|version| *version.rv == *rv)
+    pub fn has_revision(&self, revision: &Revision) -> bool {
+        self.pending.iter().rev().any(|version| version.revision == *revision)
+            || self.settled.iter().rev().any(|version| version.revision == *revision)
     }
 
     pub fn deletion_settled(&self) -> bool {
@@ -84,34 +84,34 @@ impl Object {
     }
 
     /// For numeric revisions: whether this may be a version that was dropped, and is older than the newest seen.
-    pub fn may_have_dropped(&self, rv: &str) -> bool {
-        let oldest_kept = self.settled.front().and_then(|version| version.rv.parse::<u128>().ok());
-        match (rv.parse::<u128>(), self.first_revision, oldest_kept) {
-            (Ok(rv), Some(first), Some(oldest)) => self.dropped && first <= rv && rv < oldest,
+    pub fn may_have_dropped(&self, revision: &Revision) -> bool {
+        let oldest_kept = self.settled.front().and_then(|version| version.revision.as_str().parse::<u128>().ok());
+        match (revision.as_str().parse::<u128>(), self.first_revision, oldest_kept) {
+            (Ok(number), Some(first), Some(oldest)) => self.dropped && first <= number && number < oldest,
             _ => false,
         }
     }
 
-    pub fn remember(&mut self, uid: &str, version: Version, lag_ms: u64, bound: usize, memory: &mut Memory) {
-        self.settled.push_back(SettledVersion { rv: version.rv, order: version.order, lag_ms });
+    pub fn remember(&mut self, uid: &Uid, version: Version, lag_ms: u64, bound: usize, memory: &mut Memory) {
+        self.settled.push_back(SettledVersion { revision: version.revision, order: version.order, lag_ms });
         if self.settled.len() > bound
             && let Some(oldest) = self.settled.pop_front()
         {
             self.dropped = true;
-            memory.keep(uid, &oldest.rv, oldest.order);
+            memory.keep(uid, &oldest.revision, oldest.order);
         }
     }
 
-    pub fn anomaly(&self, seen: &Observation<'_>, outcome: Outcome, detail: &str) -> Anomaly {
-        let order = self.settled.iter().find(|version| *version.rv == *seen.rv).map(|version| version.order);
+    pub fn anomaly(&self, seen: &Observation, outcome: Outcome, detail: &str) -> Anomaly {
+        let order = self.settled.iter().find(|version| version.revision == seen.revision).map(|version| version.order);
         Anomaly {
             t_ms: seen.t_ms,
             outcome,
             resource: self.full_name.resource.as_ref().to_owned(),
             namespace: self.full_name.namespace.as_ref().to_owned(),
             name: self.full_name.name.as_ref().to_owned(),
-            uid: seen.uid.to_owned(),
-            revision: seen.rv.to_owned(),
+            uid: seen.uid.to_string(),
+            revision: seen.revision.to_string(),
             change: seen.change,
             order,
             committed_ms: None,
@@ -122,7 +122,7 @@ impl Object {
 
     pub fn anomaly_of_version(
         &self,
-        uid: &str,
+        uid: &Uid,
         version: &Version,
         outcome: Outcome,
         t_ms: u64,
@@ -135,8 +135,8 @@ impl Object {
             resource: self.full_name.resource.as_ref().to_owned(),
             namespace: self.full_name.namespace.as_ref().to_owned(),
             name: self.full_name.name.as_ref().to_owned(),
-            uid: uid.to_owned(),
-            revision: version.rv.as_ref().to_owned(),
+            uid: uid.to_string(),
+            revision: version.revision.to_string(),
             change: version.change,
             order: Some(version.order),
             committed_ms: Some(version.t_ms),

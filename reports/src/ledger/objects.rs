@@ -5,13 +5,12 @@
 //! leave it: whatever goes over many objects goes in the order of commits.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use std::sync::Arc;
 
 use super::gaps::Gaps;
 use super::memory::{Forgotten, Memory};
 use super::object::{Collapsed, Deletion, FullName, Object, Version, due_ms};
-use super::{Anomaly, Commit, Config, Observation, Outcome, Tally};
-use facts::Change;
+use super::{Anomaly, Config, Outcome, Tally};
+use facts::{Change, Commit, Observation, Order, Revision, Uid};
 
 /// Versions of one object that a restore took back and that are remembered; a subject that is so far behind has other worries.
 const UNDONE_PER_OBJECT: usize = 1024;
@@ -20,15 +19,15 @@ const UNDONE_PER_OBJECT: usize = 1024;
 #[derive(Debug)]
 pub(super) struct Objects {
     pub deadline_ms: u64,
-    by_uid: HashMap<Arc<str>, Object>,
+    by_uid: HashMap<Uid, Object>,
     /// The latest object of each name.
-    by_name: HashMap<FullName, Arc<str>>,
+    by_name: HashMap<FullName, Uid>,
     /// Every version that is not settled, by its order, with its object.
-    open: BTreeMap<u64, Arc<str>>,
+    open: BTreeMap<Order, Uid>,
     /// Deletions among them that are overdue.
-    overdue_deletions: BTreeSet<u64>,
+    overdue_deletions: BTreeSet<Order>,
     /// Deleted objects without open versions, oldest first.
-    tombstones: VecDeque<Arc<str>>,
+    tombstones: VecDeque<Uid>,
     gaps: Gaps,
     live: u64,
     /// Overdue versions that still have a name.
@@ -100,22 +99,22 @@ impl Objects {
         self.overdue + self.collapsed
     }
 
-    pub fn knows(&self, uid: &str) -> bool {
+    pub fn knows(&self, uid: &Uid) -> bool {
         self.by_uid.contains_key(uid)
     }
 
-    pub fn uid_of(&self, order: u64) -> Option<Arc<str>> {
+    pub fn uid_of(&self, order: Order) -> Option<Uid> {
         self.open.get(&order).cloned()
     }
 
-    pub fn settled_through(&self, order: u64) -> bool {
+    pub fn settled_through(&self, order: Order) -> bool {
         // Collapsed versions are older than an open one of their object, but their own orders are not kept.
         self.collapsed == 0 && self.open.first_key_value().is_none_or(|(first, _)| *first > order)
     }
 
-    pub fn resolved(&self, uid: &str, rv: &str) -> Option<u64> {
+    pub fn resolved(&self, uid: &Uid, revision: &Revision) -> Option<u64> {
         let object = self.by_uid.get(uid)?;
-        object.settled.iter().rev().find(|version| *version.rv == *rv).map(|version| version.lag_ms)
+        object.settled.iter().rev().find(|version| version.revision == *revision).map(|version| version.lag_ms)
     }
 
     pub fn footprint(&self) -> usize {
@@ -127,14 +126,14 @@ impl Objects {
         versions + self.open.len() + self.overdue_deletions.len() + self.tombstones.len() + self.gaps.len()
     }
 
-    pub fn gap(&mut self, resource: &str, after_order: u64, through_order: u64) {
+    pub fn gap(&mut self, resource: &str, after_order: Order, through_order: Order) {
         self.gaps.push(resource, after_order, through_order);
     }
 
     /// Takes a commit in.
-    pub fn insert(&mut self, commit: &Commit<'_>, faulted: bool) -> Inserted {
-        if let Some(object) = self.by_uid.get(commit.uid) {
-            if object.has_revision(commit.rv) {
+    pub fn insert(&mut self, t_ms: u64, commit: &Commit, faulted: bool) -> Inserted {
+        if let Some(object) = self.by_uid.get(&commit.uid) {
+            if object.has_revision(&commit.revision) {
                 return Inserted::Known;
             }
             if object.deletion.is_some() || commit.order <= object.newest_committed {
@@ -149,38 +148,44 @@ impl Objects {
         object.newest_committed = commit.order;
         if commit.change == Change::Deleted {
             self.live -= 1;
-            let (rv, t_ms, order) = (commit.rv.into(), commit.t_ms, commit.order);
-            object.deletion = Some(Deletion { rv, t_ms, order, settled: false });
+            let (revision, order) = (commit.revision.clone(), commit.order);
+            object.deletion = Some(Deletion { revision, t_ms, order, settled: false });
         }
-        let (rv, order, t_ms, change) = (commit.rv.into(), commit.order, commit.t_ms, commit.change);
-        object.pending.push_back(Version { rv, order, t_ms, change, faulted });
+        let (revision, order, change) = (commit.revision.clone(), commit.order, commit.change);
+        object.pending.push_back(Version { revision, order, t_ms, change, faulted });
         self.open.insert(commit.order, uid);
         Inserted::New
     }
 
     /// Forgets that this version, and whatever came after it, was ever committed: it is going to be committed again.
-    pub fn undo(&mut self, restored: &Commit<'_>, tally: &mut Tally) {
-        let Some(object) = self.by_uid.get_mut(restored.uid).filter(|object| object.deletion.is_none()) else { return };
-        let original = object.settled.iter().find(|version| *version.rv == *restored.rv).map(|version| version.order);
+    pub fn undo(&mut self, restored: &Commit, tally: &mut Tally) {
+        let Some(object) = self.by_uid.get_mut(&restored.uid).filter(|object| object.deletion.is_none()) else {
+            return;
+        };
+        let original =
+            object.settled.iter().find(|version| version.revision == restored.revision).map(|version| version.order);
         object.settled.retain(|version| original.is_some_and(|original| version.order < original));
         for version in object.pending.drain(..) {
             self.open.remove(&version.order);
             tally.count(Outcome::Coalesced, 1);
-            object.undone.push_back(version.rv);
+            object.undone.push_back(version.revision);
         }
         let surplus = object.undone.len().saturating_sub(UNDONE_PER_OBJECT);
         object.undone.drain(..surplus);
         self.overdue = self.overdue.saturating_sub(std::mem::take(&mut object.overdue) as u64);
     }
 
-    fn ensure_object(&mut self, commit: &Commit<'_>) -> Arc<str> {
-        if let Some((uid, _)) = self.by_uid.get_key_value(commit.uid) {
-            return Arc::clone(uid);
+    fn ensure_object(&mut self, commit: &Commit) -> Uid {
+        if let Some((uid, _)) = self.by_uid.get_key_value(&commit.uid) {
+            return uid.clone();
         }
-        let uid: Arc<str> = commit.uid.into();
-        let full_name =
-            FullName { resource: commit.resource.into(), namespace: commit.namespace.into(), name: commit.name.into() };
-        let predecessor = self.by_name.insert(full_name.clone(), Arc::clone(&uid));
+        let uid = commit.uid.clone();
+        let full_name = FullName {
+            resource: commit.resource.clone(),
+            namespace: commit.namespace.clone(),
+            name: commit.name.clone(),
+        };
+        let predecessor = self.by_name.insert(full_name.clone(), uid.clone());
         self.live += 1;
         let object = Object {
             full_name,
@@ -193,25 +198,25 @@ impl Objects {
             newest_seen: None,
             newest_committed: commit.order,
             created: (commit.change == Change::Added).then_some(commit.order),
-            first_revision: commit.rv.parse().ok(),
+            first_revision: commit.revision.as_str().parse().ok(),
             deletion: None,
             predecessor,
             swapped: false,
         };
-        self.by_uid.insert(Arc::clone(&uid), object);
+        self.by_uid.insert(uid.clone(), object);
         uid
     }
 
     /// An observation of a version that is not a deletion.
     pub fn observe_version(
         &mut self,
-        seen: &Observation<'_>,
+        seen: &Observation,
         forgotten: Option<Forgotten>,
         tally: &mut Tally,
         memory: &mut Memory,
     ) -> Settled {
-        let Some(object) = self.by_uid.get_mut(seen.uid) else { return Settled::Unknown };
-        if let Some(index) = object.pending.iter().position(|version| *version.rv == *seen.rv) {
+        let Some(object) = self.by_uid.get_mut(&seen.uid) else { return Settled::Unknown };
+        if let Some(index) = object.pending.iter().position(|version| version.revision == seen.revision) {
             if object.pending[index].change == Change::Deleted {
                 let anomaly =
                     object.anomaly(seen, Outcome::Phantom, "the revision of the deletion, but not as deleted");
@@ -222,13 +227,14 @@ impl Objects {
             return Settled::Yes;
         }
         // It was on its way when the restore took it back, and proves nothing any more.
-        if let Some(index) = object.undone.iter().position(|rv| **rv == *seen.rv) {
+        if let Some(index) = object.undone.iter().position(|revision| *revision == seen.revision) {
             object.undone.remove(index);
             return Settled::Yes;
         }
-        let known = object.settled.iter().find(|version| *version.rv == *seen.rv).map(|version| version.order);
+        let known =
+            object.settled.iter().find(|version| version.revision == seen.revision).map(|version| version.order);
         let Some(order) = known.or(forgotten.map(|version| version.order)) else {
-            if self.bounds.numeric_revisions && object.may_have_dropped(seen.rv) {
+            if self.bounds.numeric_revisions && object.may_have_dropped(&seen.revision) {
                 let outcome = if object.deletion_settled() { Outcome::Resurrected } else { Outcome::Regressed };
                 tally.row(object.anomaly(seen, outcome, "a version from before what the ledger remembers"));
                 return Settled::Yes;
@@ -252,15 +258,15 @@ impl Objects {
     }
 
     /// An observation that an object is gone.
-    pub fn observe_deletion(&mut self, seen: &Observation<'_>, tally: &mut Tally, memory: &mut Memory) -> Settled {
-        let Some(object) = self.by_uid.get(seen.uid) else { return Settled::Unknown };
+    pub fn observe_deletion(&mut self, seen: &Observation, tally: &mut Tally, memory: &mut Memory) -> Settled {
+        let Some(object) = self.by_uid.get(&seen.uid) else { return Settled::Unknown };
         let Some(deletion) = &object.deletion else { return Settled::Unknown };
         if deletion.settled {
             tally.row(object.anomaly(seen, Outcome::Duplicate, ""));
             return Settled::Yes;
         }
         // A client that relists reports the last revision it knew; but nobody can know of a deletion before it happens.
-        if *deletion.rv != *seen.rv && seen.t_ms.saturating_add(self.bounds.skew_ms) < deletion.t_ms {
+        if deletion.revision != seen.revision && seen.t_ms.saturating_add(self.bounds.skew_ms) < deletion.t_ms {
             return Settled::Unknown;
         }
         self.settle_through(seen, object.pending.len() - 1, tally, memory);
@@ -268,8 +274,8 @@ impl Objects {
     }
 
     /// Settles the pending version at `index` as observed, and all before it as superseded.
-    fn settle_through(&mut self, seen: &Observation<'_>, index: usize, tally: &mut Tally, memory: &mut Memory) {
-        let object = self.by_uid.get_mut(seen.uid).expect("the caller has found the object");
+    fn settle_through(&mut self, seen: &Observation, index: usize, tally: &mut Tally, memory: &mut Memory) {
+        let object = self.by_uid.get_mut(&seen.uid).expect("the caller has found the object");
         let first_sight = object.newest_seen.is_none();
         let collapsed = std::mem::take(&mut object.collapsed);
         if collapsed.count > 0 {
@@ -303,19 +309,19 @@ impl Objects {
                 tally.count(outcome, 1);
             } else {
                 tally.heal(lag_ms);
-                let detail = if exact { String::new() } else { format!("superseded by revision {}", seen.rv) };
-                tally.row(object.anomaly_of_version(seen.uid, &version, outcome, seen.t_ms, Some(seen.t_ms), detail));
+                let detail = if exact { String::new() } else { format!("superseded by revision {}", seen.revision) };
+                tally.row(object.anomaly_of_version(&seen.uid, &version, outcome, seen.t_ms, Some(seen.t_ms), detail));
             }
             if version.change == Change::Deleted {
                 self.overdue_deletions.remove(&version.order);
             }
-            object.remember(seen.uid, version, lag_ms, self.bounds.settled_per_object, memory);
+            object.remember(&seen.uid, version, lag_ms, self.bounds.settled_per_object, memory);
         }
         if object.pending.is_empty()
             && let Some(deletion) = &mut object.deletion
         {
             deletion.settled = true;
-            self.tombstones.push_back(seen.uid.into());
+            self.tombstones.push_back(seen.uid.clone());
         }
         let predecessor = object.predecessor.take();
         if first_sight
@@ -327,7 +333,7 @@ impl Objects {
     }
 
     /// A version is past its deadline.
-    pub fn overdue(&mut self, order: u64, now_ms: u64, waits: bool, tally: &mut Tally, memory: &mut Memory) {
+    pub fn overdue(&mut self, order: Order, now_ms: u64, waits: bool, tally: &mut Tally, memory: &mut Memory) {
         let Some(uid) = self.open.get(&order).cloned() else { return };
         let object = self.by_uid.get_mut(&uid).expect("an open version has an object");
         let deleted_order = object.deletion.as_ref().map(|deletion| deletion.order);
@@ -345,7 +351,7 @@ impl Objects {
             self.overdue -= 1;
             self.collapsed += 1;
             self.open.remove(&version.order);
-            memory.keep(&uid, &version.rv, version.order);
+            memory.keep(&uid, &version.revision, version.order);
         }
         if deleted_order == Some(order) {
             self.overdue_deletions.insert(order);
@@ -356,7 +362,7 @@ impl Objects {
     }
 
     /// Without a witness for deletions: the object is gone, nothing more will be observed of it.
-    pub fn give_up(&mut self, order: u64, now_ms: u64, tally: &mut Tally) {
+    pub fn give_up(&mut self, order: Order, now_ms: u64, tally: &mut Tally) {
         let Some(uid) = self.open.get(&order).cloned() else { return };
         let Some(object) = self.by_uid.get_mut(&uid) else { return };
         let collapsed = std::mem::take(&mut object.collapsed).count;
@@ -381,7 +387,7 @@ impl Objects {
     /// Decides everything that is open, in the order of commits.
     pub fn finish(&mut self, now_ms: u64, tally: &mut Tally) {
         while let Some((_, uid)) = self.open.first_key_value() {
-            let uid = Arc::clone(uid);
+            let uid = uid.clone();
             self.decide_object(&uid, now_ms, "", tally);
         }
     }
@@ -401,7 +407,7 @@ impl Objects {
         {
             let Some(object) = self.by_uid.remove(&uid) else { continue };
             for version in &object.settled {
-                memory.keep(&uid, &version.rv, version.order);
+                memory.keep(&uid, &version.revision, version.order);
             }
             memory.keep_dead(&uid, object.newest_committed);
             if self.by_name.get(&object.full_name) == Some(&uid) {
@@ -411,7 +417,7 @@ impl Objects {
     }
 
     /// The open versions of an object will not be observed: says what they are.
-    fn decide_object(&mut self, uid: &Arc<str>, now_ms: u64, detail: &str, tally: &mut Tally) {
+    fn decide_object(&mut self, uid: &Uid, now_ms: u64, detail: &str, tally: &mut Tally) {
         let Some(object) = self.by_uid.get(uid) else { return };
         let unobservable = self.in_gap(object);
         let object = self.by_uid.get_mut(uid).expect("found above");
@@ -438,7 +444,7 @@ impl Objects {
         }
         if let Some(deletion) = &mut object.deletion {
             deletion.settled = true;
-            self.tombstones.push_back(Arc::clone(uid));
+            self.tombstones.push_back(uid.clone());
         }
     }
 
@@ -452,18 +458,18 @@ impl Objects {
         }
     }
 
-    /// The row for an observation, with the object's names if it is known.
-    pub fn anomaly_of(&self, seen: &Observation<'_>, outcome: Outcome, detail: &str) -> Anomaly {
-        match self.by_uid.get(seen.uid) {
+    /// The row for an observation, with the object's names if it is known: a witness tells none.
+    pub fn anomaly_of(&self, seen: &Observation, outcome: Outcome, detail: &str) -> Anomaly {
+        match self.by_uid.get(&seen.uid) {
             Some(object) => object.anomaly(seen, outcome, detail),
             None => Anomaly {
                 t_ms: seen.t_ms,
                 outcome,
-                resource: seen.resource.to_owned(),
-                namespace: seen.namespace.to_owned(),
-                name: seen.name.to_owned(),
-                uid: seen.uid.to_owned(),
-                revision: seen.rv.to_owned(),
+                resource: String::new(),
+                namespace: String::new(),
+                name: String::new(),
+                uid: seen.uid.to_string(),
+                revision: seen.revision.to_string(),
                 change: seen.change,
                 order: None,
                 committed_ms: None,

@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use facts::Change;
+use facts::{Change, Order};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -86,7 +86,7 @@ pub struct Anomaly {
     /// The kind of change.
     pub change: Change,
     /// The version's place in the order of commits, if it was committed: finds its stream lines.
-    pub order: Option<u64>,
+    pub order: Option<Order>,
     /// When it was committed, if it was.
     pub committed_ms: Option<u64>,
     /// When it, or what superseded it, was observed, if it was.

@@ -302,18 +302,14 @@ fn run(mut steps: Vec<Step>, config: Config) -> Said {
             anomalies.extend(ledger.advance(now_ms));
         }
         match &step.what {
-            What::Commit { t_ms, name, uid, rv, change } => ledger.commit(&Commit {
-                t_ms: *t_ms,
-                resource: RESOURCE,
-                namespace: "default",
-                name,
-                uid,
-                rv: &rv.to_string(),
-                order: *rv,
-                change: *change,
-            }),
+            What::Commit { t_ms, name, uid, rv, change } => {
+                let commit = Commit { name: name.as_str().into(), ..commit(uid, &rv.to_string(), *rv, *change) };
+                ledger.commit(*t_ms, &commit);
+            }
             What::Observe { t_ms, uid, rv, change } => ledger.observe(&seen(*t_ms, uid, rv, *change)),
-            What::Gap { after, through } => ledger.gap(RESOURCE, *after, *through),
+            What::Gap { after, through } => {
+                ledger.gap(RESOURCE, Order::of_numbered(*after), Order::of_numbered(*through));
+            }
         }
     }
     anomalies.extend(ledger.finish(now_ms + 60_000));
@@ -324,8 +320,20 @@ fn run(mut steps: Vec<Step>, config: Config) -> Said {
     Said { counts, anomalies, lag: ledger.take_lag(), heal: ledger.take_heal(), pending }
 }
 
-fn seen<'a>(t_ms: u64, uid: &'a str, rv: &'a str, change: Change) -> Observation<'a> {
-    Observation { t_ms, uid, rv, change, resource: "", namespace: "", name: "" }
+fn seen(t_ms: u64, uid: &str, revision: &str, change: Change) -> Observation {
+    Observation { t_ms, uid: uid.into(), revision: revision.into(), change }
+}
+
+fn commit(uid: &str, revision: &str, order: u64, change: Change) -> Commit {
+    Commit {
+        order: Order::of_numbered(order),
+        resource: RESOURCE.into(),
+        namespace: "default".into(),
+        name: uid.into(),
+        uid: uid.into(),
+        revision: revision.into(),
+        change,
+    }
 }
 
 /// Every commit has exactly one outcome.
@@ -408,16 +416,7 @@ fn memory_does_not_grow_with_the_run() {
                 k => ((n / 12).saturating_sub(k), M),
             };
             let (uid, rv) = (format!("uid-{object}"), n.to_string());
-            ledger.commit(&Commit {
-                t_ms,
-                resource: RESOURCE,
-                namespace: "",
-                name: &uid,
-                uid: &uid,
-                rv: &rv,
-                order: n,
-                change,
-            });
+            ledger.commit(t_ms, &commit(&uid, &rv, n, change));
             if blind {
                 ledger.observe(&seen(t_ms, "nobody", &rv, M));
             } else {
@@ -447,11 +446,10 @@ fn lag_of_commits_during_a_fault_is_kept_apart() {
         let (uid, rv) = (format!("uid-{n}"), n.to_string());
         ledger.faulted(faulted);
         let t_ms = n * 100;
-        let (resource, namespace) = (RESOURCE, "");
-        ledger.commit(&Commit { t_ms, resource, namespace, name: &uid, uid: &uid, rv: &rv, order: n, change: A });
+        ledger.commit(t_ms, &commit(&uid, &rv, n, A));
         ledger.faulted(false);
         ledger.observe(&seen(t_ms + n, &uid, &rv, A));
-        assert_eq!(ledger.resolved(&uid, &rv), Some(n));
+        assert_eq!(ledger.resolved(&uid.into(), &rv.into()), Some(n));
     }
     let lag = ledger.take_lag();
     assert_eq!((lag.len(), lag.min(), lag.max() / 1000), (2, 1000, 3));
@@ -462,23 +460,14 @@ fn lag_of_commits_during_a_fault_is_kept_apart() {
 #[test]
 fn forgotten_versions_are_regressed_and_resurrected_not_phantom() {
     let mut ledger = Ledger::new(Config { settled_per_object: 2, tombstones: 0, ..config() });
-    let commit = |n: u64, change| Commit {
-        t_ms: n * 10,
-        resource: RESOURCE,
-        namespace: "",
-        name: "a",
-        uid: "uid",
-        rv: ["r0", "r1", "r2", "r3", "r4", "r5"][usize::try_from(n).unwrap()],
-        order: n,
-        change,
-    };
+    let commit = |n: u64, change| commit("uid", &format!("r{n}"), n, change);
     for (n, change) in [(0, A), (1, M), (2, M), (3, M), (4, M)] {
-        ledger.commit(&commit(n, change));
-        ledger.observe(&seen(n * 10, "uid", commit(n, change).rv, change));
+        ledger.commit(n * 10, &commit(n, change));
+        ledger.observe(&seen(n * 10, "uid", &format!("r{n}"), change));
     }
     ledger.observe(&seen(60, "uid", "r0", M));
     assert_eq!(ledger.counts().regressed, 1);
-    ledger.commit(&commit(5, X));
+    ledger.commit(50, &commit(5, X));
     ledger.observe(&seen(70, "uid", "r5", X));
     assert_eq!((ledger.live_objects(), ledger.counts().observed), (0, 6));
     ledger.observe(&seen(80, "uid", "r0", M));
@@ -491,9 +480,8 @@ fn forgotten_versions_are_regressed_and_resurrected_not_phantom() {
 #[test]
 fn commits_that_contradict_are_counted_and_left_out() {
     let mut ledger = Ledger::new(config());
-    let mut commit = |order, rv, change| {
-        let (resource, namespace, name, uid) = (RESOURCE, "", "a", "uid");
-        ledger.commit(&Commit { t_ms: order, resource, namespace, name, uid, rv, order, change });
+    let mut commit = |order, revision, change| {
+        ledger.commit(order, &commit("uid", revision, order, change));
         (ledger.counts().commits, ledger.contradictions())
     };
     assert_eq!(commit(5, "a", A), (1, 0));
@@ -517,15 +505,18 @@ fn a_witness_without_deletions_makes_no_ghosts() {
 #[test]
 fn probes_see_when_everything_is_settled() {
     let mut ledger = Ledger::new(config());
-    let (resource, namespace, name, uid) = (RESOURCE, "", "canary", "uid");
-    ledger.commit(&Commit { t_ms: 100, resource, namespace, name, uid, rv: "r7", order: 7, change: A });
-    assert!(ledger.settled_through(6));
-    assert!(!ledger.settled_through(7));
-    assert_eq!((ledger.resolved("uid", "r7"), ledger.pending(), ledger.overdue()), (None, 1, 0));
+    let (uid, revision) = ("uid".into(), "r7".into());
+    ledger.commit(100, &commit("uid", "r7", 7, A));
+    assert!(ledger.settled_through(Order::of_numbered(6)));
+    assert!(!ledger.settled_through(Order::of_numbered(7)));
+    assert_eq!((ledger.resolved(&uid, &revision), ledger.pending(), ledger.overdue()), (None, 1, 0));
     ledger.advance(1200).for_each(drop);
     assert_eq!(ledger.overdue(), 1);
     ledger.observe(&seen(1600, "uid", "r7", A));
-    assert_eq!((ledger.resolved("uid", "r7"), ledger.settled_through(7), ledger.overdue()), (Some(1500), true, 0));
+    assert_eq!(
+        (ledger.resolved(&uid, &revision), ledger.settled_through(Order::of_numbered(7)), ledger.overdue()),
+        (Some(1500), true, 0)
+    );
     assert_eq!(ledger.take_heal().max() / 1000, 1500);
 }
 
@@ -535,17 +526,7 @@ fn an_observation_at_time_zero_has_its_grace_too() {
     let mut ledger = Ledger::new(config());
     ledger.observe(&seen(0, "a", "7", Change::Added));
     assert_eq!(ledger.advance(0).count(), 0);
-    let commit = Commit {
-        t_ms: 0,
-        resource: RESOURCE,
-        namespace: "n",
-        name: "a",
-        uid: "a",
-        rv: "7",
-        order: 7,
-        change: Change::Added,
-    };
-    ledger.commit(&commit);
+    ledger.commit(0, &commit("a", "7", 7, Change::Added));
     assert_eq!(ledger.finish(10).count(), 0);
     assert_eq!((ledger.counts().observed, ledger.counts().phantom), (1, 0));
 }
@@ -554,34 +535,17 @@ fn an_observation_at_time_zero_has_its_grace_too() {
 /// a second time is a new version.
 #[test]
 fn a_restored_version_is_owed_again_and_an_undone_one_is_not() {
-    let commit = |rv: &'static str, order: u64, change: Change| Commit {
-        t_ms: order * 10,
-        resource: RESOURCE,
-        namespace: "n",
-        name: "a",
-        uid: "u",
-        rv,
-        order,
-        change,
-    };
-    let see = |rv: &'static str, t_ms: u64| Observation {
-        t_ms,
-        uid: "u",
-        rv,
-        change: Change::Modified,
-        resource: "",
-        namespace: "",
-        name: "",
-    };
+    let commit = |revision, order, change| commit("u", revision, order, change);
+    let see = |revision, t_ms| seen(t_ms, "u", revision, Change::Modified);
     let history = |seen: &[(&'static str, u64)]| {
         let mut ledger = Ledger::new(Config { deadline_ms: D, ..Config::default() });
-        ledger.commit(&commit("2", 1, Change::Added));
+        ledger.commit(10, &commit("2", 1, Change::Added));
         ledger.observe(&see("2", 15));
-        ledger.commit(&commit("3", 2, Change::Modified));
+        ledger.commit(20, &commit("3", 2, Change::Modified));
         ledger.observe(&see("3", 25));
-        ledger.commit(&commit("4", 3, Change::Modified));
-        ledger.restore(&commit("2", 4, Change::Modified));
-        ledger.commit(&commit("3", 5, Change::Modified));
+        ledger.commit(30, &commit("4", 3, Change::Modified));
+        ledger.restore(40, &commit("2", 4, Change::Modified));
+        ledger.commit(50, &commit("3", 5, Change::Modified));
         for (rv, t_ms) in seen {
             ledger.observe(&see(rv, *t_ms));
         }

@@ -7,32 +7,16 @@
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
-use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 
 use super::writer::io_error;
 use super::{CommitEvent, Error, file};
-use facts::Change;
+use facts::Observation;
 
 /// Rows of each file that are read. A story is told of a run of a minute, which has a few thousand.
 pub const EVENTS_MAX: usize = 200_000;
 /// A row is below 1 KiB.
 const LINE_BYTES_MAX: u64 = 1 << 16;
-
-/// One row of `observations.jsonl.zst`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ObservationEvent {
-    /// When the harness learned of it.
-    pub t_ms: u64,
-    /// The object's uid, as the subject said it.
-    pub uid: String,
-    /// The version's resourceVersion, as the subject said it.
-    pub revision: String,
-    /// The kind of change that the subject took it for.
-    pub change: Change,
-}
 
 /// The single events of a run that kept them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -40,7 +24,7 @@ pub struct Events {
     /// What was written, in order.
     pub commits: Vec<CommitEvent>,
     /// What was proven, in order.
-    pub observations: Vec<ObservationEvent>,
+    pub observations: Vec<Observation>,
 }
 
 impl Events {

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ledger::Outcome;
-use facts::Change;
+use facts::{Change, Commit};
 
 /// The part of the run that a moment belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -448,20 +448,9 @@ pub enum EndReason {
 pub struct CommitEvent {
     /// When it was committed.
     pub t_ms: u64,
-    /// The order of commits, rising.
-    pub order: u64,
-    /// The resource, such as `packages.longhaul.dev`.
-    pub resource: String,
-    /// The object's namespace; empty for cluster-wide objects.
-    pub namespace: String,
-    /// The object's name.
-    pub name: String,
-    /// The object's uid.
-    pub uid: String,
-    /// The version's resourceVersion.
-    pub revision: String,
-    /// The kind of change.
-    pub change: Change,
+    /// What was committed.
+    #[serde(flatten)]
+    pub commit: Commit,
 }
 
 /// Samples that must lie beyond a percentile before it is printed.

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use facts::{Change, Commit, Observation, Order};
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 
@@ -186,17 +187,17 @@ fn long_runs_are_thinned_without_losing_peaks_or_counts() {
 
 #[test]
 fn commits_and_observations_are_kept_on_request_only() {
-    let event = CommitEvent {
-        t_ms: 5,
-        order: 1,
+    let commit = Commit {
+        order: Order::of_numbered(1),
         resource: "packages.longhaul.dev".into(),
         namespace: "default".into(),
         name: "a".into(),
         uid: "u".into(),
         revision: "7".into(),
-        change: facts::Change::Added,
+        change: Change::Added,
     };
-    let seen = ObservationEvent { t_ms: 6, uid: "u".into(), revision: "7".into(), change: event.change };
+    let seen = Observation { t_ms: 6, uid: "u".into(), revision: "7".into(), change: commit.change };
+    let event = CommitEvent { t_ms: 5, commit };
     let manifest = Example::clean().manifest;
     let dir = tempfile::tempdir().unwrap();
     for (name, keep) in [("without", false), ("with", true)] {
@@ -219,7 +220,7 @@ fn commits_and_observations_are_kept_on_request_only() {
 #[test]
 fn a_torn_file_of_events_is_read_up_to_there() {
     let dir = tempfile::tempdir().unwrap();
-    let seen = ObservationEvent { t_ms: 6, uid: "u".into(), revision: "7".into(), change: facts::Change::Added };
+    let seen = Observation { t_ms: 6, uid: "u".into(), revision: "7".into(), change: Change::Added };
     let mut writer = Writer::create(dir.path(), &Example::clean().manifest).unwrap().keep_events().unwrap();
     writer.observation(&seen).unwrap();
     writer.end(&End { ended_ms: 10, reason: EndReason::Completed }).unwrap();

@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-use super::events::ObservationEvent;
 use super::last::Last;
 use super::latency::HistogramLog;
 use super::requests::Cap;
@@ -228,7 +227,7 @@ impl Writer {
     }
 
     /// Appends an observation, if [`Self::keep_events`] was asked for.
-    pub fn observation(&mut self, event: &ObservationEvent) -> Result<(), Error> {
+    pub fn observation(&mut self, event: &facts::Observation) -> Result<(), Error> {
         self.events.as_mut().map_or(Ok(()), |[_, observations]| observations.append(event))
     }
 

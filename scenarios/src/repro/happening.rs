@@ -92,37 +92,39 @@ fn fates(events: &Events) -> Vec<(&CommitEvent, Fate)> {
     let mut seen: BTreeMap<(&str, &str), Vec<u64>> = BTreeMap::new();
     let mut gone: BTreeMap<&str, u64> = BTreeMap::new();
     for observation in &events.observations {
-        seen.entry((&observation.uid, &observation.revision)).or_default().push(observation.t_ms);
+        seen.entry((observation.uid.as_str(), observation.revision.as_str())).or_default().push(observation.t_ms);
         if observation.change == Change::Deleted {
-            gone.insert(&observation.uid, observation.t_ms);
+            gone.insert(observation.uid.as_str(), observation.t_ms);
         }
     }
     // From the end, so that of every version it is known whether a later one of its object was seen.
     let mut later: BTreeSet<&str> = BTreeSet::new();
     let mut fates: Vec<(&CommitEvent, Fate)> = Vec::with_capacity(events.commits.len());
-    for commit in events.commits.iter().rev() {
+    for event in events.commits.iter().rev() {
+        let CommitEvent { t_ms: committed_ms, commit } = event;
+        let uid = commit.uid.as_str();
         // A revision that was handed out before, or that is committed again by a restore, had been seen before.
-        let exact = seen.get(&(&*commit.uid, &*commit.revision)).into_iter().flatten().copied();
-        let exact = exact.filter(|t_ms| t_ms + SKEW_MS >= commit.t_ms).min();
-        let at = if commit.change == Change::Deleted { gone.get(&*commit.uid).copied().or(exact) } else { exact };
+        let exact = seen.get(&(uid, commit.revision.as_str())).into_iter().flatten().copied();
+        let exact = exact.filter(|t_ms| t_ms + SKEW_MS >= *committed_ms).min();
+        let at = if commit.change == Change::Deleted { gone.get(uid).copied().or(exact) } else { exact };
         let fate = match at {
             Some(t_ms) => {
-                let lag_ms = t_ms.saturating_sub(commit.t_ms);
+                let lag_ms = t_ms.saturating_sub(*committed_ms);
                 Fate::Seen { late_ms: (lag_ms >= PROMPT_MS).then_some(lag_ms) }
             }
-            None if later.contains(&*commit.uid) => Fate::Superseded,
+            None if later.contains(uid) => Fate::Superseded,
             None => Fate::Never,
         };
         if at.is_some() {
-            later.insert(&commit.uid);
+            later.insert(uid);
         }
-        fates.push((commit, fate));
+        fates.push((event, fate));
     }
     fates.reverse();
     fates
 }
 
-fn committed(commit: &CommitEvent, fate: &Fate) -> Happening {
+fn committed(CommitEvent { t_ms, commit }: &CommitEvent, fate: &Fate) -> Happening {
     let change = match commit.change {
         Change::Added => "added",
         Change::Modified => "modified",
@@ -137,7 +139,7 @@ fn committed(commit: &CommitEvent, fate: &Fate) -> Happening {
         Fate::Superseded => ("committed, of which the client saw a later version".to_owned(), what),
         Fate::Never => ("committed and NEVER SEEN".to_owned(), what),
     };
-    Happening { t_ms: commit.t_ms, sort, what }
+    Happening { t_ms: *t_ms, sort, what }
 }
 
 fn fault(row: &FaultRow) -> Option<Happening> {

@@ -25,19 +25,19 @@ impl Notice {
         let later: BTreeSet<(&str, &str)> = events
             .commits
             .iter()
-            .filter(|commit| commit.t_ms > hit_ms)
-            .map(|commit| (&*commit.uid, &*commit.revision))
+            .filter(|event| event.t_ms > hit_ms)
+            .map(|event| (event.commit.uid.as_str(), event.commit.revision.as_str()))
             .collect();
         let gone: BTreeSet<&str> = events
             .commits
             .iter()
-            .filter(|commit| commit.t_ms > hit_ms && commit.change == Change::Deleted)
-            .map(|commit| &*commit.uid)
+            .filter(|event| event.t_ms > hit_ms && event.commit.change == Change::Deleted)
+            .map(|event| event.commit.uid.as_str())
             .collect();
-        let proves = |seen: &&reports::record::ObservationEvent| {
+        let proves = |seen: &&facts::Observation| {
             // A client that relists knows a deletion without its revision.
-            later.contains(&(&*seen.uid, &*seen.revision))
-                || (seen.change == Change::Deleted && gone.contains(&*seen.uid))
+            later.contains(&(seen.uid.as_str(), seen.revision.as_str()))
+                || (seen.change == Change::Deleted && gone.contains(seen.uid.as_str()))
         };
         let observed_ms = events.observations.iter().filter(proves).map(|seen| seen.t_ms).min();
         let since = |t_ms: u64| t_ms.saturating_sub(hit_ms);

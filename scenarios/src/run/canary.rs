@@ -6,6 +6,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use facts::{Revision, Uid};
 use loadgen::churn;
 use reports::record::{FaultEvent, FaultRow};
 use tokio::task::JoinSet;
@@ -34,13 +35,13 @@ pub(super) struct Which {
 /// A canary whose write is done and that waits for the subject.
 struct Waiting {
     which: Which,
-    uid: String,
-    revision: String,
+    uid: Uid,
+    revision: Revision,
     written_ms: u64,
 }
 
 /// Uid and revision of a canary that was written, or why it was not.
-type Written = Result<(String, String), String>;
+type Written = Result<(Uid, Revision), String>;
 
 /// The canaries of a run.
 #[derive(Default)]
@@ -59,7 +60,7 @@ impl Canaries {
         }
         self.writes.spawn(async move {
             let result = match tokio::time::timeout(WRITE_TIMEOUT, canaries.write()).await {
-                Ok(Ok(write)) => Ok((write.uid, write.resource_version)),
+                Ok(Ok(write)) => Ok((write.uid.into(), write.resource_version.into())),
                 Ok(Err(error)) => Err(format!("the canary could not be written: {error}")),
                 Err(_) => Err(format!("the canary was not written within {} s", WRITE_TIMEOUT.as_secs())),
             };
@@ -84,7 +85,11 @@ impl Canaries {
     }
 
     /// The rows of canaries that are decided. `seen` tells when the subject proved a version (in ms), if it did.
-    pub(super) fn decided(&mut self, now_ms: u64, seen: &mut dyn FnMut(&str, &str) -> Option<u64>) -> Vec<FaultRow> {
+    pub(super) fn decided(
+        &mut self,
+        now_ms: u64,
+        seen: &mut dyn FnMut(&Uid, &Revision) -> Option<u64>,
+    ) -> Vec<FaultRow> {
         let mut rows = Vec::new();
         while let Some(done) = self.writes.try_join_next() {
             let Ok((which, result)) = done else { continue };

@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use anyhow::{Result, bail};
+use facts::{Observation, Order, Revision, Uid};
 use loadgen::churn::Writes;
 use mock_faults::Fault;
 use reports::ledger::{self, Ledger};
-use reports::record::{AnomalyRow, CommitEvent, EventCounts, ObservationEvent, Writer};
+use reports::record::{AnomalyRow, CommitEvent, EventCounts, Writer};
 
 use super::Clock;
-use super::feed::{Commit, Feed};
+use super::feed::{Entry, Feed};
 use super::plane::Plane;
-use crate::witness::Seen;
 use crate::witness::status::Status;
 
 /// Commits that are taken from the control plane at a time.
@@ -81,46 +81,33 @@ impl<'a> Events<'a> {
         Ok(())
     }
 
-    fn enter(&mut self, batch: &[Commit], writer: &mut Writer) -> Result<()> {
-        for commit in batch {
-            let t_ms = self.clock.at_ms(commit.at);
+    fn enter(&mut self, batch: &[Entry], writer: &mut Writer) -> Result<()> {
+        for entry in batch {
+            let t_ms = self.clock.at_ms(entry.at);
             let mut counts = true;
             let mut proves = None;
             if let Some(status) = &mut self.status {
-                let (generation, observed) = (commit.generation, commit.observed_generation);
-                let reading = status.read(&commit.uid, &commit.revision, commit.change, generation, observed);
+                let reading = status.read(&entry.commit, entry.progress);
                 (counts, proves) = (reading.counts, reading.proves);
             }
             if counts {
-                self.commit(t_ms, commit, writer)?;
+                self.commit(t_ms, entry, writer)?;
             }
-            if let Some(rv) = proves {
-                let seen = Seen { t_ms, uid: commit.uid.as_str().into(), rv, change: commit.change };
-                self.ledger.observe(&observation(&seen));
+            if let Some(revision) = proves {
+                let (uid, change) = (entry.commit.uid.clone(), entry.commit.change);
+                self.ledger.observe(&Observation { t_ms, uid, revision, change });
             }
         }
         Ok(())
     }
 
-    fn commit(&mut self, t_ms: u64, commit: &Commit, writer: &mut Writer) -> Result<()> {
-        let Commit { resource, namespace, name, uid, revision, order, change, .. } = commit;
-        let (order, change) = (*order, *change);
-        let told = ledger::Commit { t_ms, resource, namespace, name, uid, rv: revision, order, change };
-        if commit.restored {
-            self.ledger.restore(&told);
+    fn commit(&mut self, t_ms: u64, Entry { commit, restored, .. }: &Entry, writer: &mut Writer) -> Result<()> {
+        if *restored {
+            self.ledger.restore(t_ms, commit);
         } else {
-            self.ledger.commit(&told);
+            self.ledger.commit(t_ms, commit);
         }
-        writer.commit(&CommitEvent {
-            t_ms,
-            order,
-            resource: resource.clone(),
-            namespace: namespace.clone(),
-            name: name.clone(),
-            uid: uid.clone(),
-            revision: revision.clone(),
-            change,
-        })?;
+        writer.commit(&CommitEvent { t_ms, commit: commit.clone() })?;
         Ok(())
     }
 
@@ -137,14 +124,11 @@ impl<'a> Events<'a> {
     }
 
     /// Enters what the subject proved, after everything that was committed before.
-    pub(super) fn observed(&mut self, seen: &[Seen], writer: &mut Writer) -> Result<()> {
+    pub(super) fn observed(&mut self, seen: &[Observation], writer: &mut Writer) -> Result<()> {
         self.catch_up(writer)?;
-        for seen in seen {
-            self.ledger.observe(&observation(seen));
-            if writer.keeps_events() {
-                let (uid, revision) = (seen.uid.to_string(), seen.rv.to_string());
-                writer.observation(&ObservationEvent { t_ms: seen.t_ms, uid, revision, change: seen.change })?;
-            }
+        for observation in seen {
+            self.ledger.observe(observation);
+            writer.observation(observation)?;
         }
         Ok(())
     }
@@ -156,7 +140,8 @@ impl<'a> Events<'a> {
             let gaps = mock.server.gaps(self.plane.subject());
             // Gaps are told in revisions, which are no order where they are handed out twice: then they excuse nothing.
             for gap in gaps.into_iter().filter(|_| self.ordered) {
-                self.ledger.gap(&gap.resource, gap.after, gap.through);
+                let [after, through] = [gap.after, gap.through].map(Order::of_numbered);
+                self.ledger.gap(&gap.resource, after, through);
             }
         }
         let now_ms = self.clock.now_ms();
@@ -176,7 +161,8 @@ impl<'a> Events<'a> {
     fn row(&self, anomaly: ledger::Anomaly) -> AnomalyRow {
         let order = anomaly.order;
         let mut row = AnomalyRow::from(anomaly);
-        if let (Some(revision), Some(mock), true) = (order, self.plane.mock(), self.ordered) {
+        // Where the order is that of revisions, its number is one.
+        if let (Some(revision), Some(mock), true) = (order.map(Order::number), self.plane.mock(), self.ordered) {
             row.delivery = Some(match mock.server.delivery(self.plane.subject(), &row.resource, revision) {
                 mock_kube::Delivery::Sent { watch, at_us } => {
                     let at_ms = self.clock.at_ms(mock.epoch + Duration::from_micros(at_us));
@@ -213,7 +199,7 @@ impl<'a> Events<'a> {
     }
 
     /// When a canary was seen: the lag of that version in milliseconds.
-    pub(super) fn resolved(&self, uid: &str, revision: &str) -> Option<u64> {
+    pub(super) fn resolved(&self, uid: &Uid, revision: &Revision) -> Option<u64> {
         self.ledger.resolved(uid, revision)
     }
 
@@ -229,9 +215,4 @@ impl<'a> Events<'a> {
     pub(super) fn deadline_ms(&self) -> u64 {
         self.deadline_ms
     }
-}
-
-fn observation(seen: &Seen) -> ledger::Observation<'_> {
-    let (uid, rv, change) = (&*seen.uid, &*seen.rv, seen.change);
-    ledger::Observation { t_ms: seen.t_ms, uid, rv, change, resource: "", namespace: "", name: "" }
 }

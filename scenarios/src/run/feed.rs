@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use facts::Change;
+use facts::{Commit, Order, Progress};
 use loadgen::audit::{self, Agreement, Audit};
 use loadgen::churn::{self, Writes};
 
@@ -15,18 +15,10 @@ use super::plane::Plane;
 use super::restored::Past;
 
 /// One version that was written, whoever told it.
-pub(super) struct Commit {
+pub(super) struct Entry {
     pub(super) at: Instant,
-    pub(super) resource: String,
-    pub(super) namespace: String,
-    pub(super) name: String,
-    pub(super) uid: String,
-    pub(super) revision: String,
-    /// Rising with the order of commits.
-    pub(super) order: u64,
-    pub(super) change: Change,
-    pub(super) generation: i64,
-    pub(super) observed_generation: Option<i64>,
+    pub(super) commit: Commit,
+    pub(super) progress: Progress,
     /// Nobody wrote it: the control plane was restored from an older state.
     pub(super) restored: bool,
 }
@@ -52,7 +44,6 @@ pub(super) struct Tailed {
 pub(super) struct Audited {
     audit: Audit,
     agreement: Agreement,
-    resource: String,
 }
 
 impl Feed {
@@ -65,7 +56,7 @@ impl Feed {
         observed_generation: Option<String>,
         goes_back: bool,
     ) -> Result<Self> {
-        let Some((resource, spelled)) = judged.first().cloned() else { return Ok(Self::None) };
+        let Some((_, spelled)) = judged.first().cloned() else { return Ok(Self::None) };
         if let Some(mock) = plane.mock() {
             let resources = judged.iter().map(|(name, _)| name.clone()).collect();
             let past = goes_back.then(Past::default);
@@ -74,11 +65,11 @@ impl Feed {
         let mut config = audit::Config::new(api, &spelled);
         config.observed_generation = observed_generation;
         let audit = Audit::start(config).await.context("failed to start the audit of the control plane")?;
-        Ok(Self::Audit(Box::new(Audited { audit, agreement: Agreement::default(), resource })))
+        Ok(Self::Audit(Box::new(Audited { audit, agreement: Agreement::default() })))
     }
 
     /// Waits for commits. Cancel-safe.
-    pub(super) async fn next(&mut self, max: usize) -> Result<Vec<Commit>> {
+    pub(super) async fn next(&mut self, max: usize) -> Result<Vec<Entry>> {
         match self {
             Self::None => std::future::pending().await,
             Self::Tail(tailed) => {
@@ -93,7 +84,7 @@ impl Feed {
     }
 
     /// What is there already. `None` when nothing is left to read.
-    pub(super) fn ready(&mut self, max: usize) -> Result<Option<Vec<Commit>>> {
+    pub(super) fn ready(&mut self, max: usize) -> Result<Option<Vec<Entry>>> {
         match self {
             Self::None => Ok(None),
             Self::Tail(tailed) => tailed.ready(max),
@@ -156,7 +147,7 @@ impl Feed {
 }
 
 impl Tailed {
-    fn ready(&mut self, max: usize) -> Result<Option<Vec<Commit>>> {
+    fn ready(&mut self, max: usize) -> Result<Option<Vec<Entry>>> {
         // Before looking: then nothing from before a restore can still be unread when nothing is left.
         let rewinds = if self.past.is_some() { self.tail.rewinds() } else { Vec::new() };
         let batch = self.tail.try_batch(max).context("the harness fell behind the control plane's commits")?;
@@ -170,53 +161,32 @@ impl Tailed {
         Ok((!all.is_empty()).then_some(all))
     }
 
-    fn told(&mut self, mut batch: Vec<mock_kube::Commit>) -> Result<Vec<Commit>> {
-        batch.retain(|commit| self.resources.contains(&*commit.resource));
-        let timelines: Vec<u32> = batch.iter().map(|commit| commit.timeline).collect();
-        let commits: Vec<Commit> = batch.iter().map(|commit| told(commit, self.epoch)).collect();
+    fn told(&mut self, mut batch: Vec<mock_kube::Entry>) -> Result<Vec<Entry>> {
+        batch.retain(|entry| self.resources.contains(&*entry.commit.resource));
+        let timelines: Vec<u32> = batch.iter().map(|entry| entry.timeline).collect();
+        let entries: Vec<Entry> = batch.into_iter().map(|entry| told(entry, self.epoch)).collect();
         match &mut self.past {
-            Some(past) => past.enter(commits, &timelines, &self.tail.rewinds(), self.epoch),
-            None => Ok(commits),
+            Some(past) => past.enter(entries, &timelines, &self.tail.rewinds(), self.epoch),
+            None => Ok(entries),
         }
     }
 }
 
 impl Audited {
-    fn seen(&mut self, batch: Vec<audit::Commit>) -> Vec<Commit> {
+    fn seen(&mut self, batch: Vec<audit::Entry>) -> Vec<Entry> {
         batch
             .into_iter()
-            .map(|commit| {
-                self.agreement.commit(&commit);
-                Commit {
-                    at: commit.at,
-                    resource: self.resource.clone(),
-                    namespace: commit.namespace,
-                    name: commit.name,
-                    uid: commit.uid,
-                    revision: commit.resource_version,
-                    order: commit.order,
-                    change: commit.change,
-                    generation: commit.generation,
-                    observed_generation: commit.observed_generation,
-                    restored: false,
-                }
+            .map(|entry| {
+                self.agreement.commit(&entry);
+                Entry { at: entry.at, commit: entry.commit, progress: entry.progress, restored: false }
             })
             .collect()
     }
 }
 
-fn told(commit: &mock_kube::Commit, epoch: Instant) -> Commit {
-    Commit {
-        at: epoch + Duration::from_micros(commit.at_us),
-        resource: commit.resource.to_string(),
-        namespace: commit.namespace.to_string(),
-        name: commit.name.to_string(),
-        uid: commit.uid.to_string(),
-        revision: commit.revision.to_string(),
-        order: commit.revision,
-        change: commit.change,
-        generation: commit.progress.generation,
-        observed_generation: commit.progress.observed,
-        restored: false,
-    }
+fn told(entry: mock_kube::Entry, epoch: Instant) -> Entry {
+    let at = epoch + Duration::from_micros(entry.at_us);
+    // A mock that never goes back numbers its commits by their revisions, and its gaps are told in those.
+    let commit = Commit { order: Order::of_numbered(entry.revision), ..entry.commit };
+    Entry { at, commit, progress: entry.progress, restored: false }
 }

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use facts::Change;
+use facts::{Change, Commit, Order, Progress, Revision, Uid};
 
-use super::feed::Commit;
+use super::feed::Entry;
 
 /// Versions that are kept; a scenario that restores has a few hundred.
 const VERSIONS_MAX: usize = 200_000;
@@ -18,38 +18,36 @@ const VERSIONS_MAX: usize = 200_000;
 /// What was committed so far, by uid.
 #[derive(Debug, Default)]
 pub(super) struct Past {
-    order: u64,
+    order: Order,
     timeline: u32,
     versions: usize,
-    objects: BTreeMap<String, Vec<Known>>,
+    objects: BTreeMap<Uid, Vec<Known>>,
 }
 
 /// One version, enough to commit it again.
 #[derive(Debug, Clone)]
 struct Known {
-    revision: u64,
-    change: Change,
-    resource: String,
-    namespace: String,
-    name: String,
+    /// Its revision as the store counts.
+    number: u64,
+    commit: Commit,
 }
 
 impl Past {
     /// Gives commits their order, and puts in what restores between them mean.
     pub(super) fn enter(
         &mut self,
-        batch: Vec<Commit>,
+        batch: Vec<Entry>,
         timelines: &[u32],
         rewinds: &[mock_kube::Rewound],
         epoch: Instant,
-    ) -> Result<Vec<Commit>> {
+    ) -> Result<Vec<Entry>> {
         let mut all = Vec::with_capacity(batch.len());
-        for (mut commit, timeline) in batch.into_iter().zip(timelines) {
+        for (mut entry, timeline) in batch.into_iter().zip(timelines) {
             self.catch_up(rewinds, *timeline, epoch, &mut all)?;
-            self.order += 1;
-            commit.order = self.order;
-            self.remember(&commit)?;
-            all.push(commit);
+            self.order = self.order.next();
+            entry.commit.order = self.order;
+            self.remember(&entry.commit)?;
+            all.push(entry);
         }
         Ok(all)
     }
@@ -60,44 +58,35 @@ impl Past {
         rewinds: &[mock_kube::Rewound],
         timeline: u32,
         epoch: Instant,
-        all: &mut Vec<Commit>,
+        all: &mut Vec<Entry>,
     ) -> Result<()> {
         let begun = self.timeline;
         for rewound in rewinds.iter().filter(|rewound| rewound.timeline > begun && rewound.timeline <= timeline) {
             self.timeline = rewound.timeline;
             let at = epoch + Duration::from_micros(rewound.at_us);
-            for (uid, versions) in &mut self.objects {
-                let Some(newest) = versions.last().cloned().filter(|newest| newest.revision > rewound.to) else {
+            for versions in self.objects.values_mut() {
+                let Some(newest) = versions.last().cloned().filter(|newest| newest.number > rewound.to) else {
                     continue;
                 };
-                versions.retain(|version| version.revision <= rewound.to);
-                let change = match (versions.last(), newest.change) {
+                versions.retain(|version| version.number <= rewound.to);
+                let change = match (versions.last(), newest.commit.change) {
                     // It came and went meanwhile.
                     (None, Change::Deleted) => continue,
                     (None, _) => Change::Deleted,
                     (Some(_), Change::Deleted) => {
                         bail!(
                             "the restore brought back {}, which had been deleted: no ledger can follow that",
-                            newest.name
+                            newest.commit.name
                         )
                     }
                     (Some(_), _) => Change::Modified,
                 };
-                let revision = versions.last().map_or(rewound.to, |version| version.revision);
-                self.order += 1;
-                all.push(Commit {
-                    at,
-                    resource: newest.resource,
-                    namespace: newest.namespace,
-                    name: newest.name,
-                    uid: uid.clone(),
-                    revision: revision.to_string(),
-                    order: self.order,
-                    change,
-                    generation: 0,
-                    observed_generation: None,
-                    restored: true,
-                });
+                let revision = versions
+                    .last()
+                    .map_or_else(|| Revision::of_number(rewound.to), |last| last.commit.revision.clone());
+                self.order = self.order.next();
+                let commit = Commit { order: self.order, revision, change, ..newest.commit };
+                all.push(Entry { at, commit, progress: Progress::default(), restored: true });
             }
         }
         Ok(())
@@ -108,13 +97,8 @@ impl Past {
         if self.versions > VERSIONS_MAX {
             bail!("more than {VERSIONS_MAX} versions in a scenario that restores an older state: write less");
         }
-        let known = Known {
-            revision: commit.revision.parse().unwrap_or_default(),
-            change: commit.change,
-            resource: commit.resource.clone(),
-            namespace: commit.namespace.clone(),
-            name: commit.name.clone(),
-        };
+        // Only of the mock, whose revisions are numbers.
+        let known = Known { number: commit.revision.number().unwrap_or_default(), commit: commit.clone() };
         self.objects.entry(commit.uid.clone()).or_default().push(known);
         Ok(())
     }
@@ -124,32 +108,25 @@ impl Past {
 mod tests {
     use super::*;
 
-    fn commit(name: &str, revision: u64, change: Change) -> Commit {
-        let at = Instant::now();
-        let text = || name.to_owned();
-        let (resource, namespace, name, uid) = ("packages".to_owned(), "n".to_owned(), text(), format!("uid-{name}"));
-        let revision = revision.to_string();
-        Commit {
-            at,
-            resource,
-            namespace,
-            name,
-            uid,
-            revision,
-            order: 0,
+    fn commit(name: &str, revision: u64, change: Change) -> Entry {
+        let commit = Commit {
+            order: Order::default(),
+            resource: "packages".into(),
+            namespace: "n".into(),
+            name: name.into(),
+            uid: format!("uid-{name}").into(),
+            revision: Revision::of_number(revision),
             change,
-            generation: 0,
-            observed_generation: None,
-            restored: false,
-        }
+        };
+        Entry { at: Instant::now(), commit, progress: Progress::default(), restored: false }
     }
 
-    fn told(commits: &[Commit]) -> Vec<String> {
-        let text = |commit: &Commit| {
-            let restored = if commit.restored { "restored " } else { "" };
+    fn told(entries: &[Entry]) -> Vec<String> {
+        let text = |Entry { commit, restored, .. }: &Entry| {
+            let restored = if *restored { "restored " } else { "" };
             format!("{restored}{} {:?} {}", commit.name, commit.change, commit.revision)
         };
-        commits.iter().map(text).collect()
+        entries.iter().map(text).collect()
     }
 
     #[test]
@@ -169,7 +146,7 @@ mod tests {
         let restored = ["restored a Modified 2", "restored c Deleted 3"];
         assert_eq!(told(&all)[6..8], restored);
         assert_eq!(told(&all)[8], "b Modified 4");
-        let orders: Vec<u64> = all.iter().map(|commit| commit.order).collect();
+        let orders: Vec<Order> = all.iter().map(|entry| entry.commit.order).collect();
         assert!(orders.windows(2).all(|pair| pair[0] < pair[1]), "{orders:?}");
         let mut none = Vec::new();
         past.catch_up(&[rewound], 1, Instant::now(), &mut none).unwrap();

@@ -18,7 +18,8 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use super::{Ear, Seen, change};
+use super::{Ear, change};
+use facts::Observation;
 
 /// A post may not be larger: at 150 bytes a line this is 28,000 observations.
 const BODY_BYTES_MAX: usize = 4 << 20;
@@ -132,7 +133,7 @@ struct Metadata<'a> {
     resource_version: std::borrow::Cow<'a, str>,
 }
 
-fn observation(line: &[u8], t_ms: u64) -> Result<Seen, String> {
+fn observation(line: &[u8], t_ms: u64) -> Result<Observation, String> {
     let line: Line<'_> = serde_json::from_slice(line).map_err(|error| format!("not an observation: {error}"))?;
     let change = change(&line.change)
         .ok_or_else(|| format!("`change` is `{}`: write added, modified or deleted", line.change))?;
@@ -141,7 +142,7 @@ fn observation(line: &[u8], t_ms: u64) -> Result<Seen, String> {
         (_, _, Some(object)) => (object.metadata.uid, object.metadata.resource_version),
         _ => return Err("`uid` or `resourceVersion` is missing".to_owned()),
     };
-    Ok(Seen { t_ms, uid: (&*uid).into(), rv: (&*rv).into(), change })
+    Ok(Observation { t_ms, uid: (&*uid).into(), revision: (&*rv).into(), change })
 }
 
 #[cfg(test)]
@@ -152,10 +153,10 @@ mod tests {
     #[test]
     fn plain_lines_and_watch_events_are_understood() {
         let plain = observation(br#"{"uid":"a","resourceVersion":"7","change":"deleted","name":"x"}"#, 1).unwrap();
-        assert_eq!((&*plain.uid, &*plain.rv, plain.change), ("a", "7", Change::Deleted));
+        assert_eq!((plain.uid.as_str(), plain.revision.as_str(), plain.change), ("a", "7", Change::Deleted));
         let event = br#"{"type":"ADDED","object":{"kind":"Pod","metadata":{"uid":"b","resourceVersion":"9"}}}"#;
         let event = observation(event, 1).unwrap();
-        assert_eq!((&*event.uid, &*event.rv, event.change), ("b", "9", Change::Added));
+        assert_eq!((event.uid.as_str(), event.revision.as_str(), event.change), ("b", "9", Change::Added));
     }
 
     #[test]

@@ -3,7 +3,8 @@
 use facts::Change;
 use regex::Regex;
 
-use super::{Ear, Seen, change};
+use super::{Ear, change};
+use facts::Observation;
 
 /// Longer lines are cut before they are matched: a log line that long is no observation.
 pub(crate) const LINE_BYTES_MAX: usize = 16 * 1024;
@@ -28,7 +29,7 @@ impl Pattern {
         }
     }
 
-    fn observation(&self, line: &str, t_ms: u64) -> Option<Result<Seen, &'static str>> {
+    fn observation(&self, line: &str, t_ms: u64) -> Option<Result<Observation, &'static str>> {
         let found = self.regex.captures(line)?;
         let (Some(uid), Some(rv)) = (found.name("uid"), found.name("rv")) else {
             return Some(Err("the pattern matched without `uid` and `rv`"));
@@ -40,7 +41,7 @@ impl Pattern {
                 None => return Some(Err("`change` is neither added, modified nor deleted")),
             },
         };
-        Some(Ok(Seen { t_ms, uid: uid.as_str().into(), rv: rv.as_str().into(), change }))
+        Some(Ok(Observation { t_ms, uid: uid.as_str().into(), revision: rv.as_str().into(), change }))
     }
 }
 
@@ -52,7 +53,10 @@ mod tests {
     fn lines_become_observations() {
         let pattern = Pattern::new(r"saw (?P<change>\w+) (?P<uid>[0-9a-f-]+)@(?P<rv>\d+)").unwrap();
         let seen = pattern.observation("12:00 INFO saw Deleted ab-12@17 in default", 5).unwrap().unwrap();
-        assert_eq!((&*seen.uid, &*seen.rv, seen.change, seen.t_ms), ("ab-12", "17", Change::Deleted, 5));
+        assert_eq!(
+            (seen.uid.as_str(), seen.revision.as_str(), seen.change, seen.t_ms),
+            ("ab-12", "17", Change::Deleted, 5)
+        );
         assert!(pattern.observation("12:00 INFO nothing here", 5).is_none());
         assert!(pattern.observation("saw pondered ab@17", 5).unwrap().is_err());
     }

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use facts::Change;
+use facts::{Change, Commit, Progress, Revision, Uid};
 
 /// What the status witness makes of a commit.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -13,18 +13,18 @@ pub(crate) struct Reading {
     /// The ledger should account for this version.
     pub(crate) counts: bool,
     /// The revision of this object that the commit proves to have been seen.
-    pub(crate) proves: Option<Box<str>>,
+    pub(crate) proves: Option<Revision>,
 }
 
 /// Follows generations. Memory: one entry for each live object.
 pub(crate) struct Status {
-    live: HashMap<Box<str>, Object>,
+    live: HashMap<Uid, Object>,
 }
 
 struct Object {
     generation: i64,
     /// The revision that brought the newest generation.
-    revision: Box<str>,
+    revision: Revision,
     proven: i64,
 }
 
@@ -34,16 +34,10 @@ impl Status {
         Self { live: HashMap::new() }
     }
 
-    /// Looks at one commit. `generation` is the object's `metadata.generation`, `observed` what its status repeats.
-    pub(crate) fn read(
-        &mut self,
-        uid: &str,
-        rv: &str,
-        change: Change,
-        generation: i64,
-        observed: Option<i64>,
-    ) -> Reading {
-        if change == Change::Deleted {
+    /// Looks at one commit.
+    pub(crate) fn read(&mut self, commit: &Commit, Progress { generation, observed }: Progress) -> Reading {
+        let uid = &commit.uid;
+        if commit.change == Change::Deleted {
             self.live.remove(uid);
             return Reading { counts: true, proves: None };
         }
@@ -51,7 +45,7 @@ impl Status {
         let counts = known != Some(generation);
         if counts {
             let proven = self.live.get(uid).map_or(-1, |known| known.proven);
-            self.live.insert(uid.into(), Object { generation, revision: rv.into(), proven });
+            self.live.insert(uid.clone(), Object { generation, revision: commit.revision.clone(), proven });
         }
         let Some(entry) = self.live.get_mut(uid) else { return Reading::default() };
         // An older generation in the status proves an older version, which the newer one has superseded already.
@@ -67,23 +61,36 @@ impl Status {
 mod tests {
     use super::*;
 
+    fn read(status: &mut Status, revision: u64, change: Change, generation: i64, observed: Option<i64>) -> Reading {
+        let commit = Commit {
+            order: facts::Order::of_numbered(revision),
+            resource: "packages".into(),
+            namespace: "n".into(),
+            name: "a".into(),
+            uid: "a".into(),
+            revision: Revision::of_number(revision),
+            change,
+        };
+        status.read(&commit, Progress { generation, observed })
+    }
+
     #[test]
     fn a_status_write_proves_the_version_with_that_generation() {
         let mut status = Status::new();
-        let created = status.read("a", "1", Change::Added, 1, None);
+        let created = read(&mut status, 1, Change::Added, 1, None);
         assert_eq!(created, Reading { counts: true, proves: None });
-        let written = status.read("a", "2", Change::Modified, 1, Some(1));
+        let written = read(&mut status, 2, Change::Modified, 1, Some(1));
         assert_eq!(written, Reading { counts: false, proves: Some("1".into()) });
-        let again = status.read("a", "3", Change::Modified, 1, Some(1));
+        let again = read(&mut status, 3, Change::Modified, 1, Some(1));
         assert_eq!(again, Reading { counts: false, proves: None });
     }
 
     #[test]
     fn an_old_generation_proves_nothing() {
         let mut status = Status::new();
-        status.read("a", "1", Change::Added, 1, None);
-        status.read("a", "2", Change::Modified, 2, None);
-        assert_eq!(status.read("a", "3", Change::Modified, 2, Some(1)).proves, None);
-        assert_eq!(status.read("a", "4", Change::Modified, 2, Some(2)).proves, Some("2".into()));
+        read(&mut status, 1, Change::Added, 1, None);
+        read(&mut status, 2, Change::Modified, 2, None);
+        assert_eq!(read(&mut status, 3, Change::Modified, 2, Some(1)).proves, None);
+        assert_eq!(read(&mut status, 4, Change::Modified, 2, Some(2)).proves, Some("2".into()));
     }
 }

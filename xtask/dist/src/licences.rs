@@ -99,7 +99,8 @@ fn read_line(line: &str) -> Option<Linked> {
 /// Where each package lies.
 fn folders() -> Result<BTreeMap<(String, String), PathBuf>> {
     let mut command = cargo();
-    let metadata: Value = serde_json::from_str(&said(command.args(["metadata", "--locked", "--all-features", "--format-version=1"]))?)?;
+    let metadata: Value =
+        serde_json::from_str(&said(command.args(["metadata", "--locked", "--all-features", "--format-version=1"]))?)?;
     let packages = metadata["packages"].as_array().context("`cargo metadata` has no packages")?;
     let one = |package: &Value| {
         let text = |key: &str| package[key].as_str().map(str::to_owned);

@@ -9,9 +9,9 @@ use std::time::Instant;
 
 use super::Plan;
 use crate::admission::Error;
-use crate::audit::{Agreement, Audit, Commit, Config};
+use crate::audit::{Agreement, Audit, Config, Entry};
 use crate::churn::{Api, Writes};
-use facts::Change;
+use facts::{Change, Commit, Uid};
 
 /// Commits that are read at a time.
 const BATCH_MAX: usize = 4096;
@@ -51,7 +51,7 @@ pub struct Found {
 #[derive(Debug, Default)]
 struct Tally {
     /// The uids of objects that are unpinned now.
-    unpinned: BTreeSet<String>,
+    unpinned: BTreeSet<Uid>,
     found: Found,
 }
 
@@ -94,10 +94,10 @@ impl Stored {
                 if batch.is_empty() {
                     break;
                 }
-                for commit in batch {
-                    agreement.commit(&commit);
-                    if self.namespaces.contains(&commit.namespace) {
-                        self.tally.commit(plural, commit);
+                for entry in batch {
+                    agreement.commit(&entry);
+                    if self.namespaces.contains(&*entry.commit.namespace) {
+                        self.tally.commit(plural, entry);
                     }
                 }
             }
@@ -131,8 +131,8 @@ impl Stored {
 }
 
 impl Tally {
-    fn commit(&mut self, plural: &str, commit: Commit) {
-        let Commit { namespace, name, uid, change, images, .. } = commit;
+    fn commit(&mut self, plural: &str, Entry { commit, images, .. }: Entry) {
+        let Commit { namespace, name, uid, change, .. } = commit;
         if change == Change::Deleted {
             self.unpinned.remove(&uid);
             return;
@@ -177,21 +177,20 @@ fn failed(error: &crate::audit::Error) -> Error {
 mod tests {
     use super::*;
     use crate::audit::Source;
+    use facts::{Order, Progress};
 
-    fn commit(uid: &str, change: Change, images: &[&str]) -> Commit {
-        Commit {
-            at: Instant::now(),
-            namespace: "n".to_owned(),
-            name: uid.to_owned(),
-            uid: uid.to_owned(),
-            resource_version: "1".to_owned(),
-            order: 1,
+    fn commit(uid: &str, change: Change, images: &[&str]) -> Entry {
+        let commit = Commit {
+            order: Order::default(),
+            resource: "pods".into(),
+            namespace: "n".into(),
+            name: uid.into(),
+            uid: uid.into(),
+            revision: "1".into(),
             change,
-            generation: 0,
-            observed_generation: None,
-            images: images.iter().map(|image| (*image).to_owned()).collect(),
-            source: Source::Watched,
-        }
+        };
+        let images = images.iter().map(|image| (*image).to_owned()).collect();
+        Entry { at: Instant::now(), commit, progress: Progress::default(), images, source: Source::Watched }
     }
 
     /// An object counts once for as long as it is unpinned, whatever else is changed about it.
@@ -214,6 +213,6 @@ mod tests {
         let Found { stored, unpinned, examples } = tally.found;
         assert_eq!((stored, unpinned), (6, 3));
         assert_eq!(examples[0], "pods n/b was stored with the image r/a:1");
-        assert_eq!(tally.unpinned.into_iter().collect::<Vec<_>>(), ["c"]);
+        assert_eq!(tally.unpinned.iter().map(Uid::as_str).collect::<Vec<_>>(), ["c"]);
     }
 }

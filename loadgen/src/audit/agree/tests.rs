@@ -4,38 +4,37 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::audit::Source;
+use facts::{Order, Progress};
 
-fn commit(at: Instant, number: u64, change: Change) -> Commit {
-    Commit {
-        at,
+fn commit(at: Instant, number: u64, change: Change) -> Entry {
+    let commit = Commit {
+        order: Order::of_numbered(number),
+        resource: "packages.longhaul.dev".into(),
         namespace: "n".into(),
-        name: format!("object-{}", number / 4),
-        uid: format!("uid-{}", number / 4),
-        resource_version: number.to_string(),
-        order: number,
+        name: format!("object-{}", number / 4).into(),
+        uid: format!("uid-{}", number / 4).into(),
+        revision: Revision::of_number(number),
         change,
-        generation: 1,
-        observed_generation: None,
-        images: Vec::new(),
-        source: Source::Watched,
-    }
+    };
+    Entry { at, commit, progress: Progress::default(), images: Vec::new(), source: Source::Watched }
 }
 
 /// What churn would have been answered.
-fn write(commit: &Commit) -> Write {
+fn write(entry: &Entry) -> Write {
+    let commit = &entry.commit;
     let gone = commit.change == Change::Deleted;
     Write {
-        at: commit.at,
-        namespace: commit.namespace.clone(),
-        name: commit.name.clone(),
-        uid: (!gone).then(|| commit.uid.clone()),
-        resource_version: (!gone).then(|| commit.resource_version.clone()),
+        at: entry.at,
+        namespace: commit.namespace.to_string(),
+        name: commit.name.to_string(),
+        uid: (!gone).then(|| commit.uid.to_string()),
+        resource_version: (!gone).then(|| commit.revision.to_string()),
         change: commit.change,
     }
 }
 
 /// Four commits a life: added, changed twice, deleted.
-fn commits(begin: Instant, count: u64, spacing: Duration) -> Vec<Commit> {
+fn commits(begin: Instant, count: u64, spacing: Duration) -> Vec<Entry> {
     let changes = [Change::Added, Change::Modified, Change::Modified, Change::Deleted];
     let at = |number: u64| begin + spacing * u32::try_from(number).unwrap();
     (0..count).map(|number| commit(at(number), number, changes[(number % 4) as usize])).collect()
@@ -60,7 +59,7 @@ proptest! {
         while written < all.len() || shown < all.len() {
             while shown < all.len() && all[shown].at + commits_lag <= now {
                 if !lost[shown] {
-                    let seen = Commit { at: now, ..all[shown].clone() };
+                    let seen = Entry { at: now, ..all[shown].clone() };
                     agreement.commit(&seen);
                 }
                 shown += 1;

@@ -39,7 +39,7 @@ async fn objects_and_the_counter_go_back_and_the_feed_says_so() {
     let commits = tail.try_batch(100).unwrap();
     let seen: Vec<(u64, u32)> = commits.iter().map(|commit| (commit.revision, commit.timeline)).collect();
     assert!(
-        commits.windows(2).all(|pair| pair[1].order == pair[0].order + 1),
+        commits.windows(2).all(|pair| pair[1].commit.order == pair[0].commit.order.next()),
         "the order goes on, whatever revisions do"
     );
     let first = (backup - 1..=before).map(|revision| (revision, 0));

@@ -147,11 +147,11 @@ async fn the_tail_shows_every_commit_and_the_books_what_was_sent() {
     while commits.len() < 2 {
         commits.extend(tokio::time::timeout(PATIENCE, tail.next_batch(1)).await.unwrap().unwrap());
     }
-    assert_eq!(&*commits[0].resource, "packages.longhaul.dev");
-    assert_eq!((&*commits[0].namespace, &*commits[0].name), ("default", "one"));
-    assert_eq!(json!(&*commits[0].uid), made["metadata"]["uid"]);
+    assert_eq!(&*commits[0].commit.resource, "packages.longhaul.dev");
+    assert_eq!((&*commits[0].commit.namespace, &*commits[0].commit.name), ("default", "one"));
+    assert_eq!(json!(commits[0].commit.uid.as_str()), made["metadata"]["uid"]);
     assert_eq!((commits[0].revision, commits[1].revision), (revision(&made), world.server.revision()));
-    assert_eq!(commits[1].change, facts::Change::Deleted);
+    assert_eq!(commits[1].commit.change, facts::Change::Deleted);
     assert_eq!(tail.try_batch(10), Ok(Vec::new()));
 
     lines.event().await;
