@@ -10,8 +10,10 @@
 mod server;
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::backtrace::Backtrace;
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use http_body_util::BodyExt as _;
@@ -21,6 +23,9 @@ use loadgen::admission::{Config, Load, Plan, Target};
 use server::Server;
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+/// Whether there should be none: then the first one is remembered with where it was made.
+static WATCHED: AtomicBool = AtomicBool::new(false);
+static FIRST: OnceLock<String> = OnceLock::new();
 
 thread_local! {
     static EXEMPT: Cell<bool> = const { Cell::new(false) };
@@ -30,8 +35,17 @@ struct Counting;
 
 impl Counting {
     fn count() {
-        if !EXEMPT.try_with(Cell::get).unwrap_or(true) {
-            ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        if EXEMPT.try_with(Cell::get).unwrap_or(true) {
+            return;
+        }
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        if WATCHED.load(Ordering::Relaxed) {
+            EXEMPT.set(true);
+            FIRST.get_or_init(|| {
+                let thread = std::thread::current();
+                format!("on {}:\n{}", thread.name().unwrap_or("a thread"), Backtrace::force_capture())
+            });
+            EXEMPT.set(false);
         }
     }
 }
@@ -103,11 +117,18 @@ fn allocates_nothing(alpn: &'static [u8], client: &str, under_way: usize) {
     wait(|| answered() >= WARM_UP);
     let (allocations, calls) = (ALLOCATIONS.load(Ordering::Relaxed), answered());
     assert!(allocations > 0, "opening connections allocates, so something is wrong with the counter");
+    WATCHED.store(true, Ordering::Relaxed);
     wait(|| answered() >= calls + COUNTED);
+    WATCHED.store(false, Ordering::Relaxed);
     let allocated = ALLOCATIONS.load(Ordering::Relaxed) - allocations;
     let interval = runtime.block_on(load.stop(Duration::from_secs(20)));
     assert_eq!((interval.errors(), interval.counts.wrong_verdicts), (0, 0), "{:?}", interval.examples);
-    assert_eq!(allocated, 0, "allocations in {COUNTED} calls of {client}");
+    assert_eq!(
+        allocated,
+        0,
+        "allocations in {COUNTED} calls of {client}, the first {}",
+        FIRST.get().map_or("unseen", String::as_str)
+    );
 }
 
 /// Polls until the condition holds; panics after two minutes.

@@ -73,6 +73,13 @@ impl OpenRequest {
         }
     }
 
+    /// A bookmark was written to the watch.
+    pub fn bookmarked(&mut self, revision: u64) {
+        if let Some(following) = &mut self.following {
+            following.bookmarked(revision);
+        }
+    }
+
     /// The stream said that it failed.
     pub fn failed(&mut self, code: u16) {
         if let Some(following) = &mut self.following {

@@ -352,6 +352,9 @@ impl WatchBody {
             let (revision, announce) = (initial.revision, initial.announce_end);
             self.o.initial = None;
             if announce {
+                if let Some(request) = &mut self.request {
+                    request.bookmarked(revision);
+                }
                 out.extend_from_slice(&bookmark(&self.o.renderer, revision, true));
             }
             self.o.delivered.handed(revision, now_us);
@@ -366,6 +369,9 @@ impl WatchBody {
             Poll::Ready(Resting::Over) => self.end(),
             Poll::Ready(Resting::Bookmark) => {
                 self.o.delivered.handed(revision, self.o.cluster.now_us());
+                if let Some(request) = &mut self.request {
+                    request.bookmarked(revision);
+                }
                 Poll::Ready(Some(Ok(bookmark(&self.o.renderer, revision, false))))
             }
         }

@@ -129,6 +129,9 @@ pub struct RequestRow {
     pub objects: u64,
     /// The revision of a list, or the newest one of an object that was sent on a watch.
     pub last_revision: Option<u64>,
+    /// The newest revision that a bookmark told on a watch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_bookmark: Option<u64>,
     /// When the first object version was sent on a watch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_object_ms: Option<u64>,

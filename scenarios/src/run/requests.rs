@@ -89,6 +89,7 @@ fn row(fact: mock_kube::RequestFact, at_ms: impl Fn(u64) -> u64) -> RequestRow {
         }),
         objects: about.objects,
         last_revision: about.revision,
+        last_bookmark: about.bookmark,
         first_object_ms: objects_us.map(|(first_us, _)| at_ms(first_us)),
         last_object_ms: objects_us.map(|(_, last_us)| at_ms(last_us)),
     }

@@ -313,7 +313,12 @@ fn the_tables_name_everything_and_nothing_else() {
         .flat_map(|cell| cell.split(", `"))
         .map(|name| name.split(['`', ':']).next().unwrap_or_default().to_owned())
         .collect();
-    let unknown: Vec<&String> = named.difference(&known).collect();
+    // The page shows some sections of budgets whole, whose keys others have too.
+    let mut more: BTreeSet<String> = keys(&schema, &["budgets"]).iter().map(|key| format!("budgets.{key}")).collect();
+    for section in ["memory", "descriptors", "threads"] {
+        more.extend(keys(&schema, &["budgets", section]));
+    }
+    let unknown: Vec<&String> = named.difference(&known).filter(|name| !more.contains(*name)).collect();
     assert!(unknown.is_empty(), "docs/faults.md describes {unknown:?}, which is not there");
     // Parameters stand in the row of their fault.
     let missing: Vec<&String> =

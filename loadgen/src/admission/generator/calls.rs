@@ -136,17 +136,27 @@ impl Call {
 }
 
 /// The deadlines of calls in the order they fall due, which is the order in which the calls were begun, because all may
-/// take equally long. Entries of calls that are over are passed over, and thrown out when they are the majority.
-#[derive(Debug, Default)]
+/// take equally long. Entries of calls that are over are passed over, and thrown out before there would have to be more room.
+#[derive(Debug)]
 pub(super) struct Deadlines(VecDeque<(Instant, usize, u64)>);
 
+impl Default for Deadlines {
+    fn default() -> Self {
+        Self(VecDeque::with_capacity(Self::ROOM))
+    }
+}
+
 impl Deadlines {
-    /// Entries that are not worth throwing out.
-    const SLACK: usize = 64;
+    /// Room at the beginning. More is only made while more than half of it is needed.
+    const ROOM: usize = 128;
 
     fn push(&mut self, at: Instant, key: usize, serial: u64, calls: &Slab<Call>) {
-        if self.0.len() >= 2 * calls.len() + Self::SLACK {
+        let room = self.0.capacity();
+        if self.0.len() == room {
             self.0.retain(|(_, key, serial)| is(calls, *key, *serial));
+            if self.0.len() > room / 2 {
+                self.0.reserve(room);
+            }
         }
         self.0.push_back((at, key, serial));
     }

@@ -52,6 +52,8 @@ pub struct About {
     pub objects: u64,
     /// The revision of a list, or the newest one of an object that was sent on a watch.
     pub revision: Option<u64>,
+    /// The newest revision that a bookmark told on a watch.
+    pub bookmark: Option<u64>,
     /// The `code` of an `ERROR` event.
     pub error_code: Option<u16>,
 }
@@ -214,6 +216,12 @@ impl Following {
         about.objects += objects;
         about.revision = about.revision.max(Some(revision));
         self.fact.objects_us = Some((self.fact.objects_us.map_or(now_us, |(first_us, _)| first_us), now_us));
+    }
+
+    /// A bookmark was sent on the watch.
+    pub fn bookmarked(&mut self, revision: u64) {
+        let about = &mut self.fact.about;
+        about.bookmark = about.bookmark.max(Some(revision));
     }
 
     /// The stream said that it failed.

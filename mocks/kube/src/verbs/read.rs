@@ -102,7 +102,7 @@ pub(super) fn list(call: &Call) -> Result<Answer, Failure> {
     }
     call.book.listed(scope(call), page.revision);
     let meta = meta(&page, already, &selector);
-    let about = About { objects: page.items.len() as u64, revision: Some(page.revision), error_code: None };
+    let about = About { objects: page.items.len() as u64, revision: Some(page.revision), ..Default::default() };
     Ok(Answer { about, body: renderer.list(page.items, &meta), ..Answer::json(StatusCode::OK, Bytes::new()) })
 }
 

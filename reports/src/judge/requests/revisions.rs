@@ -202,7 +202,7 @@ impl Marks {
         // The refusal may have come long before the end of a stream that was held open: a list since then has mended it.
         let told_ms = watch.last_object_ms.unwrap_or(watch.t_ms);
         if watch.gone() && self.listed_ms.is_none_or(|listed_ms| listed_ms <= told_ms) {
-            self.gone = self.gone.max(Some(reached));
+            self.gone = self.gone.max(watch.last_bookmark.max(Some(reached)));
         }
         // Initial events count only once they are complete, and nobody but the subject knows.
         let ordinary = watch.send_initial_events != Some(true);

@@ -173,6 +173,11 @@ fn an_error_in_the_middle_of_a_stream_needs_a_list_too() {
     let (words, text) = stale_of(vec![list(1, 0, 1000), told.clone(), resumed.clone()]);
     assert_eq!(words, ["wrong-resource-version"]);
     assert!(text.contains("from 2000, which had been refused with 410 Gone"), "{text}");
+    // A bookmark told it a revision that no object had.
+    let marked = RequestRow { last_bookmark: Some(2100), ..told.clone() };
+    let from_mark = watch(9, 61_000, END_MS, 2100, 2500);
+    assert_eq!(stale_of(vec![list(1, 0, 1000), marked, from_mark.clone()]).0, ["wrong-resource-version"]);
+    assert!(stale_of(vec![list(1, 0, 1000), told.clone(), from_mark]).0.is_empty());
     let initial = RequestRow { send_initial_events: Some(true), ..watch(3, 60_500, 60_900, 0, 2000) };
     assert!(stale_of(vec![list(1, 0, 1000), told.clone(), initial, resumed]).0.is_empty());
     // The stream with the error was held open, the client listed and went on, and closed the old one later.
