@@ -7,6 +7,7 @@
 
 pub mod cli;
 pub mod clients;
+mod clock;
 pub mod descriptors;
 mod keeper;
 mod load;
@@ -19,6 +20,7 @@ mod run;
 pub mod scenario;
 mod secrets;
 mod shown;
+mod signals;
 mod subject;
 mod witness;
 

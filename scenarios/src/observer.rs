@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use reports::record::Sample;
 use tokio::sync::mpsc;
 
-use crate::run::Clock;
+use crate::clock::Clock;
 
 mod machine;
 mod process;

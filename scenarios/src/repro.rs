@@ -13,7 +13,7 @@ use serde::Serialize;
 use units::Span;
 
 use crate::run::{self, Options};
-use crate::scenario::{Http, Need, Repro, Scenario, Source, SubjectKind, Witness, WitnessKind};
+use crate::scenario::{Http, Need, Repro, Scenario, Source, SubjectKind, Witness};
 
 mod happening;
 mod notice;
@@ -212,7 +212,7 @@ fn aimed(play: &Play) -> Source {
             subject.env.extend(clock.map(|clock| (variable.to_owned(), clock.0.as_secs_f64().to_string())));
         }
         (subject.settings, subject.config, subject.cwd, subject.webhook) = (None, None, None, None);
-        subject.witness = Witness { kind: WitnessKind::Http, pattern: None, pointer: None };
+        subject.witness = Witness::default();
         scenario.admission = None;
         scenario.budgets.admission = None;
     } else if subject.kind == SubjectKind::Service {

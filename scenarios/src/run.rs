@@ -16,7 +16,6 @@ use crate::scenario::Source;
 
 mod account;
 mod canary;
-mod clock;
 mod conductor;
 mod events;
 mod feed;
@@ -28,23 +27,23 @@ mod live;
 mod load;
 mod manifest;
 mod payloads;
+mod plan;
 mod plane;
 mod ready;
 mod refused;
 mod registration;
 mod requests;
 mod restored;
-pub(crate) mod signals;
 mod start;
 mod timeline;
 mod upkeep;
 mod wake;
 mod world;
 
-pub(crate) use clock::Clock;
 pub(crate) use gate::Gate;
 pub(crate) use manifest::{begins, describe};
 pub(crate) use payloads::{Fingerprint, fingerprint};
+pub(crate) use plan::describe as plan_of;
 
 /// What to run, and how.
 pub(crate) struct Options {
@@ -70,7 +69,7 @@ pub(crate) async fn run(options: Options) -> Result<Judgement> {
 
 /// Runs a scenario and returns where its record is. An error means that nothing was started.
 pub(crate) async fn record(options: Options) -> Result<PathBuf> {
-    let signals = signals::Signals::listen().context("failed to listen for Ctrl-C")?;
+    let signals = crate::signals::Signals::listen().context("failed to listen for Ctrl-C")?;
     let prepared = start::prepare(&options).await?;
     let directory = prepared.directory.clone();
     let writer = Writer::create(&directory, &prepared.manifest)

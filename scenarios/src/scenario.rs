@@ -14,7 +14,6 @@ use units::Span;
 mod http;
 pub mod library;
 mod parse;
-mod plan;
 mod rbac;
 mod registry;
 mod repro;
@@ -22,10 +21,10 @@ mod upkeep;
 mod validate;
 mod webhook;
 
+pub use crate::witness::Witness;
 pub use http::Http;
 pub(crate) use parse::nearest;
 pub use parse::{Error, Source};
-pub use plan::describe;
 pub use rbac::{Rbac, Rule};
 pub use registry::{Auth, RateLimit, Registry, RegistryKind};
 pub use repro::{Need, Repro, Row};
@@ -225,43 +224,6 @@ pub enum SubjectKind {
     Service,
     /// Any command.
     Command,
-}
-
-/// How the subject proves what it saw.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct Witness {
-    /// The channel.
-    pub kind: WitnessKind,
-    /// `kind: log`: a regular expression over stdout and stderr with the named groups `uid`, `rv` and `change`.
-    #[serde(default)]
-    pub pattern: Option<String>,
-    /// `kind: status`: the JSON pointer of the field that repeats `metadata.generation`.
-    #[serde(default)]
-    pub pointer: Option<String>,
-}
-
-/// The channels that exist.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub enum WitnessKind {
-    /// The subject posts JSON lines to `$LONGHAUL_WITNESS_URL`.
-    Http,
-    /// The subject's log lines are matched.
-    Log,
-    /// The subject writes the generation that it saw into the object's status.
-    Status,
-}
-
-impl WitnessKind {
-    /// As it is written in a scenario file.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Http => "http",
-            Self::Log => "log",
-            Self::Status => "status",
-        }
-    }
 }
 
 impl ControlPlaneKind {

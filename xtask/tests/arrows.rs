@@ -90,6 +90,10 @@ const APART: &[(&str, &str, &[&str])] = &[
     ("mocks/kube/src", "cluster", &["call", "answer", "handler", "listen", "verbs", "janitor"]),
     ("mocks/kube/src", "call", &["answer", "handler", "listen", "verbs"]),
     ("mocks/kube/src", "verbs", &["handler", "listen", "treat", "janitor"]),
+    ("scenarios/src", "scenario", &["run", "load", "repro", "matrix", "cli", "subject", "observer"]),
+    ("scenarios/src", "witness", &["run", "load", "repro", "matrix", "cli", "subject", "observer", "scenario"]),
+    ("scenarios/src", "observer", &["run", "load", "repro", "matrix", "cli", "scenario", "witness"]),
+    ("scenarios/src", "subject", &["run", "load", "repro", "matrix", "cli", "scenario", "observer"]),
     ("mocks/proxy/src", "plan", &["faults", "connection", "pump", "wire"]),
 ];
 

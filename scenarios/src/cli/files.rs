@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use crate::out::out;
-use crate::scenario::{Scenario, Source, describe, library};
+use crate::run::plan_of;
+use crate::scenario::{Scenario, Source, library};
 
 /// Checks every file and reports all that are wrong.
 pub(super) fn check(names: &[String]) -> ExitCode {
@@ -24,7 +25,7 @@ pub(super) fn check(names: &[String]) -> ExitCode {
 pub(super) fn plan(name: &str) -> ExitCode {
     match Source::read(name) {
         Ok(source) => {
-            out!("{}", describe(&source.scenario).trim_end());
+            out!("{}", plan_of(&source.scenario).trim_end());
             ExitCode::from(reports::exit::PASS)
         }
         Err(error) => {

@@ -18,7 +18,7 @@ use crate::load::report::{Numbers, Report, SCHEMA, findings};
 use crate::load::workers::Workers;
 use crate::load::{Job, hlog, summary};
 use crate::out::out;
-use crate::run::signals::Signals;
+use crate::signals::Signals;
 
 /// Arguments of `longhaul load`.
 #[derive(clap::Args)]

@@ -8,7 +8,7 @@ use loadgen::admission::{Interval, Load, Plan};
 use super::Job;
 use super::hlog::Log;
 use super::live::Live;
-use crate::run::signals::{EXIT_ABORTED, Signals};
+use crate::signals::{EXIT_ABORTED, Signals};
 
 /// Threads need a moment before they can be on time.
 const LEAD: Duration = Duration::from_millis(200);

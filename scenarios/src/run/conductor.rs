@@ -16,6 +16,7 @@ use reports::record::{End, EndReason, FaultEvent, FaultRow, Phase, Writer};
 
 use super::canary::{Canaries, Which};
 use super::events::Events;
+use super::harness_error;
 use super::interval::{self, Intervals, Now};
 use super::live::{Facts, Live};
 use super::load::Load;
@@ -23,18 +24,17 @@ use super::manifest::{describe, fault_id};
 use super::ready::{NotReady, Ready, wait_until_ready};
 use super::refused::Refusals;
 use super::requests::Requests;
-use super::signals::Signals;
 use super::start::{LoadPlan, SubjectPlan};
 use super::timeline::{Action, Timeline};
 use super::upkeep::Upkeep;
 use super::wake::Wake;
 use super::world::World;
-use super::{Clock, harness_error};
+use crate::clock::Clock;
 use crate::observer::Observer;
-use crate::scenario::{Scenario, WitnessKind};
+use crate::scenario::Scenario;
+use crate::signals::Signals;
 use crate::subject::{Log, Running, Stopped};
-use crate::witness::status::Status;
-use crate::witness::{Ear, Witness};
+use crate::witness::{Ear, Heard, Open};
 
 /// How exactly phases and faults keep their times. Lags are measured from facts' own times, not from this. Where something
 /// waits for a hit the hit itself wakes, because a client that does not pause reconnects within a few milliseconds.
@@ -63,7 +63,7 @@ pub(super) struct Conductor<'a> {
 /// What exists while subject and load run.
 struct Stage<'a> {
     events: Events<'a>,
-    witness: Witness,
+    heard: Heard,
     observer: Observer,
     subject: Running,
     /// Where processes that follow write to.
@@ -83,7 +83,7 @@ struct Stage<'a> {
     warm_up_lag: WarmUpLag,
     rss_bytes: Option<u64>,
     /// Keeps the HTTP witness listening, and the channel open for a witness that nothing else holds.
-    _ear: (Ear, Option<crate::witness::http::Receiver>),
+    _witness: (Ear, Open),
 }
 
 /// The lag of the warm-up, from which the deadline follows.
@@ -172,25 +172,25 @@ impl<'a> Conductor<'a> {
             self.tell_truth(*index, true);
             self.world.begin(kube_id(*index), &self.scenario.faults[*index])?;
         }
-        let heard = plan.pattern.map(|pattern| (pattern, plan.ear.clone()));
-        let log = Log::create(&self.record, heard)?;
+        let mut witness = plan.witness;
+        let lines = witness.lines.take().map(|lines| (lines, plan.ear.clone()));
+        let log = Log::create(&self.record, lines)?;
         let subject = plan.launch.start(log.clone())?;
         let upkeep = Upkeep::new(self.scenario, self.world, plan.again, plan.front);
         let observer = Observer::start(plan.clock.clone()).context("failed to start the observer")?;
         observer.watch(subject.pid());
-        let status = (self.scenario.subject.witness.kind == WitnessKind::Status).then(Status::new);
         let deadline = self.scenario.budgets.events.as_ref().and_then(|events| events.deadline);
         let events = Events::new(
             &self.world.plane,
             plan.feed,
             plan.clock,
             deadline.map(units::Span::as_millis),
-            status,
+            witness.commits.take(),
             &self.scenario.faults,
         );
         self.stage = Some(Stage {
             events,
-            witness: plan.witness,
+            heard: plan.heard,
             observer,
             subject,
             log,
@@ -202,11 +202,11 @@ impl<'a> Conductor<'a> {
             faulted: armed.iter().any(|index| disturbs_events(&self.scenario.faults[*index])),
             active: armed,
             intervals: Intervals::default(),
-            interval_due_ms: super::clock::millis(interval::EVERY),
+            interval_due_ms: crate::clock::millis(interval::EVERY),
             phase: Phase::WarmUp,
             warm_up_lag: WarmUpLag::default(),
             rss_bytes: None,
-            _ear: (plan.ear, plan.receiver),
+            _witness: (plan.ear, witness),
         });
         self.stage.iter_mut().for_each(|stage| stage.events.faulted(stage.faulted));
         Ok(plan.ready)
@@ -279,14 +279,14 @@ impl<'a> Conductor<'a> {
         if counts.commits == 0 || counts.observations > 0 || struck_first {
             return EndReason::Completed;
         }
-        let malformed = stage.witness.tally.malformed();
-        let example = stage.witness.tally.example().map(|example| format!("; the first unreadable line: {example}"));
+        let malformed = stage.heard.tally.malformed();
+        let example = stage.heard.tally.example().map(|example| format!("; the first unreadable line: {example}"));
         let detail = format!(
             "{} commits were made and the subject proved none of them in {} s ({malformed} unreadable lines{}). {}",
             counts.commits,
             self.clock.now_ms() / 1000,
             example.unwrap_or_default(),
-            witness_remedy(self.scenario.subject.witness.kind)
+            self.scenario.subject.witness.remedy()
         );
         EndReason::WitnessSilent { detail }
     }
@@ -336,7 +336,7 @@ impl<'a> Conductor<'a> {
                 () = wake.next(world.struck(), due), if waits => self.faults()?,
                 result = &mut work => return Ok(result),
                 result = stage.events.committed(&mut self.writer) => result?,
-                _ = stage.witness.observations.recv_many(&mut seen, OBSERVATIONS_MAX) => {
+                _ = stage.heard.observations.recv_many(&mut seen, OBSERVATIONS_MAX) => {
                     stage.events.observed(&seen, &mut self.writer)?;
                     seen.clear();
                 }
@@ -542,10 +542,10 @@ impl<'a> Conductor<'a> {
         let faults = stage.active.iter().map(|index| fault_id(*index, &scenario.faults[*index])).collect();
         let follows = self.requests.take_follows();
         let now = Now { end_ms, phase: stage.phase, last, faults, refused, follows };
-        let tally = Arc::clone(&stage.witness.tally);
+        let tally = Arc::clone(&stage.heard.tally);
         let row =
             stage.intervals.write(now, &mut stage.events, &mut stage.load, &tally, self.world, &mut self.writer)?;
-        stage.interval_due_ms = end_ms + super::clock::millis(interval::EVERY);
+        stage.interval_due_ms = end_ms + crate::clock::millis(interval::EVERY);
         if stage.phase == Phase::WarmUp {
             let p99_us = row.lag.as_ref().map(|lag| lag.p99_us.unwrap_or(lag.max_us));
             stage.warm_up_lag.worst_p99_us = stage.warm_up_lag.worst_p99_us.max(p99_us);
@@ -558,7 +558,7 @@ impl<'a> Conductor<'a> {
     }
 
     fn show(&mut self, now_ms: u64) {
-        let total_ms = super::clock::millis(self.scenario.phases.total());
+        let total_ms = crate::clock::millis(self.scenario.phases.total());
         let runs = self.clock.runs();
         let Some(stage) = self.stage.as_mut() else { return };
         let counts = stage.events.counts();
@@ -658,12 +658,4 @@ fn makes_sick(fault: &Fault) -> bool {
 
 fn kube_id(index: usize) -> mock_faults::FaultId {
     mock_faults::FaultId(u32::try_from(index).unwrap_or(u32::MAX))
-}
-
-fn witness_remedy(kind: WitnessKind) -> &'static str {
-    match kind {
-        WitnessKind::Http => "Does it post JSON lines to $LONGHAUL_WITNESS_URL for every event that it handles?",
-        WitnessKind::Log => "Does `pattern` match what it logs? See subject.log in the record.",
-        WitnessKind::Status => "Does it write the generation that it handled into the object's status?",
-    }
 }

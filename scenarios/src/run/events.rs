@@ -9,10 +9,10 @@ use mock_faults::Fault;
 use reports::ledger::{self, Ledger};
 use reports::record::{AnomalyRow, CommitEvent, EventCounts, Writer};
 
-use super::Clock;
 use super::feed::{Entry, Feed};
 use super::plane::Plane;
-use crate::witness::status::Status;
+use crate::clock::Clock;
+use crate::witness::Commits;
 
 /// Commits that are taken from the control plane at a time.
 const BATCH_MAX: usize = 1024;
@@ -29,7 +29,7 @@ pub(super) struct Events<'a> {
     feed: Feed,
     ledger: Ledger,
     clock: Clock,
-    status: Option<Status>,
+    witness: Option<Box<dyn Commits>>,
     faults: &'a [Fault],
     deadline_fixed: bool,
     deadline_ms: u64,
@@ -43,7 +43,7 @@ impl<'a> Events<'a> {
         feed: Feed,
         clock: Clock,
         deadline_ms: Option<u64>,
-        status: Option<Status>,
+        witness: Option<Box<dyn Commits>>,
         faults: &'a [Fault],
     ) -> Self {
         let first_ms = deadline_ms.unwrap_or(DEADLINE_MIN_MS);
@@ -51,7 +51,7 @@ impl<'a> Events<'a> {
         let ledger = Ledger::new(ledger::Config {
             deadline_ms: first_ms,
             numeric_revisions: ordered,
-            deletions_observable: status.is_none(),
+            deletions_observable: witness.is_none(),
             ..ledger::Config::default()
         });
         Self {
@@ -59,7 +59,7 @@ impl<'a> Events<'a> {
             feed,
             ledger,
             clock,
-            status,
+            witness,
             faults,
             deadline_fixed: deadline_ms.is_some(),
             deadline_ms: first_ms,
@@ -86,8 +86,8 @@ impl<'a> Events<'a> {
             let t_ms = self.clock.at_ms(entry.at);
             let mut counts = true;
             let mut proves = None;
-            if let Some(status) = &mut self.status {
-                let reading = status.read(&entry.commit, entry.progress);
+            if let Some(witness) = &mut self.witness {
+                let reading = witness.read(&entry.commit, entry.progress);
                 (counts, proves) = (reading.counts, reading.proves);
             }
             if counts {

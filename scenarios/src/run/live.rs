@@ -41,7 +41,7 @@ impl Live {
         if !std::io::stderr().is_terminal() {
             return Self::Plain { next_ms: 0 };
         }
-        let length = super::clock::millis(total);
+        let length = crate::clock::millis(total);
         let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr());
         if let Ok(style) = ProgressStyle::with_template("{bar:20} {msg}") {
             bar.set_style(style.progress_chars("━╸─"));

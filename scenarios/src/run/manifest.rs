@@ -50,7 +50,7 @@ pub(super) fn manifest(
             digest,
             planted_bug: options.plant.clone(),
         },
-        witness: scenario.subject.witness.kind.name().to_owned(),
+        witness: scenario.subject.witness.name().to_owned(),
         judged: scenario.judged().into_iter().map(|(name, _)| name).collect(),
         payload_fingerprint: load.admission.as_ref().map(|(plan, _)| plan.fingerprint()),
         faults: scenario

@@ -217,8 +217,8 @@ async fn mock(
     config.bookmarks_every = scenario.control_plane.bookmarks_every.0;
     config.history_max_events = HISTORY_EVENTS_MAX;
     config.seed = scenario.seed;
-    if let Some(pointer) = &scenario.subject.witness.pointer {
-        config.observed_generation.clone_from(pointer);
+    if let Some(pointer) = scenario.subject.witness.progress() {
+        pointer.clone_into(&mut config.observed_generation);
     }
     config.crds = vec![kind::manifests::package_crd().context("failed to read the Package CRD")?];
     let subject = mock_kube::User { name: account.user.clone(), groups: account.groups.clone(), token: subject_token };

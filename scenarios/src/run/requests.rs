@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use reports::record::{self, EndedBy, RequestRow, Verb, Writer};
 
-use super::Clock;
 use super::plane::Plane;
+use crate::clock::Clock;
 
 /// Takes the requests from the mock, and counts those that follow what is judged, because the record does not keep all of a
 /// long run.

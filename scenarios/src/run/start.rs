@@ -15,12 +15,12 @@ use super::front::Front;
 use super::ready::Ready;
 use super::registration::{self, Registration};
 use super::world::{World, free_port};
-use super::{Clock, Options, manifest, payloads};
+use super::{Options, manifest, payloads};
+use crate::clock::Clock;
 use crate::machine;
-use crate::scenario::{Scenario, SubjectKind, WitnessKind};
+use crate::scenario::{Scenario, SubjectKind};
 use crate::subject::{self, Launch};
-use crate::witness::log::Pattern;
-use crate::witness::{self, Ear, Witness};
+use crate::witness::{self, Ear, Heard};
 
 /// Runs of one scenario and seed that may start in the same second in one folder.
 const SAME_SECOND_MAX: u32 = 100;
@@ -29,7 +29,6 @@ const RECORD_MODE: u32 = 0o700;
 /// The variable that the planted service reads.
 const PLANT_VARIABLE: &str = "LONGHAUL_PLANTED_BUG";
 /// Where the subject posts what it saw.
-const WITNESS_VARIABLE: &str = "LONGHAUL_WITNESS_URL";
 /// What the subject is to watch: `plural.group/version`, the judged ones first, with commas between them.
 const WATCH_VARIABLE: &str = "LONGHAUL_WATCH";
 /// In which namespace; empty for all of them.
@@ -48,11 +47,10 @@ pub(super) struct Prepared<'a> {
 pub(super) struct SubjectPlan<'a> {
     pub(super) launch: Launch,
     pub(super) ready: Ready,
-    pub(super) witness: Witness,
+    pub(super) heard: Heard,
     pub(super) ear: Ear,
-    pub(super) pattern: Option<Arc<Pattern>>,
-    /// Keeps the HTTP witness listening.
-    pub(super) receiver: Option<witness::http::Receiver>,
+    /// Listens for what the subject proves.
+    pub(super) witness: witness::Open,
     pub(super) clock: Clock,
     /// Where commits come from.
     pub(super) feed: Feed,
@@ -65,7 +63,7 @@ pub(super) struct SubjectPlan<'a> {
 /// How the subject is started, the first time and every other.
 pub(super) struct Again<'a> {
     options: &'a Options,
-    witness_url: Option<String>,
+    variables: Vec<(&'static str, String)>,
     /// Where the first one serves reviews.
     pub(super) first: Option<SocketAddr>,
 }
@@ -85,15 +83,9 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared<'_>> {
     let scenario = &options.source.scenario;
     let world = World::start(scenario).await?;
     let clock = Clock::default();
-    let (ear, witness) = witness::channel(clock.clone());
-    let receiver = match scenario.subject.witness.kind {
-        WitnessKind::Http => {
-            Some(witness::http::Receiver::start(ear.clone()).await.context("failed to start the witness")?)
-        }
-        WitnessKind::Log | WitnessKind::Status => None,
-    };
-    let pattern = scenario.subject.witness.pattern.as_deref().map(Pattern::new).transpose()?.map(Arc::new);
-    let mut again = Again { options, witness_url: receiver.as_ref().map(witness::http::Receiver::url), first: None };
+    let (ear, heard) = witness::channel(clock.clone());
+    let witness = scenario.subject.witness.open(&ear).await.context("failed to start the witness")?;
+    let mut again = Again { options, variables: witness.variables.clone(), first: None };
     let (launch, mut ready, webhook) = again.launch(&world)?;
     again.first = webhook;
     let front = front(scenario, webhook).await?;
@@ -111,11 +103,11 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared<'_>> {
     let mut manifest = manifest::manifest(options, &launch, digest, &load, &world.plane);
     let directory = directory(&options.runs, &mut manifest)?;
     let goes_back = scenario.faults.iter().any(|fault| fault.name == mock_faults::Name::Rewind);
-    let pointer = scenario.subject.witness.pointer.clone();
+    let pointer = scenario.subject.witness.progress().map(str::to_owned);
     let feed = Feed::follow(&world.plane, world.api(), &judged, pointer, goes_back).await?;
     // After the feed, so that the first objects are commits as well; before the subject, which has to find them.
     load.script = script(scenario, &world).await?;
-    let subject = SubjectPlan { launch, ready, witness, ear, pattern, receiver, clock, feed, again, front };
+    let subject = SubjectPlan { launch, ready, heard, ear, witness, clock, feed, again, front };
     Ok(Prepared { directory, manifest, world, subject, load })
 }
 
@@ -130,9 +122,7 @@ impl Again<'_> {
         };
         let mut set = |name: &str, value: String| launch.environment.push((name.to_owned(), value));
         set("KUBECONFIG", world.kubeconfig()?.display().to_string());
-        if let Some(url) = &self.witness_url {
-            set(WITNESS_VARIABLE, url.clone());
-        }
+        self.variables.iter().for_each(|(name, value)| set(name, value.clone()));
         if let Some(plant) = &options.plant {
             set(PLANT_VARIABLE, plant.clone());
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use mock_faults::{Fault, Lasting, Schedule, Step};
 
-use super::clock::millis;
+use crate::clock::millis;
 
 /// The canary before a fault is written so long before it, that a healthy subject has seen it when the fault begins.
 const CANARY_LEAD_MS: u64 = 1000;

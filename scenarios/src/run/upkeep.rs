@@ -11,11 +11,11 @@ use anyhow::{Context, Result};
 use reports::record::{FaultEvent, FaultRow};
 use tokio::task::JoinSet;
 
-use super::clock::millis;
 use super::front::Front;
 use super::ready::{Asked, wait_until_ready};
 use super::start::Again;
 use super::world::World;
+use crate::clock::millis;
 use crate::scenario::{Certificates, Restarts, Scenario};
 use crate::subject::{Log, Running, Stopped};
 

@@ -126,6 +126,7 @@ fn snippet(source: &str, line: u64, column: u64) -> Option<String> {
 fn unknown(what: &str, found: &str, known: &[&'static str]) -> String {
     match nearest(found, known) {
         Some(near) => format!("unknown {what} `{found}`: did you mean `{near}`? Known: {}", known.join(", ")),
+        None if known.is_empty() => format!("unknown {what} `{found}`: there is none here"),
         None => format!("unknown {what} `{found}`. Known: {}", known.join(", ")),
     }
 }

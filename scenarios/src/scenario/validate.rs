@@ -2,7 +2,7 @@
 
 use loadgen::admission::Through;
 
-use super::{ControlPlaneKind, Scenario, SubjectKind, WitnessKind};
+use super::{ControlPlaneKind, Scenario, SubjectKind};
 
 /// What does not fit, and in which top-level section.
 pub(super) struct Problem {
@@ -36,7 +36,7 @@ pub(super) fn validate(scenario: &Scenario) -> Result<(), Problem> {
     name(scenario)?;
     phases(scenario)?;
     subject(scenario)?;
-    witness(scenario)?;
+    scenario.subject.witness.check().or_else(|text| problem("subject", text))?;
     faults(scenario)?;
     load(scenario)
 }
@@ -155,37 +155,6 @@ fn upkeep(scenario: &Scenario) -> Result<(), Problem> {
         }
     }
     Ok(())
-}
-
-fn witness(scenario: &Scenario) -> Result<(), Problem> {
-    let witness = &scenario.subject.witness;
-    if witness.kind == WitnessKind::Log {
-        let Some(pattern) = &witness.pattern else {
-            return problem(
-                "subject",
-                "`witness: {kind: log}` needs a `pattern` with the groups `uid`, `rv`, `change`",
-            );
-        };
-        let regex = match regex::Regex::new(pattern) {
-            Ok(regex) => regex,
-            Err(error) => return problem("subject", format!("witness `pattern` is not a regular expression: {error}")),
-        };
-        for group in ["uid", "rv"] {
-            if !regex.capture_names().flatten().any(|name| name == group) {
-                return problem("subject", format!("witness `pattern` lacks the named group `(?P<{group}>…)`"));
-            }
-        }
-    } else if witness.pattern.is_some() {
-        return problem("subject", "witness `pattern` belongs to `kind: log`");
-    }
-    match (witness.kind, &witness.pointer) {
-        (WitnessKind::Status, Some(pointer)) if !pointer.starts_with('/') => problem(
-            "subject",
-            format!("witness `pointer: {pointer}` is no JSON pointer: write `/status/observedGeneration`"),
-        ),
-        (WitnessKind::Status, _) | (_, None) => Ok(()),
-        (_, Some(_)) => problem("subject", "witness `pointer` belongs to `kind: status`"),
-    }
 }
 
 fn faults(scenario: &Scenario) -> Result<(), Problem> {

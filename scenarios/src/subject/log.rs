@@ -8,17 +8,19 @@ use parking_lot::Mutex;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
 use super::{Error, Tail};
-use crate::witness::Ear;
-use crate::witness::log::{LINE_BYTES_MAX, Pattern};
+use crate::witness::{Ear, Lines};
 
 /// Two files of this size: enough to see the end of a story, and 100 hours of chatter stay bounded.
 const FILE_BYTES_MAX: u64 = 8 << 20;
+
+/// Longer lines are cut before they are shown to the witness: a log line that long is no observation.
+const LINE_BYTES_MAX: usize = 16 * 1024;
 
 /// Where output goes. Clones write to the same file.
 #[derive(Clone)]
 pub(crate) struct Log {
     file: Arc<Mutex<File>>,
-    witness: Option<(Arc<Pattern>, Ear)>,
+    witness: Option<(Arc<dyn Lines>, Ear)>,
 }
 
 struct File {
@@ -29,7 +31,7 @@ struct File {
 
 impl Log {
     /// Opens `subject.log` in `directory`.
-    pub(crate) fn create(directory: &Path, witness: Option<(Arc<Pattern>, Ear)>) -> Result<Self, Error> {
+    pub(crate) fn create(directory: &Path, witness: Option<(Arc<dyn Lines>, Ear)>) -> Result<Self, Error> {
         let path = directory.join("subject.log");
         let out = std::fs::File::create(&path).map_err(|source| Error::Log { path: path.clone(), source })?;
         Ok(Self { file: Arc::new(Mutex::new(File { path, out, bytes: 0 })), witness })
@@ -75,8 +77,8 @@ pub(super) async fn read(pipe: impl AsyncRead + Unpin + Send, log: Log, tail: Ta
             }
             tail.push_back(text.chars().take(300).collect());
         }
-        if let Some((pattern, ear)) = &log.witness {
-            pattern.line(&text, ear).await;
+        if let Some((lines, ear)) = &log.witness {
+            ear.line(&**lines, &text).await;
         }
     }
 }

@@ -5,7 +5,6 @@
 //! a user has in hand. Other keys are ignored. The answer is 204, or 400 with the reason.
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,13 +12,15 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use serde::Deserialize;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use super::{Ear, change};
 use facts::Observation;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Ear, Kind, Open, change};
 
 /// A post may not be larger: at 150 bytes a line this is 28,000 observations.
 const BODY_BYTES_MAX: usize = 4 << 20;
@@ -31,25 +32,25 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// A subject may keep its connection as long as kube-apiserver keeps its own (90 s), and some more.
 const HEADER_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// The listening witness. Dropping it stops it, with every connection.
-pub(crate) struct Receiver {
-    address: SocketAddr,
-    _accepting: JoinSet<()>,
-}
+/// Where the subject posts to.
+const VARIABLE: &str = "LONGHAUL_WITNESS_URL";
 
-impl Receiver {
+/// It has no keys.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Http {}
+
+impl Kind for Http {
+    const NAME: &'static str = "http";
+    const REMEDY: &'static str = "Does it post JSON lines to $LONGHAUL_WITNESS_URL for every event that it handles?";
+
     /// Listens on a free loopback port.
-    pub(crate) async fn start(ear: Ear) -> std::io::Result<Self> {
+    async fn open(&self, ear: &Ear) -> anyhow::Result<Open> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
-        let address = listener.local_addr()?;
+        let url = format!("http://{}/observe", listener.local_addr()?);
         let mut accepting = JoinSet::new();
-        accepting.spawn(accept(listener, ear));
-        Ok(Self { address, _accepting: accepting })
-    }
-
-    /// What goes into `LONGHAUL_WITNESS_URL`.
-    pub(crate) fn url(&self) -> String {
-        format!("http://{}/observe", self.address)
+        accepting.spawn(accept(listener, ear.clone()));
+        Ok(Open { variables: vec![(VARIABLE, url)], _listens: Some(Box::new(accepting)), ..Open::default() })
     }
 }
 
@@ -169,17 +170,20 @@ mod tests {
             "`change` is `BOOKMARK`: write added, modified or deleted"
         );
     }
+
     /// A subject that keeps its connection must not keep the task behind it.
     #[tokio::test]
     async fn connections_end_with_the_witness() {
         use tokio::io::AsyncReadExt as _;
-        let (ear, _witness) = crate::witness::channel(crate::run::Clock::default());
-        let receiver = Receiver::start(ear).await.unwrap();
-        let mut open = tokio::net::TcpStream::connect(receiver.address).await.unwrap();
+        let (ear, _witness) = crate::witness::channel(crate::clock::Clock::default());
+        let witness = Http {}.open(&ear).await.unwrap();
+        let (name, url) = &witness.variables[0];
+        assert_eq!(*name, VARIABLE);
+        let address = url.trim_start_matches("http://").trim_end_matches("/observe").to_owned();
+        let mut open = tokio::net::TcpStream::connect(&address).await.unwrap();
         tokio::io::AsyncWriteExt::write_all(&mut open, b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
         assert_eq!(open.read_u8().await.unwrap(), b'H', "it was served");
-        let address = receiver.address;
-        drop(receiver);
+        drop(witness);
         let mut rest = Vec::new();
         let _ = open.read_to_end(&mut rest).await;
         let mut late = tokio::net::TcpStream::connect(address).await;

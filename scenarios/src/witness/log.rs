@@ -1,35 +1,60 @@
 //! Witness `log`: a regular expression with named groups over the subject's stdout and stderr.
 
-use facts::Change;
+use std::sync::Arc;
+
+use facts::{Change, Observation};
 use regex::Regex;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use super::{Ear, change};
-use facts::Observation;
+use super::{Ear, Kind, Lines, Open, change};
 
-/// Longer lines are cut before they are matched: a log line that long is no observation.
-pub(crate) const LINE_BYTES_MAX: usize = 16 * 1024;
+/// Its keys.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Log {
+    /// A regular expression over stdout and stderr with the named groups `uid`, `rv` and `change`.
+    #[serde(default)]
+    pub pattern: Option<String>,
+}
 
 /// The expression. Groups: `uid` and `rv` are needed, `change` is a modification where it is absent.
-pub(crate) struct Pattern {
+struct Pattern {
     regex: Regex,
 }
 
-impl Pattern {
-    /// Compiles an expression; the scenario's check has looked at its groups already.
-    pub(crate) fn new(pattern: &str) -> Result<Self, regex::Error> {
-        Ok(Self { regex: Regex::new(pattern)? })
+impl Kind for Log {
+    const NAME: &'static str = "log";
+    const REMEDY: &'static str = "Does `pattern` match what it logs? See subject.log in the record.";
+
+    fn check(&self) -> Result<(), String> {
+        self.read().map(drop)
     }
 
-    /// Looks at one line. A line that does not match is no observation and no error.
-    pub(crate) async fn line(&self, line: &str, ear: &Ear) {
-        match self.observation(line, ear.now_ms()) {
-            Some(Ok(observation)) => ear.heard(observation).await,
-            Some(Err(why)) => ear.malformed(line, why),
-            None => {}
+    async fn open(&self, _: &Ear) -> anyhow::Result<Open> {
+        let pattern = self.read().map_err(anyhow::Error::msg)?;
+        Ok(Open { lines: Some(Arc::new(pattern)), ..Open::default() })
+    }
+}
+
+impl Log {
+    fn read(&self) -> Result<Pattern, String> {
+        let Some(pattern) = &self.pattern else {
+            return Err("`witness: {kind: log}` needs a `pattern` with the groups `uid`, `rv`, `change`".to_owned());
+        };
+        let regex =
+            Regex::new(pattern).map_err(|error| format!("witness `pattern` is not a regular expression: {error}"))?;
+        for group in ["uid", "rv"] {
+            if !regex.capture_names().flatten().any(|name| name == group) {
+                return Err(format!("witness `pattern` lacks the named group `(?P<{group}>…)`"));
+            }
         }
+        Ok(Pattern { regex })
     }
+}
 
-    fn observation(&self, line: &str, t_ms: u64) -> Option<Result<Observation, &'static str>> {
+impl Lines for Pattern {
+    fn read(&self, line: &str, t_ms: u64) -> Option<Result<Observation, &'static str>> {
         let found = self.regex.captures(line)?;
         let (Some(uid), Some(rv)) = (found.name("uid"), found.name("rv")) else {
             return Some(Err("the pattern matched without `uid` and `rv`"));
@@ -51,13 +76,14 @@ mod tests {
 
     #[test]
     fn lines_become_observations() {
-        let pattern = Pattern::new(r"saw (?P<change>\w+) (?P<uid>[0-9a-f-]+)@(?P<rv>\d+)").unwrap();
-        let seen = pattern.observation("12:00 INFO saw Deleted ab-12@17 in default", 5).unwrap().unwrap();
+        let pattern = Some(r"saw (?P<change>\w+) (?P<uid>[0-9a-f-]+)@(?P<rv>\d+)".to_owned());
+        let pattern = Log { pattern }.read().unwrap();
+        let seen = pattern.read("12:00 INFO saw Deleted ab-12@17 in default", 5).unwrap().unwrap();
         assert_eq!(
             (seen.uid.as_str(), seen.revision.as_str(), seen.change, seen.t_ms),
             ("ab-12", "17", Change::Deleted, 5)
         );
-        assert!(pattern.observation("12:00 INFO nothing here", 5).is_none());
-        assert!(pattern.observation("saw pondered ab@17", 5).unwrap().is_err());
+        assert!(pattern.read("12:00 INFO nothing here", 5).is_none());
+        assert!(pattern.read("saw pondered ab@17", 5).unwrap().is_err());
     }
 }

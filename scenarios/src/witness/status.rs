@@ -6,18 +6,48 @@
 use std::collections::HashMap;
 
 use facts::{Change, Commit, Progress, Revision, Uid};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-/// What the status witness makes of a commit.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Reading {
-    /// The ledger should account for this version.
-    pub(crate) counts: bool,
-    /// The revision of this object that the commit proves to have been seen.
-    pub(crate) proves: Option<Revision>,
+use super::{Commits, Ear, Kind, Open, Reading};
+
+/// Where nearly every API keeps it.
+const POINTER: &str = "/status/observedGeneration";
+
+/// Its keys.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Status {
+    /// The JSON pointer of the field that repeats `metadata.generation`. Default: `/status/observedGeneration`.
+    #[serde(default)]
+    pub pointer: Option<String>,
+}
+
+impl Kind for Status {
+    const NAME: &'static str = "status";
+    const REMEDY: &'static str = "Does it write the generation that it handled into the object's status?";
+
+    fn check(&self) -> Result<(), String> {
+        match &self.pointer {
+            Some(pointer) if !pointer.starts_with('/') => {
+                Err(format!("witness `pointer: {pointer}` is no JSON pointer: write `/status/observedGeneration`"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn progress(&self) -> Option<&str> {
+        Some(self.pointer.as_deref().unwrap_or(POINTER))
+    }
+
+    async fn open(&self, _: &Ear) -> anyhow::Result<Open> {
+        Ok(Open { commits: Some(Box::new(Generations::default())), ..Open::default() })
+    }
 }
 
 /// Follows generations. Memory: one entry for each live object.
-pub(crate) struct Status {
+#[derive(Default)]
+struct Generations {
     live: HashMap<Uid, Object>,
 }
 
@@ -28,14 +58,8 @@ struct Object {
     proven: i64,
 }
 
-impl Status {
-    /// Nothing seen yet.
-    pub(crate) fn new() -> Self {
-        Self { live: HashMap::new() }
-    }
-
-    /// Looks at one commit.
-    pub(crate) fn read(&mut self, commit: &Commit, Progress { generation, observed }: Progress) -> Reading {
+impl Commits for Generations {
+    fn read(&mut self, commit: &Commit, Progress { generation, observed }: Progress) -> Reading {
         let uid = &commit.uid;
         if commit.change == Change::Deleted {
             self.live.remove(uid);
@@ -61,7 +85,13 @@ impl Status {
 mod tests {
     use super::*;
 
-    fn read(status: &mut Status, revision: u64, change: Change, generation: i64, observed: Option<i64>) -> Reading {
+    fn read(
+        status: &mut Generations,
+        revision: u64,
+        change: Change,
+        generation: i64,
+        observed: Option<i64>,
+    ) -> Reading {
         let commit = Commit {
             order: facts::Order::of_numbered(revision),
             resource: "packages".into(),
@@ -76,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_status_write_proves_the_version_with_that_generation() {
-        let mut status = Status::new();
+        let mut status = Generations::default();
         let created = read(&mut status, 1, Change::Added, 1, None);
         assert_eq!(created, Reading { counts: true, proves: None });
         let written = read(&mut status, 2, Change::Modified, 1, Some(1));
@@ -87,7 +117,7 @@ mod tests {
 
     #[test]
     fn an_old_generation_proves_nothing() {
-        let mut status = Status::new();
+        let mut status = Generations::default();
         read(&mut status, 1, Change::Added, 1, None);
         read(&mut status, 2, Change::Modified, 2, None);
         assert_eq!(read(&mut status, 3, Change::Modified, 2, Some(1)).proves, None);

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use loadgen::admission::Through;
 use units::Span;
 
-use super::{Scenario, SubjectKind};
-use crate::run::Fingerprint;
+use super::Fingerprint;
+use crate::scenario::{Scenario, SubjectKind};
 
 /// Shortest steady phase in which memory growth against time means anything: see the growth rule in `measuring.md`;
 /// with a noise of 2 MiB and a correlation time of 50 s, a budget of 1 MiB/h takes about two hours.
@@ -30,7 +30,7 @@ pub fn describe(scenario: &Scenario) -> String {
         phases.drain
     ));
     line(format!("control plane   {}", scenario.control_plane.kind.name()));
-    line(format!("subject         {}, witness {}", scenario.subject.kind.name(), scenario.subject.witness.kind.name()));
+    line(format!("subject         {}, witness {}", scenario.subject.kind.name(), scenario.subject.witness.name()));
     line(format!("{:15} {}", "rights", rights(scenario)));
     if let Some(schedule) = &schedule(scenario) {
         for (row, text) in schedule.describe().lines().enumerate() {
@@ -55,7 +55,7 @@ pub fn describe(scenario: &Scenario) -> String {
         line(format!("script          {}: {objects} objects and {} steps", script.resource, script.steps.len()));
     }
     for fault in &scenario.faults {
-        line(format!("fault           {}: {}", crate::run::begins(fault), crate::run::describe(fault)));
+        line(format!("fault           {}: {}", super::begins(fault), super::manifest::describe(fault)));
     }
     decides(scenario, &mut line);
     text
@@ -98,7 +98,7 @@ fn schedule(scenario: &Scenario) -> Option<loadgen::Schedule> {
 
 /// The fingerprint of the payloads, or why there is none yet.
 fn fingerprint(scenario: &Scenario) -> Option<String> {
-    Some(match crate::run::fingerprint(scenario) {
+    Some(match super::fingerprint(scenario) {
         Ok(fingerprint) => match fingerprint? {
             Fingerprint::Known(hex) => format!("fingerprint {hex}"),
             Fingerprint::OfTheRun => {
