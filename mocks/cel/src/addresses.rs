@@ -12,20 +12,34 @@ pub(super) struct Cidr {
     pub length: u8,
 }
 
-pub(super) fn read_ip(text: &str) -> Result<IpAddr, String> {
-    let wrong = |why: &str| Err(format!("IP Address {text:?} parse error during conversion from string: {why}"));
+/// Why a text is no address or network.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// An address of IPv4 in the form of one of IPv6.
+    #[error("IP Address {0:?} parse error during conversion from string: IPv4-mapped IPv6 address is not allowed")]
+    Mapped(String),
+    /// An address with a zone.
+    #[error("IP Address {0:?} parse error during conversion from string: IP address with zone value is not allowed")]
+    Zone(String),
+    /// No address at all.
+    #[error("IP Address {0:?} parse error during conversion from string: ParseAddr({0:?}): unable to parse IP")]
+    Address(String),
+    /// No network.
+    #[error("network address parse error during conversion from string: netip.ParsePrefix({0:?})")]
+    Network(String),
+}
+
+pub(super) fn read_ip(text: &str) -> Result<IpAddr, Error> {
     match text.parse::<IpAddr>() {
-        Ok(IpAddr::V6(address)) if address.to_ipv4_mapped().is_some() => {
-            wrong("IPv4-mapped IPv6 address is not allowed")
-        }
+        Ok(IpAddr::V6(address)) if address.to_ipv4_mapped().is_some() => Err(Error::Mapped(text.to_owned())),
         Ok(address) => Ok(address),
-        Err(_) if text.contains('%') => wrong("IP address with zone value is not allowed"),
-        Err(_) => wrong(&format!("ParseAddr({text:?}): unable to parse IP")),
+        Err(_) if text.contains('%') => Err(Error::Zone(text.to_owned())),
+        Err(_) => Err(Error::Address(text.to_owned())),
     }
 }
 
-pub(super) fn read_cidr(text: &str) -> Result<Cidr, String> {
-    let wrong = || format!("network address parse error during conversion from string: netip.ParsePrefix({text:?})");
+pub(super) fn read_cidr(text: &str) -> Result<Cidr, Error> {
+    let wrong = || Error::Network(text.to_owned());
     let (address, length) = text.rsplit_once('/').ok_or_else(wrong)?;
     let plain = !length.is_empty() && length.bytes().all(|byte| byte.is_ascii_digit());
     let plain = plain && (length == "0" || !length.starts_with('0'));
@@ -101,7 +115,7 @@ mod tests {
             ("::1/0", "::/0"),
             ("::1/128", "::1/128"),
         ] {
-            assert_eq!(read_cidr(text).map(|cidr| cidr.masked().shown()).as_deref(), Ok(masked));
+            assert_eq!(read_cidr(text).map(|cidr| cidr.masked().shown()).unwrap(), masked);
         }
         for text in
             ["10.0.0.0", "10.0.0.0/33", "::/129", "10.0.0.0/08", "10.0.0.0/+8", "01.0.0.0/8", "::ffff:1.2.3.4/96", "/8"]

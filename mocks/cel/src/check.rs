@@ -13,7 +13,7 @@ use super::decl::Decl;
 use super::parse::{Kind, Node};
 use super::pattern::{self, Pattern};
 use super::types::{self, DURATION, NAMES, REQUEST, TIME, Type};
-use super::{Issue, functions, library};
+use super::{Issue, functions, library, re2};
 use super::{time, written};
 
 mod macros;
@@ -46,7 +46,7 @@ pub(super) struct Checked {
 pub(super) enum Refused {
     Issues(Vec<Issue>),
     /// The types are right, and it could not run.
-    Unfit(String),
+    Unfit(re2::Refused),
 }
 
 /// Said about `authorizer`, which a real server has and this one does not.
@@ -95,7 +95,7 @@ struct Checker<'a> {
     patterns: HashMap<String, Arc<Pattern>>,
     compiled: usize,
     issues: Vec<Issue>,
-    unfit: Option<String>,
+    unfit: Option<re2::Refused>,
 }
 
 impl<'a> Checker<'a> {
@@ -290,7 +290,7 @@ impl<'a> Checker<'a> {
             && self.issues.len() == before
             && let Err((item, why)) = written::check(written, &types)
         {
-            return self.wrong(item.and_then(|item| items.get(item)).map_or(at, |item| item.at), why);
+            return self.wrong(item.and_then(|item| items.get(item)).map_or(at, |item| item.at), why.to_string());
         }
         Type::Text
     }
@@ -335,7 +335,7 @@ impl<'a> Checker<'a> {
                 return ControlFlow::Break(());
             }
             Err(why) => {
-                self.unfit.get_or_insert(format!("error parsing regexp: {why}"));
+                self.unfit.get_or_insert(why);
             }
         }
         ControlFlow::Continue(())

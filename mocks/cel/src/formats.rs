@@ -63,7 +63,7 @@ impl Format {
                 wrong.extend(said(text.is_empty() || is_name(text), VALUE));
                 wrong
             }
-            "uri" => url::Url::read(text).err().into_iter().collect(),
+            "uri" => url::Url::read(text).err().map(|why| why.to_string()).into_iter().collect(),
             "uuid" => said(is_uuid(text, None), "does not match the UUID format"),
             "byte" => said(base64::engine::general_purpose::STANDARD.decode(text).is_ok(), "invalid base64"),
             "date" => said(time::read_date(text).is_some(), "invalid date"),

@@ -6,7 +6,8 @@
 
 use std::rc::Rc;
 
-use super::run::{Found, Run, Stop, error, no_overload};
+use super::Failed;
+use super::run::{Found, Run, no_overload};
 use super::types::{DURATION, TIME, Type};
 use super::value::{List, Val};
 use super::{pattern, time, written};
@@ -225,7 +226,7 @@ pub(super) fn is_zero(value: &Val<'_>) -> bool {
 }
 
 /// Whether the other list has everything that is in one.
-fn is_subset<'a>(run: &mut Run<'a, '_>, one: &List<'a>, other: &List<'a>) -> Result<bool, Stop> {
+fn is_subset<'a>(run: &mut Run<'a, '_>, one: &List<'a>, other: &List<'a>) -> Result<bool, Failed> {
     let within = Val::List(other.clone());
     for item in one.iter() {
         if !run.contains(&within, &item)? {
@@ -250,8 +251,8 @@ fn convert<'a>(run: &mut Run<'a, '_>, name: &str, value: &Val<'a>) -> Found<'a> 
     if let Val::Text(text) = value {
         run.pay_for_bytes(text.len())?;
     }
-    let impossible = || error(format!("type conversion error to '{name}'"));
-    let range = || error(if name == "uint" { "unsigned integer overflow" } else { "integer overflow" });
+    let impossible = || Err(Failed::Conversion(name.to_owned()));
+    let range = || Err(Failed::Overflow(if name == "uint" { "unsigned integer" } else { "integer" }));
     match (name, value) {
         ("dyn", value) => Ok(value.clone()),
         ("size", Val::Text(text)) => Ok(Val::Int(count(text.chars().count()))),
@@ -259,8 +260,7 @@ fn convert<'a>(run: &mut Run<'a, '_>, name: &str, value: &Val<'a>) -> Found<'a> 
         ("strings.quote", Val::Text(text)) => Ok(Val::text(quote(text))),
         ("string", Val::Bytes(bytes)) => {
             run.pay_for_bytes(bytes.len())?;
-            std::str::from_utf8(bytes)
-                .map_or_else(|_| error("invalid UTF-8 in bytes, cannot convert to string"), |text| Ok(Val::text(text)))
+            std::str::from_utf8(bytes).map_or_else(|_| Err(Failed::Utf8), |text| Ok(Val::text(text)))
         }
         ("string", Val::Double(number)) => Ok(Val::text(written::real(*number))),
         ("string", Val::Time(at)) => Ok(Val::text(at.to_string())),
@@ -309,7 +309,7 @@ fn convert<'a>(run: &mut Run<'a, '_>, name: &str, value: &Val<'a>) -> Found<'a> 
 fn on_optional<'a>(name: &str, inner: Option<&Rc<Val<'a>>>, arguments: &[Val<'a>]) -> Found<'a> {
     match (name, arguments) {
         ("hasValue", []) => Ok(Val::Bool(inner.is_some())),
-        ("value", []) => inner.map_or_else(|| error("optional.none() dereference"), |inner| Ok((**inner).clone())),
+        ("value", []) => inner.map_or_else(|| Err(Failed::Nothing), |inner| Ok((**inner).clone())),
         ("orValue", [other]) => Ok(inner.map_or_else(|| other.clone(), |inner| (**inner).clone())),
         ("or", [other]) => Ok(inner.map_or_else(|| other.clone(), |inner| Val::Optional(Some(inner.clone())))),
         _ => no_overload(),

@@ -9,9 +9,10 @@
 //! A library is not used: `cel` 0.15 has no check of types and no limit of the cost of an evaluation, both of which a
 //! real server's answers depend on (docs/decisions/009).
 
-mod addresses;
+pub mod addresses;
 mod check;
 mod decl;
+mod failed;
 mod formats;
 mod functions;
 mod lex;
@@ -21,28 +22,31 @@ mod parse;
 mod pattern;
 mod quantity;
 pub mod re2;
+mod refused;
 mod run;
-mod semver;
+pub mod semver;
 mod time;
 mod types;
-mod url;
+pub mod url;
 mod value;
-mod written;
+pub mod written;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use check::{Checked, Names, Refused};
+use check::{Checked, Names};
 use parse::Node;
 use pattern::Pattern;
 use types::Type;
 use value::Val;
 
 pub use decl::{Decl, Fields, Order};
+pub use failed::{Failed, Unanswered, Why};
 pub use formats::is_uuid;
 pub use quantity::Quantity;
+pub use refused::{Issue, Issues, Refused};
 pub use time::{read as read_time, read_date, read_duration};
 
 /// The longest expression. kube-apiserver bounds the cost only; conditions that people write stay below 1 KiB.
@@ -92,15 +96,6 @@ pub enum Wanted {
     Text,
 }
 
-/// Why a rule has no answer.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Failed {
-    /// It ended with an error, in kube-apiserver's words.
-    Error(String),
-    /// It costs too much.
-    Budget,
-}
-
 /// What a condition may look at.
 #[derive(Debug, Clone, Copy)]
 pub struct Input<'a> {
@@ -112,86 +107,60 @@ pub struct Input<'a> {
     pub request: &'a Value,
 }
 
-/// Why an expression does not compile: a place in bytes and the reason.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Issue {
-    at: usize,
-    why: String,
-}
-
-impl Issue {
-    fn at(at: usize, why: String) -> Self {
-        Self { at, why }
-    }
-
-    /// As kube-apiserver shows it: the place, the line and a mark below it.
-    fn shown(&self, source: &str) -> String {
-        let before = source.get(..self.at).unwrap_or(source);
-        let line = before.matches('\n').count();
-        let column = before.rsplit('\n').next().unwrap_or_default().chars().count();
-        let text = source.split('\n').nth(line).unwrap_or_default();
-        format!("ERROR: <input>:{}:{}: {}\n | {text}\n | {}^", line + 1, column + 1, self.why, ".".repeat(column))
-    }
-}
-
 impl Program {
-    /// Compiles a condition; the error is the detail of a cause, in the real server's form.
-    pub fn compile(source: &str) -> Result<Self, String> {
+    /// Compiles a condition; the text of the error is the detail of a cause, in the real server's form.
+    pub fn compile(source: &str) -> Result<Self, Refused> {
         let (program, answer) = Self::made(source, &Names::Review)?;
-        if answer == Type::Bool { Ok(program) } else { Err("must evaluate to bool".to_owned()) }
+        if answer == Type::Bool { Ok(program) } else { Err(Refused::Condition) }
     }
 
     /// Compiles a rule about values of a schema, or the expression that makes its message.
-    pub fn compile_for(decl: &Arc<Decl>, optional_old: bool, wanted: Wanted, source: &str) -> Result<Self, String> {
-        let prefix = if wanted == Wanted::Truth { "" } else { "messageExpression " };
+    pub fn compile_for(decl: &Arc<Decl>, optional_old: bool, wanted: Wanted, source: &str) -> Result<Self, Refused> {
         let made = Self::made(source, &Names::Value { decl, optional_old });
-        let (program, answer) = made.map_err(|why| format!("{prefix}{why}"))?;
-        match (wanted, answer) {
-            (Wanted::Truth, Type::Bool) | (Wanted::Text, Type::Text) => Ok(program),
-            (Wanted::Truth, _) => Err("cel expression must evaluate to a bool".to_owned()),
-            (Wanted::Text, _) => Err("messageExpression must evaluate to a string".to_owned()),
+        match wanted {
+            Wanted::Truth => {
+                made.and_then(|(program, answer)| if answer == Type::Bool { Ok(program) } else { Err(Refused::Rule) })
+            }
+            Wanted::Text => made
+                .and_then(|(program, answer)| if answer == Type::Text { Ok(program) } else { Err(Refused::Text) })
+                .map_err(|why| Refused::Message(Box::new(why))),
         }
     }
 
-    fn made(source: &str, names: &Names<'_>) -> Result<(Self, Type), String> {
+    fn made(source: &str, names: &Names<'_>) -> Result<(Self, Type), Refused> {
         if source.len() > EXPRESSION_MAX_BYTES {
-            let length = source.len();
-            return Err(format!("the expression has {length} bytes; this server takes {EXPRESSION_MAX_BYTES}"));
+            return Err(Refused::TooLong { bytes: source.len() });
         }
-        let failed = |issues: &[Issue]| {
-            let shown: Vec<String> = issues.iter().map(|issue| issue.shown(source)).collect();
-            format!("compilation failed: {}", shown.join("\n"))
-        };
-        let root = parse::parse(source).map_err(|issue| failed(&[issue]))?;
+        let failed = |list: Vec<Issue>| Refused::Issues(Issues { expression: source.to_owned(), list });
+        let root = parse::parse(source).map_err(|issue| failed(vec![issue]))?;
         let checked = check::check(&root, names).map_err(|refused| match refused {
-            Refused::Issues(issues) => failed(&issues),
-            Refused::Unfit(why) => format!("program instantiation failed: {why}"),
+            check::Refused::Issues(issues) => failed(issues),
+            check::Refused::Unfit(why) => Refused::Pattern(why),
         })?;
         let Checked { answer, patterns, compiled, uses_old } = checked;
         Ok((Self { source: source.to_owned(), root, patterns, compiled, uses_old }, answer))
     }
 
     /// Runs a condition and takes what it cost from `budget`.
-    pub fn run(&self, input: &Input<'_>, budget: &mut u64) -> Result<bool, String> {
-        let failed = |why: &str| format!("expression '{}' resulted in error: {why}", self.source);
+    pub fn run(&self, input: &Input<'_>, budget: &mut u64) -> Result<bool, Unanswered> {
         let scope = vec![
             ("object", Val::of(input.object)),
             ("oldObject", Val::of(input.old_object)),
             ("request", Val::of(input.request)),
         ];
-        match run::run(&self.root, &self.patterns, scope, budget) {
-            Ok(Val::Bool(answer)) => Ok(answer),
-            Ok(_) => Err(failed("cel expression does not evaluate to bool")),
-            Err(run::Stop::Error(why)) => Err(failed(&why)),
-            Err(run::Stop::Budget) => Err(failed("operation cancelled: actual cost limit exceeded")),
-        }
+        let why = match run::run(&self.root, &self.patterns, scope, budget) {
+            Ok(Val::Bool(answer)) => return Ok(answer),
+            Ok(_) => Why::NotBool,
+            Err(failed) => Why::Failed(failed),
+        };
+        Err(Unanswered { expression: self.source.clone(), why })
     }
 
     /// Runs a rule and takes what it cost from `budget`.
     pub fn holds(&self, subject: &Subject<'_>, budget: &mut u64) -> Result<bool, Failed> {
         match self.answer(subject, budget)? {
             Val::Bool(answer) => Ok(answer),
-            _ => Err(Failed::Error("no such overload".to_owned())),
+            _ => Err(Failed::Overload),
         }
     }
 
@@ -199,7 +168,7 @@ impl Program {
     pub fn text(&self, subject: &Subject<'_>, budget: &mut u64) -> Result<String, Failed> {
         match self.answer(subject, budget)? {
             Val::Text(text) => Ok(text.to_string()),
-            _ => Err(Failed::Error("no such overload".to_owned())),
+            _ => Err(Failed::Overload),
         }
     }
 
@@ -211,10 +180,7 @@ impl Program {
             (Some(old), false) => scope.push(("oldSelf", old)),
             (None, false) => {}
         }
-        run::run(&self.root, &self.patterns, scope, budget).map_err(|stop| match stop {
-            run::Stop::Error(why) => Failed::Error(why),
-            run::Stop::Budget => Failed::Budget,
-        })
+        run::run(&self.root, &self.patterns, scope, budget)
     }
 }
 

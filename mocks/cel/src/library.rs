@@ -6,10 +6,11 @@
 use std::cmp::Ordering;
 use std::rc::Rc;
 
+use super::Failed;
 use super::addresses::{self, Cidr, read_cidr, read_ip};
 use super::formats::Format;
-use super::run::{Found, Run, error, map_of, no_overload};
-use super::semver::Semver;
+use super::run::{Found, Run, map_of, no_overload};
+use super::semver::{self, Semver};
 use super::time;
 use super::types::{DURATION, TIME, Type};
 use super::url::Url;
@@ -126,7 +127,7 @@ pub(super) fn call<'a>(
             made_of(name, text)
         }
         (None, [Val::Int(seconds)]) if name == "timestamp" => {
-            time::from_second(*seconds).map_or_else(|| error("timestamp overflow"), |at| Ok(Val::Time(at)))
+            time::from_second(*seconds).map_or_else(|| Err(Failed::Overflow("timestamp")), |at| Ok(Val::Time(at)))
         }
         (None, [Val::Int(nanos)]) if name == "duration" => Ok(Val::Duration(*nanos)),
         (None, [Val::Text(text), Val::Bool(loosely)]) => {
@@ -167,27 +168,30 @@ pub(super) fn call<'a>(
     }
 }
 
+fn failed<'a>(why: impl Into<Failed>) -> Found<'a> {
+    Err(why.into())
+}
+
 /// What a function makes of a text.
 fn made_of<'a>(name: &str, text: &str) -> Found<'a> {
     let quantity = || Quantity::parse(text);
     match name {
-        "quantity" => quantity().map_or_else(
-            || error("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"),
-            |amount| Ok(Val::thing(Thing::Quantity(amount))),
-        ),
+        "quantity" => {
+            quantity().map_or_else(|| Err(Failed::Quantity), |amount| Ok(Val::thing(Thing::Quantity(amount))))
+        }
         "isQuantity" => Ok(Val::Bool(quantity().is_some())),
-        "url" => Url::read(text).map_or_else(error, |url| Ok(Val::thing(Thing::Url(url)))),
+        "url" => Url::read(text).map_or_else(failed, |url| Ok(Val::thing(Thing::Url(url)))),
         "isURL" => Ok(Val::Bool(Url::read(text).is_ok())),
-        "ip" => read_ip(text).map_or_else(error, |address| Ok(Val::thing(Thing::Ip(address)))),
+        "ip" => read_ip(text).map_or_else(failed, |address| Ok(Val::thing(Thing::Ip(address)))),
         "isIP" => Ok(Val::Bool(read_ip(text).is_ok())),
-        "ip.isCanonical" => read_ip(text).map_or_else(error, |address| Ok(Val::Bool(address.to_string() == text))),
-        "cidr" => read_cidr(text).map_or_else(error, |network| Ok(Val::thing(Thing::Cidr(network)))),
+        "ip.isCanonical" => read_ip(text).map_or_else(failed, |address| Ok(Val::Bool(address.to_string() == text))),
+        "cidr" => read_cidr(text).map_or_else(failed, |network| Ok(Val::thing(Thing::Cidr(network)))),
         "isCIDR" => Ok(Val::Bool(read_cidr(text).is_ok())),
         "timestamp" => {
-            time::read(text).map_or_else(|| error("type conversion error to 'timestamp'"), |at| Ok(Val::Time(at)))
+            time::read(text).map_or_else(|| Err(Failed::Conversion("timestamp".to_owned())), |at| Ok(Val::Time(at)))
         }
         "duration" => time::read_span(text)
-            .map_or_else(|| error("type conversion error to 'duration'"), |span| Ok(Val::Duration(span))),
+            .map_or_else(|| Err(Failed::Conversion("duration".to_owned())), |span| Ok(Val::Duration(span))),
         "semver" | "isSemver" => version(name, Semver::read(text)),
         "bytes" => Ok(Val::Bytes(text.as_bytes().into())),
         "format.named" => {
@@ -198,9 +202,9 @@ fn made_of<'a>(name: &str, text: &str) -> Found<'a> {
 }
 
 /// `semver(…)` and `isSemver(…)` of what was read.
-fn version<'a>(name: &str, read: Result<Semver, String>) -> Found<'a> {
+fn version<'a>(name: &str, read: Result<Semver, semver::Error>) -> Found<'a> {
     match name {
-        "semver" => read.map_or_else(error, |version| Ok(Val::thing(Thing::Semver(version)))),
+        "semver" => read.map_or_else(failed, |version| Ok(Val::thing(Thing::Semver(version)))),
         "isSemver" => Ok(Val::Bool(read.is_ok())),
         _ => no_overload(),
     }
@@ -228,7 +232,7 @@ fn on_version<'a>(name: &str, version: &Semver, arguments: &[Val<'a>]) -> Found<
 }
 
 fn part_of<'a>(name: &str, at: jiff::Timestamp, zone: &str) -> Found<'a> {
-    time::of_time(name, at, zone).map_or_else(error, |part| Ok(Val::Int(part)))
+    time::of_time(name, at, zone).map(Val::Int)
 }
 
 fn on_quantity<'a>(name: &str, amount: Quantity, arguments: &[Val<'a>]) -> Found<'a> {
@@ -245,9 +249,7 @@ fn on_quantity<'a>(name: &str, amount: Quantity, arguments: &[Val<'a>]) -> Found
     match (name, &other) {
         ("sign", None) => Ok(Val::Int(i64::from(amount.signum()))),
         ("isInteger", None) => Ok(Val::Bool(amount.as_whole().is_some())),
-        ("asInteger", None) => {
-            amount.as_whole().map_or_else(|| error("cannot convert value to integer"), |number| Ok(Val::Int(number)))
-        }
+        ("asInteger", None) => amount.as_whole().map_or_else(|| Err(Failed::Whole), |number| Ok(Val::Int(number))),
         ("asApproximateFloat", None) => Ok(Val::Double(amount.approximate())),
         ("add", Some(other)) => Ok(Val::thing(Thing::Quantity(amount.plus(*other)))),
         ("sub", Some(other)) => Ok(Val::thing(Thing::Quantity(amount.minus(*other)))),
@@ -264,10 +266,10 @@ fn on_cidr<'a>(name: &str, network: Cidr, arguments: &[Val<'a>]) -> Found<'a> {
         ("masked", []) => Ok(Val::thing(Thing::Cidr(network.masked()))),
         ("prefixLength", []) => Ok(Val::Int(i64::from(network.length))),
         ("containsIP", [Val::Text(text)]) => {
-            read_ip(text).map_or_else(error, |address| Ok(Val::Bool(network.contains_ip(address))))
+            read_ip(text).map_or_else(failed, |address| Ok(Val::Bool(network.contains_ip(address))))
         }
         ("containsCIDR", [Val::Text(text)]) => {
-            read_cidr(text).map_or_else(error, |other| Ok(Val::Bool(network.contains_cidr(other))))
+            read_cidr(text).map_or_else(failed, |other| Ok(Val::Bool(network.contains_cidr(other))))
         }
         (name, [Val::Thing(thing)]) => match (name, &**thing) {
             ("containsIP", Thing::Ip(address)) => Ok(Val::Bool(network.contains_ip(*address))),

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use regex::Regex;
 
-use super::run::{Found, Run, Stop};
+use super::run::{Found, Run};
 use super::value::Val;
+use crate::Failed;
 use crate::re2::{self, Refused};
 
 /// Sizes of compiled patterns that are tried, with what each byte of a text costs then: a larger pattern may look at
@@ -32,8 +33,8 @@ impl Pattern {
 }
 
 /// Compiles a pattern; the error says why not.
-pub(super) fn compile(pattern: &str) -> Result<Pattern, String> {
-    let pattern = re2::translate(pattern).map_err(Refused::why)?;
+pub(super) fn compile(pattern: &str) -> Result<Pattern, Refused> {
+    let pattern = re2::translate(pattern)?;
     let mut made = Err(Refused::TooLarge);
     for (size, weight) in PATTERN_SIZES {
         made = re2::compile(&pattern, *size).map(|regex| Pattern { regex, weight: *weight });
@@ -41,15 +42,15 @@ pub(super) fn compile(pattern: &str) -> Result<Pattern, String> {
             break;
         }
     }
-    made.map_err(Refused::why)
+    made
 }
 
-fn pattern(run: &mut Run<'_, '_>, source: &str) -> Result<Arc<Pattern>, Stop> {
+fn pattern(run: &mut Run<'_, '_>, source: &str) -> Result<Arc<Pattern>, Failed> {
     if let Some(known) = run.written.get(source).or_else(|| run.patterns.get(source)) {
         return Ok(known.clone());
     }
     run.pay(PATTERN_STEPS + source.len() * PATTERN_BYTE_STEPS)?;
-    let made = compile(source).map_err(|why| Stop::Error(format!("error parsing regexp: {why}")))?;
+    let made = compile(source)?;
     // One that is large was expensive to make.
     run.pay(PATTERN_STEPS * made.weight)?;
     let made = Arc::new(made);

@@ -20,23 +20,29 @@ const CLASSES: [&str; 14] = [
 /// What a compiled pattern may take; the crate's own default.
 const SIZE_MAX: usize = 10 * 1024 * 1024;
 
-/// Why a pattern does not compile.
-#[derive(Debug, PartialEq, Eq)]
+/// Why a pattern does not compile, in the words of Go where they are known.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Refused {
     /// It would be larger than allowed.
+    #[error("expression is too large")]
     TooLarge,
-    /// In the words of Go where they are known.
-    Wrong(String),
+    /// Two operators repeat the same.
+    #[error("invalid nested repetition operator: `{0}`")]
+    Nested(String),
+    /// Something repeats too often, or at most less often than at least.
+    #[error("invalid repeat count: `{0}`")]
+    Count(String),
+    /// A class of letters that nobody knows.
+    #[error("invalid character class range: `[:{0}:]`")]
+    Class(String),
+    /// The crate `regex` does not take it.
+    #[error("{}", reason(.0))]
+    Syntax(#[source] regex::Error),
 }
 
-impl Refused {
-    /// The reason as an answer gives it.
-    pub fn why(self) -> String {
-        match self {
-            Self::TooLarge => "expression is too large".to_owned(),
-            Self::Wrong(why) => why,
-        }
-    }
+/// The last line of an error, without those that show the translated pattern.
+fn reason(error: &regex::Error) -> String {
+    error.to_string().lines().last().unwrap_or_default().replacen("error: ", "", 1)
 }
 
 /// A pattern of a schema. It is shown as it was written.
@@ -48,8 +54,8 @@ pub struct Pattern {
 
 impl Pattern {
     /// Compiles a pattern; the error says why not.
-    pub fn new(source: &str) -> Result<Self, String> {
-        let regex = translate(source).and_then(|pattern| compile(&pattern, SIZE_MAX)).map_err(Refused::why)?;
+    pub fn new(source: &str) -> Result<Self, Refused> {
+        let regex = compile(&translate(source)?, SIZE_MAX)?;
         Ok(Self { regex, source: source.into() })
     }
 
@@ -68,8 +74,7 @@ impl Pattern {
 pub fn compile(pattern: &str, size_max: usize) -> Result<Regex, Refused> {
     RegexBuilder::new(pattern).size_limit(size_max).build().map_err(|error| match error {
         regex::Error::CompiledTooBig(_) => Refused::TooLarge,
-        // The last line is the reason, the others show the translated pattern.
-        error => Refused::Wrong(error.to_string().lines().last().unwrap_or_default().replacen("error: ", "", 1)),
+        error => Refused::Syntax(error),
     })
 }
 
@@ -90,7 +95,7 @@ pub fn translate(pattern: &str) -> Result<String, Refused> {
                 found.push('?');
             }
             if let Some(before) = repeated {
-                return Err(Refused::Wrong(format!("invalid nested repetition operator: `{before}{found}`")));
+                return Err(Refused::Nested(format!("{before}{found}")));
             }
             reader.out.push_str(&found);
             repeated = Some(found);
@@ -156,7 +161,7 @@ impl Reader<'_> {
         // What is repeated may repeat itself.
         self.last = self.last.saturating_mul(most.unwrap_or(least).max(1));
         if least > REPEAT_MAX || self.last > REPEAT_MAX || most.is_some_and(|most| most < least) {
-            return Err(Refused::Wrong(format!("invalid repeat count: `{shown}`")));
+            return Err(Refused::Count(shown));
         }
         self.raise();
         self.rest = ahead;
@@ -236,7 +241,7 @@ impl Reader<'_> {
             return Ok(false);
         }
         if !CLASSES.contains(&name.strip_prefix('^').unwrap_or(&name)) {
-            return Err(Refused::Wrong(format!("invalid character class range: `[:{name}:]`")));
+            return Err(Refused::Class(name));
         }
         self.rest = ahead;
         self.out.push_str("[:");
@@ -372,7 +377,7 @@ mod tests {
             ("a++", "invalid nested repetition operator: `++`"),
             ("a+?{2}", "invalid nested repetition operator: `+?{2}`"),
         ] {
-            assert_eq!(Pattern::new(pattern).map(|_| ()), Err(why.to_owned()));
+            assert_eq!(Pattern::new(pattern).unwrap_err().to_string(), why);
         }
         for pattern in ["(", "[a", "(?=a)", "*", r"\1", r"\", "[z-a]", "a)"] {
             assert!(Pattern::new(pattern).is_err(), "{pattern}");

@@ -11,7 +11,7 @@ use super::parse::{Kind, Node};
 use super::pattern::Pattern;
 use super::types::NAMES;
 use super::value::{Map, Val};
-use super::{functions, library};
+use super::{Failed, functions, library};
 
 mod equality;
 mod macros;
@@ -20,14 +20,7 @@ mod operators;
 /// Bytes that are looked at or copied for the price of one step, as in a real server.
 const BYTES_PER_STEP: usize = 10;
 
-/// Why there is no value.
-#[derive(Debug)]
-pub(super) enum Stop {
-    Error(String),
-    Budget,
-}
-
-pub(super) type Found<'a> = Result<Val<'a>, Stop>;
+pub(super) type Found<'a> = Result<Val<'a>, Failed>;
 
 pub(super) struct Run<'a, 'b> {
     budget: &'b mut u64,
@@ -49,28 +42,24 @@ pub(super) fn run<'a>(
     Run { budget, scope, written, patterns: HashMap::new() }.of(root)
 }
 
-pub(super) fn error<T>(why: impl Into<String>) -> Result<T, Stop> {
-    Err(Stop::Error(why.into()))
-}
-
-pub(super) fn no_overload<T>() -> Result<T, Stop> {
-    error("no such overload")
+pub(super) fn no_overload<T>() -> Result<T, Failed> {
+    Err(Failed::Overload)
 }
 
 impl<'a> Run<'a, '_> {
     /// Takes steps from the budget.
-    pub(crate) fn pay(&mut self, steps: usize) -> Result<(), Stop> {
+    pub(crate) fn pay(&mut self, steps: usize) -> Result<(), Failed> {
         let left = self.budget.checked_sub(steps as u64);
         *self.budget = left.unwrap_or(0);
-        left.map(|_| ()).ok_or(Stop::Budget)
+        left.map(|_| ()).ok_or(Failed::Budget)
     }
 
-    pub(crate) fn pay_for_bytes(&mut self, bytes: usize) -> Result<(), Stop> {
+    pub(crate) fn pay_for_bytes(&mut self, bytes: usize) -> Result<(), Failed> {
         self.pay(bytes / BYTES_PER_STEP)
     }
 
     /// Pays for what was taken out of an object: bytes were decoded for it.
-    pub(crate) fn pay_for(&mut self, value: &Val<'a>) -> Result<(), Stop> {
+    pub(crate) fn pay_for(&mut self, value: &Val<'a>) -> Result<(), Failed> {
         match value {
             Val::Bytes(bytes) => self.pay_for_bytes(bytes.len()),
             _ => Ok(()),
@@ -78,7 +67,7 @@ impl<'a> Run<'a, '_> {
     }
 
     /// The entries of a map, all of them paid for.
-    fn entries(&mut self, map: &Map<'a>) -> Result<Vec<(Val<'a>, Val<'a>)>, Stop> {
+    fn entries(&mut self, map: &Map<'a>) -> Result<Vec<(Val<'a>, Val<'a>)>, Failed> {
         self.pay(map.len())?;
         let entries = map.entries();
         entries.iter().try_for_each(|(_, value)| self.pay_for(value))?;
@@ -160,7 +149,7 @@ impl<'a> Run<'a, '_> {
     }
 
     /// A part of a list or a map, when it is there.
-    fn part(&mut self, node: &'a Node) -> Result<Option<Val<'a>>, Stop> {
+    fn part(&mut self, node: &'a Node) -> Result<Option<Val<'a>>, Failed> {
         let Kind::Maybe(inner) = &node.kind else { return self.of(node).map(Some) };
         match self.of(inner)? {
             Val::Optional(found) => Ok(found.map(|found| (*found).clone())),
@@ -174,7 +163,7 @@ impl<'a> Run<'a, '_> {
         }
         match NAMES.iter().find(|known| **known == name) {
             Some(known) => Ok(Val::Type(known)),
-            None => error(format!("no such attribute(s): {name}")),
+            None => Err(Failed::Name(name.to_owned())),
         }
     }
 
@@ -188,10 +177,10 @@ impl<'a> Run<'a, '_> {
         match (found, of) {
             (Some(value), _) => usable(value),
             (None, Val::List(_)) if matches!(key, Val::Int(_) | Val::Uint(_) | Val::Double(_)) => {
-                error(format!("index out of bounds: {}", key.shown()))
+                Err(Failed::Index(key.shown()))
             }
             (None, Val::List(_)) => no_overload(),
-            (None, _) => error(format!("no such key: {}", key.shown())),
+            (None, _) => Err(Failed::Key(key.shown())),
         }
     }
 
@@ -207,17 +196,17 @@ impl<'a> Run<'a, '_> {
             match answer(self, item) {
                 Ok(Val::Bool(flag)) if flag == deciding => return Ok(Val::Bool(deciding)),
                 Ok(Val::Bool(_)) => {}
-                Ok(_) => failed = failed.or(Some("no such overload".to_owned())),
-                Err(Stop::Error(why)) => failed = failed.or(Some(why)),
-                Err(Stop::Budget) => return Err(Stop::Budget),
+                Ok(_) => failed = failed.or(Some(Failed::Overload)),
+                Err(Failed::Budget) => return Err(Failed::Budget),
+                Err(why) => failed = failed.or(Some(why)),
             }
         }
-        failed.map_or(Ok(Val::Bool(!deciding)), error)
+        failed.map_or(Ok(Val::Bool(!deciding)), Err)
     }
 
     fn call(&mut self, target: Option<&'a Node>, name: &str, arguments: &'a [Node]) -> Found<'a> {
         let target = target.map(|target| self.of(target)).transpose()?;
-        let values: Result<Vec<Val<'a>>, Stop> = arguments.iter().map(|argument| self.of(argument)).collect();
+        let values: Result<Vec<Val<'a>>, Failed> = arguments.iter().map(|argument| self.of(argument)).collect();
         let values = values?;
         if library::is_known(name) && !functions::is_known(name) {
             return library::call(self, name, target.as_ref(), &values);
@@ -235,7 +224,7 @@ impl<'a> Run<'a, '_> {
 /// A value, unless it is not what its schema declares.
 fn usable(value: Val<'_>) -> Found<'_> {
     match value {
-        Val::Broken(why) => error(&*why),
+        Val::Broken(expected) => Err(Failed::Data(expected)),
         value => Ok(value),
     }
 }
@@ -269,6 +258,6 @@ fn place(index: f64) -> Option<usize> {
 pub(super) fn map_of<'a>(pairs: Vec<(Val<'a>, Val<'a>)>) -> Found<'a> {
     match Map::own(pairs) {
         Ok(map) => Ok(Val::Map(map)),
-        Err(key) => error(format!("unsupported key type: {}", key.type_name())),
+        Err(key) => Err(Failed::KeyType(key.type_name())),
     }
 }

@@ -19,6 +19,58 @@ enum Identifier {
     Word(Box<str>),
 }
 
+/// Why a text is no version.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// There is none.
+    #[error("Version string empty")]
+    Empty,
+    /// It has less than three parts.
+    #[error("No Major.Minor.Patch elements found")]
+    Short,
+    /// It has less than three parts, and what may only follow three.
+    #[error("short version cannot contain PreRelease/Build meta data")]
+    ShortWithMore,
+    /// A part is empty.
+    #[error("{0} is empty")]
+    EmptyPart(&'static str),
+    /// A part has letters that it must not have.
+    #[error("Invalid character(s) found in {of} {text:?}")]
+    Letters {
+        /// Which part.
+        of: &'static str,
+        /// What it is.
+        text: String,
+    },
+    /// A number begins with a zero.
+    #[error("{of} must not contain leading zeroes {text:?}")]
+    Zeroes {
+        /// Which number.
+        of: &'static str,
+        /// What it is.
+        text: String,
+    },
+    /// A number has more than 64 bits.
+    #[error("{of} number is too large: {text:?}")]
+    TooLarge {
+        /// Which number.
+        of: &'static str,
+        /// What it is.
+        text: String,
+    },
+}
+
+/// How errors name a number: by its part, when its letters are wrong, and when its zeros are.
+struct Named {
+    part: &'static str,
+    letters: &'static str,
+    zeroes: &'static str,
+}
+
+const MAJOR: Named = Named { part: "Major", letters: "major number", zeroes: "Major number" };
+const MINOR: Named = Named { part: "Minor", letters: "minor number", zeroes: "Minor number" };
+const PATCH: Named = Named { part: "Patch", letters: "patch number", zeroes: "Patch number" };
+
 impl PartialOrd for Semver {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
@@ -34,31 +86,31 @@ impl Ord for Semver {
 }
 
 impl Semver {
-    pub(crate) fn read(text: &str) -> Result<Self, String> {
+    pub(crate) fn read(text: &str) -> Result<Self, Error> {
         if text.is_empty() {
-            return Err("Version string empty".to_owned());
+            return Err(Error::Empty);
         }
         let parts: Vec<&str> = text.splitn(3, '.').collect();
         let [major, minor, rest] = parts[..] else {
-            return Err("No Major.Minor.Patch elements found".to_owned());
+            return Err(Error::Short);
         };
         let (rest, build) = rest.split_once('+').map_or((rest, None), |(rest, build)| (rest, Some(build)));
         let (patch, before) = rest.split_once('-').map_or((rest, None), |(patch, before)| (patch, Some(before)));
-        let numbers = [number("Major", major)?, number("Minor", minor)?, number("Patch", patch)?];
+        let numbers = [number(&MAJOR, major)?, number(&MINOR, minor)?, number(&PATCH, patch)?];
         for part in build.into_iter().flat_map(|build| build.split('.')) {
             check("Build meta data", part)?;
         }
-        let before: Result<_, String> =
+        let before: Result<_, Error> =
             before.into_iter().flat_map(|before| before.split('.')).map(identifier).collect();
         Ok(Self { numbers, before: before? })
     }
 
     /// The same of a text that says less or more than it should: `v1`, `1.2`, `01.02.03`.
-    pub(crate) fn read_loosely(text: &str) -> Result<Self, String> {
+    pub(crate) fn read_loosely(text: &str) -> Result<Self, Error> {
         let text = text.strip_prefix('v').unwrap_or(text);
         let mut parts: Vec<String> = text.splitn(3, '.').map(without_zeros).collect();
         if parts.len() < 3 && parts.last().is_some_and(|last| last.contains(['+', '-'])) {
-            return Err("short version cannot contain PreRelease/Build meta data".to_owned());
+            return Err(Error::ShortWithMore);
         }
         parts.resize(3, "0".to_owned());
         Self::read(&parts.join("."))
@@ -75,35 +127,35 @@ fn without_zeros(part: &str) -> String {
     }
 }
 
-fn number(of: &str, text: &str) -> Result<u64, String> {
+fn number(of: &Named, text: &str) -> Result<u64, Error> {
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(format!("Invalid character(s) found in {} number {text:?}", of.to_ascii_lowercase()));
+        return Err(Error::Letters { of: of.letters, text: text.to_owned() });
     }
     if text.len() > 1 && text.starts_with('0') {
-        return Err(format!("{of} number must not contain leading zeroes {text:?}"));
+        return Err(Error::Zeroes { of: of.zeroes, text: text.to_owned() });
     }
-    text.parse().map_err(|_| format!("{of} number is too large: {text:?}"))
+    text.parse().map_err(|_| Error::TooLarge { of: of.part, text: text.to_owned() })
 }
 
-fn identifier(text: &str) -> Result<Identifier, String> {
+fn identifier(text: &str) -> Result<Identifier, Error> {
     check("PreRelease", text)?;
     if !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Ok(Identifier::Word(text.into()));
     }
     if text.len() > 1 && text.starts_with('0') {
-        return Err(format!("Numeric PreRelease version must not contain leading zeroes {text:?}"));
+        return Err(Error::Zeroes { of: "Numeric PreRelease version", text: text.to_owned() });
     }
-    text.parse().map(Identifier::Number).map_err(|_| format!("PreRelease number is too large: {text:?}"))
+    text.parse().map(Identifier::Number).map_err(|_| Error::TooLarge { of: "PreRelease", text: text.to_owned() })
 }
 
-fn check(of: &str, text: &str) -> Result<(), String> {
+fn check(of: &'static str, text: &str) -> Result<(), Error> {
     if text.is_empty() {
-        return Err(format!("{of} is empty"));
+        return Err(Error::EmptyPart(of));
     }
     if text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
         Ok(())
     } else {
-        Err(format!("Invalid character(s) found in {of} {text:?}"))
+        Err(Error::Letters { of, text: text.to_owned() })
     }
 }
 

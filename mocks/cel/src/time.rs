@@ -5,6 +5,8 @@
 use jiff::Timestamp;
 use jiff::tz::{Offset, TimeZone};
 
+use super::Failed;
+
 const SECOND: i64 = 1_000_000_000;
 const UNITS: [(&str, i64); 8] = [
     ("ns", 1),
@@ -185,8 +187,8 @@ pub(super) fn of_span(name: &str, nanos: i64) -> Option<i64> {
 }
 
 /// A part of a time in a zone: `UTC` or a difference to it like `+02:00`.
-pub(super) fn of_time(name: &str, time: Timestamp, zone: &str) -> Result<i64, String> {
-    let zone = read_zone(zone).ok_or_else(|| format!("unknown time zone {zone}"))?;
+pub(super) fn of_time(name: &str, time: Timestamp, zone: &str) -> Result<i64, Failed> {
+    let zone = read_zone(zone).ok_or_else(|| Failed::Zone(zone.to_owned()))?;
     let local = zone.to_datetime(time);
     let part = match name {
         "getFullYear" => i64::from(local.year()),
@@ -199,7 +201,7 @@ pub(super) fn of_time(name: &str, time: Timestamp, zone: &str) -> Result<i64, St
         "getMinutes" => i64::from(local.minute()),
         "getSeconds" => i64::from(local.second()),
         "getMilliseconds" => i64::from(local.millisecond()),
-        _ => return Err("no such overload".to_owned()),
+        _ => return Err(Failed::Overload),
     };
     Ok(part)
 }
@@ -318,7 +320,7 @@ mod tests {
         ] {
             assert_eq!(of_time(name, time, zone), Ok(part), "{name} {zone}");
         }
-        assert_eq!(of_time("getHours", time, "Mars"), Err("unknown time zone Mars".to_owned()));
+        assert_eq!(of_time("getHours", time, "Mars"), Err(Failed::Zone("Mars".to_owned())));
         assert_eq!(read_date("2024-02-29").map(|date| date.to_string()).as_deref(), Some("2024-02-29T00:00:00Z"));
         assert_eq!((read_date("2024-02-30"), read_date("2024-2-9")), (None, None));
     }

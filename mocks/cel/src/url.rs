@@ -16,17 +16,60 @@ pub(super) struct Url {
     query: String,
 }
 
+/// A text that is no URL.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("URL parse error during conversion from string: parse {text:?}: {why}")]
+pub struct Error {
+    /// The text.
+    pub text: String,
+    /// Why it is none.
+    #[source]
+    pub why: Why,
+}
+
+/// Why a text is no URL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Why {
+    /// There is none.
+    #[error("empty url")]
+    Empty,
+    /// A letter that nobody sees.
+    #[error("net/url: invalid control character in URL")]
+    Control,
+    /// Neither a scheme nor a path from the root.
+    #[error("invalid URI for request")]
+    Relative,
+    /// A percent sign without two digits.
+    #[error("invalid URL escape")]
+    Escape,
+    /// A colon and nothing before it.
+    #[error("missing protocol scheme")]
+    NoScheme,
+    /// A colon behind what is no scheme.
+    #[error("first path segment in URL cannot contain colon")]
+    Colon,
+    /// A bracket that is not closed.
+    #[error("missing ']' in host")]
+    Bracket,
+    /// A port that is no number.
+    #[error("invalid port after host")]
+    Port,
+    /// A letter that no host has.
+    #[error("invalid character in host name")]
+    Host,
+}
+
 impl Url {
-    pub(crate) fn read(text: &str) -> Result<Self, String> {
-        let wrong = |why: &str| format!("URL parse error during conversion from string: parse {text:?}: {why}");
+    pub(crate) fn read(text: &str) -> Result<Self, Error> {
+        let wrong = |why| Error { text: text.to_owned(), why };
         if text.is_empty() {
-            return Err(wrong("empty url"));
+            return Err(wrong(Why::Empty));
         }
         if text.bytes().any(|byte| byte.is_ascii_control()) {
-            return Err(wrong("net/url: invalid control character in URL"));
+            return Err(wrong(Why::Control));
         }
         let whole = text.split_once('#').map_or(text, |(before, _)| before);
-        let (scheme, rest) = scheme(whole).map_err(&wrong)?;
+        let (scheme, rest) = scheme(whole).map_err(wrong)?;
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         let mut url = Self {
             source: text.to_owned(),
@@ -37,7 +80,7 @@ impl Url {
         };
         if !rest.starts_with('/') {
             // Behind a scheme it is one opaque word, `mailto:a@b`.
-            return if scheme.is_empty() { Err(wrong("invalid URI for request")) } else { Ok(url) };
+            return if scheme.is_empty() { Err(wrong(Why::Relative)) } else { Ok(url) };
         }
         let mut path = rest;
         if let (false, Some(behind)) = (scheme.is_empty(), rest.strip_prefix("//")) {
@@ -45,11 +88,11 @@ impl Url {
             let authority = &behind[..end];
             path = &behind[end..];
             let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-            check_host(host).map_err(&wrong)?;
+            check_host(host).map_err(wrong)?;
             host.clone_into(&mut url.host);
         }
         if !escapes_are_right(path) {
-            return Err(wrong("invalid URL escape"));
+            return Err(wrong(Why::Escape));
         }
         path.clone_into(&mut url.path);
         Ok(url)
@@ -96,30 +139,30 @@ impl Url {
 }
 
 /// The scheme without its colon, and the rest.
-fn scheme(text: &str) -> Result<(&str, &str), &'static str> {
+fn scheme(text: &str) -> Result<(&str, &str), Why> {
     let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || "+-.".contains(c))).unwrap_or(text.len());
     match text[end..].strip_prefix(':') {
-        Some(_) if end == 0 => Err("missing protocol scheme"),
+        Some(_) if end == 0 => Err(Why::NoScheme),
         Some(rest) if text.starts_with(|first: char| first.is_ascii_alphabetic()) => Ok((&text[..end], rest)),
-        Some(_) => Err("first path segment in URL cannot contain colon"),
+        Some(_) => Err(Why::Colon),
         None => Ok(("", text)),
     }
 }
 
-fn check_host(host: &str) -> Result<(), &'static str> {
+fn check_host(host: &str) -> Result<(), Why> {
     let port = match host.strip_prefix('[') {
-        Some(inner) => inner.split_once(']').ok_or("missing ']' in host")?.1,
+        Some(inner) => inner.split_once(']').ok_or(Why::Bracket)?.1,
         None => host.find(':').map_or("", |colon| &host[colon..]),
     };
     let port_fits =
         port.is_empty() || port.strip_prefix(':').is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()));
     if !port_fits {
-        return Err("invalid port after host");
+        return Err(Why::Port);
     }
     if host.bytes().any(|byte| b" <>\"\\^`{|}".contains(&byte)) {
-        return Err("invalid character in host name");
+        return Err(Why::Host);
     }
-    if escapes_are_right(host) { Ok(()) } else { Err("invalid URL escape") }
+    if escapes_are_right(host) { Ok(()) } else { Err(Why::Escape) }
 }
 
 fn escapes_are_right(text: &str) -> bool {

@@ -39,7 +39,7 @@ pub(super) enum Val<'a> {
     Type(&'static str),
     Thing(Rc<Thing>),
     /// What stands in the object is not what its schema declares; the error comes when it is used.
-    Broken(Rc<str>),
+    Broken(&'static str),
 }
 
 /// Values of the libraries.
@@ -151,8 +151,8 @@ impl<'a> Val<'a> {
         }
     }
 
-    fn broken(wanted: &str) -> Self {
-        Self::Broken(format!("invalid data, expected {wanted}").into())
+    fn broken(expected: &'static str) -> Self {
+        Self::Broken(expected)
     }
 
     pub(crate) fn lent(text: &'a str) -> Self {

@@ -4,8 +4,9 @@
 
 use std::fmt::Write as _;
 
+use super::Failed;
 use super::functions::quote;
-use super::run::{Found, Run, Stop, error};
+use super::run::{Found, Run};
 use super::time;
 use super::types::{DURATION, TIME, Type};
 use super::value::{List, Map, Val};
@@ -37,12 +38,56 @@ struct Parts<'t> {
     given: usize,
 }
 
+/// Why a text cannot be filled in.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// There are fewer arguments than it takes.
+    #[error("index {index} out of range")]
+    TooFew {
+        /// The first that is missing.
+        index: usize,
+    },
+    /// There are more arguments than it takes.
+    #[error("too many arguments supplied to string.format (expected {taken}, got {given})")]
+    TooMany {
+        /// How many it takes.
+        taken: usize,
+        /// How many there are.
+        given: usize,
+    },
+    /// It ends with a sign.
+    #[error("unexpected end of string")]
+    End,
+    /// A verb that nobody knows.
+    #[error("could not parse formatting clause: unrecognized formatting clause \"{0}\"")]
+    Verb(char),
+    /// A number of places that nothing follows.
+    #[error(
+        "could not parse formatting clause: error while parsing precision: could not find end of precision specifier"
+    )]
+    PlacesEnd,
+    /// A number of places that is none, or too large.
+    #[error(
+        "could not parse formatting clause: error while parsing precision: error while converting precision to integer: \
+         {0:?}"
+    )]
+    Places(String),
+    /// A verb that does not take such a value.
+    #[error("error during formatting: {}, was given {given}", takes(*.verb))]
+    Misfit {
+        /// The verb.
+        verb: char,
+        /// The type of the value.
+        given: String,
+    },
+}
+
 impl<'t> Parts<'t> {
     fn new(text: &'t str, given: usize) -> Self {
         Self { rest: text, next: 0, given }
     }
 
-    fn part(&mut self) -> Result<Option<Part<'t>>, String> {
+    fn part(&mut self) -> Result<Option<Part<'t>>, Error> {
         let Some(at) = self.rest.find('%') else {
             let plain = std::mem::take(&mut self.rest);
             return Ok((!plain.is_empty()).then_some(Part::Plain(plain)));
@@ -58,15 +103,15 @@ impl<'t> Parts<'t> {
             return Ok(Some(Part::Plain("%")));
         }
         if self.next >= self.given {
-            return Err(format!("index {} out of range", self.next));
+            return Err(Error::TooFew { index: self.next });
         }
         if after.is_empty() {
-            return Err("unexpected end of string".to_owned());
+            return Err(Error::End);
         }
         let (places, after) = precision(after)?;
         let verb = after.chars().next().unwrap_or_default();
         if !"sdfebxXo".contains(verb) {
-            return Err(format!("could not parse formatting clause: unrecognized formatting clause \"{verb}\""));
+            return Err(Error::Verb(verb));
         }
         self.rest = &after[verb.len_utf8()..];
         self.next += 1;
@@ -75,20 +120,18 @@ impl<'t> Parts<'t> {
 }
 
 /// `.3` in front of a verb.
-fn precision(rest: &str) -> Result<(Option<usize>, &str), String> {
+fn precision(rest: &str) -> Result<(Option<usize>, &str), Error> {
     let Some(digits) = rest.strip_prefix('.') else { return Ok((None, rest)) };
-    let wrong = |why: &str| format!("could not parse formatting clause: error while parsing precision: {why}");
-    let end = digits.find(|c: char| !c.is_ascii_digit());
-    let end = end.ok_or_else(|| wrong("could not find end of precision specifier"))?;
+    let end = digits.find(|c: char| !c.is_ascii_digit()).ok_or(Error::PlacesEnd)?;
     match digits[..end].parse() {
         Ok(places) if places <= PLACES_MAX => Ok((Some(places), &digits[end..])),
-        _ => Err(wrong(&format!("error while converting precision to integer: {:?}", &digits[..end]))),
+        _ => Err(Error::Places(digits[..end].to_owned())),
     }
 }
 
 /// What a verb says to a value of another type.
-fn misfit(verb: char, given: &str) -> String {
-    let takes = match verb {
+fn takes(verb: char) -> &'static str {
+    match verb {
         'd' => "decimal clause can only be used on integers",
         'f' => "fixed-point clause can only be used on doubles",
         'e' => "scientific clause can only be used on doubles",
@@ -99,25 +142,26 @@ fn misfit(verb: char, given: &str) -> String {
             "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and \
               timestamps"
         }
-    };
-    format!("error during formatting: {takes}, was given {given}")
+    }
+}
+
+fn misfit(verb: char, given: impl Into<String>) -> Error {
+    Error::Misfit { verb, given: given.into() }
 }
 
 /// What is wrong with a text that is written out and the types of its arguments; the number is that of an argument.
-pub(super) fn check(text: &str, types: &[Type]) -> Result<(), (Option<usize>, String)> {
+pub(super) fn check(text: &str, types: &[Type]) -> Result<(), (Option<usize>, Error)> {
     let mut parts = Parts::new(text, types.len());
     while let Some(part) = parts.part().map_err(|why| (None, why))? {
         let Part::Clause(clause) = part else { continue };
         let at = parts.next - 1;
         if !fits(clause.verb, &types[at]) {
-            return Err((Some(at), misfit(clause.verb, &types[at].to_string())));
+            return Err((Some(at), misfit(clause.verb, types[at].to_string())));
         }
     }
     match (parts.next, types.len()) {
-        (used, given) if used == given => Ok(()),
-        (used, given) => {
-            Err((None, format!("too many arguments supplied to string.format (expected {used}, got {given})")))
-        }
+        (taken, given) if taken == given => Ok(()),
+        (taken, given) => Err((None, Error::TooMany { taken, given })),
     }
 }
 
@@ -138,11 +182,13 @@ fn fits(verb: char, given: &Type) -> bool {
 pub(super) fn format<'a>(run: &mut Run<'a, '_>, text: &str, arguments: &List<'a>) -> Found<'a> {
     let mut out = String::new();
     let mut parts = Parts::new(text, arguments.len());
-    while let Some(part) = parts.part().map_err(Stop::Error)? {
+    while let Some(part) = parts.part()? {
         match part {
             Part::Plain(plain) => out.push_str(plain),
             Part::Clause(clause) => {
-                let Some(value) = arguments.at(parts.next - 1) else { return error("no such argument") };
+                let Some(value) = arguments.at(parts.next - 1) else {
+                    return Err(Error::TooFew { index: parts.next - 1 }.into());
+                };
                 let made = made(run, clause, &value)?;
                 run.pay_for_bytes(made.len())?;
                 out.push_str(&made);
@@ -153,7 +199,7 @@ pub(super) fn format<'a>(run: &mut Run<'a, '_>, text: &str, arguments: &List<'a>
     Ok(Val::text(out))
 }
 
-fn made<'a>(run: &mut Run<'a, '_>, clause: Clause, value: &Val<'a>) -> Result<String, Stop> {
+fn made<'a>(run: &mut Run<'a, '_>, clause: Clause, value: &Val<'a>) -> Result<String, Failed> {
     let Clause { verb, places } = clause;
     match (verb, value) {
         ('s', value) => {
@@ -176,7 +222,7 @@ fn made<'a>(run: &mut Run<'a, '_>, clause: Clause, value: &Val<'a>) -> Result<St
             Ok(format!("{sign}{}", radix(number.unsigned_abs(), verb)))
         }
         ('b' | 'o' | 'x' | 'X', Val::Uint(number)) => Ok(radix(*number, verb)),
-        (verb, value) => error(misfit(verb, value.type_name())),
+        (verb, value) => Err(misfit(verb, value.type_name()).into()),
     }
 }
 
@@ -189,7 +235,7 @@ fn radix(number: u64, verb: char) -> String {
     }
 }
 
-fn hex(run: &mut Run<'_, '_>, bytes: &[u8], verb: char) -> Result<String, Stop> {
+fn hex(run: &mut Run<'_, '_>, bytes: &[u8], verb: char) -> Result<String, Failed> {
     run.pay(bytes.len())?;
     let shown = |byte: &u8| if verb == 'x' { format!("{byte:02x}") } else { format!("{byte:02X}") };
     Ok(bytes.iter().map(shown).collect())
@@ -257,7 +303,7 @@ pub(super) fn real(number: f64) -> String {
 }
 
 /// Writes a value as `%s` does.
-fn show<'a>(run: &mut Run<'a, '_>, value: &Val<'a>, out: &mut String) -> Result<(), Stop> {
+fn show<'a>(run: &mut Run<'a, '_>, value: &Val<'a>, out: &mut String) -> Result<(), Failed> {
     run.pay(1)?;
     match value {
         Val::Null => out.push_str("null"),
@@ -285,14 +331,14 @@ fn show<'a>(run: &mut Run<'a, '_>, value: &Val<'a>, out: &mut String) -> Result<
             out.push(']');
         }
         Val::Map(map) => show_map(run, map, out)?,
-        Val::Thing(_) | Val::Optional(_) => return error(misfit('s', value.type_name())),
-        Val::Broken(why) => return error(&**why),
+        Val::Thing(_) | Val::Optional(_) => return Err(misfit('s', value.type_name()).into()),
+        Val::Broken(expected) => return Err(Failed::Data(expected)),
     }
     Ok(())
 }
 
 /// Writes what is in a list or a map, so that an expression could read it.
-fn show_inside<'a>(run: &mut Run<'a, '_>, value: &Val<'a>, out: &mut String) -> Result<(), Stop> {
+fn show_inside<'a>(run: &mut Run<'a, '_>, value: &Val<'a>, out: &mut String) -> Result<(), Failed> {
     let (before, after) = match value {
         Val::Double(number) if number.is_finite() => {
             // Writing into a text does not fail.
@@ -313,7 +359,7 @@ fn show_inside<'a>(run: &mut Run<'a, '_>, value: &Val<'a>, out: &mut String) -> 
     Ok(())
 }
 
-fn show_map<'a>(run: &mut Run<'a, '_>, map: &Map<'a>, out: &mut String) -> Result<(), Stop> {
+fn show_map<'a>(run: &mut Run<'a, '_>, map: &Map<'a>, out: &mut String) -> Result<(), Failed> {
     let mut pairs = Vec::new();
     for (key, value) in map.entries() {
         let (mut shown_key, mut shown_value) = (String::new(), String::new());

@@ -3,6 +3,8 @@
 //! Owns the texts; kubectl and client libraries match on some of them. Sources: the shapes that
 //! `k8s.io/apimachinery/pkg/api/errors` documents, and answers of a real kube-apiserver.
 
+use std::fmt::Display;
+
 use http::StatusCode;
 use serde_json::{Value, json};
 
@@ -53,7 +55,7 @@ pub struct Cause {
 
 impl Cause {
     /// A value that cannot be.
-    pub fn invalid(field: &str, value: &str, why: &str) -> Self {
+    pub fn invalid(field: &str, value: &str, why: &(impl Display + ?Sized)) -> Self {
         let message = format!("Invalid value: {value}: {why}");
         Self { reason: "FieldValueInvalid", field: field.to_owned(), message }
     }

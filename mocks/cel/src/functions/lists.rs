@@ -3,7 +3,8 @@
 use std::cmp::Ordering;
 use std::rc::Rc;
 
-use super::super::run::{Found, Run, error, no_overload};
+use super::super::Failed;
+use super::super::run::{Found, Run, no_overload};
 use super::super::value::{List, Val};
 use super::count;
 
@@ -39,7 +40,7 @@ pub(super) fn on_list<'a>(run: &mut Run<'a, '_>, name: &str, list: &List<'a>, ar
         ("min" | "max", []) => {
             let wanted = if name == "min" { Ordering::Less } else { Ordering::Greater };
             let mut items = list.iter();
-            let Some(mut best) = items.next() else { return error(format!("{name} called on empty list")) };
+            let Some(mut best) = items.next() else { return Err(Failed::Empty(name.to_owned())) };
             for item in items {
                 let Some(order) = run.compare(&item, &best)? else { return no_overload() };
                 if order == wanted {
@@ -70,14 +71,14 @@ fn sum<'a>(list: &List<'a>) -> Found<'a> {
     let Some(first) = items.next() else { return Ok(list.zero()) };
     items.try_fold(first, |sum, item| match (&sum, &item) {
         (Val::Int(a), Val::Int(b)) => {
-            a.checked_add(*b).map_or_else(|| error("integer overflow"), |number| Ok(Val::Int(number)))
+            a.checked_add(*b).map_or_else(|| Err(Failed::Overflow("integer")), |number| Ok(Val::Int(number)))
         }
         (Val::Uint(a), Val::Uint(b)) => {
-            a.checked_add(*b).map_or_else(|| error("unsigned integer overflow"), |number| Ok(Val::Uint(number)))
+            a.checked_add(*b).map_or_else(|| Err(Failed::Overflow("unsigned integer")), |number| Ok(Val::Uint(number)))
         }
         (Val::Double(a), Val::Double(b)) => Ok(Val::Double(a + b)),
         (Val::Duration(a), Val::Duration(b)) => {
-            a.checked_add(*b).map_or_else(|| error("integer overflow"), |nanos| Ok(Val::Duration(nanos)))
+            a.checked_add(*b).map_or_else(|| Err(Failed::Overflow("integer")), |nanos| Ok(Val::Duration(nanos)))
         }
         _ => no_overload(),
     })

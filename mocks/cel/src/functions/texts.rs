@@ -1,6 +1,7 @@
 //! What expressions do with texts (CEL string extensions). Places are counted in letters.
 
-use super::super::run::{Found, Run, error, no_overload};
+use super::super::Failed;
+use super::super::run::{Found, Run, no_overload};
 use super::super::value::Val;
 use super::super::{pattern, written};
 use super::count;
@@ -25,7 +26,7 @@ pub(super) fn on_text<'a>(run: &mut Run<'a, '_>, name: &str, text: &str, argumen
         ("replace", [Val::Text(old), Val::Text(new)]) => replace(run, text, old, new, -1),
         ("replace", [Val::Text(old), Val::Text(new), Val::Int(most)]) => replace(run, text, old, new, *most),
         ("substring", [Val::Int(from)]) => match count(text.chars().count()) {
-            length if *from > length => error(format!("index out of range: {from}")),
+            length if *from > length => Err(Failed::Place(*from)),
             length => substring(text, *from, length),
         },
         ("substring", [Val::Int(from), Val::Int(to)]) => substring(text, *from, *to),
@@ -95,10 +96,10 @@ fn replace<'a>(run: &mut Run<'a, '_>, text: &str, old: &str, new: &str, most: i6
 fn substring<'a>(text: &str, from: i64, to: i64) -> Found<'a> {
     let length = count(text.chars().count());
     if from > to {
-        return error(format!("invalid substring range. start: {from}, end: {to}"));
+        return Err(Failed::Range { from, to });
     }
     if from < 0 || to > length {
-        return error(format!("index out of range: {}", if from < 0 || from > length { from } else { to }));
+        return Err(Failed::Place(if from < 0 || from > length { from } else { to }));
     }
     let (from, to) = (usize::try_from(from).unwrap_or(0), usize::try_from(to).unwrap_or(0));
     Ok(Val::text(text.chars().skip(from).take(to - from).collect::<String>()))
@@ -131,7 +132,7 @@ fn last_index_of<'a>(text: &str, part: &str, from: Option<i64>) -> Found<'a> {
 
 /// An empty text has no place that would be wrong.
 fn out_of<'a>(text: &str, place: i64) -> Found<'a> {
-    if text.is_empty() && place <= 0 { Ok(Val::Int(-1)) } else { error(format!("index out of range: {place}")) }
+    if text.is_empty() && place <= 0 { Ok(Val::Int(-1)) } else { Err(Failed::Place(place)) }
 }
 
 /// Where a letter begins.

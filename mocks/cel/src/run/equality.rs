@@ -11,11 +11,11 @@ use std::rc::Rc;
 
 use super::super::decl::Order;
 use super::super::value::{List, Val};
-use super::{Found, Run, Stop, error, no_overload};
+use super::{Failed, Found, Run, no_overload};
 
 impl<'a> Run<'a, '_> {
     /// How two values compare; `None`: they do not.
-    pub(crate) fn compare(&mut self, one: &Val<'a>, other: &Val<'a>) -> Result<Option<Ordering>, Stop> {
+    pub(crate) fn compare(&mut self, one: &Val<'a>, other: &Val<'a>) -> Result<Option<Ordering>, Failed> {
         let length = match (one, other) {
             (Val::Text(a), Val::Text(b)) => a.len().min(b.len()),
             (Val::Bytes(a), Val::Bytes(b)) => a.len().min(b.len()),
@@ -46,7 +46,7 @@ impl<'a> Run<'a, '_> {
     }
 
     /// The places of items by their names; nothing for a list whose items have none.
-    fn places(&mut self, items: &[Val<'a>], order: &Order) -> Result<HashMap<String, usize>, Stop> {
+    fn places(&mut self, items: &[Val<'a>], order: &Order) -> Result<HashMap<String, usize>, Failed> {
         let mut places = HashMap::new();
         if *order != Order::Atomic {
             for (index, item) in items.iter().enumerate() {
@@ -64,7 +64,7 @@ impl<'a> Run<'a, '_> {
         places: &mut HashMap<String, usize>,
         item: &Val<'a>,
         order: &Order,
-    ) -> Result<Option<usize>, Stop> {
+    ) -> Result<Option<usize>, Failed> {
         if *order == Order::Atomic {
             return Ok(None);
         }
@@ -81,7 +81,7 @@ impl<'a> Run<'a, '_> {
     }
 
     /// What an item goes by: itself, or its keys. `None`: it is compared with each of the others.
-    fn name(&mut self, item: &Val<'a>, order: &Order) -> Result<Option<String>, Stop> {
+    fn name(&mut self, item: &Val<'a>, order: &Order) -> Result<Option<String>, Failed> {
         let mut name = String::new();
         let named = match (order, item) {
             (Order::Keys(keys), Val::Map(map)) => keys.iter().all(|key| {
@@ -98,7 +98,7 @@ impl<'a> Run<'a, '_> {
     }
 
     /// Whether a list has an equal item, or a map the key.
-    pub(crate) fn contains(&mut self, within: &Val<'a>, wanted: &Val<'a>) -> Result<bool, Stop> {
+    pub(crate) fn contains(&mut self, within: &Val<'a>, wanted: &Val<'a>) -> Result<bool, Failed> {
         match within {
             Val::List(list) => {
                 for item in list.iter() {
@@ -119,7 +119,7 @@ impl<'a> Run<'a, '_> {
     }
 
     /// Values of different types are unequal, except numbers.
-    pub(crate) fn equal(&mut self, left: &Val<'a>, right: &Val<'a>) -> Result<bool, Stop> {
+    pub(crate) fn equal(&mut self, left: &Val<'a>, right: &Val<'a>) -> Result<bool, Failed> {
         match (left, right) {
             (Val::List(a), Val::List(b)) => self.equal_lists(a, b),
             (Val::Map(a), Val::Map(b)) => {
@@ -141,7 +141,7 @@ impl<'a> Run<'a, '_> {
             (Val::Optional(Some(a)), Val::Optional(Some(b))) => self.equal(a, b),
             (Val::Type(a), Val::Type(b)) => Ok(a == b),
             (Val::Thing(a), Val::Thing(b)) => Ok(a == b),
-            (Val::Broken(why), _) | (_, Val::Broken(why)) => error(&**why),
+            (Val::Broken(expected), _) | (_, Val::Broken(expected)) => Err(Failed::Data(expected)),
             _ => {
                 self.pay_for(left)?;
                 self.pay_for(right)?;
@@ -150,7 +150,7 @@ impl<'a> Run<'a, '_> {
         }
     }
 
-    fn equal_lists(&mut self, one: &List<'a>, other: &List<'a>) -> Result<bool, Stop> {
+    fn equal_lists(&mut self, one: &List<'a>, other: &List<'a>) -> Result<bool, Failed> {
         if one.len() != other.len() {
             return Ok(false);
         }

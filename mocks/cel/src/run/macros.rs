@@ -2,7 +2,7 @@
 
 use super::super::parse::{Macro, MacroKind, Node};
 use super::super::value::{List, Map, Val};
-use super::{Found, Run, Stop, error, no_overload};
+use super::{Failed, Found, Run, no_overload};
 
 /// What a macro goes over.
 enum Over<'a> {
@@ -99,7 +99,7 @@ impl<'a> Run<'a, '_> {
         over: &Over<'a>,
         round: (Val<'a>, Val<'a>),
         node: &'a Node,
-    ) -> Result<bool, Stop> {
+    ) -> Result<bool, Failed> {
         match self.with(inner, matches!(over, Over::Map(_)), round, node)? {
             Val::Bool(flag) => Ok(flag),
             _ => no_overload(),
@@ -129,7 +129,7 @@ impl<'a> Run<'a, '_> {
         self.pay(entries.len())?;
         match Map::own_once(entries) {
             Ok(map) => Ok(Val::Map(map)),
-            Err(key) => error(format!("insert failed: key {} already exists", key.shown())),
+            Err(key) => Err(Failed::KeyTwice(key.shown())),
         }
     }
 

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use super::super::time;
 use super::super::value::Val;
-use super::{Found, Run, error, no_overload};
+use super::{Failed, Found, Run, no_overload};
 
 impl<'a> Run<'a, '_> {
     pub(super) fn binary(&mut self, sign: &str, left: &Val<'a>, right: &Val<'a>) -> Found<'a> {
@@ -34,9 +34,9 @@ impl<'a> Run<'a, '_> {
                 "+" => whole(a.checked_add(*b)),
                 "-" => whole(a.checked_sub(*b)),
                 "*" => whole(a.checked_mul(*b)),
-                "/" if *b == 0 => error("division by zero"),
+                "/" if *b == 0 => Err(Failed::Division),
                 "/" => whole(a.checked_div(*b)),
-                _ if *b == 0 => error("modulus by zero"),
+                _ if *b == 0 => Err(Failed::Modulus),
                 _ => whole(a.checked_rem(*b)),
             },
             (Val::Uint(a), Val::Uint(b)) => {
@@ -44,12 +44,12 @@ impl<'a> Run<'a, '_> {
                     "+" => a.checked_add(*b),
                     "-" => a.checked_sub(*b),
                     "*" => a.checked_mul(*b),
-                    "/" if *b == 0 => return error("division by zero"),
+                    "/" if *b == 0 => return Err(Failed::Division),
                     "/" => a.checked_div(*b),
-                    _ if *b == 0 => return error("modulus by zero"),
+                    _ if *b == 0 => return Err(Failed::Modulus),
                     _ => a.checked_rem(*b),
                 };
-                made.map_or_else(|| error("unsigned integer overflow"), |number| Ok(Val::Uint(number)))
+                made.map_or_else(|| Err(Failed::Overflow("unsigned integer")), |number| Ok(Val::Uint(number)))
             }
             (Val::Double(a), Val::Double(b)) => match sign {
                 "+" => Ok(Val::Double(a + b)),
@@ -88,13 +88,13 @@ impl<'a> Run<'a, '_> {
 }
 
 pub(super) fn whole<'a>(number: Option<i64>) -> Found<'a> {
-    number.map_or_else(|| error("integer overflow"), |number| Ok(Val::Int(number)))
+    number.map_or_else(|| Err(Failed::Overflow("integer")), |number| Ok(Val::Int(number)))
 }
 
 fn span<'a>(nanos: Option<i64>) -> Found<'a> {
-    nanos.map_or_else(|| error("integer overflow"), |nanos| Ok(Val::Duration(nanos)))
+    nanos.map_or_else(|| Err(Failed::Overflow("integer")), |nanos| Ok(Val::Duration(nanos)))
 }
 
 fn moment<'a>(at: Option<jiff::Timestamp>) -> Found<'a> {
-    at.map_or_else(|| error("timestamp overflow"), |at| Ok(Val::Time(at)))
+    at.map_or_else(|| Err(Failed::Overflow("timestamp")), |at| Ok(Val::Time(at)))
 }

@@ -75,7 +75,7 @@ pub(super) fn judge(programs: &[Program], input: &Input<'_>, policy: FailurePoli
         match program.run(input, &mut budget) {
             Ok(true) => {}
             Ok(false) => return Opinion::Skip,
-            Err(why) => errors.push(why),
+            Err(why) => errors.push(why.to_string()),
         }
     }
     match (&errors[..], policy) {

@@ -200,26 +200,26 @@ impl<'a> Walk<'a> {
             match self.spend(allowed, |left| rule.program.holds(&subject, left)) {
                 Ok(true) => {}
                 Ok(false) => self.refuse(rule, &shown, &subject, link)?,
-                Err(Failed::Error(why)) if why == "no such overload" => {
+                Err(why @ Failed::Overload) => {
                     let why = format!(
                         "'{why}': call arguments did not match a supported operator, function or macro signature for rule: {name}"
                     );
                     self.add(Cause::invalid(&self.field(None), &shown, &why))?;
                 }
-                Err(Failed::Error(why)) => {
-                    self.add(Cause::invalid(&self.field(None), &shown, &format!("{why} evaluating rule: {name}")))?;
-                }
                 Err(Failed::Budget) if allowed < RULE_BUDGET => {
                     self.add(Cause::invalid(&self.field(None), &shown, OUT_OF_BUDGET))?;
                     return ControlFlow::Break(());
                 }
-                Err(Failed::Budget) => {
+                Err(why @ Failed::Budget) => {
                     let why = format!(
-                        "'operation cancelled: actual cost limit exceeded': no further validation rules will be run due to call \
+                        "'{why}': no further validation rules will be run due to call \
                          cost exceeds limit for rule: {name}"
                     );
                     self.add(Cause::invalid(&self.field(None), &shown, &why))?;
                     return ControlFlow::Break(());
+                }
+                Err(why) => {
+                    self.add(Cause::invalid(&self.field(None), &shown, &format!("{why} evaluating rule: {name}")))?;
                 }
             }
         }
