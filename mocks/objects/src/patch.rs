@@ -13,6 +13,8 @@ mod server_side;
 mod strategic;
 mod tracking;
 
+use std::fmt::Display;
+
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
@@ -65,7 +67,7 @@ impl Patch {
                 let noted = noted_operations(&list, &twice);
                 // An operation that nobody knows is found when it is its turn.
                 let operations: json_patch::Operations =
-                    serde_json::from_value(list).map_err(|error| rejected(&error.to_string()))?;
+                    serde_json::from_value(list).map_err(|error| rejected(&error))?;
                 if operations.len() > OPERATIONS_MAX {
                     let message = format!(
                         "The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {}",
@@ -116,9 +118,10 @@ impl Patch {
                 merge::apply(value, patch);
                 Ok(())
             }
-            Self::Strategic(patch) => strategic::apply(value, patch, resource).map_err(|why| {
-                // A directive that nobody knows is a plain error of the real server's library.
-                if why.starts_with("unknown patch type") { Failure::plain(why) } else { Failure::bad_request(why) }
+            Self::Strategic(patch) => strategic::apply(value, patch, resource).map_err(|why| match why {
+                // It is a plain error of the real server's library.
+                strategic::Error::Directive(_) => Failure::plain(why.to_string()),
+                _ => Failure::bad_request(why.to_string()),
             }),
             Self::Apply(_) => Err(Failure::bad_request("an apply patch needs a field manager")),
         }
@@ -126,7 +129,7 @@ impl Patch {
 }
 
 /// The refusal of a patch that cannot be applied. The real server names no object here.
-fn rejected(why: &str) -> Failure {
+fn rejected(why: &impl Display) -> Failure {
     let message = format!("the server rejected our request due to an error in our request: {why}");
     Failure::new(http::StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message).with(json!({}))
 }

@@ -11,7 +11,7 @@ use super::catalogue::Resource;
 use super::status::Failure;
 
 pub use labels::{
-    Requirement, from_label_selector, matches as labels_match, parse as parse_labels, text as labels_text,
+    Error, Requirement, from_label_selector, matches as labels_match, parse as parse_labels, text as labels_text,
 };
 
 /// Both selectors of a request, ready to match.

@@ -62,7 +62,7 @@ pub(super) async fn answer(call: &Call, body: Incoming) -> Result<Answer, Failur
         let attempt = Attempt { call, operation: Operation::Update, name, old: Some(&old) };
         let admitted = chain.mutate(&attempt, &mut asked).await?;
         if admitted.changed {
-            read(&mut asked).map_err(Failure::internal)?;
+            read(&mut asked).map_err(|why| Failure::internal(why.to_string()))?;
         }
         let value = scaled(call, stored, &asked, scale)?;
         let Some(answer) = write::replace(call, &renderer, false, &current, value).await? else { continue };
@@ -82,6 +82,17 @@ struct Asks {
     told: Vec<String>,
 }
 
+/// Why a value is no `Scale`.
+#[derive(Debug, thiserror::Error)]
+enum NoScale {
+    #[error("the body of the request is not an object")]
+    NotAnObject,
+    #[error("the {key} in the data ({is}) does not match the expected one ({wanted})")]
+    Type { key: &'static str, is: String, wanted: &'static str },
+    #[error(transparent)]
+    Misfit(#[from] object::Misfit),
+}
+
 enum What {
     /// The `Scale` of a PUT.
     Given(Value),
@@ -93,7 +104,7 @@ enum What {
 fn asks(call: &Call, bytes: &Bytes) -> Result<Asks, Failure> {
     if call.method == Method::PUT {
         let mut given = decode(&call.content_type, bytes)?;
-        read(&mut given).map_err(Failure::bad_request)?;
+        read(&mut given).map_err(|why| Failure::bad_request(why.to_string()))?;
         check_place(call, &given)?;
         return Ok(Asks { what: What::Given(given), told: Vec::new() });
     }
@@ -104,7 +115,7 @@ fn asks(call: &Call, bytes: &Bytes) -> Result<Asks, Failure> {
     patch::check_intent(&applied)?;
     let mut wrong: Vec<String> = match object::read_as("Scale", &mut applied) {
         Ok(unknown) => unknown.into_iter().map(|path| format!(".{path}: field not declared in schema")).collect(),
-        Err(why) => vec![why],
+        Err(why) => vec![why.to_string()],
     };
     for (key, wanted) in [("apiVersion", API_VERSION), ("kind", "Scale")] {
         if applied[key] != wanted {
@@ -186,18 +197,18 @@ fn owned_view(value: &Value, scale: &Scale, call: &Call) -> Value {
 fn patched(call: &Call, old: &Value, patch: &Patch) -> Result<Value, Failure> {
     let mut value = old.clone();
     patch.apply(&mut value, &call.resource)?;
-    read(&mut value).map_err(|why| patch.made_nonsense(Failure::bad_request(why)))?;
+    read(&mut value).map_err(|why| patch.made_nonsense(Failure::bad_request(why.to_string())))?;
     check_place(call, &value)?;
     Ok(value)
 }
 
 /// Makes of a JSON value what the type makes of it, or says why it is no `Scale`.
-fn read(value: &mut Value) -> Result<(), String> {
-    let Some(given) = value.as_object_mut() else { return Err("the body of the request is not an object".to_owned()) };
+fn read(value: &mut Value) -> Result<(), NoScale> {
+    let Some(given) = value.as_object_mut() else { return Err(NoScale::NotAnObject) };
     for (key, wanted) in [("apiVersion", API_VERSION), ("kind", "Scale")] {
         let is = given.get(key).and_then(Value::as_str).unwrap_or(wanted);
         if is != wanted {
-            return Err(format!("the {key} in the data ({is}) does not match the expected one ({wanted})"));
+            return Err(NoScale::Type { key, is: is.to_owned(), wanted });
         }
         given.insert(key.to_owned(), Value::from(wanted));
     }

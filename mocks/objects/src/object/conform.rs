@@ -16,6 +16,32 @@ const AMOUNT: &str = "^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$";
 /// Lists that are shown when they are empty.
 const SHOWN: &[&str] = &["verbs", "rules", "conditions", "subjects"];
 
+/// Why a value is none of a built-in type.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Misfit {
+    /// It has no fields at all.
+    #[error("it is not an object")]
+    NotAnObject,
+    /// A field is of another type.
+    #[error("{path}: expected {expected}, got {got}")]
+    Field {
+        /// Where it is.
+        path: String,
+        /// What it must be.
+        expected: &'static str,
+        /// What it is.
+        got: Value,
+    },
+    /// A field is no amount.
+    #[error("{path}: quantities must match the regular expression '{AMOUNT}', got {got}")]
+    Amount {
+        /// Where it is.
+        path: String,
+        /// What it is.
+        got: Value,
+    },
+}
+
 /// Checks the types of a built-in object's fields and leaves out what is not set.
 pub fn conform(value: &mut Value, resource: &Resource) -> Result<(), Failure> {
     if resource.custom {
@@ -39,16 +65,16 @@ pub fn conform(value: &mut Value, resource: &Resource) -> Result<(), Failure> {
 
 /// Makes of a value what the type of a kind that is not stored makes of it, and answers the fields that it does not have; the
 /// error says why it cannot.
-pub fn read_as(kind: &'static str, value: &mut Value) -> Result<Vec<String>, String> {
+pub fn read_as(kind: &'static str, value: &mut Value) -> Result<Vec<String>, Misfit> {
     let (Some(fields), Some(object)) = (message(kind), value.as_object_mut()) else {
-        return Err("it is not an object".to_owned());
+        return Err(Misfit::NotAnObject);
     };
     let unknown = super::unknown::drop_unknown_of(kind, object);
     walk(object, fields, kind)?;
     Ok(unknown)
 }
 
-fn undecodable(resource: &Resource, why: &str) -> Failure {
+fn undecodable(resource: &Resource, why: &Misfit) -> Failure {
     let (version, kind) = (resource.storage_version(), &resource.kind);
     Failure::bad_request(format!("{kind} in version \"{}\" cannot be handled as a {kind}: {why}", version.name))
 }
@@ -65,7 +91,7 @@ pub fn unset(value: &mut Value, resource: &Resource) {
     }
 }
 
-fn walk(object: &mut Map<String, Value>, fields: &[Field], at: &str) -> Result<(), String> {
+fn walk(object: &mut Map<String, Value>, fields: &[Field], at: &str) -> Result<(), Misfit> {
     for field in fields {
         if field.name == "<inline>" {
             if let Kind::Message(name) = field.kind {
@@ -78,8 +104,7 @@ fn walk(object: &mut Map<String, Value>, fields: &[Field], at: &str) -> Result<(
             object.remove(field.name);
             continue;
         }
-        let wrong =
-            |value: &Value, expected: &str| Err(format!("{at}.{}: expected {expected}, got {value}", field.name));
+        let wrong = |value: &Value, expected| Err(misfit(field, at, expected, value));
         if field.list {
             let Some(items) = value.as_array_mut() else { return wrong(value, "a list") };
             for item in items.iter_mut() {
@@ -115,15 +140,16 @@ fn is_unset(value: &Value, field: &Field) -> bool {
     }
 }
 
-fn one(value: &mut Value, field: &Field, at: &str) -> Result<(), String> {
+fn one(value: &mut Value, field: &Field, at: &str) -> Result<(), Misfit> {
     let expected = match &field.kind {
         Kind::Message(name) => {
-            let path = format!("{at}.{}", field.name);
             return match value {
-                Value::Object(object) => walk(object, message(name).unwrap_or_default(), &path),
+                Value::Object(object) => {
+                    walk(object, message(name).unwrap_or_default(), &format!("{at}.{}", field.name))
+                }
                 // A null among others is an object with nothing set.
                 Value::Null => Ok(()),
-                other => Err(format!("{path}: expected an object, got {other}")),
+                other => Err(misfit(field, at, "an object", other)),
             };
         }
         Kind::Either(name) => {
@@ -150,7 +176,7 @@ fn one(value: &mut Value, field: &Field, at: &str) -> Result<(), String> {
             let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             let Some(amount) = Quantity::parse(&text) else {
                 let path = format!("{at}.{}", field.name);
-                return Err(format!("{path}: quantities must match the regular expression '{AMOUNT}', got {value}"));
+                return Err(Misfit::Amount { path, got: value.clone() });
             };
             let canonical = amount.canonical();
             if value.as_str() != Some(&canonical) {
@@ -168,7 +194,11 @@ fn one(value: &mut Value, field: &Field, at: &str) -> Result<(), String> {
         }
         return Ok(());
     }
-    Err(format!("{at}.{}: expected {expected}, got {value}", field.name))
+    Err(misfit(field, at, expected, value))
+}
+
+fn misfit(field: &Field, at: &str, expected: &'static str, got: &Value) -> Misfit {
+    Misfit::Field { path: format!("{at}.{}", field.name), expected, got: got.clone() }
 }
 
 fn is_base64(text: &str) -> bool {

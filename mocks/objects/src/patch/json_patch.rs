@@ -9,11 +9,25 @@ const COPIED_MAX_BYTES: usize = 3 * 1024 * 1024;
 /// A little less than what the JSON parser takes (128), because what is stored must be read again.
 const DEPTH_MAX: usize = 120;
 
+/// Why a patch cannot be applied.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Error {
+    #[error(transparent)]
+    Operation(#[from] ::json_patch::PatchError),
+    #[error(
+        "Unable to complete the copy, the accumulated size increase of copy is {copied_bytes}, exceeding the limit \
+         {COPIED_MAX_BYTES}"
+    )]
+    TooLarge { copied_bytes: usize },
+    #[error("the object would be nested deeper than {DEPTH_MAX}")]
+    TooDeep,
+}
+
 /// The operations of one patch.
 pub(super) type Operations = ::json_patch::Patch;
 
 /// All operations or none.
-pub(super) fn apply(value: &mut Value, operations: &Operations) -> Result<(), String> {
+pub(super) fn apply(value: &mut Value, operations: &Operations) -> Result<(), Error> {
     let is_special = |operation: &PatchOperation| match operation {
         PatchOperation::Test(test) => test.value.is_null(),
         PatchOperation::Copy(_) | PatchOperation::Move(_) => true,
@@ -21,7 +35,7 @@ pub(super) fn apply(value: &mut Value, operations: &Operations) -> Result<(), St
         operation => operation.path().count() > DEPTH_MAX / 4,
     };
     if !operations.iter().any(is_special) {
-        return ::json_patch::patch(value, operations).map_err(|error| error.to_string());
+        return Ok(::json_patch::patch(value, operations)?);
     }
     let mut candidate = value.clone();
     let mut growth = Growth::new(&candidate);
@@ -29,8 +43,13 @@ pub(super) fn apply(value: &mut Value, operations: &Operations) -> Result<(), St
         growth.allow(operation, &candidate)?;
         match operation {
             PatchOperation::Test(test) if test.value.is_null() && is_absent(&candidate, test) => {}
-            operation => ::json_patch::patch(&mut candidate, std::slice::from_ref(operation))
-                .map_err(|error| format!("operation '/{index}' failed at path '{}': {}", error.path, error.kind))?,
+            operation => {
+                let patched = ::json_patch::patch(&mut candidate, std::slice::from_ref(operation));
+                patched.map_err(|mut error| {
+                    error.operation = index;
+                    error
+                })?;
+            }
         }
     }
     *value = candidate;
@@ -50,17 +69,13 @@ impl Growth {
     }
 
     /// Refuses an operation that would make the object too large or too deep.
-    fn allow(&mut self, operation: &PatchOperation, value: &Value) -> Result<(), String> {
+    fn allow(&mut self, operation: &PatchOperation, value: &Value) -> Result<(), Error> {
         let below = match operation {
             PatchOperation::Copy(copy) => {
                 let source = copy.from.resolve(value).ok();
                 self.copied_bytes += source.map_or(0, |source| source.to_string().len());
                 if self.copied_bytes > COPIED_MAX_BYTES {
-                    let (is, max) = (self.copied_bytes, COPIED_MAX_BYTES);
-                    return Err(format!(
-                        "Unable to complete the copy, the accumulated size increase of copy is {is}, exceeding the \
-                         limit {max}"
-                    ));
+                    return Err(Error::TooLarge { copied_bytes: self.copied_bytes });
                 }
                 source.map_or(0, depth)
             }
@@ -71,7 +86,7 @@ impl Growth {
         };
         self.depth = self.depth.max(operation.path().count() + below);
         if self.depth > DEPTH_MAX {
-            return Err(format!("the object would be nested deeper than {DEPTH_MAX}"));
+            return Err(Error::TooDeep);
         }
         Ok(())
     }
@@ -97,9 +112,9 @@ fn is_absent(value: &Value, test: &TestOperation) -> bool {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::apply;
+    use super::{Error, apply};
 
-    fn patched(operations: Value) -> Result<Value, String> {
+    fn patched(operations: Value) -> Result<Value, Error> {
         let mut value = json!({"metadata": {"name": "a"}, "list": []});
         apply(&mut value, &serde_json::from_value(operations).unwrap()).map(|()| value)
     }
@@ -123,7 +138,7 @@ mod tests {
             operations.iter().cycle().take(operations.len() * times).cloned().collect()
         };
         let double = json!({"op": "copy", "from": "/list", "path": "/list/-"});
-        let why = patched(json!(vec![double; 60])).unwrap_err();
+        let why = patched(json!(vec![double; 60])).unwrap_err().to_string();
         assert!(why.contains("exceeding the limit 3145728"), "{why}");
         let nest = [
             json!({"op": "add", "path": "/b", "value": {}}),
@@ -131,7 +146,7 @@ mod tests {
             json!({"op": "move", "from": "/b", "path": "/list"}),
         ];
         assert!(patched(repeated(&nest, 30)).is_ok());
-        let why = patched(repeated(&nest, 3000)).unwrap_err();
+        let why = patched(repeated(&nest, 3000)).unwrap_err().to_string();
         assert!(why.contains("nested deeper than 120"), "{why}");
         let add = |depth: usize| json!({"op": "add", "path": "/d".repeat(depth), "value": {}});
         assert!(patched(json!((1..=100).map(add).collect::<Vec<_>>())).is_ok());
@@ -149,8 +164,8 @@ mod tests {
             let applied = apply(&mut value, &serde_json::from_value(operations).unwrap());
             applied.map(|()| value.as_object().map_or(0, serde_json::Map::len))
         };
-        assert_eq!(copies(2), Ok(3));
-        assert!(copies(3).unwrap_err().contains("exceeding the limit"), "three times 1 MiB and its quotes");
+        assert_eq!(copies(2).unwrap(), 3);
+        assert!(matches!(copies(3), Err(Error::TooLarge { .. })), "three times 1 MiB and its quotes");
         let moves = |times: usize| {
             let round = [
                 json!({"op": "add", "path": "/b", "value": {}}),
@@ -161,7 +176,7 @@ mod tests {
         };
         let nested = moves(115).unwrap();
         assert!(serde_json::from_str::<Value>(&nested.to_string()).is_ok(), "what is accepted can be read again");
-        assert!(moves(125).unwrap_err().contains("nested deeper"));
+        assert!(matches!(moves(125), Err(Error::TooDeep)));
     }
 
     #[test]
@@ -169,7 +184,7 @@ mod tests {
         let mut value = json!({"a": 1});
         let operations = json!([{"op": "test", "path": "/b", "value": null}, {"op": "replace", "path": "/a", "value": 2},
             {"op": "test", "path": "/a", "value": 3}]);
-        let why = apply(&mut value, &serde_json::from_value(operations).unwrap()).unwrap_err();
+        let why = apply(&mut value, &serde_json::from_value(operations).unwrap()).unwrap_err().to_string();
         assert!(why.starts_with("operation '/2' failed at path '/a'"), "{why}");
         assert_eq!(value, json!({"a": 1}));
     }

@@ -14,12 +14,28 @@ const ORDER: &str = "$setElementOrder/";
 const RETAIN: &str = "$retainKeys";
 const DIRECTIVE: &str = "$patch";
 
-pub(super) fn apply(value: &mut Value, patch: &Value, resource: &Resource) -> Result<(), String> {
-    let Some(patch) = patch.as_object() else { return Err("a strategic merge patch must be an object".to_owned()) };
+/// Why a patch cannot be applied.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Error {
+    #[error("a strategic merge patch must be an object")]
+    NotAnObject,
+    #[error("the target is not an object")]
+    Target,
+    /// A directive that nobody knows.
+    #[error("unknown patch type: {0}")]
+    Directive(String),
+    #[error("an item of a list keyed by {key} is not an object")]
+    Item { key: &'static str },
+    #[error("map: {item} does not contain declared merge key: {key}")]
+    Key { item: Value, key: &'static str },
+}
+
+pub(super) fn apply(value: &mut Value, patch: &Value, resource: &Resource) -> Result<(), Error> {
+    let Some(patch) = patch.as_object() else { return Err(Error::NotAnObject) };
     if !value.is_object() {
         *value = Value::Object(Map::new());
     }
-    let object = value.as_object_mut().ok_or("the target is not an object")?;
+    let object = value.as_object_mut().ok_or(Error::Target)?;
     merge_object(object, patch, resource, &mut Vec::new())
 }
 
@@ -28,7 +44,7 @@ fn merge_object<'p>(
     patch: &'p Map<String, Value>,
     resource: &Resource,
     path: &mut Vec<&'p str>,
-) -> Result<(), String> {
+) -> Result<(), Error> {
     match patch.get(DIRECTIVE).map(|directive| directive.as_str().unwrap_or_default()) {
         None | Some("merge") => {}
         Some("replace") => {
@@ -39,7 +55,7 @@ fn merge_object<'p>(
             object.clear();
             return Ok(());
         }
-        Some(other) => return Err(format!("unknown patch type: {other}")),
+        Some(other) => return Err(Error::Directive(other.to_owned())),
     }
     if let Some(keys) = patch.get(RETAIN).and_then(Value::as_array) {
         object.retain(|key, _| keys.iter().any(|kept| kept.as_str() == Some(key)));
@@ -75,7 +91,7 @@ fn merge_field<'p>(
     change: &'p Value,
     resource: &Resource,
     path: &mut Vec<&'p str>,
-) -> Result<(), String> {
+) -> Result<(), Error> {
     match change {
         Value::Null => {
             object.remove(key);
@@ -112,7 +128,7 @@ fn merge_list<'p>(
     items: &'p [Value],
     resource: &Resource,
     path: &mut Vec<&'p str>,
-) -> Result<(), String> {
+) -> Result<(), Error> {
     let directive = |item: &Value| item.get(DIRECTIVE).and_then(Value::as_str).map(str::to_owned);
     if items.iter().any(|item| directive(item).as_deref() == Some("replace")) {
         *list = items.iter().filter(|item| directive(item).is_none()).cloned().collect();
@@ -134,11 +150,8 @@ fn merge_list<'p>(
         }
         ListRule::ByKey(key) => {
             for item in items {
-                let Some(patch) = item.as_object() else {
-                    return Err(format!("an item of a list keyed by {key} is not an object"));
-                };
-                let wanted =
-                    patch.get(key).ok_or_else(|| format!("map: {item} does not contain declared merge key: {key}"))?;
+                let patch = item.as_object().ok_or(Error::Item { key })?;
+                let wanted = patch.get(key).ok_or_else(|| Error::Key { item: item.clone(), key })?;
                 let found = list.iter().position(|known| known.get(key) == Some(wanted));
                 if directive(item).as_deref() == Some("delete") {
                     list.retain(|known| known.get(key) != Some(wanted));

@@ -21,6 +21,44 @@ enum Test {
     Below(i64),
 }
 
+/// Why a selector is none, in the real server's words.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// Nothing stands between two commas, or behind the last.
+    #[error("found ',', expected: identifier after ','")]
+    NoTerm,
+    /// A bracket is closed that was not opened.
+    #[error("found ')', expected: identifier")]
+    NotOpened,
+    /// A bracket is not closed.
+    #[error("found '', expected: ')'")]
+    NotClosed,
+    /// No operator stands behind a key.
+    #[error("found '{0}', expected: in, notin, =, ==, !=, gt, lt")]
+    NoOperator(String),
+    /// No list stands behind `in` or `notin`.
+    #[error("found '{0}', expected: '('")]
+    NoList(String),
+    /// What is to be compared with is no number.
+    #[error("{0:?} is not an integer")]
+    NotANumber(String),
+    /// What no key can be.
+    #[error("<nil>: Invalid value: \"{0}\": name part must consist of alphanumeric characters, '-', '_' or '.'")]
+    Key(String),
+    /// What no value can be.
+    #[error(
+        "values: Invalid value: \"{0}\": a valid label must be an empty string or consist of alphanumeric characters, \
+         '-', '_' or '.'"
+    )]
+    Value(String),
+    /// The value of this key is no text.
+    #[error("the value of {0} is not a string")]
+    NotAText(String),
+    /// An operator of an object that nobody knows.
+    #[error("\"{0}\" is not a valid label selector operator")]
+    Operator(String),
+}
+
 impl Requirement {
     fn holds(&self, value: Option<&str>) -> bool {
         let number = |text: Option<&str>| text.and_then(|text| text.parse::<i64>().ok());
@@ -72,7 +110,7 @@ pub fn text(selector: &Value) -> String {
 }
 
 /// Parses the text form.
-pub fn parse(text: &str) -> Result<Vec<Requirement>, String> {
+pub fn parse(text: &str) -> Result<Vec<Requirement>, Error> {
     let mut requirements = Vec::new();
     for term in split_outside_parentheses(text)? {
         let term = term.trim();
@@ -80,7 +118,7 @@ pub fn parse(text: &str) -> Result<Vec<Requirement>, String> {
             if text.trim().is_empty() {
                 continue;
             }
-            return Err("found ',', expected: identifier after ','".to_owned());
+            return Err(Error::NoTerm);
         }
         requirements.push(requirement(term)?);
     }
@@ -88,10 +126,10 @@ pub fn parse(text: &str) -> Result<Vec<Requirement>, String> {
 }
 
 /// Reads a `LabelSelector` object: `matchLabels` and `matchExpressions`. Absent or empty selects everything.
-pub fn from_label_selector(selector: &Value) -> Result<Vec<Requirement>, String> {
+pub fn from_label_selector(selector: &Value) -> Result<Vec<Requirement>, Error> {
     let mut requirements = Vec::new();
     for (key, value) in selector["matchLabels"].as_object().into_iter().flatten() {
-        let value = value.as_str().ok_or_else(|| format!("the value of {key} is not a string"))?;
+        let value = value.as_str().ok_or_else(|| Error::NotAText(key.clone()))?;
         requirements.push(Requirement { key: key.clone(), test: Test::In(vec![value.to_owned()]) });
     }
     for expression in selector["matchExpressions"].as_array().into_iter().flatten() {
@@ -103,14 +141,14 @@ pub fn from_label_selector(selector: &Value) -> Result<Vec<Requirement>, String>
             "NotIn" => Test::NotIn(values),
             "Exists" => Test::Exists,
             "DoesNotExist" => Test::Absent,
-            other => return Err(format!("\"{other}\" is not a valid label selector operator")),
+            other => return Err(Error::Operator(other.to_owned())),
         };
         requirements.push(Requirement { key, test });
     }
     Ok(requirements)
 }
 
-fn requirement(term: &str) -> Result<Requirement, String> {
+fn requirement(term: &str) -> Result<Requirement, Error> {
     if let Some(key) = term.strip_prefix('!') {
         return Ok(Requirement { key: checked_key(key)?, test: Test::Absent });
     }
@@ -123,7 +161,7 @@ fn requirement(term: &str) -> Result<Requirement, String> {
     }
     for sign in ['>', '<'] {
         if let Some((key, value)) = term.split_once(sign) {
-            let limit = value.trim().parse().map_err(|_| format!("{value:?} is not an integer"))?;
+            let limit = value.trim().parse().map_err(|_| Error::NotANumber(value.to_owned()))?;
             let test = if sign == '>' { Test::Above(limit) } else { Test::Below(limit) };
             return Ok(Requirement { key: checked_key(key)?, test });
         }
@@ -137,20 +175,20 @@ fn requirement(term: &str) -> Result<Requirement, String> {
     let (negated, list) = match (rest.strip_prefix("notin"), rest.strip_prefix("in")) {
         (Some(list), _) => (true, list),
         (None, Some(list)) => (false, list),
-        (None, None) => return Err(format!("found '{rest}', expected: in, notin, =, ==, !=, gt, lt")),
+        (None, None) => return Err(Error::NoOperator(rest.to_owned())),
     };
     let list = list.trim().strip_prefix('(').and_then(|list| list.strip_suffix(')'));
-    let list = list.ok_or_else(|| format!("found '{rest}', expected: '('"))?;
+    let list = list.ok_or_else(|| Error::NoList(rest.to_owned()))?;
     let values = list.split(',').map(checked_value).collect::<Result<Vec<_>, _>>()?;
     Ok(Requirement { key: checked_key(key)?, test: if negated { Test::NotIn(values) } else { Test::In(values) } })
 }
 
-fn split_outside_parentheses(text: &str) -> Result<Vec<&str>, String> {
+fn split_outside_parentheses(text: &str) -> Result<Vec<&str>, Error> {
     let (mut parts, mut start, mut depth) = (Vec::new(), 0_usize, 0_usize);
     for (index, byte) in text.bytes().enumerate() {
         match byte {
             b'(' => depth += 1,
-            b')' => depth = depth.checked_sub(1).ok_or("found ')', expected: identifier")?,
+            b')' => depth = depth.checked_sub(1).ok_or(Error::NotOpened)?,
             b',' if depth == 0 => {
                 parts.push(&text[start..index]);
                 start = index + 1;
@@ -159,30 +197,26 @@ fn split_outside_parentheses(text: &str) -> Result<Vec<&str>, String> {
         }
     }
     if depth > 0 {
-        return Err("found '', expected: ')'".to_owned());
+        return Err(Error::NotClosed);
     }
     parts.push(&text[start..]);
     Ok(parts)
 }
 
 /// A qualified name: an optional DNS prefix, a slash, and up to 63 characters.
-fn checked_key(key: &str) -> Result<String, String> {
+fn checked_key(key: &str) -> Result<String, Error> {
     let key = key.trim();
     let name = key.rsplit_once('/').map_or(key, |(_, name)| name);
     if name.is_empty() || name.len() > 63 || !is_name(name) {
-        return Err(format!(
-            "<nil>: Invalid value: \"{key}\": name part must consist of alphanumeric characters, '-', '_' or '.'"
-        ));
+        return Err(Error::Key(key.to_owned()));
     }
     Ok(key.to_owned())
 }
 
-fn checked_value(value: &str) -> Result<String, String> {
+fn checked_value(value: &str) -> Result<String, Error> {
     let value = value.trim();
     if value.len() > 63 || !(value.is_empty() || is_name(value)) {
-        return Err(format!(
-            "values: Invalid value: \"{value}\": a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.'"
-        ));
+        return Err(Error::Value(value.to_owned()));
     }
     Ok(value.to_owned())
 }
