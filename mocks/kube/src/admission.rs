@@ -268,6 +268,19 @@ async fn meets_conditions(attempt: &Attempt<'_>, hook: &Hook, seen: &Seen<'_>) -
     }
 }
 
+/// Why there is no verdict of a webhook, in the real server's words.
+#[derive(Debug, thiserror::Error)]
+enum Unanswered {
+    #[error(transparent)]
+    Nowhere(#[from] hook::Nowhere),
+    #[error(transparent)]
+    Call(#[from] client::Error),
+    #[error(transparent)]
+    Answer(#[from] review::Misread),
+    #[error("Post \"{url}\": context deadline exceeded")]
+    Deadline { url: String },
+}
+
 /// Calls one hook. `None`: it failed and may be ignored.
 async fn call_hook(attempt: &Attempt<'_>, hook: &Hook, seen: &Seen<'_>) -> Result<Option<Verdict>, Failure> {
     let admission = &attempt.call.cluster().admission;
@@ -280,11 +293,11 @@ async fn call_hook(attempt: &Attempt<'_>, hook: &Hook, seen: &Seen<'_>) -> Resul
     let called = Box::pin(async {
         let target = target?;
         let body = admission.client.post(&target, &path_and_query, request).await?;
-        review::verdict(&body, &uid, hook.mutating, hook.review)
+        Ok(review::verdict(&body, &uid, hook.mutating, hook.review)?)
     });
     let answer = match tokio::time::timeout(hook.timeout, called).await {
         Ok(answer) => answer,
-        Err(_) => Err(format!("Post \"{}\": context deadline exceeded", hook.shown_url())),
+        Err(_) => Err(Unanswered::Deadline { url: hook.shown_url() }),
     };
     let took_us = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
     admission.count(&hook.name, took_us, |counters| match &answer {
@@ -299,7 +312,7 @@ async fn call_hook(attempt: &Attempt<'_>, hook: &Hook, seen: &Seen<'_>) -> Resul
         Ok(verdict) if verdict.allowed => Ok(Some(verdict)),
         Ok(verdict) => Err(denied(hook, &verdict)),
         Err(why) if hook.failure_policy == FailurePolicy::Ignore => {
-            tracing::debug!(webhook = hook.name, why, "failed open");
+            tracing::debug!(webhook = hook.name, %why, "failed open");
             Ok(None)
         }
         Err(why) => {

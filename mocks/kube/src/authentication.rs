@@ -130,7 +130,7 @@ pub(crate) fn issuer(
         && !is_account
         && let Err(why) = rbac::allows_path(cluster, who, path, "get")
     {
-        return Some(Err(Failure::forbidden_path(&why)));
+        return Some(Err(Failure::forbidden_path(&why.to_string())));
     }
     Some(Ok(Answer { content_type, ..Answer::value(StatusCode::OK, &value) }))
 }

@@ -88,9 +88,9 @@ pub enum Error {
         /// What a client would have been told.
         why: String,
     },
-    /// Two users share a token, or a user has no name or no token.
-    #[error("failed to set up the users: {0}")]
-    Users(String),
+    /// Two users share a token, a user has no name or no token, or there is no way to write one.
+    #[error("failed to set up the users")]
+    Users(#[source] users::Error),
 }
 
 /// A running API server. Dropping it stops it at once; [`Server::shutdown`] does so politely.

@@ -3,6 +3,8 @@
 //! Owns evaluating roles and cluster roles with their bindings (Kubernetes documentation, "Using RBAC Authorization"). Rules are read
 //! from the store on each check: bindings are few, and nothing can be stale.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::authorization::{Access, Authorization};
@@ -27,8 +29,21 @@ const DISCOVERY: &[&str] = &[
     "/version/",
 ];
 
-/// Whether the rules allow it; the text says by which binding, or that there is none.
-pub(crate) fn allows(cluster: &Cluster, who: &Who, access: &Access<'_>) -> Result<String, String> {
+/// No rule allows it; in the real server's words.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Denied {
+    #[error("User \"{user}\" cannot {verb} resource \"{resource}\" in API group \"{group}\" {}", place(namespace))]
+    Resource { user: Arc<str>, verb: String, resource: String, group: String, namespace: String },
+    #[error("User \"{user}\" cannot {verb} path \"{path}\"")]
+    Path { user: Arc<str>, verb: String, path: String },
+}
+
+fn place(namespace: &str) -> String {
+    if namespace.is_empty() { "at the cluster scope".to_owned() } else { format!("in the namespace \"{namespace}\"") }
+}
+
+/// Whether the rules allow it; the text says by which binding.
+pub(crate) fn allows(cluster: &Cluster, who: &Who, access: &Access<'_>) -> Result<String, Denied> {
     if who.groups.iter().any(|group| group == MASTERS) {
         return Ok(format!("{MASTERS} may do everything"));
     }
@@ -42,22 +57,17 @@ pub(crate) fn allows(cluster: &Cluster, who: &Who, access: &Access<'_>) -> Resul
     if let Some(reason) = allowed {
         return Ok(reason);
     }
-    let place = if access.namespace.is_empty() {
-        "at the cluster scope".to_owned()
-    } else {
-        format!("in the namespace \"{}\"", access.namespace)
-    };
-    Err(format!(
-        "User \"{}\" cannot {} resource \"{}\" in API group \"{}\" {place}",
-        who.name,
-        access.verb,
-        access.full_resource(),
-        access.group
-    ))
+    Err(Denied::Resource {
+        user: who.name.clone(),
+        verb: access.verb.to_owned(),
+        resource: access.full_resource(),
+        group: access.group.to_owned(),
+        namespace: access.namespace.to_owned(),
+    })
 }
 
 /// Whether somebody may use a path that is no resource, such as `/metrics`.
-pub(crate) fn allows_path(cluster: &Cluster, who: &Who, path: &str, verb: &str) -> Result<String, String> {
+pub(crate) fn allows_path(cluster: &Cluster, who: &Who, path: &str, verb: &str) -> Result<String, Denied> {
     if who.groups.iter().any(|group| group == MASTERS) {
         return Ok(format!("{MASTERS} may do everything"));
     }
@@ -74,7 +84,7 @@ pub(crate) fn allows_path(cluster: &Cluster, who: &Who, path: &str, verb: &str) 
         }
         allowed.is_none()
     });
-    allowed.ok_or_else(|| format!("User \"{}\" cannot {verb} path \"{path}\"", who.name))
+    allowed.ok_or_else(|| Denied::Path { user: who.name.clone(), verb: verb.to_owned(), path: path.to_owned() })
 }
 
 /// Every rule that applies to somebody in a namespace: `(resource rules, rules about other paths)`, as a review shows them.

@@ -38,6 +38,46 @@ pub(crate) struct Users {
     pub tokens: Tokens,
 }
 
+/// Why there can be no such users.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A user has no name or no token.
+    #[error("`{user}` needs a name and a token")]
+    Incomplete {
+        /// The user.
+        user: String,
+    },
+    /// Two users share a token.
+    #[error("the token of `{user}` is somebody else's too")]
+    SharedToken {
+        /// The second of them.
+        user: String,
+    },
+    /// Two users share a name.
+    #[error("`{user}` is there twice")]
+    Twice {
+        /// Their name.
+        user: String,
+    },
+    /// There is a token file for a user that has no token.
+    #[error("`{user}` has a token file and no token")]
+    NoToken {
+        /// The user.
+        user: String,
+    },
+    /// A token file cannot be written.
+    #[error("{}", path.display())]
+    TokenFile {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// There is no key for the tokens of service accounts.
+    #[error("no key for service accounts could be made")]
+    Key,
+}
+
 #[derive(Debug, Default)]
 struct Known {
     by_token: HashMap<String, Arc<Who>>,
@@ -48,26 +88,26 @@ struct Known {
 
 impl Users {
     /// The users of a server; those of `token_files` have their token written there.
-    pub fn new(users: &[User], token_files: &BTreeMap<String, PathBuf>) -> Result<Self, String> {
+    pub fn new(users: &[User], token_files: &BTreeMap<String, PathBuf>) -> Result<Self, Error> {
         let mut known = Known::default();
         for user in users {
             if user.name.is_empty() || user.token.is_empty() {
-                return Err(format!("`{}` needs a name and a token", user.name));
+                return Err(Error::Incomplete { user: user.name.clone() });
             }
             let who = Arc::new(Who::new(&user.name, &user.groups));
             if known.by_token.insert(user.token.clone(), who).is_some() {
-                return Err(format!("the token of `{}` is somebody else's too", user.name));
+                return Err(Error::SharedToken { user: user.name.clone() });
             }
             if known.tokens.insert(user.name.clone(), user.token.clone()).is_some() {
-                return Err(format!("`{}` is there twice", user.name));
+                return Err(Error::Twice { user: user.name.clone() });
             }
         }
         for (user, path) in token_files {
-            let token = known.tokens.get(user).ok_or_else(|| format!("`{user}` has a token file and no token"))?;
-            write_token(path, token).map_err(|error| format!("{}: {error}", path.display()))?;
+            let token = known.tokens.get(user).ok_or_else(|| Error::NoToken { user: user.clone() })?;
+            write_token(path, token).map_err(|source| Error::TokenFile { path: path.clone(), source })?;
         }
         let token_files = token_files.clone();
-        let tokens = Tokens::new().map_err(|_| "no key for service accounts could be made".to_owned())?;
+        let tokens = Tokens::new().map_err(|_| Error::Key)?;
         Ok(Self { known: RwLock::new(known), token_files, tokens })
     }
 

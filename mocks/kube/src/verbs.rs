@@ -143,7 +143,7 @@ fn authorize(call: &Call) -> Result<(), Failure> {
         Ok(_) => Ok(()),
         Err(why) => {
             cluster.permissions.refuse(&call.who.name, &access);
-            Err(Failure::forbidden(call.resource.about(name), &why))
+            Err(Failure::forbidden(call.resource.about(name), &why.to_string()))
         }
     }
 }

@@ -47,6 +47,44 @@ pub(crate) struct Client {
     drivers: Mutex<JoinSet<()>>,
 }
 
+/// Why a review could not be posted, or its answer is none; in the real server's words.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Error {
+    #[error("Post \"https://{server_name}:{port}{path_and_query}\": {why}")]
+    Post {
+        server_name: String,
+        port: u16,
+        path_and_query: String,
+        #[source]
+        why: Why,
+    },
+    #[error("the server responded with the status code {code} {text}")]
+    Status { code: u16, text: String },
+}
+
+/// What failed between a server and a webhook.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Why {
+    #[error("dial tcp: i/o timeout")]
+    DialTimeout,
+    #[error("dial tcp {host}:{port}: {source}")]
+    Dial { host: String, port: u16, source: std::io::Error },
+    #[error("{}", chain(.0))]
+    Bundle(#[source] mock_pki::Error),
+    #[error(transparent)]
+    ServerName(#[from] rustls_pki_types::InvalidDnsNameError),
+    #[error("net/http: TLS handshake timeout")]
+    HandshakeTimeout,
+    #[error("tls: failed to verify certificate: {0}")]
+    Handshake(#[source] std::io::Error),
+    #[error("{}", chain(.0))]
+    Http(#[from] hyper::Error),
+    #[error(transparent)]
+    Request(#[from] http::Error),
+    #[error("{0}")]
+    Body(Box<dyn std::error::Error + Send + Sync>),
+}
+
 impl std::fmt::Debug for Client {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Client").finish_non_exhaustive()
@@ -55,28 +93,32 @@ impl std::fmt::Debug for Client {
 
 impl Client {
     /// Posts a review and answers the body; anything but 200 is an error.
-    pub async fn post(&self, target: &Target, path_and_query: &str, body: Bytes) -> Result<Bytes, String> {
-        let shown =
-            |why: String| format!("Post \"https://{}:{}{path_and_query}\": {why}", target.server_name, target.port);
+    pub(super) async fn post(&self, target: &Target, path_and_query: &str, body: Bytes) -> Result<Bytes, Error> {
+        let failed = |why: Why| Error::Post {
+            server_name: target.server_name.clone(),
+            port: target.port,
+            path_and_query: path_and_query.to_owned(),
+            why,
+        };
         loop {
             let (mut sender, reused) = match self.take_idle(target) {
                 Some(sender) => (sender, true),
-                None => (self.connect(target).await.map_err(&shown)?, false),
+                None => (self.connect(target).await.map_err(failed)?, false),
             };
-            let request = request(target, path_and_query, body.clone()).map_err(&shown)?;
+            let request = request(target, path_and_query, body.clone()).map_err(|error| failed(error.into()))?;
             let response = match sender.try_send_request(request).await {
                 Ok(response) => response,
                 // A kept connection that was closed before anything was sent: take the next one.
                 Err(error) if reused && error.message().is_some() => continue,
-                Err(error) => return Err(shown(chain(error.error()))),
+                Err(error) => return Err(failed(error.into_error().into())),
             };
             let status = response.status();
             let collected = Limited::new(response.into_body(), ANSWER_MAX_BYTES).collect().await;
-            let bytes = collected.map_err(|error| shown(error.to_string()))?.to_bytes();
+            let bytes = collected.map_err(|error| failed(Why::Body(error)))?.to_bytes();
             self.give_back(target, sender);
             if status != http::StatusCode::OK {
                 let text = String::from_utf8_lossy(&bytes[..bytes.len().min(256)]).into_owned();
-                return Err(format!("the server responded with the status code {} {text}", status.as_u16()));
+                return Err(Error::Status { code: status.as_u16(), text });
             }
             return Ok(bytes);
         }
@@ -106,18 +148,18 @@ impl Client {
         }
     }
 
-    async fn connect(&self, target: &Target) -> Result<Sender, String> {
+    async fn connect(&self, target: &Target) -> Result<Sender, Why> {
         let tls = self.config(&target.ca_pem)?;
         let address = (target.host.as_str(), target.port);
         let tcp = tokio::time::timeout(DIAL, TcpStream::connect(address)).await;
-        let tcp = tcp.map_err(|_| "dial tcp: i/o timeout".to_owned())?;
-        let tcp = tcp.map_err(|error| format!("dial tcp {}:{}: {error}", target.host, target.port))?;
+        let tcp = tcp.map_err(|_| Why::DialTimeout)?;
+        let tcp = tcp.map_err(|source| Why::Dial { host: target.host.clone(), port: target.port, source })?;
         let _ = tcp.set_nodelay(true);
-        let name = ServerName::try_from(target.server_name.clone()).map_err(|error| error.to_string())?;
+        let name = ServerName::try_from(target.server_name.clone())?;
         let tls = tokio::time::timeout(HANDSHAKE, TlsConnector::from(tls).connect(name, tcp)).await;
-        let tls = tls.map_err(|_| "net/http: TLS handshake timeout".to_owned())?;
-        let tls = tls.map_err(|error| format!("tls: failed to verify certificate: {error}"))?;
-        let (sender, connection) = http1::handshake(TokioIo::new(tls)).await.map_err(|error| chain(&error))?;
+        let tls = tls.map_err(|_| Why::HandshakeTimeout)?;
+        let tls = tls.map_err(Why::Handshake)?;
+        let (sender, connection) = http1::handshake(TokioIo::new(tls)).await?;
         let mut drivers = self.drivers.lock();
         while drivers.try_join_next().is_some() {}
         drivers.spawn(async move {
@@ -126,7 +168,7 @@ impl Client {
         Ok(sender)
     }
 
-    fn config(&self, ca_pem: &str) -> Result<Arc<rustls::ClientConfig>, String> {
+    fn config(&self, ca_pem: &str) -> Result<Arc<rustls::ClientConfig>, Why> {
         let mut configs = self.configs.lock();
         if let Some(config) = configs.get(ca_pem) {
             return Ok(config.clone());
@@ -135,13 +177,13 @@ impl Client {
         if configs.len() >= 64 {
             configs.clear();
         }
-        let config = mock_pki::client_config(ca_pem, None, &["http/1.1"]).map_err(|error| chain(&error))?;
+        let config = mock_pki::client_config(ca_pem, None, &["http/1.1"]).map_err(Why::Bundle)?;
         configs.insert(ca_pem.to_owned(), config.clone());
         Ok(config)
     }
 }
 
-fn request(target: &Target, path_and_query: &str, body: Bytes) -> Result<Request<Full<Bytes>>, String> {
+fn request(target: &Target, path_and_query: &str, body: Bytes) -> Result<Request<Full<Bytes>>, http::Error> {
     Request::builder()
         .method(Method::POST)
         .uri(path_and_query)
@@ -150,7 +192,6 @@ fn request(target: &Target, path_and_query: &str, body: Bytes) -> Result<Request
         .header(header::CONTENT_TYPE, "application/json")
         .header(header::ACCEPT, "application/json, */*")
         .body(Full::new(body))
-        .map_err(|error| error.to_string())
 }
 
 /// An error with its causes, in one line.

@@ -64,7 +64,29 @@ enum MatchPolicy {
 enum Place {
     Url { host: String, port: u16, path: String },
     Service { namespace: String, name: String, port: u16, path: String },
-    Unusable(String),
+    Unusable(Unusable),
+}
+
+/// Why a configuration names no place.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Unusable {
+    #[error("url \"{0}\" must begin with https://")]
+    Scheme(String),
+    #[error("url \"{0}\" has no host or port")]
+    Authority(String),
+    #[error("exactly one of url or service is required")]
+    NeitherOrHalf,
+    #[error("service.port is not a port")]
+    Port,
+}
+
+/// Why there is nothing to connect to.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Nowhere {
+    #[error(transparent)]
+    Unusable(#[from] Unusable),
+    #[error("service \"{name}\" in namespace \"{namespace}\" has no address")]
+    NoAddress { namespace: String, name: String },
 }
 
 #[derive(Debug)]
@@ -259,7 +281,7 @@ impl Hook {
     }
 
     /// Where to connect now.
-    pub fn target(&self, cluster: &Cluster) -> Result<Target, String> {
+    pub fn target(&self, cluster: &Cluster) -> Result<Target, Nowhere> {
         let ca_pem = self.ca_pem.clone();
         match &self.place {
             Place::Url { host, port, .. } => {
@@ -267,10 +289,10 @@ impl Hook {
             }
             Place::Service { namespace, name, port, .. } => {
                 let (host, real_port) = resolve(cluster, namespace, name, *port)
-                    .ok_or_else(|| format!("service \"{name}\" in namespace \"{namespace}\" has no address"))?;
+                    .ok_or_else(|| Nowhere::NoAddress { namespace: namespace.clone(), name: name.clone() })?;
                 Ok(Target { host, port: real_port, server_name: format!("{name}.{namespace}.svc"), ca_pem })
             }
-            Place::Unusable(why) => Err(why.clone()),
+            Place::Unusable(why) => Err(why.clone().into()),
         }
     }
 }
@@ -319,7 +341,7 @@ fn resource_matches(item: &str, attempt: &Attempt<'_>, form: &Form) -> bool {
 fn place(config: &Value) -> Place {
     if let Some(url) = config["url"].as_str() {
         let Some(rest) = url.strip_prefix("https://") else {
-            return Place::Unusable(format!("url \"{url}\" must begin with https://"));
+            return Place::Unusable(Unusable::Scheme(url.to_owned()));
         };
         let (authority, path) = rest.find('/').map_or((rest, "/"), |at| rest.split_at(at));
         let (host, port) = match authority.rsplit_once(':') {
@@ -329,20 +351,20 @@ fn place(config: &Value) -> Place {
         let host = host.trim_matches(['[', ']']).to_owned();
         return match port {
             Ok(port) if !host.is_empty() => Place::Url { host, port, path: path.to_owned() },
-            _ => Place::Unusable(format!("url \"{url}\" has no host or port")),
+            _ => Place::Unusable(Unusable::Authority(url.to_owned())),
         };
     }
     let service = &config["service"];
     let text = |key: &str| service[key].as_str().unwrap_or_default().to_owned();
     if text("name").is_empty() || text("namespace").is_empty() {
-        return Place::Unusable("exactly one of url or service is required".to_owned());
+        return Place::Unusable(Unusable::NeitherOrHalf);
     }
     let port = service["port"].as_u64().map_or(Ok(443), u16::try_from);
     let path = service["path"].as_str().unwrap_or("/");
     let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
     match port {
         Ok(port) => Place::Service { namespace: text("namespace"), name: text("name"), port, path },
-        Err(_) => Place::Unusable("service.port is not a port".to_owned()),
+        Err(_) => Place::Unusable(Unusable::Port),
     }
 }
 

@@ -42,6 +42,31 @@ pub(super) struct Verdict {
     pub warnings: Vec<String>,
 }
 
+/// Why an answer is no verdict, in the real server's words.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Misread {
+    #[error("could not be decoded: {0}")]
+    NoJson(#[source] serde_json::Error),
+    #[error("expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got {api_version}, Kind={kind}")]
+    Type { api_version: String, kind: String },
+    #[error("expected response.uid=\"{expected}\", got \"{got}\"")]
+    Uid { expected: String, got: String },
+    #[error("webhook response was absent")]
+    Absent,
+    /// A patch, or its type, of one that may only validate.
+    #[error("validating webhook may not return response.{0}")]
+    Validating(&'static str),
+    /// A patch without its type, or a type without a patch.
+    #[error("webhook returned response.{has} but not response.{lacks}")]
+    Half { has: &'static str, lacks: &'static str },
+    #[error("webhook returned invalid response.patchType of \"{0}\"")]
+    PatchType(String),
+    #[error("response.patch is not base64: {0}")]
+    NotBase64(#[source] base64::DecodeError),
+    #[error("response.patch is no JSON patch: {0}")]
+    NoPatch(#[source] serde_json::Error),
+}
+
 /// What a review says about a request, without the objects.
 pub(super) fn request(attempt: &Attempt<'_>, form: &Form) -> Value {
     let call = attempt.call;
@@ -94,31 +119,29 @@ pub(super) fn body(attempt: &Attempt<'_>, uid: &str, seen: &Seen<'_>, version: R
 
 /// Checks an answer as the real server does; an error counts as a failed call. The older form need not say what it is,
 /// nor which review it answers, nor which kind of patch it has.
-pub(super) fn verdict(body: &[u8], uid: &str, mutating: bool, version: ReviewVersion) -> Result<Verdict, String> {
-    let review: Value = serde_json::from_slice(body).map_err(|error| format!("could not be decoded: {error}"))?;
+pub(super) fn verdict(body: &[u8], uid: &str, mutating: bool, version: ReviewVersion) -> Result<Verdict, Misread> {
+    let review: Value = serde_json::from_slice(body).map_err(Misread::NoJson)?;
     let text = |pointer: &str| review.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let (api_version, kind) = (text("/apiVersion"), text("/kind"));
     let response = review.get("response").filter(|response| response.is_object());
     match version {
         ReviewVersion::V1 => {
             if (api_version, kind) != (version.api_version(), "AdmissionReview") {
-                return Err(format!(
-                    "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got {api_version}, Kind={kind}"
-                ));
+                return Err(Misread::Type { api_version: api_version.to_owned(), kind: kind.to_owned() });
             }
             if response.is_some() && text("/response/uid") != uid {
-                return Err(format!("expected response.uid=\"{uid}\", got \"{}\"", text("/response/uid")));
+                return Err(Misread::Uid { expected: uid.to_owned(), got: text("/response/uid").to_owned() });
             }
         }
         ReviewVersion::V1Beta1 => {
             let says = |is: &str, expected: &str| is.is_empty() || is == expected;
             if !says(api_version, version.api_version()) || !says(kind, "AdmissionReview") {
                 // What is something else is read as something else, and this stays empty.
-                return Err("webhook response was absent".to_owned());
+                return Err(Misread::Absent);
             }
         }
     }
-    let response = response.ok_or("webhook response was absent")?;
+    let response = response.ok_or(Misread::Absent)?;
     let code = response.pointer("/status/code").and_then(Value::as_u64).unwrap_or(0);
     let warnings = response.get("warnings").and_then(Value::as_array).into_iter().flatten();
     Ok(Verdict {
@@ -132,31 +155,31 @@ pub(super) fn verdict(body: &[u8], uid: &str, mutating: bool, version: ReviewVer
     })
 }
 
-fn patch(response: &Value, mutating: bool, version: ReviewVersion) -> Result<Option<json_patch::Patch>, String> {
+fn patch(response: &Value, mutating: bool, version: ReviewVersion) -> Result<Option<json_patch::Patch>, Misread> {
     use base64::Engine as _;
     let text = |key: &str| response.get(key).and_then(Value::as_str);
     let (encoded, kind) = (text("patch").filter(|patch| !patch.is_empty()), text("patchType"));
     let encoded = match (version, encoded, kind) {
         (ReviewVersion::V1Beta1, encoded, _) => encoded.filter(|_| mutating),
         (_, None, None) => None,
-        (_, Some(_), _) if !mutating => return Err("validating webhook may not return response.patch".to_owned()),
-        (_, _, Some(_)) if !mutating => return Err("validating webhook may not return response.patchType".to_owned()),
+        (_, Some(_), _) if !mutating => return Err(Misread::Validating("patch")),
+        (_, _, Some(_)) if !mutating => return Err(Misread::Validating("patchType")),
         (_, Some(encoded), Some("JSONPatch")) => Some(encoded),
-        (_, None, Some(_)) => return Err("webhook returned response.patchType but not response.patch".to_owned()),
-        (_, Some(_), None) => return Err("webhook returned response.patch but not response.patchType".to_owned()),
-        (_, Some(_), Some(other)) => return Err(format!("webhook returned invalid response.patchType of \"{other}\"")),
+        (_, None, Some(_)) => return Err(Misread::Half { has: "patchType", lacks: "patch" }),
+        (_, Some(_), None) => return Err(Misread::Half { has: "patch", lacks: "patchType" }),
+        (_, Some(_), Some(other)) => return Err(Misread::PatchType(other.to_owned())),
     };
     let Some(encoded) = encoded else { return Ok(None) };
     let bytes = base64::engine::general_purpose::STANDARD.decode(encoded);
-    let bytes = bytes.map_err(|error| format!("response.patch is not base64: {error}"))?;
-    serde_json::from_slice(&bytes).map(Some).map_err(|error| format!("response.patch is no JSON patch: {error}"))
+    let bytes = bytes.map_err(Misread::NotBase64)?;
+    serde_json::from_slice(&bytes).map(Some).map_err(Misread::NoPatch)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn check(mutating: bool, response: &Value) -> Result<Verdict, String> {
+    fn check(mutating: bool, response: &Value) -> Result<Verdict, Misread> {
         let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response});
         verdict(review.to_string().as_bytes(), "u", mutating, ReviewVersion::V1)
     }
@@ -196,7 +219,7 @@ mod tests {
             json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": {"allowed": true}});
         let other = json!({"kind": "Status", "response": {"allowed": true}});
         for wrong in [json!({}), newer, other] {
-            assert_eq!(read(true, &wrong).unwrap_err(), "webhook response was absent");
+            assert!(matches!(read(true, &wrong), Err(Misread::Absent)), "{wrong}");
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::answer::Answer;
 use crate::authentication;
 use crate::authorization::{Access, Authorization};
 use crate::call::Call;
-use crate::rbac;
+use crate::rbac::{self, Denied};
 use crate::users::Who;
 
 pub(super) async fn answer(call: &Call, body: Incoming) -> Result<Answer, Failure> {
@@ -100,10 +100,10 @@ fn access_review(call: &Call, review: &Value, asked: Review) -> Value {
     verdict(rbac::allows(cluster, &who, &access))
 }
 
-fn verdict(answer: Result<String, String>) -> Value {
+fn verdict(answer: Result<String, Denied>) -> Value {
     match answer {
         Ok(reason) => json!({"allowed": true, "reason": reason}),
-        Err(reason) => json!({"allowed": false, "reason": reason}),
+        Err(denied) => json!({"allowed": false, "reason": denied.to_string()}),
     }
 }
 
