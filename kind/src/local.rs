@@ -19,6 +19,7 @@ use files::Files;
 use process::{Lifetime, Process};
 
 pub use files::User;
+pub use ready::Unready;
 
 /// On two busy cores etcd needs about a second and kube-apiserver about eight until it is ready.
 const START_DEADLINE: Duration = Duration::from_mins(1);
@@ -126,7 +127,7 @@ pub enum Error {
         /// How long was waited, in seconds.
         waited_s: u64,
         /// What the last question was answered.
-        reason: String,
+        reason: Unready,
         /// Its log.
         log: PathBuf,
         /// The last lines of it.

@@ -13,6 +13,7 @@ use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -87,12 +88,35 @@ pub struct Ready {
 }
 
 /// An entry with the folder that it is in.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Found {
     /// The folder in the state directory.
     pub folder: PathBuf,
     /// What the entry says, or why it cannot be read.
-    pub entry: Result<Entry, String>,
+    pub entry: Result<Entry, Arc<Unreadable>>,
+}
+
+/// Why an entry cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Unreadable {
+    /// The system refuses it.
+    #[error(transparent)]
+    File(#[from] std::io::Error),
+    /// It is too large.
+    #[error("it has {bytes} bytes, which no entry has")]
+    Size {
+        /// How large it is.
+        bytes: u64,
+    },
+    /// It is no entry.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    /// Another version of this program wrote it.
+    #[error("it has format {format}, this program knows {FORMAT}: use the one that wrote it")]
+    Format {
+        /// Its form.
+        format: u32,
+    },
 }
 
 /// The state directory could not be used.
@@ -164,20 +188,19 @@ pub fn entries(root: &Path) -> Result<Vec<Found>, Error> {
     folders.sort();
     // A folder without an entry is somebody else's, or the logs of a control plane that is gone.
     folders.retain(|folder| folder.join(ENTRY).symlink_metadata().is_ok());
-    Ok(folders.into_iter().map(|folder| Found { entry: read(&folder), folder }).collect())
+    Ok(folders.into_iter().map(|folder| Found { entry: read(&folder).map_err(Arc::new), folder }).collect())
 }
 
 /// The entry in a folder, or why it cannot be used.
-pub(crate) fn read(folder: &Path) -> Result<Entry, String> {
+pub(crate) fn read(folder: &Path) -> Result<Entry, Unreadable> {
     let path = folder.join(ENTRY);
-    let size = fs::metadata(&path).map_err(|error| error.to_string())?.len();
-    if size > ENTRY_BYTES_MAX {
-        return Err(format!("it has {size} bytes, which no entry has"));
+    let bytes = fs::metadata(&path)?.len();
+    if bytes > ENTRY_BYTES_MAX {
+        return Err(Unreadable::Size { bytes });
     }
-    let text = fs::read(&path).map_err(|error| error.to_string())?;
-    let entry: Entry = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
+    let entry: Entry = serde_json::from_slice(&fs::read(&path)?)?;
     if entry.format != FORMAT {
-        return Err(format!("it has format {}, this program knows {FORMAT}: use the one that wrote it", entry.format));
+        return Err(Unreadable::Format { format: entry.format });
     }
     Ok(entry)
 }

@@ -8,14 +8,14 @@ use crate::state::{self, Entry, Found, Process, Purpose};
 use super::Error;
 
 /// Every control plane of a state directory.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Status {
     /// By name.
     pub clusters: Vec<Cluster>,
 }
 
 /// One of them.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Cluster {
     /// Its name.
     pub name: String,
@@ -82,7 +82,7 @@ fn look(found: Found) -> Cluster {
         Err(problem) => {
             return Cluster {
                 name: found.folder.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-                health: Health::Unreadable { problem: problem.clone() },
+                health: Health::Unreadable { problem: problem.to_string() },
                 version: None,
                 url: None,
                 kubeconfig: None,

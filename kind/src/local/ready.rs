@@ -27,6 +27,40 @@ const QUESTION_DEADLINE: Duration = Duration::from_secs(5);
 /// `/readyz?verbose` is a few KiB.
 const ANSWER_BYTES_MAX: usize = 256 << 10;
 
+/// What the last question to a program was answered.
+#[derive(Debug, thiserror::Error)]
+pub enum Unready {
+    /// Nothing, for as long as a question may take.
+    #[error("no answer")]
+    Silent,
+    /// There is no connection, or it broke.
+    #[error(transparent)]
+    Connection(#[from] std::io::Error),
+    /// What came is no HTTP.
+    #[error(transparent)]
+    Http(#[from] hyper::Error),
+    /// There can be no such question.
+    #[error(transparent)]
+    Question(#[from] http::Error),
+    /// The answer could not be read to its end.
+    #[error("{0}")]
+    Body(Box<dyn std::error::Error + Send + Sync>),
+    /// No.
+    #[error("{path} answered {status}")]
+    Status {
+        /// The question.
+        path: &'static str,
+        /// The answer.
+        status: StatusCode,
+    },
+    /// The answer about the version is no JSON.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    /// There is no version in it.
+    #[error("/version names none")]
+    NoVersion,
+}
+
 /// Asks one API server.
 pub(super) struct Client {
     address: SocketAddr,
@@ -49,14 +83,14 @@ impl Client {
     }
 
     /// Status and body, or why there was no answer.
-    async fn get(&self, path: &str) -> Result<(StatusCode, Bytes), String> {
+    async fn get(&self, path: &str) -> Result<(StatusCode, Bytes), Unready> {
         let asking = async {
-            let stream = TcpStream::connect(self.address).await.map_err(|error| error.to_string())?;
+            let stream = TcpStream::connect(self.address).await?;
             let name = ServerName::IpAddress(self.address.ip().into());
-            let stream = self.tls.connect(name, stream).await.map_err(|error| error.to_string())?;
+            let stream = self.tls.connect(name, stream).await?;
             get(stream, &self.address.to_string(), path, Some(&self.token)).await
         };
-        tokio::time::timeout(QUESTION_DEADLINE, asking).await.unwrap_or_else(|_| Err("no answer".to_owned()))
+        tokio::time::timeout(QUESTION_DEADLINE, asking).await.unwrap_or(Err(Unready::Silent))
     }
 }
 
@@ -69,11 +103,10 @@ pub(super) async fn etcd(
 ) -> Result<(), Error> {
     let ask = async || {
         let asking = async {
-            let stream = TcpStream::connect(address).await.map_err(|error| error.to_string())?;
+            let stream = TcpStream::connect(address).await?;
             get(stream, &address.to_string(), "/health", None).await
         };
-        let answer =
-            tokio::time::timeout(QUESTION_DEADLINE, asking).await.unwrap_or_else(|_| Err("no answer".to_owned()));
+        let answer = tokio::time::timeout(QUESTION_DEADLINE, asking).await.unwrap_or(Err(Unready::Silent));
         healthy("/health", answer?)
     };
     until(process, deadline, patience, ask).await.map(drop)
@@ -88,9 +121,8 @@ pub(super) async fn apiserver(
 ) -> Result<String, Error> {
     let ask = async || {
         healthy("/readyz", client.get("/readyz").await?)?;
-        let version: serde_json::Value =
-            serde_json::from_slice(&healthy("/version", client.get("/version").await?)?).map_err(|e| e.to_string())?;
-        version["gitVersion"].as_str().map(str::to_owned).ok_or_else(|| "/version names none".to_owned())
+        let version: serde_json::Value = serde_json::from_slice(&healthy("/version", client.get("/version").await?)?)?;
+        version["gitVersion"].as_str().map(str::to_owned).ok_or(Unready::NoVersion)
     };
     until(process, deadline, patience, ask).await
 }
@@ -100,7 +132,7 @@ async fn until<T>(
     process: &Process,
     deadline: Instant,
     patience: Duration,
-    ask: impl AsyncFn() -> Result<T, String>,
+    ask: impl AsyncFn() -> Result<T, Unready>,
 ) -> Result<T, Error> {
     loop {
         if let Some(status) = process.ended() {
@@ -120,26 +152,25 @@ async fn until<T>(
     }
 }
 
-fn healthy(path: &str, (status, body): (StatusCode, Bytes)) -> Result<Bytes, String> {
-    if status == StatusCode::OK { Ok(body) } else { Err(format!("{path} answered {status}")) }
+fn healthy(path: &'static str, (status, body): (StatusCode, Bytes)) -> Result<Bytes, Unready> {
+    if status == StatusCode::OK { Ok(body) } else { Err(Unready::Status { path, status }) }
 }
 
-async fn get<S>(stream: S, host: &str, path: &str, token: Option<&str>) -> Result<(StatusCode, Bytes), String>
+async fn get<S>(stream: S, host: &str, path: &str, token: Option<&str>) -> Result<(StatusCode, Bytes), Unready>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let text = |error: hyper::Error| error.to_string();
-    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(text)?;
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
     let mut request = Request::get(path).header("host", host);
     if let Some(token) = token {
         request = request.header("authorization", format!("Bearer {token}"));
     }
-    let request = request.body(Empty::<Bytes>::new()).map_err(|error| error.to_string())?;
+    let request = request.body(Empty::<Bytes>::new())?;
     let exchange = async {
-        let response = sender.send_request(request).await.map_err(text)?;
+        let response = sender.send_request(request).await?;
         let status = response.status();
         let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
-        Ok((status, body.map_err(|error| error.to_string())?.to_bytes()))
+        Ok((status, body.map_err(Unready::Body)?.to_bytes()))
     };
     // The connection is driven here and ends with the exchange; nothing is left running.
     let mut exchange = std::pin::pin!(exchange);
