@@ -19,6 +19,38 @@ pub struct Column {
     files: &'static [(&'static str, &'static str)],
 }
 
+/// What a client needs that is not there, to say after `needs`.
+#[derive(Debug, thiserror::Error)]
+pub enum Missing {
+    /// A program of Longhaul's own that was not built.
+    #[error("{program} (cargo build -p {package})")]
+    Program {
+        /// The program.
+        program: String,
+        /// What it is built from.
+        package: String,
+    },
+    /// The installer does not know its package.
+    #[error("{client} {version} in the installer")]
+    Package {
+        /// The client.
+        client: String,
+        /// Its version.
+        version: String,
+    },
+    /// The installer lacks something.
+    #[error(transparent)]
+    Installer(#[from] installer::Missing),
+    /// A folder for the adapter's files.
+    #[error("a folder for {id}: {source}")]
+    Folder {
+        /// The column.
+        id: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
+
 /// Descriptor and files of one adapter.
 struct Adapter {
     descriptor: &'static str,
@@ -99,16 +131,14 @@ impl Column {
 
     /// Installs what is missing and returns the command that runs the adapter, with its variables set by `env`; nothing for
     /// Longhaul's own service. The error names what is needed.
-    pub async fn command(&self) -> Result<Vec<String>, String> {
+    pub async fn command(&self) -> Result<Vec<String>, Missing> {
         let mut variables: Vec<(String, String)> = self.client.env.clone().into_iter().collect();
         let mut command = match &self.client.run {
             Run::Service => {
-                let built = crate::subject::sibling("longhaul-service");
-                return built.map(|_| Vec::new()).map_err(|_| "longhaul-service (cargo build -p service)".to_owned());
+                return program("longhaul-service", "service").map(|_| Vec::new());
             }
             Run::Program(name) => {
-                let program = crate::subject::sibling(name);
-                vec![text(&program.map_err(|_| format!("{name} (cargo build -p {name})"))?)]
+                vec![text(&program(name, name)?)]
             }
             Run::Node(file) => {
                 let installed = self.install().await?;
@@ -132,15 +162,16 @@ impl Column {
         Ok(std::iter::once("env".to_owned()).chain(variables).chain(command).collect())
     }
 
-    async fn install(&self) -> Result<installer::Installed, String> {
+    async fn install(&self) -> Result<installer::Installed, Missing> {
         let package = installer::package(self.client(), self.version());
-        package.ok_or_else(|| format!("{} {} in the installer", self.client(), self.version()))?.install().await
+        let unknown = || Missing::Package { client: self.client().to_owned(), version: self.version().to_owned() };
+        Ok(package.ok_or_else(unknown)?.install().await?)
     }
 
     /// Writes the adapter's files into the cache, beside a link to its packages: node looks for them there.
-    fn unfold(&self, packages: Option<&Path>) -> Result<PathBuf, String> {
+    fn unfold(&self, packages: Option<&Path>) -> Result<PathBuf, Missing> {
         let folder = installer::cache()?.join("subjects").join(self.id());
-        let problem = |error: std::io::Error| format!("a folder for {}: {error}", self.id());
+        let problem = |source| Missing::Folder { id: self.id().to_owned(), source };
         std::fs::create_dir_all(&folder).map_err(problem)?;
         for (name, content) in self.files {
             let file = folder.join(name.trim_start_matches("../"));
@@ -162,6 +193,12 @@ impl Column {
         }
         Ok(folder)
     }
+}
+
+/// A program of Longhaul's own.
+fn program(name: &str, package: &str) -> Result<PathBuf, Missing> {
+    crate::subject::sibling(name)
+        .map_err(|_| Missing::Program { program: name.to_owned(), package: package.to_owned() })
 }
 
 fn text(path: &Path) -> String {

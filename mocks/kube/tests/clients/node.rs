@@ -23,6 +23,15 @@ static CLIENT_NODE: Client =
 static FLUENT: Client =
     Client { package: "kubernetes-fluent-client", version: "3.11.11", program: include_str!("fluent/program.mjs") };
 
+/// What is missing, to say after `skipped: needs`.
+#[derive(Debug, thiserror::Error)]
+enum Needs {
+    #[error(transparent)]
+    Installer(#[from] Missing),
+    #[error("symbolic links: {0}")]
+    Links(#[source] std::io::Error),
+}
+
 /// An installed client: node, and a folder in which the program finds its packages.
 struct Installed {
     node: PathBuf,
@@ -31,7 +40,7 @@ struct Installed {
 }
 
 impl Client {
-    async fn install(&self) -> Result<Installed, Missing> {
+    async fn install(&self) -> Result<Installed, Needs> {
         let package = installer::package(self.package, self.version).unwrap();
         let installed = package.install().await?;
         let folder = tempfile::tempdir().unwrap();
@@ -42,13 +51,13 @@ impl Client {
 }
 
 #[cfg(unix)]
-fn link(target: &Path, name: &Path) -> Result<(), Missing> {
-    std::os::unix::fs::symlink(target, name).map_err(|error| format!("symbolic links: {error}"))
+fn link(target: &Path, name: &Path) -> Result<(), Needs> {
+    std::os::unix::fs::symlink(target, name).map_err(Needs::Links)
 }
 
 #[cfg(not(unix))]
-fn link(_: &Path, _: &Path) -> Result<(), Missing> {
-    Err("symbolic links".to_owned())
+fn link(_: &Path, _: &Path) -> Result<(), Needs> {
+    Err(Needs::Links(std::io::ErrorKind::Unsupported.into()))
 }
 
 impl Installed {
