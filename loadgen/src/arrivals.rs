@@ -18,8 +18,8 @@ use rand_chacha::ChaCha8Rng;
 use units::Rate;
 
 pub(crate) use profile::Profile;
-pub use recording::RecordingError;
 pub(crate) use recording::{Entries, Recorded, Recording};
+pub use recording::{LineError, RecordingError};
 pub use schedule::Schedule;
 pub(crate) use schedule::Stream;
 pub use shape::{Ramp, Shape, Sine, Stairs, Step};

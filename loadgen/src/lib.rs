@@ -28,6 +28,6 @@ mod size;
 mod socket;
 mod wire;
 
-pub use arrivals::{Arrivals, Ramp, RecordingError, Schedule, Shape, Sine, Stairs, Step};
+pub use arrivals::{Arrivals, LineError, Ramp, RecordingError, Schedule, Shape, Sine, Stairs, Step};
 pub use histogram::{HIGHEST_US, LOWEST_US, SIGNIFICANT_DIGITS};
 pub use size::Size;

@@ -172,7 +172,7 @@ impl Config {
         };
         let schedule = match Schedule::new(self.arrivals, self.rate, self.shape.as_ref(), seed, length) {
             Ok(schedule) => schedule,
-            Err(problem) => return refuse(problem),
+            Err(misfit) => return refuse(misfit.to_string()),
         };
         let highest = HIGHEST_RATE * f64::from(self.threads);
         if let Some(peak) = schedule.peak().filter(|&peak| peak > highest) {

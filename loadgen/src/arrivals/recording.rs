@@ -54,7 +54,7 @@ pub enum RecordingError {
         /// From 1.
         line: u64,
         /// What is wrong and what to write instead.
-        problem: String,
+        problem: LineError,
     },
     /// A file without a request.
     #[error("{}: there is no request in it: write lines such as {{\"atUs\": 0}}", path.display())]
@@ -62,6 +62,63 @@ pub enum RecordingError {
         /// The file.
         path: PathBuf,
     },
+}
+
+/// What is wrong with a line, and what to write instead.
+#[derive(Debug, thiserror::Error)]
+pub enum LineError {
+    /// It is too long.
+    #[error("it is longer than {LINE_BYTES_MAX} bytes")]
+    TooLong,
+    /// It is no JSON, or has other keys.
+    #[error("{0}: write for example {{\"atUs\": 1500, \"body\": {{…}}}}")]
+    Json(serde_json::Error),
+    /// It does not say when.
+    #[error("atUs is missing: write when the request is due, in microseconds from the start")]
+    NoTime,
+    /// It goes back in time.
+    #[error("atUs is {at_us}, before {last_us} of an earlier line: sort the lines by atUs")]
+    Unsorted {
+        /// When it is due.
+        at_us: u64,
+        /// When the one before is due.
+        last_us: u64,
+    },
+    /// It is due too late, or one too many.
+    #[error("atUs is at most {AT_US_MAX} (a year), and a file has {REQUESTS_MAX} requests at most")]
+    TooMuch,
+    /// It names a review that is not there.
+    #[error("no earlier line has the review `{0}`: write it as {{\"review\": \"{0}\", \"body\": {{…}}}}")]
+    Unknown(String),
+    /// It gives a name to a second review.
+    #[error("there is a review `{0}` already: choose another name")]
+    Twice(String),
+    /// All reviews together are too large.
+    #[error("the distinct reviews of this file have more than {} MiB: split it", REVIEWS_BYTES_MAX >> 20)]
+    TooLarge,
+    /// There are more reviews than numbers.
+    #[error("there are too many reviews")]
+    TooMany,
+    /// Its body is no JSON of a review.
+    #[error("the body is no AdmissionReview ({0})")]
+    Body(serde_json::Error),
+    /// Its body is something else.
+    #[error("the body is a `{version}` `{kind}`, not an admission.k8s.io/v1 AdmissionReview")]
+    Kind {
+        /// Its `apiVersion`.
+        version: String,
+        /// Its `kind`.
+        kind: String,
+    },
+    /// Its body asks nothing.
+    #[error("the body has no `request`: record what kube-apiserver sends")]
+    NoRequest,
+    /// Its body has no uid.
+    #[error("the body has no `request.uid`: write any, each call gets its own")]
+    NoUid,
+    /// The uid of its body is something else.
+    #[error("`request.uid` of the body is no text: write any, each call gets its own")]
+    Uid,
 }
 
 /// A review of the file, ready to be sent.
@@ -147,23 +204,19 @@ impl Recording {
             if text.is_empty() {
                 break;
             }
-            let bad = |problem: String| RecordingError::Line { path: path.to_owned(), line, problem };
+            let bad = |problem| RecordingError::Line { path: path.to_owned(), line, problem };
             if text.len() > LINE_BYTES_MAX {
-                return Err(bad(format!("it is longer than {LINE_BYTES_MAX} bytes")));
+                return Err(bad(LineError::TooLong));
             }
             if text.trim_ascii().is_empty() {
                 continue;
             }
             let Some((at_us, review)) = reviews.line(&text).map_err(bad)? else { continue };
             if at_us < last_us {
-                return Err(bad(format!(
-                    "atUs is {at_us}, before {last_us} of an earlier line: sort the lines by atUs"
-                )));
+                return Err(bad(LineError::Unsorted { at_us, last_us }));
             }
             if at_us > AT_US_MAX || count >= REQUESTS_MAX {
-                return Err(bad(format!(
-                    "atUs is at most {AT_US_MAX} (a year), and a file has {REQUESTS_MAX} requests at most"
-                )));
+                return Err(bad(LineError::TooMuch));
             }
             (last_us, count) = (at_us, count + 1);
             has_open |= review == OPEN;
@@ -256,21 +309,16 @@ fn unpack(entry: &[u8; ENTRY_BYTES]) -> (u64, u32) {
 
 impl Reviews {
     /// Reads a line. `None`: it only names a review.
-    fn line(&mut self, text: &[u8]) -> Result<Option<(u64, u32)>, String> {
-        let line: Line<'_> = serde_json::from_slice(text)
-            .map_err(|error| format!("{error}: write for example {{\"atUs\": 1500, \"body\": {{…}}}}"))?;
+    fn line(&mut self, text: &[u8]) -> Result<Option<(u64, u32)>, LineError> {
+        let line: Line<'_> = serde_json::from_slice(text).map_err(LineError::Json)?;
         let number = match (&line.review, line.body) {
             (None, None) => OPEN,
             (None, Some(body)) => self.add(body)?,
-            (Some(name), None) => *self.named.get(name).ok_or_else(|| {
-                format!(
-                    "no earlier line has the review `{name}`: write it as {{\"review\": \"{name}\", \"body\": {{…}}}}"
-                )
-            })?,
+            (Some(name), None) => *self.named.get(name).ok_or_else(|| LineError::Unknown(name.clone()))?,
             (Some(name), Some(body)) => {
                 let number = self.add(body)?;
                 if self.named.insert(name.clone(), number).is_some() {
-                    return Err(format!("there is a review `{name}` already: choose another name"));
+                    return Err(LineError::Twice(name.clone()));
                 }
                 number
             }
@@ -278,11 +326,11 @@ impl Reviews {
         match line.at_us {
             Some(at_us) => Ok(Some((at_us, number))),
             None if line.review.is_some() && line.body.is_some() => Ok(None),
-            None => Err("atUs is missing: write when the request is due, in microseconds from the start".to_owned()),
+            None => Err(LineError::NoTime),
         }
     }
 
-    fn add(&mut self, body: &RawValue) -> Result<u32, String> {
+    fn add(&mut self, body: &RawValue) -> Result<u32, LineError> {
         let recorded = recorded(body.get())?;
         let digest: [u8; 32] = Sha256::digest(&recorded.bytes).into();
         if let Some(&known) = self.known.get(&digest) {
@@ -290,10 +338,9 @@ impl Reviews {
         }
         self.bytes += recorded.bytes.len();
         if self.bytes > REVIEWS_BYTES_MAX {
-            let most = REVIEWS_BYTES_MAX >> 20;
-            return Err(format!("the distinct reviews of this file have more than {most} MiB: split it"));
+            return Err(LineError::TooLarge);
         }
-        let number = u32::try_from(self.all.len()).map_err(|_| "there are too many reviews".to_owned())?;
+        let number = u32::try_from(self.all.len()).map_err(|_| LineError::TooMany)?;
         self.known.insert(digest, number);
         self.all.push(recorded);
         Ok(number)
@@ -301,17 +348,15 @@ impl Reviews {
 }
 
 /// A review as it will be sent: byte for byte as written, but for the uid.
-fn recorded(text: &str) -> Result<Recorded, String> {
-    let review: Review<'_> =
-        serde_json::from_str(text).map_err(|error| format!("the body is no AdmissionReview ({error})"))?;
+fn recorded(text: &str) -> Result<Recorded, LineError> {
+    let review: Review<'_> = serde_json::from_str(text).map_err(LineError::Body)?;
     if review.api_version != "admission.k8s.io/v1" || review.kind != "AdmissionReview" {
-        let (version, kind) = (review.api_version, review.kind);
-        return Err(format!("the body is a `{version}` `{kind}`, not an admission.k8s.io/v1 AdmissionReview"));
+        return Err(LineError::Kind { version: review.api_version, kind: review.kind });
     }
-    let request = review.request.ok_or("the body has no `request`: record what kube-apiserver sends")?;
-    let uid = request.uid.ok_or("the body has no `request.uid`: write any, each call gets its own")?.get();
+    let request = review.request.ok_or(LineError::NoRequest)?;
+    let uid = request.uid.ok_or(LineError::NoUid)?.get();
     if !uid.starts_with('"') {
-        return Err("`request.uid` of the body is no text: write any, each call gets its own".to_owned());
+        return Err(LineError::Uid);
     }
     // `uid` borrows from `text`, so its place is the distance between the two.
     let at = uid.as_ptr() as usize - text.as_ptr() as usize;
@@ -384,9 +429,9 @@ mod tests {
         reviews.add(&raw("a")).unwrap();
         let length = reviews.bytes;
         reviews.bytes = REVIEWS_BYTES_MAX - length;
-        assert_eq!(reviews.add(&raw("b")), Ok(1));
-        assert_eq!((reviews.add(&raw("a")), reviews.bytes), (Ok(0), REVIEWS_BYTES_MAX));
-        let error = reviews.add(&raw("c")).unwrap_err();
+        assert_eq!(reviews.add(&raw("b")).unwrap(), 1);
+        assert_eq!((reviews.add(&raw("a")).unwrap(), reviews.bytes), (0, REVIEWS_BYTES_MAX));
+        let error = reviews.add(&raw("c")).unwrap_err().to_string();
         assert_eq!(error, "the distinct reviews of this file have more than 256 MiB: split it");
     }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use units::Rate;
 
+use super::shape::Misfit;
 use super::{Arrivals, Entries, Profile, Recording, Shape, Times};
 use crate::seed;
 
@@ -33,14 +34,14 @@ enum Source {
 }
 
 impl Schedule {
-    /// Lays the shape over a run of this length. The error says what does not fit, and what to write instead.
+    /// Lays the shape over a run of this length.
     pub(crate) fn new(
         arrivals: Arrivals,
         rate: Rate,
         shape: Option<&Shape>,
         seed: u64,
         length: Duration,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, Misfit> {
         let profile = match shape {
             None => Profile::flat(rate, length),
             Some(shape) => shape.profile(rate, length)?,

@@ -68,6 +68,15 @@ pub struct Sine {
     pub period: Span,
 }
 
+/// Why a shape cannot be laid over a run, and what to write instead.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Misfit {
+    #[error("{key} takes {takes}, the load only {length}: write a shorter one, or lengthen the run")]
+    TooShort { key: &'static str, takes: Span, length: Span },
+    #[error("stairs.every is {every}: that is more than {MOST_STEPS} steps in {length}, write a longer time")]
+    TooManySteps { every: Span, length: Span },
+}
+
 impl Shape {
     /// Whether the shape says all about the rate itself, so that `rate` has no meaning beside it.
     pub(crate) fn stands_alone(&self) -> bool {
@@ -145,8 +154,8 @@ impl Shape {
         }
     }
 
-    /// The shape laid over a run of this length; or what does not fit, and what to write instead.
-    pub(crate) fn profile(&self, rate: Rate, length: Duration) -> Result<Profile, String> {
+    /// The shape laid over a run of this length.
+    pub(crate) fn profile(&self, rate: Rate, length: Duration) -> Result<Profile, Misfit> {
         let length_s = length.as_secs_f64();
         let start = rate.as_per_second();
         let pieces = match self {
@@ -157,14 +166,14 @@ impl Shape {
                 let to = to.as_per_second();
                 let over = over.map_or(length, |over| over.0);
                 if over > length {
-                    return Err(too_short("ramp.over", over, length));
+                    return Err(Misfit::TooShort { key: "ramp.over", takes: Span(over), length: Span(length) });
                 }
                 vec![(over.as_secs_f64(), start, to), (length.saturating_sub(over).as_secs_f64(), to, to)]
             }
             Self::Steps(steps) => {
                 let sum: Duration = steps.iter().map(|step| step.length.0).sum();
                 if sum > length {
-                    return Err(too_short("steps", sum, length));
+                    return Err(Misfit::TooShort { key: "steps", takes: Span(sum), length: Span(length) });
                 }
                 let flat = |step: &Step| (step.length.0.as_secs_f64(), step.rate.as_per_second());
                 let mut pieces: Vec<_> = steps.iter().map(flat).map(|(length, rate)| (length, rate, rate)).collect();
@@ -175,10 +184,7 @@ impl Shape {
             Self::Stairs(Stairs { by, every, to }) => {
                 let every_s = every.0.as_secs_f64();
                 if length_s / every_s > MOST_STEPS as f64 {
-                    return Err(format!(
-                        "stairs.every is {every}: that is more than {MOST_STEPS} steps in {}, write a longer time",
-                        Span(length)
-                    ));
+                    return Err(Misfit::TooManySteps { every: *every, length: Span(length) });
                 }
                 let most = to.map_or(f64::INFINITY, Rate::as_per_second);
                 let mut pieces = Vec::new();
@@ -194,11 +200,6 @@ impl Shape {
         };
         Ok(Profile::pieces(&pieces, length))
     }
-}
-
-fn too_short(key: &str, takes: Duration, length: Duration) -> String {
-    let (takes, length) = (Span(takes), Span(length));
-    format!("{key} takes {takes}, the load only {length}: write a shorter one, or lengthen the run")
 }
 
 #[cfg(test)]
@@ -232,7 +233,7 @@ mod tests {
             (r#"{"ramp": {"to": "1/s", "over": "1m"}}"#, "ramp.over takes 1m, the load only 10s"),
             (r#"{"stairs": {"by": "1/s", "every": "1us"}}"#, "stairs.every is 1us: that is more than 10000 steps"),
         ] {
-            let problem = shape(json).profile(rate, Duration::from_secs(10)).unwrap_err();
+            let problem = shape(json).profile(rate, Duration::from_secs(10)).unwrap_err().to_string();
             assert!(problem.starts_with(expected), "{problem}\nshould begin with\n{expected}");
         }
         let error = serde_json::from_str::<Shape>(r#"{"ramp": {"too": "1/s"}}"#).unwrap_err().to_string();
