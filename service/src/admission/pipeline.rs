@@ -228,7 +228,7 @@ impl Pipeline {
                 return Ok(());
             }
             if sites.len() == Site::MAX {
-                return Err(format!("more than {} images in one object", Site::MAX));
+                return Err(walk::TooMany { most: Site::MAX });
             }
             let (pointer, image) = (seen.pointer.to_owned(), seen.image.to_owned());
             sites.push(Site { pointer, image, mutable: patch::is_mutable(ask, seen.list) });

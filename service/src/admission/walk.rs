@@ -39,8 +39,8 @@ pub struct Seen<'a> {
     pub image: &'a str,
 }
 
-/// Takes what the walk sees; an error ends the walk with its text.
-pub type Visit<'v> = dyn FnMut(Seen<'_>) -> Result<(), String> + 'v;
+/// Takes what the walk sees; an error ends the walk.
+pub type Visit<'v> = dyn FnMut(Seen<'_>) -> Result<(), TooMany> + 'v;
 
 /// What the walk says about the object as a whole.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -165,9 +165,25 @@ pub enum Error {
     /// The object is not JSON.
     #[error(transparent)]
     Json(#[from] json::Error),
-    /// It says the same thing twice, or whoever looks on has seen enough.
-    #[error("{0}")]
-    Refused(String),
+    /// It says the same thing twice.
+    #[error("the key `{key}` is there twice at `{at}/`: write it once")]
+    Twice {
+        /// The key.
+        key: String,
+        /// JSON pointer of the object that has it.
+        at: String,
+    },
+    /// Whoever looks on has seen enough.
+    #[error(transparent)]
+    TooMany(#[from] TooMany),
+}
+
+/// An object has more images than whoever looks on can take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("more than {most} images in one object")]
+pub struct TooMany {
+    /// How many are taken.
+    pub most: usize,
 }
 
 /// Walks the raw JSON of an object and shows every non-empty image to `visit`, in document order.
@@ -235,8 +251,7 @@ impl Walker<'_, '_, '_> {
             };
             let bit = KEYS.iter().position(|known| *known == key).map_or(0, |index| 1 << index);
             if known & bit != 0 {
-                let at = &self.pointer;
-                return Err(Error::Refused(format!("the key `{key}` is there twice at `{at}/`: write it once")));
+                return Err(Error::Twice { key: key.into_owned(), at: self.pointer.clone() });
             }
             known |= bit;
             if let Place::Containers(list) = place {
@@ -297,7 +312,7 @@ impl Walker<'_, '_, '_> {
             name: (!name.is_empty()).then_some(name),
             image: &image,
         };
-        let shown = (self.visit)(seen).map_err(Error::Refused);
+        let shown = (self.visit)(seen).map_err(Error::TooMany);
         self.pointer.truncate(length);
         shown
     }

@@ -112,7 +112,7 @@ impl Checker<'_> {
         let mut rules: Vec<Rule> = Vec::with_capacity(raw.rules.len());
         for (index, raw) in raw.rules.into_iter().enumerate() {
             let key = format!("policy.rules[{index}].pattern");
-            let pattern = Pattern::new(&raw.pattern).map_err(|what| self.value(&key, what))?;
+            let pattern = Pattern::new(&raw.pattern).map_err(|what| self.value(&key, what.to_string()))?;
             for (other, rule) in rules.iter().enumerate() {
                 let theirs = rule.pattern.as_str();
                 if rule.pattern.equals(&pattern) {

@@ -96,7 +96,7 @@ fn images(json: &mut Cursor<'_>) -> Result<(Vec<Site>, Pullers), Unusual> {
     let mut found = Vec::new();
     let visit = &mut |seen: Seen<'_>| {
         if found.len() == Site::MAX {
-            return Err("too many images".to_owned());
+            return Err(walk::TooMany { most: Site::MAX });
         }
         found.push(Site { pointer: seen.pointer.to_owned(), image: seen.image.to_owned(), mutable: true });
         Ok(())

@@ -19,21 +19,35 @@ pub struct Pattern {
     glob: String,
 }
 
+/// Why a text is no pattern, and what to write instead.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PatternError {
+    /// It is empty.
+    #[error("is empty: write `*` for every image")]
+    Empty,
+    /// It is too long.
+    #[error("is longer than {PATTERN_BYTES_MAX} bytes, which no image is")]
+    TooLong,
+    /// A character that no image has.
+    #[error(
+        "has `{}`, which no image has: only `*` (any text) and `?` (any character) are special",
+        .0.escape_debug()
+    )]
+    Character(char),
+}
+
 impl Pattern {
-    /// Checks `written`; the error says what to write instead.
-    pub fn new(written: &str) -> Result<Self, String> {
+    /// Checks `written`.
+    pub fn new(written: &str) -> Result<Self, PatternError> {
         if written.is_empty() {
-            return Err("is empty: write `*` for every image".to_owned());
+            return Err(PatternError::Empty);
         }
         if written.len() > PATTERN_BYTES_MAX {
-            return Err(format!("is longer than {PATTERN_BYTES_MAX} bytes, which no image is"));
+            return Err(PatternError::TooLong);
         }
         let reference = |char: char| char.is_ascii_alphanumeric() || "*?/.:-_@".contains(char);
         if let Some(other) = written.chars().find(|&char| !reference(char)) {
-            let other = other.escape_debug();
-            return Err(format!(
-                "has `{other}`, which no image has: only `*` (any text) and `?` (any character) are special"
-            ));
+            return Err(PatternError::Character(other));
         }
         let folded = fold_host(written);
         let mut glob = folded.clone();

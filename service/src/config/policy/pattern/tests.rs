@@ -72,7 +72,7 @@ fn what_is_no_pattern_is_refused_with_what_to_write() {
     for (text, what) in
         [("", "is empty"), ("a[bc]", "has `[`"), ("a{b,c}", "has `{`"), ("a b", "has ` `"), ("a\n", "has `\\n`")]
     {
-        assert!(Pattern::new(text).unwrap_err().starts_with(what), "{text}");
+        assert!(Pattern::new(text).unwrap_err().to_string().starts_with(what), "{text}");
     }
     assert!(Pattern::new(&"a".repeat(600)).is_err());
 }
