@@ -8,10 +8,10 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::gather::Workers;
-use super::lines::write;
-use super::merge::{Merge, Sum};
+use super::lines::{self, write};
+use super::merge::{self, Merge, Sum};
 use super::peer::{Ear, Worker, nanos};
-use super::protocol::{Assignment, Order, PROTOCOL, Word, cut};
+use super::protocol::{Assignment, BadRow, Order, PROTOCOL, Word, cut};
 use crate::load::Job;
 use crate::load::measure::{self, Ended, Measured, Run, Watch};
 
@@ -145,26 +145,46 @@ fn checked(mut measured: Measured, planned: u64) -> Measured {
     measured
 }
 
-fn add(merge: &mut Merge, worker: usize, word: Word) -> Result<(), String> {
+fn add(merge: &mut Merge, worker: usize, word: Word) -> Result<(), Spoilt> {
     match word {
         Word::Interval(row) => {
             let (number, start_ms, end_ms) = (row.number, row.start_ms, row.end_ms);
-            let interval = row.interval().map_err(|why| format!("delivered a bad interval {number}: {why}"))?;
-            merge.add(worker, number, Sum { start_ms, end_ms, interval })
+            let interval = row.interval().map_err(|why| Spoilt::Interval { number, why })?;
+            merge.add(worker, number, Sum { start_ms, end_ms, interval })?;
         }
-        Word::End { intervals } => merge.end(worker, intervals),
-        Word::Error { message } => Err(format!("gave up: {}", cut(&message))),
+        Word::End { intervals } => merge.end(worker, intervals)?,
+        Word::Error { message } => return Err(Spoilt::GaveUp(cut(&message))),
         Word::Hello { .. } | Word::Proof { .. } | Word::Ready { .. } | Word::Pong { .. } => {
-            Err("said something out of order".to_owned())
+            return Err(Spoilt::OutOfOrder);
         }
     }
+    Ok(())
+}
+
+/// Why a worker spoils a run; reads after its name.
+#[derive(Debug, thiserror::Error)]
+enum Spoilt {
+    #[error(transparent)]
+    Line(#[from] lines::Error),
+    #[error("delivered a bad interval {number}: {why}")]
+    Interval { number: u64, why: BadRow },
+    #[error(transparent)]
+    Merge(#[from] merge::Error),
+    #[error("gave up: {0}")]
+    GaveUp(String),
+    #[error("said something out of order")]
+    OutOfOrder,
+    #[error("ended before its work was done{0}")]
+    Ended(String),
+    #[error("has said nothing for {} s", SILENCE_LIMIT.as_secs())]
+    Silent,
 }
 
 /// What came from a worker.
 struct Said {
     worker: usize,
     name: String,
-    word: Result<Word, String>,
+    word: Result<Word, Spoilt>,
 }
 
 /// Passes on what a worker says, to its end.
@@ -172,9 +192,9 @@ async fn listen(worker: usize, mut ear: Ear, said: mpsc::Sender<Said>) -> (usize
     loop {
         let word = match tokio::time::timeout(SILENCE_LIMIT + LEAD, ear.input.next::<Word>()).await {
             Ok(Ok(Some(word))) => Ok(word),
-            Ok(Ok(None)) => Err(format!("ended before its work was done{}", ear.ending().await)),
-            Ok(Err(why)) => Err(why),
-            Err(_) => Err(format!("has said nothing for {} s", SILENCE_LIMIT.as_secs())),
+            Ok(Ok(None)) => Err(Spoilt::Ended(ear.ending().await)),
+            Ok(Err(why)) => Err(why.into()),
+            Err(_) => Err(Spoilt::Silent),
         };
         let over = matches!(word, Err(_) | Ok(Word::End { .. } | Word::Error { .. }));
         if said.send(Said { worker, name: ear.name.clone(), word }).await.is_err() || over {
@@ -214,10 +234,10 @@ mod tests {
             Word::Ready { planned: 1, fingerprint: String::new() },
             Word::Pong { id: 0, clock_ns: 0 },
         ] {
-            assert_eq!(add(&mut merge, 0, word).unwrap_err(), "said something out of order");
+            assert!(matches!(add(&mut merge, 0, word), Err(Spoilt::OutOfOrder)));
         }
         let gave_up = add(&mut merge, 0, Word::Error { message: "no\nroom".to_owned() });
-        assert_eq!(gave_up.unwrap_err(), "gave up: no room");
+        assert_eq!(gave_up.unwrap_err().to_string(), "gave up: no room");
         add(&mut merge, 0, Word::Interval(Box::default())).unwrap();
         assert!(add(&mut merge, 0, Word::Interval(Box::default())).is_err(), "its number was used");
         add(&mut merge, 0, Word::End { intervals: 1 }).unwrap();

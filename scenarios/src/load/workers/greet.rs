@@ -4,15 +4,16 @@
 //! time.
 
 use std::fmt::Display;
+use std::io;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::lines::{Reading, write};
+use super::lines::{self, Reading, write};
 use super::peer::{HELLO_LIMIT, Worker};
 use super::protocol::{Order, PROTOCOL, Word, cut};
-use super::token::{Nonces, Side, Token, is_nonce, nonce};
+use super::token::{NoRandomness, Nonces, Side, Token, is_nonce, nonce};
 
 /// A peer over a network has a round trip or two to make. Strangers may not keep others waiting.
 const GREETING_LIMIT: Duration = Duration::from_secs(10);
@@ -37,7 +38,7 @@ pub(super) async fn greet_stranger(worker: &mut Worker, token: &Token) -> Result
         other => return Err(worker.unexpected(&other, "hello")),
     };
     let Some(theirs) = theirs else { bail!("{} said hello without a nonce, as over pipes", worker.name()) };
-    let ours = nonce().map_err(anyhow::Error::msg)?;
+    let ours = nonce()?;
     let nonces = Nonces { worker: &theirs, coordinator: &ours };
     let proof = token.prove(Side::Coordinator, nonces);
     worker.say(&Order::Challenge { nonce: ours.clone(), proof }).await?;
@@ -60,8 +61,26 @@ fn same_version(name: &str, protocol: &str, version: &str) -> Result<()> {
     Ok(())
 }
 
+/// What went wrong with the greeting of a coordinator; reads after its name.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error(transparent)]
+    Randomness(#[from] NoRandomness),
+    #[error(transparent)]
+    Line(#[from] lines::Error),
+    /// The connection cannot be set up.
+    #[error(transparent)]
+    Connection(#[from] io::Error),
+    #[error("said nothing for {} s", GREETING_LIMIT.as_secs())]
+    Silent,
+    #[error("does not answer a hello with a challenge")]
+    NoChallenge,
+    #[error("does not know the token of this worker: give both the same")]
+    Token,
+}
+
 /// Says hello to a coordinator. With a token, wants proof that the coordinator knows it, and gives the same.
-pub(super) async fn introduce<R, W>(input: &mut Reading<R>, output: &mut W, token: Option<&Token>) -> Result<(), String>
+pub(super) async fn introduce<R, W>(input: &mut Reading<R>, output: &mut W, token: Option<&Token>) -> Result<(), Error>
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
@@ -71,16 +90,16 @@ where
     write(output, &Word::Hello { protocol: PROTOCOL.to_owned(), version, nonce: ours.clone() }).await?;
     let (Some(token), Some(ours)) = (token, ours) else { return Ok(()) };
     let challenge = tokio::time::timeout(GREETING_LIMIT, input.next::<Order>()).await;
-    let challenge = challenge.map_err(|_| format!("said nothing for {} s", GREETING_LIMIT.as_secs()))?;
+    let challenge = challenge.map_err(|_| Error::Silent)?;
     let Some(Order::Challenge { nonce: theirs, proof }) = challenge? else {
-        return Err("does not answer a hello with a challenge".to_owned());
+        return Err(Error::NoChallenge);
     };
     let nonces = Nonces { worker: &ours, coordinator: &theirs };
     if !is_nonce(&theirs) || !token.proves(Side::Coordinator, nonces, &proof) {
-        let why = "does not know the token of this worker: give both the same";
+        let why = Error::Token;
         // The coordinator's user reads it there.
         let _ = write(output, &Word::Error { message: format!("the coordinator {why}") }).await;
-        return Err(why.to_owned());
+        return Err(why);
     }
     write(output, &Word::Proof { proof: token.prove(Side::Worker, nonces) }).await?;
     input.trust();

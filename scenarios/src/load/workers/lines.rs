@@ -1,5 +1,6 @@
 //! JSON lines over any pair of streams, with bounds on length and time.
 
+use std::io;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -13,6 +14,23 @@ const WRITE_LIMIT: Duration = Duration::from_secs(20);
 
 /// A line of somebody who has not proved to be one of us. Greetings are far shorter.
 const STRANGER_LINE_BYTES_MAX: usize = 1 << 10;
+
+/// What went wrong with a line; reads after who it was exchanged with.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("cannot be read: {0}")]
+    Read(#[source] io::Error),
+    #[error("wrote a line of more than {most} bytes")]
+    TooLong { most: usize },
+    #[error("wrote `{beginning}`, which is no line of the protocol ({source})")]
+    Meaningless { beginning: String, source: serde_json::Error },
+    #[error(transparent)]
+    Unwritable(serde_json::Error),
+    #[error("cannot be written to: {0}")]
+    Write(#[source] io::Error),
+    #[error("did not take a line within {} s", WRITE_LIMIT.as_secs())]
+    NotTaken,
+}
 
 /// The lines that come.
 pub(crate) struct Reading<R> {
@@ -37,27 +55,27 @@ impl<R: AsyncRead + Unpin> Reading<R> {
     }
 
     /// The next line, or `None` at the end. Not cancel safe: a line that was read in part is lost with the future.
-    pub(crate) async fn next<T: DeserializeOwned>(&mut self) -> Result<Option<T>, String> {
+    pub(crate) async fn next<T: DeserializeOwned>(&mut self) -> Result<Option<T>, Error> {
         let most = self.line_bytes_max;
         self.line.clear();
         let read = (&mut self.input).take(most as u64 + 1).read_until(b'\n', &mut self.line).await;
-        read.map_err(|error| format!("cannot be read: {error}"))?;
+        read.map_err(Error::Read)?;
         if self.line.is_empty() {
             return Ok(None);
         }
         if self.line.len() > most {
-            return Err(format!("wrote a line of more than {most} bytes"));
+            return Err(Error::TooLong { most });
         }
-        serde_json::from_slice(&self.line).map(Some).map_err(|error| {
-            let text = cut(String::from_utf8_lossy(&self.line[..self.line.len().min(80)]).trim());
-            format!("wrote `{text}`, which is no line of the protocol ({error})")
+        serde_json::from_slice(&self.line).map(Some).map_err(|source| {
+            let beginning = cut(String::from_utf8_lossy(&self.line[..self.line.len().min(80)]).trim());
+            Error::Meaningless { beginning, source }
         })
     }
 }
 
 /// Writes a line.
-pub(crate) async fn write<W: AsyncWrite + Unpin>(output: &mut W, value: &impl Serialize) -> Result<(), String> {
-    let mut line = serde_json::to_vec(value).map_err(|error| error.to_string())?;
+pub(crate) async fn write<W: AsyncWrite + Unpin>(output: &mut W, value: &impl Serialize) -> Result<(), Error> {
+    let mut line = serde_json::to_vec(value).map_err(Error::Unwritable)?;
     line.push(b'\n');
     let write = async {
         output.write_all(&line).await?;
@@ -65,8 +83,8 @@ pub(crate) async fn write<W: AsyncWrite + Unpin>(output: &mut W, value: &impl Se
     };
     match tokio::time::timeout(WRITE_LIMIT, write).await {
         Ok(Ok(())) => Ok(()),
-        Ok(Err(error)) => Err(format!("cannot be written to: {error}")),
-        Err(_) => Err(format!("did not take a line within {} s", WRITE_LIMIT.as_secs())),
+        Ok(Err(error)) => Err(Error::Write(error)),
+        Err(_) => Err(Error::NotTaken),
     }
 }
 
@@ -74,7 +92,7 @@ pub(crate) async fn write<W: AsyncWrite + Unpin>(output: &mut W, value: &impl Se
 mod tests {
     use super::*;
 
-    async fn all(input: &[u8]) -> Result<Vec<String>, String> {
+    async fn all(input: &[u8]) -> Result<Vec<String>, Error> {
         let (mut reading, mut lines) = (Reading::new(input), Vec::new());
         while let Some(line) = reading.next().await? {
             lines.push(line);
@@ -88,9 +106,9 @@ mod tests {
         assert_eq!(all(b"\"a\"\n\"b\"").await.unwrap(), ["a", "b"], "the last one needs no end");
         let longest = format!("\"{}\"\n", "x".repeat(LINE_BYTES_MAX - 3));
         assert_eq!(all(longest.as_bytes()).await.unwrap()[0].len(), LINE_BYTES_MAX - 3);
-        let error = all(format!("\"x{}", &longest[1..]).as_bytes()).await.unwrap_err();
+        let error = all(format!("\"x{}", &longest[1..]).as_bytes()).await.unwrap_err().to_string();
         assert_eq!(error, format!("wrote a line of more than {LINE_BYTES_MAX} bytes"));
-        let error = all(b"\"a\"\nnonsense\x1b\n").await.unwrap_err();
+        let error = all(b"\"a\"\nnonsense\x1b\n").await.unwrap_err().to_string();
         assert!(error.starts_with("wrote `nonsense `, which is no line of the protocol"), "{error}");
     }
 

@@ -7,6 +7,17 @@ use loadgen::admission::Interval;
 /// A worker may be so many intervals behind the first one. Beyond that it hangs, and the others' intervals would pile up.
 const BEHIND_MAX: u64 = 30;
 
+/// What a worker does wrong; reads after its name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("delivered interval {number} where {next} is next")]
+    Order { number: u64, next: u64 },
+    #[error("is {intervals} intervals ahead of worker {slow}, which hangs")]
+    Ahead { intervals: u64, slow: usize },
+    #[error("ended after {said} intervals but delivered {delivered}")]
+    End { said: u64, delivered: u64 },
+}
+
 /// Intervals that some workers have delivered and others have not.
 #[derive(Debug)]
 pub(crate) struct Merge {
@@ -31,10 +42,10 @@ impl Merge {
     }
 
     /// Adds an interval of a worker.
-    pub(crate) fn add(&mut self, worker: usize, number: u64, sum: Sum) -> Result<(), String> {
+    pub(crate) fn add(&mut self, worker: usize, number: u64, sum: Sum) -> Result<(), Error> {
         let next = &mut self.next[worker];
         if self.ended[worker] || number != *next {
-            return Err(format!("delivered interval {number} where {next} is next"));
+            return Err(Error::Order { number, next: *next });
         }
         *next += 1;
         let newest = *next;
@@ -47,18 +58,16 @@ impl Merge {
         }
         let slowest = self.waiting().min_by_key(|&(_, next)| next);
         match slowest {
-            Some((slow, next)) if newest > next + BEHIND_MAX => {
-                Err(format!("is {} intervals ahead of worker {slow}, which hangs", newest - next))
-            }
+            Some((slow, next)) if newest > next + BEHIND_MAX => Err(Error::Ahead { intervals: newest - next, slow }),
             _ => Ok(()),
         }
     }
 
     /// The worker has said that it delivered so many.
-    pub(crate) fn end(&mut self, worker: usize, intervals: u64) -> Result<(), String> {
+    pub(crate) fn end(&mut self, worker: usize, intervals: u64) -> Result<(), Error> {
         let delivered = self.next[worker];
         if delivered != intervals || self.ended[worker] {
-            return Err(format!("ended after {intervals} intervals but delivered {delivered}"));
+            return Err(Error::End { said: intervals, delivered });
         }
         self.ended[worker] = true;
         Ok(())
@@ -139,8 +148,8 @@ mod tests {
         let mut merge = Merge::new(2);
         merge.add(1, 0, sum(1, 1)).unwrap();
         merge.end(1, 1).unwrap();
-        assert_eq!(merge.add(1, 1, sum(1, 1)).unwrap_err(), "delivered interval 1 where 1 is next");
-        assert_eq!(merge.end(1, 1).unwrap_err(), "ended after 1 intervals but delivered 1");
+        assert_eq!(merge.add(1, 1, sum(1, 1)), Err(Error::Order { number: 1, next: 1 }));
+        assert_eq!(merge.end(1, 1).unwrap_err().to_string(), "ended after 1 intervals but delivered 1");
         for number in 0..100 {
             merge.add(0, number, sum(1, 1)).unwrap();
             assert!(merge.pop().is_some());
@@ -151,11 +160,11 @@ mod tests {
     #[test]
     fn gaps_repetitions_and_hanging_workers_are_told() {
         let mut merge = Merge::new(2);
-        assert_eq!(merge.add(0, 1, sum(1, 1)).unwrap_err(), "delivered interval 1 where 0 is next");
+        assert_eq!(merge.add(0, 1, sum(1, 1)).unwrap_err().to_string(), "delivered interval 1 where 0 is next");
         merge.add(0, 0, sum(1, 1)).unwrap();
-        assert_eq!(merge.add(0, 0, sum(1, 1)).unwrap_err(), "delivered interval 0 where 1 is next");
-        assert_eq!(merge.end(1, 3).unwrap_err(), "ended after 3 intervals but delivered 0");
+        assert_eq!(merge.add(0, 0, sum(1, 1)), Err(Error::Order { number: 0, next: 1 }));
+        assert_eq!(merge.end(1, 3), Err(Error::End { said: 3, delivered: 0 }));
         let behind = (1..100).find_map(|number| merge.add(0, number, sum(1, 1)).err()).unwrap();
-        assert_eq!(behind, "is 31 intervals ahead of worker 1, which hangs");
+        assert_eq!(behind.to_string(), "is 31 intervals ahead of worker 1, which hangs");
     }
 }

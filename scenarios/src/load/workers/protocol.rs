@@ -6,7 +6,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Deserializer, Serializer as _, V2Serializer};
+use hdrhistogram::serialization::{DeserializeError, Deserializer, Serializer as _, V2SerializeError, V2Serializer};
 use loadgen::admission::{Counts, Interval, Outcome, Phases, SLOWEST, Slow};
 use loadgen::{HIGHEST_US, LOWEST_US, SIGNIFICANT_DIGITS};
 use serde::{Deserialize, Serialize};
@@ -135,13 +135,41 @@ impl SlowRow {
     }
 }
 
+/// What is wrong with the row of an interval.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum BadRow {
+    #[error("the histogram `{tag}` {why}")]
+    Histogram { tag: &'static str, why: BadHistogram },
+    #[error("the histogram `{tag}` cannot be added: {source}")]
+    Addition { tag: &'static str, source: hdrhistogram::AdditionError },
+    #[error("there is no histogram `{0}`")]
+    UnknownHistogram(String),
+    #[error("counts and histograms do not agree")]
+    Counts,
+}
+
+/// What is wrong with a histogram; reads after its name.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum BadHistogram {
+    #[error("is no base64: {0}")]
+    Base64(#[from] base64::DecodeError),
+    #[error("is damaged: {0}")]
+    Damaged(#[from] DeserializeError),
+    #[error("has the bounds {0:?}, not ({LOWEST_US}, {HIGHEST_US}, {SIGNIFICANT_DIGITS})")]
+    Bounds((u64, u64, u8)),
+}
+
 impl Row {
     /// Packs an interval.
-    pub(crate) fn of(number: u64, (start_ms, end_ms): (u64, u64), interval: &Interval) -> Result<Self, String> {
+    pub(crate) fn of(
+        number: u64,
+        (start_ms, end_ms): (u64, u64),
+        interval: &Interval,
+    ) -> Result<Self, V2SerializeError> {
         let mut histograms = std::collections::BTreeMap::new();
         for (tag, histogram) in hlog::tagged(interval).into_iter().filter(|(_, histogram)| !histogram.is_empty()) {
             let mut bytes = Vec::new();
-            V2Serializer::new().serialize(histogram, &mut bytes).map_err(|error| error.to_string())?;
+            V2Serializer::new().serialize(histogram, &mut bytes)?;
             histograms.insert(tag.to_owned(), STANDARD.encode(bytes));
         }
         Ok(Self {
@@ -156,21 +184,21 @@ impl Row {
     }
 
     /// Unpacks it, and refuses what no worker of this version writes: adding it would spoil every number.
-    pub(crate) fn interval(mut self) -> Result<Interval, String> {
+    pub(crate) fn interval(mut self) -> Result<Interval, BadRow> {
         let mut interval = Interval { counts: self.counts, ..Interval::default() };
         for (tag, histogram) in hlog::tagged_mut(&mut interval) {
             if let Some(text) = self.histograms.remove(tag) {
-                let other = histogram_of(&text).map_err(|why| format!("the histogram `{tag}` {why}"))?;
-                histogram.add(&other).map_err(|error| format!("the histogram `{tag}` cannot be added: {error}"))?;
+                let other = histogram_of(&text).map_err(|why| BadRow::Histogram { tag, why })?;
+                histogram.add(&other).map_err(|source| BadRow::Addition { tag, source })?;
             }
         }
         if let Some(tag) = self.histograms.keys().next() {
-            return Err(format!("there is no histogram `{}`", cut(tag)));
+            return Err(BadRow::UnknownHistogram(cut(tag)));
         }
         let Counts { allowed, denied, sent, .. } = interval.counts;
         let answers = interval.response_allowed.len().checked_add(interval.response_denied.len());
         if answers.is_none() || answers != allowed.checked_add(denied) || interval.lateness.len() != sent {
-            return Err("counts and histograms do not agree".to_owned());
+            return Err(BadRow::Counts);
         }
         interval.examples = self.examples.iter().take(EXAMPLES_MAX).map(|text| cut(text)).collect();
         interval.slowest = self.slowest.into_iter().take(SLOWEST).map(SlowRow::slow).collect();
@@ -178,13 +206,12 @@ impl Row {
     }
 }
 
-fn histogram_of(text: &str) -> Result<Histogram<u64>, String> {
-    let bytes = STANDARD.decode(text).map_err(|error| format!("is no base64: {error}"))?;
-    let histogram: Histogram<u64> =
-        Deserializer::new().deserialize(&mut bytes.as_slice()).map_err(|error| format!("is damaged: {error}"))?;
+fn histogram_of(text: &str) -> Result<Histogram<u64>, BadHistogram> {
+    let bytes = STANDARD.decode(text)?;
+    let histogram: Histogram<u64> = Deserializer::new().deserialize(&mut bytes.as_slice())?;
     let bounds = (histogram.low(), histogram.high(), histogram.sigfig());
     if bounds != (LOWEST_US, HIGHEST_US, SIGNIFICANT_DIGITS) {
-        return Err(format!("has the bounds {bounds:?}, not ({LOWEST_US}, {HIGHEST_US}, {SIGNIFICANT_DIGITS})"));
+        return Err(BadHistogram::Bounds(bounds));
     }
     Ok(histogram)
 }
@@ -232,7 +259,7 @@ mod tests {
         let refused = |change: &dyn Fn(&mut Row)| {
             let mut row = row();
             change(&mut row);
-            row.interval().unwrap_err()
+            row.interval().unwrap_err().to_string()
         };
         let put = |text: String| move |row: &mut Row| drop(row.histograms.insert("service".to_owned(), text.clone()));
         assert!(refused(&put("?".to_owned())).contains("`service` is no base64"));

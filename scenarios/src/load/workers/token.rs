@@ -86,10 +86,15 @@ fn claim(side: Side, Nonces { worker, coordinator }: Nonces<'_>) -> Vec<u8> {
     format!("{PROTOCOL} {side} {worker} {coordinator}").into_bytes()
 }
 
+/// Nobody could make a nonce.
+#[derive(Debug, thiserror::Error)]
+#[error("the system has no random numbers")]
+pub(crate) struct NoRandomness;
+
 /// A new nonce, in hex.
-pub(crate) fn nonce() -> Result<String, String> {
+pub(crate) fn nonce() -> Result<String, NoRandomness> {
     let mut bytes = [0; NONCE_BYTES];
-    rand::fill(&mut bytes).map_err(|_| "the system has no random numbers".to_owned())?;
+    rand::fill(&mut bytes).map_err(|_| NoRandomness)?;
     Ok(hex::encode(bytes))
 }
 

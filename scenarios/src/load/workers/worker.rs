@@ -4,6 +4,7 @@
 
 use std::time::{Duration, Instant};
 
+use hdrhistogram::serialization::V2SerializeError;
 use loadgen::admission::Load;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -11,8 +12,8 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc;
 
 use super::WAIT_MAX;
-use super::greet::introduce;
-use super::lines::{Reading, write};
+use super::greet::{self, introduce};
+use super::lines::{self, Reading, write};
 use super::protocol::{Assignment, Order, PROTOCOL, Row, Word};
 use super::token::Token;
 use crate::load::{descriptors, measure};
@@ -22,6 +23,39 @@ const ORDERS_MAX: usize = 8;
 /// A coordinator that says nothing for so long before the start has hung. It may wait for other workers, at most
 /// [`WAIT_MAX`].
 const ORDER_LIMIT: Duration = WAIT_MAX.saturating_add(Duration::from_mins(2));
+
+/// Why a worker gives up. Its coordinator is told.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("the coordinator is gone")]
+    Gone,
+    #[error("the coordinator said nothing for {} s", ORDER_LIMIT.as_secs())]
+    Silent,
+    #[error("the coordinator {0}")]
+    Order(#[source] lines::Error),
+    /// It cannot be told anything.
+    #[error(transparent)]
+    Line(#[from] lines::Error),
+    #[error("the next order must be `assign`")]
+    NoAssignment,
+    #[error("there was such an order already")]
+    Twice,
+    #[error("the order to start came {} ms after the start", .0.as_millis())]
+    Late(Duration),
+    #[error("this worker speaks {PROTOCOL}, the coordinator {protocol}: use one version of longhaul")]
+    Protocol { protocol: String },
+    #[error("there is no worker {worker} of {workers}")]
+    Number { worker: u32, workers: u32 },
+    /// The machine does not allow it.
+    #[error("{0}")]
+    Machine(anyhow::Error),
+    #[error(transparent)]
+    Load(#[from] loadgen::admission::Error),
+    #[error("{}", measure::STUCK)]
+    Stuck,
+    #[error(transparent)]
+    Row(#[from] V2SerializeError),
+}
 
 /// A connection whose other side has been greeted.
 pub(crate) struct Greeted<R, W> {
@@ -33,7 +67,7 @@ pub(crate) struct Greeted<R, W> {
 pub(crate) type OverTcp = Greeted<OwnedReadHalf, OwnedWriteHalf>;
 
 /// Says hello to whoever started this process.
-pub(crate) async fn greet_parent<R, W>(input: R, mut output: W) -> Result<Greeted<R, W>, String>
+pub(crate) async fn greet_parent<R, W>(input: R, mut output: W) -> Result<Greeted<R, W>, greet::Error>
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
@@ -44,9 +78,9 @@ where
 }
 
 /// Says hello to somebody at the other end of a connection, who must know the token.
-pub(crate) async fn greet_coordinator(tcp: TcpStream, token: &Token) -> Result<OverTcp, String> {
+pub(crate) async fn greet_coordinator(tcp: TcpStream, token: &Token) -> Result<OverTcp, greet::Error> {
     // Pings measure the clock.
-    tcp.set_nodelay(true).map_err(|error| error.to_string())?;
+    tcp.set_nodelay(true)?;
     let (input, mut output) = tcp.into_split();
     let mut input = Reading::of_stranger(input);
     introduce(&mut input, &mut output, Some(token)).await?;
@@ -54,7 +88,7 @@ pub(crate) async fn greet_coordinator(tcp: TcpStream, token: &Token) -> Result<O
 }
 
 /// Does one job after the other until the other side is gone. An error has been told to the other side, where that was possible.
-pub(crate) async fn work<R, W>(Greeted { input, mut output }: Greeted<R, W>) -> Result<(), String>
+pub(crate) async fn work<R, W>(Greeted { input, mut output }: Greeted<R, W>) -> Result<(), Error>
 where
     R: AsyncRead + Unpin + Send + 'static,
     W: AsyncWrite + Unpin,
@@ -65,7 +99,7 @@ where
     let result = jobs(epoch, &mut queue, &mut output).await;
     if let Err(why) = &result {
         // The other side may be gone, and then it is why.
-        let _ = write(&mut output, &Word::Error { message: why.clone() }).await;
+        let _ = write(&mut output, &Word::Error { message: why.to_string() }).await;
     }
     reader.abort();
     result
@@ -73,29 +107,29 @@ where
 
 async fn jobs<W: AsyncWrite + Unpin>(
     epoch: Instant,
-    orders: &mut mpsc::Receiver<Result<Order, String>>,
+    orders: &mut mpsc::Receiver<Result<Order, lines::Error>>,
     output: &mut W,
-) -> Result<(), String> {
+) -> Result<(), Error> {
     let mut order = next(orders).await?;
     loop {
-        let Order::Assign(assignment) = order else { return Err("the next order must be `assign`".to_owned()) };
+        let Order::Assign(assignment) = order else { return Err(Error::NoAssignment) };
         obey(epoch, *assignment, orders, output).await?;
         order = loop {
             match tokio::time::timeout(ORDER_LIMIT, orders.recv()).await {
                 // It came when all was over already.
                 Ok(Some(Ok(Order::Stop {}))) => {}
                 Ok(Some(Ok(order))) => break order,
-                Ok(Some(Err(why))) => return Err(format!("the coordinator {why}")),
+                Ok(Some(Err(why))) => return Err(Error::Order(why)),
                 // There is no more work.
                 Ok(None) => return Ok(()),
-                Err(_) => return Err(silent()),
+                Err(_) => return Err(Error::Silent),
             }
         };
     }
 }
 
 /// Passes orders on. The end of the input closes the queue.
-async fn read<R: AsyncRead + Unpin>(mut reading: Reading<R>, orders: mpsc::Sender<Result<Order, String>>) {
+async fn read<R: AsyncRead + Unpin>(mut reading: Reading<R>, orders: mpsc::Sender<Result<Order, lines::Error>>) {
     loop {
         let order = reading.next::<Order>().await.transpose();
         let Some(order) = order else { return };
@@ -109,22 +143,22 @@ async fn read<R: AsyncRead + Unpin>(mut reading: Reading<R>, orders: mpsc::Sende
 async fn obey<W: AsyncWrite + Unpin>(
     epoch: Instant,
     Assignment { protocol, mut job, worker, workers }: Assignment,
-    orders: &mut mpsc::Receiver<Result<Order, String>>,
+    orders: &mut mpsc::Receiver<Result<Order, lines::Error>>,
     output: &mut W,
-) -> Result<(), String> {
+) -> Result<(), Error> {
     if protocol != PROTOCOL {
-        return Err(format!("this worker speaks {PROTOCOL}, the coordinator {protocol}: use one version of longhaul"));
+        return Err(Error::Protocol { protocol });
     }
     if worker >= workers {
-        return Err(format!("there is no worker {worker} of {workers}"));
+        return Err(Error::Number { worker, workers });
     }
     job.config.max_in_flight = part(job.config.max_in_flight, worker, workers);
-    descriptors::provide(&job.config).map_err(|error| error.to_string())?;
-    let plan = job.plan().map_err(|error| error.to_string())?.share(worker, workers);
+    descriptors::provide(&job.config).map_err(Error::Machine)?;
+    let plan = job.plan()?.share(worker, workers);
     let (planned, length) = (plan.planned(), plan.length());
     write(output, &Word::Ready { planned, fingerprint: plan.fingerprint() }).await?;
     let begin = start(epoch, orders, output).await?;
-    let load = Load::start(plan, &job.to.target(), begin).map_err(|error| error.to_string())?;
+    let load = Load::start(plan, &job.to.target(), begin)?;
 
     let mut rows = Rows { begin, number: 0, told_ms: 0 };
     let mut told = 0;
@@ -134,8 +168,8 @@ async fn obey<W: AsyncWrite + Unpin>(
             order = orders.recv() => match order {
                 Some(Ok(Order::Stop {})) => break true,
                 Some(Ok(order)) => answer(epoch, order, output).await?,
-                Some(Err(why)) => return Err(format!("the coordinator {why}")),
-                None => return Err("the coordinator is gone".to_owned()),
+                Some(Err(why)) => return Err(Error::Order(why)),
+                None => return Err(Error::Gone),
             },
             () = tokio::time::sleep_until(tick.into()) => {
                 let newest = load.take();
@@ -145,7 +179,7 @@ async fn obey<W: AsyncWrite + Unpin>(
                     break false;
                 }
                 if begin.elapsed() > length + measure::PACING_LIMIT {
-                    return Err(measure::STUCK.to_owned());
+                    return Err(Error::Stuck);
                 }
             }
         }
@@ -158,27 +192,27 @@ async fn obey<W: AsyncWrite + Unpin>(
             order = orders.recv() => match order {
                 Some(Ok(order)) => answer(epoch, order, output).await?,
                 // Nobody is there to tell: the calls under way end with the process.
-                Some(Err(_)) | None => return Err("the coordinator is gone".to_owned()),
+                Some(Err(_)) | None => return Err(Error::Gone),
             },
         }
     };
     write(output, &rows.row(&rest)?).await?;
-    write(output, &Word::End { intervals: rows.number }).await
+    Ok(write(output, &Word::End { intervals: rows.number }).await?)
 }
 
 /// Answers pings until the start is known.
 async fn start<W: AsyncWrite + Unpin>(
     epoch: Instant,
-    orders: &mut mpsc::Receiver<Result<Order, String>>,
+    orders: &mut mpsc::Receiver<Result<Order, lines::Error>>,
     output: &mut W,
-) -> Result<Instant, String> {
+) -> Result<Instant, Error> {
     loop {
         match next(orders).await? {
             Order::Start { at_clock_ns } => {
                 let begin = epoch + Duration::from_nanos(at_clock_ns);
                 let late = begin.elapsed();
                 if !late.is_zero() {
-                    return Err(format!("the order to start came {} ms after the start", late.as_millis()));
+                    return Err(Error::Late(late));
                 }
                 return Ok(begin);
             }
@@ -187,30 +221,24 @@ async fn start<W: AsyncWrite + Unpin>(
     }
 }
 
-async fn next(orders: &mut mpsc::Receiver<Result<Order, String>>) -> Result<Order, String> {
+async fn next(orders: &mut mpsc::Receiver<Result<Order, lines::Error>>) -> Result<Order, Error> {
     match tokio::time::timeout(ORDER_LIMIT, orders.recv()).await {
         Ok(Some(Ok(order))) => Ok(order),
-        Ok(Some(Err(why))) => Err(format!("the coordinator {why}")),
-        Ok(None) => Err("the coordinator is gone".to_owned()),
-        Err(_) => Err(silent()),
+        Ok(Some(Err(why))) => Err(Error::Order(why)),
+        Ok(None) => Err(Error::Gone),
+        Err(_) => Err(Error::Silent),
     }
 }
 
-fn silent() -> String {
-    format!("the coordinator said nothing for {} s", ORDER_LIMIT.as_secs())
-}
-
 /// Answers a ping; a stop that comes when all is over already changes nothing.
-async fn answer<W: AsyncWrite + Unpin>(epoch: Instant, order: Order, output: &mut W) -> Result<(), String> {
+async fn answer<W: AsyncWrite + Unpin>(epoch: Instant, order: Order, output: &mut W) -> Result<(), Error> {
     match order {
         Order::Ping { id } => {
             let clock_ns = u64::try_from(epoch.elapsed().as_nanos()).unwrap_or(u64::MAX);
-            write(output, &Word::Pong { id, clock_ns }).await
+            Ok(write(output, &Word::Pong { id, clock_ns }).await?)
         }
         Order::Stop {} => Ok(()),
-        Order::Challenge { .. } | Order::Assign(_) | Order::Start { .. } => {
-            Err("there was such an order already".to_owned())
-        }
+        Order::Challenge { .. } | Order::Assign(_) | Order::Start { .. } => Err(Error::Twice),
     }
 }
 
@@ -230,7 +258,7 @@ impl Rows {
         if Instant::now() < end { regular.min(end) } else { regular.min(Instant::now() + measure::EVERY) }
     }
 
-    fn row(&mut self, interval: &loadgen::admission::Interval) -> Result<Word, String> {
+    fn row(&mut self, interval: &loadgen::admission::Interval) -> Result<Word, V2SerializeError> {
         let now_ms = u64::try_from(self.begin.elapsed().as_millis()).unwrap_or(u64::MAX);
         let row = Row::of(self.number, (self.told_ms, now_ms), interval)?;
         self.number += 1;
