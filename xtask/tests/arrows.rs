@@ -93,7 +93,7 @@ const APART: &[(&str, &str, &[&str])] = &[
     ("scenarios/src", "scenario", &["run", "load", "repro", "matrix", "cli", "subject", "observer"]),
     ("scenarios/src", "witness", &["run", "load", "repro", "matrix", "cli", "subject", "observer", "scenario"]),
     ("scenarios/src", "observer", &["run", "load", "repro", "matrix", "cli", "scenario", "witness"]),
-    ("scenarios/src", "subject", &["run", "load", "repro", "matrix", "cli", "scenario", "observer"]),
+    ("scenarios/src", "subject", &["run", "load", "repro", "matrix", "cli", "observer"]),
     ("mocks/proxy/src", "plan", &["faults", "connection", "pump", "wire"]),
 ];
 
