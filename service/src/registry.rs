@@ -5,9 +5,9 @@
 
 mod challenge;
 mod client;
-mod gate;
 mod hosts;
 mod keychain;
+mod limiter;
 mod manifest;
 mod metrics;
 mod reference;

@@ -46,7 +46,7 @@ const ROOMS: &[Room] = &[
     room("loadgen", "admission load, churn; owns clocks and histograms", &["gotls", "units", "facts"], &[]),
     room("kind", "real control planes, and the manifests that people deploy", &[], &[]),
     room("reports", "run record, ledger, judges, renderers", &["units", "facts"], &[]),
-    room("mock-kube", "the API server: listeners, verbs, admission, books", &[
+    room("mock-kube", "the API server: listeners, verbs, admission, audit", &[
         "mock-objects", "mock-cel", "mock-store", "mock-faults", "mock-pki", "facts",
     ], &["mock-proxy", "installer", "units"]),
     room("mock-registry", "the OCI registry", &["mock-faults", "mock-pki"], &["units"]),
@@ -86,10 +86,10 @@ const APART: &[(&str, &str, &[&str])] = &[
     ("mocks/objects/src", "catalogue", &["object", "patch", "defaults", "convert"]),
     ("mocks/objects/src", "object", &["patch", "defaults", "convert"]),
     ("mocks/kube/src", "path", &["cluster", "call", "handler", "listen", "verbs"]),
-    ("mocks/kube/src", "books", &["cluster", "call", "handler", "listen", "verbs"]),
+    ("mocks/kube/src", "audit", &["cluster", "call", "handler", "listen", "verbs"]),
     ("mocks/kube/src", "cluster", &["call", "answer", "handler", "listen", "verbs", "janitor"]),
     ("mocks/kube/src", "call", &["answer", "handler", "listen", "verbs"]),
-    ("mocks/kube/src", "verbs", &["handler", "listen", "treat", "janitor"]),
+    ("mocks/kube/src", "verbs", &["handler", "listen", "inject", "janitor"]),
     ("scenarios/src", "scenario", &["run", "load", "repro", "matrix", "cli", "subject", "observer"]),
     ("scenarios/src", "witness", &["run", "load", "repro", "matrix", "cli", "subject", "observer", "scenario"]),
     ("scenarios/src", "observer", &["run", "load", "repro", "matrix", "cli", "scenario", "witness"]),

@@ -1,13 +1,13 @@
 //! What a fault knows of a request, and what it wants done with the answer.
 //!
-//! Owns `Asked` and `Treatment`; the server acts on them. A request without a fault has the default treatment,
+//! Owns `Asked` and `Injection`; the server acts on them. A request without a fault has the default injection,
 //! which costs nothing.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::View;
-use super::{ErrorBody, Fault, Form, Grip, On};
+use super::{ActiveFault, ErrorBody, Fault, Form, On};
 
 /// One request for a resource, before it is answered.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub struct Asked<'a> {
 
 /// What becomes of a request.
 #[derive(Debug, Default)]
-pub struct Treatment {
+pub struct Injection {
     /// What is answered instead.
     pub instead: Option<Instead>,
     /// To wait before it is looked at.
@@ -42,15 +42,15 @@ pub struct Treatment {
     /// How revisions are refused that are too large.
     pub too_large: Option<TooLargeRule>,
     /// The most items of a page.
-    pub page_items: Option<(u64, Grip)>,
+    pub page_items: Option<(u64, ActiveFault)>,
     /// A list comes newest first.
-    pub newest_first: Option<Grip>,
+    pub newest_first: Option<ActiveFault>,
     /// The media type that the answer claims.
     pub content_type: Option<String>,
     /// Events to send once more on a watch.
-    pub repeat: Option<(u64, Grip)>,
+    pub repeat: Option<(u64, ActiveFault)>,
     /// A watch from a revision that is gone is answered with nothing.
-    pub empty_when_gone: Option<Grip>,
+    pub empty_when_gone: Option<ActiveFault>,
     /// The head of the answer waits for the first bytes of its body.
     pub holds_head: bool,
     /// The faults that the watch of this request is to meet, by serial number, among those before `known`.
@@ -65,7 +65,7 @@ pub struct Stale {
     /// The old state.
     pub view: Arc<View>,
     /// The fault that shows it.
-    pub grip: Grip,
+    pub active: ActiveFault,
 }
 
 /// How revisions are refused that are too large.
@@ -73,7 +73,7 @@ pub struct Stale {
 pub struct TooLargeRule {
     pub form: Form,
     pub always: bool,
-    pub grip: Grip,
+    pub active: ActiveFault,
 }
 
 /// What is answered instead.
@@ -82,7 +82,7 @@ pub enum Instead {
     /// An error.
     Refusal(Refusal),
     /// Nothing, until the fault ends; then the connection is closed.
-    Silence(Grip),
+    Silence(ActiveFault),
     /// 200 and the end.
     Empty,
 }

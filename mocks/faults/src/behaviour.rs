@@ -8,9 +8,9 @@ use std::time::Duration;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-use super::book::Ring;
 use super::connection::{Handle, Welcome};
-use super::{Asked, Fault, FaultId, Form, Grip, Newer, Stream, Treatment, Watches};
+use super::table::Ring;
+use super::{ActiveFault, Asked, Fault, FaultId, Form, Injection, Newer, Stream, Watches};
 
 /// What the engine needs of the server.
 pub trait Host: Send + Sync + std::fmt::Debug {
@@ -66,7 +66,7 @@ pub(crate) trait Behaviour: Send + Sync + std::fmt::Debug {
     /// A matching watch opens while the fault is active, or has sent as many events as the fault waits for.
     fn opened(&mut self, _stream: &Arc<Stream>, _scene: &mut Scene<'_>) {}
     /// A matching request comes in while the fault is active.
-    fn asked(&mut self, _asked: &Asked<'_>, _treatment: &mut Treatment, _scene: &mut Scene<'_>) {}
+    fn asked(&mut self, _asked: &Asked<'_>, _treatment: &mut Injection, _scene: &mut Scene<'_>) {}
     /// An event could not be sent because the stream is silenced by this fault; also after the fault's end.
     fn withheld(&mut self, _stream: &Stream, _revision: u64, _scene: &mut Scene<'_>) {}
     /// A watch asks for a revision that was compacted away: which form of 410 to answer. Also after the fault's end,
@@ -90,7 +90,7 @@ pub(crate) struct Scene<'a> {
     pub id: FaultId,
     pub fault: &'a Fault,
     /// For effects that act later.
-    pub grip: &'a Grip,
+    pub active: &'a ActiveFault,
     pub(super) now_us: u64,
     pub(super) random: &'a mut ChaCha8Rng,
     pub(super) counted: &'a mut u64,
@@ -101,7 +101,7 @@ impl Scene<'_> {
     /// Records one real effect.
     pub fn hit(&mut self, detail: String) {
         *self.counted += 1;
-        self.ring.push(self.grip.id(), self.now_us, detail);
+        self.ring.push(self.active.id(), self.now_us, detail);
     }
 
     /// True with the fault's probability; always when it has none.

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::{Behaviour, Effect, Ending, Flow, Grip, Item, Row, Scene, Stream};
+use super::{ActiveFault, Behaviour, Effect, Ending, Flow, Item, Row, Scene, Stream};
 
 pub(super) const ROW: Row = Row::watches(
     "bookmark-ahead",
@@ -20,13 +20,13 @@ pub(super) struct BookmarkAhead;
 
 impl Behaviour for BookmarkAhead {
     fn opened(&mut self, stream: &Arc<Stream>, scene: &mut Scene<'_>) {
-        stream.attach(Box::new(Running { grip: scene.grip.clone() }));
+        stream.attach(Box::new(Running { active: scene.active.clone() }));
     }
 }
 
 #[derive(Debug)]
 struct Running {
-    grip: Grip,
+    active: ActiveFault,
 }
 
 impl Effect for Running {
@@ -34,8 +34,8 @@ impl Effect for Running {
         if let Item::Event(event) = &item {
             let revision = event.revision;
             let detail = || format!("bookmark {revision} sent instead of its event on {}", flow.stream.describe());
-            if flow.bookmarks && !event.initial && self.grip.strike(detail) {
-                out.push(Item::Withheld { revision, by: self.grip.id() });
+            if flow.bookmarks && !event.initial && self.active.strike(detail) {
+                out.push(Item::Withheld { revision, by: self.active.id() });
                 out.push(Item::Bookmark { revision, closes: false, line: (flow.bookmark)(revision, false) });
                 out.push(Item::Over(Ending::Clean));
                 return;
@@ -45,6 +45,6 @@ impl Effect for Running {
     }
 
     fn is_done(&self) -> bool {
-        self.grip.is_over()
+        self.active.is_over()
     }
 }

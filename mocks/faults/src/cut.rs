@@ -8,7 +8,8 @@ use serde_json::json;
 
 use super::reason_of;
 use super::{
-    Behaviour, Code, Effect, Ending, Error, Fate, Fault, Flow, Grip, Http2Code, Item, Name, Row, Scene, Stream, Then,
+    ActiveFault, Behaviour, Code, Effect, Ending, Error, Fault, Flow, Http2Code, Item, Name, Row, Scene, Stream, Then,
+    WatchState,
 };
 
 pub(super) const WATCH_RESET: Row =
@@ -89,11 +90,11 @@ impl Cut {
 impl Behaviour for Cut {
     fn opened(&mut self, stream: &Arc<Stream>, scene: &mut Scene<'_>) {
         let ending = match &self.how {
-            How::MidLine => return stream.attach(Box::new(MidLine { grip: scene.grip.clone() })),
+            How::MidLine => return stream.attach(Box::new(MidLine { active: scene.active.clone() })),
             How::Ending(ending) => ending.clone(),
-            How::Error { line, holds } => Ending::Error { line: line.clone(), hold: holds.then(|| scene.grip.id()) },
+            How::Error { line, holds } => Ending::Error { line: line.clone(), hold: holds.then(|| scene.active.id()) },
         };
-        if !scene.spent() && scene.chance() && stream.decide(Fate::Over(ending)) {
+        if !scene.spent() && scene.chance() && stream.decide(WatchState::Over(ending)) {
             scene.hit(format!("{} {}", stream.describe(), self.words));
         }
     }
@@ -102,16 +103,16 @@ impl Behaviour for Cut {
 /// Sends half of the next event's line and closes the connection.
 #[derive(Debug)]
 struct MidLine {
-    grip: Grip,
+    active: ActiveFault,
 }
 
 impl Effect for MidLine {
     fn pass(&mut self, item: Item, flow: &Flow<'_>, out: &mut Vec<Item>) {
         let cut = |revision| format!("{} closed within the line of revision {revision}", flow.stream.describe());
         match item {
-            Item::Event(event) if self.grip.strike(|| cut(event.revision)) => {
+            Item::Event(event) if self.active.strike(|| cut(event.revision)) => {
                 let bytes = event.line.slice(..event.line.len() / 2);
-                out.push(Item::Withheld { revision: event.revision, by: self.grip.id() });
+                out.push(Item::Withheld { revision: event.revision, by: self.active.id() });
                 out.push(Item::Block(super::pipe::Block { bytes, ..Default::default() }));
                 out.push(Item::Over(Ending::Eof));
             }
@@ -120,7 +121,7 @@ impl Effect for MidLine {
     }
 
     fn is_done(&self) -> bool {
-        self.grip.is_over()
+        self.active.is_over()
     }
 }
 

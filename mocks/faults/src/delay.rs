@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use super::{Asked, Behaviour, Error, Name, On, Row, Scene, Treatment};
+use super::{Asked, Behaviour, Error, Injection, Name, On, Row, Scene};
 
 pub(super) const DELAY_ANSWER: Row =
     Row::requests("delay-answer", "Answers are decided at once and sent later; watches begin later.")
@@ -34,10 +34,10 @@ const HOLD: Duration = Duration::from_secs(1);
 pub(super) struct Delay;
 
 impl Behaviour for Delay {
-    fn asked(&mut self, asked: &Asked<'_>, treatment: &mut Treatment, scene: &mut Scene<'_>) {
+    fn asked(&mut self, asked: &Asked<'_>, injection: &mut Injection, scene: &mut Scene<'_>) {
         let holds = scene.fault.name == Name::HoldHeaders;
         let delay = scene.fault.delay.map_or(if holds { HOLD } else { DELAY }, |delay| delay.0);
-        let place = if asked.on == On::Watch && !holds { &mut treatment.before } else { &mut treatment.after };
+        let place = if asked.on == On::Watch && !holds { &mut injection.before } else { &mut injection.after };
         *place = Some(place.unwrap_or_default() + delay);
         scene.hit(format!("{} answered {delay:?} late", asked.describe()));
     }

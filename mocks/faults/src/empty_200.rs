@@ -1,7 +1,7 @@
 //! `empty-200`: a watch is answered with 200 and ends at once; with `stale` only one from a revision that is compacted away,
 //! as real servers do for resources without a watch cache. A hit is one answer.
 
-use super::{Asked, Behaviour, Instead, Row, Scene, Treatment};
+use super::{Asked, Behaviour, Injection, Instead, Row, Scene};
 
 pub(super) const ROW: Row = Row::requests("empty-200", "Watches are answered with 200 and end at once.")
     .takes(&[("stale", "false", "only from compacted revisions, which a healthy server answers with 410")])
@@ -12,12 +12,12 @@ pub(super) const ROW: Row = Row::requests("empty-200", "Watches are answered wit
 pub(super) struct Empty200;
 
 impl Behaviour for Empty200 {
-    fn asked(&mut self, asked: &Asked<'_>, treatment: &mut Treatment, scene: &mut Scene<'_>) {
+    fn asked(&mut self, asked: &Asked<'_>, injection: &mut Injection, scene: &mut Scene<'_>) {
         if scene.fault.stale == Some(true) {
-            treatment.empty_when_gone = Some(scene.grip.clone());
-        } else if treatment.instead.is_none() {
+            injection.empty_when_gone = Some(scene.active.clone());
+        } else if injection.instead.is_none() {
             scene.hit(format!("{} answered with nothing", asked.describe()));
-            treatment.instead = Some(Instead::Empty);
+            injection.instead = Some(Instead::Empty);
         }
     }
 }

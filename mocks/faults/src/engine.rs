@@ -1,7 +1,7 @@
 //! The engine: which faults there are, whom they concern, and what they did.
 //!
 //! Owns the one lock of the faults of the API server, and what chooses there: targets, `on`, `resource`, `afterEvents` and the
-//! like. What it has in common with other engines is the [`Book`]'s. It must not know what a fault does.
+//! like. What it has in common with other engines is the [`Table`]'s. It must not know what a fault does.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
@@ -12,10 +12,11 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::book::{Book, Entry};
 use super::connection::{Handle, Welcome};
+use super::table::{Entry, Table};
 use super::{
-    Asked, Behaviour, Effect, Error, Family, Fault, FaultId, Flow, Grip, Hit, Host, Item, Scene, Stream, Treatment,
+    ActiveFault, Asked, Behaviour, Effect, Error, Family, Fault, FaultId, Flow, Hit, Host, Injection, Item, Scene,
+    Stream,
 };
 
 /// What was written before a connection is touched gets so long to leave, and at least one flush.
@@ -33,7 +34,7 @@ pub(crate) struct Core {
 pub(crate) struct Inner {
     pub(super) targets: BTreeSet<Arc<str>>,
     pub(super) endpoints: BTreeSet<u32>,
-    book: Book<Played>,
+    table: Table<Played>,
     next_serial: u64,
     pub(super) streams: BTreeMap<u64, Arc<Stream>>,
 }
@@ -43,14 +44,14 @@ type Running = Entry<Played>;
 /// What plays one fault.
 #[derive(Debug)]
 struct Played {
-    grip: Grip,
+    active: ActiveFault,
     behaviour: Box<dyn Behaviour>,
 }
 
 /// Waits on a stream until it has sent as many events as a fault wants.
 #[derive(Debug)]
 struct AfterEvents {
-    grip: Grip,
+    active: ActiveFault,
     events: u64,
     reached: bool,
     /// The fault acts below HTTP, where the last event may still wait to be written.
@@ -70,7 +71,7 @@ impl Core {
         let inner = Inner {
             targets: BTreeSet::new(),
             endpoints: BTreeSet::new(),
-            book: Book::new(seed),
+            table: Table::new(seed),
             next_serial: 0,
             streams: BTreeMap::new(),
         };
@@ -89,7 +90,7 @@ impl Core {
     ) -> Result<(), Error> {
         let targets: Vec<Arc<str>> = {
             let inner = self.inner.lock();
-            inner.book.check_free(id)?;
+            inner.table.check_free(id)?;
             inner.targets.iter().cloned().collect()
         };
         // The server has locks of its own, so it is asked before the engine's is taken.
@@ -98,9 +99,9 @@ impl Core {
         }
         let now_us = self.now_us();
         let mut inner = self.inner.lock();
-        let grip = Grip::new(id, inner.next_serial, self.clone());
+        let active = ActiveFault::new(id, inner.next_serial, self.clone());
         inner.next_serial += 1;
-        let index = inner.book.begin(id, fault, Played { grip, behaviour })?;
+        let index = inner.table.begin(id, fault, Played { active, behaviour })?;
         let mut open = inner.concerned(index);
         open.retain(|stream| inner.is_due(index, stream));
         inner.act(index, now_us, |behaviour, scene| behaviour.begin(&open, scene));
@@ -110,8 +111,8 @@ impl Core {
     pub(crate) fn end(&self, id: FaultId) {
         let now_us = self.now_us();
         let mut inner = self.inner.lock();
-        let Some(index) = inner.book.end(id) else { return };
-        inner.book.entries[index].played.grip.finish();
+        let Some(index) = inner.table.end(id) else { return };
+        inner.table.entries[index].played.active.finish();
         let open = inner.concerned(index);
         inner.act(index, now_us, |behaviour, scene| behaviour.end(&open, scene));
         // What was held back on them goes on.
@@ -120,15 +121,15 @@ impl Core {
         }
     }
 
-    pub(crate) fn asked(&self, asked: &Asked<'_>) -> Treatment {
+    pub(crate) fn asked(&self, asked: &Asked<'_>) -> Injection {
         let now_us = self.now_us();
         let mut inner = self.inner.lock();
-        let mut treatment = Treatment { known: inner.next_serial, ..Treatment::default() };
+        let mut injection = Injection { known: inner.next_serial, ..Injection::default() };
         if !inner.targets.contains(asked.user) {
-            return treatment;
+            return injection;
         }
-        for index in 0..inner.book.entries.len() {
-            let running = &mut inner.book.entries[index];
+        for index in 0..inner.table.entries.len() {
+            let running = &mut inner.table.entries[index];
             let family = running.fault.name.row().family;
             let choosy = matches!(family, Family::Requests | Family::Watches | Family::Connections);
             if !running.active || !choosy || !asked.concerns(&running.fault) {
@@ -137,26 +138,26 @@ impl Core {
             if !running.is_its_turn() {
                 continue;
             }
-            treatment.matched.push(running.played.grip.serial());
+            injection.matched.push(running.played.active.serial());
             inner.act(index, now_us, |behaviour, scene| {
                 // What happens to a watch takes its chances there.
                 if family != Family::Requests || (!scene.spent() && scene.chance()) {
-                    behaviour.asked(asked, &mut treatment, scene);
+                    behaviour.asked(asked, &mut injection, scene);
                 }
             });
         }
-        treatment
+        injection
     }
 
-    pub(crate) fn opened(&self, stream: &Arc<Stream>, treatment: &Treatment) {
+    pub(crate) fn opened(&self, stream: &Arc<Stream>, injection: &Injection) {
         let now_us = self.now_us();
         let mut inner = self.inner.lock();
         inner.streams.insert(stream.id, stream.clone());
-        for index in 0..inner.book.entries.len() {
-            let running = &inner.book.entries[index];
-            let serial = running.played.grip.serial();
-            let matched = if serial < treatment.known {
-                treatment.matched.contains(&serial)
+        for index in 0..inner.table.entries.len() {
+            let running = &inner.table.entries[index];
+            let serial = running.played.active.serial();
+            let matched = if serial < injection.known {
+                injection.matched.contains(&serial)
             } else {
                 // It began while the request was on its way.
                 running.fault.nth.is_none() && inner.concerns(running, stream)
@@ -171,7 +172,7 @@ impl Core {
     fn reached(&self, serial: u64, stream: &Arc<Stream>) {
         let now_us = self.now_us();
         let mut inner = self.inner.lock();
-        if let Some(index) = inner.place(serial).filter(|index| inner.book.entries[*index].active) {
+        if let Some(index) = inner.place(serial).filter(|index| inner.table.entries[*index].active) {
             inner.act(index, now_us, |behaviour, scene| behaviour.opened(stream, scene));
         }
     }
@@ -179,7 +180,7 @@ impl Core {
     pub(crate) fn may(&self, serial: u64) -> bool {
         let inner = self.inner.lock();
         inner.place(serial).is_some_and(|index| {
-            let running = &inner.book.entries[index];
+            let running = &inner.table.entries[index];
             running.active && !running.is_spent()
         })
     }
@@ -188,10 +189,10 @@ impl Core {
         let now_us = self.now_us();
         let mut inner = self.inner.lock();
         let Some(index) = inner.place(serial) else { return false };
-        if inner.book.entries[index].is_spent() || (by_chance && !inner.book.chance(index)) {
+        if inner.table.entries[index].is_spent() || (by_chance && !inner.table.chance(index)) {
             return false;
         }
-        inner.book.hit(index, now_us, detail());
+        inner.table.hit(index, now_us, detail());
         true
     }
 
@@ -199,8 +200,8 @@ impl Core {
     pub(crate) fn each(&self, stream: &Stream, mut act: impl FnMut(&mut dyn Behaviour, &mut Scene<'_>)) {
         let now_us = self.now_us();
         let mut inner = self.inner.lock();
-        for index in 0..inner.book.entries.len() {
-            if inner.concerns(&inner.book.entries[index], stream) {
+        for index in 0..inner.table.entries.len() {
+            if inner.concerns(&inner.table.entries[index], stream) {
                 inner.act(index, now_us, &mut act);
             }
         }
@@ -209,8 +210,8 @@ impl Core {
     pub(crate) fn each_newest_first(&self, stream: &Stream, mut act: impl FnMut(&mut dyn Behaviour, &mut Scene<'_>)) {
         let now_us = self.now_us();
         let mut inner = self.inner.lock();
-        for index in (0..inner.book.entries.len()).rev() {
-            if inner.concerns(&inner.book.entries[index], stream) {
+        for index in (0..inner.table.entries.len()).rev() {
+            if inner.concerns(&inner.table.entries[index], stream) {
                 inner.act(index, now_us, &mut act);
             }
         }
@@ -224,8 +225,8 @@ impl Core {
         if !inner.endpoints.contains(&handle.endpoint) {
             return welcome;
         }
-        for index in 0..inner.book.entries.len() {
-            let running = &inner.book.entries[index];
+        for index in 0..inner.table.entries.len() {
+            let running = &inner.table.entries[index];
             if running.active && running.fault.endpoint.is_none_or(|wanted| wanted == handle.endpoint) {
                 inner.act(index, now_us, |behaviour, scene| behaviour.welcome(handle, &mut welcome, scene));
             }
@@ -237,15 +238,15 @@ impl Core {
     pub(crate) fn note(&self, by: FaultId, detail: String) {
         let now_us = self.now_us();
         let mut inner = self.inner.lock();
-        if let Some(index) = inner.book.newest(by) {
-            inner.book.hit(index, now_us, detail);
+        if let Some(index) = inner.table.newest(by) {
+            inner.table.hit(index, now_us, detail);
         }
     }
 
     pub(crate) fn old_token_refused(&self, user: &str) {
         let now_us = self.now_us();
         let mut inner = self.inner.lock();
-        for index in (0..inner.book.entries.len()).rev() {
+        for index in (0..inner.table.entries.len()).rev() {
             let mut done = false;
             inner.act(index, now_us, |behaviour, scene| done = behaviour.old_token_refused(user, scene));
             if done {
@@ -257,23 +258,23 @@ impl Core {
 
 impl Inner {
     pub(crate) fn hits_of(&self, id: FaultId) -> u64 {
-        self.book.hits_of(id)
+        self.table.hits_of(id)
     }
 
     pub(crate) fn take_hits(&mut self) -> Vec<Hit> {
-        self.book.take_hits()
+        self.table.take_hits()
     }
 
     pub(crate) fn struck(&self) -> Arc<Notify> {
-        self.book.struck()
+        self.table.struck()
     }
 
     pub(crate) fn all(&self) -> Vec<(FaultId, Fault, bool, u64)> {
-        self.book.all()
+        self.table.all()
     }
 
     fn place(&self, serial: u64) -> Option<usize> {
-        self.book.entries.iter().position(|running| running.played.grip.serial() == serial)
+        self.table.entries.iter().position(|running| running.played.active.serial() == serial)
     }
 
     fn concerns(&self, running: &Running, stream: &Stream) -> bool {
@@ -283,7 +284,7 @@ impl Inner {
 
     /// The open watches that a fault is about; none when it counts requests from its beginning on.
     fn concerned(&self, index: usize) -> Vec<Arc<Stream>> {
-        let running = &self.book.entries[index];
+        let running = &self.table.entries[index];
         if running.fault.nth.is_some() {
             return Vec::new();
         }
@@ -292,20 +293,20 @@ impl Inner {
 
     /// Whether a stream has sent as many events as the fault waits for; if not, the stream says so when it has.
     fn is_due(&self, index: usize, stream: &Stream) -> bool {
-        let running = &self.book.entries[index];
+        let running = &self.table.entries[index];
         let events = running.fault.after_events.unwrap_or(0);
         if stream.sent() >= events {
             return true;
         }
-        let (grip, settles) = (running.played.grip.clone(), running.fault.name.row().family == Family::Connections);
-        stream.attach(Box::new(AfterEvents { grip, events, reached: false, settles, settling: None }));
+        let (active, settles) = (running.played.active.clone(), running.fault.name.row().family == Family::Connections);
+        stream.attach(Box::new(AfterEvents { active, events, reached: false, settles, settling: None }));
         false
     }
 
     fn act(&mut self, index: usize, now_us: u64, act: impl FnOnce(&mut dyn Behaviour, &mut Scene<'_>)) {
-        let Book { entries, ring, random } = &mut self.book;
-        let Running { fault, hits: counted, played: Played { grip, behaviour }, .. } = &mut entries[index];
-        let mut scene = Scene { id: grip.id(), fault, grip, now_us, random, counted, ring };
+        let Table { entries, ring, random } = &mut self.table;
+        let Running { fault, hits: counted, played: Played { active, behaviour }, .. } = &mut entries[index];
+        let mut scene = Scene { id: active.id(), fault, active, now_us, random, counted, ring };
         act(&mut **behaviour, &mut scene);
     }
 }
@@ -328,7 +329,7 @@ impl Effect for AfterEvents {
             }
         }
         self.reached = true;
-        self.grip.core().reached(self.grip.serial(), flow.stream);
+        self.active.core().reached(self.active.serial(), flow.stream);
     }
 
     fn due(&self) -> Option<Instant> {
@@ -343,6 +344,6 @@ impl Effect for AfterEvents {
     }
 
     fn is_done(&self) -> bool {
-        self.reached || self.grip.is_over()
+        self.reached || self.active.is_over()
     }
 }

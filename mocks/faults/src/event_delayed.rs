@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Behaviour, Effect, Flow, Grip, Item, Row, Scene, Stream};
+use super::{ActiveFault, Behaviour, Effect, Flow, Item, Row, Scene, Stream};
 
 pub(super) const ROW: Row = Row::watches("event-delayed", "Events are sent later than they could be, in their order.")
     .takes(&[("delay", "1s", "")])
@@ -26,13 +26,13 @@ pub(super) struct EventDelayed;
 impl Behaviour for EventDelayed {
     fn opened(&mut self, stream: &Arc<Stream>, scene: &mut Scene<'_>) {
         let delay = scene.fault.delay.map_or(DELAY, |delay| delay.0);
-        stream.attach(Box::new(Delaying { grip: scene.grip.clone(), delay, held: VecDeque::new() }));
+        stream.attach(Box::new(Delaying { active: scene.active.clone(), delay, held: VecDeque::new() }));
     }
 }
 
 #[derive(Debug)]
 struct Delaying {
-    grip: Grip,
+    active: ActiveFault,
     delay: Duration,
     held: VecDeque<(Instant, Item)>,
 }
@@ -43,7 +43,7 @@ impl Effect for Delaying {
         if let Item::Event(event) = &item {
             let (revision, delay) = (event.revision, self.delay);
             let detail = || format!("revision {revision} held for {delay:?} on {}", flow.stream.describe());
-            if !event.initial && self.grip.strike(detail) {
+            if !event.initial && self.active.strike(detail) {
                 due = due.max(flow.now + delay);
             }
         }
@@ -55,7 +55,7 @@ impl Effect for Delaying {
     }
 
     fn tick(&mut self, flow: &Flow<'_>, out: &mut Vec<Item>) {
-        let over = self.grip.is_over();
+        let over = self.active.is_over();
         while self.held.front().is_some_and(|(due, _)| over || *due <= flow.now) {
             out.extend(self.held.pop_front().map(|(_, item)| item));
         }
@@ -70,6 +70,6 @@ impl Effect for Delaying {
     }
 
     fn is_done(&self) -> bool {
-        self.grip.is_over() && self.held.is_empty()
+        self.active.is_over() && self.held.is_empty()
     }
 }

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::{Behaviour, Effect, Flow, Grip, Item, Row, Scene, Stream};
+use super::{ActiveFault, Behaviour, Effect, Flow, Item, Row, Scene, Stream};
 use facts::Change;
 
 pub(super) const ROW: Row = Row::watches("event-dropped", "Committed events are never sent on a stream.")
@@ -19,13 +19,13 @@ pub(super) struct EventDropped;
 
 impl Behaviour for EventDropped {
     fn opened(&mut self, stream: &Arc<Stream>, scene: &mut Scene<'_>) {
-        stream.attach(Box::new(Dropping { grip: scene.grip.clone(), change: scene.fault.change }));
+        stream.attach(Box::new(Dropping { active: scene.active.clone(), change: scene.fault.change }));
     }
 }
 
 #[derive(Debug)]
 struct Dropping {
-    grip: Grip,
+    active: ActiveFault,
     change: Option<Change>,
 }
 
@@ -35,8 +35,8 @@ impl Effect for Dropping {
             let (change, revision) = (event.change, event.revision);
             let detail =
                 || format!("{} of revision {revision} dropped on {}", change.event_type(), flow.stream.describe());
-            if !event.initial && self.change.is_none_or(|wanted| wanted == change) && self.grip.strike(detail) {
-                out.push(Item::Withheld { revision, by: self.grip.id() });
+            if !event.initial && self.change.is_none_or(|wanted| wanted == change) && self.active.strike(detail) {
+                out.push(Item::Withheld { revision, by: self.active.id() });
                 return;
             }
         }
@@ -44,6 +44,6 @@ impl Effect for Dropping {
     }
 
     fn is_done(&self) -> bool {
-        self.grip.is_over()
+        self.active.is_over()
     }
 }

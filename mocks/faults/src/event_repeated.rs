@@ -1,7 +1,7 @@
 //! `event-repeated`: a watch that resumes from a revision gets the last events up to it once more, then the new ones. A
 //! hit is one watch that had something repeated.
 
-use super::{Asked, Behaviour, Row, Scene, Treatment};
+use super::{Asked, Behaviour, Injection, Row, Scene};
 
 pub(super) const ROW: Row =
     Row::watches("event-repeated", "A watch that resumes gets the last events before its revision once more.")
@@ -17,9 +17,9 @@ const EVENTS: u64 = 1;
 pub(super) struct EventRepeated;
 
 impl Behaviour for EventRepeated {
-    fn asked(&mut self, _asked: &Asked<'_>, treatment: &mut Treatment, scene: &mut Scene<'_>) {
+    fn asked(&mut self, _asked: &Asked<'_>, injection: &mut Injection, scene: &mut Scene<'_>) {
         if !scene.spent() && scene.chance() {
-            treatment.repeat = Some((scene.fault.events.unwrap_or(EVENTS), scene.grip.clone()));
+            injection.repeat = Some((scene.fault.events.unwrap_or(EVENTS), scene.active.clone()));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `forced-pages`: the server pages lists although the client set no limit, or a larger one. A hit is one page that has a
 //! successor.
 
-use super::{Asked, Behaviour, On, Row, Scene, Treatment};
+use super::{Asked, Behaviour, Injection, On, Row, Scene};
 
 pub(super) const ROW: Row = Row::requests("forced-pages", "Lists come in small pages although nobody asked for them.")
     .takes(&[("items", "1", "")])
@@ -16,7 +16,7 @@ const ITEMS: u64 = 1;
 pub(super) struct ForcedPages;
 
 impl Behaviour for ForcedPages {
-    fn asked(&mut self, _asked: &Asked<'_>, treatment: &mut Treatment, scene: &mut Scene<'_>) {
-        treatment.page_items = Some((scene.fault.items.unwrap_or(ITEMS), scene.grip.clone()));
+    fn asked(&mut self, _asked: &Asked<'_>, injection: &mut Injection, scene: &mut Scene<'_>) {
+        injection.page_items = Some((scene.fault.items.unwrap_or(ITEMS), scene.active.clone()));
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::pipe::{Block, Rank};
-use super::{Asked, Behaviour, Effect, Error, Flow, Grip, Item, Row, Scene, Stream, Treatment};
+use super::{ActiveFault, Asked, Behaviour, Effect, Error, Flow, Injection, Item, Row, Scene, Stream};
 
 pub(super) const ROW: Row =
     Row::watches("hold-buffer", "Nothing is sent before so many bytes are there, as through a proxy's buffer.")
@@ -29,21 +29,21 @@ const BYTES: u64 = 4096;
 pub(super) struct HoldBuffer;
 
 impl Behaviour for HoldBuffer {
-    fn asked(&mut self, _asked: &Asked<'_>, treatment: &mut Treatment, scene: &mut Scene<'_>) {
+    fn asked(&mut self, _asked: &Asked<'_>, injection: &mut Injection, scene: &mut Scene<'_>) {
         if scene.fault.headers == Some(true) && !scene.spent() {
-            treatment.holds_head = true;
+            injection.holds_head = true;
         }
     }
 
     fn opened(&mut self, stream: &Arc<Stream>, scene: &mut Scene<'_>) {
         let bytes = usize::try_from(scene.fault.bytes.map_or(BYTES, |bytes| bytes.0)).unwrap_or(usize::MAX);
-        stream.attach(Box::new(Holding { grip: scene.grip.clone(), bytes, held: Vec::new(), held_bytes: 0 }));
+        stream.attach(Box::new(Holding { active: scene.active.clone(), bytes, held: Vec::new(), held_bytes: 0 }));
     }
 }
 
 #[derive(Debug)]
 struct Holding {
-    grip: Grip,
+    active: ActiveFault,
     bytes: usize,
     held: Vec<Block>,
     held_bytes: usize,
@@ -65,7 +65,7 @@ impl Effect for Holding {
     }
 
     fn pass(&mut self, item: Item, flow: &Flow<'_>, out: &mut Vec<Item>) {
-        if self.held.is_empty() && !self.grip.may() {
+        if self.held.is_empty() && !self.active.may() {
             out.push(item);
             return;
         }
@@ -78,7 +78,7 @@ impl Effect for Holding {
                     self.flush(out);
                 } else if begins {
                     let bytes = self.bytes;
-                    self.grip.strike(|| format!("{} waits for {bytes} bytes to be there", flow.stream.describe()));
+                    self.active.strike(|| format!("{} waits for {bytes} bytes to be there", flow.stream.describe()));
                 }
             }
             Err(other) => {
@@ -89,12 +89,12 @@ impl Effect for Holding {
     }
 
     fn tick(&mut self, _flow: &Flow<'_>, out: &mut Vec<Item>) {
-        if self.grip.is_over() {
+        if self.active.is_over() {
             self.flush(out);
         }
     }
 
     fn is_done(&self) -> bool {
-        self.grip.is_over() && self.held.is_empty()
+        self.active.is_over() && self.held.is_empty()
     }
 }

@@ -1,6 +1,6 @@
 //! `http-error`: a request is answered with an HTTP error and nothing is done. A hit is one answer.
 
-use super::{Asked, Behaviour, ErrorBody, Instead, Refusal, Row, Scene, Treatment};
+use super::{Asked, Behaviour, ErrorBody, Injection, Instead, Refusal, Row, Scene};
 
 pub(super) const ROW: Row = Row::requests("http-error", "Requests are answered with an HTTP error.")
     .takes(&[
@@ -19,8 +19,8 @@ const STATUS: u16 = 500;
 pub(super) struct HttpError;
 
 impl Behaviour for HttpError {
-    fn asked(&mut self, asked: &Asked<'_>, treatment: &mut Treatment, scene: &mut Scene<'_>) {
-        if treatment.instead.is_some() {
+    fn asked(&mut self, asked: &Asked<'_>, injection: &mut Injection, scene: &mut Scene<'_>) {
+        if injection.instead.is_some() {
             return;
         }
         let fault = scene.fault;
@@ -31,6 +31,6 @@ impl Behaviour for HttpError {
             body: fault.body.unwrap_or(ErrorBody::Status),
         };
         scene.hit(format!("{} answered with {}", asked.describe(), refusal.status));
-        treatment.instead = Some(Instead::Refusal(refusal));
+        injection.instead = Some(Instead::Refusal(refusal));
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Behaviour, Effect, Flow, Grip, Item, Name, Row, Scene, Stream};
+use super::{ActiveFault, Behaviour, Effect, Flow, Item, Name, Row, Scene, Stream};
 
 pub(super) const MISSING: Row = Row::watches(
     "initial-end-missing",
@@ -31,25 +31,25 @@ pub(super) struct InitialEnd;
 
 impl Behaviour for InitialEnd {
     fn opened(&mut self, stream: &Arc<Stream>, scene: &mut Scene<'_>) {
-        let grip = scene.grip.clone();
+        let active = scene.active.clone();
         if scene.fault.name == Name::InitialEndMissing {
-            return stream.attach(Box::new(Missing { grip }));
+            return stream.attach(Box::new(Missing { active }));
         }
         let delay = scene.fault.delay.map_or(DELAY, |delay| delay.0);
-        stream.attach(Box::new(Holding { grip, delay, waiting: None }));
+        stream.attach(Box::new(Holding { active, delay, waiting: None }));
     }
 }
 
 #[derive(Debug)]
 struct Missing {
-    grip: Grip,
+    active: ActiveFault,
 }
 
 impl Effect for Missing {
     fn pass(&mut self, item: Item, flow: &Flow<'_>, out: &mut Vec<Item>) {
         let detail = || format!("initial events closed without the annotation on {}", flow.stream.describe());
         match item {
-            Item::Bookmark { revision, closes: true, .. } if self.grip.strike(detail) => {
+            Item::Bookmark { revision, closes: true, .. } if self.active.strike(detail) => {
                 out.push(Item::Bookmark { revision, closes: false, line: (flow.bookmark)(revision, false) });
             }
             other => out.push(other),
@@ -57,13 +57,13 @@ impl Effect for Missing {
     }
 
     fn is_done(&self) -> bool {
-        self.grip.is_over()
+        self.active.is_over()
     }
 }
 
 #[derive(Debug)]
 struct Holding {
-    grip: Grip,
+    active: ActiveFault,
     delay: Duration,
     /// When the bookmark is due, and the revision up to which everything was sent by now.
     waiting: Option<(Instant, u64)>,
@@ -74,7 +74,7 @@ impl Effect for Holding {
         let delay = self.delay;
         let detail = || format!("the end of initial events held for {delay:?} on {}", flow.stream.describe());
         match (&mut self.waiting, item) {
-            (None, Item::Bookmark { revision, closes: true, .. }) if self.grip.strike(detail) => {
+            (None, Item::Bookmark { revision, closes: true, .. }) if self.active.strike(detail) => {
                 self.waiting = Some((flow.now + delay, revision));
             }
             (Some((_, through)), Item::Event(event)) => {
@@ -88,7 +88,7 @@ impl Effect for Holding {
     }
 
     fn tick(&mut self, flow: &Flow<'_>, out: &mut Vec<Item>) {
-        let over = self.grip.is_over();
+        let over = self.active.is_over();
         if let Some((_, revision)) = self.waiting.take_if(|(due, _)| over || *due <= flow.now) {
             out.push(Item::Bookmark { revision, closes: true, line: (flow.bookmark)(revision, true) });
         }
@@ -99,6 +99,6 @@ impl Effect for Holding {
     }
 
     fn is_done(&self) -> bool {
-        self.grip.is_over() && self.waiting.is_none()
+        self.active.is_over() && self.waiting.is_none()
     }
 }

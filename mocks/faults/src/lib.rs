@@ -2,14 +2,14 @@
 //!
 //! Owns the configuration of a fault, the engine that begins and ends faults, and the record of their hits. One fault
 //! is one file with its row and one line in `catalogue!`. There are two hooks: a request, before it is answered
-//! (`Treatment`), and a watch, where small effects stand between the log and the bytes that go out (`Effect`).
+//! (`Injection`), and a watch, where small effects stand between the log and the bytes that go out (`Effect`).
 //! Faults touch only requests of the users they are aimed at ([`Faults::target_users`]), so the harness's own clients
 //! always see a healthy server. The exceptions change the store itself: `watch-410` and `compact` its history, and
 //! `rewind` its present. This module must not know HTTP; it speaks of requests, streams and revisions.
 
+mod active;
 mod asked;
 mod behaviour;
-pub mod book;
 mod bookmark_ahead;
 mod catalogue;
 mod compact;
@@ -22,7 +22,6 @@ mod event_delayed;
 mod event_dropped;
 mod event_repeated;
 mod forced_pages;
-mod grip;
 mod hold_buffer;
 mod http_error;
 mod initial_end;
@@ -43,6 +42,7 @@ mod silent_watch;
 mod slices;
 mod stale_view;
 mod stream;
+pub mod table;
 mod token_rotated;
 mod too_large;
 mod truncated_line;
@@ -55,10 +55,10 @@ mod wrong_content_type;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-pub use asked::{Asked, Instead, Refusal, Stale, Treatment};
+pub use active::ActiveFault;
+pub use asked::{Asked, Injection, Instead, Refusal, Stale};
 pub(crate) use behaviour::{Behaviour, Scene};
 pub use behaviour::{Host, Moment, Restore};
-pub use grip::Grip;
 pub use pipe::{Effect, EventLine, Flow, Item, Pipe};
 pub use player::Player;
 pub use reason::reason_of;
@@ -68,7 +68,7 @@ pub use settings::{
     Code, Connections, Direction, Error, ErrorBody, Fault, Form, How, Http2Code, Kind, Lasting, NewConnections,
     NewStreams, Newer, Nth, On, Then, Watches, When, check_all,
 };
-pub use stream::{Ending, Fate, Stream, Streaming};
+pub use stream::{Ending, Stream, Streaming, WatchState};
 
 pub use view::View;
 
@@ -242,13 +242,13 @@ impl Faults {
 
     /// A request came in: what the faults want done with it.
     #[inline]
-    pub fn asked(&self, asked: &Asked<'_>) -> Treatment {
-        if self.never_any() { Treatment::default() } else { self.core.asked(asked) }
+    pub fn asked(&self, asked: &Asked<'_>) -> Injection {
+        if self.never_any() { Injection::default() } else { self.core.asked(asked) }
     }
 
-    /// A watch was accepted; `treatment` is what its request got.
-    pub fn opened(&self, stream: &Arc<Stream>, treatment: &Treatment) {
-        self.core.opened(stream, treatment);
+    /// A watch was accepted; `injection` is what its request got.
+    pub fn opened(&self, stream: &Arc<Stream>, injection: &Injection) {
+        self.core.opened(stream, injection);
     }
 
     /// A watch is over.
@@ -259,7 +259,7 @@ impl Faults {
     /// An event stays unsent because the stream is silent.
     pub fn withheld(&self, by: FaultId, stream: &Stream, revision: u64) {
         let act = |behaviour: &mut dyn Behaviour, scene: &mut Scene<'_>| {
-            if scene.grip.id() == by {
+            if scene.active.id() == by {
                 behaviour.withheld(stream, revision, scene);
             }
         };
@@ -277,7 +277,7 @@ impl Faults {
     /// Resets every open watch, whoever it belongs to: the server was restarted.
     pub fn cut_all(&self) {
         for stream in self.open_streams(usize::MAX) {
-            stream.decide(Fate::Over(Ending::Reset(Http2Code::InternalError)));
+            stream.decide(WatchState::Over(Ending::Reset(Http2Code::InternalError)));
         }
     }
 

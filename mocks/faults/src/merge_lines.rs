@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::pipe::{Block, Rank};
-use super::{Behaviour, Effect, Flow, Grip, Item, Row, Scene, Stream};
+use super::{ActiveFault, Behaviour, Effect, Flow, Item, Row, Scene, Stream};
 
 pub(super) const ROW: Row = Row::watches("merge-lines", "Several events go out as one piece.")
     .takes(&[("events", "3", "")])
@@ -26,13 +26,13 @@ pub(super) struct MergeLines;
 impl Behaviour for MergeLines {
     fn opened(&mut self, stream: &Arc<Stream>, scene: &mut Scene<'_>) {
         let events = usize::try_from(scene.fault.events.unwrap_or(EVENTS)).unwrap_or(usize::MAX);
-        stream.attach(Box::new(Merging { grip: scene.grip.clone(), events, held: Vec::new(), due: None }));
+        stream.attach(Box::new(Merging { active: scene.active.clone(), events, held: Vec::new(), due: None }));
     }
 }
 
 #[derive(Debug)]
 struct Merging {
-    grip: Grip,
+    active: ActiveFault,
     events: usize,
     held: Vec<Block>,
     due: Option<Instant>,
@@ -44,7 +44,7 @@ impl Merging {
         let block = Block::together(std::mem::take(&mut self.held));
         let events = block.events.len();
         if events > 1 {
-            self.grip.hit(|| format!("{events} events in one piece on {}", flow.stream.describe()));
+            self.active.hit(|| format!("{events} events in one piece on {}", flow.stream.describe()));
         }
         if !block.bytes.is_empty() {
             out.push(Item::Block(block));
@@ -58,7 +58,7 @@ impl Effect for Merging {
     }
 
     fn pass(&mut self, item: Item, flow: &Flow<'_>, out: &mut Vec<Item>) {
-        if self.held.is_empty() && !self.grip.may() {
+        if self.held.is_empty() && !self.active.may() {
             out.push(item);
             return;
         }
@@ -79,7 +79,7 @@ impl Effect for Merging {
     }
 
     fn tick(&mut self, flow: &Flow<'_>, out: &mut Vec<Item>) {
-        if self.due.is_some_and(|due| due <= flow.now || self.grip.is_over()) {
+        if self.due.is_some_and(|due| due <= flow.now || self.active.is_over()) {
             self.flush(flow, out);
         }
     }
@@ -89,6 +89,6 @@ impl Effect for Merging {
     }
 
     fn is_done(&self) -> bool {
-        self.grip.is_over() && self.held.is_empty()
+        self.active.is_over() && self.held.is_empty()
     }
 }

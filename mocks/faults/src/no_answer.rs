@@ -1,7 +1,7 @@
 //! `no-answer`: a request is read and never answered, until the client leaves or the fault ends; then the connection is
 //! closed. A hit is one request.
 
-use super::{Asked, Behaviour, Instead, Row, Scene, Treatment};
+use super::{Asked, Behaviour, Injection, Instead, Row, Scene};
 
 pub(super) const ROW: Row = Row::requests("no-answer", "Requests are read and never answered.")
     .sees("the request is read, no answer comes; the connection closes when the fault ends")
@@ -11,10 +11,10 @@ pub(super) const ROW: Row = Row::requests("no-answer", "Requests are read and ne
 pub(super) struct NoAnswer;
 
 impl Behaviour for NoAnswer {
-    fn asked(&mut self, asked: &Asked<'_>, treatment: &mut Treatment, scene: &mut Scene<'_>) {
-        if treatment.instead.is_none() {
+    fn asked(&mut self, asked: &Asked<'_>, injection: &mut Injection, scene: &mut Scene<'_>) {
+        if injection.instead.is_none() {
             scene.hit(format!("{} not answered", asked.describe()));
-            treatment.instead = Some(Instead::Silence(scene.grip.clone()));
+            injection.instead = Some(Instead::Silence(scene.active.clone()));
         }
     }
 }

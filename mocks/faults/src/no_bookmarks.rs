@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Behaviour, Effect, Flow, Grip, Item, Row, Scene, Stream};
+use super::{ActiveFault, Behaviour, Effect, Flow, Item, Row, Scene, Stream};
 
 pub(super) const ROW: Row = Row::watches("no-bookmarks", "Bookmarks that were asked for are not sent.")
     .sees("bookmarks that were asked for do not come")
@@ -14,19 +14,19 @@ pub(super) struct NoBookmarks;
 
 impl Behaviour for NoBookmarks {
     fn opened(&mut self, stream: &Arc<Stream>, scene: &mut Scene<'_>) {
-        stream.attach(Box::new(Keeping { grip: scene.grip.clone() }));
+        stream.attach(Box::new(Keeping { active: scene.active.clone() }));
     }
 }
 
 #[derive(Debug)]
 struct Keeping {
-    grip: Grip,
+    active: ActiveFault,
 }
 
 impl Effect for Keeping {
     fn pass(&mut self, item: Item, flow: &Flow<'_>, out: &mut Vec<Item>) {
         if let Item::Bookmark { revision, closes: false, .. } = &item
-            && self.grip.strike(|| format!("bookmark {revision} not sent on {}", flow.stream.describe()))
+            && self.active.strike(|| format!("bookmark {revision} not sent on {}", flow.stream.describe()))
         {
             return;
         }
@@ -34,6 +34,6 @@ impl Effect for Keeping {
     }
 
     fn is_done(&self) -> bool {
-        self.grip.is_over()
+        self.active.is_over()
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Behaviour, Effect, EventLine, Flow, Grip, Item, Row, Scene, Stream};
+use super::{ActiveFault, Behaviour, Effect, EventLine, Flow, Item, Row, Scene, Stream};
 
 pub(super) const ROW: Row = Row::watches("out-of-order", "Two neighbouring events are sent in the wrong order.")
     .once()
@@ -22,13 +22,13 @@ pub(super) struct OutOfOrder;
 
 impl Behaviour for OutOfOrder {
     fn opened(&mut self, stream: &Arc<Stream>, scene: &mut Scene<'_>) {
-        stream.attach(Box::new(Swapping { grip: scene.grip.clone(), held: None }));
+        stream.attach(Box::new(Swapping { active: scene.active.clone(), held: None }));
     }
 }
 
 #[derive(Debug)]
 struct Swapping {
-    grip: Grip,
+    active: ActiveFault,
     held: Option<(Instant, EventLine)>,
 }
 
@@ -39,13 +39,13 @@ impl Effect for Swapping {
             (Some(first), Item::Event(second)) => {
                 let (late, early) = (first.revision, second.revision);
                 let detail = || format!("revision {early} sent before {late} on {}", flow.stream.describe());
-                if self.grip.strike(detail) {
+                if self.active.strike(detail) {
                     out.extend([Item::Event(second), Item::Event(first)]);
                 } else {
                     out.extend([Item::Event(first), Item::Event(second)]);
                 }
             }
-            (None, Item::Event(event)) if !event.initial && self.grip.may() => {
+            (None, Item::Event(event)) if !event.initial && self.active.may() => {
                 self.held = Some((flow.now + WAITS, event));
             }
             (first, item) => {
@@ -56,7 +56,7 @@ impl Effect for Swapping {
     }
 
     fn tick(&mut self, flow: &Flow<'_>, out: &mut Vec<Item>) {
-        let over = self.grip.is_over();
+        let over = self.active.is_over();
         if let Some((_, event)) = self.held.take_if(|(due, _)| over || *due <= flow.now) {
             out.push(Item::Event(event));
         }
@@ -67,6 +67,6 @@ impl Effect for Swapping {
     }
 
     fn is_done(&self) -> bool {
-        self.grip.is_over() && self.held.is_none()
+        self.active.is_over() && self.held.is_none()
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::{Behaviour, Fate, NewStreams, Row, Scene, Stream};
+use super::{Behaviour, NewStreams, Row, Scene, Stream, WatchState};
 
 pub(super) const ROW: Row = Row::watches("silent-watch", "Open watches stay open and get no bytes.")
     .takes(&[("newStreams", "", "`healthy` or `silent`"), ("heals", "false", "")])
@@ -24,7 +24,7 @@ impl SilentWatch {
         if scene.fault.count.is_some_and(|count| self.silenced >= count) || !scene.chance() {
             return;
         }
-        if stream.decide(Fate::Silent(scene.grip.id())) {
+        if stream.decide(WatchState::Silent(scene.active.id())) {
             self.silenced += 1;
         }
     }
@@ -57,8 +57,8 @@ impl Behaviour for SilentWatch {
             return;
         }
         for stream in open {
-            if stream.fate() == Fate::Silent(scene.grip.id()) {
-                stream.decide(Fate::Served);
+            if stream.watch_state() == WatchState::Silent(scene.active.id()) {
+                stream.decide(WatchState::Served);
             }
         }
     }

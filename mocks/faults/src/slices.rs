@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::pipe::Rank;
-use super::{Behaviour, Effect, Fault, Flow, Grip, Item, Name, Row, Scene, Stream};
+use super::{ActiveFault, Behaviour, Effect, Fault, Flow, Item, Name, Row, Scene, Stream};
 
 pub(super) const SPLIT: Row =
     Row::watches("split", "Every event goes out in small pieces, each with a flush of its own.")
@@ -35,7 +35,7 @@ impl Behaviour for Slices {
     fn opened(&mut self, stream: &Arc<Stream>, scene: &mut Scene<'_>) {
         let drips = scene.fault.name == Name::SlowDrip;
         let (size, pause) = if drips { dripping(scene.fault) } else { splitting(scene.fault) };
-        stream.attach(Box::new(Slicing { grip: scene.grip.clone(), drips, struck: false, size, pause }));
+        stream.attach(Box::new(Slicing { active: scene.active.clone(), drips, struck: false, size, pause }));
     }
 }
 
@@ -52,7 +52,7 @@ fn dripping(fault: &Fault) -> (usize, Duration) {
 
 #[derive(Debug)]
 struct Slicing {
-    grip: Grip,
+    active: ActiveFault,
     drips: bool,
     struck: bool,
     size: usize,
@@ -69,8 +69,8 @@ impl Effect for Slicing {
         let detail = || format!("{} {how} of {} bytes", flow.stream.describe(), self.size);
         let holds_event = matches!(&item, Item::Event(_) | Item::Block(_));
         let cuts = match (self.drips, self.struck) {
-            (true, true) => !self.grip.is_over(),
-            _ => holds_event && self.grip.strike(detail),
+            (true, true) => !self.active.is_over(),
+            _ => holds_event && self.active.strike(detail),
         };
         if !cuts {
             out.push(item);
@@ -87,6 +87,6 @@ impl Effect for Slicing {
     }
 
     fn is_done(&self) -> bool {
-        self.grip.is_over()
+        self.active.is_over()
     }
 }

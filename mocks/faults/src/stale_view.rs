@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::View;
-use super::{Asked, Behaviour, Connections, Error, Fault, Host, On, Row, Scene, Stale, Treatment};
+use super::{Asked, Behaviour, Connections, Error, Fault, Host, Injection, On, Row, Scene, Stale};
 use units::Span;
 
 pub(super) const ROW: Row =
@@ -54,10 +54,10 @@ impl Behaviour for StaleView {
         self.view.freeze(at.saturating_sub(self.behind));
     }
 
-    fn asked(&mut self, asked: &Asked<'_>, treatment: &mut Treatment, scene: &mut Scene<'_>) {
+    fn asked(&mut self, asked: &Asked<'_>, injection: &mut Injection, scene: &mut Scene<'_>) {
         let reads = matches!(asked.on, On::List | On::Watch | On::Get);
         if reads && (!self.only_new || asked.connection >= self.next_connection) {
-            treatment.stale = Some(Stale { view: self.view.clone(), grip: scene.grip.clone() });
+            injection.stale = Some(Stale { view: self.view.clone(), active: scene.active.clone() });
         }
     }
 

@@ -1,6 +1,6 @@
 //! The handle of one open watch: what it is, and what is to become of it.
 //!
-//! Owns the stream's fate, the effects on their way to it, and the waker of whoever serves it. It must not know the
+//! Owns the stream's state, the effects on their way to it, and the waker of whoever serves it. It must not know the
 //! server.
 
 use std::sync::Arc;
@@ -52,7 +52,7 @@ pub struct Streaming {
 
 /// What is to become of a watch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fate {
+pub enum WatchState {
     /// Nothing special.
     Served,
     /// It ends.
@@ -81,7 +81,7 @@ pub enum Ending {
 
 #[derive(Debug)]
 struct Inner {
-    fate: Fate,
+    watch_state: WatchState,
     attached: Vec<Box<dyn Effect>>,
     waker: Option<Waker>,
 }
@@ -90,31 +90,31 @@ impl Stream {
     /// A watch that is served.
     pub fn new(of: Streaming) -> Self {
         let Streaming { id, user, resource, user_agent, query, connection } = of;
-        let inner = Mutex::new(Inner { fate: Fate::Served, attached: Vec::new(), waker: None });
+        let inner = Mutex::new(Inner { watch_state: WatchState::Served, attached: Vec::new(), waker: None });
         Self { id, user, resource, user_agent, query, connection, sent: AtomicU64::new(0), inner }
     }
 
-    /// The fate and the effects that are new, and whom to wake when either changes.
-    pub fn look(&self, waker: &Waker) -> (Fate, Vec<Box<dyn Effect>>) {
+    /// The state and the effects that are new, and whom to wake when either changes.
+    pub fn look(&self, waker: &Waker) -> (WatchState, Vec<Box<dyn Effect>>) {
         let mut inner = self.inner.lock();
         if !inner.waker.as_ref().is_some_and(|known| known.will_wake(waker)) {
             inner.waker = Some(waker.clone());
         }
-        (inner.fate.clone(), std::mem::take(&mut inner.attached))
+        (inner.watch_state.clone(), std::mem::take(&mut inner.attached))
     }
 
     /// What is to become of it.
-    pub fn fate(&self) -> Fate {
-        self.inner.lock().fate.clone()
+    pub fn watch_state(&self) -> WatchState {
+        self.inner.lock().watch_state.clone()
     }
 
     /// Decides; a stream that is over stays so.
-    pub fn decide(&self, fate: Fate) -> bool {
+    pub fn decide(&self, watch_state: WatchState) -> bool {
         let mut inner = self.inner.lock();
-        if matches!(inner.fate, Fate::Over(_)) || inner.fate == fate {
+        if matches!(inner.watch_state, WatchState::Over(_)) || inner.watch_state == watch_state {
             return false;
         }
-        inner.fate = fate;
+        inner.watch_state = watch_state;
         let waker = inner.waker.take();
         drop(inner);
         if let Some(waker) = waker {
@@ -125,7 +125,7 @@ impl Stream {
 
     /// The last line of an ending was sent, and silence follows.
     pub fn fall_silent(&self, fault: FaultId) {
-        self.inner.lock().fate = Fate::Silent(fault);
+        self.inner.lock().watch_state = WatchState::Silent(fault);
     }
 
     /// Puts an effect on the stream.

@@ -2,7 +2,7 @@
 //! in the words of today's servers or of old ones. A hit is one refusal.
 
 use super::asked::TooLargeRule;
-use super::{Asked, Behaviour, Form, On, Row, Scene, Treatment};
+use super::{Asked, Behaviour, Form, Injection, On, Row, Scene};
 
 pub(super) const ROW: Row = Row::requests(
     "too-large",
@@ -21,12 +21,12 @@ pub(super) const ROW: Row = Row::requests(
 pub(super) struct TooLarge;
 
 impl Behaviour for TooLarge {
-    fn asked(&mut self, _asked: &Asked<'_>, treatment: &mut Treatment, scene: &mut Scene<'_>) {
+    fn asked(&mut self, _asked: &Asked<'_>, injection: &mut Injection, scene: &mut Scene<'_>) {
         let fault = scene.fault;
-        treatment.too_large = Some(TooLargeRule {
+        injection.too_large = Some(TooLargeRule {
             form: fault.form.unwrap_or(Form::Modern),
             always: fault.always == Some(true),
-            grip: scene.grip.clone(),
+            active: scene.active.clone(),
         });
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::BytesMut;
 
 use super::pipe::Block;
-use super::{Behaviour, Effect, Flow, Grip, Item, Row, Scene, Stream};
+use super::{ActiveFault, Behaviour, Effect, Flow, Item, Row, Scene, Stream};
 
 pub(super) const ROW: Row = Row::watches(
     "truncated-line",
@@ -22,23 +22,23 @@ pub(super) struct TruncatedLine;
 
 impl Behaviour for TruncatedLine {
     fn opened(&mut self, stream: &Arc<Stream>, scene: &mut Scene<'_>) {
-        stream.attach(Box::new(Truncating { grip: scene.grip.clone() }));
+        stream.attach(Box::new(Truncating { active: scene.active.clone() }));
     }
 }
 
 #[derive(Debug)]
 struct Truncating {
-    grip: Grip,
+    active: ActiveFault,
 }
 
 impl Effect for Truncating {
     fn pass(&mut self, item: Item, flow: &Flow<'_>, out: &mut Vec<Item>) {
         let detail = |revision| format!("line of revision {revision} truncated on {}", flow.stream.describe());
         match item {
-            Item::Event(event) if !event.initial && self.grip.strike(|| detail(event.revision)) => {
+            Item::Event(event) if !event.initial && self.active.strike(|| detail(event.revision)) => {
                 let mut bytes = BytesMut::from(&event.line[..event.line.len() / 2]);
                 bytes.extend_from_slice(b"\n");
-                out.push(Item::Withheld { revision: event.revision, by: self.grip.id() });
+                out.push(Item::Withheld { revision: event.revision, by: self.active.id() });
                 out.push(Item::Block(Block { bytes: bytes.freeze(), ..Block::default() }));
             }
             other => out.push(other),
@@ -46,6 +46,6 @@ impl Effect for Truncating {
     }
 
     fn is_done(&self) -> bool {
-        self.grip.is_over()
+        self.active.is_over()
     }
 }

@@ -1,7 +1,7 @@
 //! `unordered`: the items of lists, and initial events, come newest first, so that the last one is the oldest. A hit is
 //! one answer with more than one item.
 
-use super::{Asked, Behaviour, On, Row, Scene, Treatment};
+use super::{Asked, Behaviour, Injection, On, Row, Scene};
 
 pub(super) const ROW: Row = Row::requests("unordered", "Lists and initial events come newest first.")
     .on(On::List)
@@ -12,7 +12,7 @@ pub(super) const ROW: Row = Row::requests("unordered", "Lists and initial events
 pub(super) struct Unordered;
 
 impl Behaviour for Unordered {
-    fn asked(&mut self, _asked: &Asked<'_>, treatment: &mut Treatment, scene: &mut Scene<'_>) {
-        treatment.newest_first = Some(scene.grip.clone());
+    fn asked(&mut self, _asked: &Asked<'_>, injection: &mut Injection, scene: &mut Scene<'_>) {
+        injection.newest_first = Some(scene.active.clone());
     }
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{Behaviour, Ending, Fate, Fault, Form, Host, Row, Scene, Stream};
+use super::{Behaviour, Ending, Fault, Form, Host, Row, Scene, Stream, WatchState};
 
 pub(super) const ROW: Row =
     Row::watches("watch-410", "The history is compacted to now and open watches end: resuming answers 410.")
@@ -36,7 +36,7 @@ impl Behaviour for Watch410 {
 
     fn begin(&mut self, open: &[Arc<Stream>], _scene: &mut Scene<'_>) {
         for stream in open {
-            stream.decide(Fate::Over(Ending::Clean));
+            stream.decide(WatchState::Over(Ending::Clean));
         }
     }
 

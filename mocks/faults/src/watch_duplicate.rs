@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{Behaviour, Effect, EventLine, Flow, Grip, Item, Row, Scene, Stream};
+use super::{ActiveFault, Behaviour, Effect, EventLine, Flow, Item, Row, Scene, Stream};
 
 pub(super) const ROW: Row = Row::watches("watch-duplicate", "Each event is sent twice.")
     .sees("each event comes twice, with the same bytes")
@@ -15,19 +15,19 @@ pub(super) struct WatchDuplicate;
 
 impl Behaviour for WatchDuplicate {
     fn opened(&mut self, stream: &Arc<Stream>, scene: &mut Scene<'_>) {
-        stream.attach(Box::new(Doubling { grip: scene.grip.clone() }));
+        stream.attach(Box::new(Doubling { active: scene.active.clone() }));
     }
 }
 
 #[derive(Debug)]
 struct Doubling {
-    grip: Grip,
+    active: ActiveFault,
 }
 
 impl Effect for Doubling {
     fn pass(&mut self, item: Item, flow: &Flow<'_>, out: &mut Vec<Item>) {
         if let Item::Event(EventLine { change, revision, initial: false, ref line, .. }) = item
-            && self.grip.strike(|| format!("revision {revision} sent twice on {}", flow.stream.describe()))
+            && self.active.strike(|| format!("revision {revision} sent twice on {}", flow.stream.describe()))
         {
             // Everything up to it has been given with the second one only.
             out.push(Item::Event(EventLine { change, revision, initial: false, line: line.clone(), through: None }));
@@ -36,7 +36,7 @@ impl Effect for Doubling {
     }
 
     fn is_done(&self) -> bool {
-        self.grip.is_over()
+        self.active.is_over()
     }
 }
 

@@ -1,7 +1,7 @@
 //! The addresses and node ports of services, which the real server itself gives out, after admission.
 //!
 //! Owns which ones are free: that is read from the services that exist, so that a deletion or a restored store needs no
-//! books, and from the writes that are still being admitted. It must not do I/O.
+//! audit, and from the writes that are still being admitted. It must not do I/O.
 
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
@@ -23,10 +23,10 @@ const PORTS: std::ops::RangeInclusive<u16> = 30_000..=32_767;
 
 /// What is being given out.
 #[derive(Debug, Default)]
-pub(crate) struct Addresses(Mutex<Books>);
+pub(crate) struct Addresses(Mutex<AuditLog>);
 
 #[derive(Debug, Default)]
-struct Books {
+struct AuditLog {
     next: Next,
     /// What writes have that are not committed yet, by their number.
     held: HashMap<u64, Taken>,
@@ -93,9 +93,9 @@ impl Addresses {
         resource: &Resource,
         service: &mut Value,
     ) -> Result<Reservation<'_>, Failure> {
-        let mut books = self.0.lock();
+        let mut audit = self.0.lock();
         let mut taken = Taken::by_others(services(), resource, service);
-        for held in books.held.values() {
+        for held in audit.held.values() {
             // Two writes of one service share what it has: the slower one is made again.
             if held.uid != mock_objects::object::meta(service, "uid") {
                 taken.addresses.extend(held.addresses.iter().cloned());
@@ -103,13 +103,13 @@ impl Addresses {
             }
         }
         let name = mock_objects::object::meta(service, "name").to_owned();
-        let causes = fill(service, &taken, &mut books.next);
+        let causes = fill(service, &taken, &mut audit.next);
         if !causes.is_empty() {
             return Err(Failure::invalid(resource.about_kind(&name), &causes));
         }
-        books.writes += 1;
-        let write = books.writes;
-        books.held.insert(write, Taken::of(service));
+        audit.writes += 1;
+        let write = audit.writes;
+        audit.held.insert(write, Taken::of(service));
         Ok(Reservation { of: self, write })
     }
 }

@@ -6,8 +6,8 @@ use mock_objects::openapi::{self, Document};
 use mock_objects::status::Failure;
 use serde_json::Value;
 
+use super::audit::About;
 use super::body::Body;
-use super::books::About;
 
 /// An answer; `warnings` become `Warning` headers.
 pub(crate) struct Answer {
@@ -20,7 +20,7 @@ pub(crate) struct Answer {
     pub other_content_type: Option<String>,
     /// The head waits for the first bytes of the body.
     pub holds_head: bool,
-    /// What the books are told of it.
+    /// What the audit is told of it.
     pub about: About,
 }
 

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use http::Method;
-use mock_faults::{Asked, On, Treatment, View};
+use mock_faults::{Asked, Injection, On, View};
 use mock_objects::catalogue::{Resource, Served};
 use tokio_util::sync::CancellationToken;
 
-use super::books::{About, Book, EndedBy, Following};
+use super::audit::{About, EndedBy, Following, UserAudit};
 use super::cluster::Cluster;
 use super::config::Limits;
 use super::connection::Connection;
@@ -37,7 +37,7 @@ pub(crate) struct Call {
     pub app: Arc<App>,
     pub connection: Arc<Connection>,
     pub who: Arc<Who>,
-    pub book: Arc<Book>,
+    pub audit: Arc<UserAudit>,
     pub method: Method,
     pub target: Target,
     pub query: Query,
@@ -48,12 +48,12 @@ pub(crate) struct Call {
     /// The query as it was sent.
     pub raw_query: Arc<str>,
     /// What faults want done with it.
-    pub treatment: Treatment,
+    pub injection: Injection,
 }
 
 /// Keeps the user's count of open requests right, however the request ends, and tells who follows them what came of it.
 pub(crate) struct OpenRequest {
-    pub book: Arc<Book>,
+    pub audit: Arc<UserAudit>,
     pub cluster: Arc<Cluster>,
     pub following: Option<Box<Following>>,
 }
@@ -98,7 +98,7 @@ impl OpenRequest {
 impl Drop for OpenRequest {
     fn drop(&mut self) {
         let now_us = self.cluster.now_us();
-        self.book.request_ended(now_us);
+        self.audit.request_ended(now_us);
         if let Some(following) = self.following.take() {
             following.over(now_us);
         }
@@ -119,7 +119,7 @@ impl Call {
     /// What this endpoint has seen when the store is at `current`.
     pub fn sees(&self, current: u64) -> u64 {
         let seen = self.app.view.revision(current);
-        self.treatment.stale.as_ref().map_or(seen, |stale| stale.view.revision(seen))
+        self.injection.stale.as_ref().map_or(seen, |stale| stale.view.revision(seen))
     }
 
     pub fn cluster(&self) -> &Arc<Cluster> {

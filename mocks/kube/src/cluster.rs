@@ -24,8 +24,8 @@ use tokio::sync::{Notify, watch};
 
 use super::addresses::Addresses;
 use super::admission::Admission;
+use super::audit::AuditLog;
 use super::authorization::{Authorization, Record};
-use super::books::Books;
 use super::followed;
 use super::users::Users;
 
@@ -50,7 +50,7 @@ pub(crate) struct Cluster {
     committed: watch::Sender<u64>,
     pub wakers: Wakers,
     pub batches: Batches,
-    pub books: Books,
+    pub audit: AuditLog,
     pub faults: Arc<Faults>,
     pub admission: Admission,
     pub addresses: Addresses,
@@ -89,8 +89,8 @@ pub(crate) struct Setup {
 }
 
 impl Cluster {
-    /// A cluster with the usual namespaces and what `furnish` puts into each, and nothing else.
-    pub fn new(setup: Setup, furnish: impl Fn(&Self, &str)) -> Arc<Self> {
+    /// A cluster with the usual namespaces and what `bootstrap` puts into each, and nothing else.
+    pub fn new(setup: Setup, bootstrap: impl Fn(&Self, &str)) -> Arc<Self> {
         let cluster = Arc::new(Self {
             epoch: setup.epoch,
             store: RwLock::new(Store::new(setup.limits)),
@@ -102,7 +102,7 @@ impl Cluster {
             committed: watch::Sender::new(0),
             wakers: Wakers::default(),
             batches: Batches::default(),
-            books: Books::new(setup.requests_max),
+            audit: AuditLog::new(setup.requests_max),
             faults: Arc::new(Faults::new(setup.seed ^ 0xFA17)),
             admission: Admission::default(),
             addresses: Addresses::default(),
@@ -118,7 +118,7 @@ impl Cluster {
         for name in NAMESPACES {
             let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
             cluster.seed(namespace).expect("the built-in namespaces are valid");
-            furnish(&cluster, name);
+            bootstrap(&cluster, name);
         }
         cluster
     }
@@ -189,7 +189,7 @@ impl Cluster {
         };
         self.batches.forget();
         self.redefine();
-        self.books.rewound(to);
+        self.audit.rewound(to);
         if watches == Watches::Cut {
             self.faults.cut_all();
         }

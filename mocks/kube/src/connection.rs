@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use mock_faults::connection::Handle;
 use tokio_util::sync::CancellationToken;
 
-use super::books::OwnConnection;
+use super::audit::OwnConnection;
 use super::users::Who;
 
 /// One connection, as requests and streams on it see it.

@@ -1,24 +1,24 @@
 //! One request from its headers to its answer.
 //!
-//! Owns authentication, routing and the books' entry of each request. The verbs live in `verbs`.
+//! Owns authentication, routing and the audit entry of each request. The verbs live in `verbs`.
 
 use std::sync::Arc;
 
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
-use mock_faults::Treatment;
+use mock_faults::Injection;
 use mock_objects::catalogue::{Catalogue, Resource};
 use mock_objects::openapi;
 use mock_objects::status::Failure;
 use serde_json::{Value, json};
 
 use super::answer::Answer;
+use super::audit::{EndedBy, Following, OwnConnection, RequestRecord, UserAudit, cut};
 use super::body::Body;
-use super::books::{Book, EndedBy, Following, OwnConnection, RequestRecord, cut};
 use super::call::{App, Call, OpenRequest};
 use super::connection::Connection;
+use super::inject::{self, Unanswered};
 use super::path::{Query, Target};
-use super::treat::{self, Unanswered};
 use super::users::Who;
 use super::{admin, authentication, discovery, verbs};
 
@@ -43,14 +43,14 @@ pub(crate) async fn handle(
             Err(former)
         }
     };
-    // Who comes with a token of yesterday is refused, and is in the books all the same: otherwise it would seem to be silent.
+    // Expired tokens are refused and recorded: otherwise their user would seem to be silent.
     let name = match &who {
         Ok(who) => who.name.clone(),
         Err(former) => former.clone().unwrap_or_else(|| Arc::from("system:anonymous")),
     };
-    let book = app.cluster.books.of(&name);
-    book.request_began();
-    connection.owner.get_or_init(|| OwnConnection::first_use(&book));
+    let audit = app.cluster.audit.of(&name);
+    audit.request_began();
+    connection.owner.get_or_init(|| OwnConnection::first_use(&audit));
     let mut record = RequestRecord {
         at_us,
         method: request.method().as_str().to_owned(),
@@ -62,11 +62,11 @@ pub(crate) async fn handle(
         http_version: connection.http_version,
         status: 0,
     };
-    let following = Following::begin(&book, &record);
-    let mut open = OpenRequest { book: book.clone(), cluster: app.cluster.clone(), following };
+    let following = Following::begin(&audit, &record);
+    let mut open = OpenRequest { audit: audit.clone(), cluster: app.cluster.clone(), following };
     let answer = match who {
         Ok(who) => {
-            let answer = route(&app, connection, who, book, user_agent, request).await;
+            let answer = route(&app, connection, who, audit, user_agent, request).await;
             answer.inspect_err(|_| open.ends(EndedBy::Reset))?
         }
         Err(_) => Err(Failure::unauthorized()),
@@ -77,7 +77,7 @@ pub(crate) async fn handle(
         watch.hold(open);
     }
     record.status = answer.status.as_u16();
-    app.cluster.books.requests.push(record);
+    app.cluster.audit.requests.push(record);
     if let (true, Body::Watch(watch)) = (answer.holds_head, &mut answer.body) {
         watch.first().await;
     }
@@ -109,7 +109,7 @@ async fn route(
     app: &Arc<App>,
     connection: Arc<Connection>,
     who: Arc<Who>,
-    book: Arc<Book>,
+    audit: Arc<UserAudit>,
     user_agent: Arc<str>,
     request: Request<Incoming>,
 ) -> Result<Result<Answer, Failure>, Unanswered> {
@@ -149,7 +149,7 @@ async fn route(
         app: app.clone(),
         connection,
         who,
-        book,
+        audit,
         method: request.method().clone(),
         target,
         query,
@@ -158,13 +158,13 @@ async fn route(
         user_agent,
         resource,
         raw_query: raw_query.into(),
-        treatment: Treatment::default(),
+        injection: Injection::default(),
     });
     if app.cluster.faults.never_any() {
         return Ok(verbs::dispatch(call, request.into_body()).await);
     }
-    call.treatment = app.cluster.faults.asked(&call.asked());
-    treat::answer(call, request.into_body()).await
+    call.injection = app.cluster.faults.asked(&call.asked());
+    inject::answer(call, request.into_body()).await
 }
 
 async fn administer(app: &Arc<App>, who: &Who, request: Request<Incoming>) -> Result<Answer, Failure> {

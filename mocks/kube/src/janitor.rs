@@ -15,10 +15,10 @@ use mock_store::{Expect, Place, RawCommit, Version};
 use serde_json::Value;
 
 use super::aggregation;
+use super::bootstrap;
 use super::call::App;
 use super::cluster::Cluster;
 use super::followed;
-use super::furnish;
 use super::verbs::{Manner, Propagation, delete_place, finish};
 
 /// Commits looked at in one go.
@@ -64,7 +64,7 @@ pub(crate) async fn run(app: Arc<App>) {
 fn collect(cluster: &Cluster, commit: &RawCommit, held: &mut BTreeSet<Place>) {
     let catalogue = cluster.catalogue();
     let Some(resource) = catalogue.by_id(commit.identity.resource) else { return };
-    furnish::follow(cluster, resource, commit);
+    bootstrap::follow(cluster, resource, commit);
     if commit.change == Change::Deleted {
         for place in cluster.read(|store| store.dependents(&commit.identity.uid)) {
             drop_owner(cluster, &place);

@@ -13,12 +13,13 @@ mod admin;
 mod admission;
 mod aggregation;
 mod answer;
+mod audit;
 mod authentication;
 mod authorization;
 #[doc(hidden)]
 pub mod bench;
 mod body;
-mod books;
+mod bootstrap;
 mod broken;
 mod call;
 mod cluster;
@@ -26,11 +27,11 @@ mod config;
 mod connection;
 mod discovery;
 mod followed;
-mod furnish;
 #[cfg(feature = "fuzz")]
 #[doc(hidden)]
 pub mod fuzz;
 mod handler;
+mod inject;
 mod janitor;
 mod listen;
 mod path;
@@ -39,7 +40,6 @@ mod replica;
 mod represent;
 mod tail;
 mod tokens;
-mod treat;
 mod users;
 mod verbs;
 mod watch;
@@ -51,8 +51,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use mock_faults::{Faults, Newer, View, Watches};
 
+pub use audit::{About, Asked, Delivery, EndedBy, Gap, RequestFact, RequestRecord, Traffic};
 pub use authorization::{Authorization, Permission};
-pub use books::{About, Asked, Delivery, EndedBy, Gap, RequestFact, RequestRecord, Traffic};
 pub use config::{Config, Limits, User};
 pub use mock_store::{RewindError, Rewound};
 pub use replica::Replica;
@@ -132,7 +132,7 @@ impl Server {
                 authorization: config.authorization,
                 root_ca: config.furnished_namespaces.then(|| authority.ca_pem().to_owned()),
             },
-            furnish::namespace,
+            bootstrap::namespace,
         );
         for crd in &config.crds {
             cluster.seed(crd.clone()).map_err(|failure| Error::Definition {
@@ -209,7 +209,7 @@ impl Server {
 
     /// What a user did so far. All zeros for a user that was never seen.
     pub fn traffic(&self, user: &str) -> Traffic {
-        self.cluster.books.find(user).map(|book| book.traffic(self.cluster.now_us())).unwrap_or_default()
+        self.cluster.audit.find(user).map(|audit| audit.traffic(self.cluster.now_us())).unwrap_or_default()
     }
 
     /// Every kind of access that a user asked for, in order; the minimal Role of a subject. At most 4096.
@@ -224,42 +224,42 @@ impl Server {
 
     /// The newest requests of everybody, oldest first; at most [`Limits::requests_max`].
     pub fn requests(&self) -> Vec<RequestRecord> {
-        self.cluster.books.requests.snapshot()
+        self.cluster.audit.requests.snapshot()
     }
 
     /// Keeps every request of a user from now on for [`Self::take_requests`].
     pub fn follow_requests(&self, user: &str) {
-        self.cluster.books.of(&Arc::from(user)).log.follow();
+        self.cluster.audit.of(&Arc::from(user)).log.follow();
     }
 
     /// Whether a followed user has asked for a resource (`packages.longhaul.dev`), answered or not.
     pub fn asked_for(&self, user: &str, resource: &str) -> bool {
-        self.cluster.books.find(user).is_some_and(|book| book.log.asked_for(resource))
+        self.cluster.audit.find(user).is_some_and(|audit| audit.log.asked_for(resource))
     }
 
     /// What a followed user asked since the last call, in the order of the answers, and how many more were lost because
     /// nobody took 16,384 of them. A watch comes when it is answered and again when it ended.
     pub fn take_requests(&self, user: &str) -> (Vec<RequestFact>, u64) {
-        self.cluster.books.find(user).map(|book| book.log.take()).unwrap_or_default()
+        self.cluster.audit.find(user).map(|audit| audit.log.take()).unwrap_or_default()
     }
 
     /// The holes in a user's streams that a relist closed since the last call.
     pub fn gaps(&self, user: &str) -> Vec<Gap> {
-        self.cluster.books.find(user).map(|book| book.take_gaps()).unwrap_or_default()
+        self.cluster.audit.find(user).map(|audit| audit.take_gaps()).unwrap_or_default()
     }
 
     /// What happened on the wire to one version for one user.
     pub fn delivery(&self, user: &str, resource: &str, revision: u64) -> Delivery {
         let catalogue = self.cluster.catalogue();
-        match (self.cluster.books.find(user), catalogue.by_full_name(resource)) {
-            (Some(book), Some(resource)) => book.delivery(resource.id, revision),
+        match (self.cluster.audit.find(user), catalogue.by_full_name(resource)) {
+            (Some(audit), Some(resource)) => audit.delivery(resource.id, revision),
             _ => Delivery::NotSent,
         }
     }
 
     /// The stream lines round one version, `around` before and after it, each cut at 300 characters.
     pub fn wire(&self, user: &str, revision: u64, around: usize) -> Vec<String> {
-        self.cluster.books.find(user).map(|book| book.wire(revision, around)).unwrap_or_default()
+        self.cluster.audit.find(user).map(|audit| audit.wire(revision, around)).unwrap_or_default()
     }
 
     /// Gives a user another token, writes it to its file in [`Config::token_files`], and refuses the old one from now on. The

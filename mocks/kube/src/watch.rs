@@ -15,7 +15,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use facts::Change;
 use mock_faults::View;
-use mock_faults::{Ending, Fate, FaultId, Pipe, Stale, Stream};
+use mock_faults::{Ending, FaultId, Pipe, Stale, Stream, WatchState};
 use mock_objects::catalogue::Resource;
 use mock_objects::selector::Selector;
 use mock_store::batch::{Batch, Next};
@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, Sleep};
 use tokio_util::sync::CancellationToken;
 
-use super::books::{Book, Delivered, EndedBy};
+use super::audit::{Delivered, EndedBy, UserAudit};
 use super::broken::Broken;
 use super::call::OpenRequest;
 use super::cluster::Cluster;
@@ -41,7 +41,7 @@ const BEFORE_THE_END: Duration = Duration::from_secs(2);
 /// What a watch is opened with.
 pub(crate) struct Opening {
     pub cluster: Arc<Cluster>,
-    pub book: Arc<Book>,
+    pub audit: Arc<UserAudit>,
     pub connection: Arc<Connection>,
     pub stream: Arc<Stream>,
     pub delivered: Arc<Delivered>,
@@ -147,11 +147,11 @@ impl WatchBody {
         }
         self.o.delivered.settle(self.o.cluster.now_us());
         loop {
-            let (fate, effects) = self.o.stream.look(cx.waker());
-            match fate {
-                Fate::Served => self.peek = None,
-                Fate::Over(ending) => return self.finish(ending, cx),
-                Fate::Silent(fault) => {
+            let (watch_state, effects) = self.o.stream.look(cx.waker());
+            match watch_state {
+                WatchState::Served => self.peek = None,
+                WatchState::Over(ending) => return self.finish(ending, cx),
+                WatchState::Silent(fault) => {
                     self.stay_silent(fault, cx);
                     return Poll::Pending;
                 }
@@ -202,7 +202,7 @@ impl WatchBody {
         Poll::Ready(None)
     }
 
-    /// Tells the request's entry in the books.
+    /// Tells the request's entry in the audit.
     fn tell(&mut self, what: impl FnOnce(&mut OpenRequest)) {
         if let Some(request) = &mut self.request {
             what(request);
@@ -240,7 +240,7 @@ impl WatchBody {
         let first = self.o.cluster.read(pull).ok().and_then(|_| events.iter().find(|event| self.line(event).is_some()));
         if let (Some(event), Some(stale)) = (first, &self.o.stale) {
             let detail = || format!("{} does not see revision {}", self.o.stream.describe(), event.version.revision);
-            self.stale_noted = stale.grip.hit(detail);
+            self.stale_noted = stale.active.hit(detail);
         }
     }
 
@@ -248,7 +248,7 @@ impl WatchBody {
     fn hand_over(&mut self, batch: &Arc<Batch>) -> Bytes {
         let now_us = self.o.cluster.now_us();
         self.o.delivered.handed(batch.last(), now_us);
-        self.o.book.sent_batch(self.o.stream.id, self.o.resource.id, now_us, batch);
+        self.o.audit.sent_batch(self.o.stream.id, self.o.resource.id, now_us, batch);
         self.note_sent(batch.revisions().len(), batch.last(), now_us);
         batch.bytes().clone()
     }
@@ -283,7 +283,7 @@ impl WatchBody {
         let now_us = self.o.cluster.now_us();
         self.o.delivered.handed(last, now_us);
         let (id, resource) = (self.o.stream.id, self.o.resource.id);
-        self.o.book.sent(id, resource, now_us, pieces.iter().map(|(revision, line)| (*revision, line)));
+        self.o.audit.sent(id, resource, now_us, pieces.iter().map(|(revision, line)| (*revision, line)));
         self.note_sent(pieces.len(), last, now_us);
         if pieces.len() == 1 {
             return pieces.pop().map(|(_, line)| line);
@@ -343,7 +343,7 @@ impl WatchBody {
         }
         let now_us = self.o.cluster.now_us();
         let (id, resource) = (self.o.stream.id, self.o.resource.id);
-        self.o.book.sent(id, resource, now_us, pieces.iter().map(|(revision, line)| (*revision, line)));
+        self.o.audit.sent(id, resource, now_us, pieces.iter().map(|(revision, line)| (*revision, line)));
         if let (Some(request), Some(newest)) = (&mut self.request, pieces.iter().map(|(revision, _)| *revision).max()) {
             request.sent(pieces.len(), newest, now_us);
         }
@@ -420,7 +420,7 @@ impl WatchBody {
                 if self.line(&event).is_some() {
                     let revision = event.version.revision;
                     cluster.faults.withheld(fault, &self.o.stream, revision);
-                    self.o.book.withheld(self.o.stream.id, self.o.resource.id, revision, cluster.now_us(), fault);
+                    self.o.audit.withheld(self.o.stream.id, self.o.resource.id, revision, cluster.now_us(), fault);
                 }
             }
         }
@@ -432,7 +432,7 @@ impl Drop for WatchBody {
     fn drop(&mut self) {
         self.o.cluster.wakers.forget(self.o.resource.id, self.o.stream.id);
         self.o.cluster.faults.closed(self.o.stream.id);
-        self.o.book.watch_closed();
+        self.o.audit.watch_closed();
     }
 }
 

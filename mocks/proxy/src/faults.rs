@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use mock_faults::book::Book;
+use mock_faults::table::Table;
 use mock_faults::{Error, Fault, FaultId, Hit};
 use parking_lot::Mutex;
 use rand::RngExt;
@@ -54,7 +54,7 @@ pub struct Faults {
 
 #[derive(Debug)]
 struct Inner {
-    book: Book<Played>,
+    table: Table<Played>,
     links: BTreeMap<u64, Open>,
     accepted: u64,
     refused: u64,
@@ -87,7 +87,7 @@ impl Faults {
         tasks: TaskTracker,
         stop: CancellationToken,
     ) -> Arc<Self> {
-        let inner = Inner { book: Book::new(seed), links: BTreeMap::new(), accepted: 0, refused: 0, next: 1 };
+        let inner = Inner { table: Table::new(seed), links: BTreeMap::new(), accepted: 0, refused: 0, next: 1 };
         let (inner, namespace, moved) = (Mutex::new(inner), namespace.map(Arc::new), Default::default());
         Arc::new_cyclic(|me| Self { me: me.clone(), epoch, inner, namespace, moved, tasks, stop })
     }
@@ -101,7 +101,7 @@ impl Faults {
         let now_us = self.now_us();
         let mut inner = self.inner.lock();
         let over = self.stop.child_token();
-        let index = inner.book.begin(id, fault, Played { plan, over: over.clone() })?;
+        let index = inner.table.begin(id, fault, Played { plan, over: over.clone() })?;
         let chosen = if plan.on_open { inner.choose(index) } else { Vec::new() };
         if plan.what == What::Loss {
             let ports: Vec<u16> = chosen.iter().filter_map(|id| Some(inner.links.get(id)?.link.peer.port())).collect();
@@ -117,8 +117,8 @@ impl Faults {
     /// Ends a fault. Its hits stay readable; an unknown id is ignored.
     pub fn end(&self, id: FaultId) {
         let mut inner = self.inner.lock();
-        let Some(index) = inner.book.end(id) else { return };
-        let Played { plan, over } = &inner.book.entries[index].played;
+        let Some(index) = inner.table.end(id) else { return };
+        let Played { plan, over } = &inner.table.entries[index].played;
         over.cancel();
         let plan = *plan;
         if plan.heals {
@@ -140,24 +140,24 @@ impl Faults {
 
     /// How often a fault had a real effect: on how many connections; for `net-loss` at most one.
     pub fn hits(&self, id: FaultId) -> u64 {
-        self.inner.lock().book.hits_of(id)
+        self.inner.lock().table.hits_of(id)
     }
 
     /// The hits since the last call, oldest first; at most the newest 8192.
     pub fn take_hits(&self) -> Vec<Hit> {
-        self.inner.lock().book.take_hits()
+        self.inner.lock().table.take_hits()
     }
 
     /// Returns when something was hit since it returned last, which [`Faults::take_hits`] then knows, unless it was taken already.
     /// For one who waits; dropping the future loses nothing.
     pub async fn struck(&self) {
-        let struck = self.inner.lock().book.struck();
+        let struck = self.inner.lock().table.struck();
         struck.notified().await;
     }
 
     /// Every fault that was begun: whether it is active, and its hits.
     pub fn all(&self) -> Vec<(FaultId, Fault, bool, u64)> {
-        self.inner.lock().book.all()
+        self.inner.lock().table.all()
     }
 
     /// What becomes of a new connection.
@@ -168,14 +168,14 @@ impl Faults {
         inner.next += 1;
         let link = Arc::new(Link::new(id, peer, Shape::default()));
         let mut afflicting = Vec::new();
-        for index in 0..inner.book.entries.len() {
-            let entry = &inner.book.entries[index];
+        for index in 0..inner.table.entries.len() {
+            let entry = &inner.table.entries[index];
             let plan = entry.played.plan;
-            if !entry.active || !plan.on_new || !inner.book.picks(index) {
+            if !entry.active || !plan.on_new || !inner.table.picks(index) {
                 continue;
             }
             if let What::Refuse(how) = plan.what {
-                inner.book.hit(index, now_us, format!("{} refused: {}", link.describe(), how.as_str()));
+                inner.table.hit(index, now_us, format!("{} refused: {}", link.describe(), how.as_str()));
                 inner.refused += 1;
                 return Door::Shut(how);
             }
@@ -204,7 +204,7 @@ impl Faults {
     }
 
     pub(super) fn random(&self) -> f64 {
-        self.inner.lock().book.random.random()
+        self.inner.lock().table.random.random()
     }
 
     pub(super) fn counts(&self) -> Counts {
@@ -253,7 +253,7 @@ impl Faults {
         }
         let now_us = self.now_us();
         let mut inner = self.inner.lock();
-        if inner.book.entries.iter().any(|entry| entry.id == id && entry.hits == 0) {
+        if inner.table.entries.iter().any(|entry| entry.id == id && entry.hits == 0) {
             let detail = format!("packets vanished: {to_server} to the server, {to_subject} to the subject");
             inner.hit(id, now_us, detail);
         }
@@ -261,7 +261,7 @@ impl Faults {
     }
 
     fn forget(&self, id: FaultId) {
-        self.inner.lock().book.entries.retain(|entry| entry.id != id || !entry.active);
+        self.inner.lock().table.entries.retain(|entry| entry.id != id || !entry.active);
     }
 
     fn now_us(&self) -> u64 {
@@ -271,19 +271,19 @@ impl Faults {
 
 impl Inner {
     fn hit(&mut self, by: FaultId, now_us: u64, detail: String) {
-        if let Some(index) = self.book.newest(by) {
-            self.book.hit(index, now_us, detail);
+        if let Some(index) = self.table.newest(by) {
+            self.table.hit(index, now_us, detail);
         }
     }
 
     /// The open connections that a fault acts on, oldest first.
     fn choose(&mut self, index: usize) -> Vec<u64> {
         let open: Vec<u64> = self.links.keys().copied().collect();
-        open.into_iter().filter(|_| self.book.picks(index)).collect()
+        open.into_iter().filter(|_| self.table.picks(index)).collect()
     }
 
     fn afflict(&mut self, index: usize, connection: u64, now_us: u64) {
-        let (id, plan) = (self.book.entries[index].id, self.book.entries[index].played.plan);
+        let (id, plan) = (self.table.entries[index].id, self.table.entries[index].played.plan);
         let Some(open) = self.links.get_mut(&connection) else { return };
         let link = open.link.clone();
         open.lanes.push((id, Way::BOTH.map(|way| plan.lane(id, way, link.moved(way)))));

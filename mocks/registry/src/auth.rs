@@ -68,7 +68,7 @@ pub(super) struct Scope {
 }
 
 /// Checks requests.
-pub(super) struct Gate {
+pub(super) struct Authenticator {
     auth: Auth,
     key: [u8; 32],
 }
@@ -166,7 +166,7 @@ impl TokenRequest {
     }
 }
 
-impl Gate {
+impl Authenticator {
     pub(super) const fn new(auth: Auth, key: [u8; 32]) -> Self {
         Self { auth, key }
     }
@@ -317,7 +317,7 @@ mod tests {
 
     const NOW: Duration = Duration::from_secs(10);
 
-    fn gate() -> Gate {
+    fn authenticator() -> Authenticator {
         let user = |name: &str, push| User {
             name: name.into(),
             password: "secret".into(),
@@ -325,48 +325,48 @@ mod tests {
             push,
         };
         let users = vec![user("reader", false), user("writer", true)];
-        Gate::new(Auth::Token { users, anonymous_pull: false, lifetime: Duration::from_mins(1) }, [7; 32])
+        Authenticator::new(Auth::Token { users, anonymous_pull: false, lifetime: Duration::from_mins(1) }, [7; 32])
     }
 
-    fn token(gate: &Gate, user: &str, scope: &str) -> String {
+    fn token(authenticator: &Authenticator, user: &str, scope: &str) -> String {
         let request = TokenRequest {
             scopes: Scope::parse(scope).into_iter().collect(),
             credentials: Some((user.into(), "secret".into())),
         };
-        gate.token(&request, NOW).unwrap()["token"].as_str().unwrap().to_owned()
+        authenticator.token(&request, NOW).unwrap()["token"].as_str().unwrap().to_owned()
     }
 
-    fn allowed(gate: &Gate, token: &str, kind: Kind, name: &str, now: Duration) -> bool {
+    fn allowed(authenticator: &Authenticator, token: &str, kind: Kind, name: &str, now: Duration) -> bool {
         let mut headers = HeaderMap::new();
         headers.insert(AUTHORIZATION, format!("Bearer {token}").parse().unwrap());
-        gate.check(&headers, true, Scope::needed(kind, Some(name)).as_ref(), now).is_ok()
+        authenticator.check(&headers, true, Scope::needed(kind, Some(name)).as_ref(), now).is_ok()
     }
 
     #[test]
     fn a_token_gives_what_was_asked_and_may_be_had() {
-        let gate = gate();
-        let reader = token(&gate, "reader", "repository:team/a:pull,push");
-        assert!(allowed(&gate, &reader, Kind::ManifestGet, "team/a", NOW));
-        assert!(!allowed(&gate, &reader, Kind::ManifestPut, "team/a", NOW), "a reader does not push");
-        assert!(!allowed(&gate, &reader, Kind::ManifestGet, "team/b", NOW), "the token is for one repository");
-        let writer = token(&gate, "writer", "repository:team/a:pull,push");
-        assert!(allowed(&gate, &writer, Kind::ManifestPut, "team/a", NOW));
-        assert!(!allowed(&gate, &writer, Kind::ManifestDelete, "team/a", NOW), "delete was not asked for");
-        let elsewhere = token(&gate, "writer", "repository:other:pull");
-        assert!(!allowed(&gate, &elsewhere, Kind::ManifestGet, "other", NOW));
+        let authenticator = authenticator();
+        let reader = token(&authenticator, "reader", "repository:team/a:pull,push");
+        assert!(allowed(&authenticator, &reader, Kind::ManifestGet, "team/a", NOW));
+        assert!(!allowed(&authenticator, &reader, Kind::ManifestPut, "team/a", NOW), "a reader does not push");
+        assert!(!allowed(&authenticator, &reader, Kind::ManifestGet, "team/b", NOW), "the token is for one repository");
+        let writer = token(&authenticator, "writer", "repository:team/a:pull,push");
+        assert!(allowed(&authenticator, &writer, Kind::ManifestPut, "team/a", NOW));
+        assert!(!allowed(&authenticator, &writer, Kind::ManifestDelete, "team/a", NOW), "delete was not asked for");
+        let elsewhere = token(&authenticator, "writer", "repository:other:pull");
+        assert!(!allowed(&authenticator, &elsewhere, Kind::ManifestGet, "other", NOW));
     }
 
     #[test]
     fn tokens_end_and_cannot_be_forged() {
-        let gate = gate();
-        let token = token(&gate, "writer", "repository:one:pull");
-        assert!(allowed(&gate, &token, Kind::BlobGet, "one", NOW + Duration::from_secs(59)));
-        assert!(!allowed(&gate, &token, Kind::BlobGet, "one", NOW + Duration::from_mins(1)));
+        let authenticator = authenticator();
+        let token = token(&authenticator, "writer", "repository:one:pull");
+        assert!(allowed(&authenticator, &token, Kind::BlobGet, "one", NOW + Duration::from_secs(59)));
+        assert!(!allowed(&authenticator, &token, Kind::BlobGet, "one", NOW + Duration::from_mins(1)));
         let (claims, mac) = token.split_once('.').unwrap();
         let text = String::from_utf8(URL_SAFE_NO_PAD.decode(claims).unwrap()).unwrap();
         let forged = URL_SAFE_NO_PAD.encode(text.replace("one", "two"));
-        assert!(!allowed(&gate, &format!("{forged}.{mac}"), Kind::BlobGet, "two", NOW));
-        assert!(!allowed(&gate, "nonsense", Kind::BlobGet, "one", NOW));
+        assert!(!allowed(&authenticator, &format!("{forged}.{mac}"), Kind::BlobGet, "two", NOW));
+        assert!(!allowed(&authenticator, "nonsense", Kind::BlobGet, "one", NOW));
     }
 
     #[test]
@@ -383,7 +383,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(HOST, "registry:5000".parse().unwrap());
         let needed = Scope::needed(Kind::ManifestPut, Some("a/b"));
-        let refusal = gate().check(&headers, false, needed.as_ref(), NOW).unwrap_err();
+        let refusal = authenticator().check(&headers, false, needed.as_ref(), NOW).unwrap_err();
         let response = refusal.into_response();
         assert_eq!(
             response.headers()[WWW_AUTHENTICATE],

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use http::Response;
-use mock_faults::book::Book;
+use mock_faults::table::Table;
 use mock_faults::{Error, Family, Fault, FaultId, Hit, How, Name};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -78,7 +78,7 @@ pub(super) struct Ask<'a> {
 
 /// What the faults make of one request.
 #[derive(Default)]
-pub(super) struct Treatment {
+pub(super) struct Injection {
     /// The faults whose turn and chance it is.
     chosen: Vec<FaultId>,
     pub(super) applied: Option<Applied>,
@@ -110,7 +110,7 @@ trait Behaviour: Send {
 }
 
 struct Inner {
-    book: Book<Played>,
+    table: Table<Played>,
     lines: down::Lines,
 }
 
@@ -140,7 +140,7 @@ mock_faults::player!(Faults);
 
 impl Faults {
     pub(super) fn new(epoch: Instant, seed: u64) -> Self {
-        let inner = Inner { book: Book::new(seed), lines: down::Lines::default() };
+        let inner = Inner { table: Table::new(seed), lines: down::Lines::default() };
         Self { epoch, any: AtomicBool::new(false), inner: Mutex::new(inner) }
     }
 
@@ -154,7 +154,7 @@ impl Faults {
         let now_us = self.now_us();
         let mut inner = self.inner.lock();
         let over = CancellationToken::new();
-        let index = inner.book.begin(id, fault, Played { behaviour, over })?;
+        let index = inner.table.begin(id, fault, Played { behaviour, over })?;
         self.any.store(true, Ordering::Release);
         if fault.name == Name::RegistryDown {
             inner.sever(index, now_us);
@@ -165,14 +165,14 @@ impl Faults {
     /// Ends a fault. Its hits stay readable; an unknown id is ignored.
     pub fn end(&self, id: FaultId) {
         let mut inner = self.inner.lock();
-        if let Some(index) = inner.book.end(id) {
-            inner.book.entries[index].played.over.cancel();
+        if let Some(index) = inner.table.end(id) {
+            inner.table.entries[index].played.over.cancel();
         }
     }
 
     /// Ends every fault.
     pub(super) fn end_all(&self) {
-        let ids: Vec<FaultId> = self.inner.lock().book.entries.iter().map(|entry| entry.id).collect();
+        let ids: Vec<FaultId> = self.inner.lock().table.entries.iter().map(|entry| entry.id).collect();
         for id in ids {
             self.end(id);
         }
@@ -180,75 +180,75 @@ impl Faults {
 
     /// How often a fault had a real effect. A fault with no hit proves nothing about the subject.
     pub fn hits(&self, id: FaultId) -> u64 {
-        self.inner.lock().book.hits_of(id)
+        self.inner.lock().table.hits_of(id)
     }
 
     /// The hits since the last call, oldest first; at most the newest 8192.
     pub fn take_hits(&self) -> Vec<Hit> {
-        self.inner.lock().book.take_hits()
+        self.inner.lock().table.take_hits()
     }
 
     /// Returns when something was hit since it returned last, which [`Faults::take_hits`] then knows, unless it was taken already.
     /// For one who waits; dropping the future loses nothing.
     pub async fn struck(&self) {
-        let struck = self.inner.lock().book.struck();
+        let struck = self.inner.lock().table.struck();
         struck.notified().await;
     }
 
     /// Every fault that was begun: whether it is active, and its hits.
     pub fn all(&self) -> Vec<(FaultId, Fault, bool, u64)> {
-        self.inner.lock().book.all()
+        self.inner.lock().table.all()
     }
 
     /// A request came in: which faults are about it, and the first one that steps in before it is looked at, whose hit counts at
     /// once.
-    pub(super) fn asked(&self, ask: &Ask<'_>) -> Treatment {
-        let mut treatment = Treatment::default();
+    pub(super) fn asked(&self, ask: &Ask<'_>) -> Injection {
+        let mut injection = Injection::default();
         if !self.any.load(Ordering::Acquire) {
-            return treatment;
+            return injection;
         }
         let now_us = self.now_us();
         let mut inner = self.inner.lock();
-        for index in 0..inner.book.entries.len() {
+        for index in 0..inner.table.entries.len() {
             if !inner.chooses(index, ask) {
                 continue;
             }
-            let entry = &mut inner.book.entries[index];
-            treatment.chosen.push(entry.id);
-            if treatment.applied.is_some() {
+            let entry = &mut inner.table.entries[index];
+            injection.chosen.push(entry.id);
+            if injection.applied.is_some() {
                 continue;
             }
             let Some(action) = entry.played.behaviour.before(ask, &entry.fault) else { continue };
             let (id, name, over) = (entry.id, entry.fault.name, entry.played.over.clone());
-            inner.book.hit(index, now_us, ask.told(name));
-            treatment.applied = Some(Applied { id, name, action, over });
+            inner.table.hit(index, now_us, ask.told(name));
+            injection.applied = Some(Applied { id, name, action, over });
         }
-        treatment
+        injection
     }
 
     /// Lets the faults that are about a request change its answer; says which one did.
     pub(super) fn after(
         &self,
         ask: &Ask<'_>,
-        treatment: &Treatment,
+        injection: &Injection,
         response: &mut Response<Body>,
     ) -> Option<(Name, After)> {
-        if treatment.chosen.is_empty() {
+        if injection.chosen.is_empty() {
             return None;
         }
         let now_us = self.now_us();
         let mut inner = self.inner.lock();
-        for id in &treatment.chosen {
-            let Some(index) = inner.book.newest(*id) else { continue };
-            let entry = &mut inner.book.entries[index];
+        for id in &injection.chosen {
+            let Some(index) = inner.table.newest(*id) else { continue };
+            let entry = &mut inner.table.entries[index];
             if !entry.active || entry.is_spent() {
                 continue;
             }
             let name = entry.fault.name;
             if let Some(after) = entry.played.behaviour.after(ask, &entry.fault, response) {
-                let counted = treatment.applied.as_ref().is_some_and(|applied| applied.id == *id);
+                let counted = injection.applied.as_ref().is_some_and(|applied| applied.id == *id);
                 if !counted && !matches!(after, After::MoveTag) {
-                    inner.book.hit(index, now_us, ask.told(name));
+                    inner.table.hit(index, now_us, ask.told(name));
                 }
                 return Some((name, after));
             }
@@ -275,9 +275,9 @@ impl Faults {
 impl Inner {
     /// Whether a fault is about a request: what it chooses by, its count, its turn and its chance.
     fn chooses(&mut self, index: usize, ask: &Ask<'_>) -> bool {
-        let entry = &mut self.book.entries[index];
+        let entry = &mut self.table.entries[index];
         let about = entry.active && entry.played.behaviour.concerns(ask.kind) && ask.concerns(&entry.fault);
-        about && entry.is_its_turn() && !entry.is_spent() && self.book.chance(index)
+        about && entry.is_its_turn() && !entry.is_spent() && self.table.chance(index)
     }
 }
 

@@ -169,7 +169,7 @@ impl Server {
             secure: tls.is_some(),
             deletes: config.deletes,
             state: Mutex::new(state),
-            gate: auth::Gate::new(config.auth, rand::random()),
+            authenticator: auth::Authenticator::new(config.auth, rand::random()),
             bucket: Mutex::new(limit::Bucket::new(config.rate_limit, now)),
             faults: Faults::new(config.epoch, config.seed),
             log: Mutex::new(requests::Log::new(config.max_recent)),

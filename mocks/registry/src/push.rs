@@ -161,7 +161,7 @@ fn mount(shared: &Shared, asked: &Asked, name: &str) -> Result<Option<Response<B
     };
     let digest = parse_digest(digest)?;
     let needed = Scope::on_repository(from, &["pull"]);
-    if shared.gate.check(&asked.parts.headers, shared.secure, Some(&needed), shared.now()).is_err() {
+    if shared.authenticator.check(&asked.parts.headers, shared.secure, Some(&needed), shared.now()).is_err() {
         return Ok(None);
     }
     let mounted = shared.state.lock().store.mount(from, name, &digest).map_err(full)?;

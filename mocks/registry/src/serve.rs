@@ -12,7 +12,7 @@ use percent_encoding::percent_decode_str;
 
 use super::auth::{Scope, TokenRequest};
 use super::body::Body;
-use super::faults::{After, Applied, Ask, Before, Treatment};
+use super::faults::{After, Applied, Ask, Before, Injection};
 use super::refusal::{Code, Refusal};
 use super::requests;
 use super::route::{Kind, Reference, Route};
@@ -99,8 +99,8 @@ async fn step_through(
     body: Incoming,
     entry: &mut requests::Request,
 ) -> Result<Response<Body>, Unanswered> {
-    let mut treatment = shared.faults.asked(ask);
-    if let Some(applied) = &mut treatment.applied {
+    let mut injection = shared.faults.asked(ask);
+    if let Some(applied) = &mut injection.applied {
         entry.fault = Some(applied.name.as_str().to_owned());
         if let Some(outcome) = act(shared, asked, ask, applied).await {
             return outcome;
@@ -113,7 +113,7 @@ async fn step_through(
             work(shared, asked, ask, body).await.unwrap_or_else(Refusal::into_response)
         }
     };
-    change(shared, ask, &treatment, entry, &mut response)?;
+    change(shared, ask, &injection, entry, &mut response)?;
     Ok(response)
 }
 
@@ -121,11 +121,11 @@ async fn step_through(
 fn change(
     shared: &Shared,
     ask: &Ask<'_>,
-    treatment: &Treatment,
+    injection: &Injection,
     entry: &mut requests::Request,
     response: &mut Response<Body>,
 ) -> Result<(), Unanswered> {
-    let Some((name, after)) = shared.faults.after(ask, treatment, response) else { return Ok(()) };
+    let Some((name, after)) = shared.faults.after(ask, injection, response) else { return Ok(()) };
     if let After::MoveTag = after {
         if let Route::Manifest(repository, Reference::Tag(tag)) = ask.route {
             // Only a manifest that is no JSON object cannot be moved; it stays, and is no hit.
@@ -153,7 +153,7 @@ async fn act(
         Before::Refuse(refusal) => Some(Ok(refusal.into_response())),
         Before::Challenge => {
             let needed = Scope::needed(ask.kind, ask.route.repository());
-            let refusal = shared.gate.challenge(&asked.parts.headers, shared.secure, needed.as_ref(), None);
+            let refusal = shared.authenticator.challenge(&asked.parts.headers, shared.secure, needed.as_ref(), None);
             Some(Ok(refusal.into_response()))
         }
         Before::Hang => {
@@ -179,7 +179,7 @@ fn admit(shared: &Shared, asked: &Asked, ask: &Ask<'_>) -> Result<Option<String>
         return Ok(None);
     }
     let needed = Scope::needed(ask.kind, ask.route.repository());
-    shared.gate.check(&asked.parts.headers, shared.secure, needed.as_ref(), shared.now())
+    shared.authenticator.check(&asked.parts.headers, shared.secure, needed.as_ref(), shared.now())
 }
 
 async fn work(shared: &Shared, asked: &Asked, ask: &Ask<'_>, body: Incoming) -> Result<Response<Body>, Refusal> {
@@ -215,7 +215,7 @@ async fn token(shared: &Shared, asked: &Asked, body: Incoming) -> Result<Respons
     } else {
         TokenRequest::read(&asked.parts.headers, &asked.query)
     };
-    let answer = shared.gate.token(&request, shared.now())?;
+    let answer = shared.authenticator.token(&request, shared.now())?;
     Ok(json(answer.to_string()))
 }
 

@@ -11,7 +11,7 @@ use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use parking_lot::Mutex;
 
-use super::auth::Gate;
+use super::auth::Authenticator;
 use super::body::Body;
 use super::digest::Digest;
 use super::faults::Faults;
@@ -35,7 +35,7 @@ pub(super) struct Shared {
     pub(super) secure: bool,
     pub(super) deletes: bool,
     pub(super) state: Mutex<State>,
-    pub(super) gate: Gate,
+    pub(super) authenticator: Authenticator,
     pub(super) bucket: Mutex<Bucket>,
     pub(super) faults: Faults,
     pub(super) log: Mutex<Log>,

@@ -12,7 +12,7 @@ mod play;
 
 use crate::descriptors;
 use crate::out::out;
-use crate::run::Gate;
+use crate::run::Endpoint;
 use crate::scenario::{Auth, RateLimit};
 use play::Players;
 
@@ -122,10 +122,10 @@ async fn kube(arguments: Kube) -> Result<()> {
     let (faults, schedule) = faults_of(arguments.faults.as_deref(), |family| family != mock_faults::Family::Registry)?;
     let authority = mock_pki::Authority::generate("longhaul")?;
     let mut config = mock_kube::Config::new();
-    let namespace = Gate::namespace(&faults)?;
+    let namespace = Endpoint::namespace(&faults)?;
     config.names = namespace.iter().map(|namespace| namespace.address().to_string()).collect();
     // Where the network is to be bad, what stands in front of the server has the port that clients know.
-    config.listen = loopback(if Gate::is_needed(&faults) { 0 } else { arguments.port });
+    config.listen = loopback(if Endpoint::is_needed(&faults) { 0 } else { arguments.port });
     config.epoch = Instant::now();
     let epoch = config.epoch;
     config.bookmarks_every = arguments.bookmarks_every.0;
@@ -154,11 +154,11 @@ async fn kube(arguments: Kube) -> Result<()> {
         let port = if arguments.port == 0 { 0 } else { arguments.port.saturating_add(number) };
         replicas.push(server.replica(loopback(port)).await.context(PORT_REMEDY)?);
     }
-    let gate =
-        Gate::open(&faults, namespace, server.address(), arguments.port, epoch, SEED).await.context(PORT_REMEDY)?;
+    let endpoint =
+        Endpoint::open(&faults, namespace, server.address(), arguments.port, epoch, SEED).await.context(PORT_REMEDY)?;
     let text = server.kubeconfig(USER).context("the server does not know its own user")?;
-    kubeconfig::write(&arguments.kubeconfig, &gate.direct(&text)?)?;
-    if let Some(address) = gate.address() {
+    kubeconfig::write(&arguments.kubeconfig, &endpoint.direct(&text)?)?;
+    if let Some(address) = endpoint.address() {
         out!("mock Kubernetes API server at https://{address}, through a network with faults");
         out!("the same without them at      {}", server.url());
     } else {
@@ -172,7 +172,7 @@ async fn kube(arguments: Kube) -> Result<()> {
     server.faults().target_endpoints(0..u32::from(arguments.endpoints));
     let mut signals = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
     let mut players = Players(vec![(server.faults(), |family| !family.is_played_anywhere())]);
-    if let Some(network) = gate.faults() {
+    if let Some(network) = endpoint.faults() {
         players.0.push((network, |family| family == mock_faults::Family::Network));
     }
     tokio::select! {
@@ -180,7 +180,7 @@ async fn kube(arguments: Kube) -> Result<()> {
         _ = signals.recv() => {}
         _ = tokio::signal::ctrl_c() => {}
     }
-    gate.close().await;
+    endpoint.close().await;
     for replica in replicas {
         replica.shutdown().await;
     }

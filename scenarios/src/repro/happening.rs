@@ -35,7 +35,7 @@ impl Happening {
 }
 
 /// What became of one committed version.
-enum Fate {
+enum Settled {
     Seen { late_ms: Option<u64> },
     Superseded,
     Never,
@@ -47,8 +47,8 @@ pub(super) fn happenings(record: &Record, events: &Events) -> Vec<Happening> {
     let mut add = |rank: u8, happening: Happening| all.push((happening.t_ms, rank, happening));
     // Everything before the warm-up has the time 0: there the first objects come before the client that lists them.
     let rank = |t_ms: u64, rank: u8| if t_ms == 0 { 0 } else { rank };
-    for (commit, fate) in fates(events) {
-        add(rank(commit.t_ms, 4), committed(commit, &fate));
+    for (commit, settled) in outcomes(events) {
+        add(rank(commit.t_ms, 4), committed(commit, &settled));
     }
     for row in &record.faults {
         if let Some(happening) = fault(row) {
@@ -88,7 +88,7 @@ fn is_told(record: &Record, row: &RequestRow) -> bool {
 }
 
 /// Every commit with what became of it.
-fn fates(events: &Events) -> Vec<(&CommitEvent, Fate)> {
+fn outcomes(events: &Events) -> Vec<(&CommitEvent, Settled)> {
     let mut seen: BTreeMap<(&str, &str), Vec<u64>> = BTreeMap::new();
     let mut gone: BTreeMap<&str, u64> = BTreeMap::new();
     for observation in &events.observations {
@@ -99,7 +99,7 @@ fn fates(events: &Events) -> Vec<(&CommitEvent, Fate)> {
     }
     // From the end, so that of every version it is known whether a later one of its object was seen.
     let mut later: BTreeSet<&str> = BTreeSet::new();
-    let mut fates: Vec<(&CommitEvent, Fate)> = Vec::with_capacity(events.commits.len());
+    let mut outcomes: Vec<(&CommitEvent, Settled)> = Vec::with_capacity(events.commits.len());
     for event in events.commits.iter().rev() {
         let CommitEvent { t_ms: committed_ms, commit } = event;
         let uid = commit.uid.as_str();
@@ -107,37 +107,37 @@ fn fates(events: &Events) -> Vec<(&CommitEvent, Fate)> {
         let exact = seen.get(&(uid, commit.revision.as_str())).into_iter().flatten().copied();
         let exact = exact.filter(|t_ms| t_ms + SKEW_MS >= *committed_ms).min();
         let at = if commit.change == Change::Deleted { gone.get(uid).copied().or(exact) } else { exact };
-        let fate = match at {
+        let settled = match at {
             Some(t_ms) => {
                 let lag_ms = t_ms.saturating_sub(*committed_ms);
-                Fate::Seen { late_ms: (lag_ms >= PROMPT_MS).then_some(lag_ms) }
+                Settled::Seen { late_ms: (lag_ms >= PROMPT_MS).then_some(lag_ms) }
             }
-            None if later.contains(uid) => Fate::Superseded,
-            None => Fate::Never,
+            None if later.contains(uid) => Settled::Superseded,
+            None => Settled::Never,
         };
         if at.is_some() {
             later.insert(uid);
         }
-        fates.push((event, fate));
+        outcomes.push((event, settled));
     }
-    fates.reverse();
-    fates
+    outcomes.reverse();
+    outcomes
 }
 
-fn committed(CommitEvent { t_ms, commit }: &CommitEvent, fate: &Fate) -> Happening {
+fn committed(CommitEvent { t_ms, commit }: &CommitEvent, settled: &Settled) -> Happening {
     let change = match commit.change {
         Change::Added => "added",
         Change::Modified => "modified",
         Change::Deleted => "deleted",
     };
     let what = format!("{} {change} ({})", commit.name, commit.revision);
-    let (sort, what) = match fate {
-        Fate::Seen { late_ms: None } => ("committed and seen".to_owned(), what),
-        Fate::Seen { late_ms: Some(ms) } => {
+    let (sort, what) = match settled {
+        Settled::Seen { late_ms: None } => ("committed and seen".to_owned(), what),
+        Settled::Seen { late_ms: Some(ms) } => {
             ("committed and seen late".to_owned(), format!("{what}, only after {}", millis(*ms)))
         }
-        Fate::Superseded => ("committed, of which the client saw a later version".to_owned(), what),
-        Fate::Never => ("committed and NEVER SEEN".to_owned(), what),
+        Settled::Superseded => ("committed, of which the client saw a later version".to_owned(), what),
+        Settled::Never => ("committed and NEVER SEEN".to_owned(), what),
     };
     Happening { t_ms: *t_ms, sort, what }
 }

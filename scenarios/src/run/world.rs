@@ -16,7 +16,7 @@ use base64::Engine as _;
 use loadgen::admission::Truth;
 use mock_faults::{Family, Fault, FaultId, Hit, Player};
 
-use super::gate::Gate;
+use super::endpoint::Endpoint;
 use super::payloads;
 use super::plane::{Plane, token};
 use crate::keeper::Folder;
@@ -37,7 +37,7 @@ static VERSIONS: AtomicU32 = AtomicU32::new(1);
 /// The control plane, the registry and the wiring.
 pub(super) struct World {
     pub(super) plane: Plane,
-    gate: Gate,
+    endpoint: Endpoint,
     /// Zero of the times of hits.
     epoch: Instant,
     pub(super) registry: mock_registry::Server,
@@ -75,11 +75,12 @@ impl World {
     pub(super) async fn start(scenario: &Scenario) -> Result<Self> {
         let directory = Folder::make()?;
         let authority = mock_pki::Authority::generate("longhaul")?;
-        let namespace = Gate::namespace(&scenario.faults)?;
+        let namespace = Endpoint::namespace(&scenario.faults)?;
         let names: Vec<String> = namespace.iter().map(|namespace| namespace.address().to_string()).collect();
         let plane = Plane::start(scenario, &authority, directory.path(), names).await?;
         let epoch = plane.mock().map_or_else(Instant::now, |mock| mock.epoch);
-        let gate = Gate::open(&scenario.faults, namespace, plane.subject_address()?, 0, epoch, scenario.seed).await?;
+        let endpoint =
+            Endpoint::open(&scenario.faults, namespace, plane.subject_address()?, 0, epoch, scenario.seed).await?;
         let login = Login { name: LOGIN.to_owned(), password: token(scenario.seed, "registry") };
         let mut config = mock_registry::Config::new();
         config.listen = loopback();
@@ -93,14 +94,14 @@ impl World {
         let images = registry.seed(&payloads::population(scenario)).context("failed to seed the mock registry")?;
         let valid = scenario.subject.certificates.map(|certificates| certificates.valid.0);
         let login = (scenario.registry.auth != Auth::None).then_some(login);
-        Ok(Self { plane, gate, epoch, registry, login, authority, images, valid, directory })
+        Ok(Self { plane, endpoint, epoch, registry, login, authority, images, valid, directory })
     }
 
     /// The subject's kubeconfig, written to a file. Where a fault replaces the token while the subject runs, the control plane
     /// keeps it in a file of its own beside it.
     pub(super) fn kubeconfig(&self) -> Result<PathBuf> {
         let text = self.plane.kubeconfig().context("the control plane does not know the subject's user")?;
-        self.write("kubeconfig.yaml", &self.gate.direct(&text)?)
+        self.write("kubeconfig.yaml", &self.endpoint.direct(&text)?)
     }
 
     /// The subject's login to the registry, if it needs one.
@@ -186,7 +187,7 @@ impl World {
     /// Who plays a fault, if somebody does here.
     fn player(&self, fault: &Fault) -> Option<&dyn Player> {
         match fault.name.row().family {
-            Family::Network => self.gate.faults().map(|faults| faults as &dyn Player),
+            Family::Network => self.endpoint.faults().map(|faults| faults as &dyn Player),
             Family::Registry => Some(self.registry.faults()),
             _ => self.plane.faults().map(|faults| faults as &dyn Player),
         }
@@ -217,7 +218,7 @@ impl World {
             }
         };
         let network = async {
-            match self.gate.faults() {
+            match self.endpoint.faults() {
                 Some(faults) => faults.struck().await,
                 None => std::future::pending().await,
             }
@@ -232,7 +233,7 @@ impl World {
     /// The hits since the last call, with the moment of each.
     pub(super) fn take_hits(&self) -> Vec<(Instant, Hit)> {
         let plane = self.plane.faults().map(mock_faults::Faults::take_hits).unwrap_or_default();
-        let network = self.gate.faults().map(mock_proxy::Faults::take_hits).unwrap_or_default();
+        let network = self.endpoint.faults().map(mock_proxy::Faults::take_hits).unwrap_or_default();
         let registry = self.registry.faults().take_hits();
         plane
             .into_iter()
@@ -280,7 +281,7 @@ impl World {
 
     /// Takes the world down.
     pub(super) async fn stop(self) {
-        self.gate.close().await;
+        self.endpoint.close().await;
         self.plane.stop().await;
         self.registry.shutdown().await;
     }

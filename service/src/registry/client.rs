@@ -162,14 +162,14 @@ impl Registry {
 }
 
 impl Registry {
-    /// The same, through the gate; `Err` when it is shut.
+    /// The same, through the limiter; `Err` when it is shut.
     async fn let_through(
         &self,
         question: &Question<'_>,
         method: &Method,
     ) -> Result<Result<Response<Bytes>, Failure>, Failure> {
         let station = question.station;
-        let pass = station.gate.enter(question.deadline).await;
+        let pass = station.limiter.enter(question.deadline).await;
         let pass = pass.map_err(|shut| Failure::new(Class::Unavailable, format!("{} {shut}", station.host())))?;
         let answer = self.authenticated(question, method).await;
         match &answer {

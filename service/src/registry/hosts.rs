@@ -5,7 +5,7 @@
 //! so that rotated authorities and passwords are picked up without a restart.
 
 mod files;
-mod gates;
+mod limiters;
 mod pool;
 mod route;
 
@@ -15,8 +15,8 @@ use std::sync::{Arc, OnceLock};
 
 use rustls::ClientConfig;
 
-use super::gate::Gate;
 use super::keychain::{Credential, Proof};
+use super::limiter::Limiter;
 use super::metrics::Metrics;
 use super::url::Url;
 use crate::authority::Authority;
@@ -24,7 +24,7 @@ use crate::config;
 use crate::verdicts::{Class, Failure};
 use crate::wire::{self, Client, Origin, Proxies, Reach, Trust, is_inside};
 use files::{Authorities, DockerConfig, Look, Password};
-use gates::Gates;
+use limiters::Limiters;
 use pool::{Key, Pool};
 pub use route::Stop;
 
@@ -56,7 +56,7 @@ pub struct Hosts {
     /// Made at first need: the system's authorities cost more than a megabyte.
     system_tls: OnceLock<Arc<ClientConfig>>,
     pool: Pool,
-    gates: Gates,
+    limiters: Limiters,
     metrics: Arc<Metrics>,
 }
 
@@ -69,7 +69,7 @@ pub struct Station<'h> {
     /// Its pooled client.
     pub client: Arc<Client>,
     /// Who may ask it, and when.
-    pub gate: Arc<Gate>,
+    pub limiter: Arc<Limiter>,
 }
 
 /// What to send to a host that a registry named.
@@ -110,9 +110,9 @@ impl Hosts {
             DockerConfig::load(path).map_err(|what| HostsError { key, path: path.clone(), what })
         };
         let docker_config = resolve.keychain.docker_config.as_ref().map(load).transpose()?;
-        let gates = Gates::new(&resolve.registries, Arc::clone(&metrics));
+        let limiters = Limiters::new(&resolve.registries, Arc::clone(&metrics));
         let (system_tls, pool) = (OnceLock::new(), Pool::new(proxies));
-        Ok(Self { entries, docker_config, system_tls, pool, gates, metrics })
+        Ok(Self { entries, docker_config, system_tls, pool, limiters, metrics })
     }
 
     /// Reads authorities and docker configuration again. New authorities count from the next connection on, and no old
@@ -169,8 +169,8 @@ impl Hosts {
         let (plain, place) = place(&host, entry);
         let client = self.client(plain, &place, Reach::Anywhere, entry);
         let name = entry.map_or_else(|| config::canonical(host.clone(), false), |entry| entry.settings.host.clone());
-        let gate = self.gates.gate(&name.to_string());
-        Station { hosts: self, host, entry, client, gate }
+        let limiter = self.limiters.limiter(&name.to_string());
+        Station { hosts: self, host, entry, client, limiter }
     }
 
     fn entry(&self, host: &Authority) -> Option<&Entry> {

@@ -24,7 +24,7 @@ pub(super) fn text(cluster: &Cluster) -> String {
         }
     };
     let users: Vec<_> =
-        cluster.books.all().into_iter().map(|(user, book)| (label("user", &user), book.traffic(now_us))).collect();
+        cluster.audit.all().into_iter().map(|(user, audit)| (label("user", &user), audit.traffic(now_us))).collect();
     let rows = |pick: fn(&crate::Traffic) -> u64| users.iter().map(|(user, t)| (user.clone(), pick(t))).collect();
     family("longhaul_mock_requests_total", "counter", rows(|t| t.requests));
     family("longhaul_mock_watches_opened_total", "counter", rows(|t| t.watches_opened));

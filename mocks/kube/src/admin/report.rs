@@ -9,7 +9,7 @@ use mock_store::RawCommit;
 use serde_json::{Map, Value, json};
 
 use super::Filter;
-use crate::books::RequestRecord;
+use crate::audit::RequestRecord;
 use crate::cluster::Cluster;
 
 /// Open watches that are listed one by one.
@@ -99,7 +99,7 @@ pub(super) fn requests(cluster: &Cluster, filter: &Filter) -> Value {
     };
     let clock = Clock::now(cluster);
     let rows: Vec<Value> = cluster
-        .books
+        .audit
         .requests
         .newest_first(filter.limit(), keep)
         .iter()
@@ -117,11 +117,11 @@ pub(super) fn requests(cluster: &Cluster, filter: &Filter) -> Value {
 fn users(cluster: &Cluster) -> Value {
     let now_us = cluster.now_us();
     let users: Map<String, Value> = cluster
-        .books
+        .audit
         .all()
         .into_iter()
-        .map(|(user, book)| {
-            let traffic = book.traffic(now_us);
+        .map(|(user, audit)| {
+            let traffic = audit.traffic(now_us);
             let shown = json!({
                 "requests": traffic.requests, "requestsOpen": traffic.requests_open, "lists": traffic.lists,
                 "watchesOpened": traffic.watches_opened, "watchesOpen": traffic.watches_open,

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use http::Method;
-use mock_faults::Treatment;
+use mock_faults::Injection;
 use mock_objects::catalogue::Resource;
 use mock_objects::status::Failure;
 use serde_json::Value;
@@ -31,7 +31,7 @@ pub(super) async fn change_status(
         app: call.app.clone(),
         connection: call.connection.clone(),
         who: Arc::new(Who::new(NAME, &[GROUP.to_owned()])),
-        book: call.book.clone(),
+        audit: call.audit.clone(),
         // It is made of what is stored, not of what somebody sent.
         method: Method::PATCH,
         target: Target {
@@ -48,7 +48,7 @@ pub(super) async fn change_status(
         user_agent: PROGRAM.into(),
         resource: resource.clone(),
         raw_query: "".into(),
-        treatment: Treatment::default(),
+        injection: Injection::default(),
     };
     let renderer = Renderer::plain(&inner);
     let changed = write::change(&inner, &renderer, true, |current| {

@@ -16,7 +16,7 @@ use mock_store::{After, Page, Version};
 use serde::{Deserialize, Serialize};
 
 use crate::answer::Answer;
-use crate::books::{About, Scope};
+use crate::audit::{About, Scope};
 use crate::call::Call;
 use crate::represent::{ListMeta, Renderer};
 
@@ -42,7 +42,7 @@ pub(super) fn one(call: &Call) -> Result<Answer, Failure> {
         too_new(call, wanted)?;
     }
     let current = call.cluster().get(&call.resource, call.namespace(), name);
-    let version = if wanted.is_some() || call.treatment.stale.is_some() { seen(call, name, current) } else { current };
+    let version = if wanted.is_some() || call.injection.stale.is_some() { seen(call, name, current) } else { current };
     note_stale(call, call.sees(call.cluster().revision()));
     let version = version.ok_or_else(|| Failure::not_found(call.resource.about(name)))?;
     Ok(Answer::json(StatusCode::OK, renderer.object(&version)))
@@ -69,7 +69,7 @@ pub(super) fn list(call: &Call) -> Result<Answer, Failure> {
     // "Any version" is answered from the watch cache as a whole (Kubernetes API concepts, the `limit` of such a list).
     let cached = query.resource_version.as_deref() == Some("0") && token.is_none() && !call.resource.rules.uncached;
     let limit = if cached { None } else { query.limit };
-    let forced = call.treatment.page_items.as_ref().map(|(items, _)| *items);
+    let forced = call.injection.page_items.as_ref().map(|(items, _)| *items);
     let limit = limit.into_iter().chain(forced).min();
     let limit = limit.map_or(UNLIMITED, |limit| usize::try_from(limit).unwrap_or(UNLIMITED));
     let snapshot = snapshot(call, token.as_ref())?;
@@ -80,7 +80,7 @@ pub(super) fn list(call: &Call) -> Result<Answer, Failure> {
     let id = call.resource.id;
     let page = call.cluster().read(|store| {
         let at = match snapshot {
-            Snapshot::Present if call.treatment.stale.is_none() => store.revision(),
+            Snapshot::Present if call.injection.stale.is_none() => store.revision(),
             Snapshot::Present | Snapshot::Seen => call.sees(store.revision()).max(store.floor()),
             Snapshot::Exact(revision) => revision,
         };
@@ -97,10 +97,10 @@ pub(super) fn list(call: &Call) -> Result<Answer, Failure> {
     let mut page = page;
     newest_first(call, &mut page.items);
     note_stale(call, page.revision);
-    if let (Some((_, grip)), Some(_)) = (&call.treatment.page_items, &page.next) {
-        grip.hit(|| format!("{} cut into pages of {limit}", call.describe()));
+    if let (Some((_, active)), Some(_)) = (&call.injection.page_items, &page.next) {
+        active.hit(|| format!("{} cut into pages of {limit}", call.describe()));
     }
-    call.book.listed(scope(call), page.revision);
+    call.audit.listed(scope(call), page.revision);
     let meta = meta(&page, already, &selector);
     let about = About { objects: page.items.len() as u64, revision: Some(page.revision), ..Default::default() };
     Ok(Answer { about, body: renderer.list(page.items, &meta), ..Answer::json(StatusCode::OK, Bytes::new()) })
@@ -151,9 +151,9 @@ fn revision(call: &Call) -> Result<Option<u64>, Failure> {
 /// Refuses a revision that this server has not reached.
 pub(super) fn too_new(call: &Call, wanted: u64) -> Result<(), Failure> {
     let current = call.sees(call.cluster().revision());
-    if let Some(rule) = &call.treatment.too_large
+    if let Some(rule) = &call.injection.too_large
         && (wanted > current || (rule.always && wanted > 0))
-        && rule.grip.hit(|| format!("{} from {wanted} refused as too large, at {current}", call.describe()))
+        && rule.active.hit(|| format!("{} from {wanted} refused as too large, at {current}", call.describe()))
     {
         return Err(match rule.form {
             Form::Old => Failure::from_the_future_in_words(wanted, current),
@@ -165,8 +165,8 @@ pub(super) fn too_new(call: &Call, wanted: u64) -> Result<(), Failure> {
 
 /// Puts the newest version first when a fault wants it so.
 pub(super) fn newest_first(call: &Call, items: &mut [Arc<Version>]) {
-    if let Some(grip) = call.treatment.newest_first.as_ref().filter(|_| items.len() > 1)
-        && grip.hit(|| format!("{} answered newest first", call.describe()))
+    if let Some(active) = call.injection.newest_first.as_ref().filter(|_| items.len() > 1)
+        && active.hit(|| format!("{} answered newest first", call.describe()))
     {
         items.sort_by_key(|version| std::cmp::Reverse(version.revision));
     }
@@ -175,8 +175,8 @@ pub(super) fn newest_first(call: &Call, items: &mut [Arc<Version>]) {
 /// An answer at `revision` is a hit of the fault that shows an old state, if there is a newer one.
 pub(super) fn note_stale(call: &Call, revision: u64) {
     let current = call.cluster().revision();
-    if let Some(stale) = call.treatment.stale.as_ref().filter(|_| revision < current) {
-        stale.grip.hit(|| format!("{} answered at revision {revision} of {current}", call.describe()));
+    if let Some(stale) = call.injection.stale.as_ref().filter(|_| revision < current) {
+        stale.active.hit(|| format!("{} answered at revision {revision} of {current}", call.describe()));
     }
 }
 

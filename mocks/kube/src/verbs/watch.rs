@@ -13,8 +13,8 @@ use mock_store::{Cursor, Store};
 use serde_json::json;
 
 use crate::answer::Answer;
+use crate::audit::About;
 use crate::body::Body;
-use crate::books::About;
 use crate::call::Call;
 use crate::represent::Renderer;
 use crate::watch::{Initial, Opening, WatchBody};
@@ -53,8 +53,8 @@ pub(super) fn open(call: &Call) -> Result<Answer, Failure> {
     let (cursor, initial, revision) = match start {
         Ok(start) => start,
         Err(failure) => {
-            if let Some(grip) = &call.treatment.empty_when_gone
-                && grip.hit(|| format!("{} from {wanted}, which is gone: answered with nothing", call.describe()))
+            if let Some(active) = &call.injection.empty_when_gone
+                && active.hit(|| format!("{} from {wanted}, which is gone: answered with nothing", call.describe()))
             {
                 return Ok(Answer::nothing());
             }
@@ -64,7 +64,7 @@ pub(super) fn open(call: &Call) -> Result<Answer, Failure> {
     let is_snapshot = initial.is_some();
     // Of what exists now, a client from before a restore has seen no more than what survived it.
     let revision = ahead.map_or(revision, |(_, common)| common);
-    let delivered = call.book.watch_opened(
+    let delivered = call.audit.watch_opened(
         &scope(call),
         &call.resource.full_name,
         revision,
@@ -72,10 +72,10 @@ pub(super) fn open(call: &Call) -> Result<Answer, Failure> {
         call.connection.flushes.clone(),
         call.cluster().now_us(),
     );
-    call.cluster().faults.opened(&stream, &call.treatment);
+    call.cluster().faults.opened(&stream, &call.injection);
     let body = WatchBody::new(Opening {
         cluster: call.cluster().clone(),
-        book: call.book.clone(),
+        audit: call.audit.clone(),
         connection: call.connection.clone(),
         stream,
         delivered,
@@ -89,7 +89,7 @@ pub(super) fn open(call: &Call) -> Result<Answer, Failure> {
         lasts: Duration::from_secs(query.timeout_s.unwrap_or_else(|| lasts_s(id)).min(LASTS_S_MAX)),
         ending: call.app.ending.clone(),
         view: call.app.view.clone(),
-        stale: call.treatment.stale.clone(),
+        stale: call.injection.stale.clone(),
     });
     let mut answer = Answer::json(StatusCode::OK, Bytes::new());
     answer.body = Body::Watch(Box::new(body));
@@ -124,8 +124,8 @@ fn stream(call: &Call, id: u64) -> Stream {
 
 /// Whether a watch is accepted from a revision that the old state of a fault has not reached, and waits for it.
 fn waits(call: &Call, wanted: u64) -> bool {
-    let treatment = &call.treatment;
-    treatment.stale.is_some() && treatment.too_large.is_none() && wanted <= call.cluster().revision()
+    let injection = &call.injection;
+    injection.stale.is_some() && injection.too_large.is_none() && wanted <= call.cluster().revision()
 }
 
 type Start = (Cursor, Option<Initial>, u64);
@@ -162,7 +162,7 @@ fn resume(call: &Call, wanted: u64) -> Result<Start, Failure> {
 
 /// Where a watch from `from` begins: there, or some events before when a fault repeats them.
 fn earlier(call: &Call, store: &Store, from: u64) -> u64 {
-    let Some((events, grip)) = &call.treatment.repeat else { return from };
+    let Some((events, active)) = &call.injection.repeat else { return from };
     let Ok(mut cursor) = store.cursor(call.resource.id, store.floor()) else { return from };
     let count = usize::try_from(*events).unwrap_or(usize::MAX).min(REPEATED_MAX);
     // The revisions after which the last events begin: one more than are repeated.
@@ -185,7 +185,7 @@ fn earlier(call: &Call, store: &Store, from: u64) -> u64 {
     }
     let start = starts.front().copied().unwrap_or(from);
     let repeated = starts.len() - 1;
-    if repeated == 0 || !grip.hit(|| format!("{} from {from} gets {repeated} events again", call.describe())) {
+    if repeated == 0 || !active.hit(|| format!("{} from {from} gets {repeated} events again", call.describe())) {
         return from;
     }
     start
@@ -208,7 +208,7 @@ fn gone(call: &Call, stream: &Stream, wanted: u64, failure: &Failure) -> Answer 
     // kube-apiserver with its watch cache answers in the stream; aggregated and older servers by HTTP status.
     let form = call.cluster().faults.gone(stream, wanted).unwrap_or(Form::Stream);
     let http = form == Form::Http;
-    call.book.gone(call.resource.id, wanted, http);
+    call.audit.gone(call.resource.id, wanted, http);
     if http {
         return failure.clone().into();
     }

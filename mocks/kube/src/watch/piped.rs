@@ -11,7 +11,7 @@ use mock_faults::{Effect, Ending, EventLine, Flow, Http2Code, Item, Pipe};
 use tokio::time::Instant;
 
 use super::{Resting, WatchBody, bookmark, framed};
-use crate::books::EndedBy;
+use crate::audit::EndedBy;
 use crate::broken::Broken;
 
 /// What was written before a stream is broken off gets so long to leave, head included: a reset throws away what waits.
@@ -32,7 +32,7 @@ impl WatchBody {
         }
     }
 
-    /// The next bytes through the pipe; `None` when something about the stream's fate has changed meanwhile.
+    /// The next bytes through the pipe; `None` when something about the stream's state has changed meanwhile.
     pub(super) fn poll_piped(&mut self, cx: &mut Context<'_>) -> Option<Polled> {
         let mut pipe = self.pipe.take()?;
         if pipe.is_done() {
@@ -123,14 +123,14 @@ impl WatchBody {
                 if let Some((last, _)) = block.events.last() {
                     let (events, last) = (block.events.len(), *last);
                     let lines = block.events.iter().map(|(revision, line)| (*revision, line));
-                    self.o.book.sent(id, resource, now_us, lines);
+                    self.o.audit.sent(id, resource, now_us, lines);
                     self.note_sent(events, last, now_us);
                 }
                 Some(Poll::Ready(Some(Ok(block.bytes))))
             }
             Err(Item::Withheld { revision, by }) => {
                 let now_us = self.o.cluster.now_us();
-                self.o.book.withheld(self.o.stream.id, self.o.resource.id, revision, now_us, by);
+                self.o.audit.withheld(self.o.stream.id, self.o.resource.id, revision, now_us, by);
                 None
             }
             Err(Item::Over(ending)) => Some(self.finish(ending, cx)),
@@ -153,7 +153,7 @@ impl WatchBody {
             Ending::Reset(_) | Ending::Eof => {
                 let settles = self.settles.get_or_insert_with(|| Box::pin(tokio::time::sleep(SETTLES)));
                 if settles.as_mut().poll(cx).is_pending() {
-                    // An ending out of the pipe is not the stream's fate yet, and this poll may be the last of the pipe.
+                    // An ending out of the pipe is not the stream's state yet, and this poll may be the last of the pipe.
                     self.parting = Some(ending);
                     return Poll::Pending;
                 }

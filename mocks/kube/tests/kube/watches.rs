@@ -131,7 +131,7 @@ async fn a_compacted_revision_is_gone_and_a_future_one_is_refused() {
 }
 
 #[tokio::test]
-async fn the_tail_shows_every_commit_and_the_books_what_was_sent() {
+async fn the_tail_shows_every_commit_and_the_audit_what_was_sent() {
     let world = World::start().await;
     let mut tail = world.server.tail();
     let mut writer = world.client(Protocol::Http1, "harness").await;

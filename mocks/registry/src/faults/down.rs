@@ -103,13 +103,13 @@ impl Line {
 impl Inner {
     /// A fault that has just begun ends the connections that are open.
     pub(super) fn sever(&mut self, index: usize, now_us: u64) {
-        if self.book.entries[index].fault.nth.is_some() {
+        if self.table.entries[index].fault.nth.is_some() {
             return;
         }
         let (how, over) = self.how(index);
         let open: Vec<Arc<Line>> = self.lines.open.values().cloned().collect();
         for line in open.into_iter().filter(|line| !line.severed.is_cancelled()) {
-            if !self.book.picks(index) {
+            if !self.table.picks(index) {
                 continue;
             }
             match how {
@@ -118,25 +118,25 @@ impl Inner {
                 How::Hang => *line.silent.lock() = Some(over.clone()),
             }
             line.severed.cancel();
-            self.book.hit(index, now_us, format!("open connection from {} {}", line.peer, past(how)));
+            self.table.hit(index, now_us, format!("open connection from {} {}", line.peer, past(how)));
         }
     }
 
     pub(super) fn admit(&mut self, peer: SocketAddr, now_us: u64) -> Door {
-        for index in 0..self.book.entries.len() {
-            let entry = &self.book.entries[index];
-            if !entry.active || entry.fault.name != Name::RegistryDown || !self.book.picks(index) {
+        for index in 0..self.table.entries.len() {
+            let entry = &self.table.entries[index];
+            if !entry.active || entry.fault.name != Name::RegistryDown || !self.table.picks(index) {
                 continue;
             }
             let (how, over) = self.how(index);
-            self.book.hit(index, now_us, format!("new connection from {peer} {}", past(how)));
+            self.table.hit(index, now_us, format!("new connection from {peer} {}", past(how)));
             return if how == How::Hang { Door::Silent(over) } else { Door::Shut(how) };
         }
         Door::Open(self.lines.open(peer))
     }
 
     fn how(&self, index: usize) -> (How, CancellationToken) {
-        let entry = &self.book.entries[index];
+        let entry = &self.table.entries[index];
         (entry.fault.how.unwrap_or(How::Reset), entry.played.over.clone())
     }
 }

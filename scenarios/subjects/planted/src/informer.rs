@@ -4,9 +4,9 @@
 //! cache. `informer/policy.rs` decides what follows, `informer/relist.rs` lists, `informer/watching.rs` watches. It must not
 //! write or report; that is the handler's.
 
-mod gate;
 mod policy;
 mod relist;
+mod shared_backoff;
 mod watching;
 
 use std::time::Duration;
@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
-pub use gate::Gate;
+pub use shared_backoff::SharedBackoff;
 
 use crate::args::Clocks;
 use crate::growth::Growth;
@@ -44,7 +44,7 @@ pub struct Parts {
     /// What grows.
     pub growth: Growth,
     /// Where a back-off is shared, if it is.
-    pub gate: Gate,
+    pub shared_backoff: SharedBackoff,
     /// Counts the kinds that were listed.
     pub synced: watch::Sender<usize>,
     /// Counts the kinds whose first watch was asked for.
@@ -112,7 +112,7 @@ impl Informer {
     pub async fn run(mut self) {
         let mut step = Step::List;
         loop {
-            self.parts.gate.wait().await;
+            self.parts.shared_backoff.wait().await;
             let end = match step {
                 Step::List if self.parts.streaming && self.policy.must_list() => self.watch(Start::Initial).await,
                 Step::List => self.list().await,
@@ -131,7 +131,7 @@ impl Informer {
             }
             let decision = self.policy.after(step, &end, rand::random());
             self.say(|| format!("{step:?} ended: {end:?}; next {:?} in {:?}", decision.next, decision.pause));
-            self.parts.gate.ended(matches!(end, End::Failed(_)));
+            self.parts.shared_backoff.ended(matches!(end, End::Failed(_)));
             if decision.pause > Duration::ZERO {
                 sleep(decision.pause).await;
             } else {

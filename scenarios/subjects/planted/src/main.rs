@@ -24,7 +24,7 @@ use tokio::task::JoinSet;
 
 use args::{Args, Environment};
 use handler::{Handler, Queues};
-use informer::{Gate, Informer, Parts};
+use informer::{Informer, Parts, SharedBackoff};
 use kubeconfig::Kubeconfig;
 use mistakes::{Mistake, Mistakes};
 use wire::Wire;
@@ -44,7 +44,8 @@ async fn main() -> anyhow::Result<()> {
     let kinds = environment.scopes.len() * args.copies.max(1);
     let (listed, synced) = tokio::sync::watch::channel(0);
     let (asked, _) = tokio::sync::watch::channel(0);
-    let gate = if mistakes.made(Mistake::SharedBackoff) { Gate::shared() } else { Gate::default() };
+    let shared_backoff =
+        if mistakes.made(Mistake::SharedBackoff) { SharedBackoff::shared() } else { SharedBackoff::default() };
     for copy in (0..args.copies.max(1)).rev() {
         for scope in &environment.scopes {
             let handler = || Handler {
@@ -67,7 +68,7 @@ async fn main() -> anyhow::Result<()> {
                 after: if copy == 0 { kinds - environment.scopes.len() } else { 0 },
                 queues: (copy == 0).then(|| Queues::start(handler())),
                 growth: growth::Growth::default(),
-                gate: gate.clone(),
+                shared_backoff: shared_backoff.clone(),
                 synced: listed.clone(),
                 verbose: args.verbose,
             };

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{forbidden, set};
 use crate::admission::Attempt;
-use crate::furnish;
+use crate::bootstrap;
 
 const USUAL: &str = "default";
 const MOUNTED_AT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -63,7 +63,7 @@ fn account(attempt: &Attempt<'_>, pod: &Value) -> Result<Value, Failure> {
     let mut found = look();
     if found.is_none() && name == USUAL {
         // A real server waits for the controller that makes it.
-        furnish::namespace(cluster, namespace);
+        bootstrap::namespace(cluster, namespace);
         found = look();
     }
     found.map(|account| account.value()).ok_or_else(|| {

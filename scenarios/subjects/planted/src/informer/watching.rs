@@ -99,7 +99,7 @@ impl Informer {
                     return End::Doubt("the initial events have no end".to_owned());
                 }
             };
-            self.parts.gate.wait().await;
+            self.parts.shared_backoff.wait().await;
             watching.quiet &= !matches!(&heard, Heard::Event(event) if event.object.is_some());
             let clean = matches!(heard, Heard::End);
             match self.handle(heard).await {
@@ -178,7 +178,7 @@ impl Informer {
             Heard::Event(event) => {
                 self.policy.heard();
                 if event.object.is_some() {
-                    self.parts.gate.heard();
+                    self.parts.shared_backoff.heard();
                 }
                 self.event(event).await
             }

@@ -14,13 +14,13 @@ use serde_json::Value;
 const SERVER_NAME: &str = "localhost";
 
 /// The proxy, if there is one.
-pub(crate) struct Gate {
+pub(crate) struct Endpoint {
     proxy: Option<Proxy>,
     /// What the certificate has to name where that is not the address.
     server_name: Option<&'static str>,
 }
 
-impl Gate {
+impl Endpoint {
     /// The network namespace in which packets can be lost, where a fault wants that; it needs root. It is made before
     /// the control plane, so that the certificate can name its address: not every client lets its kubeconfig say
     /// another name.

@@ -1,4 +1,4 @@
-//! The book that every engine keeps of its faults: which run, whose turn each one waits for, and what they hit.
+//! The table that every engine keeps of its faults: which run, whose turn each one waits for, and what they hit.
 //!
 //! Owns what the API server, the network and the registry have in common: ids, `nth`, `count`, `probability`, hits and who
 //! waits for one. It must not know what a fault does, nor what it acts on: that is what an engine keeps beside each entry.
@@ -19,7 +19,7 @@ const FAULTS_MAX: usize = 4096;
 
 /// The faults of one engine, in the order in which they began. `P` is what the engine needs to play one.
 #[derive(Debug)]
-pub struct Book<P> {
+pub struct Table<P> {
     /// In the order in which they began.
     pub entries: Vec<Entry<P>>,
     /// What they hit.
@@ -78,8 +78,8 @@ impl<P> Entry<P> {
     }
 }
 
-impl<P> Book<P> {
-    /// A book without faults; `seed` decides every probability.
+impl<P> Table<P> {
+    /// A table without faults; `seed` decides every probability.
     pub fn new(seed: u64) -> Self {
         Self { entries: Vec::new(), ring: Ring::default(), random: ChaCha8Rng::seed_from_u64(seed) }
     }
@@ -166,35 +166,35 @@ mod tests {
     use super::super::{Name, Nth};
     use super::*;
 
-    fn book(fault: &Fault) -> Book<()> {
-        let mut book = Book::new(7);
-        book.begin(FaultId(1), fault, ()).unwrap();
-        book
+    fn table(fault: &Fault) -> Table<()> {
+        let mut table = Table::new(7);
+        table.begin(FaultId(1), fault, ()).unwrap();
+        table
     }
 
     #[test]
     fn a_turn_a_count_and_a_chance() {
         let plain = Fault::new(Name::NetReset, Span::from_secs(1));
         let nth = Fault { nth: Some(Nth { from: 2, to: Some(3) }), ..plain.clone() };
-        let mut book_of_turns = book(&nth);
-        assert_eq!([0; 4].map(|_| book_of_turns.picks(0)), [false, true, true, false]);
-        let mut counted = book(&Fault { count: Some(2), ..plain.clone() });
+        let mut turns = table(&nth);
+        assert_eq!([0; 4].map(|_| turns.picks(0)), [false, true, true, false]);
+        let mut counted = table(&Fault { count: Some(2), ..plain.clone() });
         assert_eq!([0; 3].map(|_| counted.picks(0)), [true, true, false]);
-        let mut never = book(&Fault { probability: Some(0.0), ..plain });
+        let mut never = table(&Fault { probability: Some(0.0), ..plain });
         assert_eq!([0; 3].map(|_| never.picks(0)), [false; 3]);
     }
 
     #[test]
     fn an_id_runs_once_and_keeps_its_hits() {
         let fault = Fault::new(Name::NetReset, Span::from_secs(1));
-        let mut book = book(&fault);
-        assert_eq!(book.begin(FaultId(1), &fault, ()), Err(Error::AlreadyRunning { id: 1 }));
-        book.hit(0, 5, "first".to_owned());
-        assert_eq!((book.end(FaultId(1)), book.end(FaultId(1)), book.end(FaultId(9))), (Some(0), None, None));
-        book.begin(FaultId(1), &fault, ()).unwrap();
-        let newest = book.newest(FaultId(1)).unwrap();
-        book.hit(newest, 6, "second".to_owned());
-        assert_eq!((book.hits_of(FaultId(1)), book.entries[0].hits, book.entries[1].hits), (2, 1, 1));
-        assert_eq!((book.take_hits().len(), book.take_hits().len()), (2, 0));
+        let mut table = table(&fault);
+        assert_eq!(table.begin(FaultId(1), &fault, ()), Err(Error::AlreadyRunning { id: 1 }));
+        table.hit(0, 5, "first".to_owned());
+        assert_eq!((table.end(FaultId(1)), table.end(FaultId(1)), table.end(FaultId(9))), (Some(0), None, None));
+        table.begin(FaultId(1), &fault, ()).unwrap();
+        let newest = table.newest(FaultId(1)).unwrap();
+        table.hit(newest, 6, "second".to_owned());
+        assert_eq!((table.hits_of(FaultId(1)), table.entries[0].hits, table.entries[1].hits), (2, 1, 1));
+        assert_eq!((table.take_hits().len(), table.take_hits().len()), (2, 0));
     }
 }

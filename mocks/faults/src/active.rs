@@ -11,7 +11,7 @@ use super::engine::Core;
 
 /// One fault that was begun.
 #[derive(Debug, Clone)]
-pub struct Grip {
+pub struct ActiveFault {
     id: FaultId,
     /// Unlike the id never used twice.
     serial: u64,
@@ -19,7 +19,7 @@ pub struct Grip {
     core: Arc<Core>,
 }
 
-impl Grip {
+impl ActiveFault {
     pub(super) fn new(id: FaultId, serial: u64, core: Arc<Core>) -> Self {
         Self { id, serial, over: CancellationToken::new(), core }
     }

@@ -1,4 +1,4 @@
-//! What was put on the wire for one user: the fate of the newest versions, and the newest stream lines.
+//! What was put on the wire for one user: the state of the newest versions, and the newest stream lines.
 //!
 //! Owns both rings. A batch that a hundred watches are sent is one entry for each of them, not one for each event.
 
@@ -12,7 +12,7 @@ use mock_store::batch::Batch;
 
 use super::Delivery;
 
-/// Versions whose fate is remembered, per user: 7 MiB at most.
+/// Versions whose state is remembered, per user: 7 MiB at most.
 const SENT_MAX: usize = 131_072;
 /// Stream lines that are kept for reports, per user. They share the bytes that were sent.
 const LINES_MAX: usize = 1024;

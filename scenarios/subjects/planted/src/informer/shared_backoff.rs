@@ -14,7 +14,7 @@ const LONGEST: Duration = Duration::from_secs(30);
 
 /// Where all kinds wait; clones share it.
 #[derive(Clone, Default)]
-pub struct Gate(Option<Arc<Mutex<Pause>>>);
+pub struct SharedBackoff(Option<Arc<Mutex<Pause>>>);
 
 #[derive(Default)]
 struct Pause {
@@ -22,13 +22,13 @@ struct Pause {
     failures: u32,
 }
 
-impl Gate {
-    /// A gate that a failure of one kind closes for all.
+impl SharedBackoff {
+    /// One that a failure of one kind closes for all.
     pub fn shared() -> Self {
         Self(Some(Arc::default()))
     }
 
-    /// Waits while the gate is closed.
+    /// Waits while it is closed.
     pub async fn wait(&self) {
         while let Some(until) = self.until() {
             sleep_until(until).await;

@@ -1,6 +1,6 @@
 //! What faults do with a request: waiting, other answers, an old state.
 //!
-//! Owns the way from a `Treatment` to HTTP. It must not decide which request is treated how.
+//! Owns the way from an `Injection` to HTTP. It must not decide which request is treated how.
 
 use std::time::Duration;
 
@@ -24,28 +24,28 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 #[error("a fault leaves the request without an answer")]
 pub(crate) struct Unanswered;
 
-/// Answers a request as its treatment says.
+/// Answers a request as its injection says.
 pub(super) async fn answer(mut call: Box<Call>, body: Incoming) -> Result<Result<Answer, Failure>, Unanswered> {
-    if let Some(instead) = call.treatment.instead.take() {
+    if let Some(instead) = call.injection.instead.take() {
         // Read as a whole: a client that is still writing would meet a closed connection and not the answer.
         let read = verbs::read_body(&call.app.limits, body).await;
         return match (read, instead) {
             (Err(failure), _) => Ok(Err(failure)),
             (Ok(_), Instead::Refusal(refusal)) => Ok(Ok(refused(&refusal))),
             (Ok(_), Instead::Empty) => Ok(Ok(Answer::nothing())),
-            (Ok(_), Instead::Silence(grip)) => {
-                tokio::select! { () = grip.over() => {}, () = call.app.ending.cancelled() => {} }
+            (Ok(_), Instead::Silence(active)) => {
+                tokio::select! { () = active.over() => {}, () = call.app.ending.cancelled() => {} }
                 Err(Unanswered)
             }
         };
     }
-    if let Some(before) = call.treatment.before {
+    if let Some(before) = call.injection.before {
         tokio::time::sleep(before).await;
     }
     catch_up(&call).await;
-    let after = call.treatment.after;
-    let holds_head = call.treatment.holds_head;
-    let content_type = call.treatment.content_type.take();
+    let after = call.injection.after;
+    let holds_head = call.injection.holds_head;
+    let content_type = call.injection.content_type.take();
     let answer = verbs::dispatch(call, body).await.unwrap_or_else(Answer::from);
     let answer = Answer { other_content_type: content_type, holds_head, ..answer };
     if let Some(after) = after {
@@ -58,8 +58,8 @@ pub(super) async fn answer(mut call: Box<Call>, body: Incoming) -> Result<Result
 async fn catch_up(call: &Call) {
     let reads = call.method == Method::GET && !call.query.watch;
     let wanted = call.query.resource_version.as_deref().and_then(|text| text.parse::<u64>().ok());
-    let Some(wanted) = wanted.filter(|_| reads && call.treatment.stale.is_some()) else { return };
-    if call.treatment.too_large.is_some() {
+    let Some(wanted) = wanted.filter(|_| reads && call.injection.stale.is_some()) else { return };
+    if call.injection.too_large.is_some() {
         return;
     }
     let ends = tokio::time::Instant::now() + CATCH_UP;

@@ -1,4 +1,4 @@
-//! The gate in front of one registry: how many questions at one time and in a second, and none while it is known to be sick.
+//! The limiter in front of one registry: how many questions at one time and in a second, and none while it is known to be sick.
 //!
 //! Owns the breaker. It opens after failures in a row; then every question fails at once, until one probe is let through after a
 //! while and decides. What counts as sick is the caller's knowledge.
@@ -27,9 +27,9 @@ pub struct Limits {
     pub per_second: Option<u32>,
 }
 
-/// The gate of one registry.
+/// The limiter of one registry.
 #[derive(Debug)]
-pub struct Gate {
+pub struct Limiter {
     limits: Limits,
     places: Semaphore,
     state: Mutex<State>,
@@ -65,15 +65,15 @@ pub enum Shut {
 /// The right to ask. Dropped without a word it counts as a failure only when that took long.
 #[derive(Debug)]
 pub struct Pass<'g> {
-    gate: &'g Gate,
+    limiter: &'g Limiter,
     begun: Instant,
     probe: bool,
     said: bool,
     place: Option<SemaphorePermit<'g>>,
 }
 
-impl Gate {
-    /// An open gate.
+impl Limiter {
+    /// An open limiter.
     pub fn new(limits: Limits, breaker: Breaker) -> Self {
         Self { limits, places: Semaphore::new(limits.concurrent), state: Mutex::default(), breaker }
     }
@@ -110,7 +110,7 @@ impl Gate {
             state.next = Some(next + gap);
         }
         state.probing |= probe;
-        Ok((Pass { gate: self, begun: at, probe, said: false, place: None }, at))
+        Ok((Pass { limiter: self, begun: at, probe, said: false, place: None }, at))
     }
 }
 
@@ -118,9 +118,9 @@ impl Pass<'_> {
     /// The registry answered, whatever it said.
     pub fn well(mut self) {
         self.said = true;
-        let mut state = self.gate.state.lock();
+        let mut state = self.limiter.state.lock();
         if state.open_until.take().is_some() {
-            self.gate.breaker.closed();
+            self.limiter.breaker.closed();
         }
         (state.failures, state.probing) = (0, false);
     }
@@ -132,13 +132,13 @@ impl Pass<'_> {
     }
 
     fn failed(&self, cause: &str, now: Instant) {
-        let mut state = self.gate.state.lock();
+        let mut state = self.limiter.state.lock();
         state.failures = state.failures.saturating_add(1);
         if self.probe {
             state.probing = false;
         }
         if state.open_until.is_none() && state.failures >= BREAK_AFTER {
-            self.gate.breaker.opened();
+            self.limiter.breaker.opened();
             state.open_until = Some(now + BREAK_FOR);
         } else if self.probe {
             // Questions that were under way when it opened do not prolong it.
@@ -157,12 +157,12 @@ impl Drop for Pass<'_> {
         if self.place.is_some() && now.saturating_duration_since(self.begun) >= GIVEN_UP_AFTER {
             self.failed("no answer before the deadline of whoever asked", now);
         } else if self.probe {
-            self.gate.state.lock().probing = false;
+            self.limiter.state.lock().probing = false;
         }
     }
 }
 
-impl Drop for Gate {
+impl Drop for Limiter {
     fn drop(&mut self) {
         if self.state.get_mut().open_until.is_some() {
             self.breaker.gone();
@@ -176,95 +176,95 @@ mod tests {
 
     use super::*;
 
-    fn gate(concurrent: usize, per_second: Option<u32>) -> Gate {
-        Gate::new(Limits { concurrent, per_second }, Breaker::default())
+    fn limiter(concurrent: usize, per_second: Option<u32>) -> Limiter {
+        Limiter::new(Limits { concurrent, per_second }, Breaker::default())
     }
 
     fn later() -> Instant {
         Instant::now() + Duration::from_mins(1)
     }
 
-    async fn fail(gate: &Gate, times: u32) {
+    async fn fail(limiter: &Limiter, times: u32) {
         for _ in 0..times {
-            gate.enter(later()).await.unwrap().sick("503");
+            limiter.enter(later()).await.unwrap().sick("503");
         }
     }
 
-    async fn is_broken(gate: &Gate) -> bool {
-        matches!(gate.enter(later()).await, Err(Shut::Broken { cause }) if cause == "503")
+    async fn is_broken(limiter: &Limiter) -> bool {
+        matches!(limiter.enter(later()).await, Err(Shut::Broken { cause }) if cause == "503")
     }
 
     #[tokio::test(start_paused = true)]
     async fn it_opens_after_failures_in_a_row_and_one_probe_decides() {
-        let gate = gate(64, None);
-        fail(&gate, BREAK_AFTER - 1).await;
-        let under_way = [gate.enter(later()).await.unwrap(), gate.enter(later()).await.unwrap()];
-        fail(&gate, 1).await;
-        assert!(is_broken(&gate).await);
-        assert_eq!((gate.breaker.open(), gate.breaker.transitions()), (1, (1, 0)));
+        let limiter = limiter(64, None);
+        fail(&limiter, BREAK_AFTER - 1).await;
+        let under_way = [limiter.enter(later()).await.unwrap(), limiter.enter(later()).await.unwrap()];
+        fail(&limiter, 1).await;
+        assert!(is_broken(&limiter).await);
+        assert_eq!((limiter.breaker.open(), limiter.breaker.transitions()), (1, (1, 0)));
         advance(BREAK_FOR).await;
-        let probe = gate.enter(later()).await.unwrap();
-        assert!(is_broken(&gate).await, "one probe at a time");
+        let probe = limiter.enter(later()).await.unwrap();
+        assert!(is_broken(&limiter).await, "one probe at a time");
         drop(probe);
-        let probe = gate.enter(later()).await.expect("a probe that was given up leaves its place");
+        let probe = limiter.enter(later()).await.expect("a probe that was given up leaves its place");
         for pass in under_way {
             pass.sick("503");
         }
         probe.sick("503");
         advance(BREAK_FOR / 2).await;
-        assert!(is_broken(&gate).await, "the probe failed");
+        assert!(is_broken(&limiter).await, "the probe failed");
         advance(BREAK_FOR / 2).await;
-        gate.enter(later()).await.unwrap().well();
-        assert_eq!((gate.breaker.open(), gate.breaker.transitions()), (0, (1, 1)));
-        fail(&gate, BREAK_AFTER - 1).await;
-        assert!(gate.enter(later()).await.is_ok(), "it counts from the beginning");
+        limiter.enter(later()).await.unwrap().well();
+        assert_eq!((limiter.breaker.open(), limiter.breaker.transitions()), (0, (1, 1)));
+        fail(&limiter, BREAK_AFTER - 1).await;
+        assert!(limiter.enter(later()).await.is_ok(), "it counts from the beginning");
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_answer_between_failures_keeps_it_closed() {
-        let gate = gate(64, None);
+        let limiter = limiter(64, None);
         for _ in 0..3 {
-            fail(&gate, BREAK_AFTER - 1).await;
-            gate.enter(later()).await.unwrap().well();
+            fail(&limiter, BREAK_AFTER - 1).await;
+            limiter.enter(later()).await.unwrap().well();
         }
-        assert!(!is_broken(&gate).await);
+        assert!(!is_broken(&limiter).await);
     }
 
     /// A registry that never answers opens it although nobody waits for it long enough to say so.
     #[tokio::test(start_paused = true)]
     async fn questions_that_are_given_up_late_are_failures_and_early_ones_are_not() {
-        let gate = gate(64, None);
+        let limiter = limiter(64, None);
         for (patience, opens) in [(GIVEN_UP_AFTER / 2, false), (GIVEN_UP_AFTER, true)] {
             for _ in 0..BREAK_AFTER {
-                let pass = gate.enter(later()).await.unwrap();
+                let pass = limiter.enter(later()).await.unwrap();
                 sleep(patience).await;
                 drop(pass);
             }
-            assert_eq!(gate.enter(later()).await.is_err(), opens, "{patience:?}");
+            assert_eq!(limiter.enter(later()).await.is_err(), opens, "{patience:?}");
         }
-        let open = gate.breaker.clone();
+        let open = limiter.breaker.clone();
         assert_eq!(open.open(), 1);
-        drop(gate);
+        drop(limiter);
         assert_eq!(open.open(), 0, "what is gone is not open");
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_rate_holds_over_time_and_says_so_when_the_deadline_is_nearer() {
-        let (gate, now) = (gate(64, Some(10)), Instant::now());
-        let times: Vec<_> = (0..25).map(|_| gate.admit(now, later()).unwrap().1 - now).collect();
+        let (limiter, now) = (limiter(64, Some(10)), Instant::now());
+        let times: Vec<_> = (0..25).map(|_| limiter.admit(now, later()).unwrap().1 - now).collect();
         assert!(times[..10].iter().all(Duration::is_zero), "{times:?}");
         assert_eq!(times[24], Duration::from_millis(1500));
-        assert_eq!(gate.enter(now + Duration::from_secs(1)).await.unwrap_err(), Shut::Full);
+        assert_eq!(limiter.enter(now + Duration::from_secs(1)).await.unwrap_err(), Shut::Full);
     }
 
     #[tokio::test(start_paused = true)]
     async fn those_for_whom_there_is_no_place_wait_and_count_as_nothing() {
-        let gate = gate(1, None);
-        let pass = gate.enter(later()).await.unwrap();
+        let limiter = limiter(1, None);
+        let pass = limiter.enter(later()).await.unwrap();
         for _ in 0..BREAK_AFTER {
-            assert_eq!(gate.enter(Instant::now() + 2 * GIVEN_UP_AFTER).await.unwrap_err(), Shut::Full);
+            assert_eq!(limiter.enter(Instant::now() + 2 * GIVEN_UP_AFTER).await.unwrap_err(), Shut::Full);
         }
         pass.well();
-        assert!(gate.enter(later()).await.is_ok());
+        assert!(limiter.enter(later()).await.is_ok());
     }
 }

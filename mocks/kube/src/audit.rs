@@ -1,6 +1,6 @@
-//! The books: who asked what, and what was put on the wire for whom.
+//! The audit: who asked what, and what was put on the wire for whom.
 //!
-//! Owns one book per user: counters, the request ring, how far each watch was delivered, the gaps that a relist
+//! Owns one audit per user: counters, the request ring, how far each watch was delivered, the gaps that a relist
 //! closed, and the newest stream lines. All of it is bounded. It must not decide anything about requests.
 
 mod asked;
@@ -85,7 +85,7 @@ pub enum Delivery {
         /// Which one.
         fault: FaultId,
     },
-    /// Never sent on a watch, or longer ago than the books remember (131,072 versions per user).
+    /// Never sent on a watch, or longer ago than the audit remembers (131,072 versions per user).
     NotSent,
 }
 
@@ -99,13 +99,13 @@ pub(crate) struct Scope {
 }
 
 #[derive(Debug)]
-pub(crate) struct Books {
-    users: Mutex<BTreeMap<Arc<str>, Arc<Book>>>,
+pub(crate) struct AuditLog {
+    users: Mutex<BTreeMap<Arc<str>, Arc<UserAudit>>>,
     pub requests: RequestRing,
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Book {
+pub(crate) struct UserAudit {
     inner: Mutex<Inner>,
     pub log: RequestLog,
 }
@@ -128,42 +128,42 @@ struct ScopeBook {
     through: u64,
 }
 
-impl Books {
+impl AuditLog {
     pub fn new(requests_max: usize) -> Self {
         Self { users: Mutex::new(BTreeMap::new()), requests: RequestRing::new(requests_max) }
     }
 
-    /// The book of a user. Past 1024 users a throw-away book is handed out.
-    pub fn of(&self, user: &Arc<str>) -> Arc<Book> {
+    /// The audit of a user. Past 1024 users a throw-away audit is handed out.
+    pub fn of(&self, user: &Arc<str>) -> Arc<UserAudit> {
         let mut users = self.users.lock();
-        if let Some(book) = users.get(user) {
-            return book.clone();
+        if let Some(audit) = users.get(user) {
+            return audit.clone();
         }
-        let book = Arc::new(Book::default());
+        let audit = Arc::new(UserAudit::default());
         if users.len() < USERS_MAX {
-            users.insert(user.clone(), book.clone());
+            users.insert(user.clone(), audit.clone());
         }
-        book
+        audit
     }
 
-    /// Every book, by user.
-    pub fn all(&self) -> Vec<(Arc<str>, Arc<Book>)> {
-        self.users.lock().iter().map(|(user, book)| (user.clone(), book.clone())).collect()
+    /// Every audit, by user.
+    pub fn all(&self) -> Vec<(Arc<str>, Arc<UserAudit>)> {
+        self.users.lock().iter().map(|(user, audit)| (user.clone(), audit.clone())).collect()
     }
 
     /// The store went back to revision `to`: what was sent from after it was sent in another timeline.
     pub fn rewound(&self, to: u64) {
-        for (_, book) in self.all() {
-            book.rewound(to);
+        for (_, audit) in self.all() {
+            audit.rewound(to);
         }
     }
 
-    pub fn find(&self, user: &str) -> Option<Arc<Book>> {
+    pub fn find(&self, user: &str) -> Option<Arc<UserAudit>> {
         self.users.lock().get(user).cloned()
     }
 }
 
-impl Book {
+impl UserAudit {
     pub fn traffic(&self, now_us: u64) -> Traffic {
         let inner = self.inner.lock();
         let mut traffic = inner.traffic;
@@ -199,14 +199,14 @@ impl Book {
     pub fn listed(&self, scope: Scope, revision: u64) {
         let mut inner = self.inner.lock();
         inner.traffic.lists += 1;
-        let book = inner.scope(scope);
-        if book.lists.back() == Some(&revision) {
+        let audit = inner.scope(scope);
+        if audit.lists.back() == Some(&revision) {
             return;
         }
-        if book.lists.len() == LISTS_MAX {
-            book.lists.pop_front();
+        if audit.lists.len() == LISTS_MAX {
+            audit.lists.pop_front();
         }
-        book.lists.push_back(revision);
+        audit.lists.push_back(revision);
     }
 
     /// A watch opens at `start`. `initial` says that the stream itself begins with a snapshot of that revision.
@@ -222,13 +222,13 @@ impl Book {
         let mut inner = self.inner.lock();
         inner.traffic.watches_opened += 1;
         inner.traffic.watches_open += 1;
-        let book = inner.scope(scope.clone());
-        let after = book.watch.take().map_or(0, |watch| watch.through(now_us)).max(book.through);
-        let relisted = initial || book.lists.contains(&start);
+        let audit = inner.scope(scope.clone());
+        let after = audit.watch.take().map_or(0, |watch| watch.through(now_us)).max(audit.through);
+        let relisted = initial || audit.lists.contains(&start);
         // A snapshot inside the stream counts only when its end was delivered; until then the old mark stands.
-        book.through = if initial || start < after { after } else { start };
-        let delivered = Arc::new(Delivered::new(book.through, flushes));
-        book.watch = Some(delivered.clone());
+        audit.through = if initial || start < after { after } else { start };
+        let delivered = Arc::new(Delivered::new(audit.through, flushes));
+        audit.watch = Some(delivered.clone());
         if relisted && after < start {
             if inner.gaps.len() == GAPS_MAX {
                 inner.gaps.pop_front();

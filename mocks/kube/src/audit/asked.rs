@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use super::{Book, RequestRecord, cut};
+use super::{RequestRecord, UserAudit, cut};
 use crate::path::{Query, Target, verb_of};
 
 /// Facts that wait for their reader: 16 MiB at most. A reader comes by many times a second.
@@ -108,14 +108,14 @@ struct Waiting {
 /// A request that is under way. Told when it is dropped, however it ends.
 #[derive(Debug)]
 pub(crate) struct Following {
-    book: Arc<Book>,
+    audit: Arc<UserAudit>,
     fact: RequestFact,
     ended_by: Option<EndedBy>,
 }
 
 /// Counts a connection as its user's for as long as it lives.
 #[derive(Debug)]
-pub(crate) struct OwnConnection(Arc<Book>);
+pub(crate) struct OwnConnection(Arc<UserAudit>);
 
 impl RequestFact {
     /// What was asked for.
@@ -185,8 +185,8 @@ impl RequestLog {
 
 impl Following {
     /// Follows a request of a user that is followed.
-    pub fn begin(book: &Arc<Book>, record: &RequestRecord) -> Option<Box<Self>> {
-        let log = &book.log;
+    pub fn begin(audit: &Arc<UserAudit>, record: &RequestRecord) -> Option<Box<Self>> {
+        let log = &audit.log;
         if !log.follows() {
             return None;
         }
@@ -196,7 +196,7 @@ impl Following {
         if let Some(resource) = Some(fact.asked().resource).filter(|resource| !resource.is_empty()) {
             log.begun(resource);
         }
-        Some(Box::new(Self { book: book.clone(), fact, ended_by: None }))
+        Some(Box::new(Self { audit: audit.clone(), fact, ended_by: None }))
     }
 
     /// It is answered. Anything but a watch is over as soon as it is handed to the connection.
@@ -204,7 +204,7 @@ impl Following {
         self.fact.record.status = status;
         self.fact.about = about;
         if streams {
-            self.book.log.push(self.fact.clone());
+            self.audit.log.push(self.fact.clone());
         } else {
             self.ended_by = Some(EndedBy::Server);
         }
@@ -236,17 +236,17 @@ impl Following {
 
     /// It is over now.
     pub fn over(self: Box<Self>, now_us: u64) {
-        let Self { book, mut fact, ended_by } = *self;
+        let Self { audit, mut fact, ended_by } = *self;
         fact.ended = Some((now_us, ended_by.unwrap_or(EndedBy::Client)));
-        book.log.push(fact);
+        audit.log.push(fact);
     }
 }
 
 impl OwnConnection {
     /// The user sent its first request on a connection.
-    pub fn first_use(book: &Arc<Book>) -> Self {
-        book.connection_opened();
-        Self(book.clone())
+    pub fn first_use(audit: &Arc<UserAudit>) -> Self {
+        audit.connection_opened();
+        Self(audit.clone())
     }
 }
 
