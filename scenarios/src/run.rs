@@ -98,21 +98,24 @@ pub(crate) async fn record(options: Options) -> Result<PathBuf> {
 
 /// Judges the record in `directory` and writes its reports. A disk too full for the reports does not take the verdict away.
 pub(crate) fn judged(directory: &Path) -> Result<(Record, Judgement)> {
-    let record =
-        Record::open(directory).with_context(|| format!("failed to read the record {}", directory.display()))?;
-    let judgement = judge::judge(&record);
+    let (record, judgement) = read(directory)?;
     if let Err(error) = render::write_reports(directory, &record, &judgement) {
         crate::out::err!("longhaul: the reports could not be written: {:#}", anyhow::Error::from(error));
     }
     Ok((record, judgement))
 }
 
-/// Judges the record in `directory`, prints the summary, writes its reports. A disk too full for the reports does not
-/// take the verdict away.
-pub(crate) fn conclude(directory: &Path) -> Result<Judgement> {
+fn read(directory: &Path) -> Result<(Record, Judgement)> {
     let record =
         Record::open(directory).with_context(|| format!("failed to read the record {}", directory.display()))?;
     let judgement = judge::judge(&record);
+    Ok((record, judgement))
+}
+
+/// Judges the record in `directory`, prints the summary, writes its reports. A disk too full for the reports does not
+/// take the verdict away.
+pub(crate) fn conclude(directory: &Path) -> Result<Judgement> {
+    let (record, judgement) = read(directory)?;
     let plain = !std::io::stdout().is_terminal() || std::env::var_os("NO_COLOR").is_some();
     let colour = if plain { Colour::Never } else { Colour::Always };
     // It has colours of its own, and drops the control characters of outside texts itself.

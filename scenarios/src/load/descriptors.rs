@@ -1,8 +1,9 @@
 //! Enough file descriptors for the connections that may be open, or a refusal before anything starts.
 
-use anyhow::ensure;
+use anyhow::bail;
 use loadgen::admission::{Client, Config};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::descriptors;
 
 /// What the process needs beside connections: its standard streams, log files, event loops, pipes of workers.
 const BESIDES: u64 = 64;
@@ -10,14 +11,10 @@ const BESIDES: u64 = 64;
 /// Raises the process's own limit as far as it may, and refuses when that does not reach.
 pub(crate) fn provide(config: &Config) -> anyhow::Result<()> {
     let connections = connections(config);
-    let needed = connections + BESIDES;
-    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    if current.is_none_or(|current| current >= needed) {
-        return Ok(());
+    match descriptors::raise(connections + BESIDES) {
+        Err(descriptors::Error::HardLimit { hard, .. }) => bail!("{}", refusal(config.client, connections, hard)),
+        raised => Ok(raised?),
     }
-    let most = maximum.unwrap_or(u64::MAX);
-    ensure!(most >= needed, "{}", refusal(config.client, connections, most));
-    Ok(setrlimit(Resource::Nofile, Rlimit { current: Some(needed), maximum })?)
 }
 
 /// Connections that may be open at once: over HTTP/1.1 one for each call.

@@ -2,8 +2,11 @@
 //!
 //! Everything that happens comes in through one `select!`: commits, observations, samples, signals, a tick. So the
 //! record has one writer, the ledger sees one order, and there is no lock. Long work (filling the population, stopping
-//! load, stopping the subject) is awaited beside the same loop, because commits and observations go on meanwhile. Longer than
-//! 500 lines because every kind of thing that can happen ends here, and splitting the one owner would need locks.
+//! load, stopping the subject) is awaited beside the same loop, because commits and observations go on meanwhile. What is done
+//! about faults is in `faults`, what ends a run in `ending`.
+
+mod ending;
+mod faults;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -11,21 +14,20 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use loadgen::admission::Truth;
-use mock_faults::{Family, Fault, Name};
-use reports::record::{End, EndReason, FaultEvent, FaultRow, Phase, Writer};
+use reports::record::{EndReason, FaultEvent, Phase, Writer};
 
-use super::canary::{Canaries, Which};
+use self::faults::{disturbs_events, kube_id};
+use super::canary::Canaries;
 use super::events::Events;
-use super::harness_error;
 use super::interval::{self, Intervals, Now};
 use super::live::{Facts, Live};
 use super::load::Load;
 use super::manifest::{describe, fault_id};
-use super::ready::{NotReady, Ready, wait_until_ready};
+use super::ready::{Ready, wait_until_ready};
 use super::refused::Refusals;
 use super::requests::Requests;
 use super::start::{LoadPlan, SubjectPlan};
-use super::timeline::{Action, Timeline};
+use super::timeline::Timeline;
 use super::upkeep::Upkeep;
 use super::wake::Wake;
 use super::world::World;
@@ -33,7 +35,7 @@ use crate::clock::Clock;
 use crate::observer::Observer;
 use crate::scenario::Scenario;
 use crate::signals::Signals;
-use crate::subject::{Log, Running, Stopped};
+use crate::subject::{Log, Running};
 use crate::witness::{Ear, Heard, Open};
 
 /// How exactly phases and faults keep their times. Lags are measured from facts' own times, not from this. Where something
@@ -270,45 +272,6 @@ impl<'a> Conductor<'a> {
         self.stage.as_mut().context("the stage is empty")
     }
 
-    fn completed(&mut self) -> EndReason {
-        let struck = (0..self.scenario.faults.len()).any(|index| self.hit_count(index) > 0);
-        let Ok(stage) = self.stage() else { return EndReason::Completed };
-        let counts = stage.events.counts();
-        // A subject that was struck before there was anything to see may be blind: that is no fault of the witness.
-        let struck_first = stage.commits_before_fault == Some(0) && struck;
-        if counts.commits == 0 || counts.observations > 0 || struck_first {
-            return EndReason::Completed;
-        }
-        let malformed = stage.heard.tally.malformed();
-        let example = stage.heard.tally.example().map(|example| format!("; the first unreadable line: {example}"));
-        let detail = format!(
-            "{} commits were made and the subject proved none of them in {} s ({malformed} unreadable lines{}). {}",
-            counts.commits,
-            self.clock.now_ms() / 1000,
-            example.unwrap_or_default(),
-            self.scenario.subject.witness.remedy()
-        );
-        EndReason::WitnessSilent { detail }
-    }
-
-    fn halted(&mut self, halt: Halt) -> EndReason {
-        let started = self.clock.runs();
-        let last_words = self.stage.as_ref().map(|stage| stage.subject.last_lines()).unwrap_or_default();
-        match halt {
-            Halt::Signal(name) => EndReason::Interrupted { signal: name.to_owned() },
-            Halt::SubjectExited(status) if started => {
-                EndReason::SubjectExited { status: status.to_string(), detail: last_words }
-            }
-            Halt::SubjectExited(status) => EndReason::SubjectNotReady {
-                detail: format!("it exited before it was ready ({status}). Its last words: {last_words}"),
-            },
-            Halt::Broken(error) if error.is::<NotReady>() => {
-                EndReason::SubjectNotReady { detail: format!("{error}. Its last words: {last_words}") }
-            }
-            Halt::Broken(error) => harness_error(&error),
-        }
-    }
-
     /// Runs until `end`.
     async fn until(&mut self, end: Instant) -> Result<(), Halt> {
         self.beside(tokio::time::sleep_until(end.into())).await
@@ -390,138 +353,6 @@ impl<'a> Conductor<'a> {
         Ok(())
     }
 
-    /// Hits that happened and faults that are due; also before the times count, because the first list of a subject may be
-    /// what a fault waits for.
-    fn faults(&mut self) -> Result<(), Halt> {
-        self.hits()?;
-        while let Some(action) = self.due()? {
-            self.act(action)?;
-        }
-        Ok(())
-    }
-
-    fn due(&mut self) -> Result<Option<Action>, Halt> {
-        let now_ms = self.clock.runs().then(|| self.clock.now_ms());
-        let timeline = &mut self.stage()?.timeline;
-        Ok(match now_ms {
-            Some(now_ms) => timeline.due(now_ms),
-            None => timeline.due_early(),
-        })
-    }
-
-    fn act(&mut self, action: Action) -> Result<(), Halt> {
-        match action {
-            Action::CanaryBefore(index) => self.canary(index, FaultEvent::CanaryBefore),
-            Action::CanaryAfter(index) => self.canary(index, FaultEvent::CanaryAfter),
-            Action::Begin(index) => {
-                let fault = &self.scenario.faults[index];
-                self.tell_truth(index, true);
-                self.world.begin(kube_id(index), fault)?;
-                let stage = self.stage()?;
-                stage.commits_before_fault.get_or_insert(stage.events.counts().commits);
-                stage.active.push(index);
-                if disturbs_events(fault) {
-                    stage.faulted = true;
-                    stage.events.faulted(true);
-                }
-                let row = self.fault_row(index, FaultEvent::Started, 0, None);
-                self.live_say(&format!("{:>4}s fault begins: {}", self.clock.now_ms() / 1000, describe(fault)));
-                Ok(self.writer.fault(&row)?)
-            }
-            Action::End(index) => self.end_fault(index),
-        }
-    }
-
-    fn end_fault(&mut self, index: usize) -> Result<(), Halt> {
-        self.world.end(kube_id(index), &self.scenario.faults[index]);
-        self.tell_truth(index, false);
-        self.hits()?;
-        let hits = self.hit_count(index);
-        self.stage()?.active.retain(|active| *active != index);
-        let row = self.fault_row(index, FaultEvent::Ended, hits, None);
-        Ok(self.writer.fault(&row)?)
-    }
-
-    /// Tells the oracle of the load what a fault of the registry makes right.
-    fn tell_truth(&self, index: usize, begins: bool) {
-        let fault = &self.scenario.faults[index];
-        let Some(truth) = self.truth.as_ref().filter(|_| makes_sick(fault)) else { return };
-        let by = u32::try_from(index).unwrap_or(u32::MAX);
-        if begins { truth.sick(by, self.world.references(fault)) } else { truth.well(by) }
-    }
-
-    /// Ends what is still active when load ends.
-    fn end_faults(&mut self) -> Result<(), Halt> {
-        for action in self.stage()?.timeline.finish() {
-            self.act(action)?;
-        }
-        let now_ms = self.clock.now_ms();
-        for row in self.stage()?.upkeep.finish(now_ms)? {
-            self.writer.fault(&row)?;
-        }
-        Ok(())
-    }
-
-    fn hit_count(&self, index: usize) -> u64 {
-        self.world.hits(kube_id(index), &self.scenario.faults[index])
-    }
-
-    fn hits(&mut self) -> Result<(), Halt> {
-        for (at, hit) in self.world.take_hits() {
-            let index = hit.fault.0 as usize;
-            let Some(fault) = self.scenario.faults.get(index) else { continue };
-            let hits = self.hit_count(index);
-            let mut row = self.fault_row(index, FaultEvent::Hit, hits, Some(hit.detail));
-            row.t_ms = self.clock.at_ms(at);
-            self.writer.fault(&row)?;
-            let stage = self.stage()?;
-            stage.timeline.hit(index, row.t_ms);
-            if let Some(id) = &fault.id {
-                stage.load.hit(id, at);
-            }
-        }
-        Ok(())
-    }
-
-    fn canary(&mut self, index: usize, event: FaultEvent) -> Result<(), Halt> {
-        let fault = &self.scenario.faults[index];
-        let hits = self.hit_count(index);
-        let which = Which { id: fault_id(index, fault), name: fault.name.as_str().to_owned(), event, hits };
-        let pulls = fault.name.row().family == Family::Registry;
-        let door = if pulls { self.world.registry_canary() } else { None };
-        let stage = self.stage()?;
-        match door {
-            Some((door, path)) => stage.canaries.pull(which, door, path),
-            None => stage.canaries.write(which, stage.load.canaries()),
-        }
-        Ok(())
-    }
-
-    fn canaries(&mut self, now_ms: u64) -> Result<(), Halt> {
-        let Some(stage) = self.stage.as_mut() else { return Ok(()) };
-        let events = &stage.events;
-        let rows = stage.canaries.decided(now_ms, &mut |uid, revision| events.resolved(uid, revision));
-        for row in rows {
-            self.writer.fault(&row)?;
-        }
-        let faults = &self.scenario.faults;
-        let disturbed = stage.active.iter().any(|index| disturbs_events(&faults[*index]));
-        let recovered = stage.faulted && !disturbed && !stage.canaries.waits_after();
-        if recovered {
-            stage.faulted = false;
-            stage.events.faulted(false);
-        }
-        Ok(())
-    }
-
-    fn fault_row(&self, index: usize, event: FaultEvent, hits: u64, detail: Option<String>) -> FaultRow {
-        let (id, name) = match self.scenario.faults.get(index) {
-            Some(fault) => (fault_id(index, fault), fault.name.as_str().to_owned()),
-            None => (index.to_string(), String::new()),
-        };
-        FaultRow { t_ms: self.clock.now_ms(), id, name, event, hits, ok: None, detail }
-    }
-
     /// Closes the row of the old phase, so that no row belongs to two.
     fn enter_phase(&mut self, phase: Phase) -> Result<(), Halt> {
         self.interval(false)?;
@@ -584,78 +415,10 @@ impl<'a> Conductor<'a> {
         };
         self.live.show(&facts);
     }
-
-    /// Stops load and subject, whatever happened before. From here on a second signal ends the process at once.
-    async fn leave(&mut self, stop_timeout: Duration) {
-        let impatient = self.signals.take().map(Signals::abort_on_next);
-        if let Some(stage) = self.stage.as_mut() {
-            stage.load.stop().await;
-            if let Err(error) = stage.load.unregister(&self.world.api()).await {
-                self.live.say(&format!("{error:#}"));
-            }
-            stage.observer.unwatch();
-            if stage.subject.stop(stop_timeout).await == Stopped::Killed {
-                self.live
-                    .say(&format!("the subject did not exit within {stop_timeout:?} after SIGTERM and was killed"));
-            }
-            stage.upkeep.leave().await;
-        }
-        if let Some(impatient) = impatient {
-            impatient.abort();
-        }
-    }
-
-    /// Writes what is left and closes the record. A record that cannot be written any more is judged as it is.
-    pub(super) fn close(&mut self, end: &End) {
-        let rows = self.last_rows();
-        // Even where rows were lost, as on a full disk, the end itself may still fit.
-        let end = match &rows {
-            Ok(()) => end.clone(),
-            Err(error) => End { ended_ms: end.ended_ms, reason: harness_error(error) },
-        };
-        let closed = self.writer.end(&end).map_err(anyhow::Error::from);
-        if let Some(error) = rows.err().or(closed.err()) {
-            crate::out::err!(
-                "longhaul: the record could not be closed: {error:#}; it is judged as far as it was written"
-            );
-        }
-        self.stage = None;
-    }
-
-    fn last_rows(&mut self) -> Result<()> {
-        let now_ms = self.clock.now_ms();
-        if let Some(stage) = self.stage.as_mut() {
-            // A run that ended early left the subject no time to catch up: what it still owed is undecided.
-            stage.events.settle(self.drained, &mut self.writer)?;
-            for row in stage.canaries.close(now_ms) {
-                self.writer.fault(&row)?;
-            }
-        }
-        self.requests.write(&self.world.plane, &self.clock, &mut self.writer)?;
-        self.interval(true).map_err(|halt| match halt {
-            Halt::Broken(error) => error,
-            Halt::Signal(_) | Halt::SubjectExited(_) => anyhow::anyhow!("the run had ended"),
-        })
-    }
 }
 
 /// Whether something begins after the hit of a fault.
 fn waits_for_hits(scenario: &Scenario) -> bool {
     let steps = scenario.script.iter().flat_map(|script| &script.steps);
     scenario.faults.iter().any(|fault| fault.when.is_some()) || steps.into_iter().any(|step| step.when.is_some())
-}
-
-/// Whether a fault can make the subject see a change later.
-fn disturbs_events(fault: &Fault) -> bool {
-    fault.name.row().family != Family::Registry
-}
-
-/// Whether a fault can make an image unresolvable.
-fn makes_sick(fault: &Fault) -> bool {
-    fault.name.row().family == Family::Registry
-        && !matches!(fault.name, Name::RegistryTagMoved | Name::RegistryReferrers404)
-}
-
-fn kube_id(index: usize) -> mock_faults::FaultId {
-    mock_faults::FaultId(u32::try_from(index).unwrap_or(u32::MAX))
 }

@@ -59,15 +59,15 @@ pub(crate) fn tar(mut entries: Vec<Entry>, seconds: u64) -> Result<Vec<u8>> {
 }
 
 /// Compressed, without a name or a time of its own.
-pub(crate) fn gzip(bytes: &[u8]) -> Result<Vec<u8>> {
-    let mut writer = GzBuilder::new().mtime(0).write(Vec::new(), Compression::best());
+pub(crate) fn gzip(bytes: &[u8], level: Compression) -> Result<Vec<u8>> {
+    let mut writer = GzBuilder::new().mtime(0).write(Vec::new(), level);
     writer.write_all(bytes).and_then(|()| writer.finish()).context("failed to compress")
 }
 
 /// A compressed archive with everything in one folder.
-pub(crate) fn tarball(folder: &str, entries: Vec<Entry>, seconds: u64) -> Result<Vec<u8>> {
+pub(crate) fn tarball(folder: &str, entries: Vec<Entry>, seconds: u64, level: Compression) -> Result<Vec<u8>> {
     let below = |entry: Entry| Entry { path: format!("{folder}/{}", entry.path), ..entry };
-    gzip(&tar(entries.into_iter().map(below).collect(), seconds)?)
+    gzip(&tar(entries.into_iter().map(below).collect(), seconds)?, level)
 }
 
 /// SHA-256 in hexadecimal.
@@ -111,8 +111,8 @@ mod tests {
     #[test]
     fn the_order_of_entries_does_not_change_the_bytes() {
         let entries = || vec![Entry::program("b", b"run".to_vec()), Entry::file("a/c", b"text".to_vec())];
-        let one = tarball("x", entries(), 7).unwrap();
-        let other = tarball("x", entries().into_iter().rev().collect(), 7).unwrap();
+        let one = tarball("x", entries(), 7, Compression::best()).unwrap();
+        let other = tarball("x", entries().into_iter().rev().collect(), 7, Compression::best()).unwrap();
         assert_eq!(one, other);
     }
 

@@ -8,6 +8,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use flate2::Compression;
 use serde_json::{Value, json};
 
 use crate::Program;
@@ -60,7 +61,7 @@ fn layout(program: &Program, target: Target, files: Vec<Entry>, release: &Releas
     let diff_id = sha256(&layer);
     let created = jiff::Timestamp::from_second(i64::try_from(release.seconds)?)?.to_string();
     let mut blobs = Blobs::default();
-    let layer = blobs.add(LAYER_TYPE, gzip(&layer)?);
+    let layer = blobs.add(LAYER_TYPE, gzip(&layer, Compression::best())?);
     let config = blobs.add(CONFIG_TYPE, text(&config(program, target, release, &created, &diff_id))?);
     let docker = json!([{
         "Config": Blobs::path(&config),

@@ -18,6 +18,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::Parser;
+use flate2::Compression;
 
 use crate::archive::{Entry, Sums};
 use crate::build::{Release, Texts};
@@ -138,7 +139,7 @@ fn ship(target: Target, binaries: &Path, texts: &Texts, release: &Release, out: 
             entries.push(Entry::file(&format!("{}.cdx.json", one.name), bills[one.package].clone()));
         }
         let folder = format!("{}-{}-{}", program.name, release.version, target.triple());
-        let tarball = archive::tarball(&folder, entries, release.seconds)?;
+        let tarball = archive::tarball(&folder, entries, release.seconds, Compression::best())?;
         sums.add(out, &format!("{folder}.tar.gz"), &tarball)?;
         image::write(program, target, both, release, out, sums)?;
     }

@@ -1,0 +1,106 @@
+//! The end of a run: why it ended, stopping what runs, and closing the record.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use reports::record::{End, EndReason};
+
+use super::{Conductor, Halt};
+use crate::run::harness_error;
+use crate::run::ready::NotReady;
+use crate::signals::Signals;
+use crate::subject::Stopped;
+
+impl Conductor<'_> {
+    pub(super) fn completed(&mut self) -> EndReason {
+        let struck = (0..self.scenario.faults.len()).any(|index| self.hit_count(index) > 0);
+        let Ok(stage) = self.stage() else { return EndReason::Completed };
+        let counts = stage.events.counts();
+        // A subject that was struck before there was anything to see may be blind: that is no fault of the witness.
+        let struck_first = stage.commits_before_fault == Some(0) && struck;
+        if counts.commits == 0 || counts.observations > 0 || struck_first {
+            return EndReason::Completed;
+        }
+        let malformed = stage.heard.tally.malformed();
+        let example = stage.heard.tally.example().map(|example| format!("; the first unreadable line: {example}"));
+        let detail = format!(
+            "{} commits were made and the subject proved none of them in {} s ({malformed} unreadable lines{}). {}",
+            counts.commits,
+            self.clock.now_ms() / 1000,
+            example.unwrap_or_default(),
+            self.scenario.subject.witness.remedy()
+        );
+        EndReason::WitnessSilent { detail }
+    }
+
+    pub(super) fn halted(&mut self, halt: Halt) -> EndReason {
+        let started = self.clock.runs();
+        let last_words = self.stage.as_ref().map(|stage| stage.subject.last_lines()).unwrap_or_default();
+        match halt {
+            Halt::Signal(name) => EndReason::Interrupted { signal: name.to_owned() },
+            Halt::SubjectExited(status) if started => {
+                EndReason::SubjectExited { status: status.to_string(), detail: last_words }
+            }
+            Halt::SubjectExited(status) => EndReason::SubjectNotReady {
+                detail: format!("it exited before it was ready ({status}). Its last words: {last_words}"),
+            },
+            Halt::Broken(error) if error.is::<NotReady>() => {
+                EndReason::SubjectNotReady { detail: format!("{error}. Its last words: {last_words}") }
+            }
+            Halt::Broken(error) => harness_error(&error),
+        }
+    }
+
+    /// Stops load and subject, whatever happened before. From here on a second signal ends the process at once.
+    pub(super) async fn leave(&mut self, stop_timeout: Duration) {
+        let impatient = self.signals.take().map(Signals::abort_on_next);
+        if let Some(stage) = self.stage.as_mut() {
+            stage.load.stop().await;
+            if let Err(error) = stage.load.unregister(&self.world.api()).await {
+                self.live.say(&format!("{error:#}"));
+            }
+            stage.observer.unwatch();
+            if stage.subject.stop(stop_timeout).await == Stopped::Killed {
+                self.live
+                    .say(&format!("the subject did not exit within {stop_timeout:?} after SIGTERM and was killed"));
+            }
+            stage.upkeep.leave().await;
+        }
+        if let Some(impatient) = impatient {
+            impatient.abort();
+        }
+    }
+
+    /// Writes what is left and closes the record. A record that cannot be written any more is judged as it is.
+    pub(in crate::run) fn close(&mut self, end: &End) {
+        let rows = self.last_rows();
+        // Even where rows were lost, as on a full disk, the end itself may still fit.
+        let end = match &rows {
+            Ok(()) => end.clone(),
+            Err(error) => End { ended_ms: end.ended_ms, reason: harness_error(error) },
+        };
+        let closed = self.writer.end(&end).map_err(anyhow::Error::from);
+        if let Some(error) = rows.err().or(closed.err()) {
+            crate::out::err!(
+                "longhaul: the record could not be closed: {error:#}; it is judged as far as it was written"
+            );
+        }
+        self.stage = None;
+    }
+
+    fn last_rows(&mut self) -> Result<()> {
+        let now_ms = self.clock.now_ms();
+        if let Some(stage) = self.stage.as_mut() {
+            // A run that ended early left the subject no time to catch up: what it still owed is undecided.
+            stage.events.settle(self.drained, &mut self.writer)?;
+            for row in stage.canaries.close(now_ms) {
+                self.writer.fault(&row)?;
+            }
+        }
+        self.requests.write(&self.world.plane, &self.clock, &mut self.writer)?;
+        self.interval(true).map_err(|halt| match halt {
+            Halt::Broken(error) => error,
+            Halt::Signal(_) | Halt::SubjectExited(_) => anyhow::anyhow!("the run had ended"),
+        })
+    }
+}

@@ -1,0 +1,158 @@
+//! Faults and their canaries in a run: what begins and ends, what they hit, and what the record is told of it.
+
+use mock_faults::{Family, Fault, Name};
+use reports::record::{FaultEvent, FaultRow};
+
+use super::{Conductor, Halt};
+use crate::run::canary::Which;
+use crate::run::manifest::{describe, fault_id};
+use crate::run::timeline::Action;
+
+impl Conductor<'_> {
+    /// Hits that happened and faults that are due; also before the times count, because the first list of a subject may be
+    /// what a fault waits for.
+    pub(super) fn faults(&mut self) -> Result<(), Halt> {
+        self.hits()?;
+        while let Some(action) = self.due()? {
+            self.act(action)?;
+        }
+        Ok(())
+    }
+
+    fn due(&mut self) -> Result<Option<Action>, Halt> {
+        let now_ms = self.clock.runs().then(|| self.clock.now_ms());
+        let timeline = &mut self.stage()?.timeline;
+        Ok(match now_ms {
+            Some(now_ms) => timeline.due(now_ms),
+            None => timeline.due_early(),
+        })
+    }
+
+    fn act(&mut self, action: Action) -> Result<(), Halt> {
+        match action {
+            Action::CanaryBefore(index) => self.canary(index, FaultEvent::CanaryBefore),
+            Action::CanaryAfter(index) => self.canary(index, FaultEvent::CanaryAfter),
+            Action::Begin(index) => {
+                let fault = &self.scenario.faults[index];
+                self.tell_truth(index, true);
+                self.world.begin(kube_id(index), fault)?;
+                let stage = self.stage()?;
+                stage.commits_before_fault.get_or_insert(stage.events.counts().commits);
+                stage.active.push(index);
+                if disturbs_events(fault) {
+                    stage.faulted = true;
+                    stage.events.faulted(true);
+                }
+                let row = self.fault_row(index, FaultEvent::Started, 0, None);
+                self.live_say(&format!("{:>4}s fault begins: {}", self.clock.now_ms() / 1000, describe(fault)));
+                Ok(self.writer.fault(&row)?)
+            }
+            Action::End(index) => self.end_fault(index),
+        }
+    }
+
+    fn end_fault(&mut self, index: usize) -> Result<(), Halt> {
+        self.world.end(kube_id(index), &self.scenario.faults[index]);
+        self.tell_truth(index, false);
+        self.hits()?;
+        let hits = self.hit_count(index);
+        self.stage()?.active.retain(|active| *active != index);
+        let row = self.fault_row(index, FaultEvent::Ended, hits, None);
+        Ok(self.writer.fault(&row)?)
+    }
+
+    /// Tells the oracle of the load what a fault of the registry makes right.
+    pub(super) fn tell_truth(&self, index: usize, begins: bool) {
+        let fault = &self.scenario.faults[index];
+        let Some(truth) = self.truth.as_ref().filter(|_| makes_sick(fault)) else { return };
+        let by = u32::try_from(index).unwrap_or(u32::MAX);
+        if begins { truth.sick(by, self.world.references(fault)) } else { truth.well(by) }
+    }
+
+    /// Ends what is still active when load ends.
+    pub(super) fn end_faults(&mut self) -> Result<(), Halt> {
+        for action in self.stage()?.timeline.finish() {
+            self.act(action)?;
+        }
+        let now_ms = self.clock.now_ms();
+        for row in self.stage()?.upkeep.finish(now_ms)? {
+            self.writer.fault(&row)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn hit_count(&self, index: usize) -> u64 {
+        self.world.hits(kube_id(index), &self.scenario.faults[index])
+    }
+
+    fn hits(&mut self) -> Result<(), Halt> {
+        for (at, hit) in self.world.take_hits() {
+            let index = hit.fault.0 as usize;
+            let Some(fault) = self.scenario.faults.get(index) else { continue };
+            let hits = self.hit_count(index);
+            let mut row = self.fault_row(index, FaultEvent::Hit, hits, Some(hit.detail));
+            row.t_ms = self.clock.at_ms(at);
+            self.writer.fault(&row)?;
+            let stage = self.stage()?;
+            stage.timeline.hit(index, row.t_ms);
+            if let Some(id) = &fault.id {
+                stage.load.hit(id, at);
+            }
+        }
+        Ok(())
+    }
+
+    fn canary(&mut self, index: usize, event: FaultEvent) -> Result<(), Halt> {
+        let fault = &self.scenario.faults[index];
+        let hits = self.hit_count(index);
+        let which = Which { id: fault_id(index, fault), name: fault.name.as_str().to_owned(), event, hits };
+        let pulls = fault.name.row().family == Family::Registry;
+        let door = if pulls { self.world.registry_canary() } else { None };
+        let stage = self.stage()?;
+        match door {
+            Some((door, path)) => stage.canaries.pull(which, door, path),
+            None => stage.canaries.write(which, stage.load.canaries()),
+        }
+        Ok(())
+    }
+
+    pub(super) fn canaries(&mut self, now_ms: u64) -> Result<(), Halt> {
+        let Some(stage) = self.stage.as_mut() else { return Ok(()) };
+        let events = &stage.events;
+        let rows = stage.canaries.decided(now_ms, &mut |uid, revision| events.resolved(uid, revision));
+        for row in rows {
+            self.writer.fault(&row)?;
+        }
+        let faults = &self.scenario.faults;
+        let disturbed = stage.active.iter().any(|index| disturbs_events(&faults[*index]));
+        let recovered = stage.faulted && !disturbed && !stage.canaries.waits_after();
+        if recovered {
+            stage.faulted = false;
+            stage.events.faulted(false);
+        }
+        Ok(())
+    }
+
+    pub(super) fn fault_row(&self, index: usize, event: FaultEvent, hits: u64, detail: Option<String>) -> FaultRow {
+        let (id, name) = match self.scenario.faults.get(index) {
+            Some(fault) => (fault_id(index, fault), fault.name.as_str().to_owned()),
+            None => (index.to_string(), String::new()),
+        };
+        FaultRow { t_ms: self.clock.now_ms(), id, name, event, hits, ok: None, detail }
+    }
+}
+
+/// Whether a fault can make the subject see a change later.
+pub(super) fn disturbs_events(fault: &Fault) -> bool {
+    fault.name.row().family != Family::Registry
+}
+
+/// Whether a fault can make an image unresolvable.
+fn makes_sick(fault: &Fault) -> bool {
+    fault.name.row().family == Family::Registry
+        && !matches!(fault.name, Name::RegistryTagMoved | Name::RegistryReferrers404)
+}
+
+pub(super) fn kube_id(index: usize) -> mock_faults::FaultId {
+    mock_faults::FaultId(u32::try_from(index).unwrap_or(u32::MAX))
+}
