@@ -1,6 +1,7 @@
 //! Ctrl-C and SIGTERM: the first ends a run in order, the second at once.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::task::AbortOnDropHandle;
 
 /// 128 + SIGINT: what a shell reports for a program that Ctrl-C ended.
 pub(crate) const EXIT_ABORTED: i32 = 130;
@@ -25,13 +26,13 @@ impl Signals {
         }
     }
 
-    /// The run is ending; who asks again does not want to wait for the order of it.
-    pub(crate) fn abort_on_next(mut self) -> tokio::task::JoinHandle<()> {
-        tokio::spawn(async move {
+    /// The run is ending; who asks again, while the handle is held, does not want to wait for the order of it.
+    pub(crate) fn abort_on_next(mut self) -> AbortOnDropHandle<()> {
+        AbortOnDropHandle::new(tokio::spawn(async move {
             self.next().await;
             crate::subject::kill_all();
             crate::out::err!("longhaul: stopped at once; judge what was recorded with `longhaul report DIR`");
             std::process::exit(EXIT_ABORTED);
-        })
+        }))
     }
 }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use reports::record::{FaultEvent, FaultRow};
 use tokio::task::JoinSet;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::front::Front;
 use super::ready::{Asked, wait_until_ready};
@@ -44,7 +45,7 @@ pub(super) struct Upkeep<'a> {
 struct Coming {
     subject: Running,
     address: Option<SocketAddr>,
-    ready: tokio::task::JoinHandle<Result<()>>,
+    ready: AbortOnDropHandle<Result<()>>,
 }
 
 impl<'a> Upkeep<'a> {
@@ -168,7 +169,8 @@ impl<'a> Upkeep<'a> {
         let subject = launch.start(log.clone()).context("failed to start the subject again")?;
         let deadline = Instant::now() + self.start_timeout;
         // The old process has asked for everything already: what the new one asks for cannot be told from that.
-        let ready = tokio::spawn(async move { wait_until_ready(ready, deadline, || Asked::Judged).await });
+        let ready = async move { wait_until_ready(ready, deadline, || Asked::Judged).await };
+        let ready = AbortOnDropHandle::new(tokio::spawn(ready));
         self.coming = Some(Coming { subject, address, ready });
         self.begun += 1;
         let first = (self.begun == 1).then(|| row(now_ms, RESTARTS, FaultEvent::Started, 0, String::new()));

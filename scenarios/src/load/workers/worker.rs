@@ -10,6 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::WAIT_MAX;
 use super::greet::{self, introduce};
@@ -95,13 +96,12 @@ where
 {
     let epoch = Instant::now();
     let (orders, mut queue) = mpsc::channel(ORDERS_MAX);
-    let reader = tokio::spawn(read(input, orders));
+    let _reader = AbortOnDropHandle::new(tokio::spawn(read(input, orders)));
     let result = jobs(epoch, &mut queue, &mut output).await;
     if let Err(why) = &result {
         // The other side may be gone, and then it is why.
         let _ = write(&mut output, &Word::Error { message: why.to_string() }).await;
     }
-    reader.abort();
     result
 }
 

@@ -66,9 +66,7 @@ impl Conductor<'_> {
             }
             stage.upkeep.leave().await;
         }
-        if let Some(impatient) = impatient {
-            impatient.abort();
-        }
+        drop(impatient);
     }
 
     /// Writes what is left and closes the record. A record that cannot be written any more is judged as it is.
