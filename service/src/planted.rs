@@ -1,77 +1,92 @@
 //! The list of planted bugs; compiled only with the feature `planted-bugs`.
 //!
-//! Owns the names. The bugs themselves sit where the real code would have them, behind the same feature.
+//! Owns the names. The bugs sit where the real code would have them, behind the same feature; what they keep is [`growth`]'s.
 
-/// A known bug that a run can switch on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Bug {
+pub mod growth;
+
+macro_rules! bugs {
+    ($($(#[$doc:meta])* $bug:ident = $name:literal),* $(,)?) => {
+        /// A known bug that a run can switch on.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Bug {
+            $($(#[$doc])* $bug),*
+        }
+
+        impl Bug {
+            /// Every bug, in the order of the enum.
+            pub const ALL: &'static [Self] = &[$(Self::$bug),*];
+
+            /// As `LONGHAUL_PLANTED_BUG` names it.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$bug => $name),* }
+            }
+        }
+    };
+}
+
+bugs! {
     /// Deletions are dropped: neither the store nor the witness learns of them.
-    MissedDelete,
-    /// Half a mebibyte is kept for each distinct uid ever seen.
-    LeakPerObject,
+    MissedDelete = "missed-delete",
+    /// 512 KiB are kept for each distinct uid ever seen.
+    LeakPerObject = "leak-per-object",
     /// A review with a failing image is admitted without a patch.
-    WrongAllow,
+    WrongAllow = "wrong-allow",
     /// A 410 resumes from the same version for ever; the periodic relist is off.
-    Ignore410,
+    Ignore410 = "ignore-410",
+    /// 64 B are kept for each distinct uid.
+    Leak64PerObject = "leak-64-per-object",
+    /// 1 KiB is kept for each distinct uid.
+    Leak1kPerObject = "leak-1k-per-object",
+    /// 64 B are kept for each review.
+    Leak64PerRequest = "leak-64-per-request",
+    /// 1 KiB is kept for each review.
+    Leak1kPerRequest = "leak-1k-per-request",
+    /// 16 KiB are kept for each review that is denied.
+    LeakPerDenial = "leak-per-denial",
+    /// 256 KiB are kept each time that a watch is opened.
+    LeakPerReconnect = "leak-per-reconnect",
+    /// 256 KiB are kept for each complete list.
+    LeakPerRelist = "leak-per-relist",
+    /// No leak: 4 KiB are kept for each review, up to 32 MiB, and then the oldest go.
+    LargeCache = "large-cache",
+    /// No leak: 16 KiB are kept for each review, and all of it goes at 16 MiB.
+    SawTooth = "saw-tooth",
+    /// 32 MiB are kept from the 5,000th review on.
+    Step = "step",
+    /// A file stays open for every 50th review.
+    DescriptorLeak = "descriptor-leak",
+    /// A thread stays for every 500th review.
+    ThreadLeak = "thread-leak",
+    /// Every review takes a twentieth longer.
+    SlowerBy5 = "slower-by-5-percent",
+    /// From 500 distinct objects on, every review takes 20 ms longer.
+    SlowAfter = "slow-after-500-objects",
+    /// Every tenth event is told twice.
+    DuplicateEvents = "duplicate-events",
 }
 
 impl Bug {
-    /// Every name that `LONGHAUL_PLANTED_BUG` accepts, in the order of the enum.
-    pub const NAMES: [&'static str; 4] = ["missed-delete", "leak-per-object", "wrong-allow", "ignore-410"];
-
     /// The bug of that name.
     pub fn parse(name: &str) -> Option<Self> {
-        match name {
-            "missed-delete" => Some(Self::MissedDelete),
-            "leak-per-object" => Some(Self::LeakPerObject),
-            "wrong-allow" => Some(Self::WrongAllow),
-            "ignore-410" => Some(Self::Ignore410),
-            _ => None,
-        }
-    }
-}
-
-/// Bytes kept for each uid by [`Bug::LeakPerObject`]; large enough that a short run shows a slope.
-const LEAK_BYTES: usize = 512 * 1024;
-
-/// What [`Bug::LeakPerObject`] keeps: one block for each distinct uid, with every page touched so that it is resident.
-#[derive(Debug, Default)]
-pub struct Hoard {
-    blocks: std::collections::BTreeMap<String, Vec<u8>>,
-}
-
-impl Hoard {
-    /// Keeps a block for `uid` unless there is one.
-    pub fn keep(&mut self, uid: &str) {
-        if !self.blocks.contains_key(uid) {
-            // A non-zero fill writes every page; zeroed memory would stay unmapped and show no growth.
-            self.blocks.insert(uid.to_owned(), vec![0xA5; LEAK_BYTES]);
-        }
+        Self::ALL.iter().copied().find(|bug| bug.name() == name)
     }
 
-    /// How many blocks are kept.
-    pub fn blocks(&self) -> usize {
-        self.blocks.len()
+    /// All names, for messages.
+    pub fn names() -> String {
+        Self::ALL.iter().map(|bug| bug.name()).collect::<Vec<_>>().join(", ")
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Bug, Hoard};
+    use super::Bug;
 
     #[test]
     fn every_name_is_a_bug_and_other_names_are_not() {
-        let bugs: Vec<_> = Bug::NAMES.iter().filter_map(|name| Bug::parse(name)).collect();
-        assert_eq!(bugs, [Bug::MissedDelete, Bug::LeakPerObject, Bug::WrongAllow, Bug::Ignore410]);
-        assert_eq!(Bug::parse("missed_delete"), None);
-    }
-
-    #[test]
-    fn one_block_for_each_distinct_uid() {
-        let mut hoard = Hoard::default();
-        for uid in ["a", "b", "a"] {
-            hoard.keep(uid);
+        for bug in Bug::ALL {
+            assert_eq!(Bug::parse(bug.name()), Some(*bug));
         }
-        assert_eq!(hoard.blocks(), 2);
+        assert_eq!(Bug::parse("missed_delete"), None);
+        assert!(Bug::names().starts_with("missed-delete, leak-per-object, "));
     }
 }

@@ -51,7 +51,7 @@ impl Options {
     /// Switches the planted bug of that name on.
     #[cfg(feature = "planted-bugs")]
     pub fn plant(&mut self, name: &str) -> anyhow::Result<()> {
-        let known = crate::planted::Bug::NAMES.join(", ");
+        let known = crate::planted::Bug::names();
         self.planted =
             Some(crate::planted::Bug::parse(name).with_context(|| format!("no such bug: use one of {known}"))?);
         Ok(())

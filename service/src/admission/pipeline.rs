@@ -161,6 +161,19 @@ impl Pipeline {
 
     /// The decision about `ask`, at the latest at `deadline`.
     pub async fn review(&self, hook: Hook, ask: &Ask<'_>, deadline: Instant) -> Decision {
+        #[cfg(feature = "planted-bugs")]
+        let begun = std::time::Instant::now();
+        let decision = self.decide(hook, ask, deadline).await;
+        #[cfg(feature = "planted-bugs")]
+        {
+            use crate::planted::growth::{Moment, at, linger};
+            at(self.planted, Moment::Review { denied: matches!(decision, Decision::Deny { .. }) });
+            linger(self.planted, begun).await;
+        }
+        decision
+    }
+
+    async fn decide(&self, hook: Hook, ask: &Ask<'_>, deadline: Instant) -> Decision {
         if let Some(reason) = exempt::by_request(ask) {
             return self.exempt(reason);
         }

@@ -73,8 +73,6 @@ pub struct Driver<K> {
     settling: Option<(Listing<K>, Instant)>,
     #[cfg(feature = "planted-bugs")]
     planted: Option<crate::planted::Bug>,
-    #[cfg(feature = "planted-bugs")]
-    hoard: crate::planted::Hoard,
 }
 
 /// Why the stream loop woke up.
@@ -111,8 +109,6 @@ impl<K: Kind> Driver<K> {
             settling: None,
             #[cfg(feature = "planted-bugs")]
             planted: None,
-            #[cfg(feature = "planted-bugs")]
-            hoard: crate::planted::Hoard::default(),
         }
     }
 
@@ -166,6 +162,8 @@ impl<K: Kind> Driver<K> {
         self.page = LIST_PAGE;
         self.drop_side();
         self.parts.diagnostics.applied_list(reason, items, events.len());
+        #[cfg(feature = "planted-bugs")]
+        crate::planted::growth::at(self.planted, crate::planted::growth::Moment::List);
         self.deliver(&mut events).await;
     }
 
@@ -182,6 +180,8 @@ impl<K: Kind> Driver<K> {
         match self.parts.client.watch(&path).await {
             Ok(stream) => {
                 self.parts.diagnostics.stream_opened();
+                #[cfg(feature = "planted-bugs")]
+                crate::planted::growth::at(self.planted, crate::planted::growth::Moment::Reconnect);
                 self.stream(stream).await;
             }
             Err(error) if error.status() == Some(http::StatusCode::GONE) => {
@@ -381,11 +381,18 @@ impl<K: Kind> Driver<K> {
         for event in events.drain(..) {
             self.parts.diagnostics.event(&event);
             #[cfg(feature = "planted-bugs")]
-            if self.planted == Some(crate::planted::Bug::LeakPerObject) {
-                self.hoard.keep(&event.object.uid);
-            }
+            self.planted_event(&event).await;
             self.parts.witness.saw(&event).await;
             (self.parts.sink)(&event);
+        }
+    }
+
+    #[cfg(feature = "planted-bugs")]
+    async fn planted_event(&mut self, event: &Event<K>) {
+        use crate::planted::growth::{Moment, at, times_told};
+        at(self.planted, Moment::Event(&event.object.uid));
+        for _ in 1..times_told(self.planted) {
+            self.parts.witness.saw(event).await;
         }
     }
 

@@ -1,0 +1,245 @@
+//! What planted bugs keep, and how much slower they make it.
+//!
+//! Owns one hoard for the process. Everything that is kept is filled with a value: zeroed memory would stay unmapped and show no
+//! growth. Files and threads are bounded, so that a run ends by its judge and not by a limit of the machine.
+
+use std::collections::{HashSet, LinkedList, VecDeque};
+use std::fs::File;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use super::Bug;
+
+const KIB: usize = 1024;
+/// A review that is kept by a large cache, and how many there are at most: 32 MiB.
+const CACHED_BYTES: usize = 4 * KIB;
+const CACHED_MAX: usize = 8192;
+/// A review that a saw-tooth keeps, and how many until all of them go: 16 MiB.
+const TOOTH_BYTES: usize = 16 * KIB;
+const TOOTH_MAX: usize = 1024;
+/// When a step is made, and how high it is.
+const STEP_AT: u64 = 5000;
+const STEP_BYTES: usize = 32 * KIB * KIB;
+const REVIEWS_A_FILE: u64 = 50;
+const FILES_MAX: usize = 4096;
+const REVIEWS_A_THREAD: u64 = 500;
+const THREADS_MAX: usize = 256;
+const SLOW_FROM_OBJECTS: usize = 500;
+const SLOW_BY: Duration = Duration::from_millis(20);
+const EVENTS_A_DUPLICATE: u64 = 10;
+
+/// Where a bug may act.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment<'a> {
+    /// A review was decided; whether it was denied.
+    Review {
+        /// Whether it was.
+        denied: bool,
+    },
+    /// An event of an object with this uid was accepted.
+    Event(&'a str),
+    /// A watch was opened.
+    Reconnect,
+    /// A list is complete.
+    List,
+}
+
+static HOARD: Mutex<Hoard> = Mutex::new(Hoard::new());
+
+/// Everything that is kept.
+struct Hoard {
+    /// A list, because a vector doubles: steps that no leak has.
+    #[expect(clippy::linkedlist, reason = "nothing else grows by one block at a time")]
+    blocks: LinkedList<Box<[u8]>>,
+    cache: VecDeque<Box<[u8]>>,
+    tooth: Vec<Box<[u8]>>,
+    uids: Option<HashSet<Box<str>>>,
+    files: Vec<File>,
+    threads: usize,
+    reviews: u64,
+    events: u64,
+}
+
+/// The process does what the bug is for.
+pub fn at(bug: Option<Bug>, moment: Moment<'_>) {
+    if let Some(bug) = bug {
+        HOARD.lock().at(bug, moment);
+    }
+}
+
+/// How often an event is told.
+pub fn times_told(bug: Option<Bug>) -> usize {
+    let twice = bug == Some(Bug::DuplicateEvents) && HOARD.lock().is_tenth_event();
+    1 + usize::from(twice)
+}
+
+/// Takes as much longer as the bug wants, after work that was begun then.
+pub async fn linger(bug: Option<Bug>, begun: Instant) {
+    match bug {
+        Some(Bug::SlowerBy5) => {
+            // Busy, as slower code is.
+            let until = Instant::now() + begun.elapsed() / 20;
+            while Instant::now() < until {
+                std::hint::spin_loop();
+            }
+        }
+        Some(Bug::SlowAfter) => {
+            let slow = HOARD.lock().uids.as_ref().is_some_and(|uids| uids.len() >= SLOW_FROM_OBJECTS);
+            if slow {
+                tokio::time::sleep(SLOW_BY).await;
+            }
+        }
+        _ => {}
+    }
+}
+
+impl Hoard {
+    const fn new() -> Self {
+        Self {
+            blocks: LinkedList::new(),
+            cache: VecDeque::new(),
+            tooth: Vec::new(),
+            uids: None,
+            files: Vec::new(),
+            threads: 0,
+            reviews: 0,
+            events: 0,
+        }
+    }
+
+    fn at(&mut self, bug: Bug, moment: Moment<'_>) {
+        self.reviews += u64::from(matches!(moment, Moment::Review { .. }));
+        match (bug, moment) {
+            (Bug::Leak64PerRequest, Moment::Review { .. }) => self.keep(64),
+            (Bug::Leak1kPerRequest, Moment::Review { .. }) => self.keep(KIB),
+            (Bug::LeakPerDenial, Moment::Review { denied: true }) => self.keep(16 * KIB),
+            (Bug::LeakPerReconnect, Moment::Reconnect) | (Bug::LeakPerRelist, Moment::List) => self.keep(256 * KIB),
+            (Bug::Leak64PerObject, Moment::Event(uid)) if self.is_new(uid) => self.keep(64),
+            (Bug::Leak1kPerObject, Moment::Event(uid)) if self.is_new(uid) => self.keep(KIB),
+            (Bug::LeakPerObject, Moment::Event(uid)) if self.is_new(uid) => self.keep(512 * KIB),
+            (Bug::SlowAfter, Moment::Event(uid)) => drop(self.is_new(uid)),
+            (Bug::LargeCache, Moment::Review { .. }) => {
+                self.cache.push_back(block(CACHED_BYTES));
+                if self.cache.len() > CACHED_MAX {
+                    self.cache.pop_front();
+                }
+            }
+            (Bug::SawTooth, Moment::Review { .. }) => {
+                self.tooth.push(block(TOOTH_BYTES));
+                if self.tooth.len() >= TOOTH_MAX {
+                    self.tooth = Vec::new();
+                }
+            }
+            (Bug::Step, Moment::Review { .. }) if self.reviews == STEP_AT => self.keep(STEP_BYTES),
+            (Bug::DescriptorLeak, Moment::Review { .. }) if self.reviews.is_multiple_of(REVIEWS_A_FILE) => {
+                self.files.extend(File::open("/dev/null").ok().filter(|_| self.files.len() < FILES_MAX));
+            }
+            (Bug::ThreadLeak, Moment::Review { .. })
+                if self.reviews.is_multiple_of(REVIEWS_A_THREAD) && self.threads < THREADS_MAX =>
+            {
+                self.threads += 1;
+                std::thread::spawn(std::thread::park);
+            }
+            _ => {}
+        }
+    }
+
+    fn keep(&mut self, bytes: usize) {
+        self.blocks.push_back(block(bytes));
+    }
+
+    fn is_new(&mut self, uid: &str) -> bool {
+        self.uids.get_or_insert_default().insert(uid.into())
+    }
+
+    fn is_tenth_event(&mut self) -> bool {
+        self.events += 1;
+        self.events.is_multiple_of(EVENTS_A_DUPLICATE)
+    }
+}
+
+fn block(bytes: usize) -> Box<[u8]> {
+    vec![0xA5; bytes].into_boxed_slice()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REVIEW: Moment<'_> = Moment::Review { denied: false };
+
+    fn kept(bug: Bug, moments: &[Moment<'_>]) -> usize {
+        let mut hoard = Hoard::new();
+        for moment in moments {
+            hoard.at(bug, *moment);
+        }
+        hoard.blocks.iter().map(|block| block.len()).sum()
+    }
+
+    /// Each grows with what its name says, and with nothing else.
+    #[test]
+    fn each_leak_has_its_cause() {
+        let moments = [
+            REVIEW,
+            Moment::Review { denied: true },
+            Moment::Event("a"),
+            Moment::Event("b"),
+            Moment::Event("a"),
+            Moment::Reconnect,
+            Moment::List,
+            Moment::List,
+        ];
+        for (bug, bytes) in [
+            (Bug::Leak64PerRequest, 128),
+            (Bug::Leak1kPerRequest, 2 * KIB),
+            (Bug::LeakPerDenial, 16 * KIB),
+            (Bug::Leak64PerObject, 128),
+            (Bug::Leak1kPerObject, 2 * KIB),
+            (Bug::LeakPerObject, KIB * KIB),
+            (Bug::LeakPerReconnect, 256 * KIB),
+            (Bug::LeakPerRelist, 512 * KIB),
+            (Bug::MissedDelete, 0),
+            (Bug::Step, 0),
+        ] {
+            assert_eq!(kept(bug, &moments), bytes, "{}", bug.name());
+        }
+    }
+
+    #[test]
+    fn what_is_no_leak_has_an_end() {
+        let mut hoard = Hoard::new();
+        for _ in 0..CACHED_MAX + 10 {
+            hoard.at(Bug::LargeCache, REVIEW);
+        }
+        assert_eq!(hoard.cache.len(), CACHED_MAX);
+        let mut hoard = Hoard::new();
+        let heights: Vec<usize> = (0..3 * TOOTH_MAX)
+            .map(|_| {
+                hoard.at(Bug::SawTooth, REVIEW);
+                hoard.tooth.len()
+            })
+            .collect();
+        assert_eq!(heights.iter().max(), Some(&(TOOTH_MAX - 1)));
+        assert_eq!(heights.iter().filter(|height| **height == 0).count(), 3);
+        let reviews = vec![REVIEW; usize::try_from(STEP_AT).unwrap() + 5];
+        assert_eq!(kept(Bug::Step, &reviews), STEP_BYTES, "once");
+    }
+
+    #[test]
+    fn files_threads_and_duplicates_are_counted() {
+        let mut hoard = Hoard::new();
+        for _ in 0..1000 {
+            hoard.at(Bug::DescriptorLeak, REVIEW);
+        }
+        assert_eq!((hoard.files.len(), hoard.threads), (20, 0));
+        let mut hoard = Hoard::new();
+        for _ in 0..1000 {
+            hoard.at(Bug::ThreadLeak, REVIEW);
+        }
+        assert_eq!((hoard.files.len(), hoard.threads), (0, 2));
+        let duplicates = (0..100).filter(|_| hoard.is_tenth_event()).count();
+        assert_eq!(duplicates, 10);
+        assert_eq!(times_told(None), 1);
+    }
+}
