@@ -59,8 +59,8 @@ bugs! {
     ThreadLeak = "thread-leak",
     /// Every review takes a twentieth longer.
     SlowerBy5 = "slower-by-5-percent",
-    /// From 500 distinct objects on, every review takes 20 ms longer.
-    SlowAfter = "slow-after-500-objects",
+    /// From 250 distinct objects on, every review takes 20 ms longer.
+    SlowAfter = "slow-after-250-objects",
     /// Every tenth event is told twice.
     DuplicateEvents = "duplicate-events",
 }

@@ -25,7 +25,7 @@ const REVIEWS_A_FILE: u64 = 50;
 const FILES_MAX: usize = 4096;
 const REVIEWS_A_THREAD: u64 = 500;
 const THREADS_MAX: usize = 256;
-const SLOW_FROM_OBJECTS: usize = 500;
+const SLOW_FROM_OBJECTS: usize = 250;
 const SLOW_BY: Duration = Duration::from_millis(20);
 const EVENTS_A_DUPLICATE: u64 = 10;
 
