@@ -14,7 +14,6 @@ use crate::exit;
 use crate::record::Record;
 
 mod admission;
-mod confidence;
 mod events;
 #[cfg(test)]
 mod page;

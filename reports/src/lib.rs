@@ -14,4 +14,5 @@ pub mod judge;
 pub mod ledger;
 pub mod record;
 pub mod render;
+pub mod statistics;
 pub mod words;

@@ -3,11 +3,11 @@
 use units::Span;
 
 use super::Events;
-use crate::judge::confidence::share_when_none;
 use crate::judge::rule::{Name, Rule};
 use crate::judge::{Findings, Verdict, Word};
 use crate::ledger::Outcome;
 use crate::record::{EventCounts, Record};
+use crate::statistics::proportion::share_when_none;
 use crate::words::{count, counted, millis, percent};
 
 /// What breaks the API's contract has the budget zero when the section is present.

@@ -3,10 +3,10 @@
 use units::Span;
 
 use super::{Events, micros_of};
-use crate::judge::confidence::{Side, samples_when_none, side_of};
 use crate::judge::rule::{Name, Rule};
 use crate::judge::{Findings, Verdict, Word};
 use crate::record::{EventCounts, Record, quantile_us, tag};
+use crate::statistics::proportion::{Side, samples_when_none, side_of};
 use crate::words::{count, micros};
 
 /// `events.lagP99`.

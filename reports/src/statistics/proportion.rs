@@ -1,6 +1,9 @@
-//! How sure a count makes us: exact where it is cheap, a stated approximation elsewhere.
+//! How sure a count makes us of a share: exact where it is cheap, a stated approximation elsewhere.
 //!
-//! Owns the two statements that judges of counts need. Everything here is one-sided at 95 %.
+//! [`side_of`], [`share_when_none`] and [`samples_when_none`] are one-sided at 95 %; [`wilson`] is two-sided.
+
+use super::binomial::at_most;
+use super::{Error, check_confidence, normal};
 
 /// Above this mean the normal approximation is closer to the exact tail than the 5 % that decide.
 const NORMAL_ABOVE: f64 = 2000.0;
@@ -18,7 +21,8 @@ pub enum Side {
     Undecided,
 }
 
-/// None among `n` were bad: with 95 % confidence the true share is below this (the rule of three).
+/// None among `n` were bad: with 95 % confidence the true share is below this (the rule of three; Hanley & Lippman-Hand, JAMA 249,
+/// 1983).
 pub fn share_when_none(n: u64) -> f64 {
     if n == 0 { 1.0 } else { (3.0 / n as f64).min(1.0) }
 }
@@ -53,20 +57,36 @@ pub fn side_of(bad: u64, n: u64, share: f64) -> Side {
     }
 }
 
-/// The binomial probability of at most `k` of `n`, summed term by term.
-fn at_most(k: u64, n: u64, share: f64) -> f64 {
-    let ratio = share / (1.0 - share);
-    let mut log_term = n as f64 * (1.0 - share).ln();
-    let mut sum = log_term.exp();
-    for i in 0..k.min(n) {
-        log_term += ((n - i) as f64 / (i + 1) as f64 * ratio).ln();
-        sum += log_term.exp();
-        // Far beyond the mean the terms no longer matter.
-        if log_term < -60.0 && i as f64 > n as f64 * share {
-            break;
-        }
+/// A share with the bounds of its interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Interval {
+    /// The share that was seen.
+    pub estimate: f64,
+    /// The lower bound.
+    pub lower: f64,
+    /// The upper bound.
+    pub upper: f64,
+}
+
+/// Wilson's score interval (Wilson, 1927) for `hits` of `n`, two-sided: the truth is inside with this confidence.
+pub fn wilson(hits: u64, n: u64, confidence: f64) -> Result<Interval, Error> {
+    check_confidence(confidence)?;
+    if n == 0 {
+        return Err(Error::TooFew { found: 0, least: 1 });
     }
-    sum.min(1.0)
+    if hits > n {
+        return Err(Error::OutOfRange { what: "the number of hits", value: hits as f64 });
+    }
+    let z = normal::quantile(0.5 + confidence / 2.0)?;
+    let (n, share) = (n as f64, hits as f64 / n as f64);
+    let middle = share + z * z / (2.0 * n);
+    let half = z * (share * (1.0 - share) / n + z * z / (4.0 * n * n)).sqrt();
+    let below = 1.0 + z * z / n;
+    Ok(Interval {
+        estimate: share,
+        lower: ((middle - half) / below).max(0.0),
+        upper: ((middle + half) / below).min(1.0),
+    })
 }
 
 #[cfg(test)]
@@ -83,5 +103,17 @@ mod tests {
         assert_eq!((side_of(16, 1000, 0.01), side_of(15, 1000, 0.01)), (Side::Above, Side::Undecided));
         assert_eq!((side_of(1000, 1000, 0.01), side_of(0, 0, 0.01)), (Side::Above, Side::Undecided));
         assert_eq!((side_of(2800, 300_000, 0.01), side_of(3200, 300_000, 0.01)), (Side::Below, Side::Above));
+    }
+
+    /// Newcombe, Statistics in Medicine 17 (1998), table I, method 3.
+    #[test]
+    fn the_intervals_of_newcombe() {
+        let table =
+            [(81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0.0, 0.1611), (1, 29, 0.0061, 0.1718)];
+        for (hits, n, lower, upper) in table {
+            let found = wilson(hits, n, 0.95).unwrap();
+            assert!((found.lower - lower).abs() < 5e-5 && (found.upper - upper).abs() < 5e-5, "{hits}/{n}: {found:?}");
+        }
+        assert!(wilson(1, 0, 0.95).is_err() && wilson(2, 1, 0.95).is_err() && wilson(1, 2, 1.0).is_err());
     }
 }

@@ -1,0 +1,69 @@
+//! How long a series remembers: its integrated autocorrelation time.
+
+use super::{Error, check, quantile};
+
+/// The most values: a window of half of them would cost eight million products.
+pub const VALUES_MAX: usize = 4096;
+/// The sum of autocorrelations ends where the lag is this many times the sum (Sokal 1997): later ones are noise.
+const WINDOW: f64 = 5.0;
+
+/// The integrated autocorrelation time `½ + Σ ρ(k)` of values at equal distances, in distances (Sokal, *Monte Carlo Methods in
+/// Statistical Mechanics*, 1997, section 3, with his automatic window). Of a first-order autoregression it is the time in which the
+/// correlation falls to 1/e; ½ means none at all. A straight line is taken out first. O(n × lags).
+pub fn time(values: &[f64]) -> Result<f64, Error> {
+    check(values, 8, VALUES_MAX)?;
+    let left = without_line(values);
+    let variance = product(&left, 0);
+    let level = values.iter().fold(0.0_f64, |most, value| most.max(value.abs()));
+    if variance <= (level * 1e-12).powi(2) * values.len() as f64 {
+        return Ok(0.5);
+    }
+    let mut sum = 0.5;
+    for lag in 1..=values.len() / 2 {
+        sum += product(&left, lag) / variance;
+        if lag as f64 >= WINDOW * sum {
+            break;
+        }
+    }
+    Ok(sum.max(0.5))
+}
+
+/// The median of the times of so many equal parts, in distances. A step or a bend that would pass for memory of the whole spoils one
+/// part only.
+pub fn robust(values: &[f64], parts: usize) -> Result<f64, Error> {
+    check(values, 8 * parts.max(1), VALUES_MAX)?;
+    let length = values.len() / parts.max(1);
+    let times: Result<Vec<f64>, Error> = values.chunks_exact(length).take(parts.max(1)).map(time).collect();
+    Ok(quantile::median(&times?))
+}
+
+/// What is left of values at equal distances when the least-squares line is taken out.
+pub fn without_line(values: &[f64]) -> Vec<f64> {
+    let middle = (values.len().max(1) - 1) as f64 / 2.0;
+    let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
+    let off = |index: usize| index as f64 - middle;
+    let covariance: f64 = values.iter().enumerate().map(|(index, value)| off(index) * (value - mean)).sum();
+    let variance: f64 = (0..values.len()).map(|index| off(index).powi(2)).sum();
+    let slope = if variance > 0.0 { covariance / variance } else { 0.0 };
+    values.iter().enumerate().map(|(index, value)| value - mean - slope * off(index)).collect()
+}
+
+fn product(values: &[f64], lag: usize) -> f64 {
+    values.iter().zip(&values[lag..]).map(|(a, b)| a * b).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_no_memory_and_what_cannot_be_computed_is_refused() {
+        let line: Vec<f64> = (0..100).map(|i| 1e9 + 7.0 * f64::from(i)).collect();
+        assert!((time(&line).unwrap() - 0.5).abs() < 1e-12);
+        assert!((time(&[3.0; 20]).unwrap() - 0.5).abs() < 1e-12);
+        assert_eq!(time(&[1.0]), Err(Error::TooFew { found: 1, least: 8 }));
+        assert_eq!(time(&[f64::NAN; 8]), Err(Error::NotFinite { index: 0 }));
+        assert!(robust(&[1.0; 20], 3).is_err());
+        assert!((robust(&[1.0; 24], 3).unwrap() - 0.5).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,111 @@
+//! The slope of Theil and Sen, with Sen's interval.
+
+use super::{Error, check, check_confidence, normal, quantile, sorted, whole};
+
+/// The most points of all strata together: half a million slopes.
+pub const POINTS_MAX: usize = 1024;
+
+/// A slope in units of y for each unit of x, with one-sided bounds, each with the stated confidence.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Slope {
+    /// The median of the slopes between any two points.
+    pub estimate: f64,
+    /// The lower bound; negative infinity if there are too few points to say.
+    pub lower: f64,
+    /// The upper bound; infinity if there are too few points to say.
+    pub upper: f64,
+}
+
+/// Points between which slopes are taken.
+#[derive(Debug, Clone, Copy)]
+pub struct Stratum<'a> {
+    /// Against what.
+    pub x: &'a [f64],
+    /// The values.
+    pub y: &'a [f64],
+}
+
+/// The median slope between any two points (Theil 1950) with the interval of Sen (1968, equation 2.6; Hollander & Wolfe,
+/// *Nonparametric Statistical Methods*, section 9.3), ties in x and y counted. O(n² log n).
+///
+/// `inflation` multiplies the variance of Kendall's statistic: 1 for independent points, more for points that are autocorrelated (Hamed
+/// & Rao, Journal of Hydrology 204, 1998).
+pub fn slope(x: &[f64], y: &[f64], confidence: f64, inflation: f64) -> Result<Slope, Error> {
+    stratified(&[Stratum { x, y }], confidence, inflation)
+}
+
+/// The same with slopes only between points of one stratum, so that what differs from one stratum to the next, such as the level before
+/// and after a step, does not count (the seasonal test of Hirsch, Slack & Smith, Water Resources Research 18, 1982).
+pub fn stratified(strata: &[Stratum<'_>], confidence: f64, inflation: f64) -> Result<Slope, Error> {
+    check_confidence(confidence)?;
+    if !(inflation >= 1.0 && inflation.is_finite()) {
+        return Err(Error::OutOfRange { what: "the inflation", value: inflation });
+    }
+    let found = strata.iter().map(|stratum| stratum.x.len()).sum();
+    if found > POINTS_MAX {
+        return Err(Error::TooMany { found, most: POINTS_MAX });
+    }
+    let (mut slopes, mut variance) = (Vec::new(), 0.0);
+    for Stratum { x, y } in strata {
+        if x.len() != y.len() {
+            return Err(Error::Unpaired { left: x.len(), right: y.len() });
+        }
+        check(x, 2, POINTS_MAX)?;
+        check(y, 2, POINTS_MAX)?;
+        add_slopes(x, y, &mut slopes);
+        let points = x.len() as f64;
+        variance += kendall(points) - tied(x) - tied(y);
+    }
+    if slopes.is_empty() {
+        return Err(Error::Flat);
+    }
+    slopes.sort_unstable_by(f64::total_cmp);
+    let pairs = slopes.len() as f64;
+    let reach = normal::quantile(confidence)? * (variance.max(0.0) / 18.0 * inflation).sqrt();
+    // Ranks from 1, to the even number as SciPy rounds them.
+    let lower_rank = ((pairs - reach) / 2.0).round_ties_even();
+    let upper_rank = f64::midpoint(pairs, reach).round_ties_even() + 1.0;
+    let everywhere_equal = slopes[0].total_cmp(&slopes[slopes.len() - 1]).is_eq();
+    let at = |rank: f64| slopes[whole(rank - 1.0).min(slopes.len() - 1)];
+    let bound = |rank: f64, none: f64| {
+        // Where all slopes agree only because there is next to no data, nothing is known; where no value ever differs, all is.
+        let known = rank >= 1.0 && rank <= pairs || everywhere_equal && variance <= 0.0;
+        if known { at(rank) } else { none }
+    };
+    Ok(Slope {
+        estimate: quantile::of_sorted(&slopes, 0.5),
+        lower: bound(lower_rank, f64::NEG_INFINITY),
+        upper: bound(upper_rank, f64::INFINITY),
+    })
+}
+
+/// The level of a line of this slope: the median of what is left of the values.
+pub fn intercept(x: &[f64], y: &[f64], slope: f64) -> f64 {
+    let left: Vec<f64> = x.iter().zip(y).map(|(x, y)| y - slope * x).collect();
+    quantile::median(&left)
+}
+
+fn add_slopes(x: &[f64], y: &[f64], slopes: &mut Vec<f64>) {
+    for (i, (x_i, y_i)) in x.iter().zip(y).enumerate() {
+        for (x_j, y_j) in x[i + 1..].iter().zip(&y[i + 1..]) {
+            let run = x_j - x_i;
+            if run != 0.0 {
+                slopes.push((y_j - y_i) / run);
+            }
+        }
+    }
+}
+
+/// Eighteen times the variance of Kendall's statistic of so many points.
+fn kendall(points: f64) -> f64 {
+    points * (points - 1.0) * (2.0 * points + 5.0)
+}
+
+/// What ties take from it.
+fn tied(values: &[f64]) -> f64 {
+    let sorted = sorted(values);
+    sorted.chunk_by(|a, b| a.total_cmp(b).is_eq()).map(|equal| kendall(equal.len() as f64)).sum()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,75 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn close(a: f64, b: f64) -> bool {
+    (a - b).abs() <= 1e-9 * a.abs().max(b.abs()).max(1.0) || a.total_cmp(&b).is_eq()
+}
+
+/// Gilbert, *Statistical Methods for Environmental Pollution Monitoring* (1987), section 16.5: several values at a time. He gives the
+/// slope 5.5 and, between the two next of the 24 slopes, the limits 2.6 and 9.3.
+#[test]
+fn the_trend_of_gilbert() {
+    let x = [1.0, 1.0, 1.0, 2.0, 3.0, 3.0, 4.0, 5.0];
+    let y = [10.0, 22.0, 21.0, 30.0, 22.0, 30.0, 40.0, 40.0];
+    let found = slope(&x, &y, 0.95, 1.0).unwrap();
+    assert!(close(found.estimate, 5.5), "{found:?}");
+    assert!(
+        close(found.lower, 10.0 / 3.0) && close(found.upper, 9.0),
+        "the next slopes beyond are 0.5 and 10: {found:?}"
+    );
+}
+
+#[test]
+fn a_level_has_no_slope_and_too_few_points_have_no_bound() {
+    let found = slope(&[1.0, 2.0, 3.0, 4.0, 5.0], &[7.0; 5], 0.95, 1.0).unwrap();
+    assert_eq!([found.estimate, found.lower, found.upper].map(f64::to_bits), [0.0_f64; 3].map(f64::to_bits));
+    let found = slope(&[1.0, 2.0], &[1.0, 2.0], 0.95, 1.0).unwrap();
+    assert!(found.lower.is_infinite() && found.upper.is_infinite(), "{found:?}");
+}
+
+#[test]
+fn what_cannot_be_computed_is_refused() {
+    assert_eq!(slope(&[1.0], &[1.0], 0.95, 1.0), Err(Error::TooFew { found: 1, least: 2 }));
+    assert_eq!(slope(&[1.0, 1.0], &[1.0, 2.0], 0.95, 1.0), Err(Error::Flat));
+    assert_eq!(slope(&[1.0, 2.0], &[1.0], 0.95, 1.0), Err(Error::Unpaired { left: 2, right: 1 }));
+    assert_eq!(slope(&[1.0, f64::INFINITY], &[1.0, 2.0], 0.95, 1.0), Err(Error::NotFinite { index: 1 }));
+    assert_eq!(slope(&[], &[], 0.95, 1.0), Err(Error::TooFew { found: 0, least: 2 }));
+    assert!(slope(&[1.0, 2.0], &[1.0, 2.0], f64::NAN, 1.0).is_err());
+    assert!(slope(&[1.0, 2.0], &[1.0, 2.0], 0.95, 0.0).is_err());
+    let many = vec![0.0; POINTS_MAX + 1];
+    assert!(matches!(slope(&many, &many, 0.95, 1.0), Err(Error::TooMany { .. })));
+}
+
+proptest! {
+    /// A line that is added adds its slope; a factor multiplies; the order of points does not matter.
+    #[test]
+    fn shift_scale_order(y in prop::collection::vec(-1e3..1e3_f64, 8..40), line in -5.0..5.0_f64, factor in 0.1..10.0_f64) {
+        let x: Vec<f64> = (0..y.len()).map(|i| i as f64).collect();
+        let plain = slope(&x, &y, 0.95, 1.2).unwrap();
+        prop_assert!(plain.lower <= plain.estimate && plain.estimate <= plain.upper);
+        let moved: Vec<f64> = x.iter().zip(&y).map(|(x, y)| factor * (y + line * x) + 77.0).collect();
+        let found = slope(&x, &moved, 0.95, 1.2).unwrap();
+        for (a, b) in [(plain.estimate, found.estimate), (plain.lower, found.lower), (plain.upper, found.upper)] {
+            prop_assert!((factor * (a + line) - b).abs() < 1e-6, "{plain:?} {found:?}");
+        }
+        let (back_x, back_y): (Vec<f64>, Vec<f64>) = x.iter().zip(&y).rev().unzip();
+        prop_assert!(close(slope(&back_x, &back_y, 0.95, 1.2).unwrap().estimate, plain.estimate));
+        // More confidence, a wider interval.
+        let wide = slope(&x, &y, 0.99, 1.2).unwrap();
+        prop_assert!(wide.lower <= plain.lower && plain.upper <= wide.upper);
+    }
+
+    /// A step between strata changes nothing.
+    #[test]
+    fn strata_do_not_see_a_step(y in prop::collection::vec(-1e3..1e3_f64, 12..30), step in -1e4..1e4_f64) {
+        let x: Vec<f64> = (0..y.len()).map(|i| i as f64).collect();
+        let at = y.len() / 2;
+        let found = |y: &[f64]| {
+            let strata = [Stratum { x: &x[..at], y: &y[..at] }, Stratum { x: &x[at..], y: &y[at..] }];
+            stratified(&strata, 0.95, 1.0).unwrap().estimate
+        };
+        let stepped: Vec<f64> = y.iter().enumerate().map(|(i, y)| if i < at { *y } else { y + step }).collect();
+        prop_assert!((found(&y) - found(&stepped)).abs() < 1e-6);
+    }
+}
