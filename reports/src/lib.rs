@@ -10,6 +10,7 @@ pub mod budgets;
 #[cfg(test)]
 mod example;
 pub mod exit;
+pub mod growth;
 pub mod judge;
 pub mod ledger;
 pub mod record;

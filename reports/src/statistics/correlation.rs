@@ -12,29 +12,34 @@ const WINDOW: f64 = 5.0;
 /// correlation falls to 1/e; ½ means none at all. A straight line is taken out first. O(n × lags).
 pub fn time(values: &[f64]) -> Result<f64, Error> {
     check(values, 8, VALUES_MAX)?;
-    let left = without_line(values);
-    let variance = product(&left, 0);
+    Ok(of_left(values, &without_line(values)))
+}
+
+/// The time of what is left of the values.
+fn of_left(values: &[f64], left: &[f64]) -> f64 {
+    let variance = product(left, 0);
     let level = values.iter().fold(0.0_f64, |most, value| most.max(value.abs()));
     if variance <= (level * 1e-12).powi(2) * values.len() as f64 {
-        return Ok(0.5);
+        return 0.5;
     }
     let mut sum = 0.5;
     for lag in 1..=values.len() / 2 {
-        sum += product(&left, lag) / variance;
+        sum += product(left, lag) / variance;
         if lag as f64 >= WINDOW * sum {
             break;
         }
     }
-    Ok(sum.max(0.5))
+    sum.max(0.5)
 }
 
-/// The median of the times of so many equal parts, in distances. A step or a bend that would pass for memory of the whole spoils one
-/// part only.
+/// The median of the times of so many equal parts, in distances, each without its parabola. A step that would pass for memory of the
+/// whole spoils one part only, and a smooth bend none.
 pub fn robust(values: &[f64], parts: usize) -> Result<f64, Error> {
     check(values, 8 * parts.max(1), VALUES_MAX)?;
     let length = values.len() / parts.max(1);
-    let times: Result<Vec<f64>, Error> = values.chunks_exact(length).take(parts.max(1)).map(time).collect();
-    Ok(quantile::median(&times?))
+    let of = |part: &[f64]| of_left(part, &without_parabola(part));
+    let times: Vec<f64> = values.chunks_exact(length).take(parts.max(1)).map(of).collect();
+    Ok(quantile::median(&times))
 }
 
 /// What is left of values at equal distances when the least-squares line is taken out.
@@ -46,6 +51,19 @@ pub fn without_line(values: &[f64]) -> Vec<f64> {
     let variance: f64 = (0..values.len()).map(|index| off(index).powi(2)).sum();
     let slope = if variance > 0.0 { covariance / variance } else { 0.0 };
     values.iter().enumerate().map(|(index, value)| value - mean - slope * off(index)).collect()
+}
+
+/// What is left of values at equal distances when the least-squares parabola is taken out.
+pub fn without_parabola(values: &[f64]) -> Vec<f64> {
+    let left = without_line(values);
+    let count = left.len().max(1) as f64;
+    let middle = (count - 1.0) / 2.0;
+    // The square of the distance from the middle less its mean, (n² − 1) / 12, is at right angles to every line.
+    let bend = |index: usize| (index as f64 - middle).powi(2) - (count * count - 1.0) / 12.0;
+    let covariance: f64 = left.iter().enumerate().map(|(index, value)| bend(index) * value).sum();
+    let variance: f64 = (0..left.len()).map(|index| bend(index).powi(2)).sum();
+    let by = if variance > 0.0 { covariance / variance } else { 0.0 };
+    left.iter().enumerate().map(|(index, value)| value - by * bend(index)).collect()
 }
 
 fn product(values: &[f64], lag: usize) -> f64 {
@@ -65,5 +83,7 @@ mod tests {
         assert_eq!(time(&[f64::NAN; 8]), Err(Error::NotFinite { index: 0 }));
         assert!(robust(&[1.0; 20], 3).is_err());
         assert!((robust(&[1.0; 24], 3).unwrap() - 0.5).abs() < 1e-12);
+        let bend: Vec<f64> = (0..90).map(|i| f64::from(i).powi(2) - 3.0 * f64::from(i) + 8.0).collect();
+        assert!((robust(&bend, 3).unwrap() - 0.5).abs() < 1e-12);
     }
 }

@@ -1,0 +1,324 @@
+//! Whether a series grows faster than it may: one pure function from samples to a verdict with its confidence.
+//!
+//! Owns the method; `docs/decisions/025-when-growth-is-decided.md` says why it is so. It knows nothing of records and budgets' names. Least squares through raw samples must not come back
+//! here: memory is autocorrelated, and that cries wolf in a third of clean runs.
+
+use crate::statistics::blocks::{self, Blocks, Nature, Series};
+use crate::statistics::saw_tooth::SawTooth;
+use crate::statistics::theil_sen::{self, Slope};
+use crate::statistics::{self, quantile};
+
+pub mod length;
+mod shape;
+#[cfg(test)]
+mod tests;
+mod warm_up;
+
+pub use shape::Step;
+pub use warm_up::WarmUp;
+
+/// The confidence of each bound.
+pub const CONFIDENCE: f64 = 0.95;
+/// Growth that began late keeps a run from passing only if it is as sure as this: it is looked for after the whole run has passed.
+const LATE_CONFIDENCE: f64 = 0.99;
+/// Confidence of each bound of the two halves that must not overlap before growth has levelled off: both together about 96 %.
+const BEND_CONFIDENCE: f64 = 0.9;
+/// A start or a step that gains less than this share of what the whole run may gain does not matter to the verdict.
+const MATTERS: f64 = 0.25;
+/// Share of the time that samples must cover.
+const COVERED_LEAST: f64 = 0.9;
+/// A sample stands for at most so many usual distances between samples.
+const REACH: f64 = 3.0;
+/// Share of the planned length that a pass needs: a plan's promise is not kept by half of its run. A failure needs none.
+const PLANNED_LEAST: f64 = 0.9;
+/// An interval must be so many times narrower than its distance from the budget to decide in four of five runs: 1 + 0.84 / 1.64.
+const POWER: f64 = 1.51;
+/// How much longer a run is at most recommended, and how much at least: growth right at its budget is never decided.
+const LONGER: (f64, f64) = (1.1, 4.0);
+
+/// What is asked.
+#[derive(Debug, Clone, Copy)]
+pub struct Question<'a> {
+    /// The samples; what is missing is left out.
+    pub series: Series<'a>,
+    /// How much the value may grow for each unit of the axis.
+    pub budget: f64,
+    /// How long the series was planned to be, in seconds.
+    pub planned_s: f64,
+}
+
+/// What became of it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Outcome {
+    /// With 95 % confidence it grows more slowly than it may.
+    Pass,
+    /// With 95 % confidence it grows faster than it may.
+    Fail,
+    /// Neither is sure.
+    Inconclusive {
+        /// The length that would decide, in seconds; none where no length would.
+        needed_s: Option<f64>,
+    },
+    /// The series cannot be trusted.
+    Invalid {
+        /// Why not.
+        why: Why,
+    },
+}
+
+/// Why a series says nothing about growth. Reads after "growth is not judged: ".
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+pub enum Why {
+    /// Too many samples are missing.
+    #[error("samples cover only {:.0} % of the time", 100.0 * covered)]
+    Missing {
+        /// The share of time that they cover.
+        covered: f64,
+    },
+    /// There is a hole as long as a block.
+    #[error("there are no samples for {gap_s:.0} s")]
+    Hole {
+        /// Its length, in seconds.
+        gap_s: f64,
+    },
+    /// What growth is to be judged against did not happen.
+    #[error("what it is judged against did not happen")]
+    AxisStill,
+    /// The samples cannot be computed with.
+    #[error("the samples are not usable: {0}")]
+    Unusable(statistics::Error),
+}
+
+/// What the series looks like besides.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Shape {
+    /// It grew early and then no more.
+    pub levelled_off: bool,
+    /// It grew only late.
+    pub late: bool,
+    /// Its level changed at once.
+    pub step: Option<Step>,
+    /// It rises slowly and falls at once, again and again.
+    pub saw_tooth: Option<SawTooth>,
+}
+
+/// The answer.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Answer {
+    /// What became of it.
+    pub outcome: Outcome,
+    /// The slope that decided, in units of the value for each unit of the axis: of the whole series, without a step, or since it
+    /// levelled off. None where it came to none.
+    pub slope: Option<Slope>,
+    /// What was cut at the start.
+    pub warm_up: WarmUp,
+    /// What it looks like besides.
+    pub shape: Shape,
+    /// Its scatter, correlation time and saw-tooth; none where it came to none.
+    pub nature: Option<Nature>,
+    /// How many blocks the slope was taken through.
+    pub blocks: usize,
+}
+
+/// Decides. O(n log n) in the number of samples, which is capped at [`blocks::SAMPLES_MAX`].
+pub fn judge(question: &Question<'_>) -> Answer {
+    let series = &question.series;
+    let nothing = |outcome| Answer {
+        outcome,
+        slope: None,
+        warm_up: WarmUp::None,
+        shape: Shape::default(),
+        nature: None,
+        blocks: 0,
+    };
+    match series.check() {
+        Err(statistics::Error::TooFew { .. }) => {
+            let needed_s = (question.planned_s > series.span_s()).then_some(question.planned_s);
+            return nothing(Outcome::Inconclusive { needed_s });
+        }
+        Err(error) => return nothing(Outcome::Invalid { why: Why::Unusable(error) }),
+        Ok(()) => {}
+    }
+    if let Some(why) = untrustworthy(series) {
+        return nothing(Outcome::Invalid { why });
+    }
+    match Steady::of(question) {
+        Ok(steady) => steady.decide(question),
+        Err((warm_up, error, nature)) => {
+            let shape = Shape { saw_tooth: nature.and_then(|nature| nature.saw_tooth), ..Shape::default() };
+            let outcome = unfit(question, error, nature);
+            Answer { warm_up, shape, nature, ..nothing(outcome) }
+        }
+    }
+}
+
+/// The part of a series that is judged.
+struct Steady {
+    warm_up: WarmUp,
+    nature: Nature,
+    blocks: Blocks,
+    step: Option<Step>,
+    axis: Vec<f64>,
+    values: Vec<f64>,
+}
+
+type Unfit = (WarmUp, statistics::Error, Option<Nature>);
+
+impl Steady {
+    fn of(question: &Question<'_>) -> Result<Self, Unfit> {
+        let whole = &question.series;
+        let none = |error| (WarmUp::None, error, None);
+        let mut nature = blocks::nature(whole).map_err(none)?;
+        let mut blocks = blocks::reduce(whole, &nature).map_err(|error| (WarmUp::None, error, Some(nature)))?;
+        let mut series = *whole;
+        let matters = MATTERS * per_second(question) * whole.span_s();
+        let warm_up = warm_up::find(&blocks, matters);
+        if let WarmUp::Until { t_s } = warm_up {
+            series = whole.from(t_s);
+            nature = blocks::nature(&series).map_err(|error| (warm_up, error, Some(nature)))?;
+            blocks = blocks::reduce(&series, &nature).map_err(|error| (warm_up, error, Some(nature)))?;
+        }
+        let (axis, values) = blocks.blocks.iter().map(|block| (block.axis, block.value)).unzip();
+        let step = shape::step(&series, &blocks, nature.saw_tooth.is_some(), matters);
+        Ok(Self { warm_up, nature, blocks, step, axis, values })
+    }
+
+    fn decide(&self, question: &Question<'_>) -> Answer {
+        let shape = Shape { step: self.step, saw_tooth: self.nature.saw_tooth, ..Shape::default() };
+        let blocks = self.blocks.blocks.len();
+        let answer = |outcome, slope, shape| Answer {
+            outcome,
+            slope: Some(slope),
+            warm_up: self.warm_up,
+            shape,
+            nature: Some(self.nature),
+            blocks,
+        };
+        match self.weigh(question, shape) {
+            Ok((side, slope, shape)) => {
+                let outcome = match side {
+                    _ if self.warm_up == WarmUp::Never => {
+                        Outcome::Inconclusive { needed_s: Some(LONGER.1 * question.series.span_s()) }
+                    }
+                    Side::Below if question.series.span_s() < PLANNED_LEAST * question.planned_s => {
+                        Outcome::Inconclusive { needed_s: Some(question.planned_s) }
+                    }
+                    Side::Below => Outcome::Pass,
+                    Side::Above => Outcome::Fail,
+                    Side::Between => Outcome::Inconclusive { needed_s: self.longer(question, &slope) },
+                };
+                answer(outcome, slope, shape)
+            }
+            Err(error) => {
+                let unknown = Slope { estimate: 0.0, lower: f64::NEG_INFINITY, upper: f64::INFINITY };
+                Answer { slope: None, ..answer(unfit(question, error, Some(self.nature)), unknown, shape) }
+            }
+        }
+    }
+
+    /// On which side of the budget the slope is, which slope it was that told, and what else was seen.
+    fn weigh(&self, question: &Question<'_>, mut shape: Shape) -> Result<(Side, Slope, Shape), statistics::Error> {
+        let budget = question.budget;
+        let whole = self.slope(0..self.values.len(), CONFIDENCE)?;
+        // What comes with a step is not growth, and what goes with one does not make good for growth.
+        if let Some(step) = self.step {
+            let within = self.without(&step)?;
+            let (raw, side) = (Side::of(&whole, budget), Side::of(&within, budget));
+            let excused = step.by > 0.0 || raw == Side::Below || side == Side::Above;
+            return Ok(if excused && raw != side { (side, within, shape) } else { (raw, whole, shape) });
+        }
+        let half = self.values.len() / 2;
+        let second = self.slope(half..self.values.len(), CONFIDENCE)?;
+        let side = Side::of(&whole, budget);
+        if side == Side::Below {
+            let late = self.slope(half..self.values.len(), LATE_CONFIDENCE)?;
+            shape.late = late.lower > budget;
+            return Ok(if shape.late { (Side::Between, late, shape) } else { (side, whole, shape) });
+        }
+        let first = self.slope(0..half, BEND_CONFIDENCE)?;
+        let bent = self.slope(half..self.values.len(), BEND_CONFIDENCE)?;
+        shape.levelled_off = first.lower > bent.upper;
+        if Side::of(&second, budget) == Side::Below && (shape.levelled_off || side == Side::Above) {
+            shape.levelled_off = true;
+            return Ok((Side::Below, second, shape));
+        }
+        // It bends, but how flat the rest is cannot be told yet.
+        Ok(if shape.levelled_off { (Side::of(&second, budget), second, shape) } else { (side, whole, shape) })
+    }
+
+    fn slope(&self, part: std::ops::Range<usize>, confidence: f64) -> Result<Slope, statistics::Error> {
+        let (axis, values) = (&self.axis[part.clone()], &self.values[part]);
+        theil_sen::slope(axis, values, confidence, self.blocks.inflation())
+    }
+
+    fn without(&self, step: &Step) -> Result<Slope, statistics::Error> {
+        let (axis, values) = (self.axis.split_at(step.block), self.values.split_at(step.block));
+        let strata = [theil_sen::Stratum { x: axis.0, y: values.0 }, theil_sen::Stratum { x: axis.1, y: values.1 }];
+        theil_sen::stratified(&strata, CONFIDENCE, self.blocks.inflation())
+    }
+
+    /// The length that would decide, as far as one can tell from this slope.
+    fn longer(&self, question: &Question<'_>, slope: &Slope) -> Option<f64> {
+        let planned_s = length::needed_s(self.nature.sigma, self.nature.tau_s, per_second(question))?;
+        let half = (slope.upper - slope.lower) / 2.0;
+        let off = (question.budget - slope.estimate).abs();
+        let factor = if half.is_finite() && off > 0.0 { (POWER * half / off).powf(2.0 / 3.0) } else { LONGER.1 };
+        Some(planned_s.max(question.series.span_s() * factor.clamp(LONGER.0, LONGER.1)))
+    }
+}
+
+/// On which side of the budget a slope is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Below,
+    Between,
+    Above,
+}
+
+impl Side {
+    fn of(slope: &Slope, budget: f64) -> Self {
+        if slope.lower > budget {
+            Self::Above
+        } else if slope.upper < budget {
+            Self::Below
+        } else {
+            Self::Between
+        }
+    }
+}
+
+/// Why samples say nothing, however they lie.
+fn untrustworthy(series: &Series<'_>) -> Option<Why> {
+    let distances: Vec<f64> = series.t_s.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let reach_s = REACH * quantile::median(&distances);
+    let span_s = series.span_s();
+    let covered = distances.iter().map(|distance_s| distance_s.min(reach_s)).sum::<f64>() / span_s;
+    let gap_s = distances.iter().copied().fold(0.0, f64::max);
+    let moved = series.axis.last().zip(series.axis.first()).is_some_and(|(last, first)| last > first);
+    match () {
+        () if !moved => Some(Why::AxisStill),
+        () if covered < COVERED_LEAST => Some(Why::Missing { covered }),
+        () if gap_s > span_s / blocks::BLOCKS_AIM as f64 => Some(Why::Hole { gap_s }),
+        () => None,
+    }
+}
+
+/// What becomes of a series through which no slope can be taken.
+fn unfit(question: &Question<'_>, error: statistics::Error, nature: Option<Nature>) -> Outcome {
+    let planned_s = nature.and_then(|nature| length::needed_s(nature.sigma, nature.tau_s, per_second(question)));
+    match error {
+        statistics::Error::TooShort { needed_s, .. } => {
+            Outcome::Inconclusive { needed_s: Some(needed_s.max(planned_s.unwrap_or(0.0))) }
+        }
+        statistics::Error::TooFew { .. } => Outcome::Inconclusive { needed_s: planned_s },
+        statistics::Error::Flat => Outcome::Invalid { why: Why::AxisStill },
+        error => Outcome::Invalid { why: Why::Unusable(error) },
+    }
+}
+
+/// The budget as the axis moved, for each second.
+fn per_second(question: &Question<'_>) -> f64 {
+    let axis = question.series.axis;
+    let moved = axis.last().zip(axis.first()).map_or(0.0, |(last, first)| last - first);
+    question.budget * moved / question.series.span_s()
+}

@@ -1,0 +1,100 @@
+//! The step: a level that changes at once.
+
+use crate::statistics::blocks::{Blocks, Series};
+use crate::statistics::{change_point, quantile, theil_sen};
+
+/// The penalty of a change of level, in scatters of a block and logarithms of their number: three, as by the criterion of Schwarz for
+/// place, size and direction.
+const PENALTY: f64 = 3.0;
+/// Blocks on each side of a step: two may be an outlier and its neighbour.
+const BLOCKS_LEAST: usize = 3;
+/// Samples over which a change may be spread: it happens at once, but may fall between two samples, or take a second or two.
+const EDGE_LAGS: [usize; 3] = [1, 2, 4];
+/// How many scatters of the usual change an edge has.
+const EDGE_LEAST: f64 = 5.0;
+/// The share of an edge that must stay: less is a spike.
+const EDGE_SHARE: f64 = 0.5;
+/// The most steps that are looked at: more than one are a staircase.
+const STEPS_MAX: usize = 8;
+/// By how much two levels must fit better than a line.
+const FIT: f64 = 0.7;
+
+/// A change of level.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Step {
+    /// When, in seconds of the series.
+    pub t_s: f64,
+    /// By how much, in the unit of the values.
+    pub by: f64,
+    /// The first block of the new level.
+    pub(super) block: usize,
+}
+
+/// The one step of a series that changes it by at least `matters`; none if there is none. Several of them are a staircase, which is
+/// growth.
+pub(super) fn step(series: &Series<'_>, blocks: &Blocks, saw_tooth: bool, matters: f64) -> Option<Step> {
+    let found = if saw_tooth { between_teeth(blocks) } else { edges(series, blocks) };
+    match found.iter().filter(|step| step.by.abs() >= matters).collect::<Vec<_>>().as_slice() {
+        [step] => Some(**step),
+        _ => None,
+    }
+}
+
+/// Where the samples change at once by much more than usual, and stay there. A line through them, however steep, has no edge.
+fn edges(series: &Series<'_>, blocks: &Blocks) -> Vec<Step> {
+    let (t_s, values) = (series.t_s, series.value);
+    let distances: Vec<f64> = t_s.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let usual_s = quantile::median(&distances);
+    let mut sharp: Vec<(usize, f64)> = Vec::new();
+    for lag in EDGE_LAGS {
+        let changes: Vec<f64> =
+            values.iter().zip(values.get(lag..).unwrap_or_default()).map(|(before, after)| after - before).collect();
+        let least = (EDGE_LEAST * quantile::scale(&changes)).max(f64::MIN_POSITIVE);
+        // Over a hole nobody knows whether it was at once.
+        let close = |at: usize| t_s[at + lag] - t_s[at] <= 1.5 * lag as f64 * usual_s;
+        let edges = changes.iter().enumerate().filter(|(at, by)| by.abs() >= least && close(*at));
+        sharp.extend(edges.map(|(at, by)| (at + lag, *by)));
+    }
+    // The largest first; what lies within a block of it is the same change.
+    sharp.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()).then(a.0.cmp(&b.0)));
+    let mut steps: Vec<Step> = Vec::new();
+    for (at, edge) in sharp {
+        let moment = t_s[at];
+        if steps.len() == STEPS_MAX || steps.iter().any(|step| (step.t_s - moment).abs() < blocks.length_s) {
+            continue;
+        }
+        let first = t_s.partition_point(|t| *t < moment - blocks.length_s);
+        let last = t_s.partition_point(|t| *t < moment + blocks.length_s);
+        let by = quantile::median(&values[at..last]) - quantile::median(&values[first..at]);
+        let block = blocks.blocks.partition_point(|block| block.t_s < moment);
+        let inside = block >= BLOCKS_LEAST && block + BLOCKS_LEAST <= blocks.blocks.len();
+        if inside && by / edge >= EDGE_SHARE {
+            steps.push(Step { t_s: moment, by, block });
+        }
+    }
+    steps
+}
+
+/// Under a saw-tooth every fall is an edge: there a step is a change point of the blocks whose two levels fit clearly better than a line.
+fn between_teeth(blocks: &Blocks) -> Vec<Step> {
+    let (axis, values): (Vec<f64>, Vec<f64>) = blocks.blocks.iter().map(|block| (block.axis, block.value)).unzip();
+    let changes: Vec<f64> = values.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let scatter = quantile::scale(&changes) / std::f64::consts::SQRT_2;
+    let penalty = PENALTY * scatter * (values.len() as f64).ln();
+    let found = change_point::pelt(&values, penalty, BLOCKS_LEAST).unwrap_or_default();
+    let fitting = found.iter().filter(|block| fits_better(&axis, &values, **block));
+    let of = |block: &usize| Step {
+        t_s: blocks.blocks[*block].t_s - blocks.length_s / 2.0,
+        by: quantile::median(&values[*block..]) - quantile::median(&values[..*block]),
+        block: *block,
+    };
+    fitting.map(of).collect()
+}
+
+/// Whether two levels fit clearly better than a line.
+fn fits_better(axis: &[f64], values: &[f64], block: usize) -> bool {
+    let Ok(line) = theil_sen::slope(axis, values, super::CONFIDENCE, 1.0) else { return false };
+    let left: Vec<f64> = axis.iter().zip(values).map(|(x, y)| y - line.estimate * x).collect();
+    let levels = change_point::deviation(&values[..block]) + change_point::deviation(&values[block..]);
+    levels < FIT * change_point::deviation(&left)
+}
