@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use crate::judge::{
-    Admission, AtLeast, Connections, Delivery, Descriptors, Events, Memory, Registry, Requests, Threads,
+    Admission, AtLeast, Connections, Delivery, Descriptors, Events, Memory, OpenWatches, Registry, Requests, Threads,
 };
 
 /// The limits of a run. An absent section is not judged.
@@ -33,9 +33,12 @@ pub struct Budgets {
     /// How many file descriptors the subject may hold and gain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub descriptors: Option<Descriptors>,
-    /// How many threads the subject may have.
+    /// How many threads the subject may have and gain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<Threads>,
+    /// How many more watches the subject may hold open. Only the mock control plane tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open_watches: Option<OpenWatches>,
 }
 
 #[cfg(test)]

@@ -45,6 +45,8 @@ pub struct Question<'a> {
     pub budget: f64,
     /// How long the series was planned to be, in seconds.
     pub planned_s: f64,
+    /// The least scatter that is believed, in the unit of the value: a quiet minute does not vouch for an hour.
+    pub sigma_least: f64,
 }
 
 /// What became of it.
@@ -170,16 +172,16 @@ impl Steady {
         let none = |error| (WarmUp::None, error, None);
         let mut nature = blocks::nature(whole).map_err(none)?;
         let mut blocks = blocks::reduce(whole, &nature).map_err(|error| (WarmUp::None, error, Some(nature)))?;
-        let mut series = *whole;
         let matters = MATTERS * per_second(question) * whole.span_s();
-        let warm_up = warm_up::find(&blocks, matters);
+        // A step is told as what it is; only what has none may have a warm-up.
+        let step = shape::step(whole, &blocks, nature.saw_tooth.is_some(), matters);
+        let warm_up = if step.is_some() { WarmUp::None } else { warm_up::find(&blocks, matters) };
         if let WarmUp::Until { t_s } = warm_up {
-            series = whole.from(t_s);
+            let series = whole.from(t_s);
             nature = blocks::nature(&series).map_err(|error| (warm_up, error, Some(nature)))?;
             blocks = blocks::reduce(&series, &nature).map_err(|error| (warm_up, error, Some(nature)))?;
         }
         let (axis, values) = blocks.blocks.iter().map(|block| (block.axis, block.value)).unzip();
-        let step = shape::step(&series, &blocks, nature.saw_tooth.is_some(), matters);
         Ok(Self { warm_up, nature, blocks, step, axis, values })
     }
 
@@ -194,14 +196,16 @@ impl Steady {
             nature: Some(self.nature),
             blocks,
         };
+        let believed_s = self.believed_s(question);
+        let needed_s = (PLANNED_LEAST * question.planned_s).max(believed_s);
         match self.weigh(question, shape) {
             Ok((side, slope, shape)) => {
                 let outcome = match side {
                     _ if self.warm_up == WarmUp::Never => {
                         Outcome::Inconclusive { needed_s: Some(LONGER.1 * question.series.span_s()) }
                     }
-                    Side::Below if question.series.span_s() < PLANNED_LEAST * question.planned_s => {
-                        Outcome::Inconclusive { needed_s: Some(question.planned_s) }
+                    Side::Below if question.series.span_s() < needed_s => {
+                        Outcome::Inconclusive { needed_s: Some(question.planned_s.max(believed_s)) }
                     }
                     Side::Below => Outcome::Pass,
                     Side::Above => Outcome::Fail,
@@ -255,6 +259,14 @@ impl Steady {
         let (axis, values) = (self.axis.split_at(step.block), self.values.split_at(step.block));
         let strata = [theil_sen::Stratum { x: axis.0, y: values.0 }, theil_sen::Stratum { x: axis.1, y: values.1 }];
         theil_sen::stratified(&strata, CONFIDENCE, self.blocks.inflation())
+    }
+
+    /// The length from which a pass is believed, in seconds.
+    fn believed_s(&self, question: &Question<'_>) -> f64 {
+        let budget = per_second(question);
+        // As if the scatter were the least that is believed; what it really is stands in the interval.
+        let tau_s = self.nature.tau_s.max(self.blocks.length_s / blocks::BLOCKS_AIM as f64);
+        length::needed_s(question.sigma_least, tau_s, budget).unwrap_or(0.0)
     }
 
     /// The length that would decide, as far as one can tell from this slope.

@@ -31,7 +31,7 @@ pub use admission::Admission;
 pub use events::{Delivery, Events};
 pub use registry::Registry;
 pub use requests::{AtLeast, Connections, Requests};
-pub use resources::{Descriptors, Memory, Threads};
+pub use resources::{Descriptors, Memory, OpenWatches, Threads};
 pub use word::Word;
 
 use rule::{Budget, Name, Rule, Section};

@@ -9,9 +9,9 @@ pub const SIGMA_BYTES: f64 = 2.0 * 1024.0 * 1024.0;
 /// How many standard errors of the slope go into the budget. With 2.5 the best estimator that knows the noise would tell twice the budget
 /// from the budget in 80 % of runs; the slope of Theil and Sen through medians of blocks, which has to measure its noise, does so in 68
 /// to 75 %. With this it does so in about 88 %: `calibration` in `growth/tests.rs` holds it.
-const ERRORS: f64 = 3.2;
+const ERRORS: f64 = 3.4;
 
-/// The length of the steady phase, in seconds, that decides a budget of so much each second: `(3.2 σ √(24 τ) / B)^(2/3)`, and long enough
+/// The length of the steady phase, in seconds, that decides a budget of so much each second: `(3.4 σ √(24 τ) / B)^(2/3)`, and long enough
 /// for the least number of blocks. None if no length does, because the budget is nought.
 ///
 /// The standard error of a slope through noise of scatter σ and correlation time τ is `σ √(24 τ) / T^(3/2)`.
@@ -34,9 +34,9 @@ mod tests {
     const MIB: f64 = 1024.0 * 1024.0;
 
     #[test]
-    fn a_mebibyte_an_hour_takes_two_to_two_and_a_half_hours() {
+    fn a_mebibyte_an_hour_takes_two_and_a_half_hours() {
         let needed_s = needed_s(SIGMA_BYTES, TAU_S, MIB / 3600.0).unwrap();
-        assert!((needed_s / 3600.0 - 2.39).abs() < 0.01, "{needed_s}");
+        assert!((needed_s / 3600.0 - 2.49).abs() < 0.01, "{needed_s}");
         // Never less than what the law asks for.
         assert!(needed_s >= (2.5 * SIGMA_BYTES * (24.0 * TAU_S).sqrt() / (MIB / 3600.0)).powf(2.0 / 3.0));
         assert!(decidable(needed_s, SIGMA_BYTES, TAU_S, MIB / 3600.0));

@@ -12,7 +12,7 @@ const BLOCKS_LEAST: usize = 3;
 const EDGE_LAGS: [usize; 3] = [1, 2, 4];
 /// How many scatters of the usual change an edge has.
 const EDGE_LEAST: f64 = 5.0;
-/// The share of an edge that must stay: less is a spike.
+/// The share of an edge that must stay, and the share of the change that must be in it: less is a spike, or a part of a slope.
 const EDGE_SHARE: f64 = 0.5;
 /// The most steps that are looked at: more than one are a staircase.
 const STEPS_MAX: usize = 8;
@@ -53,7 +53,10 @@ fn edges(series: &Series<'_>, blocks: &Blocks) -> Vec<Step> {
         // Over a hole nobody knows whether it was at once.
         let close = |at: usize| t_s[at + lag] - t_s[at] <= 1.5 * lag as f64 * usual_s;
         let edges = changes.iter().enumerate().filter(|(at, by)| by.abs() >= least && close(*at));
-        sharp.extend(edges.map(|(at, by)| (at + lag, *by)));
+        // Among the samples of the edge the one after the largest change.
+        let change = |at: &usize| (values[*at] - values[at - 1]).abs();
+        let moment = |at: usize| (at + 1..=at + lag).max_by(|a, b| change(a).total_cmp(&change(b))).unwrap_or(at + lag);
+        sharp.extend(edges.map(|(at, by)| (moment(at), *by)));
     }
     // The largest first; what lies within a block of it is the same change.
     sharp.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()).then(a.0.cmp(&b.0)));
@@ -68,7 +71,7 @@ fn edges(series: &Series<'_>, blocks: &Blocks) -> Vec<Step> {
         let by = quantile::median(&values[at..last]) - quantile::median(&values[first..at]);
         let block = blocks.blocks.partition_point(|block| block.t_s < moment);
         let inside = block >= BLOCKS_LEAST && block + BLOCKS_LEAST <= blocks.blocks.len();
-        if inside && by / edge >= EDGE_SHARE {
+        if inside && by / edge >= EDGE_SHARE && edge / by >= EDGE_SHARE {
             steps.push(Step { t_s: moment, by, block });
         }
     }

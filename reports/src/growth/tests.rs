@@ -73,7 +73,7 @@ fn answer(case: &Case, times_budget: f64, seed: u64) -> Answer {
     let (t_s, value) = generate(case, times_budget, seed);
     let axis: Vec<f64> = t_s.iter().map(|t| t / 3600.0).collect();
     let series = Series { t_s: &t_s, value: &value, axis: &axis };
-    judge(&Question { series, budget: BUDGET, planned_s: planned_s() * case.longer })
+    judge(&Question { series, budget: BUDGET, planned_s: planned_s() * case.longer, sigma_least: 0.0 })
 }
 
 /// Shares of runs that passed, failed, and of those with each note.
@@ -177,7 +177,7 @@ fn of(length_s: u32, budget_per_hour: f64, value: impl Fn(f64) -> f64) -> Answer
     let value: Vec<f64> = t_s.iter().map(|t| value(*t) + 100.0 * random.normal()).collect();
     let axis: Vec<f64> = t_s.iter().map(|t| t / 3600.0).collect();
     let series = Series { t_s: &t_s, value: &value, axis: &axis };
-    judge(&Question { series, budget: budget_per_hour, planned_s: f64::from(length_s) })
+    judge(&Question { series, budget: budget_per_hour, planned_s: f64::from(length_s), sigma_least: 0.0 })
 }
 
 #[test]
@@ -212,7 +212,8 @@ fn what_cannot_be_judged_says_why() {
     let t_s: Vec<f64> = (0..3600).map(f64::from).collect();
     let level = vec![1.0; t_s.len()];
     let ask = |t_s: &[f64], value: &[f64], axis: &[f64]| {
-        judge(&Question { series: Series { t_s, value, axis }, budget: 1.0, planned_s: 3600.0 }).outcome
+        judge(&Question { series: Series { t_s, value, axis }, budget: 1.0, planned_s: 3600.0, sigma_least: 0.0 })
+            .outcome
     };
     assert_eq!(ask(&t_s, &level, &t_s), Outcome::Pass);
     assert_eq!(ask(&t_s, &level, &level), Outcome::Invalid { why: Why::AxisStill });

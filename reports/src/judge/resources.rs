@@ -1,16 +1,18 @@
-//! The judge of resources: ceilings over the run, growth of descriptors, and whether a run could decide growth of memory.
+//! The judge of resources: ceilings over the run, and growth.
 //!
-//! Owns `memory.*`, `descriptors.*` and `threads.*`. The rules are files with rows (`judge/rule.rs`), and lines of the lists below.
+//! Owns `memory.*`, `descriptors.*`, `threads.*` and `openWatches.*`. The rules are files with rows (`judge/rule.rs`), and lines of the lists below.
 
 use units::{Bytes, Growth};
 
 use super::Findings;
 use super::rule::{Section, section};
-use crate::record::{Process, Record};
+use crate::record::{Phase, Process, Record};
 
 mod ceiling;
+mod counts;
 mod descriptors;
 mod growth;
+mod more;
 
 section! {
     /// Limits on the subject's memory.
@@ -19,6 +21,7 @@ section! {
     ceiling: Bytes = ceiling::Memory,
     growth: Growth = growth::Growing,
     growth_per_object: Bytes = growth::PerObject,
+    growth_per_request: Bytes = growth::PerRequest,
 }
 
 section! {
@@ -34,6 +37,14 @@ section! {
     Threads as "threads", judge "resources", facts<'a> ();
     always [];
     ceiling: u64 = ceiling::Threads,
+    growth: u64 = counts::MoreThreads,
+}
+
+section! {
+    /// Limits on the watches that the subject holds open.
+    OpenWatches as "openWatches", judge "resources", facts<'a> ();
+    always [];
+    growth: u64 = counts::MoreWatches,
 }
 
 pub(super) fn judge(record: &Record, findings: &mut Findings) {
@@ -47,9 +58,19 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
     if let Some(threads) = &budgets.threads {
         threads.judge_each(record, &(), findings);
     }
+    if let Some(watches) = &budgets.open_watches {
+        watches.judge_each(record, &(), findings);
+    }
 }
 
 /// Time and process of every sample of the subject.
 fn subject(record: &Record) -> impl Iterator<Item = (u64, Process)> {
     record.samples.iter().filter_map(|sample| Some((sample.t_ms, sample.subject?)))
+}
+
+/// When the subject was first started anew in the steady phase; none if it was not.
+fn restarted(record: &Record) -> Option<u64> {
+    let mut steady = subject(record).filter(|(t_ms, _)| record.phase_at(*t_ms) == Phase::Steady);
+    let (_, first) = steady.next()?;
+    steady.find(|(_, process)| process.starts != first.starts).map(|(t_ms, _)| t_ms)
 }

@@ -3,15 +3,11 @@
 use std::fmt::Write as _;
 
 use loadgen::admission::Through;
+use reports::growth::length;
 use units::Span;
 
 use super::Fingerprint;
 use crate::scenario::{Scenario, SubjectKind};
-
-/// Shortest steady phase in which memory growth against time means anything: see the growth rule in `measuring.md`;
-/// with a noise of 2 MiB and a correlation time of 50 s, a budget of 1 MiB/h takes about two hours.
-const SIGMA_BYTES: f64 = 2.0 * 1024.0 * 1024.0;
-const TAU_SECONDS: f64 = 50.0;
 
 /// The plan, one fact a line.
 pub fn describe(scenario: &Scenario) -> String {
@@ -129,14 +125,18 @@ fn decides(scenario: &Scenario, line: &mut dyn FnMut(String)) {
         }
     }
     if let Some(growth) = budgets.memory.as_ref().and_then(|memory| memory.growth) {
-        let budget = (growth.bytes_per_hour as f64 / 3600.0).max(f64::MIN_POSITIVE);
-        let needed = (2.5 * SIGMA_BYTES * (24.0 * TAU_SECONDS).sqrt() / budget).powf(2.0 / 3.0);
-        let verdict = if steady >= needed { "decides" } else { "CANNOT decide" };
-        line(format!(
-            "{verdict:15} memory growth {growth}: needs about {:.1}h of steady load with the usual noise",
-            needed / 3600.0
-        ));
+        let budget = growth.bytes_per_hour as f64 / 3600.0;
+        line(growth_decides(steady, &format!("memory growth {growth}"), budget));
     }
+}
+
+/// Whether the steady phase decides a budget of so many bytes a second, by the function that the judge asks.
+fn growth_decides(steady_s: f64, what: &str, bytes_per_second: f64) -> String {
+    let Some(needed_s) = length::needed_s(length::SIGMA_BYTES, length::TAU_S, bytes_per_second) else {
+        return format!("{:15} {what}: no length of run does", "CANNOT decide");
+    };
+    let verdict = if steady_s >= needed_s { "decides" } else { "CANNOT decide" };
+    format!("{verdict:15} {what}: needs about {:.1}h of steady load with the usual noise", needed_s / 3600.0)
 }
 
 #[cfg(test)]
@@ -157,7 +157,7 @@ mod tests {
         scenario.phases.steady = Span::from_secs(20);
         let text = describe(&scenario);
         assert!(text.contains("CANNOT decide   admission p99"), "{text}");
-        assert!(text.contains("CANNOT decide   memory growth 1MiB/h: needs about 2.0h"), "{text}");
+        assert!(text.contains("CANNOT decide   memory growth 1MiB/h: needs about 2.5h"), "{text}");
     }
 
     /// The shape of the rate is shown, and what does not fit into the run is refused with its place.

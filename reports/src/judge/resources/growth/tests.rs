@@ -1,0 +1,78 @@
+use super::*;
+use crate::example::Example;
+use crate::judge::{self, Finding};
+
+const MIB: u64 = 1 << 20;
+
+/// The finding of a budget for the clean example with this limit, spoilt.
+fn found(limit: &str, budget: &str, spoil: impl Fn(&mut Example)) -> Finding {
+    let mut example = Example::clean();
+    resident(&mut example, |_| 0);
+    example.manifest.budgets.memory = Some(serde_json::from_str(limit).unwrap());
+    spoil(&mut example);
+    let dir = tempfile::tempdir().unwrap();
+    let judgement = judge::judge(&example.open(dir.path()));
+    judgement.findings.into_iter().find(|finding| finding.budget == budget).unwrap()
+}
+
+/// Sets the resident set at each second.
+fn resident(example: &mut Example, bytes: impl Fn(u64) -> u64) {
+    for sample in &mut example.samples {
+        let wobble = sample.t_ms * 7919 % 13;
+        sample.subject.as_mut().unwrap().rss_bytes = 40 * MIB + bytes(sample.t_ms / 1000) + wobble * 4096;
+    }
+}
+
+const BUDGETS: [(&str, &str, &str); 3] = [
+    (r#"{"growth": "100MiB/h"}"#, "memory.growth", r#"{"growth": "1KiB/h"}"#),
+    (r#"{"growthPerObject": "4KiB"}"#, "memory.growthPerObject", r#"{"growthPerObject": "1B"}"#),
+    (r#"{"growthPerRequest": "256B"}"#, "memory.growthPerRequest", r#"{"growthPerRequest": "0B"}"#),
+];
+
+/// The steady phase of the example has 9 objects and 200 reviews a second, for two minutes.
+#[test]
+fn each_budget_passes_fails_is_undecided_and_invalid() {
+    for (limit, budget, tight) in BUDGETS {
+        let clean = found(limit, budget, |_| {});
+        assert_eq!(clean.verdict, Verdict::Pass, "{clean:?}");
+        let leak = found(limit, budget, |e| resident(e, |second| second * MIB / 5));
+        assert_eq!(leak.verdict, Verdict::Fail, "{leak:?}");
+        let tight = found(tight, budget, |_| {});
+        assert_eq!(tight.verdict, Verdict::Inconclusive, "{tight:?}");
+        let restarted =
+            found(limit, budget, |e| e.samples[80..].iter_mut().for_each(|s| s.subject.as_mut().unwrap().starts = 2));
+        assert_eq!(restarted.verdict, Verdict::Invalid, "{restarted:?}");
+        assert!(restarted.text.contains("started anew at 1 min 20 s"), "{}", restarted.text);
+        let missing = found(limit, budget, |e| e.samples[60..80].iter_mut().for_each(|s| s.subject = None));
+        assert_eq!(missing.verdict, Verdict::Invalid, "{missing:?}");
+    }
+}
+
+/// What is judged against something that does not happen is not judged.
+#[test]
+fn nothing_grows_with_what_does_not_happen() {
+    let still = |e: &mut Example| {
+        for row in &mut e.intervals {
+            (row.churn, row.admission) = (None, None);
+        }
+    };
+    for (limit, budget, _) in &BUDGETS[1..] {
+        let finding = found(limit, budget, still);
+        assert_eq!(finding.verdict, Verdict::Invalid, "{finding:?}");
+        assert!(finding.text.contains("did not happen"), "{}", finding.text);
+    }
+}
+
+#[test]
+fn texts_tell_the_size_and_the_shape() {
+    let leak = found(BUDGETS[0].0, BUDGETS[0].1, |e| resident(e, |second| second * MIB / 4));
+    assert!(leak.observed.starts_with("900 MiB/h (between "), "{}", leak.observed);
+    assert!(leak.text.ends_with("blocks of the steady phase, more than 100MiB/h."), "{}", leak.text);
+    let step = found(BUDGETS[0].0, BUDGETS[0].1, |e| resident(e, |second| if second < 70 { 0 } else { 8 * MIB }));
+    assert_eq!(step.verdict, Verdict::Pass, "{step:?}");
+    assert!(step.text.contains("It rose at once by 8 MiB at 1 min 10 s, during "), "{}", step.text);
+    let short = found(r#"{"growth": "1MiB/h"}"#, BUDGETS[0].1, |_| {});
+    assert!(short.text.starts_with("too short: the steady phase was sampled for 1 min 5"), "{}", short.text);
+    let zero = found(r#"{"growth": "0B/h"}"#, BUDGETS[0].1, |_| {});
+    assert!(zero.text.starts_with("no length of run decides a budget of 0B/h here."), "{}", zero.text);
+}
