@@ -36,7 +36,7 @@ pub struct Config {
     pub bookmarks_every: Duration,
     /// How many events are kept for watches that resume.
     pub history_max_events: usize,
-    /// The JSON pointer of the status field that repeats `metadata.generation`: see [`super::Commit::progress`].
+    /// The JSON pointer of the status field that repeats `metadata.generation`: see [`super::tail::Entry::progress`].
     pub observed_generation: String,
     /// Whether roles decide who may do what.
     pub authorization: Authorization,

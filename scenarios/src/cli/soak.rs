@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use mock_faults::Fault;
+use units::Span;
 
 use crate::run::{self, Options};
 use crate::scenario::{ControlPlaneKind, Scenario, Source, SubjectKind};
@@ -22,6 +23,9 @@ pub(super) struct Arguments {
     /// Another seed than the file's.
     #[arg(long)]
     seed: Option<u64>,
+    /// Another length than the file's, such as 3h, warm-up and drain included: the steady phase is made to fit.
+    #[arg(long = "for", value_name = "LENGTH")]
+    length: Option<Span>,
     /// Another control plane than the file's. Faults that only the mock can play are left out, and the report says so.
     #[arg(long, value_enum)]
     control_plane: Option<ControlPlaneKind>,
@@ -53,6 +57,12 @@ pub(super) fn soak(arguments: Arguments) -> ExitCode {
     };
     if let Some(seed) = arguments.seed {
         source.scenario.seed = seed;
+    }
+    if let Some(length) = arguments.length
+        && let Err(error) = source.last(length)
+    {
+        crate::out::err!("{error}");
+        return ExitCode::from(reports::exit::USAGE);
     }
     let left_out = arguments.control_plane.and_then(|kind| switch(&mut source.scenario, kind));
     let service = match service(&arguments, source.scenario.subject.kind) {
@@ -124,5 +134,6 @@ fn service(arguments: &Arguments, kind: SubjectKind) -> anyhow::Result<Option<Pa
 fn repeat(arguments: &Arguments, seed: u64) -> String {
     let plant = arguments.plant.as_ref().map(|plant| format!(" --plant {plant}")).unwrap_or_default();
     let plane = arguments.control_plane.map(|kind| format!(" --control-plane {}", kind.name())).unwrap_or_default();
-    format!("{} soak{plant} {} --seed {seed}{plane}", crate::STARTED_AS, arguments.scenario)
+    let length = arguments.length.map(|length| format!(" --for {length}")).unwrap_or_default();
+    format!("{} soak{plant} {} --seed {seed}{length}{plane}", crate::STARTED_AS, arguments.scenario)
 }

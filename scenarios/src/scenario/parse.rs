@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde_saphyr::DeserializeError;
+use units::Span;
 
 use super::validate::{Item, Part};
 use super::{Scenario, library, validate};
@@ -75,6 +76,19 @@ impl Source {
             snippet: None,
         })?;
         Ok(Self { scenario, origin: origin.to_owned(), directory: directory.to_owned() })
+    }
+
+    /// Gives it another length, warm-up and drain included: the steady phase is what is left. An error where nothing is left, or
+    /// where what the file plans does not fit into it any more.
+    pub fn last(&mut self, length: Span) -> Result<(), Error> {
+        let fail = |text: String| Error { origin: format!("--for {length}"), place: None, text, snippet: None };
+        let phases = &mut self.scenario.phases;
+        let around = phases.warm_up.0 + phases.drain.0;
+        match length.0.checked_sub(around).filter(|steady| !steady.is_zero()) {
+            Some(steady) => phases.steady = Span(steady),
+            None => return Err(fail(format!("warm-up and drain alone take {} in {}", Span(around), self.origin))),
+        }
+        validate::validate(&self.scenario).map_err(|problem| fail(problem.text))
     }
 }
 
@@ -169,6 +183,22 @@ fn place_of(text: &str, section: &str, part: Option<Part>) -> Option<(u64, u64)>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The steady phase gives way; what does not fit any more is refused.
+    #[test]
+    fn another_length_is_that_of_the_whole() {
+        let mut source = Source::read("soak-10m").unwrap();
+        source.last(Span::from_secs(90)).unwrap();
+        assert_eq!(
+            (source.scenario.phases.total().as_secs(), source.scenario.phases.steady),
+            (90, Span::from_secs(30))
+        );
+        let error = source.last(Span::from_secs(60)).unwrap_err().to_string();
+        assert!(error.starts_with("--for 1m: warm-up and drain alone take 1m in "), "{error}");
+        let mut smoke = Source::read("smoke").unwrap();
+        let error = smoke.last(Span::from_secs(30)).unwrap_err().to_string();
+        assert!(error.starts_with("--for 30s: ") && error.contains("fault"), "{error}");
+    }
 
     #[test]
     fn the_place_of_an_item_is_its_own_line() {
