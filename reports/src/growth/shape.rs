@@ -13,9 +13,12 @@ const EDGE_LAGS: [usize; 3] = [1, 2, 4];
 /// How many scatters of the usual change an edge has.
 const EDGE_LEAST: f64 = 5.0;
 /// The share of an edge that must stay, and the share of the change that must be in it: less is a spike, or a part of a slope.
-const EDGE_SHARE: f64 = 0.5;
-/// The most steps that are looked at: more than one are a staircase.
-const STEPS_MAX: usize = 8;
+const EDGE_SHARE: f64 = 0.4;
+/// Blocks before and after an edge whose samples tell the two levels.
+const LEVEL_BLOCKS: f64 = 2.0;
+/// The most edges that are looked at, the largest first: each costs the medians of two blocks of samples, and values that hardly ever
+/// change have as many edges as changes.
+const EDGES_MAX: usize = 64;
 /// By how much two levels must fit better than a line.
 const FIT: f64 = 0.7;
 
@@ -61,13 +64,14 @@ fn edges(series: &Series<'_>, blocks: &Blocks) -> Vec<Step> {
     // The largest first; what lies within a block of it is the same change.
     sharp.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()).then(a.0.cmp(&b.0)));
     let mut steps: Vec<Step> = Vec::new();
-    for (at, edge) in sharp {
+    for (at, edge) in sharp.into_iter().take(EDGES_MAX) {
         let moment = t_s[at];
-        if steps.len() == STEPS_MAX || steps.iter().any(|step| (step.t_s - moment).abs() < blocks.length_s) {
+        if steps.iter().any(|step| (step.t_s - moment).abs() < blocks.length_s) {
             continue;
         }
-        let first = t_s.partition_point(|t| *t < moment - blocks.length_s);
-        let last = t_s.partition_point(|t| *t < moment + blocks.length_s);
+        let around_s = LEVEL_BLOCKS * blocks.length_s;
+        let first = t_s.partition_point(|t| *t < moment - around_s);
+        let last = t_s.partition_point(|t| *t < moment + around_s);
         let by = quantile::median(&values[at..last]) - quantile::median(&values[first..at]);
         let block = blocks.blocks.partition_point(|block| block.t_s < moment);
         let inside = block >= BLOCKS_LEAST && block + BLOCKS_LEAST <= blocks.blocks.len();

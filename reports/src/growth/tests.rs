@@ -162,7 +162,7 @@ fn four_times_the_budget_never_passes() {
 #[test]
 #[ignore = "prints the table of rates, takes minutes"]
 fn table() {
-    for case in [PLAIN, MISSING, TEETH, STEP_UP, STEP_DOWN, LEVELS_OFF] {
+    for case in [STEP_DOWN, STEP_UP, LEVELS_OFF, TEETH, MISSING, PLAIN] {
         for times in [0.0, 1.0, 2.0, 4.0] {
             println!("{} at {times} times the budget: {:.3?}", case.name, rates(&case, times, 400));
         }
@@ -204,6 +204,20 @@ fn shapes_are_told() {
     assert_eq!((faster.outcome, faster.warm_up), (Outcome::Fail, WarmUp::None), "{faster:?}");
     let slow_start = of(3600, MIB, |t| -40.0 * MIB * (-t / 1500.0).exp());
     assert_ne!(slow_start.outcome, Outcome::Pass, "{slow_start:?}");
+}
+
+/// Four days of a sample each second, nearly level but for rare pages and spikes, are judged with bounded work.
+#[test]
+fn a_hundred_hours_are_judged() {
+    let mut random = Random(3);
+    let t_s: Vec<f64> = (0..360_000).map(f64::from).collect();
+    let spiky =
+        |random: &mut Random| if random.uniform() < 0.1 { 4096.0 * (100.0 * random.uniform()).round() } else { 0.0 };
+    let value: Vec<f64> = t_s.iter().map(|_| 60.0 * MIB + spiky(&mut random)).collect();
+    let axis: Vec<f64> = t_s.iter().map(|t| t / 3600.0).collect();
+    let series = Series { t_s: &t_s, value: &value, axis: &axis };
+    let found = judge(&Question { series, budget: MIB / 16.0, planned_s: 360_000.0, sigma_least: 65_536.0 });
+    assert_eq!((found.outcome, found.shape.step), (Outcome::Pass, None), "{found:?}");
 }
 
 /// What cannot be judged says why, or how long would do.
