@@ -6,7 +6,7 @@
 use crate::statistics::blocks::{self, Blocks, Nature, Series};
 use crate::statistics::saw_tooth::SawTooth;
 use crate::statistics::theil_sen::{self, Slope};
-use crate::statistics::{self, quantile};
+use crate::statistics::{self, correlation, normal, quantile};
 
 pub mod length;
 mod shape;
@@ -25,6 +25,8 @@ const LATE_CONFIDENCE: f64 = 0.99;
 const BEND_CONFIDENCE: f64 = 0.9;
 /// A start or a step that gains less than this share of what the whole run may gain does not matter to the verdict.
 const MATTERS: f64 = 0.25;
+/// The least share of the scatter that a parabola is believed to leave.
+const SCATTER_LEFT_LEAST: f64 = 0.1;
 /// Share of the time that samples must cover.
 const COVERED_LEAST: f64 = 0.9;
 /// A sample stands for at most so many usual distances between samples.
@@ -33,6 +35,9 @@ const REACH: f64 = 3.0;
 const PLANNED_LEAST: f64 = 0.9;
 /// An interval must be so many times narrower than its distance from the budget to decide in four of five runs: 1 + 0.84 / 1.64.
 const POWER: f64 = 1.51;
+/// Half an interval that is wider than so many budgets passes nothing: where the noise alone makes slopes of many budgets, one that is
+/// steep enough downwards comes by chance in one run of twenty, whatever the subject does.
+const WIDTH_MOST: f64 = 1.5;
 /// How much longer a run is at most recommended, and how much at least: growth right at its budget is never decided.
 const LONGER: (f64, f64) = (1.1, 4.0);
 
@@ -47,6 +52,8 @@ pub struct Question<'a> {
     pub planned_s: f64,
     /// The least scatter that is believed, in the unit of the value: a quiet minute does not vouch for an hour.
     pub sigma_least: f64,
+    /// The least correlation time that is believed, in seconds: a short series cannot tell a long one from growth.
+    pub tau_least_s: f64,
 }
 
 /// What became of it.
@@ -162,6 +169,9 @@ struct Steady {
     step: Option<Step>,
     axis: Vec<f64>,
     values: Vec<f64>,
+    /// The error of a slope over one second, in units of the value for each unit of the axis, that the least correlation time makes; over
+    /// a longer time it falls with the power 3/2.
+    error: f64,
 }
 
 type Unfit = (WarmUp, statistics::Error, Option<Nature>);
@@ -172,17 +182,19 @@ impl Steady {
         let none = |error| (WarmUp::None, error, None);
         let mut nature = blocks::nature(whole).map_err(none)?;
         let mut blocks = blocks::reduce(whole, &nature).map_err(|error| (WarmUp::None, error, Some(nature)))?;
+        let mut series = *whole;
         let matters = MATTERS * per_second(question) * whole.span_s();
         // A step is told as what it is; only what has none may have a warm-up.
         let step = shape::step(whole, &blocks, nature.saw_tooth.is_some(), matters);
         let warm_up = if step.is_some() { WarmUp::None } else { warm_up::find(&blocks, matters) };
         if let WarmUp::Until { t_s } = warm_up {
-            let series = whole.from(t_s);
+            series = whole.from(t_s);
             nature = blocks::nature(&series).map_err(|error| (warm_up, error, Some(nature)))?;
             blocks = blocks::reduce(&series, &nature).map_err(|error| (warm_up, error, Some(nature)))?;
         }
         let (axis, values) = blocks.blocks.iter().map(|block| (block.axis, block.value)).unzip();
-        Ok(Self { warm_up, nature, blocks, step, axis, values })
+        let error = error(question, &series, &nature, step.as_ref());
+        Ok(Self { warm_up, nature, blocks, step, axis, values, error })
     }
 
     fn decide(&self, question: &Question<'_>) -> Answer {
@@ -196,16 +208,17 @@ impl Steady {
             nature: Some(self.nature),
             blocks,
         };
-        let believed_s = self.believed_s(question);
-        let needed_s = (PLANNED_LEAST * question.planned_s).max(believed_s);
         match self.weigh(question, shape) {
             Ok((side, slope, shape)) => {
                 let outcome = match side {
                     _ if self.warm_up == WarmUp::Never => {
                         Outcome::Inconclusive { needed_s: Some(LONGER.1 * question.series.span_s()) }
                     }
-                    Side::Below if question.series.span_s() < needed_s => {
-                        Outcome::Inconclusive { needed_s: Some(question.planned_s.max(believed_s)) }
+                    Side::Below if question.series.span_s() < PLANNED_LEAST * question.planned_s => {
+                        Outcome::Inconclusive { needed_s: Some(question.planned_s) }
+                    }
+                    Side::Below if slope.upper - slope.estimate > WIDTH_MOST * question.budget => {
+                        Outcome::Inconclusive { needed_s: self.longer(question, &slope) }
                     }
                     Side::Below => Outcome::Pass,
                     Side::Above => Outcome::Fail,
@@ -251,22 +264,29 @@ impl Steady {
     }
 
     fn slope(&self, part: std::ops::Range<usize>, confidence: f64) -> Result<Slope, statistics::Error> {
+        let length_s = self.blocks.length_s * part.len() as f64;
         let (axis, values) = (&self.axis[part.clone()], &self.values[part]);
-        theil_sen::slope(axis, values, confidence, self.blocks.inflation())
+        let slope = theil_sen::slope(axis, values, confidence, self.blocks.inflation())?;
+        self.widened(slope, confidence, length_s.powi(3))
     }
 
     fn without(&self, step: &Step) -> Result<Slope, statistics::Error> {
         let (axis, values) = (self.axis.split_at(step.block), self.values.split_at(step.block));
         let strata = [theil_sen::Stratum { x: axis.0, y: values.0 }, theil_sen::Stratum { x: axis.1, y: values.1 }];
-        theil_sen::stratified(&strata, CONFIDENCE, self.blocks.inflation())
+        let slope = theil_sen::stratified(&strata, CONFIDENCE, self.blocks.inflation())?;
+        let cube = |part: &[f64]| (self.blocks.length_s * part.len() as f64).powi(3);
+        self.widened(slope, CONFIDENCE, cube(axis.0) + cube(axis.1))
     }
 
-    /// The length from which a pass is believed, in seconds.
-    fn believed_s(&self, question: &Question<'_>) -> f64 {
-        let budget = per_second(question);
-        // As if the scatter were the least that is believed; what it really is stands in the interval.
-        let tau_s = self.nature.tau_s.max(self.blocks.length_s / blocks::BLOCKS_AIM as f64);
-        length::needed_s(question.sigma_least, tau_s, budget).unwrap_or(0.0)
+    /// The slope with an interval that is not narrower than the least correlation time allows: a series that is short for it looks
+    /// calmer than it is. At the planned length this changes next to nothing.
+    fn widened(&self, slope: Slope, confidence: f64, cubes: f64) -> Result<Slope, statistics::Error> {
+        let half = normal::quantile(confidence)? * self.error / cubes.sqrt();
+        Ok(Slope {
+            lower: slope.lower.min(slope.estimate - half),
+            upper: slope.upper.max(slope.estimate + half),
+            ..slope
+        })
     }
 
     /// The length that would decide, as far as one can tell from this slope.
@@ -297,6 +317,23 @@ impl Side {
             Self::Between
         }
     }
+}
+
+/// The error of a slope over one second, see [`Steady::error`]. Blocks of a saw-tooth are whole periods of their own, and tell it all.
+fn error(question: &Question<'_>, series: &Series<'_>, nature: &Nature, step: Option<&Step>) -> f64 {
+    let rate = per_second(question) / question.budget;
+    if nature.saw_tooth.is_some() || !rate.is_finite() || rate <= 0.0 {
+        return 0.0;
+    }
+    let (t_s, mut values) = series.thinned();
+    if let Some(step) = step {
+        values.iter_mut().zip(&t_s).filter(|(_, t)| **t >= step.t_s).for_each(|(value, _)| *value -= step.by);
+    }
+    let tau_s = nature.tau_s.max(question.tau_least_s);
+    // The parabola took its part of the scatter with it: three parameters, each as much as two correlation times have.
+    let left = (1.0 - 6.0 * tau_s / series.span_s()).max(SCATTER_LEFT_LEAST);
+    let sigma = (quantile::scale(&correlation::without_parabola(&values)) / left.sqrt()).max(question.sigma_least);
+    sigma * (24.0 * tau_s).sqrt() / rate
 }
 
 /// Why samples say nothing, however they lie.

@@ -73,7 +73,13 @@ fn answer(case: &Case, times_budget: f64, seed: u64) -> Answer {
     let (t_s, value) = generate(case, times_budget, seed);
     let axis: Vec<f64> = t_s.iter().map(|t| t / 3600.0).collect();
     let series = Series { t_s: &t_s, value: &value, axis: &axis };
-    judge(&Question { series, budget: BUDGET, planned_s: planned_s() * case.longer, sigma_least: 0.0 })
+    judge(&Question {
+        series,
+        budget: BUDGET,
+        planned_s: planned_s() * case.longer,
+        sigma_least: 0.0,
+        tau_least_s: length::TAU_S,
+    })
 }
 
 /// Shares of runs that passed, failed, and of those with each note.
@@ -169,6 +175,18 @@ fn table() {
     }
 }
 
+/// Runs that are much too short for their noise cry wolf no more than long ones and vouch for nothing; what grows a hundred times as fast
+/// as the noise is found within ten minutes all the same.
+#[test]
+fn calibration_of_short_runs() {
+    for (longer, fast) in [(0.04, 400.0), (0.07, 400.0), (0.12, 100.0), (0.2, 40.0), (0.35, 20.0)] {
+        let case = Case { name: "short", longer, ..PLAIN };
+        holds(&case, 0.0, 100, |rates| rates.fail <= FALSE_ALARMS_MOST);
+        holds(&case, 4.0, 100, |rates| rates.pass <= 0.0);
+        holds(&case, fast, 50, |rates| rates.fail >= 0.8);
+    }
+}
+
 /// The answer to a form without noise, sampled each second.
 fn of(length_s: u32, budget_per_hour: f64, value: impl Fn(f64) -> f64) -> Answer {
     let t_s: Vec<f64> = (0..=length_s).map(f64::from).collect();
@@ -177,7 +195,13 @@ fn of(length_s: u32, budget_per_hour: f64, value: impl Fn(f64) -> f64) -> Answer
     let value: Vec<f64> = t_s.iter().map(|t| value(*t) + 100.0 * random.normal()).collect();
     let axis: Vec<f64> = t_s.iter().map(|t| t / 3600.0).collect();
     let series = Series { t_s: &t_s, value: &value, axis: &axis };
-    judge(&Question { series, budget: budget_per_hour, planned_s: f64::from(length_s), sigma_least: 0.0 })
+    judge(&Question {
+        series,
+        budget: budget_per_hour,
+        planned_s: f64::from(length_s),
+        sigma_least: 0.0,
+        tau_least_s: 0.0,
+    })
 }
 
 #[test]
@@ -216,7 +240,13 @@ fn a_hundred_hours_are_judged() {
     let value: Vec<f64> = t_s.iter().map(|_| 60.0 * MIB + spiky(&mut random)).collect();
     let axis: Vec<f64> = t_s.iter().map(|t| t / 3600.0).collect();
     let series = Series { t_s: &t_s, value: &value, axis: &axis };
-    let found = judge(&Question { series, budget: MIB / 16.0, planned_s: 360_000.0, sigma_least: 65_536.0 });
+    let found = judge(&Question {
+        series,
+        budget: MIB / 16.0,
+        planned_s: 360_000.0,
+        sigma_least: 65_536.0,
+        tau_least_s: length::TAU_S,
+    });
     assert_eq!((found.outcome, found.shape.step), (Outcome::Pass, None), "{found:?}");
 }
 
@@ -226,8 +256,14 @@ fn what_cannot_be_judged_says_why() {
     let t_s: Vec<f64> = (0..3600).map(f64::from).collect();
     let level = vec![1.0; t_s.len()];
     let ask = |t_s: &[f64], value: &[f64], axis: &[f64]| {
-        judge(&Question { series: Series { t_s, value, axis }, budget: 1.0, planned_s: 3600.0, sigma_least: 0.0 })
-            .outcome
+        judge(&Question {
+            series: Series { t_s, value, axis },
+            budget: 1.0,
+            planned_s: 3600.0,
+            sigma_least: 0.0,
+            tau_least_s: 0.0,
+        })
+        .outcome
     };
     assert_eq!(ask(&t_s, &level, &t_s), Outcome::Pass);
     assert_eq!(ask(&t_s, &level, &level), Outcome::Invalid { why: Why::AxisStill });

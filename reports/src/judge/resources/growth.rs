@@ -148,7 +148,8 @@ fn judge_growth(record: &Record, findings: &mut Findings, name: Name, budget: &B
     }
     let series = Series { t_s: &resident.t_s, value: &resident.bytes, axis: &resident.axis };
     let planned_s = record.manifest.phases.steady_ms as f64 / 1000.0;
-    let question = Question { series, budget: budget.limit, planned_s, sigma_least: SIGMA_BYTES_LEAST };
+    let (sigma_least, tau_least_s) = (SIGMA_BYTES_LEAST, growth::length::TAU_S);
+    let question = Question { series, budget: budget.limit, planned_s, sigma_least, tau_least_s };
     let answer = growth::judge(&question);
     let observed = match (&answer.outcome, &answer.slope) {
         (Outcome::Invalid { .. }, _) => "not judged".to_owned(),
