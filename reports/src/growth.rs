@@ -1,7 +1,8 @@
 //! Whether a series grows faster than it may: one pure function from samples to a verdict with its confidence.
 //!
-//! Owns the method; `docs/decisions/025-when-growth-is-decided.md` says why it is so. It knows nothing of records and budgets' names. Least squares through raw samples must not come back
-//! here: memory is autocorrelated, and that cries wolf in a third of clean runs.
+//! Owns the method; `docs/decisions/025-when-growth-is-decided.md` says why it is so. It knows nothing of records and of the names of
+//! budgets. Least squares through raw samples must not come back here: memory is autocorrelated, and that cries wolf in a third of
+//! clean runs.
 
 use crate::statistics::blocks::{self, Blocks, Nature, Series};
 use crate::statistics::saw_tooth::SawTooth;
@@ -321,8 +322,8 @@ impl Side {
 
 /// The error of a slope over one second, see [`Steady::error`]. Blocks of a saw-tooth are whole periods of their own, and tell it all.
 fn error(question: &Question<'_>, series: &Series<'_>, nature: &Nature, step: Option<&Step>) -> f64 {
-    let rate = per_second(question) / question.budget;
-    if nature.saw_tooth.is_some() || !rate.is_finite() || rate <= 0.0 {
+    let rate = rate(&question.series);
+    if nature.saw_tooth.is_some() || rate <= 0.0 {
         return 0.0;
     }
     let (t_s, mut values) = series.thinned();
@@ -367,7 +368,11 @@ fn unfit(question: &Question<'_>, error: statistics::Error, nature: Option<Natur
 
 /// The budget as the axis moved, for each second.
 fn per_second(question: &Question<'_>) -> f64 {
-    let axis = question.series.axis;
-    let moved = axis.last().zip(axis.first()).map_or(0.0, |(last, first)| last - first);
-    question.budget * moved / question.series.span_s()
+    question.budget * rate(&question.series)
+}
+
+/// How far the axis moved in a second.
+fn rate(series: &Series<'_>) -> f64 {
+    let moved = series.axis.last().zip(series.axis.first()).map_or(0.0, |(last, first)| last - first);
+    moved / series.span_s()
 }

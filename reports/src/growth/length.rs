@@ -8,11 +8,11 @@ pub const TAU_S: f64 = 50.0;
 pub const SIGMA_BYTES: f64 = 2.0 * 1024.0 * 1024.0;
 /// How many standard errors of the slope go into the budget. With 2.5 the best estimator that knows the noise would tell twice the budget
 /// from the budget in 80 % of runs; the slope of Theil and Sen through medians of blocks, which has to measure its noise, does so in 68
-/// to 75 %. With this it does so in about 88 %: `calibration` in `growth/tests.rs` holds it.
+/// to 75 %. With this it does so in about 88 %: the calibration in `growth/tests.rs` holds it.
 const ERRORS: f64 = 3.4;
 
-/// The length of the steady phase, in seconds, that decides a budget of so much each second: `(3.4 σ √(24 τ) / B)^(2/3)`, and long enough
-/// for the least number of blocks. None if no length does, because the budget is nought.
+/// The length of the steady phase, in seconds, that decides a budget of so much each second: `(3.4 σ √(24 τ) / B)^(2/3)`, and long
+/// enough for the least number of blocks. None if no length does, because the budget is nought.
 ///
 /// The standard error of a slope through noise of scatter σ and correlation time τ is `σ √(24 τ) / T^(3/2)`.
 pub fn needed_s(sigma: f64, tau_s: f64, budget_per_s: f64) -> Option<f64> {

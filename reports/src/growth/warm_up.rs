@@ -20,7 +20,8 @@ pub enum WarmUp {
 }
 
 /// Finds the end of the warm-up: blocks at the start that lie below the line through all later ones, or above both that line and the
-/// later level, and by at least `matters`, are not steady yet. A first block that is merely lower than a line that bends upwards is an accelerating leak, and kept.
+/// later level, and by at least `matters`, are not steady yet. A first block that is merely lower than a line that bends upwards is an
+/// accelerating leak, and kept.
 pub(super) fn find(blocks: &Blocks, matters: f64) -> WarmUp {
     let (axis, values): (Vec<f64>, Vec<f64>) = blocks.blocks.iter().map(|block| (block.axis, block.value)).unzip();
     let half = values.len() / 2;
