@@ -270,6 +270,15 @@ pub const MEANT: &[Meant] = &[
                 && found.mock.is_none()
         },
     },
+    Meant {
+        name: "Which object of a collection is refused",
+        diverges: true,
+        applies: |step, found| {
+            let collection = step.method == "DELETE" && step.path.contains("?resourceVersion=");
+            let both = found.real.as_ref().is_some_and(Value::is_string) && found.mock.as_ref().is_some();
+            collection && both && found.at == "/body/details/name"
+        },
+    },
 ];
 
 /// The reason of a condition that newer releases give to an evicted pod, by a write of its own.
