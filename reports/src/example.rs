@@ -51,7 +51,7 @@ impl Example {
             anomalies: Vec::new(),
             requests: Some(requests()),
             latencies: Vec::new(),
-            end: Some(End { ended_ms: LENGTH_MS, reason: EndReason::Completed }),
+            end: Some(End { ended_ms: LENGTH_MS, reason: EndReason::Completed, lost: None }),
         };
         for start_ms in (0..LENGTH_MS).step_by(5000) {
             example.add_interval(start_ms);
@@ -261,6 +261,7 @@ fn sample(second: u64) -> Sample {
         }),
         harness: Some(Process { processes: 1, rss_bytes: (92 << 20) + wobble * 8192, ..Process::default() }),
         machine: MachineRow { psi_cpu_some_pct: Some(12.0), steal_ms: Some(0), ..MachineRow::default() },
+        peak: false,
         read_cost_us: 180,
     }
 }

@@ -17,6 +17,7 @@ mod open;
 mod reader;
 mod requests;
 mod rows;
+mod sink;
 #[cfg(test)]
 mod tests;
 mod times;
@@ -29,11 +30,11 @@ pub use reader::Record;
 pub use requests::{EndedBy, REQUEST_LINES_MAX, RequestLine, RequestRow, RequestSummary, Requests, Verb};
 pub use rows::{
     AdmissionRow, AnomalyRow, ApiRow, ChurnRow, CommitEvent, End, EndReason, EventCounts, FaultEvent, FaultRow, Fds,
-    Interval, MachineRow, Phase, Process, Quantiles, Refused, RegistryRow, SAMPLES_BEYOND, Sample, StoredRow,
+    Interval, Lost, MachineRow, Phase, Process, Quantiles, Refused, RegistryRow, SAMPLES_BEYOND, Sample, StoredRow,
     WitnessRow, quantile_us, samples_needed,
 };
 pub use times::TIME_MS_MAX;
-pub(crate) use writer::write_whole;
+pub(crate) use writer::{ALL_SAMPLES_MS, write_whole};
 pub use writer::{ANOMALY_ROWS_PER_OUTCOME, Writer};
 
 /// The files of a record.
@@ -160,4 +161,20 @@ pub enum Error {
         /// Why not.
         reason: String,
     },
+}
+
+impl Error {
+    /// Whether there was no room on the disk.
+    pub fn is_full(&self) -> bool {
+        let Self::Io { source, .. } = self else { return false };
+        matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+    }
+
+    /// As an error of whoever writes through a stream.
+    fn into_io(self) -> io::Error {
+        match self {
+            Self::Io { source, .. } => source,
+            other => io::Error::other(other),
+        }
+    }
 }

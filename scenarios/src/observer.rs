@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use reports::record::Sample;
 use tokio::sync::mpsc;
 
+use self::machine::Clocks;
 use crate::clock::Clock;
 
 mod machine;
@@ -69,6 +70,7 @@ impl Drop for Observer {
 fn observe(watched: &Watched, sender: &mpsc::Sender<Sample>, clock: &Clock) {
     let mut due = Instant::now();
     let mut rollup_due = due;
+    let clocks = Clocks::read();
     while !watched.stop.load(Ordering::Relaxed) && !sender.is_closed() {
         let now = Instant::now();
         if now < due {
@@ -84,23 +86,24 @@ fn observe(watched: &Watched, sender: &mpsc::Sender<Sample>, clock: &Clock) {
         if with_rollup {
             rollup_due = now + ROLLUP_EVERY;
         }
-        let sample = sample(watched, clock, now, with_rollup);
+        let sample = sample(watched, (clock, &clocks), now, with_rollup);
         // A full queue means that the run hangs: the hole in the record is the honest answer.
         let _ = sender.try_send(sample);
     }
 }
 
-fn sample(watched: &Watched, clock: &Clock, now: Instant, with_rollup: bool) -> Sample {
+fn sample(watched: &Watched, (clock, clocks): (&Clock, &Clocks), now: Instant, with_rollup: bool) -> Sample {
     let root = watched.root.load(Ordering::Relaxed);
     let starts = watched.starts.load(Ordering::Relaxed);
     let subject = (root != 0).then(|| process::tree(root, with_rollup, starts)).flatten();
     let harness = process::own();
-    let machine = machine::row();
+    let machine = machine::row(clocks);
     Sample {
         t_ms: clock.at_ms(now),
         subject,
         harness,
         machine,
         read_cost_us: u64::try_from(now.elapsed().as_micros()).unwrap_or(u64::MAX),
+        peak: false,
     }
 }

@@ -87,7 +87,7 @@ pub(crate) async fn record(options: Options) -> Result<PathBuf> {
     let mut conductor =
         conductor::Conductor::new(&options.source.scenario, &world, directory.clone(), writer, live, signals);
     let reason = Box::pin(conductor.conduct(prepared.subject, prepared.load)).await;
-    conductor.close(&End { ended_ms: conductor.now_ms(), reason });
+    conductor.close(&End { ended_ms: conductor.now_ms(), reason, lost: None });
     drop(conductor);
     if let Err(error) = world.keep_logs(&directory) {
         crate::out::err!("longhaul: the control plane's logs could not be kept: {error:#}");

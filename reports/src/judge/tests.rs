@@ -3,7 +3,7 @@
 use super::*;
 use crate::example::{Example, FAULT_AT_MS, list, watch};
 use crate::ledger::Outcome;
-use crate::record::{End, EndReason, FaultEvent, Refused, StoredRow, tag};
+use crate::record::{End, EndReason, FaultEvent, Lost, Refused, StoredRow, tag};
 
 /// What fired, worst first, as `budget verdict`.
 fn fired(example: &Example) -> Vec<String> {
@@ -33,7 +33,7 @@ fn registry(example: &mut Example, budget: &str) {
 /// A way to spoil a clean record, with everything that must fire.
 type Planted = (&'static str, fn(&mut Example), &'static [&'static str]);
 
-const PLANTED: [Planted; 52] = [
+const PLANTED: [Planted; 57] = [
     ("clean", |_| {}, &["pass"]),
     ("missed", |e| e.miss(2, 61_000), &["events.missed fail", "fail"]),
     (
@@ -52,6 +52,27 @@ const PLANTED: [Planted; 52] = [
         },
         &["validity.pace invalid", "events.missed fail", "invalid"],
     ),
+    (
+        "rows lost on a full disk",
+        |e| e.end.as_mut().unwrap().lost = Some(Lost { rows: 12, from_ms: 30_000, to_ms: Some(45_000) }),
+        &["validity.record invalid", "invalid"],
+    ),
+    (
+        "a machine that slept",
+        |e| e.samples[40..].iter_mut().for_each(|row| row.machine.suspended_ms = Some(30_000)),
+        &["validity.suspended invalid", "invalid"],
+    ),
+    (
+        "a clock that was set back",
+        |e| e.samples[40..].iter_mut().for_each(|row| row.machine.clock_set_ms = Some(-7000)),
+        &["validity.clock invalid", "invalid"],
+    ),
+    (
+        "a clock that is set right little by little",
+        |e| (0..).zip(&mut e.samples).for_each(|(n, row)| row.machine.clock_set_ms = Some(20 * n)),
+        &["pass"],
+    ),
+    ("a sample that was kept for its peak", |e| e.samples[40].peak = true, &["pass"]),
     ("passed although changes came late", |e| e.churn_was_late(2600), &["pass"]),
     ("passed although the harness stood still", |e| e.intervals[31].end_ms += 10_001, &["pass"]),
     ("ghost", |e| e.intervals[30].events.ghost = 1, &["events.ghost fail", "fail"]),
@@ -249,7 +270,7 @@ fn each_planted_fault_fires_exactly_its_finding() {
 fn how_a_run_ended_decides_whether_it_counts() {
     let ended = |reason: EndReason| {
         let mut example = Example::clean();
-        example.end = Some(End { ended_ms: 90_000, reason });
+        example.end = Some(End { ended_ms: 90_000, reason, lost: None });
         fired(&example)
     };
     let detail = String::from("nothing listened on 127.0.0.1:8443");
@@ -266,7 +287,7 @@ fn a_subject_that_crashed_before_a_fault_is_not_excused_by_it() {
     let mut example = Example::clean();
     example.faults.truncate(1);
     let reason = EndReason::SubjectExited { status: "exit status 101".into(), detail: String::new() };
-    example.end = Some(End { ended_ms: 30_000, reason });
+    example.end = Some(End { ended_ms: 30_000, reason, lost: None });
     assert_eq!(fired(&example), ["subject.exited fail", "fail"]);
 }
 

@@ -23,16 +23,22 @@ const SAMPLE_GAP_MS: u64 = 30_000;
 /// A harness that writes a row every 5 s and once needed longer than this stood still for as much as the least deadline of an
 /// observation: what came meanwhile was heard late, and of the rest nobody can tell whether it would have come.
 const INTERVAL_MS_MAX: u64 = 10_000;
+/// A machine that slept for as much, or a wall clock that was set by as much, between two samples is told, in milliseconds. A clock
+/// that is set right little by little takes the clock that times are measured with along, and is not seen.
+const CLOCK_STEP_MS: u64 = 1000;
 /// Pressure on the processor, in percent of time, that is worth a note.
 const PSI_CPU_PCT: f64 = 50.0;
 
 // The conditions, and what is said of a subject that breaks one; most say nothing of it.
 pub(super) const COMPLETED: Name = condition("completed");
+const WHOLE: Name = condition("record");
 const INTERVALS: Name = condition("intervals");
 const PACE: Name = condition("pace");
 const LATENESS: Name = condition("lateness");
 const WITNESS: Name = condition("witness");
 const SAMPLES: Name = condition("samples");
+const SUSPENDED: Name = condition("suspended");
+const CLOCK: Name = condition("clock");
 const ADMISSION_RATE: Name = condition("admissionRate");
 const CHURN_RATE: Name = condition("churnRate");
 /// One for each fault, by its identifier.
@@ -53,6 +59,7 @@ const fn condition(key: &'static str) -> Name {
 
 pub(super) fn judge(record: &Record, findings: &mut Findings) {
     let exited = judge_end(record, findings);
+    judge_lost(record, findings);
     judge_intervals(record, findings);
     judge_rate(record, findings);
     judge_lateness(record, findings);
@@ -60,6 +67,7 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
     judge_faults(record, exited, findings);
     judge_witness(record, exited, findings);
     judge_samples(record, findings);
+    judge_clocks(record, findings);
     note_pressure(record, findings);
 }
 
@@ -103,6 +111,19 @@ fn judge_end(record: &Record, findings: &mut Findings) -> bool {
 /// A subject that stopped asking had nothing to prove: its silence is no riddle.
 fn never_asked(findings: &Findings) -> bool {
     requests::gave_up(findings)
+}
+
+/// What a full disk took from the record may be what would have decided.
+fn judge_lost(record: &Record, findings: &mut Findings) {
+    let Some(lost) = record.end.as_ref().and_then(|end| end.lost) else { return };
+    let until = lost.to_ms.map_or_else(|| "the end".to_owned(), millis);
+    let rows = counted(lost.rows, "row");
+    let text = format!(
+        "the disk was full: of what happened from {} to {until} {rows} of the record were lost. Free the disk, or write \
+         elsewhere with `--out`, and run it again.",
+        millis(lost.from_ms)
+    );
+    findings.push(WHOLE, Verdict::Invalid, format!("{rows} lost"), "whole", text);
 }
 
 fn judge_intervals(record: &Record, findings: &mut Findings) {
@@ -320,6 +341,39 @@ fn judge_samples(record: &Record, findings: &mut Findings) {
         () => (Verdict::Pass, format!("{} of the subject's resources.", counted(times.len() as u64, "sample"))),
     };
     findings.push(SAMPLES, verdict, format!("gap of {}", millis(gap_ms)), millis(SAMPLE_GAP_MS), text);
+}
+
+/// Times are measured with a clock that stands still while the machine is suspended: what came to the subject meanwhile, and what its
+/// own timers made of it, is not in them. A wall clock that is set moves the deadlines of whoever reads that one: tokens,
+/// certificates, leases.
+fn judge_clocks(record: &Record, findings: &mut Findings) {
+    let (mut slept, mut set) = (None, None);
+    let (mut slept_ms, mut set_ms) = (0, 0);
+    for sample in &record.samples {
+        let (now_slept_ms, now_set_ms) = (sample.machine.suspended_ms, sample.machine.clock_set_ms);
+        if let Some(now_ms) = now_slept_ms {
+            let by_ms = now_ms.saturating_sub(slept_ms);
+            slept = slept.or((by_ms >= CLOCK_STEP_MS).then_some((sample.t_ms, by_ms)));
+            slept_ms = now_ms;
+        }
+        if let Some(now_ms) = now_set_ms {
+            let by_ms = now_ms.saturating_sub(set_ms);
+            set = set.or((by_ms.unsigned_abs() >= CLOCK_STEP_MS).then_some((sample.t_ms, by_ms)));
+            set_ms = now_ms;
+        }
+    }
+    if let Some((t_ms, by_ms)) = slept {
+        let (at, by) = (millis(t_ms), millis(by_ms));
+        let text =
+            format!("the machine was suspended for {by} at {at}, so times before and after do not belong together.");
+        findings.push(SUSPENDED, Verdict::Invalid, by, "never suspended", text);
+    }
+    if let Some((t_ms, by_ms)) = set {
+        let (at, by) = (millis(t_ms), millis(by_ms.unsigned_abs()));
+        let way = if by_ms > 0 { "forward" } else { "back" };
+        let text = format!("the clock of the machine was set {way} by {by} at {at}; what reads it saw time jump.");
+        findings.push(CLOCK, Verdict::Invalid, format!("{by} {way}"), "never set", text);
+    }
 }
 
 fn note_pressure(record: &Record, findings: &mut Findings) {

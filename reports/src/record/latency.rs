@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufRead, BufReader, BufWriter, Read, Write};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use hdrhistogram::serialization::interval_log::{
 };
 use hdrhistogram::serialization::{Deserializer, V2DeflateSerializer};
 
+use super::sink::Sink;
 use super::writer::io_error;
 use super::{Error, Phase, Quantiles, TIME_MS_MAX};
 
@@ -79,8 +80,7 @@ pub(super) struct Frame<'a> {
 
 /// A log being written. Interval by interval, so that what was measured before an unexpected end can be read.
 pub struct HistogramLog {
-    path: PathBuf,
-    out: BufWriter<File>,
+    out: Sink,
     serializer: V2DeflateSerializer,
 }
 
@@ -230,41 +230,47 @@ fn merge(sum: &mut Histogram<u64>, part: &Histogram<u64>) {
 impl HistogramLog {
     /// Creates the file and writes its head. `started_at` is an RFC 3339 time; the times of the rows count from it.
     pub fn create(path: PathBuf, started_at: &str) -> Result<Self, Error> {
-        let file = File::create(&path).map_err(io_error("create", &path))?;
-        let mut out = BufWriter::new(file);
+        let mut out = Sink::create(path)?;
         // Base and start time are the same: the time stamps of the lines count from the run's epoch.
         let epoch_seconds =
             started_at.parse::<jiff::Timestamp>().map_or(0, jiff::Timestamp::as_millisecond) as f64 / 1e3;
-        write!(
-            out,
+        let head = format!(
             "#[Histogram log format version 1.3]\n#[Values are microseconds]\n\
              #[BaseTime: {epoch_seconds:.3} (seconds since epoch)]\n#[StartTime: {epoch_seconds:.3} (seconds since epoch)]\n\
              \"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n"
-        )
-        .map_err(io_error("write", &path))?;
-        Ok(Self { path, out, serializer: V2DeflateSerializer::new() })
+        );
+        out.append(head.as_bytes())?;
+        Ok(Self { out, serializer: V2DeflateSerializer::new() })
     }
 
-    /// Appends the histogram of an interval.
+    /// Appends the histogram of an interval. An error may mean that the disk is full ([`Error::is_full`]): then this histogram is lost, and
+    /// what was appended before still waits for room.
     pub fn append(&mut self, tag: &str, start_ms: u64, end_ms: u64, histogram: &Histogram<u64>) -> Result<(), Error> {
         let checked = Tag::new(tag).ok_or_else(|| self.error(&"a tag has no comma, space or line end"))?;
         let length = Duration::from_millis(end_ms.saturating_sub(start_ms));
+        let mut row = Vec::new();
         let result = IntervalLogWriterBuilder::new()
-            .begin_log_with(&mut self.out, &mut self.serializer)
+            .begin_log_with(&mut row, &mut self.serializer)
             .map_err(|error| error.to_string())
             .and_then(|mut log| {
                 log.write_histogram(histogram, Duration::from_millis(start_ms), length, Some(checked))
                     .map_err(|error| error.to_string())
             });
-        result.map_err(|reason| self.error(&reason))
+        result.map_err(|reason| self.error(&reason))?;
+        self.out.append(&row)
     }
 
     /// Hands everything to the operating system.
     pub fn flush(&mut self) -> Result<(), Error> {
-        self.out.flush().map_err(io_error("write", &self.path))
+        self.out.flush()
+    }
+
+    /// How many histograms wait for room on the disk.
+    pub(super) fn rows_waiting(&self) -> u64 {
+        self.out.rows_waiting()
     }
 
     pub(super) fn error(&self, reason: &dyn std::fmt::Display) -> Error {
-        Error::Histogram { path: self.path.clone(), reason: reason.to_string() }
+        Error::Histogram { path: self.out.path().to_owned(), reason: reason.to_string() }
     }
 }

@@ -272,6 +272,10 @@ pub struct Sample {
     pub machine: MachineRow,
     /// What taking the sample cost, in microseconds.
     pub read_cost_us: u64,
+    /// Kept for its large resident set alone, where only one sample of an interval is kept: it counts for ceilings, and would bend
+    /// what is computed from samples that were taken in turn.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub peak: bool,
 }
 
 /// Resources of a process tree.
@@ -324,6 +328,10 @@ pub struct MachineRow {
     pub steal_ms: Option<u64>,
     /// The load average of one minute.
     pub load_1m: Option<f64>,
+    /// How long the machine has been suspended since the run began to sample, in milliseconds.
+    pub suspended_ms: Option<u64>,
+    /// How far the wall clock has been set since then, in milliseconds; negative where it was set back.
+    pub clock_set_ms: Option<i64>,
 }
 
 /// What happened to a fault.
@@ -405,6 +413,21 @@ pub struct End {
     pub ended_ms: u64,
     /// Why it ended.
     pub reason: EndReason,
+    /// What of the record was lost, if anything was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<Lost>,
+}
+
+/// What a full disk took from a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Lost {
+    /// Rows of all files.
+    pub rows: u64,
+    /// Up to here nothing was lost.
+    pub from_ms: u64,
+    /// From here on everything was written again; none where it was not.
+    pub to_ms: Option<u64>,
 }
 
 /// Why a run ended.
@@ -490,6 +513,11 @@ pub fn quantile_us(histogram: &Histogram<u64>, parts_per_thousand: u64) -> Optio
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(count: &u64) -> bool {
     *count == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 impl Fds {

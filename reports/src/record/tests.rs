@@ -174,10 +174,13 @@ fn long_runs_are_thinned_without_losing_peaks_or_counts() {
         let row = Interval { start_ms, end_ms: start_ms + 5000, ..example.intervals[10].clone() };
         writer.interval(&row).unwrap();
     }
-    writer.end(&End { ended_ms: 3 * hour_ms, reason: EndReason::Completed }).unwrap();
+    writer.end(&End { ended_ms: 3 * hour_ms, reason: EndReason::Completed, lost: None }).unwrap();
     let record = Record::open(dir.path()).unwrap();
-    assert_eq!((record.intervals.len(), record.samples.len()), (720, 720));
-    assert!(record.samples.iter().all(|sample| sample.subject.unwrap().rss_bytes == 50 << 20));
+    assert_eq!((record.intervals.len(), record.samples.len()), (720, 1440));
+    let kept = |peak: bool| record.samples.iter().filter(move |row| row.peak == peak);
+    let rss = |row: &Sample| row.subject.unwrap().rss_bytes >> 20;
+    assert!(kept(true).all(|row| rss(row) == 50) && kept(true).count() == 720);
+    assert!(kept(false).all(|row| rss(row) == 40 && row.t_ms % 5000 == 4000));
     assert_eq!(record.latency.whole(tag::LAG).unwrap().len(), 7200);
     let lines = fs::read_to_string(dir.path().join(file::LATENCY)).unwrap().matches("Tag=").count();
     assert!(lines <= 61, "{lines} slices");
@@ -208,7 +211,7 @@ fn commits_and_observations_are_kept_on_request_only() {
         }
         writer.commit(&event).unwrap();
         writer.observation(&seen).unwrap();
-        writer.end(&End { ended_ms: 10, reason: EndReason::Completed }).unwrap();
+        writer.end(&End { ended_ms: 10, reason: EndReason::Completed, lost: None }).unwrap();
         assert_eq!(path.join(file::COMMITS).exists(), keep);
         let (commits, observations) =
             if keep { (vec![event.clone()], vec![seen.clone()]) } else { (Vec::new(), Vec::new()) };
@@ -223,7 +226,7 @@ fn a_torn_file_of_events_is_read_up_to_there() {
     let seen = Observation { t_ms: 6, uid: "u".into(), revision: "7".into(), change: Change::Added };
     let mut writer = Writer::create(dir.path(), &Example::clean().manifest).unwrap().keep_events().unwrap();
     writer.observation(&seen).unwrap();
-    writer.end(&End { ended_ms: 10, reason: EndReason::Completed }).unwrap();
+    writer.end(&End { ended_ms: 10, reason: EndReason::Completed, lost: None }).unwrap();
     let path = dir.path().join(file::OBSERVATIONS);
     let whole = fs::read(&path).unwrap();
     fs::write(&path, &whole[..whole.len() - 3]).unwrap();
@@ -326,7 +329,10 @@ fn rows_with_times_that_no_run_reaches_are_refused_with_their_place() {
         far(dir.path(), name, key, &TIME_MS_MAX.to_string());
         assert!(Record::open(dir.path()).is_ok(), "{name} {key}");
     }
-    let dir = written(&Example { end: Some(End { ended_ms: u64::MAX, reason: EndReason::Completed }), ..example });
+    let dir = written(&Example {
+        end: Some(End { ended_ms: u64::MAX, reason: EndReason::Completed, lost: None }),
+        ..example
+    });
     assert!(matches!(Record::open(dir.path()), Err(Error::Time { .. })));
 }
 
@@ -398,45 +404,79 @@ fn a_pipe_in_the_place_of_a_half_written_file_does_not_hold_the_reports() {
 fn a_record_that_cannot_be_written_says_so_at_its_end() {
     let example = Example::clean();
     let dir = tempfile::tempdir().unwrap();
-    std::os::unix::fs::symlink("/dev/full", dir.path().join(file::SAMPLES)).unwrap();
+    // A file that takes numbers only.
+    std::os::unix::fs::symlink("/proc/self/oom_score_adj", dir.path().join(file::SAMPLES)).unwrap();
     let mut writer = Writer::create(dir.path(), &example.manifest).unwrap();
     writer.interval(&example.intervals[0]).unwrap();
     writer.sample(&example.samples[0]).unwrap();
-    let error = writer.end(&End { ended_ms: 5000, reason: EndReason::Completed }).unwrap_err();
+    let error = writer.end(&End { ended_ms: 5000, reason: EndReason::Completed, lost: None }).unwrap_err();
     assert!(matches!(error, Error::Io { action: "write", .. }), "{error}");
     drop(writer);
     fs::remove_file(dir.path().join(file::SAMPLES)).unwrap();
     let end = Record::open(dir.path()).unwrap().end.unwrap();
     let EndReason::HarnessError { detail } = &end.reason else { panic!("{end:?}") };
-    assert!(detail.contains("samples.jsonl: No space left on device"), "{detail}");
+    assert!(detail.contains("samples.jsonl: Invalid argument"), "{detail}");
 }
 
-/// The room for the end is taken at the start, so that a disk which is full to its last byte does not take it away.
+/// A disk that is full ends no run: rows wait, then they are lost and counted, and go on where there is room again. The room for the end
+/// is taken at the start.
 #[test]
-fn on_a_full_disk_there_is_room_for_the_end() {
-    const NAME: &str = "record::tests::on_a_full_disk_there_is_room_for_the_end";
+fn a_full_disk_takes_rows_and_not_the_run() {
+    const NAME: &str = "record::tests::a_full_disk_takes_rows_and_not_the_run";
     const DISK: &str = "LONGHAUL_TEST_DISK";
     if let Some(disk) = std::env::var_os(DISK) {
-        let dir = Path::new(&disk).join("record");
-        let example = Example::clean();
-        let mut writer = Writer::create(&dir, &example.manifest).unwrap();
-        while writer.interval(&example.intervals[0]).is_ok() {}
-        assert!(fs::write(dir.join("more"), [0; 4096]).is_err(), "the disk has still room");
-        let reason = EndReason::HarnessError { detail: "the disk is full".into() };
-        writer.end(&End { ended_ms: 5000, reason: reason.clone() }).unwrap_err();
-        drop(writer);
-        let record = Record::open(&dir).unwrap();
-        assert_eq!(record.end.unwrap().reason, reason);
+        fills_and_empties(Path::new(&disk));
         return;
     }
     let disk = tempfile::tempdir().unwrap();
     let mut own = std::process::Command::new("unshare");
     own.args(["--user", "--map-root-user", "--mount", "sh", "-c"]);
-    own.arg("mount -t tmpfs -o size=256k none \"$0\" || exit 77; exec \"$@\"").arg(disk.path());
+    own.arg("mount -t tmpfs -o size=512k none \"$0\" || exit 77; exec \"$@\"").arg(disk.path());
     own.arg(std::env::current_exe().unwrap()).args(["--exact", NAME]).env(DISK, disk.path());
     match own.output() {
         Ok(done) if done.status.success() => {}
         Ok(done) if done.status.code() == Some(101) => panic!("{}", String::from_utf8_lossy(&done.stdout)),
         other => println!("skipped: needs `unshare` and user namespaces ({other:?})"),
     }
+}
+
+fn fills_and_empties(disk: &Path) {
+    let (ballast, dir) = (disk.join("ballast"), disk.join("record"));
+    let example = Example::clean();
+    let reason = EndReason::Interrupted { signal: "SIGTERM".into() };
+    let end = End { ended_ms: 5000, reason, lost: None };
+    let mut rows =
+        (0..).map(|n| Interval { start_ms: 5000 * n, end_ms: 5000 * (n + 1), ..example.intervals[0].clone() });
+    let mut append = |writer: &mut Writer| {
+        let row = rows.next().unwrap();
+        writer.interval(&row).unwrap();
+        row.end_ms
+    };
+    // Full for a while.
+    fs::write(&ballast, vec![0; 256 << 10]).unwrap();
+    let mut writer = Writer::create(&dir, &example.manifest).unwrap();
+    while writer.rows_waiting() == 0 {
+        append(&mut writer);
+    }
+    append(&mut writer);
+    assert_eq!(writer.lost(), None);
+    fs::remove_file(&ballast).unwrap();
+    let whole_ms = append(&mut writer);
+    assert_eq!((writer.rows_waiting(), writer.lost()), (0, None));
+    // Full for long.
+    while writer.lost().is_none() {
+        append(&mut writer);
+    }
+    append(&mut writer);
+    let lost = writer.lost().unwrap();
+    assert!(lost.rows == 2 && lost.from_ms >= whole_ms && lost.to_ms.is_none(), "{lost:?}");
+    assert!(fs::write(dir.join("more"), [0; 4096]).is_err(), "the disk has still room");
+    writer.end(&end).unwrap();
+    drop(writer);
+    let record = Record::open(&dir).unwrap();
+    let written = record.end.unwrap();
+    assert_eq!(written.reason, end.reason);
+    // What waited to the end was lost as well.
+    assert!(written.lost.unwrap().rows > 2, "{written:?}");
+    assert!(record.intervals.last().unwrap().end_ms >= lost.from_ms);
 }

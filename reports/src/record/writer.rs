@@ -4,8 +4,8 @@
 //! can be judged up to its last interval, and a run of 100 hours stays under 200 MB. It must not judge.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter, Write};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use hdrhistogram::Histogram;
@@ -14,8 +14,9 @@ use serde::Serialize;
 use super::last::Last;
 use super::latency::HistogramLog;
 use super::requests::Cap;
+use super::sink::Sink;
 use super::{
-    AnomalyRow, CommitEvent, End, EndReason, Error, FaultRow, Interval, Manifest, Phase, RequestLine, RequestRow,
+    AnomalyRow, CommitEvent, End, EndReason, Error, FaultRow, Interval, Lost, Manifest, Phase, RequestLine, RequestRow,
     Sample, file,
 };
 use crate::ledger::Outcome;
@@ -26,9 +27,11 @@ pub const ANOMALY_ROWS_PER_OUTCOME: u64 = 1000;
 /// Stream lines kept with an anomaly, and the characters kept of each line.
 const WIRE_LINES: usize = 20;
 const WIRE_LINE_CHARS: usize = 600;
-/// Every sample is kept for so long; later the one with the largest resident set of each interval. A row is about 430
-/// bytes, so all the samples of 100 hours would be 155 MB.
-const ALL_SAMPLES_MS: u64 = 2 * 3600 * 1000;
+/// Every sample is kept for so long; later the last of each interval, and before it the one with the largest resident set if that
+/// stands out. A row is about 430 bytes, so all the samples of 100 hours would be 155 MB.
+pub(crate) const ALL_SAMPLES_MS: u64 = 2 * 3600 * 1000;
+/// A sample stands out of its interval with a resident set so many times that of the last one, or with the largest so far.
+const PEAK_LEAST: f64 = 1.05;
 /// Histograms are written as they come for so long; later they are added up to slices of [`LONG_SLICE_MS`].
 const SHORT_SLICES_MS: u64 = 3600 * 1000;
 const LONG_SLICE_MS: u64 = 60_000;
@@ -48,22 +51,24 @@ pub struct Writer {
     anomaly_rows: BTreeMap<Outcome, u64>,
     anomalies_dropped: u64,
     phase: Option<Phase>,
-    /// The sample of the current interval that will be kept, once not all are.
-    kept_sample: Option<Sample>,
+    /// The samples of the current interval that will be kept, once not all are: the one with the largest resident set, and the last.
+    kept_samples: Option<(Sample, Sample)>,
+    /// The largest resident set of a sample that was written.
+    largest_bytes: u64,
     /// Histograms that wait until their slice is long enough.
     open_slices: BTreeMap<String, OpenSlice>,
+    lost: Option<Lost>,
+    /// Up to here everything is written.
+    whole_to_ms: u64,
 }
 
 /// A file of JSON lines.
-struct Rows {
-    path: PathBuf,
-    out: BufWriter<File>,
-}
+struct Rows(Sink);
 
 /// A file of JSON lines, compressed.
 struct Packed {
     path: PathBuf,
-    out: zstd::stream::write::Encoder<'static, BufWriter<File>>,
+    out: zstd::stream::write::Encoder<'static, Sink>,
 }
 
 struct OpenSlice {
@@ -95,8 +100,11 @@ impl Writer {
             anomaly_rows: BTreeMap::new(),
             anomalies_dropped: 0,
             phase: None,
-            kept_sample: None,
+            kept_samples: None,
+            largest_bytes: 0,
             open_slices: BTreeMap::new(),
+            lost: None,
+            whole_to_ms: 0,
         })
     }
 
@@ -122,30 +130,70 @@ impl Writer {
             self.phase = Some(row.phase);
             self.close_slices()?;
         }
-        if let Some((rows, cap)) = &mut self.requests
-            && let Some(summary) = cap.close(row.end_ms)
-        {
-            rows.append(&RequestLine::Summary(summary))?;
+        let summary = self.requests.as_mut().and_then(|(rows, cap)| Some((rows, cap.close(row.end_ms)?)));
+        if let Some(result) = summary.map(|(rows, summary)| rows.append(&RequestLine::Summary(summary))) {
+            self.kept(result)?;
         }
-        self.intervals.append(row)?;
-        self.flush()
+        let result = self.intervals.append(row);
+        self.kept(result)?;
+        self.flush()?;
+        if self.rows_waiting() == 0 {
+            self.whole_to_ms = row.end_ms;
+            if let Some(Lost { to_ms: to @ None, .. }) = &mut self.lost {
+                *to = Some(row.end_ms);
+            }
+        }
+        Ok(())
     }
 
-    /// Appends a sample. After two hours only the one with the largest resident set of each interval is kept.
+    /// How many rows wait for room on the disk; none where it is not full.
+    pub fn rows_waiting(&self) -> u64 {
+        let files = [&self.intervals, &self.samples, &self.faults, &self.anomalies].into_iter();
+        let rows: u64 = files.chain(self.requests.iter().map(|(rows, _)| rows)).map(|rows| rows.0.rows_waiting()).sum();
+        rows + self.latency.rows_waiting()
+    }
+
+    /// What a full disk has taken from the record so far.
+    pub fn lost(&self) -> Option<Lost> {
+        self.lost
+    }
+
+    /// A row that a full disk took is counted and ends no run: what is measured after it is worth as much.
+    fn kept(&mut self, result: Result<(), Error>) -> Result<(), Error> {
+        match result {
+            Err(error) if error.is_full() => {
+                self.lose(1);
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    fn lose(&mut self, rows: u64) {
+        let lost = self.lost.get_or_insert(Lost { rows: 0, from_ms: self.whole_to_ms, to_ms: None });
+        lost.rows += rows;
+        lost.to_ms = None;
+    }
+
+    /// Appends a sample. After two hours only the last of each interval is kept, and the one with the largest resident set.
     pub fn sample(&mut self, row: &Sample) -> Result<(), Error> {
         if row.t_ms < ALL_SAMPLES_MS {
-            return self.samples.append(row);
+            self.largest_bytes = self.largest_bytes.max(rss(row));
+            let result = self.samples.append(row);
+            return self.kept(result);
         }
-        let rss = |sample: &Sample| sample.subject.map_or(0, |process| process.rss_bytes);
-        if self.kept_sample.as_ref().is_none_or(|kept| rss(row) > rss(kept)) {
-            self.kept_sample = Some(row.clone());
-        }
+        let peak = match self.kept_samples.take() {
+            Some((peak, _)) if rss(&peak) > rss(row) => peak,
+            _ => row.clone(),
+        };
+        self.kept_samples = Some((peak, row.clone()));
         Ok(())
     }
 
     /// Appends a fault row.
     pub fn fault(&mut self, row: &FaultRow) -> Result<(), Error> {
-        self.faults.append(row)
+        let result = self.faults.append(row);
+        self.kept(result)
     }
 
     /// Appends an anomaly, unless [`ANOMALY_ROWS_PER_OUTCOME`] of its outcome are there already.
@@ -157,7 +205,8 @@ impl Writer {
         }
         *rows += 1;
         if row.wire.len() <= WIRE_LINES && row.wire.iter().all(|line| line.len() <= WIRE_LINE_CHARS) {
-            return self.anomalies.append(row);
+            let result = self.anomalies.append(row);
+            return self.kept(result);
         }
         let mut capped = row.clone();
         capped.wire.truncate(WIRE_LINES);
@@ -167,7 +216,8 @@ impl Writer {
                 line.push('…');
             }
         }
-        self.anomalies.append(&capped)
+        let result = self.anomalies.append(&capped);
+        self.kept(result)
     }
 
     /// Anomalies that were counted but have no row.
@@ -182,7 +232,8 @@ impl Writer {
             return Ok(());
         }
         if start_ms < SHORT_SLICES_MS {
-            return self.latency.append(tag, start_ms, end_ms, histogram);
+            let result = self.latency.append(tag, start_ms, end_ms, histogram);
+            return self.kept(result);
         }
         let Some(open) = self.open_slices.get_mut(tag) else {
             let mut copy = histogram.clone();
@@ -197,7 +248,8 @@ impl Writer {
         if open.end_ms.saturating_sub(open.start_ms) >= LONG_SLICE_MS
             && let Some(full) = self.open_slices.remove(tag)
         {
-            self.latency.append(tag, full.start_ms, full.end_ms, &full.histogram)?;
+            let result = self.latency.append(tag, full.start_ms, full.end_ms, &full.histogram);
+            return self.kept(result);
         }
         Ok(())
     }
@@ -211,7 +263,11 @@ impl Writer {
     /// it has ended. After [`super::REQUEST_LINES_MAX`] lines requests are only counted.
     pub fn request(&mut self, row: RequestRow) -> Result<(), Error> {
         let Some((rows, cap)) = &mut self.requests else { return Ok(()) };
-        if cap.admits(&row) { rows.append(&RequestLine::Request(Box::new(row))) } else { Ok(()) }
+        if !cap.admits(&row) {
+            return Ok(());
+        }
+        let result = rows.append(&RequestLine::Request(Box::new(row)));
+        self.kept(result)
     }
 
     /// Notes requests of the subject that nobody knows more of than their number.
@@ -223,24 +279,39 @@ impl Writer {
 
     /// Appends a commit, if [`Self::keep_events`] was asked for.
     pub fn commit(&mut self, event: &CommitEvent) -> Result<(), Error> {
-        self.events.as_mut().map_or(Ok(()), |[commits, _]| commits.append(event))
+        let result = self.events.as_mut().map_or(Ok(()), |[commits, _]| commits.append(event));
+        self.kept_event(result)
     }
 
     /// Appends an observation, if [`Self::keep_events`] was asked for.
     pub fn observation(&mut self, event: &facts::Observation) -> Result<(), Error> {
-        self.events.as_mut().map_or(Ok(()), |[_, observations]| observations.append(event))
+        let result = self.events.as_mut().map_or(Ok(()), |[_, observations]| observations.append(event));
+        self.kept_event(result)
+    }
+
+    /// Compressed files cannot leave out a row. They are also what fills disks: where there is no room for them they end.
+    fn kept_event(&mut self, result: Result<(), Error>) -> Result<(), Error> {
+        if result.as_ref().is_err_and(Error::is_full) {
+            self.events = None;
+        }
+        self.kept(result)
     }
 
     /// Writes how the run ended, after everything else. The file appears at once or not at all, and also where nothing else can
     /// be written any more: then it says so instead, and the error is returned.
     pub fn end(&mut self, end: &End) -> Result<(), Error> {
-        let Err(error) = self.finish() else { return self.last.say(end) };
+        let result = self.finish();
+        let waiting = self.rows_waiting();
+        if waiting > 0 {
+            self.lose(waiting);
+        }
+        let Err(error) = result else { return self.last.say(&End { lost: self.lost.or(end.lost), ..end.clone() }) };
         let detail = format!("what was left of the record could not be written: {}", chain(&error));
         let reason = match &end.reason {
             reason @ EndReason::HarnessError { .. } => reason.clone(),
             _ => EndReason::HarnessError { detail },
         };
-        self.last.say(&End { ended_ms: end.ended_ms, reason })?;
+        self.last.say(&End { ended_ms: end.ended_ms, reason, lost: self.lost })?;
         Err(error)
     }
 
@@ -248,32 +319,40 @@ impl Writer {
         self.close_slices()?;
         self.flush()?;
         for Packed { path, out } in self.events.take().into_iter().flatten() {
-            out.finish().and_then(|mut file| file.flush()).map_err(io_error("write", &path))?;
+            let result = out.finish().and_then(|mut file| Write::flush(&mut file)).map_err(io_error("write", &path));
+            self.kept(result)?;
         }
         Ok(())
     }
 
-    /// Hands everything that was appended to the operating system.
+    /// Hands everything that was appended to the operating system, as far as there is room on the disk.
     pub fn flush(&mut self) -> Result<(), Error> {
-        if let Some(sample) = self.kept_sample.take() {
-            self.samples.append(&sample)?;
+        if let Some((peak, last)) = self.kept_samples.take() {
+            let stands_out = rss(&peak) > self.largest_bytes || rss(&peak) as f64 > PEAK_LEAST * rss(&last) as f64;
+            if peak.t_ms < last.t_ms && stands_out {
+                let result = self.samples.append(&Sample { peak: true, ..peak });
+                self.kept(result)?;
+            }
+            self.largest_bytes = self.largest_bytes.max(rss(&peak));
+            let result = self.samples.append(&last);
+            self.kept(result)?;
         }
-        for rows in [&mut self.intervals, &mut self.samples, &mut self.faults, &mut self.anomalies] {
-            rows.out.flush().map_err(io_error("write", &rows.path))?;
-        }
-        if let Some((rows, _)) = &mut self.requests {
-            rows.out.flush().map_err(io_error("write", &rows.path))?;
-        }
-        self.latency.flush()?;
-        for Packed { path, out } in self.events.iter_mut().flatten() {
-            out.flush().map_err(io_error("write", path))?;
+        let files = [&mut self.intervals, &mut self.samples, &mut self.faults, &mut self.anomalies].into_iter();
+        let requests = self.requests.as_mut().map(|(rows, _)| rows);
+        let rows = files.chain(requests).map(|rows| rows.0.flush());
+        let packed = self.events.iter_mut().flatten();
+        let packed = packed.map(|Packed { path, out }| out.flush().map_err(io_error("write", path)));
+        for result in rows.chain([self.latency.flush()]).chain(packed) {
+            // What there is no room for waits.
+            result.or_else(|error| if error.is_full() { Ok(()) } else { Err(error) })?;
         }
         Ok(())
     }
 
     fn close_slices(&mut self) -> Result<(), Error> {
         for (tag, slice) in std::mem::take(&mut self.open_slices) {
-            self.latency.append(&tag, slice.start_ms, slice.end_ms, &slice.histogram)?;
+            let result = self.latency.append(&tag, slice.start_ms, slice.end_ms, &slice.histogram);
+            self.kept(result)?;
         }
         Ok(())
     }
@@ -292,30 +371,38 @@ impl Drop for Writer {
 
 impl Packed {
     fn create(path: PathBuf) -> Result<Self, Error> {
-        let file = File::create(&path).map_err(io_error("create", &path))?;
-        let out = zstd::stream::write::Encoder::new(BufWriter::new(file), 0).map_err(io_error("write", &path))?;
+        let sink = Sink::create(path.clone())?;
+        let out = zstd::stream::write::Encoder::new(sink, 0).map_err(io_error("write", &path))?;
         Ok(Self { path, out })
     }
 
     fn append(&mut self, row: &impl Serialize) -> Result<(), Error> {
-        let Self { path, out } = self;
-        serde_json::to_writer(&mut *out, row).map_err(|source| Error::Encode { path: path.clone(), source })?;
-        out.write_all(b"\n").map_err(io_error("write", path))
+        let line = json_line(row, &self.path)?;
+        self.out.write_all(&line).map_err(io_error("write", &self.path))
     }
 }
 
 impl Rows {
     fn create(path: PathBuf) -> Result<Self, Error> {
-        let out = File::create(&path).map_err(io_error("create", &path))?;
-        Ok(Self { path, out: BufWriter::new(out) })
+        Sink::create(path).map(Self)
     }
 
     fn append(&mut self, row: &impl Serialize) -> Result<(), Error> {
-        // First into memory: a row that cannot be encoded must not leave half a line.
-        let mut line = serde_json::to_vec(row).map_err(|source| Error::Encode { path: self.path.clone(), source })?;
-        line.push(b'\n');
-        self.out.write_all(&line).map_err(io_error("write", &self.path))
+        let line = json_line(row, self.0.path())?;
+        self.0.append(&line)
     }
+}
+
+/// A row in memory: one that cannot be encoded must not leave half a line.
+fn json_line(row: &impl Serialize, path: &Path) -> Result<Vec<u8>, Error> {
+    let mut line = serde_json::to_vec(row).map_err(|source| Error::Encode { path: path.to_owned(), source })?;
+    line.push(b'\n');
+    Ok(line)
+}
+
+/// The resident set of the subject, in bytes.
+fn rss(sample: &Sample) -> u64 {
+    sample.subject.map_or(0, |process| process.rss_bytes)
 }
 
 /// An error with its causes.

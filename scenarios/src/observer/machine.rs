@@ -1,15 +1,78 @@
-//! How hard the machine is pressed: pressure stall information, steal time, load.
+//! How hard the machine is pressed (pressure stall information, steal time, load), and whether it slept or its clock was set.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use procfs::{Current, CurrentSI};
 use reports::record::MachineRow;
+use rustix::time::{ClockId, clock_gettime};
 
-/// Whatever of it this kernel offers.
-pub(super) fn row() -> MachineRow {
+/// What the clocks of a machine said at one moment.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Clocks {
+    /// Stands still while the machine is suspended.
+    awake: Duration,
+    /// Goes on.
+    boot: Duration,
+    /// Goes on too, and may be set.
+    wall: Duration,
+}
+
+impl Clocks {
+    pub(super) fn read() -> Self {
+        let at = |id| Duration::try_from(clock_gettime(id)).unwrap_or_default();
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self { awake: at(ClockId::Monotonic), boot: at(ClockId::Boottime), wall }
+    }
+
+    /// How long the machine was suspended until `now`, and how far its wall clock was set, in milliseconds.
+    fn until(&self, now: &Self) -> (u64, i64) {
+        let passed = |at: fn(&Self) -> Duration| signed_ms(at(now)) - signed_ms(at(self));
+        let (awake, boot, wall) = (passed(|clocks| clocks.awake), passed(|clocks| clocks.boot), passed(|c| c.wall));
+        (u64::try_from(boot - awake).unwrap_or(0), wall - boot)
+    }
+}
+
+fn signed_ms(at: Duration) -> i64 {
+    i64::try_from(at.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// Whatever of it this kernel offers; `start` is what the clocks said when sampling began.
+pub(super) fn row(start: &Clocks) -> MachineRow {
+    let (suspended_ms, clock_set_ms) = start.until(&Clocks::read());
     MachineRow {
         psi_cpu_some_pct: procfs::CpuPressure::current().ok().map(|psi| f64::from(psi.some.avg10)),
         psi_memory_some_pct: procfs::MemoryPressure::current().ok().map(|psi| f64::from(psi.some.avg10)),
         psi_io_some_pct: procfs::IoPressure::current().ok().map(|psi| f64::from(psi.some.avg10)),
         steal_ms: procfs::KernelStats::current().ok().and_then(|stats| stats.total.steal_ms()),
         load_1m: procfs::LoadAverage::current().ok().map(|load| f64::from(load.one)),
+        suspended_ms: Some(suspended_ms),
+        clock_set_ms: Some(clock_set_ms),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clocks(awake_s: u64, boot_s: u64, wall_s: u64) -> Clocks {
+        let [awake, boot, wall] = [awake_s, boot_s, wall_s].map(Duration::from_secs);
+        Clocks { awake, boot, wall }
+    }
+
+    #[test]
+    fn sleep_and_a_clock_that_was_set_are_told_apart() {
+        let start = clocks(100, 500, 1_000_000);
+        assert_eq!(start.until(&clocks(160, 560, 1_000_060)), (0, 0));
+        assert_eq!(start.until(&clocks(160, 590, 1_000_090)), (30_000, 0), "slept for half a minute");
+        assert_eq!(start.until(&clocks(160, 560, 1_003_660)), (0, 3_600_000), "an hour forward");
+        assert_eq!(start.until(&clocks(160, 560, 999_000)), (0, -1_060_000), "back");
+    }
+
+    #[test]
+    fn an_awake_machine_with_a_good_clock_shows_nothing() {
+        let start = Clocks::read();
+        let row = row(&start);
+        assert!(row.suspended_ms.unwrap() < 100, "{row:?}");
+        assert!(row.clock_set_ms.unwrap().abs() < 100, "{row:?}");
     }
 }

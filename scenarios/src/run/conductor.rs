@@ -60,6 +60,8 @@ pub(super) struct Conductor<'a> {
     requests: Requests,
     /// What the oracle of the load is told.
     truth: Option<Arc<Truth>>,
+    /// The disk was full when the last row was written.
+    full: bool,
 }
 
 /// What exists while subject and load run.
@@ -138,6 +140,7 @@ impl<'a> Conductor<'a> {
             refusals: Refusals::default(),
             requests: Requests::new(&scenario.judged()),
             truth: None,
+            full: false,
         }
     }
 
@@ -381,7 +384,20 @@ impl<'a> Conductor<'a> {
             let p99_us = row.lag.as_ref().map(|lag| lag.p99_us.unwrap_or(lag.max_us));
             stage.warm_up_lag.worst_p99_us = stage.warm_up_lag.worst_p99_us.max(p99_us);
         }
+        self.tell_room();
         Ok(())
+    }
+
+    /// Says when the disk is full, and when it is not any more.
+    fn tell_room(&mut self) {
+        let full = self.writer.rows_waiting() > 0;
+        if full != std::mem::replace(&mut self.full, full) {
+            self.live.say(if full {
+                "the disk is full: rows of the record wait in memory, and are lost if there is no room soon"
+            } else {
+                "there is room on the disk again"
+            });
+        }
     }
 
     fn live_say(&self, text: &str) {

@@ -75,7 +75,7 @@ impl Conductor<'_> {
         // Even where rows were lost, as on a full disk, the end itself may still fit.
         let end = match &rows {
             Ok(()) => end.clone(),
-            Err(error) => End { ended_ms: end.ended_ms, reason: harness_error(error) },
+            Err(error) => End { ended_ms: end.ended_ms, reason: harness_error(error), lost: None },
         };
         let closed = self.writer.end(&end).map_err(anyhow::Error::from);
         if let Some(error) = rows.err().or(closed.err()) {
