@@ -147,10 +147,16 @@ impl Example {
         for (tag, start_ms, end_ms, histogram) in &self.latencies {
             writer.latency(tag, *start_ms, *end_ms, histogram).unwrap();
         }
-        self.samples.iter().for_each(|row| writer.sample(row).unwrap());
         self.faults.iter().for_each(|row| writer.fault(row).unwrap());
         self.anomalies.iter().for_each(|row| writer.anomaly(row).unwrap());
-        self.intervals.iter().for_each(|row| writer.interval(row).unwrap());
+        let mut samples = self.samples.iter().peekable();
+        for row in &self.intervals {
+            while let Some(sample) = samples.next_if(|sample| sample.t_ms < row.end_ms) {
+                writer.sample(sample).unwrap();
+            }
+            writer.interval(row).unwrap();
+        }
+        samples.for_each(|row| writer.sample(row).unwrap());
         if let Some(end) = &self.end {
             writer.end(end).unwrap();
         }

@@ -15,6 +15,7 @@ use crate::record::Record;
 
 mod admission;
 mod events;
+mod harness;
 #[cfg(test)]
 mod page;
 mod registry;

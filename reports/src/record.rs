@@ -34,7 +34,7 @@ pub use rows::{
     WitnessRow, quantile_us, samples_needed,
 };
 pub use times::TIME_MS_MAX;
-pub(crate) use writer::{ALL_SAMPLES_MS, write_whole};
+pub(crate) use writer::write_whole;
 pub use writer::{ANOMALY_ROWS_PER_OUTCOME, Writer};
 
 /// The files of a record.

@@ -4,7 +4,7 @@
 //! fails, a harness that could not do its work makes the run invalid.
 
 use super::rule::Name;
-use super::{Findings, Verdict, Word, admission, events, requests};
+use super::{Findings, Verdict, Word, admission, events, harness, requests};
 use crate::budgets::{Events, Memory, Requests};
 use crate::record::{EndReason, FaultEvent, FaultRow, Phase, PlannedFault, Record, quantile_us, tag};
 use crate::words::{count, counted, micros, millis, percent};
@@ -53,7 +53,7 @@ const EXITED: Name = Name { judge: "subject", section: "subject", key: "exited",
 #[cfg(test)]
 pub(super) const WITHOUT_BUDGET: [Name; 2] = [FAULT, EXITED];
 
-const fn condition(key: &'static str) -> Name {
+pub(super) const fn condition(key: &'static str) -> Name {
     Name { judge: JUDGE, section: JUDGE, key, word: None }
 }
 
@@ -68,6 +68,7 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
     judge_witness(record, exited, findings);
     judge_samples(record, findings);
     judge_clocks(record, findings);
+    harness::judge(record, findings);
     note_pressure(record, findings);
 }
 

@@ -12,11 +12,13 @@ use serde::de::DeserializeOwned;
 use super::latency::{Frame, Latency};
 use super::open;
 use super::times::{TIME_MS_MAX, Times};
-use super::writer::io_error;
+use super::writer::{ALL_SAMPLES_MS, io_error};
 use super::{
     AnomalyRow, End, Error, EventCounts, FaultRow, Interval, Manifest, Phase, Phases, Requests, SCHEMA, Sample, file,
 };
 
+/// How far samples are apart at least where only one of each interval is kept in the end: a little less than an interval.
+const APART_MS: u64 = 4000;
 /// A row: far above what the writer makes of its capped fields.
 const ROW_BYTES_MAX: u64 = 1 << 20;
 
@@ -79,6 +81,20 @@ impl Record {
     /// The phase of a moment, by the intervals or, where there are none, by the plan.
     pub fn phase_at(&self, t_ms: u64) -> Phase {
         phase_at(&self.intervals, &self.manifest.phases, t_ms)
+    }
+
+    /// The samples of the steady phase that were taken in turn: evenly over the whole run, although its first hours were sampled more
+    /// densely, and each of a moment of its own.
+    pub(crate) fn samples_in_turn(&self) -> impl Iterator<Item = &Sample> {
+        let apart_ms = if self.length_ms() > ALL_SAMPLES_MS { APART_MS } else { 1 };
+        let mut due_ms = 0;
+        self.samples.iter().filter(move |row| {
+            let taken = !row.peak && row.t_ms >= due_ms && self.phase_at(row.t_ms) == Phase::Steady;
+            if taken {
+                due_ms = row.t_ms + apart_ms;
+            }
+            taken
+        })
     }
 
     /// Whether the last interval was written after the ledger was finished, so that missed events are decided.

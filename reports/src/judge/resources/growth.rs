@@ -8,7 +8,7 @@ use super::{Memory, restarted};
 use crate::growth::{self, Answer, Outcome, Question, WarmUp};
 use crate::judge::rule::{Name, Rule};
 use crate::judge::{Findings, Verdict, Word};
-use crate::record::{ALL_SAMPLES_MS, Interval, Phase, Record};
+use crate::record::{Interval, Record};
 use crate::statistics::blocks::Series;
 use crate::statistics::theil_sen::Slope;
 use crate::words::{count, millis, three_digits};
@@ -18,8 +18,6 @@ mod tests;
 
 /// The least scatter of memory that is believed, in bytes: a page of noise would make any run long enough.
 const SIGMA_BYTES_LEAST: f64 = 65_536.0;
-/// How far samples must be apart where only one of each interval is kept in the end: a little less than an interval.
-const APART_S: f64 = 4.0;
 const SECONDS_PER_HOUR: f64 = 3600.0;
 
 /// `memory.growth`.
@@ -102,16 +100,11 @@ struct Resident {
 impl Resident {
     fn of(record: &Record, axis: impl Fn(f64) -> f64) -> Self {
         let mut series = Self::default();
-        // What is sampled more densely at first must not make the rest look like holes.
-        let apart_s = if record.length_ms() > ALL_SAMPLES_MS { APART_S } else { 0.0 };
-        for sample in record.samples.iter().filter(|row| !row.peak && record.phase_at(row.t_ms) == Phase::Steady) {
+        for sample in record.samples_in_turn() {
             let (Some(process), t_s) = (sample.subject, sample.t_ms as f64 / 1000.0) else { continue };
-            // Two samples of one moment say nothing about growth.
-            if series.t_s.last().is_none_or(|last| t_s - last > apart_s) {
-                series.t_s.push(t_s);
-                series.bytes.push(process.rss_bytes as f64);
-                series.axis.push(axis(t_s));
-            }
+            series.t_s.push(t_s);
+            series.bytes.push(process.rss_bytes as f64);
+            series.axis.push(axis(t_s));
         }
         series
     }

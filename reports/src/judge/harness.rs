@@ -1,0 +1,111 @@
+//! Whether the harness itself grew: who says that others leak must not.
+//!
+//! Owns `validity.harness`. It asks the function that the subject's memory is asked of, and only of runs that are long enough to decide.
+
+use super::rule::Name;
+use super::{Findings, Verdict, validity};
+use crate::growth::{self, Outcome, Question, length};
+use crate::record::Record;
+use crate::statistics::blocks::Series;
+use crate::words::bytes;
+
+const HARNESS: Name = validity::condition("harness");
+/// What the harness may grow in an hour: as much as a day of it would take from a small machine without being noticed. It takes about an
+/// hour to decide.
+const BYTES_PER_HOUR: f64 = 4.0 * 1_048_576.0;
+const SECONDS_PER_HOUR: f64 = 3600.0;
+/// The least scatter that is believed, in bytes: as for the subject.
+const SIGMA_BYTES_LEAST: f64 = 65_536.0;
+
+/// Says nothing of a run that is too short: memory that is filled once looks like growth in every short run.
+pub(super) fn judge(record: &Record, findings: &mut Findings) {
+    let planned_s = record.manifest.phases.steady_ms as f64 / 1000.0;
+    if !length::decidable(planned_s, length::SIGMA_BYTES, length::TAU_S, BYTES_PER_HOUR / SECONDS_PER_HOUR) {
+        return;
+    }
+    let samples = record.samples_in_turn().filter_map(|sample| Some((sample.t_ms, sample.harness?.rss_bytes)));
+    let (t_s, value): (Vec<f64>, Vec<f64>) = samples.map(|(t_ms, rss)| (t_ms as f64 / 1000.0, rss as f64)).unzip();
+    let hours: Vec<f64> = t_s.iter().map(|t_s| t_s / SECONDS_PER_HOUR).collect();
+    let series = Series { t_s: &t_s, value: &value, axis: &hours };
+    let (sigma_least, tau_least_s) = (SIGMA_BYTES_LEAST, length::TAU_S);
+    let answer = growth::judge(&Question { series, budget: BYTES_PER_HOUR, planned_s, sigma_least, tau_least_s });
+    let Some(slope) = answer.slope else { return };
+    let size = |bytes_per_hour: f64| {
+        let sign = if bytes_per_hour < 0.0 { "-" } else { "" };
+        format!("{sign}{}/h", bytes(whole(bytes_per_hour.abs())))
+    };
+    let grew = format!("{} (between {} and {})", size(slope.estimate), size(slope.lower), size(slope.upper));
+    let limit = size(BYTES_PER_HOUR);
+    match answer.outcome {
+        Outcome::Pass => {
+            let text = format!("the harness itself grew by {grew} with 95 % confidence on each side, within {limit}.");
+            findings.push(HARNESS, Verdict::Pass, size(slope.estimate), limit, text);
+        }
+        Outcome::Fail => {
+            let text = format!(
+                "the harness itself grew by {grew} with 95 % confidence on each side, more than {limit}: it takes from the machine \
+                 what the subject should have. Please report it, with the record."
+            );
+            findings.push(HARNESS, Verdict::Invalid, size(slope.estimate), limit, text);
+        }
+        Outcome::Inconclusive { .. } | Outcome::Invalid { .. } => {
+            findings.note(format!("whether the harness itself grows is not decided: {grew}."));
+        }
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive, saturates at u64::MAX")]
+fn whole(bytes: f64) -> u64 {
+    bytes as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::example::Example;
+    use crate::judge::{self, Judgement, Verdict};
+    use crate::record::Interval;
+
+    const STEADY_S: u64 = 3 * 3600;
+
+    /// Three hours, the last of which is sampled less densely, in which the harness grows by so many bytes a second.
+    fn judged(bytes_per_s: u64) -> Judgement {
+        let mut example = Example::clean();
+        example.manifest.phases.steady_ms = STEADY_S * 1000;
+        example.manifest.budgets.memory = Some(serde_json::from_str(r#"{"growth": "1MiB/h"}"#).unwrap());
+        let (sample, row) = (example.samples[30].clone(), example.intervals[10].clone());
+        let last = example.intervals.last().cloned().unwrap();
+        let phase = |s: u64| if s < 10 { example.intervals[0].phase } else { row.phase };
+        example.intervals = (0..STEADY_S / 5)
+            .map(|n| Interval { start_ms: 5000 * n, end_ms: 5000 * (n + 1), phase: phase(5 * n), ..row.clone() })
+            .collect();
+        let end_ms = 1000 * STEADY_S;
+        example.intervals.push(Interval { start_ms: end_ms, end_ms: end_ms + 1000, ..last });
+        example.samples = (0..STEADY_S)
+            .map(|s| {
+                let mut sample = sample.clone();
+                sample.t_ms = 1000 * s + 500;
+                let wobble = 4096 * (s * 7919 % 131);
+                sample.subject.as_mut().unwrap().rss_bytes = (40 << 20) + wobble;
+                sample.harness.as_mut().unwrap().rss_bytes = (90 << 20) + wobble + s * bytes_per_s;
+                sample
+            })
+            .collect();
+        let dir = tempfile::tempdir().unwrap();
+        judge::judge(&example.open(dir.path()))
+    }
+
+    fn verdict(judgement: &Judgement, budget: &str) -> Option<Verdict> {
+        judgement.findings.iter().find(|finding| finding.budget == budget).map(|finding| finding.verdict)
+    }
+
+    /// The samples of the last hour are fewer, and those kept for their peaks do not count.
+    #[test]
+    fn a_flat_harness_passes_and_a_leak_in_it_spoils_the_run() {
+        let flat = judged(0);
+        assert_eq!(verdict(&flat, "memory.growth"), Some(Verdict::Pass), "{:?}", flat.findings);
+        assert_eq!(verdict(&flat, "validity.harness"), Some(Verdict::Pass), "{:?}", flat.findings);
+        let leak = judged(8 << 10);
+        assert_eq!(verdict(&leak, "validity.harness"), Some(Verdict::Invalid), "{:?}", leak.findings);
+        assert_eq!(leak.verdict, Verdict::Invalid);
+    }
+}
