@@ -23,6 +23,7 @@ mod requests;
 mod resources;
 mod rights;
 mod rule;
+mod so_far;
 #[cfg(test)]
 mod tests;
 mod validity;
@@ -33,6 +34,7 @@ pub use events::{Delivery, Events};
 pub use registry::Registry;
 pub use requests::{AtLeast, Connections, Requests};
 pub use resources::{Descriptors, Memory, OpenWatches, Threads};
+pub use so_far::{SoFar, Standing};
 pub use word::Word;
 
 use rule::{Budget, Name, Rule, Section};
@@ -117,8 +119,10 @@ pub struct Judgement {
 #[derive(Debug, Default)]
 struct Findings {
     /// Each with the rule or condition that it is of.
-    findings: Vec<(Name, Finding)>,
+    judged: Vec<(Name, Finding)>,
     notes: Vec<String>,
+    /// How long the steady phase must be, in seconds, to decide what was not.
+    needed: Vec<(Name, f64)>,
 }
 
 /// Judges a run by its record.
@@ -128,7 +132,7 @@ pub fn judge(record: &Record) -> Judgement {
         judge(record, &mut findings);
     }
     let words = findings.words();
-    let (_, judged): (Vec<Name>, Vec<Finding>) = findings.findings.into_iter().unzip();
+    let (_, judged): (Vec<Name>, Vec<Finding>) = findings.judged.into_iter().unzip();
     let verdict = add_up(&judged);
     let mut notes = record.manifest.notes.clone();
     notes.extend(record.notes.iter().cloned());
@@ -215,12 +219,12 @@ impl Findings {
         let Budget { name, text: budget } = budget.into();
         let judge = name.judge.to_owned();
         let (observed, limit, text) = (observed.into(), limit.into(), text.into());
-        self.findings.push((name, Finding { judge, budget, verdict, observed, limit, text }));
+        self.judged.push((name, Finding { judge, budget, verdict, observed, limit, text }));
     }
 
     /// The rules and conditions that were broken.
     fn all_broken(&self) -> impl Iterator<Item = Name> {
-        self.findings.iter().filter(|(_, finding)| finding.verdict == Verdict::Fail).map(|(name, _)| *name)
+        self.judged.iter().filter(|(_, finding)| finding.verdict == Verdict::Fail).map(|(name, _)| *name)
     }
 
     fn any_broken(&self) -> bool {

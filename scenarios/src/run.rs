@@ -21,6 +21,7 @@ mod endpoint;
 mod events;
 mod feed;
 mod front;
+mod growth;
 mod install;
 mod interval;
 mod live;
@@ -84,8 +85,9 @@ pub(crate) async fn record(options: Options) -> Result<PathBuf> {
         prepared.manifest.seed,
         directory.display()
     ));
+    let growth = growth::Growth::new(&prepared.manifest);
     let mut conductor =
-        conductor::Conductor::new(&options.source.scenario, &world, directory.clone(), writer, live, signals);
+        conductor::Conductor::new(&options.source.scenario, &world, directory.clone(), writer, live, signals, growth);
     let reason = Box::pin(conductor.conduct(prepared.subject, prepared.load)).await;
     conductor.close(&End { ended_ms: conductor.now_ms(), reason, lost: None });
     drop(conductor);

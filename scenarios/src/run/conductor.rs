@@ -19,6 +19,7 @@ use reports::record::{EndReason, FaultEvent, Phase, Writer};
 use self::faults::{disturbs_events, kube_id};
 use super::canary::Canaries;
 use super::events::Events;
+use super::growth::Growth;
 use super::interval::{self, Intervals, Now};
 use super::live::{Facts, Live};
 use super::load::Load;
@@ -60,6 +61,7 @@ pub(super) struct Conductor<'a> {
     requests: Requests,
     /// What the oracle of the load is told.
     truth: Option<Arc<Truth>>,
+    growth: Growth,
     /// The disk was full when the last row was written.
     full: bool,
 }
@@ -126,6 +128,7 @@ impl<'a> Conductor<'a> {
         writer: Writer,
         live: Live,
         signals: Signals,
+        growth: Growth,
     ) -> Self {
         Self {
             scenario,
@@ -140,6 +143,7 @@ impl<'a> Conductor<'a> {
             refusals: Refusals::default(),
             requests: Requests::new(&scenario.judged()),
             truth: None,
+            growth,
             full: false,
         }
     }
@@ -308,6 +312,7 @@ impl<'a> Conductor<'a> {
                 }
                 Some(sample) = stage.observer.samples.recv() => {
                     stage.rss_bytes = sample.subject.as_ref().map(|subject| subject.rss_bytes);
+                    self.growth.sample(&sample);
                     self.writer.sample(&sample)?;
                 }
             }
@@ -379,6 +384,7 @@ impl<'a> Conductor<'a> {
         let tally = Arc::clone(&stage.heard.tally);
         let row =
             stage.intervals.write(now, &mut stage.events, &mut stage.load, &tally, self.world, &mut self.writer)?;
+        self.growth.interval(&row);
         stage.interval_due_ms = end_ms + crate::clock::millis(interval::EVERY);
         if stage.phase == Phase::WarmUp {
             let p99_us = row.lag.as_ref().map(|lag| lag.p99_us.unwrap_or(lag.max_us));
@@ -415,7 +421,9 @@ impl<'a> Conductor<'a> {
             Phase::Steady => "steady",
             Phase::Drain => "drain",
         };
+        let growth = self.growth.text().to_owned();
         let facts = Facts {
+            growth,
             now_ms,
             total_ms,
             phase,

@@ -23,6 +23,8 @@ pub(super) struct Facts {
     pub(super) wrong: u64,
     pub(super) rss_bytes: Option<u64>,
     pub(super) faults: Vec<String>,
+    /// How far each verdict on growth is from being decided.
+    pub(super) growth: String,
 }
 
 /// Where the line goes.
@@ -104,6 +106,9 @@ fn line(facts: &Facts) -> String {
     if let Some(rss) = facts.rss_bytes {
         let _ = write!(line, " | RSS {:.1}MiB", rss as f64 / f64::from(1 << 20));
     }
+    if !facts.growth.is_empty() {
+        let _ = write!(line, " | {}", facts.growth);
+    }
     if !facts.faults.is_empty() {
         let _ = write!(line, " | fault: {}", facts.faults.join(", "));
     }
@@ -128,11 +133,12 @@ mod tests {
             admission_p99_us: Some(4300),
             rss_bytes: Some(18 << 20),
             faults: vec!["silent-watch".to_owned()],
+            growth: "growthPerObject 12 B/object: decided in 4 min".to_owned(),
             ..Facts::default()
         };
         assert_eq!(
             line(&facts),
-            " 31/60s steady   commits 900 seen 880 waiting 20 late 1 | reviews 3000 wrong 0 p99 4.3ms | RSS 18.0MiB | fault: silent-watch"
+            " 31/60s steady   commits 900 seen 880 waiting 20 late 1 | reviews 3000 wrong 0 p99 4.3ms | RSS 18.0MiB | growthPerObject 12 B/object: decided in 4 min | fault: silent-watch"
         );
     }
 }

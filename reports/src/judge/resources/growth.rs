@@ -153,6 +153,9 @@ fn judge_growth(record: &Record, findings: &mut Findings, name: Name, budget: &B
         (_, Some(slope)) => between(slope, budget.per),
         (_, None) => "not decided".to_owned(),
     };
+    if let Outcome::Inconclusive { needed_s: Some(needed_s) } = answer.outcome {
+        findings.needed.push((name, needed_s));
+    }
     let (verdict, text) = match answer.outcome {
         Outcome::Pass => (Verdict::Pass, format!("{}, within {}.", grew(&answer, budget), budget.text)),
         Outcome::Fail => (Verdict::Fail, format!("{}, more than {}.", grew(&answer, budget), budget.text)),

@@ -1,0 +1,172 @@
+//! What the judge of growth would say now, while a run goes on: how far each verdict is from being decided.
+//!
+//! Owns the part of a record that it needs, in bounded memory. The verdict of the run is that of its record alone.
+
+use super::{Findings, Verdict, resources};
+use crate::record::{AdmissionRow, Interval, Latency, Manifest, Record, Requests, Sample};
+
+/// Samples that are kept; when there are more, every other one goes.
+const SAMPLES_MAX: usize = 8192;
+/// Intervals that are kept; when there are more, each two become one.
+const INTERVALS_MAX: usize = 4096;
+/// The keys of budgets on growth begin with it.
+const GROWTH: &str = "growth";
+
+/// The facts so far.
+pub struct SoFar {
+    record: Record,
+}
+
+/// What is known of one budget.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Standing {
+    /// The budget, such as `memory.growth`.
+    pub budget: String,
+    /// What would be said of a run that ended now.
+    pub verdict: Verdict,
+    /// What was measured, with its unit; without its interval.
+    pub observed: String,
+    /// How long the steady phase must be to decide, in seconds; none where it is decided, or no length decides it.
+    pub needed_s: Option<f64>,
+}
+
+impl SoFar {
+    /// Begins a run; none where nothing is to be decided about growth.
+    pub fn new(manifest: &Manifest) -> Option<Self> {
+        let memory = manifest.budgets.memory.as_ref()?;
+        let grows =
+            memory.growth.is_some() || memory.growth_per_object.is_some() || memory.growth_per_request.is_some();
+        let record = Record {
+            manifest: manifest.clone(),
+            intervals: Vec::new(),
+            samples: Vec::new(),
+            faults: Vec::new(),
+            anomalies: Vec::new(),
+            requests: Requests::default(),
+            latency: Latency::default(),
+            end: None,
+            notes: Vec::new(),
+        };
+        grows.then_some(Self { record })
+    }
+
+    /// Takes a sample.
+    pub fn sample(&mut self, sample: &Sample) {
+        let samples = &mut self.record.samples;
+        samples.push(sample.clone());
+        if samples.len() > SAMPLES_MAX {
+            let mut keep = false;
+            samples.retain(|_| {
+                keep = !keep;
+                keep
+            });
+        }
+    }
+
+    /// Takes an interval.
+    pub fn interval(&mut self, row: &Interval) {
+        let admission = row.admission.as_ref();
+        let admission = admission.map(|row| AdmissionRow { sent: row.sent, ..AdmissionRow::default() });
+        let light = Interval { admission, refused: Vec::new(), faults_active: Vec::new(), lag: None, ..row.clone() };
+        let intervals = &mut self.record.intervals;
+        intervals.push(light);
+        if intervals.len() > INTERVALS_MAX {
+            *intervals = std::mem::take(intervals).into_iter().fold(Vec::new(), by_twos());
+        }
+    }
+
+    /// What would be said now, of each budget on growth. It takes as long as judging does: milliseconds.
+    pub fn standings(&self) -> Vec<Standing> {
+        let mut findings = Findings::default();
+        resources::judge(&self.record, &mut findings);
+        let needed = |name| findings.needed.iter().find(|(needed, _)| *needed == name).map(|(_, needed_s)| *needed_s);
+        let grow = findings.judged.iter().filter(|(name, _)| name.section == "memory" && name.key.starts_with(GROWTH));
+        grow.map(|(name, finding)| Standing {
+            budget: finding.budget.clone(),
+            verdict: finding.verdict,
+            observed: finding.observed.split(" (").next().unwrap_or_default().to_owned(),
+            needed_s: needed(*name),
+        })
+        .collect()
+    }
+}
+
+/// Makes one interval of each two that belong to the same phase.
+fn by_twos() -> impl FnMut(Vec<Interval>, Interval) -> Vec<Interval> {
+    let mut open = false;
+    move |mut rows, row| {
+        if let Some(last) = rows.last_mut().filter(|last| open && last.phase == row.phase) {
+            let sent = |row: &Interval| row.admission.as_ref().map_or(0, |row| row.sent);
+            let (start_ms, sent) = (last.start_ms, sent(last) + sent(&row));
+            *last = Interval { start_ms, ..row };
+            if let Some(admission) = &mut last.admission {
+                admission.sent = sent;
+            }
+            open = false;
+        } else {
+            rows.push(row);
+            open = true;
+        }
+        rows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example::Example;
+    use crate::judge::judge;
+
+    fn budgets(example: &mut Example, json: &str) {
+        example.manifest.budgets.memory = Some(serde_json::from_str(json).unwrap());
+    }
+
+    fn so_far(example: &Example) -> SoFar {
+        let mut so_far = SoFar::new(&example.manifest).unwrap();
+        example.samples.iter().for_each(|row| so_far.sample(row));
+        example.intervals.iter().for_each(|row| so_far.interval(row));
+        so_far
+    }
+
+    /// In the middle it says what the judge says at the end.
+    #[test]
+    fn it_says_what_the_judge_says() {
+        for limit in ["100MiB/h", "1KiB/h"] {
+            let mut example = Example::clean();
+            budgets(&mut example, &format!(r#"{{"growth": "{limit}", "growthPerObject": "4KiB", "ceiling": "1GiB"}}"#));
+            let standings = so_far(&example).standings();
+            let dir = tempfile::tempdir().unwrap();
+            let judgement = judge(&example.open(dir.path()));
+            assert_eq!(standings.len(), 2, "{standings:?}");
+            for standing in standings {
+                let same = judgement.findings.iter().find(|finding| finding.budget == standing.budget).unwrap();
+                assert_eq!(standing.verdict, same.verdict, "{standing:?}");
+                assert!(same.observed.starts_with(&standing.observed));
+                assert_eq!(standing.needed_s.is_some(), standing.verdict == Verdict::Inconclusive, "{standing:?}");
+            }
+        }
+        let mut example = Example::clean();
+        budgets(&mut example, r#"{"ceiling": "1GiB"}"#);
+        assert!(SoFar::new(&example.manifest).is_none());
+    }
+
+    /// A long run does not grow, and says the same with what was put together.
+    #[test]
+    fn it_is_bounded_and_loses_no_request() {
+        let mut example = Example::clean();
+        budgets(&mut example, r#"{"growthPerRequest": "256B"}"#);
+        let before = so_far(&example).standings();
+        let mut bounded = SoFar::new(&example.manifest).unwrap();
+        let row = example.intervals[10].clone();
+        for n in 0..20_000 {
+            bounded.interval(&Interval { start_ms: 5000 * n, end_ms: 5000 * (n + 1), ..row.clone() });
+            bounded.sample(&Sample { t_ms: 5000 * n, ..example.samples[60].clone() });
+        }
+        let Record { intervals, samples, .. } = &bounded.record;
+        assert!(intervals.len() <= INTERVALS_MAX && samples.len() <= SAMPLES_MAX);
+        let sent: u64 = intervals.iter().map(|row| row.admission.as_ref().unwrap().sent).sum();
+        assert_eq!(sent, 20_000 * row.admission.unwrap().sent);
+        assert!(intervals.windows(2).all(|pair| pair[0].end_ms == pair[1].start_ms));
+        assert_eq!(before.len(), 1);
+    }
+}
