@@ -132,6 +132,18 @@ pub struct Answer {
 
 /// Decides. O(n log n) in the number of samples, which is capped at [`blocks::SAMPLES_MAX`].
 pub fn judge(question: &Question<'_>) -> Answer {
+    judge_since(question, f64::NEG_INFINITY)
+}
+
+/// Where the warm-up of a series ends: its level is not that of the rest before. None where the series is too short to say. What is less
+/// than `matters`, in the unit of the value, is not looked at.
+pub fn warm_up(series: &Series<'_>, matters: f64) -> Option<WarmUp> {
+    let nature = blocks::nature(series).ok()?;
+    Some(warm_up::find(&blocks::reduce(series, &nature).ok()?, matters))
+}
+
+/// Decides by what is since a time, in seconds of the series: something else was not steady before it.
+pub fn judge_since(question: &Question<'_>, since_s: f64) -> Answer {
     let series = &question.series;
     let nothing = |outcome| Answer {
         outcome,
@@ -152,7 +164,7 @@ pub fn judge(question: &Question<'_>) -> Answer {
     if let Some(why) = untrustworthy(series) {
         return nothing(Outcome::Invalid { why });
     }
-    match Steady::of(question) {
+    match Steady::of(question, since_s) {
         Ok(steady) => steady.decide(question),
         Err((warm_up, error, nature)) => {
             let shape = Shape { saw_tooth: nature.and_then(|nature| nature.saw_tooth), ..Shape::default() };
@@ -178,17 +190,20 @@ struct Steady {
 type Unfit = (WarmUp, statistics::Error, Option<Nature>);
 
 impl Steady {
-    fn of(question: &Question<'_>) -> Result<Self, Unfit> {
-        let whole = &question.series;
-        let none = |error| (WarmUp::None, error, None);
+    fn of(question: &Question<'_>, since_s: f64) -> Result<Self, Unfit> {
+        let cut = question.series.t_s.first().is_some_and(|first_s| *first_s < since_s);
+        let given = if cut { WarmUp::Until { t_s: since_s } } else { WarmUp::None };
+        let whole = &question.series.from(since_s);
+        let none = |error| (given, error, None);
         let mut nature = blocks::nature(whole).map_err(none)?;
-        let mut blocks = blocks::reduce(whole, &nature).map_err(|error| (WarmUp::None, error, Some(nature)))?;
+        let mut blocks = blocks::reduce(whole, &nature).map_err(|error| (given, error, Some(nature)))?;
         let mut series = *whole;
         let matters = MATTERS * per_second(question) * whole.span_s();
         // A step is told as what it is; only what has none may have a warm-up.
         let step = shape::step(whole, &blocks, nature.saw_tooth.is_some(), matters);
-        let warm_up = if step.is_some() { WarmUp::None } else { warm_up::find(&blocks, matters) };
-        if let WarmUp::Until { t_s } = warm_up {
+        let found = if step.is_some() { WarmUp::None } else { warm_up::find(&blocks, matters) };
+        let warm_up = if found == WarmUp::None { given } else { found };
+        if let WarmUp::Until { t_s } = found {
             series = whole.from(t_s);
             nature = blocks::nature(&series).map_err(|error| (warm_up, error, Some(nature)))?;
             blocks = blocks::reduce(&series, &nature).map_err(|error| (warm_up, error, Some(nature)))?;

@@ -66,7 +66,8 @@ impl SoFar {
     /// Takes an interval.
     pub fn interval(&mut self, row: &Interval) {
         let admission = row.admission.as_ref();
-        let admission = admission.map(|row| AdmissionRow { sent: row.sent, ..AdmissionRow::default() });
+        let admission =
+            admission.map(|row| AdmissionRow { sent: row.sent, response: row.response, ..AdmissionRow::default() });
         let light = Interval { admission, refused: Vec::new(), faults_active: Vec::new(), lag: None, ..row.clone() };
         let intervals = &mut self.record.intervals;
         intervals.push(light);

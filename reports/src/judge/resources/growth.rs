@@ -13,8 +13,11 @@ use crate::statistics::blocks::Series;
 use crate::statistics::theil_sen::Slope;
 use crate::words::{count, millis, three_digits};
 
+mod settled;
 #[cfg(test)]
 mod tests;
+
+use settled::Settled;
 
 /// The least scatter of memory that is believed, in bytes: a page of noise would make any run long enough.
 const SIGMA_BYTES_LEAST: f64 = 65_536.0;
@@ -147,7 +150,8 @@ fn judge_growth(record: &Record, findings: &mut Findings, name: Name, budget: &B
     let planned_s = record.manifest.phases.steady_ms as f64 / 1000.0;
     let (sigma_least, tau_least_s) = (SIGMA_BYTES_LEAST, growth::length::TAU_S);
     let question = Question { series, budget: budget.limit, planned_s, sigma_least, tau_least_s };
-    let answer = growth::judge(&question);
+    let settled = Settled::of(record);
+    let answer = growth::judge_since(&question, settled.since_s);
     let observed = match (&answer.outcome, &answer.slope) {
         (Outcome::Invalid { .. }, _) => "not judged".to_owned(),
         (_, Some(slope)) => between(slope, budget.per),
@@ -162,7 +166,7 @@ fn judge_growth(record: &Record, findings: &mut Findings, name: Name, budget: &B
         Outcome::Inconclusive { needed_s } => (Verdict::Inconclusive, undecided(&answer, budget, &series, needed_s)),
         Outcome::Invalid { why } => (Verdict::Invalid, format!("growth is not judged: {why}.")),
     };
-    findings.push(name, verdict, observed, budget.text.clone(), text + &notes(record, &answer, planned_s));
+    findings.push(name, verdict, observed, budget.text.clone(), text + &notes(record, &answer, planned_s, &settled));
 }
 
 fn grew(answer: &Answer, budget: &Budget) -> String {
@@ -190,7 +194,7 @@ fn undecided(answer: &Answer, budget: &Budget, series: &Series<'_>, needed_s: Op
 }
 
 /// What the series looks like besides, each a sentence with a space before it.
-fn notes(record: &Record, answer: &Answer, planned_s: f64) -> String {
+fn notes(record: &Record, answer: &Answer, planned_s: f64, settled: &Settled) -> String {
     let mut text = String::new();
     let mut note = |sentence: String| {
         text.push(' ');
@@ -217,8 +221,15 @@ fn notes(record: &Record, answer: &Answer, planned_s: f64) -> String {
     }
     match answer.warm_up {
         WarmUp::None => {}
+        WarmUp::Until { t_s } if settled.since_s >= t_s => {
+            let last = settled.last.unwrap_or_default();
+            note(format!("What was before {} was warm-up still: {last} was not steady yet.", seconds(t_s)));
+        }
         WarmUp::Until { t_s } => note(format!("What was before {} was warm-up still.", seconds(t_s))),
         WarmUp::Never => note(format!("It was never steady in {}.", seconds(planned_s))),
+    }
+    if !settled.never.is_empty() {
+        note(format!("Never steady in {}: {}.", seconds(planned_s), settled.never.join(", ")));
     }
     text
 }
