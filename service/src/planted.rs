@@ -63,6 +63,14 @@ bugs! {
     SlowAfter = "slow-after-250-objects",
     /// Every tenth event is told twice.
     DuplicateEvents = "duplicate-events",
+    /// Eight objects stay in what it says of its store as they were before an update, also after their deletion. The events are told.
+    StaleChild = "stale-child",
+    /// What somebody does to its network policies is not looked at, until their package changes.
+    NoChildWatch = "no-child-watch",
+    /// The network policies of a package that goes lose their owner and stay.
+    OrphanedChild = "orphaned-child",
+    /// A network policy that exists is never brought up to date.
+    OldChild = "old-child",
 }
 
 impl Bug {

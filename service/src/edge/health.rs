@@ -1,4 +1,4 @@
-//! `/livez`, `/readyz`, `/metrics` and `/debug/watch`, over plain HTTP.
+//! `/livez`, `/readyz`, `/metrics`, `/debug/watch` and `/debug/watch/objects`, over plain HTTP.
 //!
 //! Owns the answers, not the knowledge: each part of the process brings a probe. An answer is never a constant.
 
@@ -28,6 +28,10 @@ pub trait Probe: Send + Sync {
     }
     /// A JSON page for `/debug/{name}`, or nothing.
     fn page(&self) -> Option<String>;
+    /// JSON lines for `/debug/{name}/objects`, or nothing.
+    fn objects(&self) -> Option<String> {
+        None
+    }
 }
 
 /// The health endpoints.
@@ -57,12 +61,15 @@ impl Health {
             "/metrics" => self.metrics(exposition::wants_open(request.headers())),
             path => {
                 let name = path.strip_prefix("/debug/").unwrap_or_default();
-                let page = self.probes.iter().find(|probe| probe.name() == name).and_then(|probe| probe.page());
-                match page {
-                    Some(page) => typed(StatusCode::OK, page, "application/json"),
-                    None => {
-                        text(StatusCode::NOT_FOUND, "there are /livez, /readyz, /metrics and /debug/watch\n".into())
-                    }
+                let probe = |name: &str| self.probes.iter().find(|probe| probe.name() == name);
+                let page = probe(name).and_then(|probe| probe.page()).map(|page| (page, "application/json"));
+                let objects = || name.strip_suffix("/objects").and_then(probe).and_then(|probe| probe.objects());
+                match page.or_else(|| objects().map(|lines| (lines, "application/x-ndjson"))) {
+                    Some((text, media_type)) => typed(StatusCode::OK, text, media_type),
+                    None => text(
+                        StatusCode::NOT_FOUND,
+                        "there are /livez, /readyz, /metrics, /debug/watch and /debug/watch/objects\n".into(),
+                    ),
                 }
             }
         }

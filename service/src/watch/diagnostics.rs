@@ -21,6 +21,21 @@ use super::object::{Kind, Package};
 use super::store::Store;
 use crate::edge::Probe;
 
+/// Objects that `/debug/watch/objects` names: about 10 MB. Whoever needs to know whether that is all of them compares with `objects`
+/// of `/debug/watch`.
+const OBJECTS_MAX: usize = 50_000;
+
+/// One object, as the witness names it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Line<'a> {
+    resource: &'static str,
+    namespace: &'a str,
+    name: &'a str,
+    uid: &'a str,
+    resource_version: &'a str,
+}
+
 /// A label whose values are a closed list.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct Label {
@@ -264,6 +279,22 @@ impl<K: Kind> Probe for Diagnostics<K> {
             last_event: state.last_event.clone(),
         };
         Some(serde_json::to_string_pretty(&page).expect("a page of strings and numbers serialises") + "\n")
+    }
+
+    fn objects(&self) -> Option<String> {
+        let mut lines = String::new();
+        for object in self.store.first(OBJECTS_MAX) {
+            let line = Line {
+                resource: K::RESOURCE,
+                namespace: &object.key.namespace,
+                name: &object.key.name,
+                uid: &object.uid,
+                resource_version: &object.version,
+            };
+            lines.push_str(&serde_json::to_string(&line).expect("strings always serialise"));
+            lines.push('\n');
+        }
+        Some(lines)
     }
 }
 

@@ -407,6 +407,10 @@ impl<K: Kind> Machine<K> {
     }
 
     fn accept(&mut self, change: Change, object: Arc<Object<K>>, out: &mut Vec<Event<K>>) {
+        #[cfg(feature = "planted-bugs")]
+        if self.planted == Some(crate::planted::Bug::StaleChild) && change == Change::Modified {
+            self.store.freeze(&object.key);
+        }
         self.store.put(Arc::clone(&object));
         out.push(Event { change, object });
     }

@@ -131,6 +131,8 @@ impl Room {
             policies: policy_store,
             inbox,
             metrics,
+            #[cfg(feature = "planted-bugs")]
+            planted: options.planted,
         };
         let work = Reconciliation {
             parts,

@@ -14,17 +14,32 @@ use super::object::{Key, Object, Package};
 #[derive(Debug)]
 pub struct Store<K = Package> {
     objects: Arc<RwLock<BTreeMap<Key, Arc<Object<K>>>>>,
+    /// What a planted bug tells in place of what is known.
+    #[cfg(feature = "planted-bugs")]
+    stale: Arc<RwLock<BTreeMap<Key, Arc<Object<K>>>>>,
 }
+
+/// So many objects stay as they were: a store that kept all would be a leak, which is another bug.
+#[cfg(feature = "planted-bugs")]
+const STALE_MAX: usize = 8;
 
 impl<K> Clone for Store<K> {
     fn clone(&self) -> Self {
-        Self { objects: Arc::clone(&self.objects) }
+        Self {
+            objects: Arc::clone(&self.objects),
+            #[cfg(feature = "planted-bugs")]
+            stale: Arc::clone(&self.stale),
+        }
     }
 }
 
 impl<K> Default for Store<K> {
     fn default() -> Self {
-        Self { objects: Arc::default() }
+        Self {
+            objects: Arc::default(),
+            #[cfg(feature = "planted-bugs")]
+            stale: Arc::default(),
+        }
     }
 }
 
@@ -35,6 +50,7 @@ impl<K> Store<K> {
     }
 
     /// How many objects there are.
+    #[cfg(not(feature = "planted-bugs"))]
     pub fn len(&self) -> usize {
         self.objects.read().len()
     }
@@ -42,6 +58,13 @@ impl<K> Store<K> {
     /// Everything, in the order of the keys.
     pub fn snapshot(&self) -> Vec<Arc<Object<K>>> {
         self.objects.read().values().cloned().collect()
+    }
+
+    /// The first few of what it says of itself, in the order of the keys.
+    pub(super) fn first(&self, max: usize) -> Vec<Arc<Object<K>>> {
+        let mut told = self.told();
+        told.truncate(max);
+        told
     }
 
     pub(super) fn put(&self, object: Arc<Object<K>>) {
@@ -57,9 +80,41 @@ impl<K> Store<K> {
     /// Whoever lists the resource can compute the same from `metadata` alone and compare.
     pub fn checksum(&self) -> String {
         let mut lines: Vec<String> =
-            self.objects.read().values().map(|object| format!("{} {}\n", object.uid, object.version)).collect();
+            self.told().iter().map(|object| format!("{} {}\n", object.uid, object.version)).collect();
         lines.sort_unstable();
         let digest = lines.iter().fold(Sha256::new(), Sha256::chain_update).finalize();
         hex::encode(digest)
+    }
+
+    /// What it says of itself.
+    #[cfg(not(feature = "planted-bugs"))]
+    fn told(&self) -> Vec<Arc<Object<K>>> {
+        self.snapshot()
+    }
+}
+
+/// The store that goes stale.
+#[cfg(feature = "planted-bugs")]
+impl<K> Store<K> {
+    /// The object at `key` stays as it is now in all that the store says of itself; the watch goes on with what is known.
+    pub(super) fn freeze(&self, key: &Key) {
+        let Some(object) = self.object(key) else { return };
+        let mut stale = self.stale.write();
+        if stale.len() < STALE_MAX {
+            stale.entry(key.clone()).or_insert(object);
+        }
+    }
+
+    /// How many objects it says that there are.
+    pub fn len(&self) -> usize {
+        let objects = self.objects.read();
+        let gone = self.stale.read().keys().filter(|key| !objects.contains_key(key)).count();
+        objects.len() + gone
+    }
+
+    fn told(&self) -> Vec<Arc<Object<K>>> {
+        let mut told = self.objects.read().clone();
+        told.extend(self.stale.read().iter().map(|(key, object)| (key.clone(), Arc::clone(object))));
+        told.into_values().collect()
     }
 }

@@ -35,6 +35,9 @@ pub struct Parts {
     pub inbox: Arc<Inbox>,
     /// Where the numbers go.
     pub metrics: Metrics,
+    /// A planted bug.
+    #[cfg(feature = "planted-bugs")]
+    pub planted: Option<crate::planted::Bug>,
 }
 
 /// A term under way.
@@ -59,6 +62,8 @@ impl<'a> Term<'a> {
             tenure,
             memos: Mutex::default(),
             results: parts.metrics.reconciles.clone(),
+            #[cfg(feature = "planted-bugs")]
+            planted: parts.planted,
         });
         let (mut workers, mut sweeper) = (JoinSet::new(), JoinSet::new());
         for _ in 0..parts.settings.workers {
