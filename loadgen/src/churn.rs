@@ -19,11 +19,11 @@ mod worker;
 pub(crate) mod writes;
 
 pub use api::Api;
-pub use config::{Config, HIGHEST_POPULATION, HIGHEST_RATE, Mix};
+pub use config::{Config, End, HIGHEST_POPULATION, HIGHEST_RATE, Mix};
 pub use engine::{Canaries, CanaryWrite, Churn};
 pub use interval::Interval;
 pub use plan::Plan;
-pub use resource::{SPELLINGS, names};
+pub use resource::{SPELLINGS, collection_path, names};
 pub use writes::{Write, Writes};
 
 /// Why churn cannot be planned, started, probed or cleaned up.

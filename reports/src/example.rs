@@ -10,8 +10,8 @@ use hdrhistogram::Histogram;
 use crate::budgets::Budgets;
 use crate::ledger::Outcome;
 use crate::record::{
-    AdmissionRow, AnomalyRow, ApiRow, ChurnRow, End, EndReason, EndedBy, EventCounts, FaultEvent, FaultRow, Fds,
-    Interval, Machine, MachineRow, Manifest, Phase, Phases, PlannedFault, Process, Quantiles, Record, RegistryRow,
+    AdmissionRow, AnomalyRow, ApiRow, ChurnRow, End, EndReason, EndState, EndedBy, EventCounts, FaultEvent, FaultRow,
+    Fds, Interval, Machine, MachineRow, Manifest, Phase, Phases, PlannedFault, Process, Quantiles, Record, RegistryRow,
     RequestRow, SCHEMA, Sample, Subject, Verb, Versions, WitnessRow, Writer, tag,
 };
 use facts::Change;
@@ -37,6 +37,7 @@ pub struct Example {
     /// What the subject asked; none where the control plane does not tell.
     pub requests: Option<Vec<RequestRow>>,
     pub latencies: Vec<(&'static str, u64, u64, Histogram<u64>)>,
+    pub end_state: Option<EndState>,
     pub end: Option<End>,
 }
 
@@ -51,6 +52,7 @@ impl Example {
             anomalies: Vec::new(),
             requests: Some(requests()),
             latencies: Vec::new(),
+            end_state: None,
             end: Some(End { ended_ms: LENGTH_MS, reason: EndReason::Completed, lost: None }),
         };
         for start_ms in (0..LENGTH_MS).step_by(5000) {
@@ -157,6 +159,9 @@ impl Example {
             writer.interval(row).unwrap();
         }
         samples.for_each(|row| writer.sample(row).unwrap());
+        if let Some(state) = &self.end_state {
+            writer.end_state(state).unwrap();
+        }
         if let Some(end) = &self.end {
             writer.end(end).unwrap();
         }

@@ -30,7 +30,7 @@ mod validity;
 mod word;
 
 pub use admission::Admission;
-pub use events::{Delivery, Events};
+pub use events::{DRIFT, Delivery, Events};
 pub use registry::Registry;
 pub use requests::{AtLeast, Connections, Requests};
 pub use resources::{Descriptors, Memory, OpenWatches, Threads};

@@ -52,6 +52,7 @@ pub mod outcome;
 #[cfg(test)]
 mod tests;
 
+pub use objects::told::Told;
 pub use outcome::{Anomaly, Outcome};
 
 /// The deadline when a scenario names none, in milliseconds: several times the slowest healthy delivery seen.
@@ -313,6 +314,12 @@ impl Ledger {
     /// or longer ago than the ledger remembers. A restored control plane hands versions out again: then it is the last one.
     pub fn resolved(&self, uid: &Uid, revision: &Revision) -> Option<u64> {
         self.objects.resolved(uid, revision)
+    }
+
+    /// The objects that the subject told of and did not tell to be gone: its idea of the world, as far as it told. What waits for
+    /// its commit is not in it.
+    pub fn told(&self) -> Vec<Told> {
+        self.objects.told()
     }
 
     /// Entries held in memory, of all kinds: what the bounds are about.

@@ -9,6 +9,7 @@
 use std::io;
 use std::path::PathBuf;
 
+mod end_state;
 mod events;
 mod last;
 mod latency;
@@ -23,6 +24,10 @@ mod tests;
 mod times;
 mod writer;
 
+pub use end_state::{
+    ChildProblem, ChildProblemKind, ChildrenState, Difference, DifferenceKind, Differences, EXAMPLES_MAX, EndState,
+    IdeaSource, Left,
+};
 pub use events::{EVENTS_MAX, Events};
 pub use latency::{HistogramLog, Latency, RESPONSE_TAGS, Slice, tag};
 pub use manifest::{Machine, Manifest, Phases, PlannedFault, SCHEMA, Subject, Versions};
@@ -57,6 +62,8 @@ pub mod file {
     pub const OBSERVATIONS: &str = "observations.jsonl.zst";
     /// See [`super::RequestLine`].
     pub const REQUESTS: &str = "requests.jsonl";
+    /// See [`super::EndState`].
+    pub const END_STATE: &str = "end-state.json";
     /// See [`super::End`].
     pub const END: &str = "end.json";
     /// The verdict for programs, see [`crate::render`].

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use reports::judge::Judgement;
-use reports::record::{AnomalyRow, CommitEvent, End, FaultRow, Interval, Manifest, RequestLine, Sample};
+use reports::record::{AnomalyRow, CommitEvent, End, EndState, FaultRow, Interval, Manifest, RequestLine, Sample};
 use schemars::{JsonSchema, Schema, schema_for};
 
 fn schema<T: JsonSchema>() -> Schema {
@@ -21,6 +21,7 @@ fn schemas_are_current() {
         ("commit", schema::<CommitEvent>()),
         ("observation", schema::<facts::Observation>()),
         ("request", schema::<RequestLine>()),
+        ("end-state", schema::<EndState>()),
         ("end", schema::<End>()),
         ("verdict", schema::<Judgement>()),
     ];

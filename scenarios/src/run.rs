@@ -17,6 +17,8 @@ use crate::scenario::Source;
 mod account;
 mod canary;
 mod conductor;
+mod drift;
+mod end_state;
 mod endpoint;
 mod events;
 mod feed;

@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::Span;
 
+mod children;
 mod http;
 pub mod library;
 mod parse;
@@ -20,8 +21,10 @@ mod repro;
 mod upkeep;
 mod validate;
 mod webhook;
+mod world;
 
 pub use crate::witness::Witness;
+pub use children::{By, Children, Drift};
 pub use http::Http;
 pub(crate) use parse::nearest;
 pub use parse::{Error, Source};
@@ -30,6 +33,7 @@ pub use registry::{Auth, RateLimit, Registry, RegistryKind};
 pub use repro::{Need, Repro, Row};
 pub use upkeep::{Certificates, Restarts};
 pub use webhook::{FailurePolicy, HookRule, Install, MatchCondition, ReinvocationPolicy, Webhook};
+pub(crate) use world::page_address;
 
 /// Runs with the same seed have the same plan; this is the seed when a file names none.
 const DEFAULT_SEED: u64 = 1;
@@ -202,6 +206,13 @@ pub struct Subject {
     pub watches: Vec<String>,
     /// How the subject proves what it saw.
     pub witness: Witness,
+    /// Where it tells what it believes in: the address of a page of JSON lines, one for each object, with `namespace`, `name`, `uid` and
+    /// `resourceVersion`, and `resource` (`packages.longhaul.dev`) where it tells of several. The service has such a page anyhow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub world: Option<String>,
+    /// The objects that it makes for each of those that are churned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub children: Option<Children>,
     /// It is restarted while load runs, as a rolling update does it. For a subject that serves admission reviews.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restarts: Option<Restarts>,

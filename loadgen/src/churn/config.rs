@@ -27,6 +27,27 @@ pub struct Config {
     /// How large the objects are. Without it they carry 256 bytes of filler.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<Size>,
+    /// What becomes of the objects when load ends: `keep` leaves them, `empty` deletes all of them before the drain. Default: `keep`.
+    #[serde(default, skip_serializing_if = "End::is_keep")]
+    pub end: End,
+}
+
+/// What becomes of the objects when load ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum End {
+    /// They stay.
+    #[default]
+    Keep,
+    /// All of them are deleted: who started with an empty world ends with one.
+    Empty,
+}
+
+impl End {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
+    fn is_keep(&self) -> bool {
+        *self == Self::Keep
+    }
 }
 
 /// Relative weights of operations. Since the population is constant, creates and deletes happen equally often: at the

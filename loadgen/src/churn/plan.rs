@@ -262,6 +262,7 @@ mod tests {
             rate: Rate::per_second(per_second),
             mix,
             size: None,
+            end: super::super::End::Keep,
         };
         Plan::build(&config, seed, Duration::from_secs(20)).unwrap()
     }

@@ -82,7 +82,7 @@ fn split(text: &str) -> Option<(&str, &str, &str)> {
 }
 
 /// The path of all objects of any resource, in every namespace; none when the text is not in one of the [`SPELLINGS`].
-pub(crate) fn collection_path(text: &str) -> Option<String> {
+pub fn collection_path(text: &str) -> Option<String> {
     let (group, version, plural) = split(text)?;
     let word =
         |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'.');

@@ -11,13 +11,18 @@ use crate::record::{EventCounts, Record};
 use crate::words::counted;
 
 mod blind;
+mod converged;
 mod counts;
 mod delivery;
 mod heal;
 mod hot_loop;
 mod lag;
+mod restored;
+#[cfg(test)]
+mod tests;
 
 pub use delivery::Delivery;
+pub use restored::DRIFT;
 
 section! {
     /// Limits on watch events. `missed`, `ghost`, `regressed`, `phantom`, `resurrected` and `identitySwap` are 0 whenever this
@@ -36,6 +41,8 @@ section! {
     lag_p99: Span = lag::P99,
     heal: Span = heal::Heal,
     deadline: Span = counts::Deadline,
+    converged: bool = converged::Converged,
+    restored: bool = restored::Restored,
 }
 
 pub(super) fn judge(record: &Record, findings: &mut Findings) {

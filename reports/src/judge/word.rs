@@ -53,6 +53,10 @@ words! {
     IdentitySwap = "identity-swap",
     /// It saw the same version more than once.
     Duplicate = "duplicate",
+    /// Its idea of the world is not what is there.
+    Diverged = "diverged",
+    /// It left alone what somebody did to its children.
+    Drifted = "drifted",
     /// It stopped asking.
     Blind = "blind",
     /// It asks again and again without learning anything.

@@ -33,6 +33,8 @@ pub(super) struct Object {
     /// Whether older versions than those in `settled` exist.
     pub dropped: bool,
     pub newest_seen: Option<Order>,
+    /// What the subject told last of it, be it older than the newest that it told.
+    pub last_told: Option<Order>,
     pub newest_committed: Order,
     pub created: Option<Order>,
     pub first_revision: Option<u128>,

@@ -12,6 +12,8 @@ use super::object::{Collapsed, Deletion, FullName, Object, Version, due_ms};
 use super::{Anomaly, Config, Outcome, Tally};
 use facts::{Change, Commit, Observation, Order, Revision, Uid};
 
+pub mod told;
+
 /// Versions of one object that a restore took back and that are remembered; a subject that is so far behind has other worries.
 const UNDONE_PER_OBJECT: usize = 1024;
 
@@ -196,6 +198,7 @@ impl Objects {
             undone: VecDeque::new(),
             dropped: false,
             newest_seen: None,
+            last_told: None,
             newest_committed: commit.order,
             created: (commit.change == Change::Added).then_some(commit.order),
             first_revision: commit.revision.as_str().parse().ok(),
@@ -241,6 +244,7 @@ impl Objects {
             }
             return Settled::Unknown;
         };
+        object.last_told = Some(order);
         if object.deletion_settled() {
             tally.row(object.anomaly(seen, Outcome::Resurrected, "observed again after its deletion was observed"));
         } else if object.newest_seen.is_none_or(|newest| newest < order) {
@@ -297,6 +301,7 @@ impl Objects {
             if exact {
                 tally.lag(version.faulted, lag_ms);
                 object.newest_seen = Some(version.order);
+                object.last_told = Some(version.order);
             }
             let in_time = seen.t_ms <= due_ms(version.t_ms, next_t_ms, self.deadline_ms);
             let outcome = match (in_time, exact, version.change) {

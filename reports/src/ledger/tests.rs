@@ -568,3 +568,41 @@ fn a_restored_version_is_owed_again_and_an_undone_one_is_not() {
     let repeats = history(&[("4", 45), ("4", 46), ("3", 55)]);
     assert_eq!(repeats.phantom, 1, "a second time it was never committed");
 }
+
+/// What the subject told last of each object is its idea of the world, be it older than what it told before.
+#[test]
+fn what_was_told_last_is_what_the_subject_believes() {
+    let mut ledger = Ledger::new(config());
+    for (uid, revision, order, change) in [
+        ("stays", "1", 1, Change::Added),
+        ("goes", "2", 2, Change::Added),
+        ("back", "3", 3, Change::Added),
+        ("silent", "4", 4, Change::Added),
+        ("back", "5", 5, Change::Modified),
+        ("goes", "6", 6, Change::Deleted),
+        ("ghost", "7", 7, Change::Added),
+        ("ghost", "8", 8, Change::Deleted),
+        ("risen", "9", 9, Change::Added),
+        ("risen", "10", 10, Change::Deleted),
+    ] {
+        ledger.commit(order, &commit(uid, revision, order, change));
+    }
+    for (uid, revision, change) in [
+        ("stays", "1", Change::Added),
+        ("goes", "2", Change::Added),
+        ("goes", "6", Change::Deleted),
+        ("back", "3", Change::Added),
+        ("back", "5", Change::Modified),
+        ("back", "3", Change::Modified),
+        ("ghost", "7", Change::Added),
+        ("risen", "9", Change::Added),
+        ("risen", "10", Change::Deleted),
+        ("risen", "9", Change::Modified),
+    ] {
+        ledger.observe(&seen(20, uid, revision, change));
+    }
+    let told = ledger.told();
+    let told: Vec<(&str, Option<&str>)> =
+        told.iter().map(|one| (one.uid.as_str(), one.revision.as_ref().map(facts::Revision::as_str))).collect();
+    assert_eq!(told, [("stays", Some("1")), ("back", Some("3")), ("ghost", Some("7")), ("risen", Some("9"))]);
+}

@@ -14,7 +14,8 @@ use super::open;
 use super::times::{TIME_MS_MAX, Times};
 use super::writer::{ALL_SAMPLES_MS, io_error};
 use super::{
-    AnomalyRow, End, Error, EventCounts, FaultRow, Interval, Manifest, Phase, Phases, Requests, SCHEMA, Sample, file,
+    AnomalyRow, End, EndState, Error, EventCounts, FaultRow, Interval, Manifest, Phase, Phases, Requests, SCHEMA,
+    Sample, file,
 };
 
 /// How far samples are apart at least where only one of each interval is kept in the end: a little less than an interval.
@@ -39,6 +40,8 @@ pub struct Record {
     pub requests: Requests,
     /// All latencies.
     pub latency: Latency,
+    /// The world after the drain; none where no budget asks for it, or the run did not come so far.
+    pub end_state: Option<EndState>,
     /// How the run ended; none if the harness itself was killed.
     pub end: Option<End>,
     /// What was wrong with the files, in plain words.
@@ -55,6 +58,7 @@ impl Record {
         let faults = read_rows(dir, file::FAULTS, &mut notes)?;
         let anomalies = read_rows(dir, file::ANOMALIES, &mut notes)?;
         let requests = read_requests(dir, &mut notes)?;
+        let end_state = read_one(dir, file::END_STATE)?;
         let end = read_end(dir, &mut notes)?;
         let length_ms = length_ms(&intervals, &samples);
         let frame = Frame { phase_at: &|t_ms| phase_at(&intervals, &manifest.phases, t_ms), length_ms };
@@ -65,7 +69,7 @@ impl Record {
             notes.push(format!("{} is missing", file::LATENCY));
             Latency::default()
         };
-        Ok(Self { manifest, intervals, samples, faults, anomalies, requests, latency, end, notes })
+        Ok(Self { manifest, intervals, samples, faults, anomalies, requests, latency, end_state, end, notes })
     }
 
     /// How far the facts reach, in milliseconds.
@@ -143,15 +147,21 @@ fn read_manifest(dir: &Path) -> Result<Manifest, Error> {
 }
 
 fn read_end(dir: &Path, notes: &mut Vec<String>) -> Result<Option<End>, Error> {
-    let path = dir.join(file::END);
-    let Some(text) = open::whole(&path)? else {
+    let end = read_one(dir, file::END)?;
+    if end.is_none() {
         notes.push(format!("{} is missing: the harness was killed", file::END));
-        return Ok(None);
-    };
+    }
+    Ok(end)
+}
+
+/// A file that is one row; none if it is not there.
+fn read_one<T: DeserializeOwned + Times>(dir: &Path, name: &'static str) -> Result<Option<T>, Error> {
+    let path = dir.join(name);
+    let Some(text) = open::whole(&path)? else { return Ok(None) };
     let broken = |source: serde_json::Error| Error::Row { path: path.clone(), line: source.line(), source };
-    let end = serde_json::from_slice(&text).map_err(broken)?;
-    in_time(&end, &path, 1)?;
-    Ok(Some(end))
+    let row = serde_json::from_slice(&text).map_err(broken)?;
+    in_time(&row, &path, 1)?;
+    Ok(Some(row))
 }
 
 /// The file is not there at all when the control plane does not tell who asks; that is worth no note.

@@ -3,7 +3,7 @@
 //! Owns the bound and which fields of a row it is for. Every chart, axis and sum over time is made for the length of the run: one
 //! row with a time in a far future would make them endless.
 
-use super::{AnomalyRow, End, FaultRow, Interval, Manifest, RequestLine, Sample};
+use super::{AnomalyRow, End, EndState, FaultRow, Interval, Manifest, RequestLine, Sample};
 
 /// No run is longer: its three phases have at most a leap year each, and it may take as long again to end.
 pub const TIME_MS_MAX: u64 = 4 * 366 * 24 * 3_600_000;
@@ -55,6 +55,13 @@ impl Times for Manifest {
         let phases = [self.phases.warm_up_ms, self.phases.steady_ms, self.phases.drain_ms];
         let faults = self.faults.iter().map(|fault| fault.at_ms.saturating_add(fault.for_ms.unwrap_or(0)));
         faults.fold(phases.into_iter().fold(0, u64::saturating_add), u64::max)
+    }
+}
+
+impl Times for EndState {
+    fn latest_ms(&self) -> u64 {
+        let children = self.children.as_ref().map_or(0, |children| children.listed_ms);
+        self.listed_ms.max(self.read_ms).max(children)
     }
 }
 

@@ -16,8 +16,8 @@ use super::latency::HistogramLog;
 use super::requests::Cap;
 use super::sink::Sink;
 use super::{
-    AnomalyRow, CommitEvent, End, EndReason, Error, FaultRow, Interval, Lost, Manifest, Phase, RequestLine, RequestRow,
-    Sample, file,
+    AnomalyRow, CommitEvent, End, EndReason, EndState, Error, FaultRow, Interval, Lost, Manifest, Phase, RequestLine,
+    RequestRow, Sample, file,
 };
 use crate::ledger::Outcome;
 
@@ -294,6 +294,16 @@ impl Writer {
         if result.as_ref().is_err_and(Error::is_full) {
             self.events = None;
         }
+        self.kept(result)
+    }
+
+    /// Writes the world after the drain. The file appears at once or not at all.
+    pub fn end_state(&mut self, state: &EndState) -> Result<(), Error> {
+        let result = write_whole(&self.dir.join(file::END_STATE), |bytes| {
+            serde_json::to_writer_pretty(&mut *bytes, state)?;
+            bytes.push(b'\n');
+            Ok(())
+        });
         self.kept(result)
     }
 

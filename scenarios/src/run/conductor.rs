@@ -7,6 +7,7 @@
 
 mod ending;
 mod faults;
+mod last_look;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use reports::record::{EndReason, FaultEvent, Phase, Writer};
 
 use self::faults::{disturbs_events, kube_id};
 use super::canary::Canaries;
+use super::drift::{self, Drifts};
 use super::events::Events;
 use super::growth::Growth;
 use super::interval::{self, Intervals, Now};
@@ -75,6 +77,7 @@ struct Stage<'a> {
     /// Where processes that follow write to.
     log: Log,
     upkeep: Upkeep<'a>,
+    drifts: Drifts,
     load: Load,
     timeline: Timeline,
     canaries: Canaries,
@@ -204,6 +207,7 @@ impl<'a> Conductor<'a> {
             subject,
             log,
             upkeep,
+            drifts: Drifts::of(self.scenario, self.world.api()),
             load,
             timeline,
             canaries: Canaries::default(),
@@ -227,7 +231,8 @@ impl<'a> Conductor<'a> {
             let row = self.fault_row(index, FaultEvent::Planned, 0, Some(describe(fault)));
             self.writer.fault(&row)?;
         }
-        for row in self.stage()?.upkeep.planned() {
+        let drifts = self.stage()?.drifts.planned();
+        for row in self.stage()?.upkeep.planned().into_iter().chain(drifts) {
             self.writer.fault(&row)?;
         }
         for index in self.stage()?.active.clone() {
@@ -252,18 +257,20 @@ impl<'a> Conductor<'a> {
         self.enter_phase(Phase::Steady)?;
         self.until(begin + phases.loaded()).await?;
         self.end_faults()?;
+        self.end_drifts().await?;
         let mut load = std::mem::take(&mut self.stage()?.load);
         let load = self
             .beside(async move {
                 load.stop().await;
-                load
+                load.end().await.map(|()| load)
             })
-            .await?;
+            .await??;
         self.stage()?.load = load;
         self.enter_phase(Phase::Drain)?;
         self.until(Instant::now() + phases.drain.0).await?;
         // What the subject holds open is read once more before it is stopped.
         self.interval(false)?;
+        self.last_look().await?;
         let unsure = "the harness cannot vouch for what the control plane stored";
         self.stage()?.load.confirm().await.context(unsure)?;
         // What was watched until then is read before it is compared.
@@ -355,7 +362,18 @@ impl<'a> Conductor<'a> {
         if stage.subject.pid() != before {
             stage.observer.watch(stage.subject.pid());
         }
-        for row in rows {
+        let drifted = stage.drifts.tick(now_ms)?;
+        for row in rows.into_iter().chain(drifted) {
+            self.writer.fault(&row)?;
+        }
+        Ok(())
+    }
+
+    /// Waits for what the harness is doing to children.
+    async fn end_drifts(&mut self) -> Result<(), Halt> {
+        let (mut drifts, now_ms) = (std::mem::take(&mut self.stage()?.drifts), self.clock.now_ms());
+        let rows = self.beside(tokio::time::timeout(drift::FINISH_MAX, drifts.finish(now_ms))).await?;
+        for row in rows.context("the children could not be reached in time")?? {
             self.writer.fault(&row)?;
         }
         Ok(())

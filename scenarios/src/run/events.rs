@@ -133,6 +133,12 @@ impl<'a> Events<'a> {
         Ok(())
     }
 
+    /// What the subject believes in, as far as its witness told, of everything that was committed until now.
+    pub(super) fn told(&mut self, writer: &mut Writer) -> Result<Vec<ledger::Told>> {
+        self.catch_up(writer)?;
+        Ok(self.ledger.told())
+    }
+
     /// Lets time pass and writes what the ledger decided. `end` when nothing more can come.
     pub(super) fn settle(&mut self, end: bool, writer: &mut Writer) -> Result<()> {
         self.catch_up(writer)?;

@@ -15,7 +15,11 @@ const DEADLINE: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(100);
 /// Its controllers react within a second; on a busy machine within two.
 const QUIET: Duration = Duration::from_secs(3);
-const ANSWER_BYTES_MAX: usize = 1 << 20;
+/// A page of a list with whole objects of 64 KiB.
+const ANSWER_BYTES_MAX: usize = 32 << 20;
+
+/// What the API speaks.
+pub(super) const JSON: &str = "application/json";
 
 /// Creates a `CustomResourceDefinition` and waits until its resource can be listed.
 pub(super) async fn crd(api: &Api<'_>, crd: &Value) -> Result<()> {
@@ -76,12 +80,30 @@ pub(super) struct Api<'a> {
 impl Api<'_> {
     /// One request on a connection of its own: there are a handful in a run.
     pub(super) async fn ask(&self, method: Method, path: &str, body: String) -> Result<(StatusCode, Bytes)> {
-        tokio::time::timeout(DEADLINE, self.exchange(method, path, body))
+        self.ask_as(method, path, body, JSON, JSON).await
+    }
+
+    /// The same with other media types, of the answer and of what is sent.
+    pub(super) async fn ask_as(
+        &self,
+        method: Method,
+        path: &str,
+        body: String,
+        accept: &str,
+        content: &str,
+    ) -> Result<(StatusCode, Bytes)> {
+        tokio::time::timeout(DEADLINE, self.exchange(method, path, body, [accept, content]))
             .await
             .with_context(|| format!("no answer from {} within {} s", self.url, DEADLINE.as_secs()))?
     }
 
-    async fn exchange(&self, method: Method, path: &str, body: String) -> Result<(StatusCode, Bytes)> {
+    async fn exchange(
+        &self,
+        method: Method,
+        path: &str,
+        body: String,
+        [accept, content]: [&str; 2],
+    ) -> Result<(StatusCode, Bytes)> {
         let address = self.url.trim_start_matches("https://");
         let tls = mock_pki::client_config(self.ca_pem, None, &["http/1.1"])?;
         let stream =
@@ -94,7 +116,8 @@ impl Api<'_> {
             .uri(path)
             .header("host", address)
             .header("authorization", format!("Bearer {}", self.token))
-            .header("content-type", "application/json")
+            .header("accept", accept)
+            .header("content-type", content)
             .body(Full::new(Bytes::from(body)))?;
         let exchange = async {
             let answer = sender.send_request(request).await?;

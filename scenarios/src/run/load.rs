@@ -30,6 +30,8 @@ pub(super) struct Load {
     /// What the stopped load still had to say.
     rest: Option<admission::Interval>,
     churn: Option<Churn>,
+    /// Everything is deleted in the end.
+    ends_empty: bool,
     script: Option<Script>,
     /// What of the script was told in rows already.
     script_told: script::Counts,
@@ -52,11 +54,12 @@ pub(super) struct Reading {
 impl Load {
     /// Fills the population, then starts churn and admission load. Returns when that began.
     pub(super) async fn start(plan: LoadPlan, api: Api) -> Result<(Self, Instant)> {
+        let ends_empty = plan.churn.as_ref().is_some_and(|plan| plan.config().end == loadgen::churn::End::Empty);
         let churn = match plan.churn {
             Some(plan) => Some(Churn::start(plan, &api, Instant::now()).await.context("failed to start the churn")?),
             None => None,
         };
-        let mut load = Self { churn, ..Self::default() };
+        let mut load = Self { churn, ends_empty, ..Self::default() };
         let (stored, begin) = load.register(plan.registration.as_ref(), plan.admission.as_ref(), &api).await?;
         let failed = "failed to start the admission load";
         match (plan.admission, stored) {
@@ -178,6 +181,16 @@ impl Load {
         }
         if let Some(script) = &mut self.script {
             script.stop(IN_FLIGHT_DRAIN).await;
+        }
+    }
+
+    /// Deletes everything that the churn made, where the scenario says so. Ask when everything has stopped. What cannot be
+    /// deleted, because a finalizer holds it, is seen in the end state.
+    pub(super) async fn end(&mut self) -> Result<()> {
+        let Some(churn) = self.churn.as_mut().filter(|_| self.ends_empty) else { return Ok(()) };
+        match churn.empty().await {
+            Ok(_) | Err(loadgen::churn::Error::Left { .. }) => Ok(()),
+            Err(error) => Err(error).context("failed to delete what the churn made"),
         }
     }
 

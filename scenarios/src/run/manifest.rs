@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use reports::judge::DRIFT;
 use reports::record::{Manifest, Phases, PlannedFault, SCHEMA, Subject, Versions};
 
 use super::Options;
@@ -9,6 +10,7 @@ use super::plane::Plane;
 use super::start::LoadPlan;
 use super::upkeep::{CERTIFICATES, RESTARTS};
 use crate::machine;
+use crate::scenario::Drift;
 use crate::secrets;
 use crate::subject::Launch;
 
@@ -94,7 +96,7 @@ fn planned(index: usize, fault: &mock_faults::Fault) -> PlannedFault {
     }
 }
 
-/// Restarts and rotation, which have to be proved as faults have.
+/// Restarts, rotation and drift, which have to be proved as faults have.
 fn upkeep(subject: &crate::scenario::Subject) -> impl Iterator<Item = PlannedFault> {
     let entry = |name: &str, at_ms, for_ms, detail| PlannedFault {
         id: name.to_owned(),
@@ -112,7 +114,12 @@ fn upkeep(subject: &crate::scenario::Subject) -> impl Iterator<Item = PlannedFau
         let detail = format!("another certificate every {}, each valid for {}", certificates.every, certificates.valid);
         entry(CERTIFICATES, certificates.every.as_millis(), None, detail)
     });
-    restarts.into_iter().chain(certificates)
+    let drifts = subject.children.as_ref().map(|children| &children.drift).filter(|drifts| !drifts.is_empty());
+    let drifts = drifts.map(|drifts| {
+        let at_ms = drifts.iter().map(|drift| drift.at.as_millis()).min().unwrap_or(0);
+        entry(DRIFT, at_ms, None, drifts.iter().map(Drift::describe).collect::<Vec<_>>().join(", "))
+    });
+    restarts.into_iter().chain(certificates).chain(drifts)
 }
 
 /// When a fault begins, in words.

@@ -31,6 +31,16 @@ pub(super) enum Ready {
     FirstRequest { webhook: Option<SocketAddr> },
 }
 
+impl Ready {
+    /// Where the subject says how it is, and what it knows.
+    pub(super) fn health(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Http(address, _) => Some(*address),
+            Self::FirstRequest { .. } => None,
+        }
+    }
+}
+
 /// The subject took too long.
 #[derive(Debug, thiserror::Error)]
 #[error("the subject was not ready after {waited:?}: {missing}")]

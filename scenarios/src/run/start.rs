@@ -66,6 +66,8 @@ pub(super) struct Again<'a> {
     variables: Vec<(&'static str, String)>,
     /// Where the first one serves reviews.
     pub(super) first: Option<SocketAddr>,
+    /// Where it has its pages, if the harness knows.
+    pub(super) health: Option<SocketAddr>,
 }
 
 /// What load does.
@@ -85,9 +87,9 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared<'_>> {
     let clock = Clock::default();
     let (ear, heard) = witness::channel(clock.clone());
     let witness = scenario.subject.witness.open(&ear).await.context("failed to start the witness")?;
-    let mut again = Again { options, variables: witness.variables.clone(), first: None };
+    let mut again = Again { options, variables: witness.variables.clone(), first: None, health: None };
     let (launch, mut ready, webhook) = again.launch(&world)?;
-    again.first = webhook;
+    (again.first, again.health) = (webhook, ready.health());
     let front = front(scenario, webhook).await?;
     if super::timeline::begins_before(&scenario.faults) {
         // What it says of itself may wait for the very list that a fault holds back.

@@ -30,6 +30,7 @@ pub(super) struct Upkeep<'a> {
     again: Again<'a>,
     front: Option<Arc<Front>>,
     here: Option<SocketAddr>,
+    health: Option<SocketAddr>,
     restarts: Option<Restarts>,
     restarted: u32,
     begun: u32,
@@ -45,17 +46,19 @@ pub(super) struct Upkeep<'a> {
 struct Coming {
     subject: Running,
     address: Option<SocketAddr>,
+    health: Option<SocketAddr>,
     ready: AbortOnDropHandle<Result<()>>,
 }
 
 impl<'a> Upkeep<'a> {
     pub(super) fn new(scenario: &Scenario, world: &'a World, again: Again<'a>, front: Option<Arc<Front>>) -> Self {
-        let here = again.first;
+        let (here, health) = (again.first, again.health);
         Self {
             world,
             again,
             front,
             here,
+            health,
             restarts: scenario.subject.restarts,
             restarted: 0,
             begun: 0,
@@ -66,6 +69,11 @@ impl<'a> Upkeep<'a> {
             start_timeout: scenario.subject.start_timeout.0,
             stop_timeout: scenario.subject.stop_timeout.0,
         }
+    }
+
+    /// Where the process that is there has its pages, if the harness knows.
+    pub(super) fn health(&self) -> Option<SocketAddr> {
+        self.health
     }
 
     /// The rows that say what is planned.
@@ -168,10 +176,11 @@ impl<'a> Upkeep<'a> {
         let (launch, ready, address) = self.again.launch(self.world)?;
         let subject = launch.start(log.clone()).context("failed to start the subject again")?;
         let deadline = Instant::now() + self.start_timeout;
+        let health = ready.health();
         // The old process has asked for everything already: what the new one asks for cannot be told from that.
         let ready = async move { wait_until_ready(ready, deadline, || Asked::Judged).await };
         let ready = AbortOnDropHandle::new(tokio::spawn(ready));
-        self.coming = Some(Coming { subject, address, ready });
+        self.coming = Some(Coming { subject, address, health, ready });
         self.begun += 1;
         let first = (self.begun == 1).then(|| row(now_ms, RESTARTS, FaultEvent::Started, 0, String::new()));
         Ok(first)
@@ -179,10 +188,11 @@ impl<'a> Upkeep<'a> {
 
     /// The new process is ready: it is led to, and the old one goes.
     async fn replace(&mut self, now_ms: u64, subject: &mut Running, coming: Coming) -> Result<FaultRow> {
-        let Coming { subject: new, address, ready } = coming;
+        let Coming { subject: new, address, health, ready } = coming;
         ready.await.context("the wait for the new process broke")??;
         let mut old = std::mem::replace(subject, new);
         let was = std::mem::replace(&mut self.here, address);
+        self.health = health;
         if let (Some(front), Some(address)) = (&self.front, address) {
             front.add(address);
         }

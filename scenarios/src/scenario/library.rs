@@ -4,7 +4,7 @@
 use super::{Error, Source};
 
 /// Name and text of the scenarios of everyday use, in the order of `longhaul list`.
-const SCENARIOS: [(&str, &str); 16] = [
+const SCENARIOS: [(&str, &str); 18] = [
     ("smoke", include_str!("../../library/smoke.yaml")),
     ("bad-network", include_str!("../../library/bad-network.yaml")),
     ("silence", include_str!("../../library/silence.yaml")),
@@ -12,6 +12,8 @@ const SCENARIOS: [(&str, &str); 16] = [
     ("example-watcher", include_str!("../../library/example-watcher.yaml")),
     ("soak-10m", include_str!("../../library/soak-10m.yaml")),
     ("soak-hour", include_str!("../../library/soak-hour.yaml")),
+    ("start-empty-stop-empty", include_str!("../../library/start-empty-stop-empty.yaml")),
+    ("children-drift", include_str!("../../library/children-drift.yaml")),
     ("through-apiserver", include_str!("../../library/through-apiserver.yaml")),
     ("registry-slow", include_str!("../../library/registry-slow.yaml")),
     ("registry-down", include_str!("../../library/registry-down.yaml")),

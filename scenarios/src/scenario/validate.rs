@@ -105,6 +105,13 @@ fn subject(scenario: &Scenario) -> Result<(), Problem> {
     if let Some(text) = subject.rbac.as_ref().and_then(super::Rbac::problem) {
         return problem("subject", text);
     }
+    if let Some(text) = subject.world.as_ref().and_then(|url| super::page_address(url).err()) {
+        return problem("subject", format!("`world`: {text}"));
+    }
+    let loaded = units::Span(scenario.phases.loaded());
+    if let Some(text) = subject.children.as_ref().and_then(|children| children.problem(loaded)) {
+        return problem("subject", text);
+    }
     upkeep(scenario)?;
     for watch in &subject.watches {
         if loadgen::churn::names(watch).is_none() {
@@ -230,6 +237,14 @@ fn load(scenario: &Scenario) -> Result<(), Problem> {
         return problem(
             "budgets",
             "`events` is judged from changes of objects, and there are none: add `churn` or `script`",
+        );
+    }
+    if scenario.budgets.events.as_ref().is_some_and(|events| events.restored == Some(true))
+        && subject.children.is_none()
+    {
+        return problem(
+            "budgets",
+            "`events.restored` is judged from children, and none are named: add `children` to `subject`",
         );
     }
     if scenario.budgets.admission.is_some() && scenario.admission.is_none() {

@@ -7,6 +7,7 @@ mod capacity;
 mod clients;
 mod control_plane;
 mod descriptors;
+mod end_state;
 mod faults_page;
 mod interrupt;
 mod kubectl_run;

@@ -1,0 +1,112 @@
+//! `events.converged`: after the drain, the subject's own idea of the world is a fresh list of the control plane.
+//!
+//! Also where every event was told in time: a subject can report what it sees and keep something else.
+
+use super::Events;
+use crate::judge::rule::{Name, Rule};
+use crate::judge::{Findings, Verdict, Word};
+use crate::record::{Difference, DifferenceKind, EndState, EventCounts, Record};
+use crate::words::{counted, millis};
+
+/// `events.converged`.
+pub(super) struct Converged;
+
+impl Rule for Converged {
+    type Section = Events;
+    type Limit = bool;
+    const KEY: &'static str = "converged";
+    const DOC: &'static str = "`true`: after the drain the subject's own idea of the world equals a fresh list of what is churned. The idea is read \
+        from its page (`subject.world`; the service's is `/debug/watch`), else from the children that it keeps (`subject.children`), else \
+        it is what it told last of each object. After `churn: {end: empty}` that list has to be empty.";
+    const EXAMPLE: Option<&'static str> = Some("true");
+    const WORD: Option<Word> = Some(Word::Diverged);
+
+    fn judge(record: &Record, _: &EventCounts, limit: &bool, findings: &mut Findings) {
+        if !*limit {
+            return;
+        }
+        let (verdict, observed, text) = judge(record);
+        findings.push(Name::of::<Self>(), verdict, observed, "equal", text);
+    }
+}
+
+fn judge(record: &Record) -> (Verdict, String, String) {
+    let Some(state) = &record.end_state else {
+        let text = "the run did not come to the end of its drain, so the end state was not read.";
+        return (Verdict::Inconclusive, "not read".to_owned(), text.to_owned());
+    };
+    let objects = counted(state.listed, "object");
+    if let Some(left) = state.left.as_ref().filter(|left| left.objects > 0) {
+        let objects = counted(left.objects, "object");
+        let text = format!(
+            "everything was deleted before the drain, and {objects} of it {} still there (first: {}).",
+            if left.objects == 1 { "is" } else { "are" },
+            left.examples.join(", ")
+        );
+        return (Verdict::Fail, objects, text);
+    }
+    let source = state.source.words();
+    match state.agrees {
+        Some(true) => {
+            let text = format!("by {source}, the subject's world equals a fresh list of {objects}{}.", times(state));
+            (Verdict::Pass, "equal".to_owned(), text)
+        }
+        Some(false) => {
+            let text = format!(
+                "by {source}, the subject's world differs from a fresh list of {objects}{}: {}{}.",
+                times(state),
+                kinds(state),
+                first_of(state)
+            );
+            (Verdict::Fail, kinds(state), text)
+        }
+        None => {
+            let why = state.unread.as_deref().unwrap_or("nobody knows why");
+            (Verdict::Inconclusive, "not read".to_owned(), format!("the end state could not be compared: {why}."))
+        }
+    }
+}
+
+/// When both were read.
+fn times(state: &EndState) -> String {
+    format!(" (listed at {}, its idea read at {})", millis(state.listed_ms), millis(state.read_ms))
+}
+
+fn kinds(state: &EndState) -> String {
+    let all = state.differences;
+    let kinds = [
+        (all.gone, "that is gone", "that are gone"),
+        (all.unknown, "unknown to it", "unknown to it"),
+        (all.behind, "in another version", "in another version"),
+        (all.replaced, "replaced under its name", "replaced under their names"),
+    ];
+    let said: Vec<String> = kinds
+        .into_iter()
+        .filter(|(number, ..)| *number > 0)
+        .map(|(number, one, many)| format!("{} {}", counted(number, "object"), if number == 1 { one } else { many }))
+        .collect();
+    match (said.is_empty(), state.believed) {
+        (false, _) => said.join(", "),
+        (true, Some(believed)) => format!("it counts {} and has another checksum", counted(believed, "object")),
+        (true, None) => "its children are not as they should be".to_owned(),
+    }
+}
+
+fn place(one: &Difference) -> String {
+    if one.namespace.is_empty() { one.name.clone() } else { format!("{}/{}", one.namespace, one.name) }
+}
+
+fn first_of(state: &EndState) -> String {
+    let Some(first) = state.examples.first() else { return String::new() };
+    let version = |revision: &Option<String>| revision.clone().unwrap_or_else(|| "an older one".to_owned());
+    let how = match first.kind {
+        DifferenceKind::Gone => format!("it knows version {}, nothing is there", version(&first.believed_revision)),
+        DifferenceKind::Unknown => format!("it knows nothing, version {} is there", version(&first.listed_revision)),
+        DifferenceKind::Behind | DifferenceKind::Replaced => format!(
+            "it knows version {}, {} is there",
+            version(&first.believed_revision),
+            version(&first.listed_revision)
+        ),
+    };
+    format!(" (first: {}: {how})", place(first))
+}

@@ -1,0 +1,147 @@
+//! The end state in a record: each thing that is wrong with it makes exactly its finding fire.
+
+use crate::example::Example;
+use crate::judge::{DRIFT, Judgement, judge};
+use crate::record::{
+    ChildProblem, ChildProblemKind, ChildrenState, Difference, DifferenceKind, Differences, EndState, FaultEvent,
+    FaultRow, IdeaSource, Left,
+};
+
+/// A subject that believes in what is there, and whose children are as they should be.
+fn state() -> EndState {
+    EndState {
+        resource: "packages.longhaul.dev".into(),
+        source: IdeaSource::Endpoint,
+        left: None,
+        listed_ms: 160_040,
+        read_ms: 160_020,
+        readings: 1,
+        listed: 500,
+        believed: Some(500),
+        agrees: Some(true),
+        unread: None,
+        differences: Differences::default(),
+        examples: Vec::new(),
+        children: Some(ChildrenState {
+            resource: "networkpolicies.networking.k8s.io".into(),
+            listed_ms: 160_030,
+            parents: 500,
+            wanted: 900,
+            found: 900,
+            ..ChildrenState::default()
+        }),
+    }
+}
+
+fn judged(state: Option<EndState>) -> Judgement {
+    let mut example = Example::clean();
+    let events = example.manifest.budgets.events.as_mut().unwrap();
+    (events.converged, events.restored) = (Some(true), Some(true));
+    example.faults.push(FaultRow {
+        t_ms: 70_000,
+        id: DRIFT.into(),
+        name: DRIFT.into(),
+        event: FaultEvent::Hit,
+        hits: 30,
+        ok: None,
+        detail: None,
+    });
+    example.end_state = state;
+    let dir = tempfile::tempdir().unwrap();
+    judge(&example.open(dir.path()))
+}
+
+/// What fired, with its text.
+fn fired(state: Option<EndState>) -> Vec<String> {
+    let judgement = judged(state);
+    let texts = judgement.crossed().into_iter();
+    texts.map(|finding| format!("{} {}: {}", finding.budget, finding.verdict.word(), finding.text)).collect()
+}
+
+#[test]
+fn a_subject_that_converged_passes_and_says_by_what() {
+    let judgement = judged(Some(state()));
+    assert_eq!(judgement.crossed().len(), 0, "{:?}", judgement.crossed());
+    let text = |budget: &str| {
+        let found = judgement.findings.iter().find(|finding| finding.budget == budget);
+        found.map(|finding| finding.text.clone()).unwrap_or_default()
+    };
+    let converged = "by its own page, the subject's world equals a fresh list of 500 objects (listed at 2 min 40 s, its idea read at 2 min 40 s).";
+    assert_eq!(text("events.converged"), converged);
+    let restored = "each of 500 objects has its children (900 networkpolicies.networking.k8s.io), after the harness deleted or edited \
+        30 children.";
+    assert_eq!(text("events.restored"), restored);
+}
+
+#[test]
+fn another_world_is_a_failure_that_names_an_object_with_both_versions() {
+    let difference = Difference {
+        kind: DifferenceKind::Behind,
+        namespace: "n".into(),
+        name: "a".into(),
+        believed_uid: Some("1".into()),
+        believed_revision: Some("41".into()),
+        listed_uid: Some("1".into()),
+        listed_revision: Some("52".into()),
+    };
+    let differences = Differences { gone: 2, unknown: 0, behind: 1, replaced: 0 };
+    let spoilt = EndState { agrees: Some(false), differences, examples: vec![difference], ..state() };
+    let text = "events.converged fail: by its own page, the subject's world differs from a fresh list of 500 objects (listed at 2 min \
+        40 s, its idea read at 2 min 40 s): 2 objects that are gone, 1 object in another version (first: n/a: it knows version 41, 52 is \
+        there).";
+    assert_eq!(fired(Some(spoilt)), [text]);
+    let sum = EndState { agrees: Some(false), believed: Some(499), ..state() };
+    assert!(fired(Some(sum))[0].contains("it counts 499 objects and has another checksum"));
+}
+
+#[test]
+fn what_was_not_read_is_never_a_pass() {
+    let unread = EndState { agrees: None, believed: None, unread: Some("GET http://a/ answers 404".into()), ..state() };
+    let text = "events.converged inconclusive: the end state could not be compared: GET http://a/ answers 404.";
+    assert_eq!(fired(Some(unread)), [text]);
+    let nothing = fired(None);
+    assert_eq!(nothing.len(), 2, "{nothing:?}");
+    assert!(nothing.iter().all(|text| text.contains("inconclusive: the run did not come to the end of its drain")));
+    let children = ChildrenState { unread: Some("HTTP 403".into()), ..ChildrenState::default() };
+    let fired = fired(Some(EndState { children: Some(children), ..state() }));
+    assert_eq!(fired, ["events.restored inconclusive: the children could not be compared: HTTP 403."]);
+}
+
+#[test]
+fn what_should_be_gone_and_is_there_is_a_failure_though_both_agree() {
+    let left = |objects| EndState { left: Some(Left { objects, examples: vec!["n/a".into()] }), ..state() };
+    let text = "events.converged fail: everything was deleted before the drain, and 1 object of it is still there (first: n/a).";
+    assert_eq!(fired(Some(left(1))), [text]);
+    assert_eq!(fired(Some(left(0))), [""; 0]);
+}
+
+#[test]
+fn each_thing_wrong_with_children_is_told_of() {
+    let problem = ChildProblem {
+        kind: ChildProblemKind::Lacking,
+        object: "n/a".into(),
+        child: None,
+        wanted: "2 children".into(),
+        found: "1 child".into(),
+    };
+    let spoil = |spoil: fn(&mut ChildrenState)| {
+        let mut state = state();
+        let children = state.children.as_mut().unwrap();
+        children.examples = vec![problem.clone()];
+        spoil(children);
+        fired(Some(state))
+    };
+    let text = "events.restored fail: of 500 objects of packages.longhaul.dev, 1 has too few children, after the harness deleted or \
+        edited 30 children; first: n/a: 1 child instead of 2 children.";
+    assert_eq!(spoil(|children| children.lacking = 1), [text]);
+    for (way, said) in [
+        ((|children| children.surplus = 2) as fn(&mut ChildrenState), "2 have too many children"),
+        (|children| children.stale = 1, "1 child is of an older version"),
+        (|children| children.edited = 3, "3 children are still as they were edited"),
+        (|children| children.orphans = 1, "1 child has no parent any more"),
+    ] {
+        let fired = spoil(way);
+        assert!(fired.len() == 1 && fired[0].contains(said), "{fired:?}");
+    }
+    assert_eq!(spoil(|children| children.wanted = 0).len(), 1, "nothing was compared");
+}

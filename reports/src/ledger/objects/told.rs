@@ -1,0 +1,47 @@
+//! What the subject believes in, as far as its witness told.
+//!
+//! Owns the view on the objects that the end state asks for. It settles nothing.
+
+use facts::{Revision, Uid};
+
+use super::Objects;
+
+/// One object of which the subject told last that it is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Told {
+    /// Its resource.
+    pub resource: String,
+    /// Its namespace; empty for cluster-wide objects.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Which one.
+    pub uid: Uid,
+    /// The version that was told last; none where the ledger knows only that it is an old one.
+    pub revision: Option<Revision>,
+}
+
+impl Objects {
+    /// Everything that the subject told of and did not tell to be gone, in the order of the newest commits.
+    pub fn told(&self) -> Vec<Told> {
+        let mut all: Vec<_> = self
+            .by_uid
+            .iter()
+            .filter_map(|(uid, object)| {
+                let last = object.last_told?;
+                let gone = object.deletion.as_ref().is_some_and(|deletion| deletion.order == last);
+                let version = object.settled.iter().rev().find(|version| version.order == last);
+                let told = Told {
+                    resource: object.full_name.resource.as_ref().to_owned(),
+                    namespace: object.full_name.namespace.as_ref().to_owned(),
+                    name: object.full_name.name.as_ref().to_owned(),
+                    uid: uid.clone(),
+                    revision: version.map(|version| version.revision.clone()),
+                };
+                (!gone).then_some((object.newest_committed, told))
+            })
+            .collect();
+        all.sort_unstable_by_key(|(order, _)| *order);
+        all.into_iter().map(|(_, told)| told).collect()
+    }
+}

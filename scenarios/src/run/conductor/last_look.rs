@@ -1,0 +1,33 @@
+//! The last look at the world, after the drain and before the subject is stopped.
+
+use std::time::Instant;
+
+use anyhow::Context;
+
+use super::{Conductor, Halt};
+use crate::run::end_state::{self, Reader};
+
+impl Conductor<'_> {
+    /// Compares what the subject believes with what is there, again and again until they agree or the time is over, and writes the
+    /// last comparison into the record.
+    pub(super) async fn last_look(&mut self) -> Result<(), Halt> {
+        let health = self.stage()?.upkeep.health();
+        let Some(reader) = Reader::of(self.scenario, health, self.world.api(), self.clock.clone()) else {
+            return Ok(());
+        };
+        let deadline = Instant::now() + end_state::SETTLE_MAX;
+        for readings in 1.. {
+            let reading = self.beside(Box::pin(reader.read())).await?.context("failed to read the end state")?;
+            let Self { stage, writer, .. } = self;
+            let Some(stage) = stage.as_mut() else { return Ok(()) };
+            let told = stage.events.told(writer)?;
+            let state = reader.compare(&reading, told, readings);
+            if end_state::is_settled(&state) || Instant::now() >= deadline {
+                self.writer.end_state(&state)?;
+                break;
+            }
+            self.beside(tokio::time::sleep(end_state::PAUSE)).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,240 @@
+//! The end state: after the drain, the subject's own idea of the world beside a fresh list of the control plane.
+//!
+//! Owns what is read, in which order, and how often. Where the idea comes from: the subject's page, else the children that it keeps, else
+//! what it told last. A source that cannot be read is not replaced by a lesser one: then nothing is known. Whether the facts are good
+//! is for the judge.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use loadgen::churn::Api;
+use reports::ledger::Told;
+use reports::record::{ChildrenState, EXAMPLES_MAX, EndState, IdeaSource, Left};
+use serde_json::Value;
+
+use crate::clock::Clock;
+use crate::scenario::{Children, Scenario, SubjectKind};
+
+pub(super) mod children;
+mod compare;
+pub(super) mod list;
+mod page;
+
+use compare::Believed;
+use list::{Item, list};
+use page::{Page, Read};
+
+/// For so long both are read again where they differ: the last writes may still be under way. The drain was the time to catch up.
+pub(super) const SETTLE_MAX: Duration = Duration::from_secs(5);
+/// Between two readings.
+pub(super) const PAUSE: Duration = Duration::from_millis(250);
+/// What all objects of the churn carry.
+const CHURN_LABEL: &str = "longhaul.dev/churn";
+
+/// What is to be compared at the end of this run.
+pub(super) struct Reader {
+    /// What is churned: its name, its path, and how it is spelled.
+    resource: String,
+    path: String,
+    source: IdeaSource,
+    page: Option<Page>,
+    children: Option<Children>,
+    /// The generation that the subject repeats in an object.
+    pointer: Option<String>,
+    emptied: bool,
+    api: Api,
+    clock: Clock,
+}
+
+/// What was read of the world and of the subject, and when.
+pub(super) struct Reading {
+    items: Vec<Item>,
+    /// Whether nothing was written between two lists.
+    still: bool,
+    listed_ms: u64,
+    read_ms: u64,
+    /// None where the subject was not asked.
+    idea: Option<Result<Read, String>>,
+    children: Option<Result<(Vec<Item>, u64), String>>,
+}
+
+impl Reader {
+    /// None where no budget asks for the end state. `health` is where the service has its pages.
+    pub(super) fn of(scenario: &Scenario, health: Option<SocketAddr>, api: Api, clock: Clock) -> Option<Self> {
+        let budget = scenario.budgets.events.as_ref()?;
+        if budget.converged != Some(true) && budget.restored != Some(true) {
+            return None;
+        }
+        let (resource, path) = churned(scenario)?;
+        let subject = &scenario.subject;
+        let page = match (&subject.world, health) {
+            (Some(url), _) => Some(Page { objects: url.clone(), checksum: None }),
+            (None, Some(health)) if subject.kind == SubjectKind::Service => Some(Page {
+                objects: format!("http://{health}/debug/watch/objects"),
+                checksum: Some(format!("http://{health}/debug/watch")),
+            }),
+            _ => None,
+        };
+        let source = match (&page, &subject.children) {
+            (Some(_), _) => IdeaSource::Endpoint,
+            (None, Some(_)) => IdeaSource::Children,
+            (None, None) => IdeaSource::Told,
+        };
+        Some(Self {
+            resource,
+            path,
+            source,
+            page,
+            children: subject.children.clone(),
+            pointer: subject.witness.progress().map(str::to_owned),
+            emptied: scenario.churn.as_ref().is_some_and(|churn| churn.end == loadgen::churn::End::Empty),
+            api,
+            clock,
+        })
+    }
+
+    /// Reads everything once. An error is one of the control plane: then nothing is known of anybody.
+    pub(super) async fn read(&self) -> anyhow::Result<Reading> {
+        // The children need what their parents want, and generations stand in the objects.
+        let whole = self.children.is_some() || self.pointer.is_some();
+        let before = list(&self.api, &self.path, whole).await?;
+        let idea = match &self.page {
+            Some(page) => Some(self.ask(page, &before).await),
+            None => None,
+        };
+        let read_ms = self.clock.now_ms();
+        let children = match self.children.as_ref().and_then(|keys| loadgen::churn::collection_path(&keys.resource)) {
+            Some(path) => {
+                let listed = list(&self.api, &path, true).await.map_err(|error| format!("{error:#}"));
+                Some(listed.map(|items| (items, self.clock.now_ms())))
+            }
+            None => None,
+        };
+        let items = list(&self.api, &self.path, whole).await?;
+        let version = |items: &[Item]| -> Vec<(String, String)> {
+            items.iter().map(|item| (item.uid.clone(), item.revision.clone())).collect()
+        };
+        let still = version(&before) == version(&items);
+        Ok(Reading { items, still, listed_ms: self.clock.now_ms(), read_ms, idea, children })
+    }
+
+    /// The checksum first: it is cheap and mostly enough.
+    async fn ask(&self, page: &Page, listed: &[Item]) -> Result<Read, String> {
+        let sum = page.checksum(&self.resource).await?;
+        if let Some(Read::Checksum(_, told)) = &sum
+            && *told == page::checksum(listed)
+        {
+            return Ok(Read::Checksum(listed.len() as u64, told.clone()));
+        }
+        match (page.objects(&self.resource).await?, sum) {
+            // The page names only the first many: the checksum alone is about all of them.
+            (Read::Objects(named), Some(Read::Checksum(all, told))) if (named.len() as u64) < all => {
+                Ok(Read::Checksum(all, told))
+            }
+            (named, _) => Ok(named),
+        }
+    }
+
+    /// Compares what was read; `told` is what the witness told of every object.
+    pub(super) fn compare(&self, reading: &Reading, told: Vec<Told>, readings: u32) -> EndState {
+        let Reading { items, listed_ms, read_ms, .. } = reading;
+        let mut state = EndState {
+            resource: self.resource.clone(),
+            source: self.source,
+            left: self.emptied.then(|| left(items)),
+            listed_ms: *listed_ms,
+            read_ms: *read_ms,
+            readings,
+            listed: items.len() as u64,
+            believed: None,
+            agrees: None,
+            unread: None,
+            differences: reports::record::Differences::default(),
+            examples: Vec::new(),
+            children: self.children(reading),
+        };
+        match self.source {
+            IdeaSource::Endpoint => match &reading.idea {
+                Some(Ok(read)) => take(&mut state, items, read),
+                Some(Err(why)) => state.unread = Some(why.clone()),
+                None => state.unread = Some("the subject was not asked".to_owned()),
+            },
+            IdeaSource::Children => match &state.children {
+                Some(ChildrenState { unread: None, .. }) => {
+                    state.agrees = state.children.as_ref().map(|children| children.problems() == 0);
+                }
+                _ => state.unread = Some("its children could not be read".to_owned()),
+            },
+            IdeaSource::Told => {
+                let believed = match &self.pointer {
+                    Some(pointer) => compare::by_generation(items, pointer),
+                    None => told.into_iter().filter(|told| told.resource == self.resource).map(believed).collect(),
+                };
+                take(&mut state, items, &Read::Objects(believed));
+            }
+        }
+        if state.agrees == Some(false) && !reading.still {
+            state.agrees = None;
+            state.unread = Some(format!("{} were still written when they were read", self.resource));
+        }
+        state
+    }
+
+    fn children(&self, reading: &Reading) -> Option<ChildrenState> {
+        let keys = self.children.as_ref()?;
+        match reading.children.as_ref()? {
+            Ok((items, listed_ms)) => {
+                let state = children::compare(keys, &self.resource, &reading.items, items);
+                let moved = (!reading.still && state.problems() > 0)
+                    .then(|| format!("{} were still written when they were read", self.resource));
+                Some(ChildrenState { listed_ms: *listed_ms, unread: moved, ..state })
+            }
+            Err(why) => Some(ChildrenState { unread: Some(why.clone()), ..ChildrenState::default() }),
+        }
+    }
+}
+
+/// What the churn writes, or else the script: its name and its path.
+pub(super) fn churned(scenario: &Scenario) -> Option<(String, String)> {
+    let written = scenario.churn.as_ref().map(|churn| &churn.resource);
+    let spelled = written.or(scenario.script.as_ref().map(|script| &script.resource))?;
+    Some((loadgen::churn::names(spelled)?.0, loadgen::churn::collection_path(spelled)?))
+}
+
+/// Whether there is nothing to wait for any more.
+pub(super) fn is_settled(state: &EndState) -> bool {
+    let left = state.left.as_ref().is_some_and(|left| left.objects > 0);
+    let children = state.children.as_ref().is_none_or(|children| children.unread.is_none() && children.problems() == 0);
+    state.agrees == Some(true) && !left && children
+}
+
+fn take(state: &mut EndState, items: &[Item], read: &Read) {
+    match read {
+        // Whoever reads only the checksum found it equal to that of the list before.
+        Read::Checksum(objects, sum) => {
+            state.believed = Some(*objects);
+            state.agrees = Some(*sum == page::checksum(items));
+        }
+        Read::Objects(believed) => {
+            state.believed = Some(believed.len() as u64);
+            (state.differences, state.examples) = compare::compare(items, believed);
+            state.agrees = Some(state.differences == reports::record::Differences::default());
+        }
+    }
+}
+
+fn believed(told: Told) -> Believed {
+    Believed {
+        namespace: told.namespace,
+        name: told.name,
+        uid: told.uid.to_string(),
+        revision: told.revision.map(|revision| revision.to_string()),
+    }
+}
+
+/// What the churn made and is still there.
+fn left(items: &[Item]) -> Left {
+    let churned = |item: &&Item| item.object["metadata"]["labels"].get(CHURN_LABEL).is_some_and(Value::is_string);
+    let all: Vec<&Item> = items.iter().filter(churned).collect();
+    Left { objects: all.len() as u64, examples: all.iter().take(EXAMPLES_MAX).map(|item| item.place()).collect() }
+}

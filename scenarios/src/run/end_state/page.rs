@@ -1,0 +1,153 @@
+//! The subject's own page: what it believes in, as JSON lines, and its checksum where it has one.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Empty, Limited};
+use hyper::{Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use serde::Deserialize;
+use sha2::{Digest as _, Sha256};
+
+use super::compare::Believed;
+use super::list::Item;
+use crate::scenario::page_address;
+
+/// A subject that has not answered by then does not answer.
+const ANSWER_MAX: Duration = Duration::from_secs(10);
+/// The largest population, with long names.
+const ANSWER_BYTES_MAX: usize = 64 << 20;
+
+/// Where a subject tells what it believes in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Page {
+    /// One JSON object a line: `namespace`, `name`, `uid`, `resourceVersion`, and `resource` where it tells of several.
+    pub(super) objects: String,
+    /// A JSON object with `resource`, `objects` and `checksum`.
+    pub(super) checksum: Option<String>,
+}
+
+/// What it told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Read {
+    /// The number of its objects, and their checksum.
+    Checksum(u64, String),
+    /// Each of them.
+    Objects(Vec<Believed>),
+}
+
+#[derive(Deserialize)]
+struct Sum {
+    resource: String,
+    objects: u64,
+    checksum: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Line {
+    #[serde(default)]
+    resource: Option<String>,
+    #[serde(default)]
+    namespace: String,
+    name: String,
+    uid: String,
+    resource_version: String,
+}
+
+impl Page {
+    /// The checksum, if there is a page of it.
+    pub(super) async fn checksum(&self, resource: &str) -> Result<Option<Read>, String> {
+        let Some(url) = &self.checksum else { return Ok(None) };
+        let sum: Sum = serde_json::from_slice(&get(url).await?)
+            .map_err(|error| format!("GET {url} answers no page with a checksum: {error}"))?;
+        if sum.resource != resource {
+            return Err(format!("GET {url} tells of {}, not of {resource}", sum.resource));
+        }
+        Ok(Some(Read::Checksum(sum.objects, sum.checksum)))
+    }
+
+    /// Every object.
+    pub(super) async fn objects(&self, resource: &str) -> Result<Read, String> {
+        let text = get(&self.objects).await?;
+        lines(&text, resource).map(Read::Objects).map_err(|error| format!("GET {}: {error}", self.objects))
+    }
+}
+
+/// The objects of that resource among the lines.
+fn lines(text: &[u8], resource: &str) -> Result<Vec<Believed>, String> {
+    let mut all = Vec::new();
+    for (number, line) in text.split(|byte| *byte == b'\n').enumerate() {
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        let line: Line = serde_json::from_slice(line).map_err(|error| {
+            format!("line {} is no object with `namespace`, `name`, `uid` and `resourceVersion`: {error}", number + 1)
+        })?;
+        if line.resource.as_deref().is_none_or(|told| told == resource) {
+            all.push(Believed {
+                namespace: line.namespace,
+                name: line.name,
+                uid: line.uid,
+                revision: Some(line.resource_version),
+            });
+        }
+    }
+    Ok(all)
+}
+
+/// SHA-256 over the lines `uid resourceVersion`, sorted, each ended by a newline; hexadecimal.
+pub(super) fn checksum(items: &[Item]) -> String {
+    let mut lines: Vec<String> = items.iter().map(|item| format!("{} {}\n", item.uid, item.revision)).collect();
+    lines.sort_unstable();
+    hex::encode(lines.iter().fold(Sha256::new(), Sha256::chain_update).finalize())
+}
+
+async fn get(url: &str) -> Result<Bytes, String> {
+    let late = || format!("GET {url} does not answer within {} s", ANSWER_MAX.as_secs());
+    tokio::time::timeout(ANSWER_MAX, exchange(url)).await.map_err(|_| late())?
+}
+
+async fn exchange(url: &str) -> Result<Bytes, String> {
+    let broken = |error: &dyn std::fmt::Display| format!("GET {url}: {error}");
+    let (authority, uri) = page_address(url)?;
+    let stream = tokio::net::TcpStream::connect(&authority).await.map_err(|error| broken(&error))?;
+    let (mut sender, connection) =
+        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|error| broken(&error))?;
+    let path = uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
+    let request = Request::get(path).header("host", authority).body(Empty::<Bytes>::new());
+    let request = request.map_err(|error| broken(&error))?;
+    let exchange = async {
+        let answer = sender.send_request(request).await.map_err(|error| broken(&error))?;
+        if answer.status() != StatusCode::OK {
+            return Err(broken(&format!("it answers {}", answer.status())));
+        }
+        let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await;
+        body.map(http_body_util::Collected::to_bytes).map_err(|error| broken(&error))
+    };
+    tokio::select! {
+        result = exchange => result,
+        ended = connection => Err(match ended {
+            Ok(()) => broken(&"the connection was closed"),
+            Err(error) => broken(&error),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_other_resources_are_skipped_and_others_refused_with_their_number() {
+        let text = br#"{"namespace": "n", "name": "a", "uid": "1", "resourceVersion": "7"}
+{"resource": "pods", "name": "b", "uid": "2", "resourceVersion": "8"}
+
+{"resource": "packages", "name": "c", "uid": "3", "resourceVersion": "9", "more": true}
+"#;
+        let names: Vec<String> = lines(text, "packages").unwrap().into_iter().map(|one| one.name).collect();
+        assert_eq!(names, ["a", "c"]);
+        let error = lines(b"{\"name\": \"a\"}\n", "packages").unwrap_err();
+        assert!(error.starts_with("line 1 is no object with `namespace`"), "{error}");
+    }
+}

@@ -1,0 +1,134 @@
+//! The end state: what the subject believes, and the children that it keeps, beside what is there. Each planted bug is caught by its own
+//! judge and by no other, and the clean twin passes.
+
+use serde_json::Value;
+
+use crate::support::{Soak, program, soak};
+
+const CHILDREN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/children.yaml");
+const EMPTY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/empty.yaml");
+const WATCHER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/watcher.yaml");
+
+fn planted(file: &str, name: &str) -> Option<Soak> {
+    let service = program("longhaul-service-planted")?;
+    Some(soak(&[file, "--plant", name, "--service", service.to_str().unwrap()]))
+}
+
+fn clean(file: &str) -> Option<Soak> {
+    let service = program("longhaul-service")?;
+    Some(soak(&[file, "--service", service.to_str().unwrap()]))
+}
+
+fn end_state(soak: &Soak) -> Value {
+    serde_json::from_slice(&std::fs::read(soak.record().join("end-state.json")).unwrap()).unwrap()
+}
+
+/// A copy of the scenario of the small watcher, with these lines in place of others.
+fn watcher(changes: &[(&str, &str)]) -> Option<(tempfile::TempDir, String)> {
+    let subject = program("example-watcher")?;
+    let mut text = std::fs::read_to_string(WATCHER).unwrap().replace("SUBJECT", subject.to_str().unwrap());
+    for (from, to) in changes {
+        assert!(text.contains(from), "{from}");
+        text = text.replace(from, to);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("watcher.yaml");
+    std::fs::write(&file, text).unwrap();
+    let file = file.to_str().unwrap().to_owned();
+    Some((folder, file))
+}
+
+/// The text of a finding.
+fn said(soak: &Soak, budget: &str) -> String {
+    let verdict = soak.verdict();
+    let findings = verdict["findings"].as_array().unwrap();
+    let found = findings.iter().find(|finding| finding["budget"] == budget);
+    found.unwrap_or_else(|| panic!("{}", soak.story()))["text"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn children_that_drifted_are_restored_by_the_clean_service() {
+    let Some(soak) = clean(CHILDREN) else { return };
+    assert_eq!(soak.code(), Some(0), "{}", soak.story());
+    let state = end_state(&soak);
+    assert_eq!((state["source"].as_str(), state["agrees"].as_bool()), (Some("endpoint"), Some(true)), "{state:#}");
+    assert!(state["children"]["found"].as_u64().unwrap() >= 40, "{state:#}");
+    assert!(said(&soak, "events.restored").contains("after the harness deleted or edited"), "{}", soak.story());
+}
+
+#[test]
+fn children_that_nobody_restores_are_found_and_nothing_else() {
+    let Some(soak) = planted(CHILDREN, "no-child-watch") else { return };
+    assert_eq!(soak.code(), Some(1), "{}", soak.story());
+    assert_eq!(soak.broken(), ["events.restored"], "{}", soak.story());
+    assert!(said(&soak, "events.restored").contains("too few children"), "{}", soak.story());
+}
+
+#[test]
+fn children_of_a_parent_that_is_gone_are_found_and_nothing_else() {
+    let Some(soak) = planted(CHILDREN, "orphaned-child") else { return };
+    assert_eq!(soak.code(), Some(1), "{}", soak.story());
+    assert_eq!(soak.broken(), ["events.restored"], "{}", soak.story());
+    assert!(said(&soak, "events.restored").contains("no parent any more"), "{}", soak.story());
+}
+
+#[test]
+fn children_of_an_older_version_are_found_and_nothing_else() {
+    let Some(soak) = planted(CHILDREN, "old-child") else { return };
+    assert_eq!(soak.code(), Some(1), "{}", soak.story());
+    assert_eq!(soak.broken(), ["events.restored"], "{}", soak.story());
+    assert!(said(&soak, "events.restored").contains("of an older version"), "{}", soak.story());
+}
+
+/// It tells every event and keeps something else: only the end state can see that.
+#[test]
+fn a_store_that_went_stale_is_found_and_nothing_else() {
+    let Some(soak) = planted(CHILDREN, "stale-child") else { return };
+    assert_eq!(soak.code(), Some(1), "{}", soak.story());
+    assert_eq!(soak.broken(), ["events.converged"], "{}", soak.story());
+    let text = said(&soak, "events.converged");
+    assert!(text.starts_with("by its own page, the subject's world differs from a fresh list of "), "{text}");
+    assert!(text.contains("first: lh-5-"), "an object is named: {text}");
+}
+
+#[test]
+fn who_started_empty_ends_empty() {
+    let Some(soak) = clean(EMPTY) else { return };
+    assert_eq!(soak.code(), Some(0), "{}", soak.story());
+    let state = end_state(&soak);
+    let numbers = [&state["listed"], &state["believed"], &state["left"]["objects"]].map(Value::as_u64);
+    assert_eq!(numbers, [Some(0); 3], "{state:#}");
+}
+
+/// A subject that misses deletions still believes in objects when there are none.
+#[test]
+fn who_started_empty_and_kept_something_is_found() {
+    let Some(soak) = planted(EMPTY, "missed-delete") else { return };
+    assert_eq!(soak.code(), Some(1), "{}", soak.story());
+    assert_eq!(soak.broken(), ["events.converged", "events.ghost"], "{}", soak.story());
+    assert!(said(&soak, "events.converged").contains("fresh list of 0 objects"), "{}", soak.story());
+}
+
+/// Without a page and without children it is what the witness told last.
+#[test]
+fn what_was_told_last_is_what_a_plain_watcher_believes() {
+    let Some((_folder, file)) = watcher(&[("heal: 15s", "heal: 15s, converged: true")]) else { return };
+    let soak = soak(&[&file]);
+    assert_eq!(soak.code(), Some(0), "{}", soak.story());
+    let state = end_state(&soak);
+    assert_eq!((state["source"].as_str(), state["agrees"].as_bool()), (Some("told"), Some(true)), "{state:#}");
+    assert_eq!(state["listed"], state["believed"]);
+}
+
+/// A page that does not answer proves nothing, and nothing else is taken in its place.
+#[test]
+fn a_page_that_cannot_be_read_is_inconclusive() {
+    let page = "witness: {kind: http}\n  world: http://127.0.0.1:1/world";
+    let changes = [("witness: {kind: http}", page), ("heal: 15s", "heal: 15s, converged: true")];
+    let Some((_folder, file)) = watcher(&changes) else { return };
+    let soak = soak(&[&file]);
+    assert_eq!(soak.code(), Some(2), "{}", soak.story());
+    assert_eq!(soak.verdict()["verdict"], "inconclusive", "{}", soak.story());
+    let text = said(&soak, "events.converged");
+    assert!(text.starts_with("the end state could not be compared: GET http://127.0.0.1:1/world"), "{text}");
+}
