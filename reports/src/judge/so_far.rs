@@ -44,6 +44,7 @@ impl SoFar {
             anomalies: Vec::new(),
             requests: Requests::default(),
             latency: Latency::default(),
+            end_state: None,
             end: None,
             notes: Vec::new(),
         };

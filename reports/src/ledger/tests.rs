@@ -603,6 +603,6 @@ fn what_was_told_last_is_what_the_subject_believes() {
     }
     let told = ledger.told();
     let told: Vec<(&str, Option<&str>)> =
-        told.iter().map(|one| (one.uid.as_str(), one.revision.as_ref().map(facts::Revision::as_str))).collect();
+        told.iter().map(|one| (one.uid.as_str(), one.revision.as_ref().map(Revision::as_str))).collect();
     assert_eq!(told, [("stays", Some("1")), ("back", Some("3")), ("ghost", Some("7")), ("risen", Some("9"))]);
 }

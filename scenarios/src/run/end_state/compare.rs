@@ -1,6 +1,6 @@
 //! A fresh list against what the subject believes. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use reports::record::{Difference, DifferenceKind, Differences, EXAMPLES_MAX};
 
@@ -23,14 +23,14 @@ pub(super) fn compare(listed: &[Item], believed: &[Believed]) -> (Differences, V
         listed.iter().map(|item| ((item.namespace.as_str(), item.name.as_str()), item)).collect();
     let known: BTreeMap<&str, &Believed> = believed.iter().map(|one| (one.uid.as_str(), one)).collect();
     let mut all = Vec::new();
-    let mut replaced = Vec::new();
+    let mut replaced = BTreeSet::new();
     for (uid, one) in &known {
         match by_uid.get(uid) {
             Some(item) if one.revision.as_ref() == Some(&item.revision) => {}
             Some(item) => all.push(difference(DifferenceKind::Behind, Some(one), Some(item))),
             None => match by_name.get(&(one.namespace.as_str(), one.name.as_str())) {
                 Some(item) if !known.contains_key(item.uid.as_str()) => {
-                    replaced.push(item.uid.as_str());
+                    replaced.insert(item.uid.as_str());
                     all.push(difference(DifferenceKind::Replaced, Some(one), Some(item)));
                 }
                 _ => all.push(difference(DifferenceKind::Gone, Some(one), None)),
@@ -39,7 +39,7 @@ pub(super) fn compare(listed: &[Item], believed: &[Believed]) -> (Differences, V
     }
     for item in listed {
         let uid = item.uid.as_str();
-        if !known.contains_key(uid) && !replaced.contains(&uid) {
+        if !known.contains_key(uid) && !replaced.contains(uid) {
             all.push(difference(DifferenceKind::Unknown, None, Some(item)));
         }
     }
@@ -91,6 +91,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use DifferenceKind::{Behind, Gone, Replaced, Unknown};
 
     fn item(name: &str, uid: &str, revision: &str) -> Item {
         let object = json!({"metadata": {"namespace": "n", "name": name, "uid": uid, "resourceVersion": revision}});
@@ -115,7 +116,6 @@ mod tests {
         let (counts, named) = compare(&listed, &known);
         assert_eq!(counts, Differences { gone: 1, unknown: 1, behind: 1, replaced: 1 });
         let named: Vec<_> = named.iter().map(|one| (one.name.as_str(), one.kind)).collect();
-        use DifferenceKind::{Behind, Gone, Replaced, Unknown};
         assert_eq!(named, [("again", Replaced), ("gone", Gone), ("moved", Behind), ("new", Unknown)]);
     }
 
@@ -136,7 +136,10 @@ mod tests {
             }))
             .unwrap()
         };
-        let kinds = |item: Item| compare(&[item.clone()], &by_generation(&[item], "/status/observedGeneration")).0;
+        let kinds = |item: Item| {
+            let items = [item];
+            compare(&items, &by_generation(&items, "/status/observedGeneration")).0
+        };
         assert_eq!(kinds(with(json!(3))), Differences::default());
         assert_eq!(kinds(with(json!(2))), Differences { behind: 1, ..Differences::default() });
         assert_eq!(kinds(with(json!(null))), Differences { unknown: 1, ..Differences::default() });
