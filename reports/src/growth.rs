@@ -9,6 +9,7 @@ use crate::statistics::saw_tooth::SawTooth;
 use crate::statistics::theil_sen::{self, Slope};
 use crate::statistics::{self, correlation, normal, quantile};
 
+pub mod calibration;
 pub mod length;
 mod shape;
 #[cfg(test)]
