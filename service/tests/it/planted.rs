@@ -46,6 +46,29 @@ async fn missed_delete_tells_neither_store_nor_witness() {
 }
 
 #[tokio::test]
+async fn a_stale_child_is_told_right_and_kept_wrong() {
+    let api = Api::start(false).await;
+    api.create("changes", &[]);
+    api.create("stays", &[]);
+    let service = start(&api, "stale-child").await;
+    until("both are seen", || witnessed(&api, "changes", "added") && witnessed(&api, "stays", "added")).await;
+    api.update("changes", &[80]);
+    until("the update is told", || witnessed(&api, "changes", "modified")).await;
+    let lists = || api.world.lock().requests.iter().filter(|(_, request)| request.ends_with("/packages")).count();
+    let listed = lists();
+    until("two safety lists ran", || lists() > listed + 2).await;
+    let page: serde_json::Value = serde_json::from_str(&service.health("/debug/watch").await.1).unwrap();
+    assert_ne!(page["checksum"], api.checksum().as_str(), "no list heals it: {page:#}");
+    assert_eq!((&page["lost"], &page["objects"]), (&json!(0), &json!(2)), "the watch itself is right: {page:#}");
+    api.world.lock().packages.get_mut("changes").unwrap()["metadata"]["finalizers"] = json!([]);
+    api.delete("changes");
+    until("the deletion is told", || witnessed(&api, "changes", "deleted")).await;
+    let page: serde_json::Value = serde_json::from_str(&service.health("/debug/watch").await.1).unwrap();
+    assert_eq!(page["objects"], 2, "what is gone stays: {page:#}");
+    service.app.stop().await;
+}
+
+#[tokio::test]
 async fn ignore_410_never_lists_again() {
     let api = Api::start(false).await;
     let service = start(&api, "ignore-410").await;
