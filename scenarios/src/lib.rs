@@ -9,6 +9,7 @@ pub mod cli;
 pub mod clients;
 mod clock;
 pub mod descriptors;
+mod itself;
 mod keeper;
 mod load;
 mod machine;

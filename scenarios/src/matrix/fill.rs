@@ -2,12 +2,10 @@
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
-use tokio::process::Command;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use units::Span;
@@ -20,8 +18,6 @@ use crate::scenario::Need;
 /// A cell may take as long as the slowest scenario, with its start and its end, beside what `--drain` adds. More means that
 /// the run hangs.
 const CELL_TIMEOUT: Duration = Duration::from_mins(20);
-/// A run that is told to end stops its client first, which may take as long as a scenario allows (30 s by default).
-const STOP_TIMEOUT: Duration = Duration::from_mins(1);
 /// The file that an interrupted run goes on from.
 const FILE: &str = "matrix.json";
 
@@ -239,7 +235,8 @@ async fn cell(
         arguments.extend(command.iter().cloned());
     }
     let patience = CELL_TIMEOUT + choice.drain.unwrap_or_default().0;
-    Some(match play(&arguments, patience, stop).await? {
+    let output = crate::itself::play(&arguments, patience, stop).await?;
+    Some(match output.and_then(|output| answer(&output)) {
         Ok(answer) => Cell {
             noticed_ms: answer.noticed_ms,
             observed_ms: answer.observed_ms,
@@ -251,36 +248,9 @@ async fn cell(
     })
 }
 
-/// A run in a process of its own, in a group of its own: it is told to end here and by nobody else, and ends its client itself.
-async fn play(arguments: &[String], patience: Duration, stop: &CancellationToken) -> Option<Result<Answer, String>> {
-    let child = std::env::current_exe().and_then(|longhaul| {
-        let mut command = Command::new(longhaul);
-        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        command.process_group(0).kill_on_drop(true).spawn()
-    });
-    let child = match child {
-        Ok(child) => child,
-        Err(error) => return Some(Err(format!("failed to start longhaul: {error}"))),
-    };
-    let pid = child.id().and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw);
-    let mut output = std::pin::pin!(child.wait_with_output());
-    let ended = tokio::select! {
-        output = &mut output => return Some(output.map_err(|error| error.to_string()).and_then(|output| answer(&output))),
-        () = stop.cancelled() => None,
-        () = tokio::time::sleep(patience) => Some(Err("the run did not end".to_owned())),
-    };
-    if let Some(pid) = pid {
-        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
-    }
-    let _ = tokio::time::timeout(STOP_TIMEOUT, output).await;
-    ended
-}
-
 fn answer(output: &std::process::Output) -> Result<Answer, String> {
-    serde_json::from_slice(&output.stdout).map_err(|_| {
-        let said = String::from_utf8_lossy(&output.stderr);
-        format!("the run gave no answer ({}): {}", output.status, said.lines().last().unwrap_or("it said nothing"))
-    })
+    serde_json::from_slice(&output.stdout)
+        .map_err(|_| format!("the run gave no answer {}", crate::itself::last_words(output)))
 }
 
 fn outcome(answer: &Answer) -> Outcome {
