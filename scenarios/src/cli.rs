@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use reports::judge::Verdict;
 
+mod calibrate;
 mod capacity;
 mod cluster;
 #[cfg(feature = "dist")]
@@ -52,6 +53,9 @@ enum Command {
     List,
     /// Run real clients against documented bugs and write one table.
     Matrix(matrix::Arguments),
+    /// Play planted bugs and clean twins, and tell how often each judge is right. Exit 0 every plant is caught by its own judge alone and
+    /// every twin passes, 1 one is not, 2 not decided or the canary lived, 64 bad arguments or a missing program.
+    Calibrate(Box<calibrate::Arguments>),
     /// Judge a run record again and write its reports anew.
     #[command(after_help = reports::render::files())]
     Report {
@@ -122,6 +126,7 @@ fn run_command(command: Command) -> ExitCode {
         Command::Plan { scenario } => files::plan(&scenario),
         Command::List => files::list(),
         Command::Matrix(arguments) => matrix::matrix(arguments),
+        Command::Calibrate(arguments) => calibrate::calibrate(&arguments),
         Command::Report { directory } => report::report(&directory),
         Command::Capacity(arguments) => capacity::capacity(&arguments),
         Command::Replay(arguments) => replay::replay(&arguments),

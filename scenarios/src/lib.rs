@@ -5,6 +5,7 @@
 //!
 //! Entry points: [`scenario::Scenario`] (the file), `run` (the run), [`cli`] (the binary `longhaul`).
 
+pub mod calibrate;
 pub mod cli;
 pub mod clients;
 mod clock;

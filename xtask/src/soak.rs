@@ -40,7 +40,21 @@ pub(crate) fn repro(arguments: Vec<String>) -> Result<ExitCode> {
 
 /// Builds `longhaul` and runs it with any arguments.
 pub(crate) fn longhaul(arguments: &[String]) -> Result<ExitCode> {
-    hand_over(&cargo::build_soak(arguments)?, arguments)
+    let program = cargo::build_soak(arguments)?;
+    if plays_planted(arguments) {
+        cargo::build_planted()?;
+    }
+    hand_over(&program, arguments)
+}
+
+/// Whether a command plays planted bugs.
+fn plays_planted(arguments: &[String]) -> bool {
+    let has = |option: &str| arguments.iter().any(|argument| argument.split('=').next() == Some(option));
+    match arguments.first().map(String::as_str) {
+        Some("calibrate") => !["--synthetic", "--list", "--help", "-h", "--planted"].into_iter().any(has),
+        Some("soak") => has("--plant"),
+        _ => false,
+    }
 }
 
 /// Becomes `longhaul`, in the caller's own folder, so that paths on the command line mean what they say.
@@ -49,4 +63,18 @@ pub(crate) fn longhaul(arguments: &[String]) -> Result<ExitCode> {
 fn hand_over(program: &Path, arguments: &[String]) -> Result<ExitCode> {
     let error = Command::new(program).args(arguments).exec();
     Err(error).with_context(|| format!("failed to start {}", program.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn planted_programs_are_built_for_what_plays_them() {
+        let plays = |line: &str| plays_planted(&line.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        assert!(plays("calibrate --repeats 2") && plays("soak --plant step") && plays("soak smoke --plant=step"));
+        assert!(
+            !plays("calibrate --synthetic") && !plays("calibrate --list") && !plays("soak smoke") && !plays("matrix")
+        );
+    }
 }

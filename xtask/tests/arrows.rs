@@ -90,10 +90,15 @@ const APART: &[(&str, &str, &[&str])] = &[
     ("mocks/kube/src", "cluster", &["call", "answer", "handler", "listen", "verbs", "janitor"]),
     ("mocks/kube/src", "call", &["answer", "handler", "listen", "verbs"]),
     ("mocks/kube/src", "verbs", &["handler", "listen", "inject", "janitor"]),
-    ("scenarios/src", "scenario", &["run", "load", "repro", "matrix", "cli", "subject", "observer"]),
-    ("scenarios/src", "witness", &["run", "load", "repro", "matrix", "cli", "subject", "observer", "scenario"]),
-    ("scenarios/src", "observer", &["run", "load", "repro", "matrix", "cli", "scenario", "witness"]),
-    ("scenarios/src", "subject", &["run", "load", "repro", "matrix", "cli", "observer"]),
+    ("scenarios/src", "scenario", &["run", "load", "repro", "matrix", "calibrate", "cli", "subject", "observer"]),
+    (
+        "scenarios/src",
+        "witness",
+        &["run", "load", "repro", "matrix", "calibrate", "cli", "subject", "observer", "scenario"],
+    ),
+    ("scenarios/src", "observer", &["run", "load", "repro", "matrix", "calibrate", "cli", "scenario", "witness"]),
+    ("scenarios/src", "subject", &["run", "load", "repro", "matrix", "calibrate", "cli", "observer"]),
+    ("scenarios/src", "calibrate", &["run", "load", "repro", "matrix", "cli", "observer", "witness"]),
     ("mocks/proxy/src", "plan", &["faults", "connection", "pump", "wire"]),
 ];
 

@@ -25,12 +25,29 @@ const SCENARIOS: [(&str, &str); 18] = [
     ("admission-burst", include_str!("../../library/admission-burst.yaml")),
 ];
 
+/// Name and text of the stages of `longhaul calibrate`: what planted bugs are played in.
+const STAGES: [(&str, &str); 8] = [
+    ("calibrate-quick", include_str!("../../library/calibration/calibrate-quick.yaml")),
+    ("calibrate-latency", include_str!("../../library/calibration/calibrate-latency.yaml")),
+    ("calibrate-reviews", include_str!("../../library/calibration/calibrate-reviews.yaml")),
+    ("calibrate-objects", include_str!("../../library/calibration/calibrate-objects.yaml")),
+    ("calibrate-large-objects", include_str!("../../library/calibration/calibrate-large-objects.yaml")),
+    ("calibrate-reviews-small", include_str!("../../library/calibration/calibrate-reviews-small.yaml")),
+    ("calibrate-objects-small", include_str!("../../library/calibration/calibrate-objects-small.yaml")),
+    ("calibrate-hours", include_str!("../../library/calibration/calibrate-hours.yaml")),
+];
+
 /// Name and text of the documented bugs, by name.
 const BUGS: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/bugs.rs"));
 
 /// The names of everyday use, in the order of the table.
 pub fn names() -> impl Iterator<Item = &'static str> {
     SCENARIOS.iter().map(|(name, _)| *name)
+}
+
+/// The names of the stages of `longhaul calibrate`.
+pub fn stage_names() -> impl Iterator<Item = &'static str> {
+    STAGES.iter().map(|(name, _)| *name)
 }
 
 /// The names of the documented bugs, by name.
@@ -47,12 +64,16 @@ pub fn bugs() -> Result<Vec<Source>, Error> {
 
 /// The text of one.
 pub fn text(name: &str) -> Option<&'static str> {
-    SCENARIOS.iter().chain(BUGS).find(|(known, _)| *known == name).map(|(_, text)| *text)
+    SCENARIOS.iter().chain(&STAGES).chain(BUGS).find(|(known, _)| *known == name).map(|(_, text)| *text)
 }
 
 /// Where one lies in the library, for messages.
 pub fn origin(name: &str) -> String {
-    let folder = if bug_names().any(|bug| bug == name) { "library/bugs" } else { "library" };
+    let folder = match () {
+        () if bug_names().any(|bug| bug == name) => "library/bugs",
+        () if stage_names().any(|stage| stage == name) => "library/calibration",
+        () => "library",
+    };
     format!("{folder}/{name}.yaml")
 }
 
@@ -63,7 +84,7 @@ mod tests {
     /// Every scenario of the library is valid, is named like its file, and begins with its question.
     #[test]
     fn the_library_is_valid() {
-        for name in names() {
+        for name in names().chain(stage_names()) {
             let source = Source::read(name).unwrap_or_else(|error| panic!("{error}"));
             assert_eq!(source.scenario.name, name);
             let first = text(name).unwrap_or_default().lines().next().unwrap_or_default();
@@ -86,11 +107,14 @@ mod tests {
     /// Every file in the folder is in the table: a forgotten one could not be run by name.
     #[test]
     fn no_file_is_forgotten() {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/library");
-        let files = std::fs::read_dir(folder).unwrap().flatten().map(|entry| entry.path());
+        let folder = |below: &str| {
+            let folder = format!("{}/library{below}", env!("CARGO_MANIFEST_DIR"));
+            std::fs::read_dir(folder).unwrap().flatten().map(|entry| entry.path())
+        };
+        let files = folder("").chain(folder("/calibration"));
         for file in files.filter(|path| path.extension().is_some_and(|extension| extension == "yaml")) {
             let name = file.file_stem().unwrap().to_string_lossy().into_owned();
-            assert!(names().any(|known| known == name), "{name} is missing in library.rs");
+            assert!(names().chain(stage_names()).any(|known| known == name), "{name} is missing in library.rs");
         }
     }
 }

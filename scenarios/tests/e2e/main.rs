@@ -3,6 +3,7 @@
 
 mod asked;
 mod bad_input;
+mod calibrate;
 mod capacity;
 mod clients;
 mod control_plane;

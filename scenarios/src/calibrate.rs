@@ -1,0 +1,49 @@
+//! `longhaul calibrate`: the harness tests itself. Planted bugs must be caught, each by its own judge and by no other; clean twins must pass.
+//!
+//! Owns the table of plants (`plants`), their order and runs (`play`), the judge of growth on generated series (`synthetic`), what it all
+//! adds up to (`result`), and its pages (`render`). It decides nothing about a run: the judges did.
+
+use std::path::Path;
+
+mod plants;
+mod play;
+mod render;
+mod result;
+mod synthetic;
+
+pub use plants::{CANARY, Expected, PLANTS, Plant};
+pub use play::{Choice, Error, estimate, play, rows};
+pub use render::{html, markdown, plain};
+pub use result::{Calibration, Expectation, Judge, Play, Row, SCHEMA, Share, State};
+
+/// The names of the pages.
+const PAGES: [&str; 3] = ["calibration.json", "calibration.md", "calibration.html"];
+
+/// Judges generated series, so many of each kind and speed, and lists rows that are still to be played.
+pub fn begin(runs: u64, rows: Vec<Row>) -> Calibration {
+    Calibration {
+        schema: SCHEMA.to_owned(),
+        date: jiff::Timestamp::now().strftime("%Y-%m-%d").to_string(),
+        longhaul: env!("CARGO_PKG_VERSION").to_owned(),
+        processors: std::thread::available_parallelism().map_or(1, usize::from),
+        synthetic_canary: synthetic::canary(),
+        synthetic: synthetic::table(runs),
+        rows,
+    }
+}
+
+/// Writes the pages.
+pub fn write(calibration: &Calibration, folder: &Path) -> Result<(), Error> {
+    let problem = |path: &Path| {
+        let path = path.to_owned();
+        move |source| Error::Write { path, source }
+    };
+    std::fs::create_dir_all(folder).map_err(problem(folder))?;
+    let json = serde_json::to_string_pretty(calibration).expect("a calibration has only texts and numbers") + "\n";
+    let texts = [json, markdown(calibration), html(calibration)?];
+    for (name, text) in PAGES.into_iter().zip(texts) {
+        let path = folder.join(name);
+        std::fs::write(&path, text).map_err(problem(&path))?;
+    }
+    Ok(())
+}

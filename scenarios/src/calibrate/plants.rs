@@ -1,0 +1,140 @@
+//! The table of plants: every planted bug of the service, the stage that it is played in, and the judge that must catch it.
+//!
+//! Owns what is expected. A new `Bug` of the service is one row here; a test compares the two lists.
+
+/// What must become of a plant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expected {
+    /// Its own judge fires, and no other.
+    Caught {
+        /// The budget, such as `memory.growthPerObject`.
+        judge: &'static str,
+        /// Budgets that see the same mistake, so that they may fire with it.
+        also: &'static [&'static str],
+    },
+    /// It only looks like a bug: no judge fires; a judge of growth may leave it undecided.
+    LooksAlike,
+    /// Nothing sees it yet: it is played for the other judges, none of which may fire.
+    Waits {
+        /// The judge that it waits for.
+        what_for: &'static str,
+    },
+}
+
+/// A planted bug in a stage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Plant {
+    /// As `--plant` names it.
+    pub name: &'static str,
+    /// What it does.
+    pub about: &'static str,
+    /// The scenario that it is played in.
+    pub stage: &'static str,
+    /// What must become of it.
+    pub expected: Expected,
+    /// Whether it is played with `--long` only.
+    pub long: bool,
+}
+
+/// The plant that must fail before anything else is believed.
+pub const CANARY: &str = "missed-delete";
+
+/// Seconds: what breaks a promise at once.
+const QUICK: &str = "calibrate-quick";
+/// Seconds: what is slow.
+const LATENCY: &str = "calibrate-latency";
+/// Growth with each review, decided in minutes by their number.
+const REVIEWS: &str = "calibrate-reviews";
+/// Growth with each object, decided in minutes by their number.
+const OBJECTS: &str = "calibrate-objects";
+/// The same for objects of which few fill the machine.
+const LARGE: &str = "calibrate-large-objects";
+/// Growth with time.
+const HOURS: &str = "calibrate-hours";
+/// What is too small for two minutes.
+const SMALL_REVIEWS: &str = "calibrate-reviews-small";
+const SMALL_OBJECTS: &str = "calibrate-objects-small";
+
+const fn caught(name: &'static str, about: &'static str, stage: &'static str, judge: &'static str) -> Plant {
+    Plant { name, about, stage, expected: Expected::Caught { judge, also: &[] }, long: false }
+}
+
+const fn small(name: &'static str, about: &'static str, stage: &'static str, judge: &'static str) -> Plant {
+    Plant { long: true, ..caught(name, about, stage, judge) }
+}
+
+const fn alike(name: &'static str, about: &'static str, stage: &'static str) -> Plant {
+    Plant { name, about, stage, expected: Expected::LooksAlike, long: false }
+}
+
+const fn waits(name: &'static str, about: &'static str, stage: &'static str, what_for: &'static str) -> Plant {
+    Plant { name, about, stage, expected: Expected::Waits { what_for }, long: false }
+}
+
+/// Every plant. The canary is the first.
+pub const PLANTS: &[Plant] = &[
+    caught(CANARY, "deletions are dropped", QUICK, "events.ghost"),
+    caught("wrong-allow", "a review with a failing image is admitted", QUICK, "admission.wrongVerdicts"),
+    Plant {
+        expected: Expected::Caught {
+            judge: "events.missed",
+            // Who hears nothing any more hears of no deletion either, and never heals.
+            also: &["events.ghost", "events.identitySwap", "events.heal", "events.hotLoop", "events.blind"],
+        },
+        ..caught("ignore-410", "resumes from a refused version for ever", QUICK, "")
+    },
+    caught("duplicate-events", "every tenth event is told twice", QUICK, "events.duplicate"),
+    caught("descriptor-leak", "a file stays open for every 50th review", QUICK, "descriptors.growth"),
+    caught("thread-leak", "a thread stays for every 500th review", QUICK, "threads.growth"),
+    waits("stale-child", "eight objects stay as they were in what it says of its store", QUICK, "events.converged"),
+    caught("slow-after-250-objects", "20 ms slower after 250 objects", LATENCY, "admission.p50"),
+    waits("slower-by-5-percent", "every review takes a twentieth longer", LATENCY, "a gate between two builds"),
+    caught("leak-1k-per-request", "1 KiB kept for each review", REVIEWS, "memory.growthPerRequest"),
+    caught("leak-per-denial", "16 KiB kept for each denied review", REVIEWS, "memory.growthPerRequest"),
+    alike("large-cache", "4 KiB kept for each review, up to 32 MiB", REVIEWS),
+    caught("leak-1k-per-object", "1 KiB kept for each object", OBJECTS, "memory.growthPerObject"),
+    caught("leak-per-object", "512 KiB kept for each object", LARGE, "memory.growthPerObject"),
+    caught("leak-per-reconnect", "256 KiB kept for each watch", HOURS, "memory.growth"),
+    caught("leak-per-relist", "256 KiB kept for each list", HOURS, "memory.growth"),
+    alike("saw-tooth", "16 KiB kept for each review, all let go at 16 MiB", HOURS),
+    alike("step", "32 MiB more from the 5,000th review on", HOURS),
+    small("leak-64-per-request", "64 B kept for each review", SMALL_REVIEWS, "memory.growthPerRequest"),
+    small("leak-64-per-object", "64 B kept for each object", SMALL_OBJECTS, "memory.growthPerObject"),
+];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::scenario::Source;
+
+    /// The names between the quotation marks of the service's list.
+    fn bugs() -> BTreeSet<String> {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../service/src/planted.rs");
+        let source = std::fs::read_to_string(path).unwrap();
+        let list = source.split_once("\nbugs! {\n").and_then(|(_, rest)| rest.split_once("\n}\n")).unwrap().0;
+        let lines = list.lines().filter(|line| !line.trim_start().starts_with("///"));
+        lines.map(|line| line.split('"').nth(1).unwrap().to_owned()).collect()
+    }
+
+    #[test]
+    fn every_bug_of_the_service_has_a_row() {
+        let rows: BTreeSet<String> = PLANTS.iter().map(|plant| plant.name.to_owned()).collect();
+        assert_eq!(rows, bugs(), "scenarios/src/calibrate/plants.rs and service/src/planted.rs differ");
+        assert_eq!(PLANTS[0].name, CANARY);
+    }
+
+    /// A stage that does not set the budget could never catch the plant.
+    #[test]
+    fn every_stage_judges_what_must_catch() {
+        for plant in PLANTS {
+            let source = Source::read(plant.stage).unwrap_or_else(|error| panic!("{error}"));
+            let Expected::Caught { judge, .. } = plant.expected else { continue };
+            let (section, key) = judge.split_once('.').unwrap();
+            let budgets = serde_json::to_value(&source.scenario.budgets).unwrap();
+            assert!(!budgets[section][key].is_null(), "{}: {} does not judge {judge}", plant.name, plant.stage);
+            assert!(budgets["memory"]["ceiling"].is_null(), "{}: a ceiling could catch what grows", plant.stage);
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! Playing the rows: each run is one `longhaul soak` in a process of its own, one after the other, because runs that disturb each other
+//! make verdicts of the machine.
+//!
+//! Owns the order (the canary first, then round by round), what is played again, and the files, which are written after every run.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use reports::judge::{Judgement, Verdict};
+use tokio_util::sync::CancellationToken;
+
+use super::plants::{CANARY, PLANTS, Plant};
+use super::result::{Calibration, Expectation, Play, Row, State};
+use crate::out::err;
+use crate::scenario::{Source, nearest};
+
+/// A run that says of itself that it is invalid is played again so often: the machine was busy, and may be less so.
+const AGAIN_MAX: usize = 2;
+/// What a run takes beside its phases: certificates, the start of the subject, judging.
+const ASIDE: Duration = Duration::from_secs(5);
+/// What a run may take beside its phases before it counts as hanging.
+const PATIENCE: Duration = Duration::from_mins(5);
+/// The last line of `longhaul soak` that names its record.
+const REPORT: &str = "report: ";
+
+/// What is wanted.
+#[derive(Debug, Clone)]
+pub struct Choice {
+    /// Names of plants; empty for all.
+    pub only: Vec<String>,
+    /// Whether those are played too that take longer.
+    pub long: bool,
+    /// How often each row is played.
+    pub repeats: u32,
+    /// The service as it is.
+    pub service: PathBuf,
+    /// The service with planted bugs.
+    pub planted: PathBuf,
+    /// The folder of the pages and of the run records.
+    pub out: PathBuf,
+}
+
+/// Why nothing is played.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A name that nobody has.
+    #[error("there is no plant `{name}`{suggestion} `longhaul calibrate --list` names all")]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// What is near, with the punctuation before and behind it.
+        suggestion: String,
+    },
+    /// A stage of the library is broken.
+    #[error("a stage cannot be read: {0}")]
+    Stage(String),
+    /// The pages.
+    #[error("failed to write {path}: {source}")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The page.
+    #[error("failed to render the table: {0}")]
+    Render(#[from] askama::Error),
+}
+
+/// The rows of a choice: the canary, the plants, and the clean twin of each stage that they are played in.
+pub fn rows(choice: &Choice) -> Result<Vec<Row>, Error> {
+    let names: Vec<&str> = PLANTS.iter().map(|plant| plant.name).collect();
+    if let Some(name) = choice.only.iter().find(|name| !names.contains(&name.as_str())) {
+        let suggestion =
+            nearest(name, &names).map_or_else(|| ";".to_owned(), |near| format!(": did you mean `{near}`?"));
+        return Err(Error::Unknown { name: name.clone(), suggestion });
+    }
+    // Who names a plant wants it, however long it takes.
+    let named = |plant: &Plant| choice.only.iter().any(|name| name == plant.name);
+    let wanted = |plant: &&Plant| {
+        plant.name == CANARY || named(plant) || (choice.only.is_empty() && (choice.long || !plant.long))
+    };
+    let plants: Vec<&Plant> = PLANTS.iter().filter(wanted).collect();
+    let mut rows: Vec<Row> = Vec::new();
+    for plant in plants {
+        if !rows.iter().any(|row| row.stage == plant.stage) {
+            rows.push(Row::twin(plant.stage));
+        }
+        rows.push(Row::of(plant, plant.name == CANARY));
+    }
+    // Nothing is believed before the canary.
+    rows.sort_by_key(|row| !row.canary);
+    Ok(rows)
+}
+
+/// How long the rows take, if none is played again.
+pub fn estimate(rows: &[Row], repeats: u32) -> Result<Duration, Error> {
+    rows.iter().try_fold(Duration::ZERO, |sum, row| Ok(sum + (length(&row.stage)? + ASIDE) * repeats))
+}
+
+/// From the start of the warm-up to the end of the drain.
+fn length(stage: &str) -> Result<Duration, Error> {
+    Ok(Source::read(stage).map_err(|error| Error::Stage(error.to_string()))?.scenario.phases.total())
+}
+
+/// Plays every row so often; the pages are written after each run. Ends early when the canary lives, or when `stop` is cancelled: the run
+/// under way is then ended in order, and what was played before is kept.
+pub async fn play(calibration: &mut Calibration, choice: &Choice, stop: &CancellationToken) -> Result<(), Error> {
+    let total = calibration.rows.len() * choice.repeats as usize;
+    let mut done = 0;
+    for round in 0..choice.repeats {
+        for index in 0..calibration.rows.len() {
+            for again in 0..=AGAIN_MAX {
+                let Some(play) = one(&calibration.rows[index], round, again, choice, stop).await? else {
+                    return Ok(());
+                };
+                let valid = play.is_valid();
+                let row = &mut calibration.rows[index];
+                row.plays.push(play);
+                done += usize::from(again == 0);
+                tell(row, (done, total));
+                super::write(calibration, &choice.out)?;
+                if valid || stop.is_cancelled() {
+                    break;
+                }
+            }
+            let canary = &calibration.rows[index];
+            if canary.canary && canary.state() != State::Right {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+fn tell(row: &Row, (done, total): (usize, usize)) {
+    let Some(play) = row.plays.last() else { return };
+    let fired = if play.fired.is_empty() { String::new() } else { format!(", fired: {}", play.fired.join(", ")) };
+    let seconds = play.seconds;
+    err!("[{done}/{total}] {} × {}: {}{fired} ({seconds:.0} s) {}", row.name(), row.stage, play.verdict, play.says);
+}
+
+/// One run, by the same command that a person would use; none when it was interrupted.
+async fn one(
+    row: &Row,
+    round: u32,
+    again: usize,
+    choice: &Choice,
+    stop: &CancellationToken,
+) -> Result<Option<Play>, Error> {
+    let source = Source::read(&row.stage).map_err(|error| Error::Stage(error.to_string()))?;
+    // Another round is another plan; a run that is played again is the same.
+    let seed = source.scenario.seed + u64::from(round) * 1000;
+    let service = if row.plant.is_some() { &choice.planted } else { &choice.service };
+    let records = choice.out.join("runs").join(format!("{}-{}-{round}-{again}", row.stage, row.name()));
+    let mut arguments: Vec<String> = ["soak", &row.stage, "--quiet", "--seed"].map(str::to_owned).into();
+    arguments.extend([seed.to_string(), "--runs".to_owned(), records.display().to_string()]);
+    arguments.extend(["--service".to_owned(), service.display().to_string()]);
+    arguments.extend(row.plant.iter().flat_map(|plant| ["--plant".to_owned(), plant.clone()]));
+    let began = Instant::now();
+    let patience = source.scenario.phases.total() + PATIENCE;
+    let Some(output) = crate::itself::play(&arguments, patience, stop).await else { return Ok(None) };
+    let judged = output.and_then(|output| {
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let report = said.lines().find_map(|line| line.strip_prefix(REPORT)).map(PathBuf::from);
+        let record = report.as_deref().and_then(Path::parent).map(Path::to_owned);
+        let verdict = record.and_then(|record| Some((judgement(&record)?, record)));
+        verdict.ok_or_else(|| format!("the run left no verdict {}", crate::itself::last_words(&output)))
+    });
+    let seconds = began.elapsed().as_secs_f64();
+    let blank = Play {
+        seed,
+        verdict: Verdict::Invalid.word().to_owned(),
+        fired: Vec::new(),
+        undecided: Vec::new(),
+        judged: Vec::new(),
+        says: String::new(),
+        seconds,
+        record: String::new(),
+    };
+    Ok(Some(match judged {
+        Err(says) => Play { says, ..blank },
+        Ok((judgement, record)) => {
+            let record = record.strip_prefix(&choice.out).unwrap_or(&record).display().to_string();
+            read(row, &judgement, Play { record, ..blank })
+        }
+    }))
+}
+
+fn judgement(record: &Path) -> Option<Judgement> {
+    serde_json::from_slice(&std::fs::read(record.join("verdict.json")).ok()?).ok()
+}
+
+/// What a judgement says of a row.
+fn read(row: &Row, judgement: &Judgement, blank: Play) -> Play {
+    let with = |wanted: Option<Verdict>| {
+        let findings = judgement.findings.iter().filter(|one| wanted.is_none_or(|wanted| one.verdict == wanted));
+        let mut names: Vec<String> = findings.map(|finding| finding.budget.clone()).collect();
+        names.sort();
+        names.dedup();
+        names
+    };
+    let own = match &row.expected {
+        Expectation::Caught { judge, .. } => judgement.findings.iter().find(|finding| finding.budget == *judge),
+        // Of what must not fire, growth is what one wants to know.
+        _ => judgement.findings.iter().find(|finding| finding.budget.starts_with("memory.growth")),
+    };
+    let invalid = judgement.verdict == Verdict::Invalid;
+    let says = match own {
+        Some(own) if !invalid => format!("{}: {} (limit {})", own.budget, own.observed, own.limit),
+        _ => judgement.reason.clone(),
+    };
+    Play {
+        verdict: judgement.verdict.word().to_owned(),
+        fired: with(Some(Verdict::Fail)),
+        undecided: with(Some(Verdict::Inconclusive)),
+        judged: with(None),
+        says,
+        ..blank
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn choice(only: &[&str], long: bool) -> Choice {
+        Choice {
+            only: only.iter().map(|&name| name.to_owned()).collect(),
+            long,
+            repeats: 1,
+            service: PathBuf::new(),
+            planted: PathBuf::new(),
+            out: PathBuf::new(),
+        }
+    }
+
+    /// Whatever is chosen, the canary comes first and every stage has its clean twin.
+    #[test]
+    fn every_choice_has_canary_and_twins() {
+        for choice in [choice(&[], false), choice(&[], true), choice(&["leak-64-per-object"], false)] {
+            let rows = rows(&choice).unwrap();
+            assert!(rows[0].canary && rows[0].name() == CANARY);
+            for row in &rows {
+                assert!(rows.iter().any(|twin| twin.plant.is_none() && twin.stage == row.stage), "{row:?}");
+            }
+        }
+        let names = |choice: &Choice| rows(choice).unwrap().iter().map(|row| row.name().to_owned()).collect::<Vec<_>>();
+        assert_eq!(names(&choice(&["step"], false)), [CANARY, "clean", "clean", "step"]);
+        assert!(names(&choice(&[], true)).len() > names(&choice(&[], false)).len());
+        let error = rows(&choice(&["leak-64-per-objekt"], false)).unwrap_err().to_string();
+        assert!(error.contains("did you mean `leak-64-per-object`?"), "{error}");
+    }
+
+    /// Without `--long` the table takes less than an hour.
+    #[test]
+    fn the_estimate_counts_every_run() {
+        let rows = rows(&choice(&[], false)).unwrap();
+        let once = estimate(&rows, 1).unwrap();
+        assert!(once < Duration::from_hours(1), "{once:?}");
+        assert_eq!(estimate(&rows, 3).unwrap(), once * 3);
+    }
+}

@@ -1,0 +1,146 @@
+//! `longhaul calibrate`: the harness tests itself.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+
+use crate::calibrate::{self, Calibration, Choice, Expected, PLANTS};
+use crate::out::out;
+
+/// The programs that are played, beside `longhaul` when they were built.
+const SERVICE: &str = "longhaul-service";
+const PLANTED_SERVICE: &str = "longhaul-service-planted";
+/// Generated series for each kind and speed: Wilson's interval is then at most 14 percent wide.
+const RUNS: u64 = 200;
+const RUNS_MAX: u64 = 100_000;
+const REPEATS_MAX: u32 = 1000;
+
+/// Arguments of `longhaul calibrate`.
+#[derive(clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own on the command line")]
+pub(super) struct Arguments {
+    /// Only judge generated series, in seconds; no service is started.
+    #[arg(long, conflicts_with_all = ["only", "repeats", "long", "service", "planted"])]
+    synthetic: bool,
+    /// Generated series for each kind and speed of growth.
+    #[arg(long, value_name = "N", default_value_t = RUNS, value_parser = clap::value_parser!(u64).range(1..=RUNS_MAX))]
+    runs: u64,
+    /// How often each plant and each clean twin is played.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=i64::from(REPEATS_MAX)))]
+    repeats: u32,
+    /// Only these plants, such as `leak-1k-per-object,step`, with their clean twins and the canary.
+    #[arg(long, value_name = "PLANT", value_delimiter = ',', num_args = 1..)]
+    only: Vec<String>,
+    /// Those as well that take longer than two minutes each.
+    #[arg(long)]
+    long: bool,
+    /// Only name the plants, what they are played in, and which judge must catch them.
+    #[arg(long)]
+    list: bool,
+    /// The folder for the pages (calibration.html, calibration.md, calibration.json) and the run records. Default: `calibration`; with
+    /// --synthetic no pages are written without it.
+    #[arg(long, value_name = "FOLDER")]
+    out: Option<PathBuf>,
+    /// Print the result as Markdown.
+    #[arg(long)]
+    markdown: bool,
+    /// The service as it is, instead of the one beside `longhaul`.
+    #[arg(long, value_name = "PROGRAM")]
+    service: Option<PathBuf>,
+    /// The service with planted bugs, instead of the one beside `longhaul`.
+    #[arg(long, value_name = "PROGRAM")]
+    planted: Option<PathBuf>,
+}
+
+/// Calibrates, and exits with what came of it.
+pub(super) fn calibrate(arguments: &Arguments) -> ExitCode {
+    if arguments.list {
+        list();
+        return ExitCode::from(reports::exit::PASS);
+    }
+    match super::runtime().and_then(|runtime| runtime.block_on(run(arguments))) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => super::fail(reports::exit::USAGE, &error),
+    }
+}
+
+async fn run(arguments: &Arguments) -> anyhow::Result<u8> {
+    if arguments.synthetic {
+        let calibration = calibrate::begin(arguments.runs, Vec::new());
+        if let Some(folder) = &arguments.out {
+            calibrate::write(&calibration, folder)?;
+        }
+        tell(&calibration, arguments.markdown);
+        return Ok(calibration.exit_code());
+    }
+    let choice = Choice {
+        only: arguments.only.clone(),
+        long: arguments.long,
+        repeats: arguments.repeats,
+        service: program(arguments.service.as_deref(), SERVICE, "--service")?,
+        planted: program(arguments.planted.as_deref(), PLANTED_SERVICE, "--planted")?,
+        out: arguments.out.clone().unwrap_or_else(|| "calibration".into()),
+    };
+    let rows = calibrate::rows(&choice)?;
+    let takes = calibrate::estimate(&rows, choice.repeats)?;
+    let runs = rows.len() as u64 * u64::from(choice.repeats);
+    let takes = reports::words::millis(u64::try_from(takes.as_millis()).unwrap_or(u64::MAX));
+    crate::out::err!(
+        "{} one after the other take about {takes}; Ctrl-C keeps what is done",
+        reports::words::counted(runs, "run")
+    );
+    let mut calibration = calibrate::begin(arguments.runs, rows);
+    let stop = tokio_util::sync::CancellationToken::new();
+    let mut terminated = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+    let interrupted = async {
+        tokio::select! {
+            _ = tokio::signal::ctrl_c() => {}
+            _ = terminated.recv() => {}
+        }
+        stop.cancel();
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        played = calibrate::play(&mut calibration, &choice, &stop) => played?,
+        () = interrupted => {}
+    }
+    calibrate::write(&calibration, &choice.out)?;
+    tell(&calibration, arguments.markdown);
+    out!("page: {}", choice.out.join("calibration.html").display());
+    Ok(calibration.exit_code())
+}
+
+/// The table, and the verdict below it, where the eye is when it has scrolled by.
+fn tell(calibration: &Calibration, markdown: bool) {
+    if markdown {
+        out!("{}", calibrate::markdown(calibration).trim_end());
+        return;
+    }
+    for line in calibrate::plain(calibration) {
+        out!("{line}");
+    }
+}
+
+fn list() {
+    for plant in PLANTS {
+        let long = if plant.long { " (with --long)" } else { "" };
+        let expected = match plant.expected {
+            Expected::Caught { judge, .. } => format!("caught by {judge}"),
+            Expected::LooksAlike => "no judge may fire".to_owned(),
+            Expected::Waits { what_for } => format!("waits for {what_for}"),
+        };
+        out!("{:24} {:26} {expected}{long}", plant.name, plant.stage);
+        out!("{:24} {}", "", plant.about);
+    }
+}
+
+/// A program that is named or lies beside `longhaul`.
+fn program(named: Option<&Path>, name: &str, option: &str) -> anyhow::Result<PathBuf> {
+    if let Some(path) = named {
+        anyhow::ensure!(path.is_file(), "{option} {}: no such file", path.display());
+        return Ok(path.to_owned());
+    }
+    let remedy = format!("build it first: `cargo xtask longhaul calibrate` does that, or name one with {option}");
+    crate::subject::sibling(name).context(remedy)
+}

@@ -1,0 +1,73 @@
+//! `longhaul calibrate` as a user runs it.
+
+use serde_json::Value;
+
+use crate::support::{longhaul, program};
+
+fn said(output: &std::process::Output) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    format!("{:?}\n{}\n{}", output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn bad_arguments_are_refused_with_a_remedy() {
+    let refused = |arguments: &[&str], remedy: &str| {
+        let output = longhaul(&[&["calibrate"], arguments].concat()).output().unwrap();
+        let said = said(&output);
+        assert_eq!(output.status.code(), Some(64), "{said}");
+        assert!(said.contains(remedy), "{said}");
+    };
+    refused(&["--planted", "/nowhere/planted", "--service", "/bin/true"], "--planted /nowhere/planted: no such file");
+    refused(
+        &["--only", "leak-per-objet", "--planted", "/bin/true", "--service", "/bin/true"],
+        "did you mean `leak-per-object`? `longhaul calibrate --list` names all",
+    );
+    refused(&["--synthetic", "--repeats", "2"], "cannot be used with");
+    refused(&["--repeats", "0"], "0 is not in 1..");
+}
+
+#[test]
+fn a_program_that_is_not_there_is_named_with_its_remedy() {
+    let folder = tempfile::tempdir().unwrap();
+    let alone = folder.path().join("longhaul");
+    std::fs::copy(env!("CARGO_BIN_EXE_longhaul"), &alone).unwrap();
+    let output = std::process::Command::new(&alone).args(["calibrate", "--service", "/bin/true"]).output().unwrap();
+    let said = said(&output);
+    assert_eq!(output.status.code(), Some(64), "{said}");
+    assert!(said.contains("`cargo xtask longhaul calibrate`") && said.contains("longhaul-service-planted"), "{said}");
+}
+
+#[test]
+fn generated_series_need_no_service_and_write_the_pages() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("pages");
+    let output = longhaul(&["calibrate", "--synthetic", "--runs", "3", "--markdown", "--out", out.to_str().unwrap()])
+        .output()
+        .unwrap();
+    let said = said(&output);
+    // Three runs a row hold no promise of four in five for sure, but they are the same three everywhere.
+    assert!(
+        matches!(output.status.code(), Some(0 | 1)) && said.contains("| level: noise alone | 4 × budget |"),
+        "{said}"
+    );
+    let json: Value = serde_json::from_slice(&std::fs::read(out.join("calibration.json")).unwrap()).unwrap();
+    assert_eq!((&json["schema"], &json["syntheticCanary"]), (&"longhaul.calibration/v1".into(), &true.into()));
+    assert!(out.join("calibration.md").is_file() && out.join("calibration.html").is_file());
+}
+
+/// The canary and its clean twin as real runs: one caught by its own judge alone, one passed.
+#[test]
+fn the_canary_is_caught_and_its_twin_passes() {
+    let (Some(service), Some(planted)) = (program("longhaul-service"), program("longhaul-service-planted")) else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["calibrate", "--only", "missed-delete", "--runs", "40", "--service", service.to_str().unwrap()];
+    let mut command = longhaul(&arguments);
+    let output = command.arg("--planted").arg(planted).arg("--out").arg(folder.path()).output().unwrap();
+    let json: Value = serde_json::from_slice(&std::fs::read(folder.path().join("calibration.json")).unwrap()).unwrap();
+    let plays = |row: usize| json["rows"][row]["plays"].as_array().unwrap().last().unwrap().clone();
+    assert_eq!(plays(0)["fired"], serde_json::json!(["events.ghost"]), "{}", said(&output));
+    assert_eq!(plays(1)["verdict"], "pass", "{}", said(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+}
