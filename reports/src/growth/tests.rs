@@ -1,6 +1,6 @@
 //! Calibration on generated series: how often the verdict is right where the truth is known.
 
-use super::calibration::{KINDS, Promise, Random, Row};
+use super::calibration::{KINDS, Random, Row};
 use super::*;
 
 const MIB: f64 = 1024.0 * 1024.0;
@@ -27,29 +27,27 @@ fn calibration_of_false_alarms() {
     holds(|row| row.times_budget <= 0.0);
 }
 
-/// Twice the budget is found in at least four of five runs of the planned length.
+/// Twice the budget is found in at least four of five runs of the planned length, and hardly ever passes, whatever else happens.
 #[test]
 fn calibration_at_twice_the_budget() {
-    holds(|row| row.promise.failed_least.is_some() && row.times_budget < 4.0);
+    holds(|row| row.times_budget > 0.0 && row.times_budget < 4.0);
 }
 
 /// Four times the budget is found in at least 95 of 100 runs of the planned length, and never passes, whatever else happens and however
-/// short the run is; what grows many times as fast is found in a short run all the same.
+/// short the run is; with a step or a bend it is found in four of five. What grows many times as fast is found in a short run all the same.
 #[test]
 fn calibration_at_four_times_the_budget() {
     holds(|row| row.times_budget >= 4.0);
 }
 
-/// Every row is promised something, but for steps and bends at twice the budget; a promise that cannot break would hold nothing.
+/// Every row is promised something, and no promise is such that it cannot break.
 #[test]
 fn promises_break() {
     for kind in KINDS {
         for times_budget in kind.speeds() {
             let mut row = kind.row(times_budget, 0);
-            let promised = row.promise != Promise::default();
-            assert_eq!(promised, !(kind.name.starts_with("step") || kind.name == "levels off") || times_budget != 2.0);
             (row.runs, row.passed, row.failed) = if times_budget > 0.0 { (100, 6, 79) } else { (100, 79, 6) };
-            assert_eq!(row.holds(), !promised, "{row:?}");
+            assert!(!row.holds(), "{row:?}");
         }
     }
 }

@@ -10,7 +10,7 @@ use reports::judge::{Judgement, Verdict};
 use tokio_util::sync::CancellationToken;
 
 use super::plants::{CANARY, PLANTS, Plant};
-use super::result::{Calibration, Expectation, Play, Row, State};
+use super::result::{Calibration, Expectation, Play, Row};
 use crate::out::err;
 use crate::scenario::{Source, nearest};
 
@@ -124,8 +124,7 @@ pub async fn play(calibration: &mut Calibration, choice: &Choice, stop: &Cancell
                     break;
                 }
             }
-            let canary = &calibration.rows[index];
-            if canary.canary && canary.state() != State::Right {
+            if calibration.rows[index].canary && calibration.canary() != Some(true) {
                 return Ok(());
             }
         }
