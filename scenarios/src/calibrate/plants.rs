@@ -41,6 +41,8 @@ pub const CANARY: &str = "missed-delete";
 
 /// Seconds: what breaks a promise at once.
 const QUICK: &str = "calibrate-quick";
+/// Less than a minute: children that drift.
+const CHILDREN: &str = "children-drift";
 /// Seconds: what is slow.
 const LATENCY: &str = "calibrate-latency";
 /// Growth with each review, decided in minutes by their number.
@@ -73,20 +75,34 @@ const fn waits(name: &'static str, about: &'static str, stage: &'static str, wha
 
 /// Every plant. The canary is the first.
 pub const PLANTS: &[Plant] = &[
-    caught(CANARY, "deletions are dropped", QUICK, "events.ghost"),
+    Plant {
+        // Who drops a deletion believes in the object for ever.
+        expected: Expected::Caught { judge: "events.ghost", also: &["events.converged"] },
+        ..caught(CANARY, "deletions are dropped", QUICK, "")
+    },
     caught("wrong-allow", "a review with a failing image is admitted", QUICK, "admission.wrongVerdicts"),
     Plant {
         expected: Expected::Caught {
             judge: "events.missed",
             // Who hears nothing any more hears of no deletion either, and never heals.
-            also: &["events.ghost", "events.identitySwap", "events.heal", "events.hotLoop", "events.blind"],
+            also: &[
+                "events.ghost",
+                "events.identitySwap",
+                "events.heal",
+                "events.hotLoop",
+                "events.blind",
+                "events.converged",
+            ],
         },
         ..caught("ignore-410", "resumes from a refused version for ever", QUICK, "")
     },
     caught("duplicate-events", "every tenth event is told twice", QUICK, "events.duplicate"),
     caught("descriptor-leak", "a file stays open for every 50th review", QUICK, "descriptors.growth"),
     caught("thread-leak", "a thread stays for every 500th review", QUICK, "threads.growth"),
-    waits("stale-child", "eight objects stay as they were in what it says of its store", QUICK, "events.converged"),
+    caught("stale-child", "eight objects stay as they were in what it says of its store", QUICK, "events.converged"),
+    caught("no-child-watch", "children that somebody deletes or edits are left so", CHILDREN, "events.restored"),
+    caught("orphaned-child", "children of what goes stay", CHILDREN, "events.restored"),
+    caught("old-child", "children are never brought up to date", CHILDREN, "events.restored"),
     caught("slow-after-250-objects", "20 ms slower after 250 objects", LATENCY, "admission.p50"),
     waits("slower-by-5-percent", "every review takes a twentieth longer", LATENCY, "a gate between two builds"),
     caught("leak-1k-per-request", "1 KiB kept for each review", REVIEWS, "memory.growthPerRequest"),

@@ -7,19 +7,22 @@ use anyhow::Context;
 use mock_faults::Fault;
 use units::Span;
 
+use crate::calibrate::PLANTS;
 use crate::run::{self, Options};
 use crate::scenario::{ControlPlaneKind, Scenario, Source, SubjectKind};
 
 /// The planted service, beside `longhaul` when it was built.
 const PLANTED_SERVICE: &str = "longhaul-service-planted";
 const SERVICE: &str = "longhaul-service";
+/// The scenario of who names none.
+const DEFAULT: &str = "smoke";
 
 /// Arguments of `longhaul soak`.
 #[derive(clap::Args)]
 pub(super) struct Arguments {
-    /// A scenario file, or a name from the library.
-    #[arg(default_value = "smoke")]
-    scenario: String,
+    /// A scenario file, or a name from the library. Without one it is `smoke`, or the stage of `longhaul calibrate` in which a planted bug
+    /// is caught.
+    scenario: Option<String>,
     /// Another seed than the file's.
     #[arg(long)]
     seed: Option<u64>,
@@ -46,9 +49,17 @@ pub(super) struct Arguments {
     quiet: bool,
 }
 
+impl Arguments {
+    fn scenario(&self) -> &str {
+        let stage = |name: &String| PLANTS.iter().find(|plant| plant.name == *name).map(|plant| plant.stage);
+        let given = self.scenario.as_deref();
+        given.or_else(|| self.plant.as_ref().and_then(stage)).unwrap_or(DEFAULT)
+    }
+}
+
 /// Reads, runs, judges.
 pub(super) fn soak(arguments: Arguments) -> ExitCode {
-    let mut source = match Source::read(&arguments.scenario) {
+    let mut source = match Source::read(arguments.scenario()) {
         Ok(source) => source,
         Err(error) => {
             crate::out::err!("{error}");
@@ -135,5 +146,5 @@ fn repeat(arguments: &Arguments, seed: u64) -> String {
     let plant = arguments.plant.as_ref().map(|plant| format!(" --plant {plant}")).unwrap_or_default();
     let plane = arguments.control_plane.map(|kind| format!(" --control-plane {}", kind.name())).unwrap_or_default();
     let length = arguments.length.map(|length| format!(" --for {length}")).unwrap_or_default();
-    format!("{} soak{plant} {} --seed {seed}{length}{plane}", crate::STARTED_AS, arguments.scenario)
+    format!("{} soak{plant} {} --seed {seed}{length}{plane}", crate::STARTED_AS, arguments.scenario())
 }
