@@ -439,6 +439,8 @@ impl<K: Kind> Driver<K> {
             Settled::Rewound(differences) => (self.rewound(&version), differences, Some("rewound")),
         };
         self.parts.diagnostics.applied_list(reason, items, differences);
+        #[cfg(feature = "planted-bugs")]
+        crate::planted::growth::at(self.planted, crate::planted::growth::Moment::List);
         self.deliver(&mut events).await;
         if let Some(how) = ended {
             self.parts.diagnostics.stream_ended(how);
