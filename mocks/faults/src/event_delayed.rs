@@ -12,6 +12,7 @@ use super::{ActiveFault, Behaviour, Effect, Flow, Item, Row, Scene, Stream};
 pub(super) const ROW: Row = Row::watches("event-delayed", "Events are sent later than they could be, in their order.")
     .takes(&[("delay", "1s", "")])
     .sees("events come later, in order")
+    .drawn(3, None)
     .hit("an event")
     .played(|_| Box::new(EventDelayed));
 

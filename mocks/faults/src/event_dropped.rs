@@ -11,6 +11,7 @@ pub(super) const ROW: Row = Row::watches("event-dropped", "Committed events are 
     .takes(&[("change", "any", "`added`, `modified`, `deleted`")])
     .once()
     .sees("events are never sent")
+    .drawn(3, Some(1))
     .hit("an event")
     .played(|_| Box::new(EventDropped));
 

@@ -10,6 +10,7 @@ pub(super) const ROW: Row = Row::requests("http-error", "Requests are answered w
         ("body", "`status`", "`status` (a `Status` object), `text` or `empty`"),
     ])
     .sees("this HTTP error, 400 to 599; nothing is done")
+    .drawn(8, Some(20))
     .played(|_| Box::new(HttpError));
 
 /// When the fault does not say.

@@ -32,6 +32,7 @@ mod no_bookmarks;
 mod out_of_order;
 mod pipe;
 mod player;
+pub mod random;
 mod reason;
 mod registry;
 mod rewind;
@@ -62,7 +63,7 @@ pub use behaviour::{Host, Moment, Restore};
 pub use pipe::{Effect, EventLine, Flow, Item, Pipe};
 pub use player::Player;
 pub use reason::reason_of;
-pub use row::{Family, Row, Takes};
+pub use row::{Drawn, Family, Row, Takes};
 pub use schedule::{Schedule, Step};
 pub use settings::{
     Code, Connections, Direction, Error, ErrorBody, Fault, Form, How, Http2Code, Kind, Lasting, NewConnections,

@@ -29,8 +29,19 @@ pub struct Row {
     pub once: bool,
     /// Refuses values that this fault cannot use and others could.
     pub refuses: fn(&Fault) -> Result<(), Error>,
+    /// What it gets when a draw names it and says no more.
+    pub drawn: Drawn,
     /// Makes what plays it; without one the mock API server does not play it.
     pub(crate) played: Option<Play>,
+}
+
+/// The arguments of a fault that is drawn by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Drawn {
+    /// How long it lasts, in seconds, where it is not one moment.
+    pub for_s: u64,
+    /// The most effects it has; none is no limit but the fault's own.
+    pub count: Option<u64>,
 }
 
 /// Makes what plays a fault.
@@ -90,6 +101,7 @@ impl Row {
             on: On::Watch,
             once: false,
             refuses: |_| Ok(()),
+            drawn: Drawn { for_s: 8, count: None },
             played: None,
         }
     }
@@ -141,6 +153,12 @@ impl Row {
 
     pub(crate) const fn once(mut self) -> Self {
         self.once = true;
+        self
+    }
+
+    /// A draw gives it other arguments than most.
+    pub(crate) const fn drawn(mut self, for_s: u64, count: Option<u64>) -> Self {
+        self.drawn = Drawn { for_s, count };
         self
     }
 

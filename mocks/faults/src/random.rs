@@ -1,0 +1,258 @@
+//! Faults that are drawn: from a rate and a list to a schedule. Pure: the same seed, list and window give the same schedule.
+//!
+//! Owns when which fault of the list strikes. What a fault is given that was only named stands in its row ([`Row::drawn`]).
+//!
+//! [`Row::drawn`]: super::Row::drawn
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use units::Span;
+
+use super::{Fault, Lasting, Name};
+
+/// A hundred hours with a fault a minute are 6,000.
+pub const DRAWN_MAX: u64 = 10_000;
+/// A fault that is one moment waits a second for something to hit; its canary after it comes another second later.
+const MOMENT: Duration = Duration::from_secs(2);
+/// So long nothing happens between two drawn faults, so that the canaries of each are its own.
+const BETWEEN: Duration = Duration::from_secs(2);
+/// Keeps the numbers of the draw apart from those of load and churn, which have the same seed.
+const STREAM: u64 = 0xFA17;
+
+/// Faults that are drawn from a list, one in each stretch of `every`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Random {
+    /// One fault is drawn for each stretch of this length, and strikes somewhere in it.
+    pub every: Span,
+    /// What is drawn: a name, which gets the arguments of its row, or a fault with arguments and without `at`. Each is drawn once
+    /// before any is drawn again.
+    pub from: Vec<Candidate>,
+}
+
+/// A fault that may be drawn.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Candidate(pub Fault);
+
+/// What is drawn for.
+#[derive(Debug, Clone, Copy)]
+pub struct Window<'a> {
+    /// No fault begins earlier.
+    pub from: Duration,
+    /// Every fault is over by then.
+    pub to: Duration,
+    /// What is hit by faults that can choose and do not say what.
+    pub resource: Option<&'a str>,
+    /// The faults that have a time of their own; where one of known length is active, none is drawn.
+    pub planned: &'a [Fault],
+}
+
+/// Why nothing can be drawn.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// An empty list.
+    #[error("`random.from` is empty: name what may be drawn, for example `from: [watch-reset, silent-watch]`")]
+    Nothing,
+    /// An entry that says when it begins, or that others may wait for it.
+    #[error(
+        "`random.from`: entry {number} (`{fault}`) has `{key}`, which the draw decides: leave it out, or plan it under `planned`"
+    )]
+    Timed {
+        /// Which entry, from 1.
+        number: usize,
+        /// The fault.
+        fault: &'static str,
+        /// The key.
+        key: &'static str,
+    },
+    /// An entry that is no sound fault.
+    #[error("`random.from`: entry {number} (`{fault}`): {error}")]
+    Unsound {
+        /// Which entry, from 1.
+        number: usize,
+        /// The fault.
+        fault: &'static str,
+        /// What is wrong with it.
+        error: super::Error,
+    },
+    /// A fault does not fit between two others.
+    #[error(
+        "`random.every` is {every}, but `{fault}` takes {takes} with its canaries: write at least {takes}, or give it a shorter `for`"
+    )]
+    TooOften {
+        /// What was written.
+        every: Span,
+        /// The longest fault.
+        fault: &'static str,
+        /// What it needs.
+        takes: Span,
+    },
+    /// More than [`DRAWN_MAX`].
+    #[error("`random.every: {every}` draws {count} faults, at most {DRAWN_MAX} are played: write at least {instead}")]
+    TooMany {
+        /// What was written.
+        every: Span,
+        /// How many that would be.
+        count: u64,
+        /// What fits.
+        instead: Span,
+    },
+    /// Not one stretch fits.
+    #[error(
+        "no drawn fault fits between {from}, when the warm-up is over, and {to}, when there is just time to heal: make `steady` longer than it is by {short}, or `every` ({every}) shorter"
+    )]
+    NoRoom {
+        /// The beginning of the window.
+        from: Span,
+        /// Its end.
+        to: Span,
+        /// What was written.
+        every: Span,
+        /// What is missing.
+        short: Span,
+    },
+}
+
+impl Random {
+    /// Draws the schedule, in order of time. Faults do not overlap each other, and not the planned ones of known length.
+    pub fn draw(&self, seed: u64, window: &Window<'_>) -> Result<Vec<Fault>, Error> {
+        let candidates = self.candidates(window.resource)?;
+        let every = self.every.0;
+        let room = window.to.saturating_sub(window.from);
+        let count = u64::try_from(room.as_nanos() / every.as_nanos().max(1)).unwrap_or(u64::MAX);
+        if count > DRAWN_MAX {
+            let instead = Span::from_secs(room.as_secs().div_ceil(DRAWN_MAX).max(1));
+            return Err(Error::TooMany { every: self.every, count, instead });
+        }
+        if count == 0 {
+            let (from, to) = (Span(window.from), Span(window.to.max(window.from)));
+            return Err(Error::NoRoom { from, to, every: self.every, short: Span(every.saturating_sub(room)) });
+        }
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        rng.set_stream(STREAM);
+        let mut bag: Vec<usize> = Vec::new();
+        let mut drawn = Vec::new();
+        let mut stretch = window.from;
+        for _ in 0..count {
+            if bag.is_empty() {
+                bag = (0..candidates.len()).collect();
+            }
+            let fault = &candidates[bag.swap_remove(rng.random_range(0..bag.len()))];
+            let slack = every.saturating_sub(takes(fault)).as_millis();
+            let late = rng.random_range(0..=u64::try_from(slack).unwrap_or(u64::MAX));
+            let fault = Fault { at: Some(Span(stretch + Duration::from_millis(late))), ..fault.clone() };
+            if !window.planned.iter().any(|planned| meet(planned, &fault)) {
+                drawn.push(fault);
+            }
+            stretch += every;
+        }
+        Ok(drawn)
+    }
+
+    /// The list with everything that the rows and the scenario add, checked.
+    fn candidates(&self, resource: Option<&str>) -> Result<Vec<Fault>, Error> {
+        if self.from.is_empty() {
+            return Err(Error::Nothing);
+        }
+        let mut candidates = Vec::new();
+        for (index, Candidate(fault)) in self.from.iter().enumerate() {
+            let (number, name) = (index + 1, fault.name.as_str());
+            let timed = [("at", fault.at.is_some()), ("when", fault.when.is_some()), ("id", fault.id.is_some())];
+            if let Some((key, _)) = timed.into_iter().find(|(_, given)| *given) {
+                return Err(Error::Timed { number, fault: name, key });
+            }
+            let fault = complete(fault, resource);
+            fault.check().map_err(|error| Error::Unsound { number, fault: name, error })?;
+            candidates.push(fault);
+        }
+        let longest = candidates.iter().max_by_key(|fault| takes(fault));
+        if let Some(fault) = longest.filter(|fault| takes(fault) > self.every.0) {
+            let takes = Span(takes(fault));
+            return Err(Error::TooOften { every: self.every, fault: fault.name.as_str(), takes });
+        }
+        Ok(candidates)
+    }
+}
+
+/// A fault with a length, and with something to hit.
+fn complete(fault: &Fault, resource: Option<&str>) -> Fault {
+    let row = fault.name.row();
+    let mut fault = Fault { at: Some(Span::from_secs(0)), ..fault.clone() };
+    if fault.resource.is_none() && row.chooses.contains(&"resource") {
+        fault.resource = resource.map(str::to_owned);
+    }
+    if fault.lasting() == Lasting::ToTheEnd {
+        fault.lasts = Some(Span::from_secs(row.drawn.for_s));
+    }
+    if fault.count.is_none() && fault.probability.is_none() {
+        fault.count = row.drawn.count;
+    }
+    fault
+}
+
+/// How long a fault is active.
+fn active(fault: &Fault) -> Option<Duration> {
+    match fault.lasting() {
+        Lasting::Moment => Some(MOMENT),
+        Lasting::For(span) => Some(span.0),
+        Lasting::ToTheEnd => None,
+    }
+}
+
+/// How long a drawn fault takes, with the pause after it.
+fn takes(fault: &Fault) -> Duration {
+    active(fault).unwrap_or_default().saturating_add(BETWEEN)
+}
+
+/// Whether two faults are active at the same time. One that lasts to the end is meant to lie below others.
+fn meet(planned: &Fault, drawn: &Fault) -> bool {
+    let span = |fault: &Fault| Some((fault.at?.0, fault.at?.0.saturating_add(active(fault)?).saturating_add(BETWEEN)));
+    span(planned).zip(span(drawn)).is_some_and(|(a, b)| a.0 < b.1 && b.0 < a.1)
+}
+
+impl Serialize for Candidate {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Candidate {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+        impl<'de> de::Visitor<'de> for Either {
+            type Value = Candidate;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("the name of a fault, or a fault such as {name: silent-watch, for: 8s}")
+            }
+
+            fn visit_str<E: de::Error>(self, word: &str) -> Result<Candidate, E> {
+                Name::deserialize(de::value::StrDeserializer::new(word)).map(|name| Candidate(Fault::armed(name)))
+            }
+
+            fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<Candidate, A::Error> {
+                Fault::deserialize(de::value::MapAccessDeserializer::new(map)).map(Candidate)
+            }
+        }
+        deserializer.deserialize_any(Either)
+    }
+}
+
+impl JsonSchema for Candidate {
+    fn schema_name() -> Cow<'static, str> {
+        "Candidate".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let (name, fault) = (generator.subschema_for::<Name>(), generator.subschema_for::<Fault>());
+        json_schema!({"description": "A fault that may be drawn: its name, or a fault without `at`.", "anyOf": [name, fault]})
+    }
+}
+
+#[cfg(test)]
+mod tests;
