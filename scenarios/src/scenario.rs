@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use units::Span;
 
 mod children;
+mod faults;
 mod http;
 pub mod library;
 mod parse;
@@ -25,6 +26,7 @@ mod world;
 
 pub use crate::witness::Witness;
 pub use children::{By, Children, Drift};
+pub use faults::Faults;
 pub use http::Http;
 pub(crate) use parse::nearest;
 pub use parse::{Error, Source};
@@ -77,9 +79,9 @@ pub struct Scenario {
     #[serde(default)]
     pub script: Option<loadgen::script::Config>,
     /// What goes wrong, and when. Times count from the start of the warm-up; a fault without a time is armed before the subject
-    /// starts.
+    /// starts. A list, or `random: {every, from}` with faults that the seed draws, and perhaps `planned` with a list beside it.
     #[serde(default)]
-    pub faults: Vec<mock_faults::Fault>,
+    pub faults: Faults,
     /// What decides the verdict.
     #[serde(default)]
     pub budgets: reports::budgets::Budgets,
@@ -88,7 +90,21 @@ pub struct Scenario {
     pub repro: Option<Repro>,
 }
 
+/// So long before the end of the steady phase every drawn fault is over, if healing is not given longer.
+const HEAL_LEAST: Duration = Duration::from_secs(10);
+
 impl Scenario {
+    /// Draws the faults of `faults.random` by seed and length; to be asked again after either has changed. The first comes after the
+    /// warm-up. After the last one there is the time that `budgets.events.heal` gives, of which the drain is a part.
+    pub fn draw(&mut self) -> Result<(), mock_faults::random::Error> {
+        let heal = self.budgets.events.as_ref().and_then(|events| events.heal).unwrap_or_default();
+        let rest = heal.0.saturating_sub(self.phases.drain.0).max(HEAL_LEAST);
+        let churned = self.churn.as_ref().map(|churn| churn.resource.as_str());
+        let (from, to) = (self.phases.warm_up.0, self.phases.loaded().saturating_sub(rest));
+        let resource = churned.and_then(|text| text.split(['.', '/']).next());
+        self.faults.draw(self.seed, &mock_faults::random::Window { from, to, resource, planned: &[] })
+    }
+
     /// What is judged, as names and spellings: `packages.longhaul.dev` and `packages.longhaul.dev/v1alpha1`. That is what the
     /// subject is told to watch, or else what script and churn write.
     pub fn judged(&self) -> Vec<(String, String)> {

@@ -66,8 +66,11 @@ pub(super) fn soak(arguments: Arguments) -> ExitCode {
             return ExitCode::from(reports::exit::USAGE);
         }
     };
-    if let Some(seed) = arguments.seed {
-        source.scenario.seed = seed;
+    if let Some(seed) = arguments.seed
+        && let Err(error) = source.sow(seed)
+    {
+        crate::out::err!("{error}");
+        return ExitCode::from(reports::exit::USAGE);
     }
     if let Some(length) = arguments.length
         && let Err(error) = source.last(length)
@@ -76,6 +79,12 @@ pub(super) fn soak(arguments: Arguments) -> ExitCode {
         return ExitCode::from(reports::exit::USAGE);
     }
     let left_out = arguments.control_plane.and_then(|kind| switch(&mut source.scenario, kind));
+    if left_out.is_some()
+        && let Err(error) = source.draw("--control-plane")
+    {
+        crate::out::err!("{error}");
+        return ExitCode::from(reports::exit::USAGE);
+    }
     let service = match service(&arguments, source.scenario.subject.kind) {
         Ok(service) => service,
         Err(error) => return super::fail(reports::exit::USAGE, &error),
@@ -106,14 +115,10 @@ pub(super) fn soak(arguments: Arguments) -> ExitCode {
 /// Runs the scenario on another control plane. Returns what that leaves out.
 fn switch(scenario: &mut Scenario, kind: ControlPlaneKind) -> Option<String> {
     scenario.control_plane.kind = kind;
-    if kind == ControlPlaneKind::Mock || scenario.faults.is_empty() {
+    if kind == ControlPlaneKind::Mock {
         return None;
     }
-    let mut names = Vec::new();
-    // What waits for a fault that is left out is left out too, and so on.
-    while let Some(index) = scenario.faults.iter().position(|fault| !plays_anywhere(fault, &scenario.faults)) {
-        names.push(scenario.faults.remove(index).name.as_str());
-    }
+    let names = scenario.faults.retain(plays_anywhere);
     if names.is_empty() {
         return None;
     }

@@ -54,11 +54,33 @@ pub fn describe(scenario: &Scenario) -> String {
         line(format!("{:15} {}", "children", children.describe()));
         children.drift.iter().for_each(|drift| line(format!("{:15} {}", "", drift.describe())));
     }
-    for fault in &scenario.faults {
+    for fault in scenario.faults.planned() {
         line(format!("fault           {}: {}", super::begins(fault), super::manifest::describe(fault)));
+    }
+    if let Some(random) = scenario.faults.random() {
+        drawn(scenario.faults.drawn(), random, &mut line);
     }
     decides(scenario, &mut line);
     text
+}
+
+/// How many drawn faults are shown one by one; of more the plan shows the first ones and how many there are of each.
+const DRAWN_SHOWN: usize = 100;
+
+/// The drawn schedule.
+fn drawn(faults: &[mock_faults::Fault], random: &mock_faults::random::Random, line: &mut dyn FnMut(String)) {
+    let mut of_each: std::collections::BTreeMap<&str, u64> = std::collections::BTreeMap::new();
+    for fault in faults {
+        *of_each.entry(fault.name.as_str()).or_default() += 1;
+    }
+    let each: Vec<String> = of_each.iter().map(|(name, count)| format!("{count} {name}")).collect();
+    line(format!("drawn faults    {}, one every {}: {}", faults.len(), random.every, each.join(", ")));
+    for fault in faults.iter().take(DRAWN_SHOWN) {
+        line(format!("{:15} {}: {}", "", super::begins(fault), super::manifest::describe(fault)));
+    }
+    if faults.len() > DRAWN_SHOWN {
+        line(format!("{:15} and {} more; all of them are in the manifest of the run", "", faults.len() - DRAWN_SHOWN));
+    }
 }
 
 /// How the webhook is registered, and what that makes of the load.
@@ -128,10 +150,37 @@ fn decides(scenario: &Scenario, line: &mut dyn FnMut(String)) {
             }
         }
     }
-    if let Some(growth) = budgets.memory.as_ref().and_then(|memory| memory.growth) {
+    let Some(memory) = &budgets.memory else { return };
+    if let Some(growth) = memory.growth {
         let budget = growth.bytes_per_hour as f64 / 3600.0;
         line(growth_decides(steady, &format!("memory growth {growth}"), budget));
     }
+    // What an axis of counts has to do with time: the budget of one times how many come each second.
+    let mut counted = |budget: Option<units::Bytes>, per: &str, each_second: f64, what: &str| {
+        let Some(budget) = budget else { return };
+        let name = format!("memory growth {budget}/{per} at {each_second:.1} {what} a second");
+        line(growth_decides(steady, &name, budget.0 as f64 * each_second));
+    };
+    counted(memory.growth_per_object, "object", created_each_second(scenario), "new objects");
+    counted(memory.growth_per_request, "request", requests_each_second(scenario), "requests");
+}
+
+/// How many objects come each second that were never there before.
+fn created_each_second(scenario: &Scenario) -> f64 {
+    scenario.churn.as_ref().map_or(0.0, |churn| {
+        let mix = churn.mix;
+        let all = f64::from(mix.create) + f64::from(mix.update) + f64::from(mix.delete);
+        // The population is constant: creates and deletes come equally often, each half of both.
+        let created = f64::midpoint(f64::from(mix.create), f64::from(mix.delete));
+        churn.rate.as_per_second() * created / all.max(1.0)
+    })
+}
+
+/// How many reviews come each second of the steady phase.
+fn requests_each_second(scenario: &Scenario) -> f64 {
+    let steady_s = scenario.phases.steady.0.as_secs_f64();
+    let sent = |load: loadgen::Schedule| load.expected(load.length()) - load.expected(scenario.phases.warm_up.0);
+    schedule(scenario).map_or(0.0, |load| sent(load) / steady_s)
 }
 
 /// Whether the steady phase decides a budget of so many bytes a second, by the function that the judge asks.
@@ -162,6 +211,52 @@ mod tests {
         let text = describe(&scenario);
         assert!(text.contains("CANNOT decide   admission p99"), "{text}");
         assert!(text.contains("CANNOT decide   memory growth 1MiB/h: needs about 2.5h"), "{text}");
+    }
+
+    /// Every budget of memory's growth is asked, and that of no object or request is decided by no length.
+    #[test]
+    fn the_plan_says_of_every_growth_whether_it_is_decided() {
+        let mut scenario = Source::read("soak-1h").unwrap().scenario;
+        let text = describe(&scenario);
+        assert!(!text.contains("CANNOT decide   memory"), "{text}");
+        assert!(
+            text.contains("decides         memory growth 64B/object at 27.3 new objects a second: needs"),
+            "{text}"
+        );
+        assert!(text.contains("decides         memory growth 16B/request at 250.0 requests a second: needs"), "{text}");
+        scenario.phases.steady = Span::from_secs(600);
+        let text = describe(&scenario);
+        for budget in ["5MiB/h", "64B/object", "16B/request"] {
+            assert!(text.contains(&format!("CANNOT decide   memory growth {budget}")), "{text}");
+        }
+        scenario.admission = None;
+        let text = describe(&scenario);
+        assert!(text.contains("memory growth 16B/request at 0.0 requests a second: no length of run does"), "{text}");
+    }
+
+    /// The soaks of the library promise only what their length decides.
+    #[test]
+    fn the_soaks_of_the_library_decide_their_budgets() {
+        for name in ["soak-1h", "soak-night", "soak-100h", "watch-storm"] {
+            let text = describe(&Source::read(name).unwrap().scenario);
+            assert!(!text.contains("CANNOT"), "{text}");
+        }
+    }
+
+    /// The drawn faults are shown; the same seed draws the same, and another seed others.
+    #[test]
+    fn the_plan_shows_what_was_drawn() {
+        let mut source = Source::read("soak-1h").unwrap();
+        let first = describe(&source.scenario);
+        assert!(first.contains("drawn faults    59, one every 1m: "), "{first}");
+        assert_eq!(first, describe(&Source::read("soak-1h").unwrap().scenario));
+        let before = source.scenario.faults.clone();
+        source.sow(12).unwrap();
+        assert_ne!(source.scenario.faults, before);
+        source.sow(11).unwrap();
+        assert_eq!(source.scenario.faults, before);
+        let hundred_hours = Source::read("soak-100h").unwrap().scenario;
+        assert!(hundred_hours.faults.drawn().len() > 5900 && describe(&hundred_hours).lines().count() < 130);
     }
 
     /// The shape of the rate is shown, and what does not fit into the run is refused with its place.

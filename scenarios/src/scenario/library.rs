@@ -4,14 +4,17 @@
 use super::{Error, Source};
 
 /// Name and text of the scenarios of everyday use, in the order of `longhaul list`.
-const SCENARIOS: [(&str, &str); 18] = [
+const SCENARIOS: [(&str, &str); 21] = [
     ("smoke", include_str!("../../library/smoke.yaml")),
     ("bad-network", include_str!("../../library/bad-network.yaml")),
     ("silence", include_str!("../../library/silence.yaml")),
     ("packet-loss", include_str!("../../library/packet-loss.yaml")),
     ("example-watcher", include_str!("../../library/example-watcher.yaml")),
     ("soak-10m", include_str!("../../library/soak-10m.yaml")),
-    ("soak-hour", include_str!("../../library/soak-hour.yaml")),
+    ("soak-1h", include_str!("../../library/soak-1h.yaml")),
+    ("soak-night", include_str!("../../library/soak-night.yaml")),
+    ("soak-100h", include_str!("../../library/soak-100h.yaml")),
+    ("watch-storm", include_str!("../../library/watch-storm.yaml")),
     ("start-empty-stop-empty", include_str!("../../library/start-empty-stop-empty.yaml")),
     ("children-drift", include_str!("../../library/children-drift.yaml")),
     ("through-apiserver", include_str!("../../library/through-apiserver.yaml")),

@@ -69,7 +69,7 @@ impl Source {
         if let Some(file) = scenario.admission.as_mut().and_then(|admission| admission.replay.as_mut()) {
             *file = directory.join(&*file);
         }
-        validate::validate(&scenario).map_err(|problem| Error {
+        validate::drawn(&mut scenario).and_then(|()| validate::validate(&scenario)).map_err(|problem| Error {
             origin: origin.to_owned(),
             place: problem.section.and_then(|section| place_of(text, section, problem.part)),
             text: problem.text,
@@ -88,7 +88,21 @@ impl Source {
             Some(steady) => phases.steady = Span(steady),
             None => return Err(fail(format!("warm-up and drain alone take {} in {}", Span(around), self.origin))),
         }
-        validate::validate(&self.scenario).map_err(|problem| fail(problem.text))
+        validate::drawn(&mut self.scenario)
+            .and_then(|()| validate::validate(&self.scenario))
+            .map_err(|problem| fail(problem.text))
+    }
+
+    /// Gives it another seed, and so other faults where they are drawn.
+    pub fn sow(&mut self, seed: u64) -> Result<(), Error> {
+        self.scenario.seed = seed;
+        self.draw(&format!("--seed {seed}"))
+    }
+
+    /// Draws the faults anew after something has changed; `why` is how errors name the change.
+    pub fn draw(&mut self, why: &str) -> Result<(), Error> {
+        let fail = |text: String| Error { origin: why.to_owned(), place: None, text, snippet: None };
+        validate::drawn(&mut self.scenario).map_err(|problem| fail(problem.text))
     }
 }
 

@@ -164,14 +164,27 @@ fn upkeep(scenario: &Scenario) -> Result<(), Problem> {
     Ok(())
 }
 
+/// Draws the faults that are to be drawn.
+pub(super) fn drawn(scenario: &mut Scenario) -> Result<(), Problem> {
+    scenario.draw().map_err(|error| Problem {
+        section: Some("faults"),
+        part: Some(Part::Key("random")),
+        text: error.to_string(),
+    })
+}
+
 fn faults(scenario: &Scenario) -> Result<(), Problem> {
+    let list = scenario.faults.random().map(|_| "planned");
+    let is_drawn = |index| index >= scenario.faults.planned().len();
+    // A drawn fault has no line of its own: the list that it was drawn from is the place.
+    let place = |index| Item { list: if is_drawn(index) { Some("random") } else { list }, index };
     let anywhere = |fault: &mock_faults::Fault| fault.name.row().family.is_played_anywhere();
     if scenario.control_plane.kind != ControlPlaneKind::Mock
         && let Some(index) = scenario.faults.iter().position(|fault| !anywhere(fault))
     {
         return problem_in(
             "faults",
-            Item { list: None, index },
+            place(index),
             format!(
                 "`{}` is played by the mock API server: use `controlPlane: {{kind: mock}}` or leave it out; only faults of the \
                  network (`net-…`) and of the registry (`registry-…`) are played with any control plane",
@@ -186,7 +199,7 @@ fn faults(scenario: &Scenario) -> Result<(), Problem> {
             _ => String::new(),
         };
         let text = format!("fault {} (`{}`): {error}{near}", index + 1, fault.name.as_str());
-        return problem_in("faults", Item { list: None, index }, text);
+        return problem_in("faults", place(index), text);
     }
     let end = scenario.phases.loaded();
     for (index, fault) in scenario.faults.iter().enumerate() {
@@ -194,7 +207,7 @@ fn faults(scenario: &Scenario) -> Result<(), Problem> {
         if at.0 >= end {
             return problem_in(
                 "faults",
-                Item { list: None, index },
+                place(index),
                 format!(
                     "fault {} (`{}`) begins at {}, but load ends at {}: a fault without load proves nothing",
                     index + 1,
