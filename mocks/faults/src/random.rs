@@ -1,8 +1,6 @@
 //! Faults that are drawn: from a rate and a list to a schedule. Pure: the same seed, list and window give the same schedule.
 //!
-//! Owns when which fault of the list strikes. What a fault is given that was only named stands in its row ([`Row::drawn`]).
-//!
-//! [`Row::drawn`]: super::Row::drawn
+//! Owns when which fault of the list strikes. What a fault is given that was only named stands in its row (`Row::drawn`).
 
 use std::borrow::Cow;
 use std::time::Duration;

@@ -3,7 +3,7 @@
 use super::*;
 use crate::example::{Example, FAULT_AT_MS, list, watch};
 use crate::ledger::Outcome;
-use crate::record::{End, EndReason, FaultEvent, Lost, Refused, StoredRow, tag};
+use crate::record::{End, EndReason, FaultEvent, FaultRow, Lost, PlannedFault, Refused, StoredRow, file, tag};
 
 /// What fired, worst first, as `budget verdict`.
 fn fired(example: &Example) -> Vec<String> {
@@ -215,7 +215,7 @@ const PLANTED: [Planted; 57] = [
     (
         "probe before the fault not healthy",
         |e| {
-            let before = |row: &&mut crate::record::FaultRow| row.event == FaultEvent::CanaryBefore;
+            let before = |row: &&mut FaultRow| row.event == FaultEvent::CanaryBefore;
             e.faults.iter_mut().find(before).unwrap().ok = Some(false);
         },
         &["validity.fault.1 invalid", "invalid"],
@@ -386,4 +386,40 @@ fn rights_that_are_missing_are_named_once_and_break_nothing() {
     assert_eq!(judgement.verdict, Verdict::Pass);
     let named = "403 to 8 requests of the subject: list leases of coordination.k8s.io (7 times), get secrets (1 times)";
     assert!(judgement.notes.iter().any(|note| note.contains(named)), "{:?}", judgement.notes);
+}
+
+/// A hundred hours with a fault each minute: what was hit is told by name, what was not each by itself.
+#[test]
+fn thousands_of_faults_are_told_by_name() {
+    let mut example = Example::clean();
+    let (planned, rows) = (example.manifest.faults[0].clone(), std::mem::take(&mut example.faults));
+    example.manifest.faults.clear();
+    for n in 0..6000 {
+        let id = format!("{n}");
+        let name = ["watch-reset", "silent-watch"][n % 2].to_owned();
+        let hit = n != 4000;
+        example.faults.extend(rows.iter().filter(|row| hit || row.hits == 0).map(|row| FaultRow {
+            id: id.clone(),
+            name: name.clone(),
+            ..row.clone()
+        }));
+        example.manifest.faults.push(PlannedFault { id, name, ..planned.clone() });
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let record = example.open(dir.path());
+    let judgement = judge(&record);
+    let faults: Vec<&Finding> =
+        judgement.findings.iter().filter(|finding| finding.budget.starts_with("validity.fault")).collect();
+    let told: Vec<_> = faults.iter().map(|finding| (finding.budget.as_str(), finding.verdict)).collect();
+    let expected = [
+        ("validity.fault.4000", Verdict::Invalid),
+        ("validity.fault.silent-watch", Verdict::Pass),
+        ("validity.fault.watch-reset", Verdict::Pass),
+    ];
+    assert_eq!(told, expected);
+    assert!(faults[1].text.starts_with("the fault silent-watch struck 3,000 times"), "{}", faults[1].text);
+    crate::render::write_reports(dir.path(), &record, &judgement).unwrap();
+    let bytes = |name: &str| std::fs::metadata(dir.path().join(name)).unwrap().len();
+    assert!(bytes(file::HTML) < 2 << 20, "{}", bytes(file::HTML));
+    assert!(bytes(file::VERDICT) + bytes(file::MARKDOWN) + bytes(file::JUNIT) < 1 << 17);
 }

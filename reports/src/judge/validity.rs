@@ -3,6 +3,8 @@
 //! Owns `validity.*` and `subject.exited`. It must not look at what the subject did right or wrong: a subject that crashes
 //! fails, a harness that could not do its work makes the run invalid.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::rule::Name;
 use super::{Findings, Verdict, Word, admission, events, harness, requests};
 use crate::budgets::{Events, Memory, Requests};
@@ -26,6 +28,8 @@ const INTERVAL_MS_MAX: u64 = 10_000;
 /// A machine that slept for as much, or a wall clock that was set by as much, between two samples is told, in milliseconds. A clock
 /// that is set right little by little takes the clock that times are measured with along, and is not seen.
 const CLOCK_STEP_MS: u64 = 1000;
+/// Where there are more faults, those that were hit are told by name.
+const FAULTS_EACH: usize = 100;
 /// Pressure on the processor, in percent of time, that is worth a note.
 const PSI_CPU_PCT: f64 = 50.0;
 
@@ -221,24 +225,40 @@ fn judge_churn_lateness(record: &Record, findings: &mut Findings) {
 }
 
 fn judge_faults(record: &Record, exited: bool, findings: &mut Findings) {
+    let rows = record.fault_rows();
+    let never_hit = never_hit(record).len();
+    let many = record.manifest.faults.len() > FAULTS_EACH;
+    let mut survived: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for fault in &record.manifest.faults {
-        let rows: Vec<&FaultRow> = record.faults.iter().filter(|row| row.id == fault.id).collect();
+        let rows = rows.get(fault.id.as_str()).map_or(&[][..], Vec::as_slice);
         let ended = rows.iter().any(|row| row.event == FaultEvent::Ended);
         // The subject was gone before the fault had its chance.
         if exited && !ended {
             continue;
         }
-        judge_fault(record, fault, &rows, findings);
+        judge_fault(record, fault, rows, never_hit, findings);
+        // What went well is told once for each name where there are many.
+        if many && findings.judged.pop_if(|(_, finding)| finding.verdict == Verdict::Pass).is_some() {
+            let (faults, hits) = survived.entry(&fault.name).or_default();
+            *faults += 1;
+            *hits += rows.iter().map(|row| row.hits).max().unwrap_or(0);
+        }
+    }
+    for (name, (faults, hits)) in survived {
+        let times = counted(faults, "time");
+        let text =
+            format!("the fault {name} struck {times} and was really hit each time ({} in all).", counted(hits, "hit"));
+        findings.push(FAULT.below(name), Verdict::Pass, counted(hits, "hit"), "at least 1 each", text);
     }
 }
 
 /// The planned faults that had no effect, for whatever reason.
 pub(super) fn never_hit(record: &Record) -> Vec<&PlannedFault> {
-    let hit = |fault: &&PlannedFault| record.faults.iter().any(|row| row.id == fault.id && row.hits > 0);
-    record.manifest.faults.iter().filter(|fault| !hit(fault)).collect()
+    let hit: BTreeSet<&str> = record.faults.iter().filter(|row| row.hits > 0).map(|row| row.id.as_str()).collect();
+    record.manifest.faults.iter().filter(|fault| !hit.contains(fault.id.as_str())).collect()
 }
 
-fn judge_fault(record: &Record, fault: &PlannedFault, rows: &[&FaultRow], findings: &mut Findings) {
+fn judge_fault(record: &Record, fault: &PlannedFault, rows: &[&FaultRow], never_hit: usize, findings: &mut Findings) {
     let name = FAULT.below(&fault.id);
     let hits = rows.iter().map(|row| row.hits).max().unwrap_or(0);
     let unhealthy = |event: FaultEvent| rows.iter().find(|row| row.event == event && row.ok == Some(false)).copied();
@@ -255,8 +275,7 @@ fn judge_fault(record: &Record, fault: &PlannedFault, rows: &[&FaultRow], findin
         // A subject that lost its watch for good, stopped asking, or broke a promise under an earlier fault, leaves later faults
         // nothing to hit. What it did is a fact all the same.
         let blind = events::gave_up(findings) || requests::gave_up(findings);
-        let guilty =
-            lost(record) || blind || (never_hit(record).len() < record.manifest.faults.len() && findings.any_broken());
+        let guilty = lost(record) || blind || (never_hit < record.manifest.faults.len() && findings.any_broken());
         let verdict = if guilty { Verdict::Inconclusive } else { Verdict::Invalid };
         findings.push(name, verdict, "0 hits", "at least 1", text);
     } else if let Some(row) = unhealthy(FaultEvent::CanaryBefore) {

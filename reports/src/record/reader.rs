@@ -3,6 +3,7 @@
 //! Owns what is tolerated: a torn last line and a missing file are noted, anything else that is wrong is an error with
 //! file and line. It must not judge; what is missing becomes a note, and the judge of validity decides what it means.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
@@ -85,6 +86,15 @@ impl Record {
     /// The phase of a moment, by the intervals or, where there are none, by the plan.
     pub fn phase_at(&self, t_ms: u64) -> Phase {
         phase_at(&self.intervals, &self.manifest.phases, t_ms)
+    }
+
+    /// What happened to each fault, in order, by its identifier.
+    pub(crate) fn fault_rows(&self) -> BTreeMap<&str, Vec<&FaultRow>> {
+        let mut rows: BTreeMap<&str, Vec<&FaultRow>> = BTreeMap::new();
+        for row in &self.faults {
+            rows.entry(&row.id).or_default().push(row);
+        }
+        rows
     }
 
     /// The samples of the steady phase that were taken in turn: evenly over the whole run, although its first hours were sampled more

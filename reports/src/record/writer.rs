@@ -16,8 +16,8 @@ use super::latency::HistogramLog;
 use super::requests::Cap;
 use super::sink::Sink;
 use super::{
-    AnomalyRow, CommitEvent, End, EndReason, EndState, Error, FaultRow, Interval, Lost, Manifest, Phase, RequestLine,
-    RequestRow, Sample, file,
+    AnomalyRow, CommitEvent, End, EndReason, EndState, Error, FaultEvent, FaultRow, Interval, Lost, Manifest, Phase,
+    RequestLine, RequestRow, Sample, file,
 };
 use crate::ledger::Outcome;
 
@@ -30,6 +30,8 @@ const WIRE_LINE_CHARS: usize = 600;
 /// Every sample is kept for so long; later the last of each interval, and before it the one with the largest resident set if that
 /// stands out. A row is about 430 bytes, so all the samples of 100 hours would be 155 MB.
 pub(crate) const ALL_SAMPLES_MS: u64 = 2 * 3600 * 1000;
+/// Hits of one fault that have a row each: the story of a client has fewer. A fault that strikes each event of a busy stream has thousands.
+const HIT_ROWS_MAX: u64 = 100;
 /// A sample stands out of its interval with a resident set so many times that of the last one, or with the largest so far.
 const PEAK_LEAST: f64 = 1.05;
 /// Histograms are written as they come for so long; later they are added up to slices of [`LONG_SLICE_MS`].
@@ -190,8 +192,11 @@ impl Writer {
         Ok(())
     }
 
-    /// Appends a fault row.
+    /// Appends a fault row. Of a fault with very many hits only some have one; each row has the count.
     pub fn fault(&mut self, row: &FaultRow) -> Result<(), Error> {
+        if row.event == FaultEvent::Hit && row.hits > HIT_ROWS_MAX && !row.hits.is_power_of_two() {
+            return Ok(());
+        }
         let result = self.faults.append(row);
         self.kept(result)
     }

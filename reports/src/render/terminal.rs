@@ -3,11 +3,15 @@
 //! Owns what fits on a screen: the verdict, what crossed a line, the numbers, where the rest is. Control characters in
 //! outside text are dropped, so that a subject's last words cannot move the cursor.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use crate::judge::{Judgement, Verdict};
 use crate::record::{Phase, Quantiles, Record, tag};
 use crate::words::{bytes, count, counted, micros, millis};
+
+/// Where there are more faults, they are told by name.
+const FAULTS_EACH: usize = 20;
 
 /// Whether to use ANSI colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,17 +114,31 @@ pub(super) fn figures(record: &Record) -> Vec<(&'static str, String)> {
     {
         lines.push(("subject", format!("at most {} resident, {fds} descriptors, {threads} threads", bytes(rss))));
     }
-    let hits = |id: &str| record.faults.iter().filter(|row| row.id == id).map(|row| row.hits).max().unwrap_or(0);
-    let faults: Vec<String> = record
-        .manifest
-        .faults
-        .iter()
-        .map(|fault| format!("{} at {} ({})", plain(&fault.name), millis(fault.at_ms), counted(hits(&fault.id), "hit")))
-        .collect();
+    let faults = faults(record);
     if !faults.is_empty() {
         lines.push(("faults", faults.join(", ")));
     }
     lines
+}
+
+/// The faults and their hits: each with its time, or where there are many each name.
+fn faults(record: &Record) -> Vec<String> {
+    let rows = record.fault_rows();
+    let hits = |id: &str| rows.get(id).and_then(|rows| rows.iter().map(|row| row.hits).max()).unwrap_or(0);
+    let planned = &record.manifest.faults;
+    if planned.len() <= FAULTS_EACH {
+        let each =
+            planned.iter().map(|fault| (plain(&fault.name), millis(fault.at_ms), counted(hits(&fault.id), "hit")));
+        return each.map(|(name, at, hits)| format!("{name} at {at} ({hits})")).collect();
+    }
+    let mut names: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    for fault in planned {
+        let (times, all) = names.entry(&fault.name).or_default();
+        (*times, *all) = (*times + 1, *all + hits(&fault.id));
+    }
+    let each =
+        names.into_iter().map(|(name, (times, hits))| (plain(name), counted(times, "time"), counted(hits, "hit")));
+    each.map(|(name, times, hits)| format!("{name} {times} ({hits})")).collect()
 }
 
 /// Those percentiles that have enough samples, and the largest.
