@@ -217,6 +217,9 @@ pub fn planned_s() -> f64 {
     length::needed_s(length::SIGMA_BYTES, length::TAU_S, BUDGET / 3600.0).unwrap_or(f64::INFINITY)
 }
 
+/// From so many runs of a row on its shares are taken as they are.
+const RUNS_STRICT: u64 = 200;
+
 /// What is promised of the runs of one row, as shares; absent: nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -265,6 +268,23 @@ impl Row {
             && failed_most.is_none_or(|most| failed <= most)
             && passed_least.is_none_or(|least| passed >= least)
             && passed_most.is_none_or(|most| passed <= most)
+    }
+
+    /// Whether a promise is broken. Of fewer than two hundred runs one more or less is chance: there Wilson's interval must say so too.
+    pub fn broken(&self) -> bool {
+        if self.runs >= RUNS_STRICT {
+            return !self.holds();
+        }
+        let bounds = |count: u64| {
+            let share = count as f64 / self.runs.max(1) as f64;
+            self.share(count).map_or((share, share), |sure| (sure.lower.min(share), sure.upper.max(share)))
+        };
+        let (failed, passed) = (bounds(self.failed), bounds(self.passed));
+        let Promise { failed_least, failed_most, passed_least, passed_most } = self.promise;
+        failed_least.is_some_and(|least| failed.1 < least)
+            || failed_most.is_some_and(|most| failed.0 > most)
+            || passed_least.is_some_and(|least| passed.1 < least)
+            || passed_most.is_some_and(|most| passed.0 > most)
     }
 
     /// The share of `count` among its runs with Wilson's 95 % interval. An error means that there were no runs.

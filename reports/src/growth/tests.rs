@@ -52,6 +52,17 @@ fn promises_break() {
     }
 }
 
+/// One more or less of forty is chance, a pass with a leak is not, nor is a share that no chance explains.
+#[test]
+fn few_runs_break_a_promise_only_where_it_is_no_chance() {
+    let mut row = KINDS[0].row(0.0, 0);
+    (row.promise.failed_most, row.promise.passed_least, row.promise.passed_most) = (Some(0.05), None, Some(0.0));
+    let broken = |runs, failed, passed| Row { runs, failed, passed, ..row.clone() }.broken();
+    assert!(!broken(40, 0, 0) && !broken(40, 3, 0));
+    assert!(broken(40, 10, 0) && broken(40, 0, 1));
+    assert!(broken(400, 30, 0) && !broken(400, 20, 0));
+}
+
 /// The answer to a form without noise, sampled each second.
 fn of(length_s: u32, budget_per_hour: f64, value: impl Fn(f64) -> f64) -> Answer {
     let t_s: Vec<f64> = (0..=length_s).map(f64::from).collect();

@@ -166,7 +166,7 @@ impl<'a> Generated<'a> {
     fn of(row: &'a Synthetic) -> Self {
         let shown = |hits: u64| share(Share { hits, of: row.runs });
         let promised = promise(&row.promise);
-        let broken = !row.holds();
+        let broken = row.broken();
         Self {
             class: if broken { "failed" } else { "passed" },
             kind: &row.kind,

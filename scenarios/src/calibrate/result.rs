@@ -281,7 +281,7 @@ impl Calibration {
     /// not, 2 if the canary lived or something was not decided.
     pub fn exit_code(&self) -> u8 {
         let worst = self.rows.iter().map(Row::state).max().unwrap_or(State::Right);
-        let broken = self.synthetic.iter().any(|row| !row.holds());
+        let broken = self.synthetic.iter().any(|row| row.broken());
         match worst {
             _ if self.canary() == Some(false) => reports::exit::INVALID,
             State::FalseAlarm | State::Missed => reports::exit::FAIL,
@@ -316,7 +316,7 @@ impl Calibration {
             let names = of(state);
             (!names.is_empty()).then(|| format!("{what}: {}", names.join(", ")))
         };
-        let kinds: Vec<String> = self.synthetic.iter().filter(|row| !row.holds()).map(|row| row.kind.clone()).collect();
+        let kinds: Vec<String> = self.synthetic.iter().filter(|row| row.broken()).map(|row| row.kind.clone()).collect();
         let broken = (!kinds.is_empty()).then(|| format!("a promise does not hold for series of {}", kinds.join(", ")));
         let wrong = [
             named(State::Missed, "not caught"),

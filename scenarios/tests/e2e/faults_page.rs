@@ -202,9 +202,10 @@ fn keys(schema: &Value, path: &[&str]) -> BTreeSet<String> {
     at["properties"].as_object().unwrap_or_else(|| panic!("{path:?} has keys")).keys().cloned().collect()
 }
 
-/// What a reference stands for; of an alternative the first that is one.
+/// What a reference stands for; of an alternative the first that is one, or a list of one.
 fn resolved<'a>(schema: &'a Value, at: &'a Value) -> &'a Value {
-    let reference = |at: &'a Value| at["$ref"].as_str().and_then(|text| text.strip_prefix("#/$defs/"));
+    let of = |at: &'a Value| at["$ref"].as_str().and_then(|text| text.strip_prefix("#/$defs/"));
+    let reference = |at: &'a Value| of(at).or_else(|| of(&at["items"]));
     let mut choices = std::iter::once(at).chain(at["anyOf"].as_array().into_iter().flatten());
     choices.find_map(reference).map_or(at, |name| resolved(schema, &schema["$defs"][name]))
 }
