@@ -57,7 +57,7 @@ fn promises_break() {
 fn few_runs_break_a_promise_only_where_it_is_no_chance() {
     let mut row = KINDS[0].row(0.0, 0);
     (row.promise.failed_most, row.promise.passed_least, row.promise.passed_most) = (Some(0.05), None, Some(0.0));
-    let broken = |runs, failed, passed| Row { runs, failed, passed, ..row.clone() }.broken();
+    let broken = |runs, failed, passed| Row { runs, passed, failed, ..row.clone() }.broken();
     assert!(!broken(40, 0, 0) && !broken(40, 3, 0));
     assert!(broken(40, 10, 0) && broken(40, 0, 1));
     assert!(broken(400, 30, 0) && !broken(400, 20, 0));

@@ -281,7 +281,7 @@ impl Calibration {
     /// not, 2 if the canary lived or something was not decided.
     pub fn exit_code(&self) -> u8 {
         let worst = self.rows.iter().map(Row::state).max().unwrap_or(State::Right);
-        let broken = self.synthetic.iter().any(reports::growth::calibration::Row::broken);
+        let broken = self.synthetic.iter().any(Synthetic::broken);
         match worst {
             _ if self.canary() == Some(false) => reports::exit::INVALID,
             State::FalseAlarm | State::Missed => reports::exit::FAIL,
