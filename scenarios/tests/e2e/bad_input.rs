@@ -164,6 +164,11 @@ fn asks_once(then: &str) -> String {
     format!("[python3, -c, \"{}\"]", format!("{python}{then}").replace('\\', "\\\\").replace('"', "\\\""))
 }
 
+/// A scenario for a subject that asks; a busy machine takes seconds until Python does.
+fn asking(then: &str) -> String {
+    command(&asks_once(then), "{events: {missed: 0}}").replace("startTimeout: 2s", "startTimeout: 30s")
+}
+
 fn has_python() -> bool {
     let found = std::process::Command::new("python3").arg("--version").output().is_ok();
     if !found {
@@ -177,8 +182,7 @@ fn a_subject_that_crashes_in_the_middle_fails_with_its_last_words() {
     if !has_python() {
         return;
     }
-    let file =
-        file(&command(&asks_once("time.sleep(1.5); print('out of cheese'); sys.exit(7)"), "{events: {missed: 0}}"));
+    let file = file(&asking("time.sleep(1.5); print('out of cheese'); sys.exit(7)"));
     let soak = soak(&[file.path().to_str().unwrap()]);
     assert_eq!(soak.code(), Some(1), "{}", soak.story());
     assert!(soak.broken().contains(&"subject.exited".to_owned()), "{}", soak.story());
@@ -190,7 +194,7 @@ fn a_silent_witness_makes_the_run_invalid() {
     if !has_python() {
         return;
     }
-    let file = file(&command(&asks_once("time.sleep(600)"), "{events: {missed: 0}}"));
+    let file = file(&asking("time.sleep(600)"));
     let soak = soak(&[file.path().to_str().unwrap()]);
     assert_eq!(soak.code(), Some(2), "{}", soak.story());
     assert!(soak.stdout().contains("$LONGHAUL_WITNESS_URL"), "{}", soak.story());
