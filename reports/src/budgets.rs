@@ -4,11 +4,14 @@
 //! that is stated at [`Events`] and [`Admission`]: what breaks the API's contract has the budget zero as soon as the section is
 //! present.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use crate::judge::{
-    Admission, AtLeast, Connections, Delivery, Descriptors, Events, Memory, OpenWatches, Registry, Requests, Threads,
+    Admission, AtLeast, Connections, Delivery, Descriptors, Events, Memory, OpenWatches, OwnSeries, Registry, Requests,
+    Threads,
 };
 
 /// The limits of a run. An absent section is not judged.
@@ -39,6 +42,10 @@ pub struct Budgets {
     /// How many more watches the subject may hold open. Only the mock control plane tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_watches: Option<OpenWatches>,
+    /// Limits on series of the subject's own metrics, each by its name, perhaps with labels: `workqueue_depth{name="pods"}`. The sum of
+    /// all series that have the name and these labels is judged. Needs `subject: {metrics: URL}`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metrics: BTreeMap<String, OwnSeries>,
 }
 
 #[cfg(test)]

@@ -11,8 +11,8 @@ use crate::budgets::Budgets;
 use crate::ledger::Outcome;
 use crate::record::{
     AdmissionRow, AnomalyRow, ApiRow, ChurnRow, End, EndReason, EndState, EndedBy, EventCounts, FaultEvent, FaultRow,
-    Fds, Interval, Machine, MachineRow, Manifest, Phase, Phases, PlannedFault, Process, Quantiles, Record, RegistryRow,
-    RequestRow, SCHEMA, Sample, Subject, Verb, Versions, WitnessRow, Writer, tag,
+    Fds, Interval, Machine, MachineRow, Manifest, MetricsPlan, MetricsRow, Phase, Phases, PlannedFault, Process,
+    Quantiles, Record, RegistryRow, RequestRow, SCHEMA, Sample, Subject, Verb, Versions, WitnessRow, Writer, tag,
 };
 use facts::Change;
 
@@ -34,6 +34,8 @@ pub struct Example {
     pub samples: Vec<Sample>,
     pub faults: Vec<FaultRow>,
     pub anomalies: Vec<AnomalyRow>,
+    /// The subject's own metrics; written if the manifest has a plan of them.
+    pub metrics: Vec<MetricsRow>,
     /// What the subject asked; none where the control plane does not tell.
     pub requests: Option<Vec<RequestRow>>,
     pub latencies: Vec<(&'static str, u64, u64, Histogram<u64>)>,
@@ -50,6 +52,7 @@ impl Example {
             samples: (0..LENGTH_MS / 1000).map(sample).collect(),
             faults: faults(),
             anomalies: Vec::new(),
+            metrics: Vec::new(),
             requests: Some(requests()),
             latencies: Vec::new(),
             end_state: None,
@@ -151,6 +154,7 @@ impl Example {
         }
         self.faults.iter().for_each(|row| writer.fault(row).unwrap());
         self.anomalies.iter().for_each(|row| writer.anomaly(row).unwrap());
+        self.metrics.iter().for_each(|row| writer.metrics(row).unwrap());
         let mut samples = self.samples.iter().peekable();
         for row in &self.intervals {
             while let Some(sample) = samples.next_if(|sample| sample.t_ms < row.end_ms) {
@@ -165,6 +169,28 @@ impl Example {
         if let Some(end) = &self.end {
             writer.end(end).unwrap();
         }
+    }
+
+    /// Lets the subject tell its heap in use, and a queue, at each second.
+    pub fn tell_metrics(&mut self, heap_bytes: impl Fn(u64) -> u64, queue: impl Fn(u64) -> f64) {
+        let plan = MetricsPlan {
+            url: "http://127.0.0.1:9000/metrics".into(),
+            every_ms: 1000,
+            heap: None,
+            series: vec!["queue".into()],
+        };
+        self.manifest.subject.metrics = Some(plan);
+        self.metrics = (0..LENGTH_MS / 1000)
+            .map(|second| MetricsRow {
+                t_ms: second * 1000 + 7,
+                took_us: 900,
+                page_bytes: 4096,
+                heap_bytes: Some(heap_bytes(second)),
+                heap_of: (second == 0).then(|| "Go".into()),
+                series: [("queue".to_owned(), queue(second))].into(),
+                error: None,
+            })
+            .collect();
     }
 
     /// Records a latency of every review of the steady phase once more, so many times over.
@@ -273,7 +299,10 @@ fn sample(second: u64) -> Sample {
         harness: Some(Process { processes: 1, rss_bytes: (92 << 20) + wobble * 8192, ..Process::default() }),
         machine: MachineRow { psi_cpu_some_pct: Some(12.0), steal_ms: Some(0), ..MachineRow::default() },
         peak: false,
+        sockets: None,
+        cgroup: None,
         read_cost_us: 180,
+        rollup_cost_us: None,
     }
 }
 
@@ -367,7 +396,7 @@ fn manifest() -> Manifest {
         versions: Versions { longhaul: "0.1.0".into(), git_revision: Some("0123abc".into()) },
         machine: Machine { cores: 2, memory_bytes: 8 << 30, kernel: "Linux 6.12".into(), cpu: "Example CPU".into() },
         control_plane: "mock".into(),
-        subject: Subject { kind: "service".into(), command: vec!["service".into()], digest: None, planted_bug: None },
+        subject: Subject { kind: "service".into(), command: vec!["service".into()], ..Subject::default() },
         witness: "http".into(),
         judged: vec!["packages.longhaul.dev".into()],
         payload_fingerprint: Some("5e884898da280471".into()),

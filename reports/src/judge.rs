@@ -33,7 +33,7 @@ pub use admission::Admission;
 pub use events::{DRIFT, Delivery, Events};
 pub use registry::Registry;
 pub use requests::{AtLeast, Connections, Requests};
-pub use resources::{Descriptors, Memory, OpenWatches, Threads};
+pub use resources::{Descriptors, Memory, OpenWatches, OwnSeries, Threads};
 pub use so_far::{SoFar, Standing};
 pub use word::Word;
 
@@ -121,8 +121,8 @@ struct Findings {
     /// Each with the rule or condition that it is of.
     judged: Vec<(Name, Finding)>,
     notes: Vec<String>,
-    /// How long the steady phase must be, in seconds, to decide what was not.
-    needed: Vec<(Name, f64)>,
+    /// How long the steady phase must be, in seconds, to decide a budget that was not.
+    needed: Vec<(String, f64)>,
 }
 
 /// Judges a run by its record.

@@ -18,6 +18,7 @@ mod open;
 mod reader;
 mod requests;
 mod rows;
+mod signals;
 mod sink;
 #[cfg(test)]
 mod tests;
@@ -38,6 +39,7 @@ pub use rows::{
     Interval, Lost, MachineRow, Phase, Process, Quantiles, Refused, RegistryRow, SAMPLES_BEYOND, Sample, StoredRow,
     WitnessRow, quantile_us, samples_needed,
 };
+pub use signals::{Cgroup, METRIC_SERIES_MAX, MetricsPlan, MetricsRow, Sockets};
 pub use times::TIME_MS_MAX;
 pub(crate) use writer::write_whole;
 pub use writer::{ANOMALY_ROWS_PER_OUTCOME, Writer};
@@ -60,6 +62,8 @@ pub mod file {
     pub const COMMITS: &str = "commits.jsonl.zst";
     /// See [`facts::Observation`].
     pub const OBSERVATIONS: &str = "observations.jsonl.zst";
+    /// See [`super::MetricsRow`].
+    pub const METRICS: &str = "metrics.jsonl";
     /// See [`super::RequestLine`].
     pub const REQUESTS: &str = "requests.jsonl";
     /// See [`super::EndState`].

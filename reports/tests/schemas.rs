@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use reports::judge::Judgement;
-use reports::record::{AnomalyRow, CommitEvent, End, EndState, FaultRow, Interval, Manifest, RequestLine, Sample};
+use reports::record::{
+    AnomalyRow, CommitEvent, End, EndState, FaultRow, Interval, Manifest, MetricsRow, RequestLine, Sample,
+};
 use schemars::{JsonSchema, Schema, schema_for};
 
 fn schema<T: JsonSchema>() -> Schema {
@@ -15,6 +17,7 @@ fn schemas_are_current() {
     let schemas = [
         ("manifest", schema::<Manifest>()),
         ("interval", schema::<Interval>()),
+        ("metrics", schema::<MetricsRow>()),
         ("sample", schema::<Sample>()),
         ("fault", schema::<FaultRow>()),
         ("anomaly", schema::<AnomalyRow>()),

@@ -13,13 +13,19 @@ use tokio::sync::mpsc;
 use self::machine::Clocks;
 use crate::clock::Clock;
 
+mod cgroup;
 mod machine;
 mod process;
+mod sockets;
 
 /// One sample a second: fine enough to see a step, coarse enough to cost nothing.
 const PERIOD: Duration = Duration::from_secs(1);
 /// `smaps_rollup` walks all page tables: tens of milliseconds on a big map, so once a minute is the most.
 const ROLLUP_EVERY: Duration = Duration::from_mins(1);
+/// The kernel lists the sockets of all processes, thousands after a burst of connections: that takes milliseconds. A long run has fewer.
+const SOCKETS_EVERY: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(30)];
+/// A run that is longer than this is a long one.
+const LONG_MS: u64 = 2 * 3600 * 1000;
 /// A minute of samples may wait for the run.
 const QUEUE_MAX: usize = 60;
 
@@ -69,7 +75,7 @@ impl Drop for Observer {
 
 fn observe(watched: &Watched, sender: &mpsc::Sender<Sample>, clock: &Clock) {
     let mut due = Instant::now();
-    let mut rollup_due = due;
+    let (mut rollup_due, mut sockets_due) = (due, due);
     let clocks = Clocks::read();
     while !watched.stop.load(Ordering::Relaxed) && !sender.is_closed() {
         let now = Instant::now();
@@ -86,16 +92,30 @@ fn observe(watched: &Watched, sender: &mpsc::Sender<Sample>, clock: &Clock) {
         if with_rollup {
             rollup_due = now + ROLLUP_EVERY;
         }
-        let sample = sample(watched, (clock, &clocks), now, with_rollup);
+        let with_sockets = now >= sockets_due;
+        if with_sockets {
+            sockets_due = now + SOCKETS_EVERY[usize::from(clock.now_ms() > LONG_MS)];
+        }
+        let sample = sample(watched, (clock, &clocks), now, (with_rollup, with_sockets));
         // A full queue means that the run hangs: the hole in the record is the honest answer.
         let _ = sender.try_send(sample);
     }
 }
 
-fn sample(watched: &Watched, (clock, clocks): (&Clock, &Clocks), now: Instant, with_rollup: bool) -> Sample {
+fn sample(
+    watched: &Watched,
+    (clock, clocks): (&Clock, &Clocks),
+    now: Instant,
+    (with_rollup, with_sockets): (bool, bool),
+) -> Sample {
     let root = watched.root.load(Ordering::Relaxed);
     let starts = watched.starts.load(Ordering::Relaxed);
-    let subject = (root != 0).then(|| process::tree(root, with_rollup, starts)).flatten();
+    let tree = i32::try_from(root).ok().filter(|root| *root != 0).map(process::descendants).unwrap_or_default();
+    let (subject, rollup_cost) = process::tree(&tree, with_rollup, starts).unzip();
+    let (sockets, cgroup) = match tree.first() {
+        Some(root) if with_sockets => (sockets::of(&tree), cgroup::of(*root)),
+        _ => (None, None),
+    };
     let harness = process::own();
     let machine = machine::row(clocks);
     Sample {
@@ -103,7 +123,14 @@ fn sample(watched: &Watched, (clock, clocks): (&Clock, &Clocks), now: Instant, w
         subject,
         harness,
         machine,
-        read_cost_us: u64::try_from(now.elapsed().as_micros()).unwrap_or(u64::MAX),
+        sockets,
+        cgroup,
+        read_cost_us: micros(now.elapsed()),
+        rollup_cost_us: rollup_cost.filter(|_| with_rollup).map(micros),
         peak: false,
     }
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }

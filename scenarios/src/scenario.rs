@@ -15,6 +15,7 @@ mod children;
 mod faults;
 mod http;
 pub mod library;
+mod metrics;
 mod parse;
 mod rbac;
 mod registry;
@@ -22,12 +23,13 @@ mod repro;
 mod upkeep;
 mod validate;
 mod webhook;
-mod world;
 
 pub use crate::witness::Witness;
 pub use children::{By, Children, Drift};
 pub use faults::Faults;
 pub use http::Http;
+pub use metrics::Metrics;
+pub(crate) use metrics::{METRICS_PORT, series};
 pub(crate) use parse::nearest;
 pub use parse::{Error, Source};
 pub use rbac::{Rbac, Rule};
@@ -35,7 +37,6 @@ pub use registry::{Auth, RateLimit, Registry, RegistryKind};
 pub use repro::{Need, Repro, Row};
 pub use upkeep::{Certificates, Restarts};
 pub use webhook::{FailurePolicy, HookRule, Install, MatchCondition, ReinvocationPolicy, Webhook};
-pub(crate) use world::page_address;
 
 /// Runs with the same seed have the same plan; this is the seed when a file names none.
 const DEFAULT_SEED: u64 = 1;
@@ -226,6 +227,11 @@ pub struct Subject {
     /// `resourceVersion`, and `resource` (`packages.longhaul.dev`) where it tells of several. The service has such a page anyhow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub world: Option<String>,
+    /// Its own metrics: the address of its Prometheus page, over plain HTTP, or a mapping. The heap that its runtime or allocator has in use is
+    /// recognised in it, and judges growth before the resident set does. `${LONGHAUL_METRICS_PORT}` in it and in `command` is a free port,
+    /// which the command also finds in the variable of that name. The service has such a page anyhow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metrics: Option<Metrics>,
     /// The objects that it makes for each of those that are churned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub children: Option<Children>,

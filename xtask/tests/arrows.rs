@@ -97,6 +97,11 @@ const APART: &[(&str, &str, &[&str])] = &[
         &["run", "load", "repro", "matrix", "calibrate", "cli", "subject", "observer", "scenario"],
     ),
     ("scenarios/src", "observer", &["run", "load", "repro", "matrix", "calibrate", "cli", "scenario", "witness"]),
+    (
+        "scenarios/src",
+        "metrics",
+        &["run", "load", "repro", "matrix", "calibrate", "cli", "subject", "observer", "scenario", "witness"],
+    ),
     ("scenarios/src", "subject", &["run", "load", "repro", "matrix", "calibrate", "cli", "observer"]),
     ("scenarios/src", "calibrate", &["run", "load", "repro", "matrix", "cli", "observer", "witness"]),
     ("mocks/proxy/src", "plan", &["faults", "connection", "pump", "wire"]),

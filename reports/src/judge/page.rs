@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::rule::{Name, Row, Section};
-use super::{Admission, Descriptors, Events, Memory, OpenWatches, Registry, Requests, Threads, Word, validity};
+use super::{
+    Admission, Descriptors, Events, Memory, OpenWatches, OwnSeries, Registry, Requests, Threads, Word, validity,
+};
 
 const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs");
 const END: &str = "<!-- up to here -->\n";
@@ -43,7 +45,7 @@ fn example<S: Section>(text: &mut String) {
 /// What each word says, and which broken budgets say it.
 fn words(text: &mut String) {
     let sections = [Events::ROWS, Events::ALWAYS, Requests::ROWS, Memory::ROWS, Descriptors::ROWS, Threads::ROWS];
-    let sections = sections.into_iter().chain([OpenWatches::ROWS, Admission::ROWS, Registry::ROWS]);
+    let sections = sections.into_iter().chain([OpenWatches::ROWS, OwnSeries::ROWS, Admission::ROWS, Registry::ROWS]);
     let names: Vec<Name> = sections.flatten().map(|row| row.name).chain(validity::WITHOUT_BUDGET).collect();
     text.push_str("\n| word | it says | what broke |\n|---|---|---|\n");
     for (word, doc) in Word::ALL {
@@ -66,6 +68,7 @@ fn parts() -> [(&'static str, &'static str, String); 6] {
     table::<Descriptors>(&mut process);
     table::<Threads>(&mut process);
     table::<OpenWatches>(&mut process);
+    table::<OwnSeries>(&mut process);
     table::<Admission>(&mut admission);
     table::<Registry>(&mut registry);
     words(&mut said);
@@ -119,4 +122,5 @@ fn the_keys_are_those_of_the_schema() {
     compare::<Descriptors>();
     compare::<Threads>();
     compare::<OpenWatches>();
+    compare::<OwnSeries>();
 }

@@ -1,6 +1,6 @@
 //! The judge of resources: ceilings over the run, and growth.
 //!
-//! Owns `memory.*`, `descriptors.*`, `threads.*` and `openWatches.*`. The rules are files with rows (`judge/rule.rs`), and lines of the lists below.
+//! Owns `memory.*`, `descriptors.*`, `threads.*`, `openWatches.*` and `metrics.*`. The rules are files with rows (`judge/rule.rs`), and lines of the lists below.
 
 use units::{Bytes, Growth};
 
@@ -12,7 +12,11 @@ mod ceiling;
 mod counts;
 mod descriptors;
 mod growth;
+mod metrics;
 mod more;
+mod reading;
+
+pub use metrics::OwnSeries;
 
 section! {
     /// Limits on the subject's memory.
@@ -61,6 +65,8 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
     if let Some(watches) = &budgets.open_watches {
         watches.judge_each(record, &(), findings);
     }
+    metrics::judge(record, &budgets.metrics, findings);
+    reading::note(record, findings);
 }
 
 /// Time and process of every sample of the subject.

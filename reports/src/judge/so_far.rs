@@ -3,7 +3,7 @@
 //! Owns the part of a record that it needs, in bounded memory. The verdict of the run is that of its record alone.
 
 use super::{Findings, Verdict, resources};
-use crate::record::{AdmissionRow, Interval, Latency, Manifest, Record, Requests, Sample};
+use crate::record::{AdmissionRow, Interval, Latency, Manifest, MetricsRow, Record, Requests, Sample};
 
 /// Samples that are kept; when there are more, every other one goes.
 const SAMPLES_MAX: usize = 8192;
@@ -33,15 +33,22 @@ pub struct Standing {
 impl SoFar {
     /// Begins a run; none where nothing is to be decided about growth.
     pub fn new(manifest: &Manifest) -> Option<Self> {
-        let memory = manifest.budgets.memory.as_ref()?;
-        let grows =
-            memory.growth.is_some() || memory.growth_per_object.is_some() || memory.growth_per_request.is_some();
+        let memory = manifest.budgets.memory.iter().any(|memory| {
+            memory.growth.is_some() || memory.growth_per_object.is_some() || memory.growth_per_request.is_some()
+        });
+        let series = manifest
+            .budgets
+            .metrics
+            .values()
+            .any(|one| one.growth.is_some() || one.growth_per_object.is_some() || one.growth_per_request.is_some());
+        let grows = memory || series;
         let record = Record {
             manifest: manifest.clone(),
             intervals: Vec::new(),
             samples: Vec::new(),
             faults: Vec::new(),
             anomalies: Vec::new(),
+            metrics: Vec::new(),
             requests: Requests::default(),
             latency: Latency::default(),
             end_state: None,
@@ -58,6 +65,21 @@ impl SoFar {
         if samples.len() > SAMPLES_MAX {
             let mut keep = false;
             samples.retain(|_| {
+                keep = !keep;
+                keep
+            });
+        }
+    }
+
+    /// Takes a reading of the subject's own metrics.
+    pub fn metrics(&mut self, row: &MetricsRow) {
+        let rows = &mut self.record.metrics;
+        // The name of the heap stands in one row only.
+        let named = rows.iter().rev().find_map(|row| row.heap_of.clone());
+        rows.push(MetricsRow { heap_of: row.heap_of.clone().or(named), ..row.clone() });
+        if rows.len() > SAMPLES_MAX {
+            let mut keep = false;
+            rows.retain(|_| {
                 keep = !keep;
                 keep
             });
@@ -81,13 +103,17 @@ impl SoFar {
     pub fn standings(&self) -> Vec<Standing> {
         let mut findings = Findings::default();
         resources::judge(&self.record, &mut findings);
-        let needed = |name| findings.needed.iter().find(|(needed, _)| *needed == name).map(|(_, needed_s)| *needed_s);
-        let grow = findings.judged.iter().filter(|(name, _)| name.section == "memory" && name.key.starts_with(GROWTH));
-        grow.map(|(name, finding)| Standing {
+        let needed =
+            |budget: &str| findings.needed.iter().find(|(one, _)| one == budget).map(|(_, needed_s)| *needed_s);
+        let grow = findings
+            .judged
+            .iter()
+            .filter(|(name, _)| matches!(name.section, "memory" | "metrics") && name.key.starts_with(GROWTH));
+        grow.map(|(_, finding)| Standing {
             budget: finding.budget.clone(),
             verdict: finding.verdict,
             observed: finding.observed.split(" (").next().unwrap_or_default().to_owned(),
-            needed_s: needed(*name),
+            needed_s: needed(&finding.budget),
         })
         .collect()
     }

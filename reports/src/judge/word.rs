@@ -77,6 +77,8 @@ words! {
     Replayed = "replayed",
     /// Its memory is too large, or grows.
     Leak = "leak",
+    /// A series of its own metrics is too large, or grows.
+    Metrics = "metrics",
     /// It has too many open descriptors, or ever more.
     Descriptors = "descriptors",
     /// It has too many threads.

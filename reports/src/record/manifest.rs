@@ -5,6 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::MetricsPlan;
 use crate::budgets::Budgets;
 
 /// The schema that this build writes and reads.
@@ -107,6 +108,9 @@ pub struct Subject {
     pub digest: Option<String>,
     /// The bug that was planted on purpose, in calibration runs.
     pub planted_bug: Option<String>,
+    /// What of its own metrics is followed; none where it has no such page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metrics: Option<MetricsPlan>,
 }
 
 /// A fault as planned.

@@ -15,8 +15,8 @@ use super::open;
 use super::times::{TIME_MS_MAX, Times};
 use super::writer::{ALL_SAMPLES_MS, io_error};
 use super::{
-    AnomalyRow, End, EndState, Error, EventCounts, FaultRow, Interval, Manifest, Phase, Phases, Requests, SCHEMA,
-    Sample, file,
+    AnomalyRow, End, EndState, Error, EventCounts, FaultRow, Interval, Manifest, MetricsRow, Phase, Phases, Requests,
+    SCHEMA, Sample, file,
 };
 
 /// How far samples are apart at least where only one of each interval is kept in the end: a little less than an interval.
@@ -37,6 +37,8 @@ pub struct Record {
     pub faults: Vec<FaultRow>,
     /// Outcomes that are neither observed nor coalesced; capped by the writer.
     pub anomalies: Vec<AnomalyRow>,
+    /// The subject's own metrics, in order; none where they are not read.
+    pub metrics: Vec<MetricsRow>,
     /// What the subject asked of the control plane, where that is told.
     pub requests: Requests,
     /// All latencies.
@@ -58,6 +60,8 @@ impl Record {
         let samples: Vec<Sample> = read_rows(dir, file::SAMPLES, &mut notes)?;
         let faults = read_rows(dir, file::FAULTS, &mut notes)?;
         let anomalies = read_rows(dir, file::ANOMALIES, &mut notes)?;
+        let metrics =
+            if dir.join(file::METRICS).exists() { read_rows(dir, file::METRICS, &mut notes)? } else { Vec::new() };
         let requests = read_requests(dir, &mut notes)?;
         let end_state = read_one(dir, file::END_STATE)?;
         let end = read_end(dir, &mut notes)?;
@@ -70,7 +74,7 @@ impl Record {
             notes.push(format!("{} is missing", file::LATENCY));
             Latency::default()
         };
-        Ok(Self { manifest, intervals, samples, faults, anomalies, requests, latency, end_state, end, notes })
+        Ok(Self { manifest, intervals, samples, faults, anomalies, metrics, requests, latency, end_state, end, notes })
     }
 
     /// How far the facts reach, in milliseconds.

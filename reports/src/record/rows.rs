@@ -9,6 +9,7 @@ use hdrhistogram::Histogram;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::{Cgroup, Sockets};
 use crate::ledger::Outcome;
 use facts::{Change, Commit};
 
@@ -270,8 +271,17 @@ pub struct Sample {
     pub harness: Option<Process>,
     /// The machine.
     pub machine: MachineRow,
+    /// The subject's TCP sockets by state; read every few seconds, because the kernel lists those of all processes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sockets: Option<Sockets>,
+    /// The subject's memory cgroup, where it has one of its own; read with the sockets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cgroup: Option<Cgroup>,
     /// What taking the sample cost, in microseconds.
     pub read_cost_us: u64,
+    /// What reading the proportional set cost of it, in microseconds: the kernel walks all pages and holds the subject's map meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rollup_cost_us: Option<u64>,
     /// Kept for its large resident set alone, where only one sample of an interval is kept: it counts for ceilings, and would bend
     /// what is computed from samples that were taken in turn.
     #[serde(default, skip_serializing_if = "is_false")]

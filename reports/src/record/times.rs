@@ -3,7 +3,7 @@
 //! Owns the bound and which fields of a row it is for. Every chart, axis and sum over time is made for the length of the run: one
 //! row with a time in a far future would make them endless.
 
-use super::{AnomalyRow, End, EndState, FaultRow, Interval, Manifest, RequestLine, Sample};
+use super::{AnomalyRow, End, EndState, FaultRow, Interval, Manifest, MetricsRow, RequestLine, Sample};
 
 /// No run is longer: its three phases have at most a leap year each, and it may take as long again to end.
 pub const TIME_MS_MAX: u64 = 4 * 366 * 24 * 3_600_000;
@@ -21,6 +21,12 @@ impl Times for Interval {
 }
 
 impl Times for Sample {
+    fn latest_ms(&self) -> u64 {
+        self.t_ms
+    }
+}
+
+impl Times for MetricsRow {
     fn latest_ms(&self) -> u64 {
         self.t_ms
     }

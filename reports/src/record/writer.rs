@@ -16,8 +16,8 @@ use super::latency::HistogramLog;
 use super::requests::Cap;
 use super::sink::Sink;
 use super::{
-    AnomalyRow, CommitEvent, End, EndReason, EndState, Error, FaultEvent, FaultRow, Interval, Lost, Manifest, Phase,
-    RequestLine, RequestRow, Sample, file,
+    AnomalyRow, CommitEvent, End, EndReason, EndState, Error, FaultEvent, FaultRow, Interval, Lost, Manifest,
+    MetricsRow, Phase, RequestLine, RequestRow, Sample, file,
 };
 use crate::ledger::Outcome;
 
@@ -50,6 +50,7 @@ pub struct Writer {
     /// Commits and observations.
     events: Option<[Packed; 2]>,
     requests: Option<(Rows, Cap)>,
+    metrics: Option<Rows>,
     anomaly_rows: BTreeMap<Outcome, u64>,
     anomalies_dropped: u64,
     phase: Option<Phase>,
@@ -99,6 +100,7 @@ impl Writer {
             latency: HistogramLog::create(dir.join(file::LATENCY), &manifest.started_at)?,
             events: None,
             requests: None,
+            metrics: manifest.subject.metrics.as_ref().map(|_| Rows::create(dir.join(file::METRICS))).transpose()?,
             anomaly_rows: BTreeMap::new(),
             anomalies_dropped: 0,
             phase: None,
@@ -151,7 +153,8 @@ impl Writer {
     /// How many rows wait for room on the disk; none where it is not full.
     pub fn rows_waiting(&self) -> u64 {
         let files = [&self.intervals, &self.samples, &self.faults, &self.anomalies].into_iter();
-        let rows: u64 = files.chain(self.requests.iter().map(|(rows, _)| rows)).map(|rows| rows.0.rows_waiting()).sum();
+        let files = files.chain(self.requests.iter().map(|(rows, _)| rows)).chain(&self.metrics);
+        let rows: u64 = files.map(|rows| rows.0.rows_waiting()).sum();
         rows + self.latency.rows_waiting()
     }
 
@@ -184,12 +187,21 @@ impl Writer {
             let result = self.samples.append(row);
             return self.kept(result);
         }
-        let peak = match self.kept_samples.take() {
+        // What only some samples have is that of the last one which has it.
+        let before = self.kept_samples.take();
+        let last = before.as_ref().map_or_else(|| row.clone(), |(_, last)| carried(last, row));
+        let peak = match before {
             Some((peak, _)) if rss(&peak) > rss(row) => peak,
             _ => row.clone(),
         };
-        self.kept_samples = Some((peak, row.clone()));
+        self.kept_samples = Some((peak, last));
         Ok(())
+    }
+
+    /// Appends a reading of the subject's own metrics, if the manifest says that there are any.
+    pub fn metrics(&mut self, row: &MetricsRow) -> Result<(), Error> {
+        let result = self.metrics.as_mut().map_or(Ok(()), |rows| rows.append(row));
+        self.kept(result)
     }
 
     /// Appends a fault row. Of a fault with very many hits only some have one; each row has the count.
@@ -354,7 +366,7 @@ impl Writer {
         }
         let files = [&mut self.intervals, &mut self.samples, &mut self.faults, &mut self.anomalies].into_iter();
         let requests = self.requests.as_mut().map(|(rows, _)| rows);
-        let rows = files.chain(requests).map(|rows| rows.0.flush());
+        let rows = files.chain(requests).chain(&mut self.metrics).map(|rows| rows.0.flush());
         let packed = self.events.iter_mut().flatten();
         let packed = packed.map(|Packed { path, out }| out.flush().map_err(io_error("write", path)));
         for result in rows.chain([self.latency.flush()]).chain(packed) {
@@ -413,6 +425,18 @@ fn json_line(row: &impl Serialize, path: &Path) -> Result<Vec<u8>, Error> {
     let mut line = serde_json::to_vec(row).map_err(|source| Error::Encode { path: path.to_owned(), source })?;
     line.push(b'\n');
     Ok(line)
+}
+
+/// A sample with what it lacks of the one before it in the same interval.
+fn carried(before: &Sample, row: &Sample) -> Sample {
+    let mut row = row.clone();
+    row.sockets = row.sockets.or(before.sockets);
+    row.cgroup = row.cgroup.or(before.cgroup);
+    row.rollup_cost_us = row.rollup_cost_us.or(before.rollup_cost_us);
+    if let (Some(subject), Some(before)) = (&mut row.subject, &before.subject) {
+        subject.pss_bytes = subject.pss_bytes.or(before.pss_bytes);
+    }
+    row
 }
 
 /// The resident set of the subject, in bytes.

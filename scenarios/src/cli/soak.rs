@@ -41,6 +41,9 @@ pub(super) struct Arguments {
     /// The service to test, instead of the one beside `longhaul`.
     #[arg(long)]
     service: Option<PathBuf>,
+    /// Record and draw this series of the subject's own metrics, such as `workqueue_depth{name="pods"}`. May be repeated.
+    #[arg(long, value_name = "NAME")]
+    metrics_series: Vec<String>,
     /// Keep every commit and observation in the record, not only aggregates and anomalies.
     #[arg(long)]
     keep_events: bool,
@@ -75,6 +78,10 @@ pub(super) fn soak(arguments: Arguments) -> ExitCode {
     if let Some(length) = arguments.length
         && let Err(error) = source.last(length)
     {
+        crate::out::err!("{error}");
+        return ExitCode::from(reports::exit::USAGE);
+    }
+    if let Err(error) = source.follow(&arguments.metrics_series) {
         crate::out::err!("{error}");
         return ExitCode::from(reports::exit::USAGE);
     }
@@ -151,5 +158,7 @@ fn repeat(arguments: &Arguments, seed: u64) -> String {
     let plant = arguments.plant.as_ref().map(|plant| format!(" --plant {plant}")).unwrap_or_default();
     let plane = arguments.control_plane.map(|kind| format!(" --control-plane {}", kind.name())).unwrap_or_default();
     let length = arguments.length.map(|length| format!(" --for {length}")).unwrap_or_default();
-    format!("{} soak{plant} {} --seed {seed}{length}{plane}", crate::STARTED_AS, arguments.scenario())
+    let named = arguments.metrics_series.iter();
+    let series: String = named.flat_map(|name| [" --metrics-series '", name, "'"]).collect();
+    format!("{} soak{plant} {} --seed {seed}{length}{plane}{series}", crate::STARTED_AS, arguments.scenario())
 }

@@ -1,6 +1,7 @@
 //! What a process tree uses, from `/proc`.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use procfs::process::{FDTarget, Process as Proc};
 use reports::record::{Fds, Process};
@@ -8,27 +9,28 @@ use reports::record::{Fds, Process};
 /// A subject with more processes than this is sampled only in part.
 const PROCESSES_MAX: usize = 512;
 
-/// The process `root` and everything below it, or `None` when `root` is gone.
-pub(super) fn tree(root: u32, with_rollup: bool, starts: u32) -> Option<Process> {
+/// What these processes use together, and how long reading their proportional sets took; `None` when all of them are gone.
+pub(super) fn tree(pids: &[i32], with_rollup: bool, starts: u32) -> Option<(Process, Duration)> {
     let mut total = Process { starts, ..Process::default() };
     let mut pss = with_rollup.then_some(0u64);
-    let mut seen = 0;
-    for pid in descendants(i32::try_from(root).ok()?) {
+    let (mut seen, mut took) = (0, Duration::ZERO);
+    for pid in pids {
         // A process that ends while it is read is simply not there.
-        if let Some(one) = one(pid, with_rollup) {
+        if let Some((one, cost)) = one(*pid, with_rollup) {
             seen += 1;
+            took += cost;
             add(&mut total, &one);
             pss = pss.zip(one.pss_bytes).map(|(sum, part)| sum + part);
         }
     }
     total.pss_bytes = pss;
-    (seen > 0).then_some(total)
+    (seen > 0).then_some((total, took))
 }
 
 /// The harness itself, without its children: they are the subject.
 pub(super) fn own() -> Option<Process> {
     let me = i32::try_from(std::process::id()).ok()?;
-    one(me, false)
+    one(me, false).map(|(process, _)| process)
 }
 
 fn add(total: &mut Process, one: &Process) {
@@ -44,7 +46,7 @@ fn add(total: &mut Process, one: &Process) {
 }
 
 /// `root` and all processes below it, parents first.
-fn descendants(root: i32) -> Vec<i32> {
+pub(super) fn descendants(root: i32) -> Vec<i32> {
     let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
     for process in procfs::process::all_processes().into_iter().flatten().flatten() {
         if let Ok(stat) = process.stat() {
@@ -60,14 +62,16 @@ fn descendants(root: i32) -> Vec<i32> {
     found
 }
 
-fn one(pid: i32, with_rollup: bool) -> Option<Process> {
+fn one(pid: i32, with_rollup: bool) -> Option<(Process, Duration)> {
     let process = Proc::new(pid).ok()?;
     let stat = process.stat().ok()?;
     let status = process.status().ok()?;
     let rss_bytes = status.vmrss.unwrap_or(0) * 1024;
     let ticks = procfs::ticks_per_second().max(1);
+    let began = Instant::now();
     let pss_bytes = with_rollup.then(|| pss(&process)).flatten();
-    Some(Process {
+    let took = began.elapsed();
+    let used = Process {
         processes: 1,
         rss_bytes,
         pss_bytes,
@@ -76,7 +80,8 @@ fn one(pid: i32, with_rollup: bool) -> Option<Process> {
         threads: u64::try_from(stat.num_threads).unwrap_or(0),
         fds: fds(&process),
         starts: 1,
-    })
+    };
+    Some((used, took))
 }
 
 fn pss(process: &Proc) -> Option<u64> {
@@ -116,7 +121,7 @@ mod tests {
     #[test]
     fn children_belong_to_the_tree() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let tree = tree(std::process::id(), true, 1).unwrap();
+        let (tree, _) = tree(&descendants(std::process::id().cast_signed()), true, 1).unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(tree.processes >= 2, "{tree:?}");
@@ -128,6 +133,6 @@ mod tests {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         let pid = child.id();
         child.wait().unwrap();
-        assert!(tree(pid, false, 1).is_none());
+        assert!(tree(&descendants(pid.cast_signed()), false, 1).is_none());
     }
 }

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use loadgen::admission::Truth;
-use reports::record::{EndReason, FaultEvent, Phase, Writer};
+use reports::record::{EndReason, FaultEvent, MetricsRow, Phase, Writer};
 
 use self::faults::{disturbs_events, kube_id};
 use super::canary::Canaries;
@@ -35,6 +35,7 @@ use super::upkeep::Upkeep;
 use super::wake::Wake;
 use super::world::World;
 use crate::clock::Clock;
+use crate::metrics::Scraper;
 use crate::observer::Observer;
 use crate::scenario::Scenario;
 use crate::signals::Signals;
@@ -73,6 +74,8 @@ struct Stage<'a> {
     events: Events<'a>,
     heard: Heard,
     observer: Observer,
+    /// Reads the subject's own metrics, where it has any.
+    scraper: Option<Scraper>,
     subject: Running,
     /// Where processes that follow write to.
     log: Log,
@@ -191,6 +194,8 @@ impl<'a> Conductor<'a> {
         let upkeep = Upkeep::new(self.scenario, self.world, plan.again, plan.front);
         let observer = Observer::start(plan.clock.clone()).context("failed to start the observer")?;
         observer.watch(subject.pid());
+        let scraper = plan.metrics.as_ref().map(|metrics| Scraper::start(metrics, plan.clock.clone())).transpose();
+        let scraper = scraper.map_err(anyhow::Error::msg)?;
         let deadline = self.scenario.budgets.events.as_ref().and_then(|events| events.deadline);
         let events = Events::new(
             &self.world.plane,
@@ -204,6 +209,7 @@ impl<'a> Conductor<'a> {
             events,
             heard: plan.heard,
             observer,
+            scraper,
             subject,
             log,
             upkeep,
@@ -245,6 +251,13 @@ impl<'a> Conductor<'a> {
         let judged = self.scenario.judged();
         let asked = move || plane.asked(plane.subject(), &judged);
         self.beside(wait_until_ready(ready.clone(), deadline, &asked)).await??;
+        if let Some(scraper) = &self.stage()?.scraper {
+            let readable = scraper.readable(deadline);
+            let read = self.beside(readable).await?;
+            read.map_err(|why| {
+                anyhow::anyhow!("its own metrics cannot be read: {why}; mend `metrics` in `subject` of the scenario")
+            })?;
+        }
         let api = self.world.api();
         // Before it is made, so that it is removed again whatever interrupts what follows.
         self.stage()?.load.will_unregister(load.registration.clone());
@@ -321,6 +334,10 @@ impl<'a> Conductor<'a> {
                     stage.rss_bytes = sample.subject.as_ref().map(|subject| subject.rss_bytes);
                     self.growth.sample(&sample);
                     self.writer.sample(&sample)?;
+                }
+                Some(row) = metrics(&mut stage.scraper) => {
+                    self.growth.metrics(&row);
+                    self.writer.metrics(&row)?;
                 }
             }
         }
@@ -456,6 +473,14 @@ impl<'a> Conductor<'a> {
             faults: stage.active.iter().map(|index| self.scenario.faults[*index].name.as_str().to_owned()).collect(),
         };
         self.live.show(&facts);
+    }
+}
+
+/// The next reading of the subject's own metrics; none, and never, where there is nothing to read.
+async fn metrics(scraper: &mut Option<Scraper>) -> Option<MetricsRow> {
+    match scraper {
+        Some(scraper) => scraper.rows.recv().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -1,7 +1,7 @@
 //! What the live line says of growth: what each budget would be judged to be, and when it will be decided.
 
 use reports::judge::{SoFar, Standing, Verdict};
-use reports::record::{Interval, Manifest, Phase, Sample};
+use reports::record::{Interval, Manifest, MetricsRow, Phase, Sample};
 use reports::words::millis;
 
 /// How often it is asked anew. It takes milliseconds, and nothing of it changes from one second to the next.
@@ -27,6 +27,12 @@ impl Growth {
     pub(super) fn sample(&mut self, sample: &Sample) {
         if let Some(so_far) = &mut self.so_far {
             so_far.sample(sample);
+        }
+    }
+
+    pub(super) fn metrics(&mut self, row: &MetricsRow) {
+        if let Some(so_far) = &mut self.so_far {
+            so_far.metrics(row);
         }
     }
 

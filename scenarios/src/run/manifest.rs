@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use reports::judge::DRIFT;
-use reports::record::{Manifest, Phases, PlannedFault, SCHEMA, Subject, Versions};
+use reports::record::{Manifest, MetricsPlan, Phases, PlannedFault, SCHEMA, Subject, Versions};
 
 use super::Options;
 use super::plane::Plane;
@@ -26,6 +26,7 @@ pub(super) fn manifest(
     digest: Option<String>,
     load: &LoadPlan,
     plane: &Plane,
+    metrics: Option<MetricsPlan>,
 ) -> Manifest {
     let scenario = &options.source.scenario;
     let now = jiff::Timestamp::now();
@@ -51,6 +52,7 @@ pub(super) fn manifest(
             command: secrets::arguments(&launch.command_line()),
             digest,
             planted_bug: options.plant.clone(),
+            metrics,
         },
         witness: scenario.subject.witness.name().to_owned(),
         judged: scenario.judged().into_iter().map(|(name, _)| name).collect(),

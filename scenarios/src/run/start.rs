@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use loadgen::script::{self, Script};
-use reports::record::Manifest;
+use reports::record::{Manifest, MetricsPlan};
 
 use super::feed::Feed;
 use super::front::Front;
@@ -18,7 +18,7 @@ use super::world::{World, free_port};
 use super::{Options, manifest, payloads};
 use crate::clock::Clock;
 use crate::machine;
-use crate::scenario::{Scenario, SubjectKind};
+use crate::scenario::{METRICS_PORT, Scenario, SubjectKind};
 use crate::subject::{self, Launch};
 use crate::witness::{self, Ear, Heard};
 
@@ -58,6 +58,8 @@ pub(super) struct SubjectPlan<'a> {
     pub(super) again: Again<'a>,
     /// The address in front of its processes, where there are several.
     pub(super) front: Option<Arc<Front>>,
+    /// What of its own metrics is followed.
+    pub(super) metrics: Option<MetricsPlan>,
 }
 
 /// How the subject is started, the first time and every other.
@@ -68,6 +70,8 @@ pub(super) struct Again<'a> {
     pub(super) first: Option<SocketAddr>,
     /// Where it has its pages, if the harness knows.
     pub(super) health: Option<SocketAddr>,
+    /// Where it is to show its metrics, if the scenario leaves that to the harness.
+    metrics: Option<u16>,
 }
 
 /// What load does.
@@ -87,7 +91,13 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared<'_>> {
     let clock = Clock::default();
     let (ear, heard) = witness::channel(clock.clone());
     let witness = scenario.subject.witness.open(&ear).await.context("failed to start the witness")?;
-    let mut again = Again { options, variables: witness.variables.clone(), first: None, health: None };
+    let mut again = Again {
+        options,
+        variables: witness.variables.clone(),
+        first: None,
+        health: None,
+        metrics: metrics_port(scenario)?,
+    };
     let (launch, mut ready, webhook) = again.launch(&world)?;
     (again.first, again.health) = (webhook, ready.health());
     let front = front(scenario, webhook).await?;
@@ -102,14 +112,15 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared<'_>> {
     let program = launch.program.clone();
     let digest = tokio::task::spawn_blocking(move || machine::digest(&program).ok()).await;
     let digest = digest.context("the subject's program could not be read to its end")?;
-    let mut manifest = manifest::manifest(options, &launch, digest, &load, &world.plane);
+    let metrics = metrics(scenario, again.health, again.metrics);
+    let mut manifest = manifest::manifest(options, &launch, digest, &load, &world.plane, metrics.clone());
     let directory = directory(&options.runs, &mut manifest)?;
     let goes_back = scenario.faults.iter().any(|fault| fault.name == mock_faults::Name::Rewind);
     let pointer = scenario.subject.witness.progress().map(str::to_owned);
     let feed = Feed::follow(&world.plane, world.api(), &judged, pointer, goes_back).await?;
     // After the feed, so that the first objects are commits as well; before the subject, which has to find them.
     load.script = script(scenario, &world).await?;
-    let subject = SubjectPlan { launch, ready, heard, ear, witness, clock, feed, again, front };
+    let subject = SubjectPlan { launch, ready, heard, ear, witness, clock, feed, again, front, metrics };
     Ok(Prepared { directory, manifest, world, subject, load })
 }
 
@@ -131,12 +142,39 @@ impl Again<'_> {
         if let Some(login) = world.credentials()? {
             set("DOCKER_CONFIG", text(&login.docker));
         }
+        if let Some(port) = self.metrics {
+            set("LONGHAUL_METRICS_PORT", port.to_string());
+        }
+        launch.arguments.iter_mut().for_each(|argument| *argument = with_port(argument, self.metrics));
         let judged = scenario.judged();
         let watches: Vec<&str> = judged.iter().map(|(_, watch)| watch.as_str()).collect();
         set(WATCH_VARIABLE, watches.join(","));
         set(NAMESPACE_VARIABLE, String::new());
         Ok((launch, ready, webhook))
     }
+}
+
+/// What of the subject's own metrics is followed. The service has a page of them; where its processes follow each other, each has
+/// another, and none is followed unless the scenario says where.
+fn metrics(scenario: &Scenario, health: Option<SocketAddr>, port: Option<u16>) -> Option<MetricsPlan> {
+    let subject = &scenario.subject;
+    let own = health.filter(|_| subject.restarts.is_none()).map(|address| format!("http://{address}/metrics"));
+    let told = subject.metrics.as_ref();
+    let url = told.and_then(|metrics| metrics.url.as_ref()).map(|url| with_port(url, port)).or(own)?;
+    let heap = told.and_then(|metrics| metrics.heap.clone());
+    let every_ms = crate::clock::millis(crate::metrics::every(scenario.phases.steady.0));
+    Some(MetricsPlan { url, every_ms, heap, series: crate::scenario::series(scenario) })
+}
+
+/// A port for the metrics, where the scenario names the variable instead.
+fn metrics_port(scenario: &Scenario) -> Result<Option<u16>> {
+    let url = scenario.subject.metrics.as_ref().and_then(|metrics| metrics.url.as_ref());
+    url.filter(|url| url.contains(METRICS_PORT)).map(|_| free_port()).transpose()
+}
+
+/// A text with the port in the place of its variable.
+fn with_port(text: &str, port: Option<u16>) -> String {
+    port.map_or_else(|| text.to_owned(), |port| text.replace(METRICS_PORT, &port.to_string()))
 }
 
 /// The address in front of the subject's processes, where one follows the other.

@@ -93,6 +93,22 @@ impl Source {
             .map_err(|problem| fail(problem.text))
     }
 
+    /// Follows more series of the subject's own metrics.
+    pub fn follow(&mut self, series: &[String]) -> Result<(), Error> {
+        if series.is_empty() {
+            return Ok(());
+        }
+        let metrics = self.scenario.subject.metrics.get_or_insert_default();
+        metrics.series.extend(series.iter().cloned());
+        let origin = format!("--metrics-series {}", series.join(" "));
+        validate::validate(&self.scenario).map_err(|problem| Error {
+            origin,
+            place: None,
+            text: problem.text,
+            snippet: None,
+        })
+    }
+
     /// Gives it another seed, and so other faults where they are drawn.
     pub fn sow(&mut self, seed: u64) -> Result<(), Error> {
         self.scenario.seed = seed;

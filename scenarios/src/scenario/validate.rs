@@ -37,6 +37,9 @@ pub(super) fn validate(scenario: &Scenario) -> Result<(), Problem> {
     phases(scenario)?;
     subject(scenario)?;
     scenario.subject.witness.check().or_else(|text| problem("subject", text))?;
+    if let Some((section, key, text)) = super::metrics::problem(scenario) {
+        return Err(Problem { section: Some(section), part: Some(Part::Key(key)), text });
+    }
     faults(scenario)?;
     load(scenario)
 }
@@ -105,7 +108,9 @@ fn subject(scenario: &Scenario) -> Result<(), Problem> {
     if let Some(text) = subject.rbac.as_ref().and_then(super::Rbac::problem) {
         return problem("subject", text);
     }
-    if let Some(text) = subject.world.as_ref().and_then(|url| super::page_address(url).err()) {
+    if let Some(text) =
+        subject.world.as_ref().and_then(|url| crate::fetch::page_address(url, "http://127.0.0.1:9000/world").err())
+    {
         return problem("subject", format!("`world`: {text}"));
     }
     let loaded = units::Span(scenario.phases.loaded());

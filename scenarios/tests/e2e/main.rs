@@ -16,6 +16,7 @@ mod load;
 mod matrix;
 mod mistakes;
 mod mock_network;
+mod own_metrics;
 mod planted;
 mod plays;
 mod replay;

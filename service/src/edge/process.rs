@@ -11,6 +11,8 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
+use crate::allocator;
+
 /// The commit that was built, given by whoever builds a release.
 const REVISION: &str = match option_env!("LONGHAUL_REVISION") {
     Some(revision) => revision,
@@ -24,6 +26,7 @@ pub fn register(registry: &mut Registry) {
     let facts = Info::new(vec![("version", env!("CARGO_PKG_VERSION")), ("revision", REVISION), ("features", FEATURES)]);
     registry.register("longhaul_build", "What runs: version, commit and compiled-in features", facts);
     registry.register_collector(Box::new(ThisProcess));
+    registry.register_collector(Box::new(ThisHeap));
 }
 
 #[derive(Debug)]
@@ -45,6 +48,24 @@ impl Collector for ThisProcess {
             gauge(&mut encoder, name, help, value)?;
         }
         Ok(())
+    }
+}
+
+/// The heap in use: soak tests judge growth by it before the resident set moves.
+#[derive(Debug)]
+struct ThisHeap;
+
+impl Collector for ThisHeap {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let Ok(heap) = allocator::heap() else { return Ok(()) };
+        let (allocated, resident) = (heap.allocated as f64, heap.resident as f64);
+        gauge(&mut encoder, "jemalloc_allocated_bytes", "Heap handed out and not given back", allocated)?;
+        gauge(
+            &mut encoder,
+            "jemalloc_resident_bytes",
+            "Heap mapped and touched, what is free and kept included",
+            resident,
+        )
     }
 }
 

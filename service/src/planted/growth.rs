@@ -5,6 +5,7 @@
 
 use std::collections::{HashSet, LinkedList, VecDeque};
 use std::fs::File;
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -28,6 +29,11 @@ const THREADS_MAX: usize = 256;
 const SLOW_FROM_OBJECTS: usize = 250;
 const SLOW_BY: Duration = Duration::from_millis(20);
 const EVENTS_A_DUPLICATE: u64 = 10;
+
+/// What a review keeps outside of the heap, for how many of them, and the room for that: frames are larger where nothing is optimised.
+const FRAME_BYTES: usize = 4 * KIB;
+const FRAMES_MAX: usize = 32 * KIB;
+const STACK_BYTES: usize = 512 * KIB * KIB;
 
 /// Where a bug may act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +63,8 @@ struct Hoard {
     uids: Option<HashSet<Box<str>>>,
     files: Vec<File>,
     threads: usize,
+    /// Makes a thread go one frame deeper.
+    deeper: Option<Sender<()>>,
     reviews: u64,
     events: u64,
 }
@@ -103,6 +111,7 @@ impl Hoard {
             uids: None,
             files: Vec::new(),
             threads: 0,
+            deeper: None,
             reviews: 0,
             events: 0,
         }
@@ -141,6 +150,10 @@ impl Hoard {
                 self.threads += 1;
                 std::thread::spawn(std::thread::park);
             }
+            (Bug::OutsideTheHeap, Moment::Review { .. }) => {
+                // Once it is as deep as it goes nobody listens any more.
+                let _ = self.deeper.get_or_insert_with(descent).send(());
+            }
             _ => {}
         }
     }
@@ -156,6 +169,23 @@ impl Hoard {
     fn is_tenth_event(&mut self) -> bool {
         self.events += 1;
         self.events.is_multiple_of(EVENTS_A_DUPLICATE)
+    }
+}
+
+/// A thread that goes one frame deeper into its stack for each message, and stays there: memory that no allocator knows of.
+fn descent() -> Sender<()> {
+    let (sender, messages) = mpsc::channel();
+    // Without the thread nothing is planted, which the run shows.
+    let _ = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(move || descend(&messages, FRAMES_MAX));
+    sender
+}
+
+#[inline(never)]
+fn descend(messages: &Receiver<()>, frames: usize) {
+    if frames > 0 && messages.recv().is_ok() {
+        let frame = std::hint::black_box([0xA5_u8; FRAME_BYTES]);
+        descend(messages, frames - 1);
+        std::hint::black_box(&frame);
     }
 }
 
@@ -224,6 +254,16 @@ mod tests {
         assert_eq!(heights.iter().filter(|height| **height == 0).count(), 3);
         let reviews = vec![REVIEW; usize::try_from(STEP_AT).unwrap() + 5];
         assert_eq!(kept(Bug::Step, &reviews), STEP_BYTES, "once");
+    }
+
+    /// It takes no more than it has room for, and its end is not that of the process.
+    #[test]
+    fn a_stack_is_filled_to_its_bound() {
+        let mut hoard = Hoard::new();
+        for _ in 0..FRAMES_MAX + 10 {
+            hoard.at(Bug::OutsideTheHeap, REVIEW);
+        }
+        assert!(hoard.blocks.is_empty() && hoard.deeper.is_some());
     }
 
     #[test]

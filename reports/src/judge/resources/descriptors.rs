@@ -1,6 +1,6 @@
 //! `descriptors.growth`: whether ever more descriptors are open.
 
-use super::more::{self, WINDOW_SAMPLES, ends};
+use super::more::{self, WINDOW_ROWS, WINDOW_SAMPLES, ends};
 use super::{Descriptors, subject};
 use crate::judge::rule::{Name, Rule};
 use crate::judge::{Findings, Word};
@@ -35,6 +35,18 @@ impl Rule for Growing {
             .map(|(name, before, after)| format!("{name} {before} → {after}"))
             .collect();
         let parts = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
+        let parts = parts + &half_closed(record);
         more::judge(findings, name, *limit, what, (before.fds.total(), after.fds.total()), &parts);
+    }
+}
+
+/// Connections that ever more peers have closed and the subject has not, as the end of a sentence: those of a client that forgets to.
+fn half_closed(record: &Record) -> String {
+    let waiting = || record.samples.iter().filter_map(|row| Some((row.t_ms, row.sockets?)));
+    match ends(record, waiting, WINDOW_ROWS, |sockets| sockets.close_wait) {
+        Some((before, after)) if after.close_wait > before.close_wait => {
+            format!("; sockets that only the peer has closed went from {} to {}", before.close_wait, after.close_wait)
+        }
+        _ => String::new(),
     }
 }

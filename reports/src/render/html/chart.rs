@@ -3,6 +3,8 @@
 //! Owns the shape that the template draws. Positions are percent of the plot, so that labels stay text of the page's size
 //! on any screen and only the curves are stretched.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 
 use super::scale::Scale;
@@ -13,8 +15,8 @@ const PLACES: usize = 2;
 /// One chart.
 #[derive(Debug)]
 pub(super) struct Chart {
-    pub id: &'static str,
-    pub title: &'static str,
+    pub id: Cow<'static, str>,
+    pub title: Cow<'static, str>,
     /// What the axis means, in words.
     pub caption: &'static str,
     pub y_ticks: Vec<Tick>,
@@ -83,7 +85,7 @@ impl Chart {
             t: curve.points.iter().map(|(t_ms, _)| *t_ms).collect(),
             v: curve.points.iter().map(|(_, words)| words.as_str()).collect(),
         });
-        Readings { id: self.id, curves: curves.collect() }
+        Readings { id: &self.id, curves: curves.collect() }
     }
 }
 

@@ -46,8 +46,8 @@ pub(super) fn distribution(record: &Record) -> Option<Chart> {
         }
     }
     Some(Chart {
-        id: "distribution",
-        title: "Latency by percentile",
+        id: "distribution".into(),
+        title: "Latency by percentile".into(),
         caption: "steady phase; faint where fewer than 100 samples lie beyond",
         y_ticks: y_ticks(scale, &|value| micros(whole(value))),
         x_ticks: x_ticks(nines),

@@ -5,8 +5,10 @@
 use super::chart::{Chart, Curve, Mark, Tick, position, y_ticks};
 use super::scale::{Scale, whole};
 use crate::ledger::Outcome;
-use crate::record::{FaultEvent, Process, Quantiles, Record, Slice, tag};
-use crate::words::{bytes, count, counted, micros, three_digits};
+use crate::record::{FaultEvent, Quantiles, Record, Slice, tag};
+use crate::words::{count, counted, micros, three_digits};
+
+mod resources;
 
 /// Points of a curve over the whole run.
 const POINTS: u64 = 240;
@@ -18,7 +20,6 @@ const BANDS: usize = 40;
 const LANES: usize = 3;
 /// Width that a label needs on a desktop, in percent of the axis.
 const LABEL_PERCENT: f64 = 14.0;
-const MIB: f64 = 1_048_576.0;
 /// Distances of ticks on the time axis, in seconds.
 const TIME_STEPS_S: [u64; 16] = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14_400, 43_200, 86_400];
 
@@ -49,11 +50,9 @@ pub(super) struct Band {
 
 pub(super) fn timeline(record: &Record) -> Timeline {
     let length_ms = record.length_ms().max(1);
-    let charts = [admission, lag, events, memory, descriptors];
-    Timeline {
-        axis: axis(record, length_ms),
-        charts: charts.iter().filter_map(|chart| chart(record, length_ms)).collect(),
-    }
+    let charts = [admission, lag, events, resources::memory, resources::descriptors, resources::sockets];
+    let charts = charts.iter().filter_map(|chart| chart(record, length_ms));
+    Timeline { axis: axis(record, length_ms), charts: charts.chain(resources::own_series(record, length_ms)).collect() }
 }
 
 /// `m:ss`, or `h:mm:ss` from an hour on.
@@ -165,8 +164,8 @@ fn latency_chart(
         .zip(limit)
         .map(|(us, limit)| Tick { at: position(100.0 - scale.percent(us)), label: format!("limit p99 {limit}") });
     Some(Chart {
-        id,
-        title,
+        id: id.into(),
+        title: title.into(),
         caption,
         y_ticks: y_ticks(scale, &words),
         x_ticks: Vec::new(),
@@ -220,8 +219,8 @@ fn events(record: &Record, length_ms: u64) -> Option<Chart> {
     let shape = (length_ms, gap_ms(record, length_ms));
     let totals = record.totals();
     Some(Chart {
-        id: "events",
-        title: "Events",
+        id: "events".into(),
+        title: "Events".into(),
         caption: "object changes a second; marks show when lost and late versions were committed",
         y_ticks: y_ticks(scale, &words),
         x_ticks: Vec::new(),
@@ -258,67 +257,6 @@ fn marks(record: &Record, length_ms: u64) -> Vec<Mark> {
         }
     }
     marks
-}
-
-fn memory(record: &Record, length_ms: u64) -> Option<Chart> {
-    let ceiling = record.manifest.budgets.memory.as_ref().and_then(|budget| budget.ceiling);
-    let limit = ceiling.map(|ceiling| (ceiling.0 as f64, format!("limit {ceiling}")));
-    let names = ("memory", "Memory", "resident set of the process tree");
-    let words = |value: f64| bytes(whole(value));
-    resource_chart(record, length_ms, names, MIB, &words, limit, |p| p.rss_bytes, Some(("harness", "c4 thin")))
-}
-
-fn descriptors(record: &Record, length_ms: u64) -> Option<Chart> {
-    let ceiling = record.manifest.budgets.descriptors.as_ref().and_then(|budget| budget.ceiling);
-    let limit = ceiling.map(|ceiling| (ceiling as f64, format!("limit {ceiling}")));
-    let names = ("descriptors", "Descriptors", "open file descriptors of the process tree");
-    let words = |value: f64| count(whole(value));
-    resource_chart(record, length_ms, names, 1.0, &words, limit, |p| p.fds.total(), None)
-}
-
-#[expect(clippy::too_many_arguments, reason = "one call for each resource, each argument a word of its own")]
-fn resource_chart(
-    record: &Record,
-    length_ms: u64,
-    (id, title, caption): (&'static str, &'static str, &'static str),
-    unit: f64,
-    words: &dyn Fn(f64) -> String,
-    limit: Option<(f64, String)>,
-    read: fn(&Process) -> u64,
-    harness: Option<(&'static str, &'static str)>,
-) -> Option<Chart> {
-    let of = |process: fn(&crate::record::Sample) -> Option<Process>| {
-        let values = record.samples.iter().filter_map(|sample| Some((sample.t_ms, read(&process(sample)?) as f64)));
-        thinned(values, length_ms)
-    };
-    let subject = of(|sample| sample.subject);
-    if subject.is_empty() {
-        return None;
-    }
-    let harness = harness.map(|(name, class)| (name, class, of(|sample| sample.harness)));
-    let largest = |points: &[(u64, f64)]| points.iter().fold(0f64, |most, (_, value)| most.max(*value));
-    let most = largest(&subject).max(harness.as_ref().map_or(0.0, |(_, _, points)| largest(points)));
-    // A limit far above the curves would flatten them to a line.
-    let limit = limit.filter(|(value, _)| *value <= most * 3.0);
-    let scale = Scale::linear(limit.as_ref().map_or(most, |(value, _)| most.max(*value)), unit);
-    let shape = (length_ms, gap_ms(record, length_ms));
-    let mut curves = vec![Curve::over_time("subject", "c1", &subject, shape, scale, words)];
-    if let Some((name, class, points)) = harness.filter(|(_, _, points)| !points.is_empty()) {
-        curves.push(Curve::over_time(name, class, &points, shape, scale, words));
-    }
-    let summary = format!("subject at most {}", words(largest(&subject)));
-    let limits = limit.map(|(value, label)| Tick { at: position(100.0 - scale.percent(value)), label });
-    Some(Chart {
-        id,
-        title,
-        caption,
-        y_ticks: y_ticks(scale, words),
-        x_ticks: Vec::new(),
-        curves,
-        limits: limits.into_iter().collect(),
-        marks: Vec::new(),
-        summary,
-    })
 }
 
 /// At most [`POINTS`] points: the largest of each stretch, because peaks are what limits are about.

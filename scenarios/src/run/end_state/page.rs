@@ -3,20 +3,15 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Empty, Limited};
-use hyper::{Request, StatusCode};
-use hyper_util::rt::TokioIo;
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 
 use super::compare::Believed;
 use super::list::Item;
-use crate::scenario::page_address;
+use crate::fetch;
 
-/// A subject that has not answered by then does not answer.
-const ANSWER_MAX: Duration = Duration::from_secs(10);
-/// The largest population, with long names.
-const ANSWER_BYTES_MAX: usize = 64 << 20;
+/// A subject that has not answered by then does not answer; the largest population, with long names.
+const LIMITS: fetch::Limits = fetch::Limits { answer: Duration::from_secs(10), bytes: 64 << 20 };
 
 /// Where a subject tells what it believes in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,34 +99,7 @@ pub(super) fn checksum(items: &[Item]) -> String {
 }
 
 async fn get(url: &str) -> Result<Bytes, String> {
-    let late = || format!("GET {url} does not answer within {} s", ANSWER_MAX.as_secs());
-    tokio::time::timeout(ANSWER_MAX, exchange(url)).await.map_err(|_| late())?
-}
-
-async fn exchange(url: &str) -> Result<Bytes, String> {
-    let broken = |error: &dyn std::fmt::Display| format!("GET {url}: {error}");
-    let (authority, uri) = page_address(url)?;
-    let stream = tokio::net::TcpStream::connect(&authority).await.map_err(|error| broken(&error))?;
-    let (mut sender, connection) =
-        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|error| broken(&error))?;
-    let path = uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
-    let request = Request::get(path).header("host", authority).body(Empty::<Bytes>::new());
-    let request = request.map_err(|error| broken(&error))?;
-    let exchange = async {
-        let answer = sender.send_request(request).await.map_err(|error| broken(&error))?;
-        if answer.status() != StatusCode::OK {
-            return Err(broken(&format!("it answers {}", answer.status())));
-        }
-        let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await;
-        body.map(http_body_util::Collected::to_bytes).map_err(|error| broken(&error))
-    };
-    tokio::select! {
-        result = exchange => result,
-        ended = connection => Err(match ended {
-            Ok(()) => broken(&"the connection was closed"),
-            Err(error) => broken(&error),
-        }),
-    }
+    fetch::Page::new(url, LIMITS)?.get().await
 }
 
 #[cfg(test)]

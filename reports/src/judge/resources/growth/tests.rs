@@ -76,3 +76,46 @@ fn texts_tell_the_size_and_the_shape() {
     let zero = found(r#"{"growth": "0B/h"}"#, BUDGETS[0].1, |_| {});
     assert!(zero.text.starts_with("no length of run decides a budget of 0B/h here."), "{}", zero.text);
 }
+
+/// The wobble of a heap that a collector keeps.
+fn heap(second: u64) -> u64 {
+    20 * MIB + second * 11 % 13 * 4096
+}
+
+/// Where the subject tells its heap, that decides; what only an allocator keeps is told and breaks nothing.
+#[test]
+fn the_heap_in_use_decides_before_the_resident_set() {
+    let leak = |second: u64| second * MIB / 5;
+    for (limit, budget, _) in BUDGETS {
+        let retained = found(limit, budget, |e| {
+            resident(e, leak);
+            e.tell_metrics(heap, |_| 0.0);
+        });
+        assert_eq!(retained.verdict, Verdict::Pass, "{retained:?}");
+        assert!(retained.text.starts_with("the heap in use (Go) grew by "), "{}", retained.text);
+        assert!(retained.text.contains("memory that is free is kept by the allocator"), "{}", retained.text);
+        let leaking = found(limit, budget, |e| e.tell_metrics(|second| heap(second) + leak(second), |_| 0.0));
+        assert_eq!(leaking.verdict, Verdict::Fail, "{leaking:?}");
+        assert!(leaking.text.contains("The resident set does not show it: it grew by"), "{}", leaking.text);
+        let clean = found(limit, budget, |e| e.tell_metrics(heap, |_| 0.0));
+        assert_eq!(clean.verdict, Verdict::Pass, "{clean:?}");
+        assert!(!clean.text.contains("all the same"), "{}", clean.text);
+    }
+}
+
+/// A page that stops answering leaves the resident set to decide.
+#[test]
+fn a_heap_that_is_told_for_a_while_only_does_not_decide() {
+    let (limit, budget, _) = BUDGETS[0];
+    let spoilt = |growth: fn(u64) -> u64| {
+        found(limit, budget, |e| {
+            resident(e, growth);
+            e.tell_metrics(heap, |_| 0.0);
+            e.metrics.retain(|row| !(60_000..90_000).contains(&row.t_ms));
+        })
+    };
+    let clean = spoilt(|_| 0);
+    assert_eq!(clean.verdict, Verdict::Pass, "{clean:?}");
+    assert!(clean.text.contains("By the heap in use (Go) it was not judged, because growth is"), "{}", clean.text);
+    assert_eq!(spoilt(|second| second * MIB / 5).verdict, Verdict::Fail);
+}

@@ -1,0 +1,211 @@
+//! `metrics.*`: limits on any series of the subject's own metrics.
+//!
+//! Owns which values of the record a series has. Growth is decided as that of memory is.
+
+use std::collections::BTreeMap;
+
+use units::Rate;
+
+use super::growth::decide::{Amount, Limit, decide, size_of_count};
+use super::growth::{Axis, judge_growth};
+use crate::judge::rule::{Name, Rule, Section, section};
+use crate::judge::{Findings, Verdict, Word};
+use crate::record::Record;
+use crate::statistics::quantile;
+use crate::words::{millis, three_digits};
+
+/// The least scatter of a count that is believed: one that never moves in a quiet run is still no constant. Of a series that is never so
+/// large it is a share.
+const SIGMA_LEAST: f64 = 0.5;
+const SIGMA_SHARE_LEAST: f64 = 0.01;
+const SECONDS_PER_HOUR: f64 = 3600.0;
+
+section! {
+    /// Limits on one series of the subject's own metrics.
+    OwnSeries as "metrics", judge "resources", facts<'a> &'a str;
+    always [];
+    ceiling: f64 = Ceiling,
+    growth: Rate = Growing,
+    growth_per_object: f64 = PerObject,
+    growth_per_request: f64 = PerRequest,
+}
+
+/// Judges each series by its name with labels.
+pub(super) fn judge(record: &Record, series: &BTreeMap<String, OwnSeries>, findings: &mut Findings) {
+    for (name, limits) in series {
+        limits.judge_each(record, &name.as_str(), findings);
+    }
+}
+
+/// `metrics.ceiling`.
+pub(super) struct Ceiling;
+
+impl Rule for Ceiling {
+    type Section = OwnSeries;
+    type Limit = f64;
+    const KEY: &'static str = "ceiling";
+    const DOC: &'static str = "The largest value in any reading, from the first to the last phase.";
+    const WORD: Option<Word> = Some(Word::Metrics);
+
+    fn judge(record: &Record, series: &&str, limit: &f64, findings: &mut Findings) {
+        let budget = Name::of::<Self>().below(series);
+        let largest = values(record, series).max_by(|one, other| one.1.total_cmp(&other.1));
+        let most = three_digits(*limit);
+        let Some((t_ms, value)) = largest else {
+            findings.push(budget, Verdict::Inconclusive, "never read", most, never(record, series));
+            return;
+        };
+        let (verdict, words) = if value > *limit { (Verdict::Fail, "over") } else { (Verdict::Pass, "within") };
+        let shown = three_digits(value);
+        let text = format!("`{series}` reached {shown} at {}, {words} the ceiling of {most}.", millis(t_ms));
+        findings.push(budget, verdict, shown, most, text);
+    }
+}
+
+/// `metrics.growth`.
+pub(super) struct Growing;
+
+impl Rule for Growing {
+    type Section = OwnSeries;
+    type Limit = Rate;
+    const KEY: &'static str = "growth";
+    const DOC: &'static str = "How much it may grow with time, such as `10/h`.";
+    const WORD: Option<Word> = Some(Word::Metrics);
+
+    fn judge(record: &Record, series: &&str, limit: &Rate, findings: &mut Findings) {
+        let most = limit.as_per_second() * SECONDS_PER_HOUR;
+        let limit = Limit { most, text: limit.to_string(), axis: Axis::Hours };
+        grows(record, findings, Name::of::<Self>(), series, &limit);
+    }
+}
+
+/// `metrics.growthPerObject`.
+pub(super) struct PerObject;
+
+impl Rule for PerObject {
+    type Section = OwnSeries;
+    type Limit = f64;
+    const KEY: &'static str = "growthPerObject";
+    const DOC: &'static str = "How much it may grow with each distinct object that has come and gone.";
+    const WORD: Option<Word> = Some(Word::Metrics);
+
+    fn judge(record: &Record, series: &&str, limit: &f64, findings: &mut Findings) {
+        let text = format!("{}/object", three_digits(*limit));
+        grows(record, findings, Name::of::<Self>(), series, &Limit { most: *limit, text, axis: Axis::Objects });
+    }
+}
+
+/// `metrics.growthPerRequest`.
+pub(super) struct PerRequest;
+
+impl Rule for PerRequest {
+    type Section = OwnSeries;
+    type Limit = f64;
+    const KEY: &'static str = "growthPerRequest";
+    const DOC: &'static str = "How much it may grow with each admission review.";
+    const WORD: Option<Word> = Some(Word::Metrics);
+
+    fn judge(record: &Record, series: &&str, limit: &f64, findings: &mut Findings) {
+        let text = format!("{}/request", three_digits(*limit));
+        grows(record, findings, Name::of::<Self>(), series, &Limit { most: *limit, text, axis: Axis::Requests });
+    }
+}
+
+fn grows(record: &Record, findings: &mut Findings, name: Name, series: &str, limit: &Limit) {
+    let budget = name.below(series);
+    if values(record, series).next().is_none() {
+        findings.push(budget, Verdict::Inconclusive, "never read", limit.text.clone(), never(record, series));
+        return;
+    }
+    let sizes: Vec<f64> = values(record, series).map(|(_, value)| value.abs()).collect();
+    let sigma_least = (SIGMA_SHARE_LEAST * quantile::median(&sizes)).min(SIGMA_LEAST);
+    let amount = Amount::of(record, format!("`{series}`"), (sigma_least, size_of_count), values(record, series));
+    judge_growth(record, findings, budget, limit, || decide(record, limit, &amount));
+}
+
+fn values<'a>(record: &'a Record, series: &'a str) -> impl Iterator<Item = (u64, f64)> + 'a {
+    record.metrics.iter().filter_map(move |row| Some((row.t_ms, *row.series.get(series)?)))
+}
+
+/// Why a series has no value.
+fn never(record: &Record, series: &str) -> String {
+    let Some(plan) = &record.manifest.subject.metrics else {
+        return format!(
+            "`{series}` was never read: the scenario names no page of metrics; write `subject: {{metrics: URL}}`."
+        );
+    };
+    let failed = record.metrics.iter().find_map(|row| row.error.as_deref());
+    let why = failed.map_or_else(
+        || "the page has no such series, or none with these labels".to_owned(),
+        |error| format!("the page could not be read: {error}"),
+    );
+    format!("`{series}` was never read from {}: {why}.", plan.url)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::example::Example;
+    use crate::judge::{self, Finding, Verdict};
+
+    /// The findings of limits on the series `queue`.
+    fn found(limits: &str, queue: impl Fn(u64) -> f64) -> Vec<Finding> {
+        let mut example = Example::clean();
+        example.tell_metrics(|_| 1 << 20, queue);
+        judged(&mut example, limits)
+    }
+
+    fn judged(example: &mut Example, limits: &str) -> Vec<Finding> {
+        example.manifest.budgets = serde_json::from_str(&format!(r#"{{"metrics": {{"queue": {limits}}}}}"#)).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let judgement = judge::judge(&example.open(dir.path()));
+        judgement.findings.into_iter().filter(|finding| finding.budget.starts_with("metrics.")).collect()
+    }
+
+    fn wobble(second: u64) -> f64 {
+        (second * 11 % 13) as f64
+    }
+
+    #[test]
+    fn each_limit_passes_and_fails() {
+        let limits = [
+            (r#"{"growth": "5000/h"}"#, "metrics.growth.queue"),
+            (r#"{"growthPerObject": 0.15}"#, "metrics.growthPerObject.queue"),
+            (r#"{"growthPerRequest": 0.007}"#, "metrics.growthPerRequest.queue"),
+            (r#"{"ceiling": 20}"#, "metrics.ceiling.queue"),
+        ];
+        for (limit, budget) in limits {
+            let clean = found(limit, wobble);
+            assert_eq!(
+                (clean.len(), clean[0].budget.as_str(), clean[0].verdict),
+                (1, budget, Verdict::Pass),
+                "{clean:?}"
+            );
+            let grown = found(limit, |second| wobble(second) + second as f64 * 3.0);
+            assert_eq!(grown[0].verdict, Verdict::Fail, "{grown:?}");
+        }
+    }
+
+    /// A series that stands still has no noise to wait for.
+    #[test]
+    fn a_series_that_never_moves_passes() {
+        let still = found(r#"{"growth": "1000/h"}"#, |_| 0.0);
+        assert_eq!(still[0].verdict, Verdict::Pass, "{still:?}");
+    }
+
+    #[test]
+    fn what_was_never_read_is_undecided_and_says_why() {
+        let mut example = Example::clean();
+        let unnamed = judged(&mut example, r#"{"ceiling": 1, "growth": "1/h"}"#);
+        for finding in &unnamed {
+            assert_eq!(finding.verdict, Verdict::Inconclusive, "{finding:?}");
+            assert!(finding.text.contains("write `subject: {metrics: URL}`"), "{finding:?}");
+        }
+        example.tell_metrics(|_| 1, |_| 0.0);
+        example.metrics.iter_mut().for_each(|row| row.series.clear());
+        assert!(judged(&mut example, r#"{"ceiling": 1}"#)[0].text.contains("the page has no such series"));
+        for row in &mut example.metrics {
+            row.error = Some("it answers 404".into());
+        }
+        assert!(judged(&mut example, r#"{"growth": "1/h"}"#)[0].text.contains("could not be read: it answers 404"));
+    }
+}

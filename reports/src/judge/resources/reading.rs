@@ -1,0 +1,103 @@
+//! What observing cost, and what it saw that no budget limits.
+//!
+//! Who measures takes part: what our own readers used belongs into the report, for the subject must not pay for it in its verdict.
+
+use std::fmt::Write as _;
+
+use crate::judge::Findings;
+use crate::record::Record;
+use crate::words::{bytes, count, counted, micros, percent};
+
+/// Readers that use less of one processor than this are not worth a line.
+const SHARE_TOLD: f64 = 0.05;
+
+/// Notes what the reader of the report should know of the readings.
+pub(super) fn note(record: &Record, findings: &mut Findings) {
+    if let Some(text) = cost(record) {
+        findings.note(text);
+    }
+    let failed = record.metrics.iter().filter(|row| row.error.is_some()).count();
+    if let Some(error) = record.metrics.iter().find_map(|row| row.error.as_deref()) {
+        let (failed, all) = (count(failed as u64), count(record.metrics.len() as u64));
+        findings.note(format!("its own metrics could not be read {failed} of {all} times; the first time: {error}."));
+    }
+    let kills = record.samples.iter().filter_map(|row| row.cgroup).map(|cgroup| cgroup.oom_kills);
+    if let (Some(least), Some(most)) = (kills.clone().min(), kills.max())
+        && most > least
+    {
+        let times = counted(most - least, "time");
+        findings.note(format!("the kernel killed in the subject's memory cgroup for want of memory: {times}."));
+    }
+}
+
+/// What our own readers used, where that is much.
+fn cost(record: &Record) -> Option<String> {
+    let length_us = record.length_ms().checked_mul(1000).filter(|us| *us > 0)?;
+    let of = |costs: &mut dyn Iterator<Item = u64>| costs.fold((0u64, 0u64), |(sum, n), one| (sum + one, n + 1));
+    let (sum, _) = of(&mut record.samples.iter().map(|row| row.read_cost_us));
+    let share = sum as f64 / length_us as f64;
+    let (asked, scrapes) = of(&mut record.metrics.iter().map(|row| row.took_us));
+    let asked_share = asked as f64 / length_us as f64;
+    if share < SHARE_TOLD && asked_share < SHARE_TOLD {
+        return None;
+    }
+    let mut text = format!("our own readers took part: reading `/proc` took {} of the time", percent(share));
+    let (walked, walks) = of(&mut record.samples.iter().filter_map(|row| row.rollup_cost_us));
+    if let Some(each) = walked.checked_div(walks) {
+        let _ = write!(text, ", {} each time that all pages of the subject were walked", micros(each));
+    }
+    if let Some(each) = asked.checked_div(scrapes) {
+        let page = record.metrics.iter().map(|row| row.page_bytes).max().unwrap_or(0);
+        let _ = write!(
+            text,
+            "; the subject was busy with its page of metrics ({}) for {} a reading, {} of the time",
+            bytes(page),
+            micros(each),
+            percent(asked_share)
+        );
+    }
+    Some(text + ".")
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::example::Example;
+    use crate::judge::judge;
+    use crate::record::Cgroup;
+
+    fn notes(spoil: impl Fn(&mut Example)) -> String {
+        let mut example = Example::clean();
+        example.tell_metrics(|_| 1 << 20, |_| 0.0);
+        spoil(&mut example);
+        let dir = tempfile::tempdir().unwrap();
+        judge(&example.open(dir.path())).notes.join("\n")
+    }
+
+    #[test]
+    fn what_costs_little_is_not_told() {
+        let text = notes(|_| {});
+        assert!(!text.contains("readers") && !text.contains("metrics") && !text.contains("cgroup"), "{text}");
+    }
+
+    #[test]
+    fn readers_that_take_much_are_told() {
+        let text = notes(|e| {
+            e.samples.iter_mut().for_each(|row| row.read_cost_us = 60_000);
+            e.samples[30].rollup_cost_us = Some(9000);
+            e.metrics.iter_mut().for_each(|row| row.took_us = 30_000);
+        });
+        assert!(text.contains("reading `/proc` took 6 % of the time, 9 ms each time"), "{text}");
+        assert!(text.contains("its page of metrics (4 KiB) for 30 ms a reading, 3 % of the time."), "{text}");
+    }
+
+    #[test]
+    fn pages_that_could_not_be_read_and_kills_are_told() {
+        let text = notes(|e| {
+            e.metrics[7].error = Some("it answers 500".into());
+            e.samples[10].cgroup = Some(Cgroup { version: 2, ..Cgroup::default() });
+            e.samples[90].cgroup = Some(Cgroup { version: 2, oom_kills: 2, ..Cgroup::default() });
+        });
+        assert!(text.contains("could not be read 1 of 160 times; the first time: it answers 500."), "{text}");
+        assert!(text.contains("for want of memory: 2 times."), "{text}");
+    }
+}

@@ -1,0 +1,88 @@
+//! The subject's own metrics decide about it: its series have budgets, its heap is recorded, and a page that is not there ends the run early.
+
+use std::io::Write;
+
+use crate::support::{Soak, soak};
+
+const WATCHER: &str = include_str!("../files/watcher.yaml");
+const SUBJECTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/subjects");
+
+/// The example watcher with a page of metrics at the port of its last argument: a queue that holds what `QUEUE` says, and a heap.
+const SHIM: &str = r##"
+import http.server, os, runpy, sys, threading
+class Page(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    asked = 0
+    def do_GET(self):
+        Page.asked += 1
+        queue = eval(os.environ["QUEUE"], {"asked": Page.asked})
+        text = "# TYPE queue gauge\nqueue{name=\"a}\"} %d\nqueue{name=\"b\"} 1\nnodejs_heap_size_used_bytes 5e6\n" % queue
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text.encode())
+    def log_message(self, *args):
+        pass
+assert sys.argv[2] == "--metrics=" + os.environ["LONGHAUL_METRICS_PORT"]
+server = http.server.ThreadingHTTPServer(("127.0.0.1", int(os.environ["LONGHAUL_METRICS_PORT"])), Page)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+runpy.run_path(sys.argv[1], run_name="__main__")
+"##;
+
+/// Runs it; `None` without Python.
+fn run(queue: &str, url: &str, more: &[&str]) -> Option<Soak> {
+    if std::process::Command::new("python3").arg("--version").output().is_err() {
+        println!("skipped: needs python3");
+        return None;
+    }
+    let mut shim = tempfile::Builder::new().suffix(".py").tempfile().unwrap();
+    shim.write_all(SHIM.as_bytes()).unwrap();
+    let command = format!(
+        "[python3, {}, {SUBJECTS}/watcher.py, '--metrics=${{LONGHAUL_METRICS_PORT}}']\n  env: {{QUEUE: '{queue}'}}\n  metrics: {url}",
+        shim.path().display()
+    );
+    let text = WATCHER.replace("[SUBJECT]", &command);
+    let (before, after) = text.split_once("budgets:\n").unwrap();
+    let text = format!("{before}budgets:\n  metrics: {{'queue{{name=\"a}}\"}}': {{ceiling: 40}}}}\n{after}");
+    let mut file = tempfile::Builder::new().suffix(".yaml").tempfile().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    let mut arguments = vec![file.path().to_str().unwrap()];
+    arguments.extend(more);
+    Some(soak(&arguments))
+}
+
+const URL: &str = "'http://127.0.0.1:${LONGHAUL_METRICS_PORT}/metrics'";
+
+#[test]
+fn a_series_within_its_budget_passes_and_is_recorded() {
+    let Some(soak) = run("7", URL, &["--metrics-series", "queue"]) else { return };
+    assert_eq!(soak.code(), Some(0), "{}", soak.story());
+    let rows = std::fs::read_to_string(soak.record().join("metrics.jsonl")).unwrap();
+    let row: serde_json::Value = serde_json::from_str(rows.lines().next().unwrap()).unwrap();
+    assert_eq!((row["heapBytes"].as_u64(), row["heapOf"].as_str()), (Some(5_000_000), Some("Node.js")), "{row}");
+    assert_eq!((row["series"]["queue"].as_f64(), row["series"]["queue{name=\"a}\"}"].as_f64()), (Some(8.0), Some(7.0)));
+    let page = std::fs::read_to_string(soak.record().join("report.html")).unwrap();
+    assert!(
+        page.contains("heap in use") && page.contains("of the subject&#x27;s own metrics")
+            || page.contains("own metrics")
+    );
+}
+
+#[test]
+fn a_series_over_its_budget_fails_by_it_alone() {
+    let Some(soak) = run("7 if asked < 4 else 41", URL, &[]) else { return };
+    assert_eq!(soak.code(), Some(1), "{}", soak.story());
+    assert_eq!(soak.broken(), ["metrics.ceiling.queue{name=\"a}\"}"], "{}", soak.story());
+}
+
+/// An hour later it would be too late to learn of a wrong address.
+#[test]
+fn a_page_that_is_not_there_ends_the_run_before_it_begins() {
+    let Some(soak) = run("7", "'http://127.0.0.1:1/metrics?${LONGHAUL_METRICS_PORT}'", &[]) else { return };
+    assert_eq!(soak.code(), Some(2), "{}", soak.story());
+    assert!(
+        soak.stdout().contains("its own metrics cannot be read: GET http://127.0.0.1:1/metrics"),
+        "{}",
+        soak.story()
+    );
+}
