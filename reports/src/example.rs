@@ -398,6 +398,8 @@ fn manifest() -> Manifest {
         control_plane: "mock".into(),
         subject: Subject { kind: "service".into(), command: vec!["service".into()], ..Subject::default() },
         witness: "http".into(),
+        compress: 1,
+        clock_rate: 1,
         judged: vec!["packages.longhaul.dev".into()],
         payload_fingerprint: Some("5e884898da280471".into()),
         faults: vec![PlannedFault {
@@ -406,6 +408,7 @@ fn manifest() -> Manifest {
             at_ms: FAULT_AT_MS,
             for_ms: Some(FAULT_FOR_MS),
             detail: "packages: bytes stop moving on the open watch".into(),
+            drawn: false,
         }],
         admission_rate_per_second: Some(200.0),
         churn_rate_per_second: Some(50.0),

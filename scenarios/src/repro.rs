@@ -50,6 +50,8 @@ pub(crate) struct Play {
     pub(crate) drain: Option<Span>,
     /// Whether the client keeps its own limits for silence and between lists.
     pub(crate) own_clocks: bool,
+    /// How many times faster the client's clock runs; what it gets after the last write is of that clock.
+    pub(crate) clock_rate: Option<u32>,
     /// The folder for run records.
     pub(crate) out: PathBuf,
     /// The built-in service's binary.
@@ -195,8 +197,10 @@ fn aimed(play: &Play) -> Source {
         scenario.control_plane.http = http;
     }
     if let Some(drain) = play.drain {
-        scenario.phases.drain = scenario.phases.drain.max(drain);
+        let real = drain.0 / play.clock_rate.unwrap_or(1).max(1);
+        scenario.phases.drain = scenario.phases.drain.max(Span(real));
     }
+    scenario.subject.clock_rate = play.clock_rate.or(scenario.subject.clock_rate);
     let subject = &mut scenario.subject;
     if play.own_clocks
         && let Some(watch) = subject.settings.as_mut().and_then(|settings| settings.get_mut("watch")?.as_object_mut())
@@ -257,12 +261,13 @@ fn repeat(play: &Play) -> String {
     let http = play.http.map(|http| format!(" --http {}", http.as_str())).unwrap_or_default();
     let drain = play.drain.map(|drain| format!(" --drain {drain}")).unwrap_or_default();
     let clocks = if play.own_clocks { " --own-clocks" } else { "" };
+    let rate = play.clock_rate.map(|rate| format!(" --clock-rate {rate}")).unwrap_or_default();
     let command = if play.command.is_empty() {
         String::new()
     } else {
         format!(" -- {}", crate::secrets::arguments(&play.command).join(" "))
     };
-    format!("{} repro {}{http}{drain}{clocks}{command}", crate::STARTED_AS, play.source.scenario.name)
+    format!("{} repro {}{http}{drain}{clocks}{rate}{command}", crate::STARTED_AS, play.source.scenario.name)
 }
 
 impl Outcome {

@@ -106,6 +106,11 @@ impl Scenario {
         self.faults.draw(self.seed, &mock_faults::random::Window { from, to, resource, planned: &[] })
     }
 
+    /// How many times shorter everything lives that the control plane lets live for a while.
+    pub fn compression(&self) -> u32 {
+        self.control_plane.compress.or(self.subject.clock_rate).unwrap_or(1).max(1)
+    }
+
     /// What is judged, as names and spellings: `packages.longhaul.dev` and `packages.longhaul.dev/v1alpha1`. That is what the
     /// subject is told to watch, or else what script and churn write.
     pub fn judged(&self) -> Vec<(String, String)> {
@@ -164,6 +169,11 @@ pub struct ControlPlane {
     /// How often a watch that asked for bookmarks gets one.
     #[serde(default = "default_bookmarks_every")]
     pub bookmarks_every: Span,
+    /// How many times shorter everything lives that a server lets live for a while: watches, tokens, history that can be resumed from, idle
+    /// connections, and the time between bookmarks where it is longer than a minute's part. So a day's watches are remade in minutes. Faults
+    /// and phases keep their times. Only the mock control plane can. Default: as `subject.clockRate`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compress: Option<u32>,
     /// Which versions of HTTP the subject is offered. Default: both, HTTP/2 first.
     #[serde(default)]
     pub http: Http,
@@ -171,7 +181,12 @@ pub struct ControlPlane {
 
 impl Default for ControlPlane {
     fn default() -> Self {
-        Self { kind: ControlPlaneKind::Mock, bookmarks_every: DEFAULT_BOOKMARKS_EVERY, http: Http::Both }
+        Self {
+            kind: ControlPlaneKind::Mock,
+            bookmarks_every: DEFAULT_BOOKMARKS_EVERY,
+            compress: None,
+            http: Http::Both,
+        }
     }
 }
 
@@ -241,6 +256,10 @@ pub struct Subject {
     /// Its serving certificates are replaced while load runs. For a subject that serves admission reviews.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certificates: Option<Certificates>,
+    /// How many times faster its own clock runs, by libfaketime: where it is linked dynamically and not written in Go. What the harness
+    /// measures stays in real time; the server's side is compressed alike.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_rate: Option<u32>,
     /// How long it may take until it is ready.
     #[serde(default = "default_start_timeout")]
     pub start_timeout: Span,

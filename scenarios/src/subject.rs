@@ -12,9 +12,11 @@ use parking_lot::Mutex;
 use rustix::process::{Pid, Signal};
 use tokio::process::{Child, Command};
 
+mod clock_rate;
 mod log;
 pub(crate) mod service;
 
+pub(crate) use clock_rate::make_faster;
 pub(crate) use log::Log;
 
 use crate::keeper;

@@ -53,7 +53,7 @@ bugs! {
     SawTooth = "saw-tooth",
     /// 32 MiB are kept from the 5,000th review on.
     Step = "step",
-    /// No leak of the heap: 4 KiB of a thread's stack for each review, up to 128 MiB.
+    /// No leak of the heap: 4 KiB of a thread's stack for each review, up to 256 MiB.
     OutsideTheHeap = "outside-the-heap",
     /// A file stays open for every 50th review.
     DescriptorLeak = "descriptor-leak",

@@ -56,6 +56,8 @@ pub(crate) struct Cluster {
     pub addresses: Addresses,
     /// Somebody deleted something that has consequences.
     pub cleaning: Notify,
+    /// How many times shorter what is granted for a while lasts.
+    pub compress: u32,
     pub bookmarks_every: Duration,
     pub observed_generation: String,
     pub authorization: Authorization,
@@ -82,6 +84,7 @@ pub(crate) struct Setup {
     pub seed: u64,
     pub limits: Limits,
     pub requests_max: usize,
+    pub compress: u32,
     pub bookmarks_every: Duration,
     pub observed_generation: String,
     pub authorization: Authorization,
@@ -107,6 +110,7 @@ impl Cluster {
             admission: Admission::default(),
             addresses: Addresses::default(),
             cleaning: Notify::new(),
+            compress: setup.compress.max(1),
             bookmarks_every: setup.bookmarks_every,
             observed_generation: setup.observed_generation,
             authorization: setup.authorization,

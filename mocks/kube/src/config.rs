@@ -45,6 +45,9 @@ pub struct Config {
     pub furnished_namespaces: bool,
     /// Decides uids, generated names and the faults' probabilities.
     pub seed: u64,
+    /// How many times shorter everything lives that a server lets live for a while: watches, tokens that are asked for, history, idle
+    /// connections. Answers name the lifetimes that a real server would have. Bookmarks have [`Self::bookmarks_every`].
+    pub compress: u32,
     /// The bounds of everything that could grow or hang.
     pub limits: Limits,
 }
@@ -103,6 +106,7 @@ impl Config {
             authorization: Authorization::default(),
             furnished_namespaces: false,
             seed: 0,
+            compress: 1,
             limits: Limits::default(),
         }
     }
@@ -118,6 +122,14 @@ impl User {
     /// A user with the groups that an administrator has.
     pub fn admin(name: &str, token: &str) -> Self {
         Self { name: name.to_owned(), groups: vec!["system:masters".to_owned()], token: token.to_owned() }
+    }
+}
+
+impl Limits {
+    /// The limits of a server on which everything lives so many times shorter.
+    pub(crate) fn compressed(self, compress: u32) -> Self {
+        let shorter = |time: Duration| time / compress.max(1);
+        Self { header_timeout: shorter(self.header_timeout), history_max_age: shorter(self.history_max_age), ..self }
     }
 }
 

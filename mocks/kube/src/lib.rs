@@ -114,6 +114,7 @@ impl Server {
 
     /// Listens, with a certificate from `authority`, which is also whose client certificates are believed.
     pub async fn start(config: Config, authority: &mock_pki::Authority) -> Result<Self, Error> {
+        let limits = config.limits.compressed(config.compress);
         let users = Arc::new(Users::new(&config.users, &config.token_files).map_err(Error::Users)?);
         let cluster = Cluster::new(
             Setup {
@@ -122,11 +123,12 @@ impl Server {
                 seed: config.seed,
                 limits: mock_store::Limits {
                     history_max_events: config.history_max_events.max(1),
-                    history_max_bytes: config.limits.history_max_bytes,
-                    history_max_age_us: u64::try_from(config.limits.history_max_age.as_micros()).unwrap_or(u64::MAX),
-                    commits_max: config.limits.commits_max,
+                    history_max_bytes: limits.history_max_bytes,
+                    history_max_age_us: u64::try_from(limits.history_max_age.as_micros()).unwrap_or(u64::MAX),
+                    commits_max: limits.commits_max,
                 },
-                requests_max: config.limits.requests_max,
+                requests_max: limits.requests_max,
+                compress: config.compress,
                 bookmarks_every: config.bookmarks_every,
                 observed_generation: config.observed_generation,
                 authorization: config.authorization,
@@ -148,7 +150,7 @@ impl Server {
         }
         names.extend(config.names.iter().map(String::as_str));
         let certificates = Arc::new(Certificates::new(authority, &names)?);
-        let app = App::new(&cluster, &users, config.limits, View::live());
+        let app = App::new(&cluster, &users, limits, View::live());
         let door = Door { address, certificates: certificates.clone(), number: 0 };
         let listening = Listening::start(door, app).await.map_err(|source| Error::Listen { address, source })?;
         let ca_pem = authority.ca_pem().to_owned();

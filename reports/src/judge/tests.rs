@@ -33,7 +33,7 @@ fn registry(example: &mut Example, budget: &str) {
 /// A way to spoil a clean record, with everything that must fire.
 type Planted = (&'static str, fn(&mut Example), &'static [&'static str]);
 
-const PLANTED: [Planted; 57] = [
+const PLANTED: [Planted; 58] = [
     ("clean", |_| {}, &["pass"]),
     ("missed", |e| e.miss(2, 61_000), &["events.missed fail", "fail"]),
     (
@@ -104,6 +104,14 @@ const PLANTED: [Planted; 57] = [
             e.intervals[30].api.subject_watches = 11;
         },
         &["events.hotLoop fail", "fail"],
+    ),
+    (
+        "watches that live ten times shorter and are remade as often",
+        |e| {
+            (e.requests, e.manifest.budgets.requests) = (None, None);
+            (e.intervals[30].api.subject_watches, e.manifest.compress) = (11, 10);
+        },
+        &["pass"],
     ),
     (
         "hot loop on what is judged, of which each request was counted",
@@ -422,4 +430,33 @@ fn thousands_of_faults_are_told_by_name() {
     let bytes = |name: &str| std::fs::metadata(dir.path().join(name)).unwrap().len();
     assert!(bytes(file::HTML) < 2 << 20, "{}", bytes(file::HTML));
     assert!(bytes(file::VERDICT) + bytes(file::MARKDOWN) + bytes(file::JUNIT) < 1 << 17);
+}
+
+/// One drawn fault of four that found nothing is forgiven, two are not; and what was planned by itself never is.
+#[test]
+fn a_lot_may_find_nothing_to_hit_now_and_then() {
+    let told = |never_hit: usize, drawn: bool| {
+        let mut example = Example::clean();
+        let (planned, rows) = (example.manifest.faults[0].clone(), std::mem::take(&mut example.faults));
+        example.manifest.faults.clear();
+        for n in 0..4 {
+            let id = format!("{n}");
+            let rows = rows.iter().filter(|row| n >= never_hit || row.hits == 0);
+            example.faults.extend(rows.map(|row| FaultRow { id: id.clone(), ..row.clone() }));
+            example.manifest.faults.push(PlannedFault { id, drawn, ..planned.clone() });
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let judgement = judge(&example.open(dir.path()));
+        let first = judgement.findings.iter().find(|finding| finding.budget == "validity.fault.0").unwrap();
+        (judgement.verdict, first.text.clone())
+    };
+    let (verdict, text) = told(1, true);
+    assert_eq!(verdict, Verdict::Pass, "{text}");
+    assert!(
+        text.ends_with("found nothing that it could act on; 3 of the 4 of its name that struck were hit."),
+        "{text}"
+    );
+    assert_eq!(told(2, true).0, Verdict::Invalid);
+    assert_eq!(told(1, false).0, Verdict::Invalid);
+    assert_eq!(told(0, true).0, Verdict::Pass);
 }

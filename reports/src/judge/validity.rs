@@ -28,6 +28,9 @@ const INTERVAL_MS_MAX: u64 = 10_000;
 /// A machine that slept for as much, or a wall clock that was set by as much, between two samples is told, in milliseconds. A clock
 /// that is set right little by little takes the clock that times are measured with along, and is not seen.
 const CLOCK_STEP_MS: u64 = 1000;
+/// Of the drawn faults of one name so many must be hit, or each that was not spoils the run: where they strike is a lot, and one may strike
+/// a subject that is not back yet from the one before.
+const LOT_HIT_LEAST: f64 = 0.75;
 /// Where there are more faults, those that were hit are told by name.
 const FAULTS_EACH: usize = 100;
 /// Pressure on the processor, in percent of time, that is worth a note.
@@ -228,6 +231,7 @@ fn judge_faults(record: &Record, exited: bool, findings: &mut Findings) {
     let rows = record.fault_rows();
     let never_hit = never_hit(record).len();
     let many = record.manifest.faults.len() > FAULTS_EACH;
+    let lots = lots(record);
     let mut survived: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for fault in &record.manifest.faults {
         let rows = rows.get(fault.id.as_str()).map_or(&[][..], Vec::as_slice);
@@ -236,7 +240,7 @@ fn judge_faults(record: &Record, exited: bool, findings: &mut Findings) {
         if exited && !ended {
             continue;
         }
-        judge_fault(record, fault, rows, never_hit, findings);
+        judge_fault(record, fault, (rows, lots.get(fault.name.as_str()).filter(|_| fault.drawn)), never_hit, findings);
         // What went well is told once for each name where there are many.
         if many && findings.judged.pop_if(|(_, finding)| finding.verdict == Verdict::Pass).is_some() {
             let (faults, hits) = survived.entry(&fault.name).or_default();
@@ -246,10 +250,33 @@ fn judge_faults(record: &Record, exited: bool, findings: &mut Findings) {
     }
     for (name, (faults, hits)) in survived {
         let times = counted(faults, "time");
+        let missed = lots.get(name).map_or(0, |lot| lot.struck - lot.hit);
+        let hit = if missed == 0 { "each time".to_owned() } else { format!("{} times", count(faults - missed)) };
         let text =
-            format!("the fault {name} struck {times} and was really hit each time ({} in all).", counted(hits, "hit"));
+            format!("the fault {name} struck {times} and was really hit {hit} ({} in all).", counted(hits, "hit"));
         findings.push(FAULT.below(name), Verdict::Pass, counted(hits, "hit"), "at least 1 each", text);
     }
+}
+
+/// How often the drawn faults of one name began, and how often they had something to hit.
+#[derive(Debug, Default)]
+struct Lot {
+    struck: u64,
+    hit: u64,
+}
+
+/// The drawn faults by their names.
+fn lots(record: &Record) -> BTreeMap<&str, Lot> {
+    let hit: BTreeSet<&str> = record.faults.iter().filter(|row| row.hits > 0).map(|row| row.id.as_str()).collect();
+    let began = record.faults.iter().filter(|row| row.event == FaultEvent::Started);
+    let began: BTreeSet<&str> = began.map(|row| row.id.as_str()).collect();
+    let mut lots: BTreeMap<&str, Lot> = BTreeMap::new();
+    for fault in record.manifest.faults.iter().filter(|fault| fault.drawn && began.contains(fault.id.as_str())) {
+        let lot = lots.entry(&fault.name).or_default();
+        lot.struck += 1;
+        lot.hit += u64::from(hit.contains(fault.id.as_str()));
+    }
+    lots
 }
 
 /// The planned faults that had no effect, for whatever reason.
@@ -258,12 +285,27 @@ pub(super) fn never_hit(record: &Record) -> Vec<&PlannedFault> {
     record.manifest.faults.iter().filter(|fault| !hit.contains(fault.id.as_str())).collect()
 }
 
-fn judge_fault(record: &Record, fault: &PlannedFault, rows: &[&FaultRow], never_hit: usize, findings: &mut Findings) {
+fn judge_fault(
+    record: &Record,
+    fault: &PlannedFault,
+    (rows, lot): (&[&FaultRow], Option<&Lot>),
+    never_hit: usize,
+    findings: &mut Findings,
+) {
     let name = FAULT.below(&fault.id);
     let hits = rows.iter().map(|row| row.hits).max().unwrap_or(0);
     let unhealthy = |event: FaultEvent| rows.iter().find(|row| row.event == event && row.ok == Some(false)).copied();
     let says = |row: &FaultRow| row.detail.as_ref().map_or_else(String::new, |detail| format!(": {detail}"));
-    if hits == 0 {
+    if hits == 0
+        && let Some(lot) = lot.filter(|lot| lot.hit as f64 >= LOT_HIT_LEAST * lot.struck as f64)
+    {
+        let (hit, struck) = (count(lot.hit), count(lot.struck));
+        let text = format!(
+            "the drawn fault {} found nothing that it could act on; {hit} of the {struck} of its name that struck were hit.",
+            fault.detail
+        );
+        findings.push(name, Verdict::Pass, "0 hits", format!("{} of its name", percent(LOT_HIT_LEAST)), text);
+    } else if hits == 0 {
         let begun = rows.iter().any(|row| row.event == FaultEvent::Started);
         let why = if begun {
             "the subject never sent a request, and never held a watch, that it applies to"

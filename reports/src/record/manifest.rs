@@ -43,6 +43,12 @@ pub struct Manifest {
     pub subject: Subject,
     /// How observations were carried: `http`, `log`, `status`, `children` or `none`.
     pub witness: String,
+    /// How many times shorter watches, tokens, history and idle connections lived than the control plane lets them live.
+    #[serde(default = "one")]
+    pub compress: u32,
+    /// How many times faster the subject's own clock ran.
+    #[serde(default = "one")]
+    pub clock_rate: u32,
     /// The resources whose events are judged, such as `packages.longhaul.dev`.
     #[serde(default)]
     pub judged: Vec<String>,
@@ -58,6 +64,10 @@ pub struct Manifest {
     pub repeat: String,
     /// What the harness wants the reader to know about this run.
     pub notes: Vec<String>,
+}
+
+fn one() -> u32 {
+    1
 }
 
 /// The planned length of each phase.
@@ -127,4 +137,7 @@ pub struct PlannedFault {
     pub for_ms: Option<u64>,
     /// What it does to whom, for people.
     pub detail: String,
+    /// Whether the seed drew it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub drawn: bool,
 }

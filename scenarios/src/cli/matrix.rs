@@ -8,6 +8,10 @@ use crate::matrix::{self, Choice, RowHead};
 use crate::out::out;
 use crate::scenario::library;
 
+/// The longest limit of a client is ten minutes, between two lists of kubernetes-fluent-client: of this clock that is twenty seconds.
+const OWN_CLOCK_RATE: u32 = 30;
+const OWN_CLOCK_DRAIN: units::Span = units::Span::from_secs(660);
+
 /// Arguments of `longhaul matrix`.
 #[derive(clap::Args)]
 pub(super) struct Arguments {
@@ -17,12 +21,17 @@ pub(super) struct Arguments {
     /// Only these documented bugs, by name or by their row in the catalogue.
     #[arg(long, value_delimiter = ',')]
     rows: Vec<String>,
-    /// How long a client gets after the last write, where the row gives less: for clients whose own limits are longer.
+    /// How long a client gets after the last write, where the row gives less: for clients whose own limits are longer. With `--own-clocks` 11m.
     #[arg(long)]
     drain: Option<units::Span>,
-    /// Leave every client its own limits for silence and between lists, instead of those that the row wants short.
+    /// Leave every client its own limits for silence and between lists, instead of those that the row wants short. Its clock runs faster
+    /// meanwhile: see `--clock-rate`.
     #[arg(long)]
     own_clocks: bool,
+    /// How many times faster the clients' own clocks run, by libfaketime: with `--own-clocks` 30 times, otherwise as they are. 1 leaves them alone.
+    /// All times of the table are then those of the client.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    clock_rate: Option<u32>,
     /// How many runs at once. Runs that disturb each other make verdicts of the machine, not of the client.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=32))]
     jobs: u8,
@@ -46,12 +55,14 @@ pub(super) fn matrix(arguments: Arguments) -> ExitCode {
 }
 
 async fn run(arguments: Arguments) -> anyhow::Result<()> {
-    let bugs = rows(arguments.drain, arguments.own_clocks)?;
+    let clock_rate = arguments.clock_rate.unwrap_or(if arguments.own_clocks { OWN_CLOCK_RATE } else { 1 });
+    let drain = arguments.drain.or(arguments.own_clocks.then_some(OWN_CLOCK_DRAIN));
+    let bugs = rows(drain, arguments.own_clocks, clock_rate)?;
     if arguments.list {
         return list(&bugs).await;
     }
-    let Arguments { clients, rows, drain, own_clocks, jobs, out, resume, list: _ } = arguments;
-    let choice = Choice { clients, rows, drain, own_clocks, jobs: usize::from(jobs), out, resume };
+    let Arguments { clients, rows, own_clocks, jobs, out, resume, .. } = arguments;
+    let choice = Choice { clients, rows, drain, own_clocks, clock_rate, jobs: usize::from(jobs), out, resume };
     let (mut table, columns) = matrix::table_for(&choice, bugs)?;
     let stop = tokio_util::sync::CancellationToken::new();
     let mut terminated = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
@@ -73,15 +84,15 @@ async fn run(arguments: Arguments) -> anyhow::Result<()> {
 }
 
 /// The documented bugs of the library, as long as they are to run.
-fn rows(drain: Option<units::Span>, own_clocks: bool) -> anyhow::Result<Vec<RowHead>> {
+fn rows(drain: Option<units::Span>, own_clocks: bool, clock_rate: u32) -> anyhow::Result<Vec<RowHead>> {
     let head = |source: crate::scenario::Source| {
         let mut scenario = source.scenario;
         if let Some(drain) = drain {
-            scenario.phases.drain = scenario.phases.drain.max(drain);
+            scenario.phases.drain = scenario.phases.drain.max(units::Span(drain.0 / clock_rate));
         }
         let repro = scenario.repro?;
         let question = scenario.description.trim().to_owned();
-        let length_ms = u64::try_from(scenario.phases.total().as_millis()).unwrap_or(u64::MAX);
+        let length_ms = u64::try_from((scenario.phases.total() * clock_rate).as_millis()).unwrap_or(u64::MAX);
         let (row, reference, http) = (repro.row.0, repro.reference, repro.http_versions);
         // The scenario sets these clocks for the built-in service; every client with an option for them gets the same.
         let settings = scenario.subject.settings.as_ref().filter(|_| !own_clocks);

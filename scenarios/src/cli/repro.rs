@@ -51,6 +51,10 @@ pub(super) struct Arguments {
     /// Leave the client its own limits for silence and between lists, where the scenario wants them short.
     #[arg(long)]
     own_clocks: bool,
+    /// Let the client's own clock run so many times faster, by libfaketime, so that limits of minutes are over in seconds. `--drain` is then
+    /// of that clock. Not for programs that are linked statically or written in Go.
+    #[arg(long, value_name = "N")]
+    clock_rate: Option<u32>,
     /// The service to test, instead of the one beside `longhaul`.
     #[arg(long)]
     service: Option<PathBuf>,
@@ -120,7 +124,10 @@ fn planned(arguments: &Arguments, source: Source) -> Result<Play> {
     let ours = arguments.command.is_empty() && source.scenario.subject.kind == SubjectKind::Service;
     let cannot = if ours { SERVICE_CANNOT.to_vec() } else { arguments.cannot.clone() };
     let (command, own_clocks) = (arguments.command.clone(), arguments.own_clocks);
-    Ok(Play { source, command, http, drain, own_clocks, out, service, cannot, quiet })
+    let clock_rate = arguments.clock_rate;
+    let mut checked = source.clone();
+    checked.hurry(None, clock_rate).map_err(|error| anyhow::anyhow!("{error}"))?;
+    Ok(Play { source, command, http, drain, own_clocks, clock_rate, out, service, cannot, quiet })
 }
 
 fn list(json: bool) -> Result<()> {

@@ -29,6 +29,14 @@ pub(super) struct Arguments {
     /// Another length than the file's, such as 3h, warm-up and drain included: the steady phase is made to fit.
     #[arg(long = "for", value_name = "LENGTH")]
     length: Option<Span>,
+    /// Let watches, tokens, history and idle connections of the mock control plane live so many times shorter, so that a day's watches are remade
+    /// in minutes. Faults and phases keep their times.
+    #[arg(long, value_name = "N")]
+    compress: Option<u32>,
+    /// Let the subject's own clock run so many times faster, and compress the server's side alike. Needs libfaketime and a subject that is
+    /// linked dynamically and not written in Go.
+    #[arg(long, value_name = "N")]
+    clock_rate: Option<u32>,
     /// Another control plane than the file's. Faults that only the mock can play are left out, and the report says so.
     #[arg(long, value_enum)]
     control_plane: Option<ControlPlaneKind>,
@@ -82,6 +90,10 @@ pub(super) fn soak(arguments: Arguments) -> ExitCode {
         return ExitCode::from(reports::exit::USAGE);
     }
     if let Err(error) = source.follow(&arguments.metrics_series) {
+        crate::out::err!("{error}");
+        return ExitCode::from(reports::exit::USAGE);
+    }
+    if let Err(error) = source.hurry(arguments.compress, arguments.clock_rate) {
         crate::out::err!("{error}");
         return ExitCode::from(reports::exit::USAGE);
     }
@@ -158,7 +170,13 @@ fn repeat(arguments: &Arguments, seed: u64) -> String {
     let plant = arguments.plant.as_ref().map(|plant| format!(" --plant {plant}")).unwrap_or_default();
     let plane = arguments.control_plane.map(|kind| format!(" --control-plane {}", kind.name())).unwrap_or_default();
     let length = arguments.length.map(|length| format!(" --for {length}")).unwrap_or_default();
+    let compress = arguments.compress.map(|times| format!(" --compress {times}")).unwrap_or_default();
+    let rate = arguments.clock_rate.map(|rate| format!(" --clock-rate {rate}")).unwrap_or_default();
     let named = arguments.metrics_series.iter();
     let series: String = named.flat_map(|name| [" --metrics-series '", name, "'"]).collect();
-    format!("{} soak{plant} {} --seed {seed}{length}{plane}{series}", crate::STARTED_AS, arguments.scenario())
+    format!(
+        "{} soak{plant} {} --seed {seed}{length}{compress}{rate}{plane}{series}",
+        crate::STARTED_AS,
+        arguments.scenario()
+    )
 }

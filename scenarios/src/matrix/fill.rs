@@ -32,6 +32,8 @@ pub struct Choice {
     pub drain: Option<Span>,
     /// Whether every client keeps its own clocks.
     pub own_clocks: bool,
+    /// How many times faster the clients' clocks run.
+    pub clock_rate: u32,
     /// How many runs at once.
     pub jobs: usize,
     /// The folder of the table and of the run records.
@@ -116,7 +118,9 @@ pub fn table_for(choice: &Choice, bugs: Vec<RowHead>) -> Result<(Table, Vec<Colu
     let cells = cells.into_iter().filter(|cell| cell.outcome.is_final() && known(cell)).collect();
     let longhaul = env!("CARGO_PKG_VERSION").to_owned();
     let own_clocks = choice.own_clocks;
-    Ok((Table { format: Table::FORMAT, date: today(), longhaul, own_clocks, columns: heads, rows, cells }, columns))
+    let clock_rate = choice.clock_rate;
+    let format = Table::FORMAT;
+    Ok((Table { format, date: today(), longhaul, own_clocks, clock_rate, columns: heads, rows, cells }, columns))
 }
 
 /// Runs every cell that the table lacks; the table is written after each. When `stop` is cancelled the runs under way are ended
@@ -207,6 +211,13 @@ async fn cell(
         arguments.push("--own-clocks".to_owned());
         repeat += " --own-clocks";
     }
+    if choice.clock_rate > 1 {
+        arguments.extend(["--clock-rate".to_owned(), choice.clock_rate.to_string()]);
+    }
+    if choice.clock_rate > 1 || choice.own_clocks {
+        let _ = write!(repeat, " --clock-rate {}", choice.clock_rate);
+    }
+    let of_client = |real_ms: u64| real_ms * u64::from(choice.clock_rate);
     let blank = Cell {
         row: row.id.clone(),
         column: column.id().to_owned(),
@@ -238,8 +249,8 @@ async fn cell(
     let output = crate::itself::play(&arguments, patience, stop).await?;
     Some(match output.and_then(|output| answer(&output)) {
         Ok(answer) => Cell {
-            noticed_ms: answer.noticed_ms,
-            observed_ms: answer.observed_ms,
+            noticed_ms: answer.noticed_ms.map(of_client),
+            observed_ms: answer.observed_ms.map(of_client),
             outcome: outcome(&answer),
             reason: answer.reason,
             ..blank

@@ -1,5 +1,7 @@
 //! The table for people: Markdown and a page that works offline. Both show the same cells in the same words.
 
+use std::fmt::Write as _;
+
 use askama::Template;
 
 use super::table::{Cell, ColumnHead, Outcome, RowHead, Table};
@@ -9,6 +11,21 @@ const NOTHING: &str = "–";
 /// Stands where clients were left their own clocks; what the page says of each client's clocks is otherwise what was shortened.
 const OWN_CLOCKS: &str = " Every client kept its own limits for silence and between lists: where the list of clocks says that one is \
     what the row asks, its default held.";
+
+/// What is said of the clocks.
+fn clocks(table: &Table) -> String {
+    let mut text = if table.own_clocks { OWN_CLOCKS } else { "" }.to_owned();
+    if table.clock_rate > 1 {
+        let _ = write!(
+            text,
+            " Their clocks ran {} times faster, and what the server lets live for a while lived as much shorter: all times are of those \
+             clocks, so that an answer of ten milliseconds counts as {} ms.",
+            table.clock_rate,
+            10 * table.clock_rate
+        );
+    }
+    text
+}
 
 /// The table as Markdown.
 pub fn markdown(table: &Table) -> String {
@@ -40,7 +57,7 @@ fn length(row: &RowHead) -> String {
 }
 
 fn introduction(table: &Table) -> String {
-    let clocks = if table.own_clocks { OWN_CLOCKS } else { "" };
+    let clocks = clocks(table);
     format!(
         "Measured on {} with Longhaul {}, one run a cell, mock control plane. `passed`: the fault was hit and every budget of \
          the scenario was kept. `saw nothing`: the fault was hit, and the client reported no event from beginning to end. \
@@ -96,7 +113,7 @@ struct Page<'a> {
     table: &'a Table,
     rows: Vec<Row<'a>>,
     clocks: Vec<&'a ColumnHead>,
-    own_clocks: &'static str,
+    own_clocks: String,
 }
 
 struct Row<'a> {
@@ -128,7 +145,7 @@ pub fn html(table: &Table) -> Result<String, askama::Error> {
         length: length(row),
         cells: table.columns.iter().map(|column| shown(row, column)).collect(),
     };
-    let own_clocks = if table.own_clocks { OWN_CLOCKS } else { "" };
+    let own_clocks = clocks(table);
     Page { table, rows: table.rows.iter().map(row).collect(), clocks: distinct(table), own_clocks }.render()
 }
 

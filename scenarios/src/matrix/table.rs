@@ -17,12 +17,19 @@ pub struct Table {
     /// Whether every client kept its own limits for silence and between lists.
     #[serde(default)]
     pub own_clocks: bool,
+    /// How many times faster the clients' clocks ran; all times are of those clocks.
+    #[serde(default = "one")]
+    pub clock_rate: u32,
     /// The clients.
     pub columns: Vec<ColumnHead>,
     /// The bugs.
     pub rows: Vec<RowHead>,
     /// What was seen, in the order in which it was seen.
     pub cells: Vec<Cell>,
+}
+
+fn one() -> u32 {
+    1
 }
 
 /// A client of one version, used in one way.

@@ -11,6 +11,7 @@ fn play(id: &str, command: &[&str], own_clocks: bool) -> Play {
         http: None,
         drain: None,
         own_clocks,
+        clock_rate: None,
         out: PathBuf::new(),
         service: None,
         cannot: Vec::new(),

@@ -10,7 +10,7 @@ use super::plane::Plane;
 use super::start::LoadPlan;
 use super::upkeep::{CERTIFICATES, RESTARTS};
 use crate::machine;
-use crate::scenario::Drift;
+use crate::scenario::{Drift, Scenario};
 use crate::secrets;
 use crate::subject::Launch;
 
@@ -55,13 +55,15 @@ pub(super) fn manifest(
             metrics,
         },
         witness: scenario.subject.witness.name().to_owned(),
+        compress: scenario.compression(),
+        clock_rate: scenario.subject.clock_rate.unwrap_or(1),
         judged: scenario.judged().into_iter().map(|(name, _)| name).collect(),
         payload_fingerprint: load.admission.as_ref().map(|(plan, _)| plan.fingerprint()),
         faults: scenario
             .faults
             .iter()
             .enumerate()
-            .map(|(index, fault)| planned(index, fault))
+            .map(|(index, fault)| planned(index, fault, index >= scenario.faults.planned().len()))
             .chain(upkeep(&scenario.subject))
             .collect(),
         admission_rate_per_second: load
@@ -82,19 +84,36 @@ fn notes(options: &Options, plane: &Plane) -> Vec<String> {
             "commits are dated by the harness's own watch of the control plane, not by the write itself".to_owned(),
         );
     }
+    notes.extend(hurry(&options.source.scenario));
     if let Some(left_out) = &options.left_out {
         notes.push(left_out.clone());
     }
     notes
 }
 
-fn planned(index: usize, fault: &mock_faults::Fault) -> PlannedFault {
+/// What ran faster than it does in a cluster.
+pub(super) fn hurry(scenario: &Scenario) -> Vec<String> {
+    let mut notes = Vec::new();
+    if let Some(rate) = scenario.subject.clock_rate.filter(|rate| *rate > 1) {
+        notes.push(format!("the subject's own clock ran {rate} times faster; all times of this report are real"));
+    }
+    let compress = scenario.compression();
+    if compress > 1 {
+        notes.push(format!(
+            "watches, tokens, history and idle connections lived {compress} times shorter than the control plane lets them live"
+        ));
+    }
+    notes
+}
+
+fn planned(index: usize, fault: &mock_faults::Fault, drawn: bool) -> PlannedFault {
     PlannedFault {
         id: fault_id(index, fault),
         name: fault.name.as_str().to_owned(),
         at_ms: fault.at.unwrap_or_default().as_millis(),
         for_ms: fault.lasts.map(units::Span::as_millis),
         detail: describe(fault),
+        drawn,
     }
 }
 
@@ -106,6 +125,7 @@ fn upkeep(subject: &crate::scenario::Subject) -> impl Iterator<Item = PlannedFau
         at_ms,
         for_ms,
         detail,
+        drawn: false,
     };
     let restarts = subject.restarts.map(|restarts| {
         let (at_ms, every_ms) = (restarts.at.as_millis(), restarts.every.as_millis());

@@ -28,6 +28,9 @@ pub fn describe(scenario: &Scenario) -> String {
     line(format!("control plane   {}", scenario.control_plane.kind.name()));
     line(format!("subject         {}, witness {}", scenario.subject.kind.name(), scenario.subject.witness.name()));
     line(format!("{:15} {}", "rights", rights(scenario)));
+    for text in super::manifest::hurry(scenario) {
+        line(format!("{:15} {text}", "hurry"));
+    }
     if let Some(schedule) = &schedule(scenario) {
         for (row, text) in schedule.describe().lines().enumerate() {
             line(format!("{:15} {text}", if row == 0 { "admission" } else { "" }));

@@ -5,7 +5,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use kind::local::{self, Local};
@@ -19,6 +19,8 @@ use crate::scenario::{ControlPlaneKind, Scenario};
 
 /// The folder with `etcd` and `kube-apiserver`, by the convention of envtest.
 const ASSETS: &str = "KUBEBUILDER_ASSETS";
+/// How often a real server sends bookmarks.
+const BOOKMARKS_EVERY: Duration = Duration::from_mins(1);
 /// Versions that the mock keeps. A hundred hours never need more than the newest few.
 const HISTORY_EVENTS_MAX: usize = 100_000;
 
@@ -214,7 +216,10 @@ async fn mock(
     let mut config = mock_kube::Config::new();
     config.names = names;
     config.epoch = epoch;
-    config.bookmarks_every = scenario.control_plane.bookmarks_every.0;
+    config.compress = scenario.compression();
+    let every = scenario.control_plane.bookmarks_every.0;
+    // What the scenario asks for is mostly less than a server's minute already.
+    config.bookmarks_every = if config.compress > 1 { every.min(BOOKMARKS_EVERY / config.compress) } else { every };
     config.history_max_events = HISTORY_EVENTS_MAX;
     config.seed = scenario.seed;
     if let Some(pointer) = scenario.subject.witness.progress() {

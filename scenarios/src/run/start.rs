@@ -150,6 +150,9 @@ impl Again<'_> {
         let watches: Vec<&str> = judged.iter().map(|(_, watch)| watch.as_str()).collect();
         set(WATCH_VARIABLE, watches.join(","));
         set(NAMESPACE_VARIABLE, String::new());
+        if let Some(rate) = scenario.subject.clock_rate.filter(|rate| *rate > 1) {
+            subject::make_faster(&mut launch, rate)?;
+        }
         Ok((launch, ready, webhook))
     }
 }

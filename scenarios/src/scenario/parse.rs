@@ -93,6 +93,24 @@ impl Source {
             .map_err(|problem| fail(problem.text))
     }
 
+    /// Compresses the lifetimes of the control plane, and lets the subject's clock run faster.
+    pub fn hurry(&mut self, compress: Option<u32>, clock_rate: Option<u32>) -> Result<(), Error> {
+        self.scenario.control_plane.compress = compress.or(self.scenario.control_plane.compress);
+        self.scenario.subject.clock_rate = clock_rate.or(self.scenario.subject.clock_rate);
+        let said = [("--compress", compress), ("--clock-rate", clock_rate)];
+        let said = said.into_iter().filter_map(|(option, value)| Some(format!("{option} {}", value?)));
+        let origin = said.collect::<Vec<_>>().join(" ");
+        if origin.is_empty() {
+            return Ok(());
+        }
+        validate::validate(&self.scenario).map_err(|problem| Error {
+            origin,
+            place: None,
+            text: problem.text,
+            snippet: None,
+        })
+    }
+
     /// Follows more series of the subject's own metrics.
     pub fn follow(&mut self, series: &[String]) -> Result<(), Error> {
         if series.is_empty() {

@@ -40,8 +40,46 @@ pub(super) fn validate(scenario: &Scenario) -> Result<(), Problem> {
     if let Some((section, key, text)) = super::metrics::problem(scenario) {
         return Err(Problem { section: Some(section), part: Some(Part::Key(key)), text });
     }
+    clocks(scenario)?;
     faults(scenario)?;
     load(scenario)
+}
+
+/// A day in a minute and a half; beyond that lifetimes are shorter than what a busy machine takes for an answer.
+const COMPRESS_MAX: u32 = 1000;
+/// With more, a deadline of ten seconds is over before a busy machine has let both sides run.
+const CLOCK_RATE_MAX: u32 = 100;
+
+/// Clocks and lifetimes that run faster.
+fn clocks(scenario: &Scenario) -> Result<(), Problem> {
+    let (plane, subject) = (&scenario.control_plane, &scenario.subject);
+    let at = |section, key, text: String| Err(Problem { section: Some(section), part: Some(Part::Key(key)), text });
+    match plane.compress {
+        Some(0) => return at("controlPlane", "compress", "`compress: 0`: write 1 or more".to_owned()),
+        Some(times) if times > COMPRESS_MAX => {
+            return at("controlPlane", "compress", format!("`compress: {times}`: at most {COMPRESS_MAX}"));
+        }
+        Some(2..) if plane.kind != ControlPlaneKind::Mock => {
+            let text = "`compress`: a real control plane keeps its own lifetimes: leave it out, or use `kind: mock`";
+            return at("controlPlane", "compress", text.to_owned());
+        }
+        _ => {}
+    }
+    match subject.clock_rate {
+        Some(0) => at("subject", "clockRate", "`clockRate: 0`: write 1 or more".to_owned()),
+        Some(rate) if rate > CLOCK_RATE_MAX => {
+            at("subject", "clockRate", format!("`clockRate: {rate}`: at most {CLOCK_RATE_MAX}"))
+        }
+        Some(2..) if plane.kind != ControlPlaneKind::Mock => {
+            let text = "`clockRate`: a real control plane keeps its own clock, and the subject would run away from it: use `kind: mock`";
+            at("subject", "clockRate", text.to_owned())
+        }
+        Some(2..) if subject.certificates.is_some() => {
+            let text = "`clockRate`: certificates that are replaced end by the real clock: leave one of both out";
+            at("subject", "clockRate", text.to_owned())
+        }
+        _ => Ok(()),
+    }
 }
 
 fn problem<T>(section: &'static str, text: impl Into<String>) -> Result<T, Problem> {

@@ -6,6 +6,7 @@ mod bad_input;
 mod calibrate;
 mod capacity;
 mod clients;
+mod clock_rate;
 mod control_plane;
 mod descriptors;
 mod end_state;

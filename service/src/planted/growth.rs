@@ -32,8 +32,8 @@ const EVENTS_A_DUPLICATE: u64 = 10;
 
 /// What a review keeps outside of the heap, for how many of them, and the room for that: frames are larger where nothing is optimised.
 const FRAME_BYTES: usize = 4 * KIB;
-const FRAMES_MAX: usize = 32 * KIB;
-const STACK_BYTES: usize = 512 * KIB * KIB;
+const FRAMES_MAX: usize = 64 * KIB;
+const STACK_BYTES: usize = KIB * KIB * KIB;
 
 /// Where a bug may act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -151,7 +151,7 @@ impl Hoard {
                 std::thread::spawn(std::thread::park);
             }
             (Bug::OutsideTheHeap, Moment::Review { .. }) => {
-                // Once it is as deep as it goes nobody listens any more.
+                // Without the thread nobody listens.
                 let _ = self.deeper.get_or_insert_with(descent).send(());
             }
             _ => {}
@@ -182,7 +182,10 @@ fn descent() -> Sender<()> {
 
 #[inline(never)]
 fn descend(messages: &Receiver<()>, frames: usize) {
-    if frames > 0 && messages.recv().is_ok() {
+    if frames == 0 {
+        // Here it stays, with all that is above it.
+        while messages.recv().is_ok() {}
+    } else if messages.recv().is_ok() {
         let frame = std::hint::black_box([0xA5_u8; FRAME_BYTES]);
         descend(messages, frames - 1);
         std::hint::black_box(&frame);

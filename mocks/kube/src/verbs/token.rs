@@ -49,7 +49,7 @@ pub(super) async fn create(call: &Call, body: Incoming) -> Result<Answer, Failur
         bound,
         audiences,
         issued_s: now.as_second(),
-        ends_s: now.as_second() + lasts_s,
+        ends_s: now.as_second() + (lasts_s / i64::from(call.cluster().compress)).max(1),
     };
     let token = call.app.users.tokens.sign(&claims).map_err(|_| Failure::internal("the token could not be signed"))?;
     let ends = now.checked_add(SignedDuration::from_secs(lasts_s)).unwrap_or(Timestamp::MAX);

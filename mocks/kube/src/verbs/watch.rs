@@ -86,7 +86,8 @@ pub(super) fn open(call: &Call) -> Result<Answer, Failure> {
         cursor,
         initial,
         bookmarks: query.allow_watch_bookmarks,
-        lasts: Duration::from_secs(query.timeout_s.unwrap_or_else(|| lasts_s(id)).min(LASTS_S_MAX)),
+        lasts: Duration::from_secs(query.timeout_s.unwrap_or_else(|| lasts_s(id)).min(LASTS_S_MAX))
+            / call.cluster().compress,
         ending: call.app.ending.clone(),
         view: call.app.view.clone(),
         stale: call.injection.stale.clone(),

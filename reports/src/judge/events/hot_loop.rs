@@ -8,7 +8,8 @@ use crate::judge::{Findings, Verdict, Word, requests};
 use crate::record::{EventCounts, Record};
 use crate::words::millis;
 
-/// List and watch requests a second, without any observation, that are a hot loop.
+/// List and watch requests a second, without any observation, that are a hot loop; as many times more where everything lives as many times
+/// shorter: who remakes a watch when it has ended is not to blame for how soon that is.
 const HOT_LOOP_PER_SECOND: f64 = 2.0;
 
 /// `events.hotLoop`.
@@ -18,7 +19,7 @@ impl Rule for HotLoop {
     type Section = Events;
     type Limit = ();
     const KEY: &'static str = "hotLoop";
-    const DOC: &'static str = "The subject sent more than 2 list and watch requests a second that brought nothing.";
+    const DOC: &'static str = "The subject sent more than 2 list and watch requests a second that brought nothing (`compress` times as many).";
     const WORD: Option<Word> = Some(Word::HotLoop);
 
     fn judge(record: &Record, _: &EventCounts, (): &(), findings: &mut Findings) {
@@ -28,11 +29,12 @@ impl Rule for HotLoop {
 
 fn judge(record: &Record, findings: &mut Findings) {
     let name = Name::of::<HotLoop>();
+    let most = HOT_LOOP_PER_SECOND * f64::from(record.manifest.compress.max(1));
     let gone: u64 = record.intervals.iter().map(|row| row.api.repeated_gone).sum();
     let cause = if gone > 0 { ", resuming from a version already refused with 410 Gone" } else { "" };
     // Where each request is known it is known too which of them brought something; the pages of a long list do.
     if record.requests.told && record.requests.complete_until_ms().is_none() {
-        return requests::judge_hot_loop(record, name, Rate::per_second(HOT_LOOP_PER_SECOND), cause, findings);
+        return requests::judge_hot_loop(record, name, Rate::per_second(most), cause, findings);
     }
     let mut worst = (0.0, 0);
     for row in &record.intervals {
@@ -45,9 +47,9 @@ fn judge(record: &Record, findings: &mut Findings) {
         }
     }
     let (rate, start_ms) = worst;
-    let limit = format!("{HOT_LOOP_PER_SECOND}/s");
+    let limit = format!("{most}/s");
     let observed = format!("{}/s", crate::words::three_digits(rate));
-    let (verdict, text) = if rate > HOT_LOOP_PER_SECOND {
+    let (verdict, text) = if rate > most {
         let text = format!(
             "at {} the subject sent {observed} list and watch requests without observing anything{cause}: a hot loop.",
             millis(start_ms)

@@ -23,6 +23,7 @@ fn what_was_measured_with_another_length_or_other_clocks_is_measured_again() {
         rows: vec!["some-bug".to_owned()],
         drain: None,
         own_clocks: false,
+        clock_rate: 1,
         jobs: 1,
         out: out.path().to_owned(),
         resume: true,

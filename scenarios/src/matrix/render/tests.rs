@@ -36,6 +36,7 @@ fn table() -> Table {
         date: "2026-11-21".to_owned(),
         longhaul: "0.1.0".to_owned(),
         own_clocks: true,
+        clock_rate: 1,
         columns: vec![column("a", None), column("b", Some(2))],
         rows: vec![row("empty", "4"), row("stall", "M2")],
         cells: vec![
