@@ -1,7 +1,7 @@
 //! A record of a hundred hours: how large it is, that its page can be opened, and that what was thinned is judged as if nothing had been.
 //!
-//! All rows but the histograms are really written. Histograms are written for a few hours, and each later hour is counted as the one before it
-//! that was written, although it would have fewer.
+//! All rows but the histograms are really written. Histograms are written for a few stretches, and what follows is counted as the stretch before
+//! it, although it would have fewer.
 
 #![expect(clippy::unwrap_used, reason = "a record that cannot be written or read is a failure of the test")]
 #![expect(
@@ -25,8 +25,9 @@ mod long_run;
 use long_run::{HOUR_MS, Latencies, Run};
 
 const RUN: Run = Run { length_ms: 100 * HOUR_MS, peak_ms: 50 * HOUR_MS + 2000 };
-/// The hours whose latencies are written, with a warm-up hour in the first.
-const HOURS: [Range<u64>; 4] = [hour(0), hour(1), hour(10), hour(40)];
+/// So much of the latencies is written from each of these hours on.
+const STRETCH_MS: u64 = HOUR_MS / 3;
+const STRETCHES: [Range<u64>; 4] = [stretch(0), stretch(1), stretch(10), stretch(40)];
 /// Two files of the subject's own words, as `scenarios` rotates them.
 const SUBJECT_LOG_BYTES: u64 = 2 * (8 << 20);
 /// What a record of 100 hours may take, and its page.
@@ -35,8 +36,8 @@ const PAGE_BYTES_MAX: u64 = 2_000_000;
 /// Four times the budget.
 const LEAK_BYTES_PER_HOUR: f64 = 4.0 * 65_536.0;
 
-const fn hour(number: u64) -> Range<u64> {
-    number * HOUR_MS..(number + 1) * HOUR_MS
+const fn stretch(hour: u64) -> Range<u64> {
+    hour * HOUR_MS..hour * HOUR_MS + STRETCH_MS
 }
 
 fn verdicts(judgement: &Judgement) -> Vec<(String, Verdict)> {
@@ -63,10 +64,10 @@ fn a_hundred_hours_fit_and_are_judged_as_if_every_sample_were_there() {
     let told = |what: &str| println!("{:>6.1} s {what}", begin.elapsed().as_secs_f64());
     let (dir, latencies) = (tempfile::tempdir().unwrap(), Latencies::new());
     let bytes = |name: &str| std::fs::metadata(dir.path().join(name)).map_or(0, |file| file.len());
-    // What the file is at the end of each hour that is written; open slices are in it by the next of them.
+    // How large the file is at the end of each stretch.
     let mut ends = Vec::new();
-    RUN.write(dir.path(), &latencies, &HOURS, |end_ms| {
-        if HOURS.iter().any(|hour| hour.end == end_ms) {
+    RUN.write(dir.path(), &latencies, &STRETCHES, |end_ms| {
+        if STRETCHES.iter().any(|stretch| stretch.end == end_ms) {
             ends.push(bytes(file::LATENCY) + bytes(file::LATENCY_OPEN));
         }
     });
@@ -79,17 +80,17 @@ fn a_hundred_hours_fit_and_are_judged_as_if_every_sample_were_there() {
     render::write_reports(dir.path(), &record, &judgement).unwrap();
     told("rendered");
 
-    let next = HOURS.iter().skip(1).map(|hour| hour.start).chain([RUN.length_ms]);
-    let unwritten = HOURS.iter().zip(next).map(|(hour, next_ms)| (next_ms - hour.end) / HOUR_MS);
-    let of_hour =
+    let next = STRETCHES.iter().skip(1).map(|stretch| stretch.start).chain([RUN.length_ms]);
+    let unwritten_ms = STRETCHES.iter().zip(next).map(|(stretch, next_ms)| next_ms - stretch.end);
+    let written =
         ends.iter().enumerate().map(|(index, end)| end - index.checked_sub(1).map_or(0, |before| ends[before]));
-    let later_bytes: u64 = unwritten.zip(of_hour).map(|(hours, bytes)| hours * bytes).sum();
+    let later_bytes: u64 = unwritten_ms.zip(written).map(|(later_ms, bytes)| later_ms * bytes / STRETCH_MS).sum();
     let mut sum = later_bytes + SUBJECT_LOG_BYTES;
     for entry in std::fs::read_dir(dir.path()).unwrap().map(Result::unwrap) {
         println!("{:>12} {}", entry.metadata().unwrap().len(), entry.file_name().display());
         sum += entry.metadata().unwrap().len();
     }
-    println!("{later_bytes:>12} latencies of the other hours\n{SUBJECT_LOG_BYTES:>12} subject.log\n{sum:>12} in all");
+    println!("{later_bytes:>12} latencies of the rest\n{SUBJECT_LOG_BYTES:>12} subject.log\n{sum:>12} in all");
     assert!(sum <= RECORD_BYTES_MAX, "{sum} bytes");
     assert!(bytes(file::HTML) <= PAGE_BYTES_MAX, "{} bytes", bytes(file::HTML));
 
@@ -97,7 +98,7 @@ fn a_hundred_hours_fit_and_are_judged_as_if_every_sample_were_there() {
     for (tag, _) in &latencies.0 {
         let in_phase = |phase| record.latency.in_phase(tag, phase).map_or(0, Histogram::len);
         let warm_up = latencies.count(tag, &(0..RUN.steady_ms()));
-        let all: u64 = HOURS.iter().map(|hour| latencies.count(tag, hour)).sum();
+        let all: u64 = STRETCHES.iter().map(|stretch| latencies.count(tag, stretch)).sum();
         assert_eq!((in_phase(Phase::WarmUp), in_phase(Phase::Steady)), (warm_up, all - warm_up), "{tag}");
     }
 

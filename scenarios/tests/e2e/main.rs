@@ -8,6 +8,7 @@ mod capacity;
 mod clients;
 mod control_plane;
 mod descriptors;
+mod drawn;
 mod end_state;
 mod faults_page;
 mod interrupt;
