@@ -22,7 +22,7 @@ use reports::render;
 #[path = "generated/long_run.rs"]
 mod long_run;
 
-use long_run::{HOUR_MS, Latencies, Run};
+use long_run::{HOUR_MS, Latencies, Run, WARM_UP_MS};
 
 const RUN: Run = Run { length_ms: 100 * HOUR_MS, peak_ms: 50 * HOUR_MS + 2000 };
 /// So much of the latencies is written from each of these hours on.
@@ -97,7 +97,7 @@ fn a_hundred_hours_fit_and_are_judged_as_if_every_sample_were_there() {
     // Latencies are added up, never thinned: every review is in them, in the phase in which it was sent.
     for (tag, _) in &latencies.0 {
         let in_phase = |phase| record.latency.in_phase(tag, phase).map_or(0, Histogram::len);
-        let warm_up = latencies.count(tag, &(0..RUN.steady_ms()));
+        let warm_up = latencies.count(tag, &(0..WARM_UP_MS));
         let all: u64 = STRETCHES.iter().map(|stretch| latencies.count(tag, stretch)).sum();
         assert_eq!((in_phase(Phase::WarmUp), in_phase(Phase::Steady)), (warm_up, all - warm_up), "{tag}");
     }

@@ -27,8 +27,9 @@ pub(super) struct Slices {
     log: HistogramLog,
     open: BTreeMap<String, OpenSlice>,
     open_path: PathBuf,
-    /// Whether the file of open slices is there.
+    /// Whether the file of open slices is there, and whether it is as they are.
     open_written: bool,
+    open_current: bool,
 }
 
 struct OpenSlice {
@@ -44,6 +45,7 @@ impl Slices {
             open: BTreeMap::new(),
             open_path: dir.join(file::LATENCY_OPEN),
             open_written: false,
+            open_current: true,
         })
     }
 
@@ -58,6 +60,7 @@ impl Slices {
         if start_ms < SINGLE_MS {
             return self.log.append(tag, start_ms, end_ms, histogram);
         }
+        self.open_current = false;
         let Some(slice) = self.open.get_mut(tag) else {
             let mut copy = histogram.clone();
             copy.auto(true);
@@ -77,6 +80,7 @@ impl Slices {
     /// Closes one of the open slices and says what became of it; none where none is open.
     pub(super) fn close_one(&mut self) -> Option<Result<(), Error>> {
         let (tag, slice) = self.open.pop_first()?;
+        self.open_current = false;
         Some(self.log.append(&tag, slice.start_ms, slice.end_ms, &slice.histogram))
     }
 
@@ -84,6 +88,9 @@ impl Slices {
     /// lost by it, because they are still in memory.
     pub(super) fn flush(&mut self) -> Result<(), Error> {
         self.log.flush()?;
+        if self.open_current {
+            return Ok(());
+        }
         if self.open.is_empty() {
             if std::mem::take(&mut self.open_written) {
                 match fs::remove_file(&self.open_path) {
@@ -93,6 +100,7 @@ impl Slices {
                     _ => {}
                 }
             }
+            self.open_current = true;
             return Ok(());
         }
         let mut text = Vec::new();
@@ -101,6 +109,7 @@ impl Slices {
         }
         write_bytes(&self.open_path, &text)?;
         self.open_written = true;
+        self.open_current = true;
         Ok(())
     }
 

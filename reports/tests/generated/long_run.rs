@@ -15,7 +15,7 @@ use reports::record::{
 };
 
 pub const HOUR_MS: u64 = 3_600_000;
-const WARM_UP_MS: u64 = 600_000;
+pub const WARM_UP_MS: u64 = 600_000;
 const DRAIN_MS: u64 = 300_000;
 /// As in `soak-100h`.
 const FAULT_EVERY_MS: u64 = 60_000;
@@ -100,13 +100,7 @@ impl Latencies {
 }
 
 impl Run {
-    /// Steady from here …
-    pub fn steady_ms(self) -> u64 {
-        WARM_UP_MS
-    }
-
-    /// … to here.
-    pub fn drain_ms(self) -> u64 {
+    fn drain_ms(self) -> u64 {
         self.length_ms - DRAIN_MS
     }
 
