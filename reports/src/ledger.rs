@@ -19,6 +19,8 @@
 //! * At the end, unsettled versions are **missed**, except deletions: these are **identity swap** if the subject knew the
 //!   object and then reported an update of a new object of the same name as the first it saw of it, else **ghost**. So an
 //!   object that was created and deleted and never observed is one or more missed versions and one ghost,
+//! * unless nobody but the subject wrote any more when they were committed, and the witness was not heard for `D` after that: a subject
+//!   works until it is stopped, and what it wrote last could not be observed in time. These stay pending,
 //! * unless it was created and deleted inside a gap that a relist closed and was never observed: then all its versions are
 //!   **unobservable**. A gap excuses nothing else.
 //!
@@ -251,11 +253,17 @@ impl Ledger {
 
     /// The run is over and the subject had its time to catch up: decides everything that is not settled.
     pub fn finish(&mut self, now_ms: u64) -> impl Iterator<Item = Anomaly> + use<> {
+        self.finish_quiet(now_ms, u64::MAX, now_ms)
+    }
+
+    /// The same where nobody but the subject wrote from `quiet_ms` on, and its witness was heard until `heard_ms`: what it wrote less than a
+    /// deadline before that stays pending.
+    pub fn finish_quiet(&mut self, now_ms: u64, quiet_ms: u64, heard_ms: u64) -> impl Iterator<Item = Anomaly> + use<> {
         while self.held.len() > 0 {
             self.expire_held(None);
         }
         self.fresh.clear();
-        self.objects.finish(now_ms, &mut self.tally);
+        self.objects.finish(now_ms, quiet_ms.max(heard_ms.saturating_sub(self.objects.deadline_ms)), &mut self.tally);
         self.tally.hand_out()
     }
 

@@ -20,6 +20,7 @@ mod requests;
 mod rows;
 mod signals;
 mod sink;
+mod slices;
 #[cfg(test)]
 mod tests;
 mod times;
@@ -54,6 +55,8 @@ pub mod file {
     pub const SAMPLES: &str = "samples.jsonl";
     /// See [`super::Latency`].
     pub const LATENCY: &str = "latency.hlog";
+    /// What will be lines of [`LATENCY`] when more was added to them: not there once a run has ended.
+    pub const LATENCY_OPEN: &str = "latency.open.hlog";
     /// See [`super::FaultRow`].
     pub const FAULTS: &str = "faults.jsonl";
     /// See [`super::AnomalyRow`].

@@ -19,6 +19,8 @@ pub const DRAWN_MAX: u64 = 10_000;
 const MOMENT: Duration = Duration::from_secs(2);
 /// So long nothing happens between two drawn faults, so that the canaries of each are its own.
 const BETWEEN: Duration = Duration::from_secs(2);
+/// With less to choose from, whole seconds would leave few moments of a short stretch.
+const SLACK_IN_SECONDS: Duration = Duration::from_secs(10);
 /// Keeps the numbers of the draw apart from those of load and churn, which have the same seed.
 const STREAM: u64 = 0xFA17;
 
@@ -102,7 +104,7 @@ pub enum Error {
     },
     /// Not one stretch fits.
     #[error(
-        "no drawn fault fits between {from}, when the warm-up is over, and {to}, when there is just time to heal: make `steady` longer than it is by {short}, or `every` ({every}) shorter"
+        "no drawn fault fits: the warm-up is over at {from}, from {to} on there is no time left to heal, and one strikes every {every}: make `steady` longer by {short}"
     )]
     NoRoom {
         /// The beginning of the window.
@@ -111,7 +113,7 @@ pub enum Error {
         to: Span,
         /// What was written.
         every: Span,
-        /// What is missing.
+        /// What is missing, in whole seconds.
         short: Span,
     },
 }
@@ -128,8 +130,9 @@ impl Random {
             return Err(Error::TooMany { every: self.every, count, instead });
         }
         if count == 0 {
-            let (from, to) = (Span(window.from), Span(window.to.max(window.from)));
-            return Err(Error::NoRoom { from, to, every: self.every, short: Span(every.saturating_sub(room)) });
+            let missing = (window.from + every).saturating_sub(window.to);
+            let short = Span::from_secs(missing.as_secs() + u64::from(missing.subsec_nanos() > 0));
+            return Err(Error::NoRoom { from: Span(window.from), to: Span(window.to), every: self.every, short });
         }
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         rng.set_stream(STREAM);
@@ -141,9 +144,8 @@ impl Random {
                 bag = (0..candidates.len()).collect();
             }
             let fault = &candidates[bag.swap_remove(rng.random_range(0..bag.len()))];
-            let slack = every.saturating_sub(takes(fault)).as_millis();
-            let late = rng.random_range(0..=u64::try_from(slack).unwrap_or(u64::MAX));
-            let fault = Fault { at: Some(Span(stretch + Duration::from_millis(late))), ..fault.clone() };
+            let late = late(&mut rng, every.saturating_sub(takes(fault)));
+            let fault = Fault { at: Some(Span(stretch + late)), ..fault.clone() };
             if !window.planned.iter().any(|planned| meet(planned, &fault)) {
                 drawn.push(fault);
             }
@@ -191,6 +193,14 @@ fn complete(fault: &Fault, resource: Option<&str>) -> Fault {
         fault.count = row.drawn.count;
     }
     fault
+}
+
+/// How late in its stretch a fault strikes: at a whole second where there are enough of them to choose from, because that is what people
+/// can read in a plan and write into a scenario.
+fn late(rng: &mut ChaCha8Rng, slack: Duration) -> Duration {
+    let grain = if slack >= SLACK_IN_SECONDS { Duration::from_secs(1) } else { Duration::from_millis(1) };
+    let grains = u32::try_from(slack.as_nanos() / grain.as_nanos()).unwrap_or(u32::MAX);
+    grain * rng.random_range(0..=grains)
 }
 
 /// How long a fault is active.

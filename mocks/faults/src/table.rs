@@ -14,8 +14,9 @@ use super::{Error, Fault, FaultId, Hit};
 
 /// How many hits are kept until somebody takes them; older ones are dropped, the counters go on.
 const HITS_MAX: usize = 8192;
-/// How many faults are remembered.
-const FAULTS_MAX: usize = 4096;
+/// How many faults are remembered. Every request and every event looks through them, so that thousands would cost more than all else; a
+/// run of a hundred hours begins six thousand. Of one that ended so long ago nobody asks any more.
+const FAULTS_MAX: usize = 256;
 
 /// The faults of one engine, in the order in which they began. `P` is what the engine needs to play one.
 #[derive(Debug)]
@@ -182,6 +183,23 @@ mod tests {
         assert_eq!([0; 3].map(|_| counted.picks(0)), [true, true, false]);
         let mut never = table(&Fault { probability: Some(0.0), ..plain });
         assert_eq!([0; 3].map(|_| never.picks(0)), [false; 3]);
+    }
+
+    /// The oldest that has ended goes, never one that runs, and what is remembered keeps its hits.
+    #[test]
+    fn thousands_of_faults_are_begun_and_few_are_remembered() {
+        let fault = Fault::new(Name::NetReset, Span::from_secs(1));
+        let mut table: Table<()> = Table::new(7);
+        table.begin(FaultId(0), &fault, ()).unwrap();
+        for number in 1..=6000 {
+            let index = table.begin(FaultId(number), &fault, ()).unwrap();
+            table.hit(index, 5, "struck".to_owned());
+            table.end(FaultId(number)).unwrap();
+            assert_eq!(table.hits_of(FaultId(number)), 1);
+        }
+        assert_eq!(table.entries.len(), FAULTS_MAX);
+        assert!(table.entries[0].active && table.entries[0].id == FaultId(0), "it still runs");
+        assert_eq!((table.hits_of(FaultId(5990)), table.hits_of(FaultId(1))), (1, 0));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! leave it: whatever goes over many objects goes in the order of commits.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::ops::Bound;
 
 use super::gaps::Gaps;
 use super::memory::{Forgotten, Memory};
@@ -361,7 +362,7 @@ impl Objects {
         if deleted_order == Some(order) {
             self.overdue_deletions.insert(order);
             if !waits && self.by_uid.get(&uid).is_some_and(|object| self.in_gap(object)) {
-                self.decide_object(&uid, now_ms, "", tally);
+                self.decide_object(&uid, now_ms, u64::MAX, "", tally);
             }
         }
     }
@@ -389,11 +390,13 @@ impl Objects {
         self.tombstones.push_back(uid);
     }
 
-    /// Decides everything that is open, in the order of commits.
-    pub fn finish(&mut self, now_ms: u64, tally: &mut Tally) {
-        while let Some((_, uid)) = self.open.first_key_value() {
-            let uid = uid.clone();
-            self.decide_object(&uid, now_ms, "", tally);
+    /// Decides everything that is open and was committed before `until_ms`, in the order of commits.
+    pub fn finish(&mut self, now_ms: u64, until_ms: u64, tally: &mut Tally) {
+        let mut after = Bound::Unbounded;
+        while let Some((order, uid)) = self.open.range((after, Bound::Unbounded)).next() {
+            let (order, uid) = (*order, uid.clone());
+            self.decide_object(&uid, now_ms, until_ms, "", tally);
+            after = Bound::Excluded(order);
         }
     }
 
@@ -405,7 +408,7 @@ impl Objects {
         {
             let now_ms = self.by_uid.get(&uid).and_then(|object| object.pending.back()).map_or(0, |last| last.t_ms);
             let now_ms = now_ms.saturating_add(self.deadline_ms);
-            self.decide_object(&uid, now_ms, "decided before the end: too many deletions are overdue", tally);
+            self.decide_object(&uid, now_ms, u64::MAX, "decided before the end: too many deletions are overdue", tally);
         }
         while self.tombstones.len() > self.bounds.tombstones
             && let Some(uid) = self.tombstones.pop_front()
@@ -421,8 +424,8 @@ impl Objects {
         }
     }
 
-    /// The open versions of an object will not be observed: says what they are.
-    fn decide_object(&mut self, uid: &Uid, now_ms: u64, detail: &str, tally: &mut Tally) {
+    /// The open versions of an object that were committed before `until_ms` will not be observed: says what they are.
+    fn decide_object(&mut self, uid: &Uid, now_ms: u64, until_ms: u64, detail: &str, tally: &mut Tally) {
         let Some(object) = self.by_uid.get(uid) else { return };
         let unobservable = self.in_gap(object);
         let object = self.by_uid.get_mut(uid).expect("found above");
@@ -432,7 +435,10 @@ impl Objects {
         tally.unnamed += collapsed;
         self.overdue -= object.overdue as u64;
         object.overdue = 0;
-        for version in std::mem::take(&mut object.pending) {
+        let all = std::mem::take(&mut object.pending).into_iter();
+        let (old, young): (VecDeque<Version>, _) = all.partition(|version| version.t_ms < until_ms);
+        object.pending = young;
+        for version in old {
             self.open.remove(&version.order);
             self.overdue_deletions.remove(&version.order);
             let (outcome, why) = match version.change {
@@ -447,7 +453,7 @@ impl Objects {
             let detail = if detail.is_empty() { why.to_owned() } else { detail.to_owned() };
             tally.row(object.anomaly_of_version(uid, &version, outcome, now_ms, None, detail));
         }
-        if let Some(deletion) = &mut object.deletion {
+        if let Some(deletion) = object.deletion.as_mut().filter(|_| object.pending.is_empty()) {
             deletion.settled = true;
             self.tombstones.push_back(uid.clone());
         }

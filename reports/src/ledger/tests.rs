@@ -531,6 +531,30 @@ fn an_observation_at_time_zero_has_its_grace_too() {
     assert_eq!((ledger.counts().observed, ledger.counts().phantom), (1, 0));
 }
 
+/// A subject works until it is stopped. What it wrote when nobody else did is judged only if there was time to observe it.
+#[test]
+fn what_the_subject_wrote_last_stays_pending() {
+    let ended = |quiet_ms, heard_ms| {
+        let mut ledger = Ledger::new(config());
+        ledger.commit(10, &commit("a", "7", 7, Change::Added));
+        ledger.observe(&seen(12, "a", "7", Change::Added));
+        ledger.commit(20_000, &commit("a", "8", 8, Change::Modified));
+        ledger.commit(20_001, &commit("b", "9", 9, Change::Added));
+        ledger.commit(20_002, &commit("a", "10", 10, Change::Deleted));
+        ledger.advance(20_010).for_each(drop);
+        let rows: Vec<_> = ledger.finish_quiet(30_000, quiet_ms, heard_ms).map(|row| row.revision).collect();
+        (ledger.counts().missed, ledger.counts().ghost, ledger.pending(), rows.len())
+    };
+    // Load was still on, or there was time enough.
+    assert_eq!(ended(u64::MAX, 20_005), (2, 1, 0, 3));
+    assert_eq!(ended(15_000, 20_003 + D), (2, 1, 0, 3));
+    // Nobody else wrote, and nobody listened long enough.
+    assert_eq!(ended(15_000, 20_005), (0, 0, 3, 0));
+    // Some of them were early enough; the deletion of the same object was not.
+    assert_eq!(ended(15_000, 20_002 + D), (2, 0, 1, 2));
+    assert_eq!(ended(20_001, 20_005), (1, 0, 2, 1));
+}
+
 /// After a restore the older version has to be observed again, what was undone need not be, and a revision that is handed out
 /// a second time is a new version.
 #[test]

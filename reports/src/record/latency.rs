@@ -116,10 +116,33 @@ impl Latency {
         self.slices.get(tag).map_or(&[], Vec::as_slice)
     }
 
-    /// Reads the file. A torn last line is noted and left out.
-    pub(super) fn read(input: File, path: &Path, frame: &Frame<'_>, notes: &mut Vec<String>) -> Result<Self, Error> {
+    /// Reads the file, and the slices that a killed run had not closed. A torn last line is noted and left out.
+    pub(super) fn read(
+        files: &mut [(File, PathBuf)],
+        frame: &Frame<'_>,
+        notes: &mut Vec<String>,
+    ) -> Result<Self, Error> {
         let mut latency = Self::default();
         let mut open: BTreeMap<String, OpenSlice> = BTreeMap::new();
+        for (input, path) in files {
+            latency.read_file(input, path, &mut open, frame, notes)?;
+        }
+        for (tag, slice) in open {
+            latency.close(&tag, &slice);
+        }
+        Ok(latency)
+    }
+
+    fn read_file(
+        &mut self,
+        input: &mut File,
+        path: &Path,
+        open: &mut BTreeMap<String, OpenSlice>,
+        frame: &Frame<'_>,
+        notes: &mut Vec<String>,
+    ) -> Result<(), Error> {
+        // What is told in an earlier file is not told again by a later one.
+        let known: BTreeMap<String, u64> = open.iter().map(|(tag, slice)| (tag.clone(), slice.end_ms)).collect();
         let width_ms = (frame.length_ms / SLICES).max(1);
         let mut input = BufReader::new(input);
         let mut line = Vec::new();
@@ -130,7 +153,8 @@ impl Latency {
                 break;
             }
             if line.last() != Some(&b'\n') {
-                notes.push(format!("the last line of {} is torn and was left out", super::file::LATENCY));
+                let name = path.file_name().unwrap_or_default().display();
+                notes.push(format!("the last line of {name} is torn and was left out"));
                 break;
             }
             let bad = |reason: &str| Error::HistogramRow { path: path.to_owned(), line: number, reason: reason.into() };
@@ -143,15 +167,15 @@ impl Latency {
             if open.len() >= TAGS_MAX && !open.contains_key(&tag) {
                 return Err(bad("more tags than Longhaul writes"));
             }
-            if RESPONSE_TAGS.contains(&tag.as_str()) {
-                latency.take_in(&mut open, tag::RESPONSE, (start_ms, end_ms), &histogram, frame, width_ms);
+            if known.get(&tag).is_some_and(|known_ms| start_ms < *known_ms) {
+                continue;
             }
-            latency.take_in(&mut open, &tag, (start_ms, end_ms), &histogram, frame, width_ms);
+            if RESPONSE_TAGS.contains(&tag.as_str()) {
+                self.take_in(open, tag::RESPONSE, (start_ms, end_ms), &histogram, frame, width_ms);
+            }
+            self.take_in(open, &tag, (start_ms, end_ms), &histogram, frame, width_ms);
         }
-        for (tag, slice) in open {
-            latency.close(&tag, &slice);
-        }
-        Ok(latency)
+        Ok(())
     }
 
     fn take_in(
@@ -246,6 +270,18 @@ impl HistogramLog {
     /// Appends the histogram of an interval. An error may mean that the disk is full ([`Error::is_full`]): then this histogram is lost, and
     /// what was appended before still waits for room.
     pub fn append(&mut self, tag: &str, start_ms: u64, end_ms: u64, histogram: &Histogram<u64>) -> Result<(), Error> {
+        let row = self.line(tag, start_ms, end_ms, histogram)?;
+        self.out.append(&row)
+    }
+
+    /// The line of a histogram.
+    pub(super) fn line(
+        &mut self,
+        tag: &str,
+        start_ms: u64,
+        end_ms: u64,
+        histogram: &Histogram<u64>,
+    ) -> Result<Vec<u8>, Error> {
         let checked = Tag::new(tag).ok_or_else(|| self.error(&"a tag has no comma, space or line end"))?;
         let length = Duration::from_millis(end_ms.saturating_sub(start_ms));
         let mut row = Vec::new();
@@ -257,7 +293,7 @@ impl HistogramLog {
                     .map_err(|error| error.to_string())
             });
         result.map_err(|reason| self.error(&reason))?;
-        self.out.append(&row)
+        Ok(row)
     }
 
     /// Hands everything to the operating system.

@@ -67,13 +67,16 @@ impl Record {
         let end = read_end(dir, &mut notes)?;
         let length_ms = length_ms(&intervals, &samples);
         let frame = Frame { phase_at: &|t_ms| phase_at(&intervals, &manifest.phases, t_ms), length_ms };
-        let path = dir.join(file::LATENCY);
-        let latency = if let Some(input) = open::open(&path)? {
-            Latency::read(input, &path, &frame, &mut notes)?
-        } else {
-            notes.push(format!("{} is missing", file::LATENCY));
-            Latency::default()
-        };
+        let mut files = Vec::new();
+        for name in [file::LATENCY, file::LATENCY_OPEN] {
+            let path = dir.join(name);
+            match open::open(&path)? {
+                Some(input) => files.push((input, path)),
+                None if name == file::LATENCY => notes.push(format!("{name} is missing")),
+                None => {}
+            }
+        }
+        let latency = Latency::read(&mut files, &frame, &mut notes)?;
         Ok(Self { manifest, intervals, samples, faults, anomalies, metrics, requests, latency, end_state, end, notes })
     }
 

@@ -1,6 +1,7 @@
 //! The rows of the record's files: one interval, one sample, one fault, one anomaly, the end.
 //!
-//! Owns their fields and units. No row judges; counts are facts. Longer than 500 lines because every field carries its unit in a
+//! Owns their fields and units. No row judges; counts are facts. What is zero, false, empty or none is left out of intervals and samples:
+//! there are tens of thousands of both, and it is half of what they would be. Longer than 500 lines because every field carries its unit in a
 //! comment, and who reads a record wants all rows in one place.
 
 use std::ops::{Add, AddAssign, Sub};
@@ -36,20 +37,26 @@ pub struct Interval {
     /// The phase in which it ended.
     pub phase: Phase,
     /// Set on the last row of a run that ended by itself; the ledger was finished before it.
+    #[serde(default, skip_serializing_if = "is_false")]
     pub last: bool,
     /// Outcomes decided in this interval.
     pub events: EventCounts,
     /// Objects that exist at the end of the interval.
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub live_objects: u64,
     /// Versions that wait for an observation at the end of the interval.
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub pending: u64,
     /// The ledger's deadline in this interval.
     pub deadline_ms: u64,
     /// Lag of observations made in this interval, of commits made while no fault was active.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lag: Option<Quantiles>,
     /// Admission load; none if the scenario has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub admission: Option<AdmissionRow>,
     /// Object churn; none if the scenario has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub churn: Option<ChurnRow>,
     /// What came through the witness.
     pub witness: WitnessRow,
@@ -59,6 +66,7 @@ pub struct Interval {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub registry: Option<RegistryRow>,
     /// The ids of the faults that were active at some time of the interval.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub faults_active: Vec<String>,
     /// What the control plane refused to the subject, because its roles do not allow it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -80,50 +88,70 @@ pub struct Refused {
 #[serde(rename_all = "camelCase", default)]
 pub struct EventCounts {
     /// Versions committed to the control plane, deletions too.
+    #[serde(skip_serializing_if = "is_zero")]
     pub commits: u64,
     /// Observations that the witness carried, of any kind.
+    #[serde(skip_serializing_if = "is_zero")]
     pub observations: u64,
     /// Versions observed within the deadline.
+    #[serde(skip_serializing_if = "is_zero")]
     pub observed: u64,
     /// Versions superseded in time by an observed later version.
+    #[serde(skip_serializing_if = "is_zero")]
     pub coalesced: u64,
     /// Versions observed or superseded only after the deadline.
+    #[serde(skip_serializing_if = "is_zero")]
     pub late: u64,
     /// Versions of which neither they nor a later version were observed by the end.
+    #[serde(skip_serializing_if = "is_zero")]
     pub missed: u64,
     /// Deletions not observed by the end.
+    #[serde(skip_serializing_if = "is_zero")]
     pub ghost: u64,
     /// Deletions observed only after the deadline.
+    #[serde(skip_serializing_if = "is_zero")]
     pub late_ghost: u64,
     /// Observations of a version observed before.
+    #[serde(skip_serializing_if = "is_zero")]
     pub duplicate: u64,
     /// Observations of an older version after a newer one.
+    #[serde(skip_serializing_if = "is_zero")]
     pub regressed: u64,
     /// Observations of something never committed.
+    #[serde(skip_serializing_if = "is_zero")]
     pub phantom: u64,
     /// Observations of a version after the object's deletion was observed.
+    #[serde(skip_serializing_if = "is_zero")]
     pub resurrected: u64,
     /// Objects replaced under the same name whose deletion was never observed.
+    #[serde(skip_serializing_if = "is_zero")]
     pub identity_swap: u64,
     /// Versions of objects created and deleted inside one outage of the subject's stream.
+    #[serde(skip_serializing_if = "is_zero")]
     pub unobservable: u64,
 }
 
 /// A few points of a distribution. A percentile is present only with at least 100 samples beyond it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 pub struct Quantiles {
     /// Samples.
+    #[serde(skip_serializing_if = "is_zero")]
     pub count: u64,
     /// Median, in microseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub p50_us: Option<u64>,
     /// 90th percentile, in microseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub p90_us: Option<u64>,
     /// 99th percentile, in microseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub p99_us: Option<u64>,
     /// 99.9th percentile, in microseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub p999_us: Option<u64>,
     /// The largest sample, in microseconds.
+    #[serde(skip_serializing_if = "is_zero")]
     pub max_us: u64,
 }
 
@@ -132,41 +160,58 @@ pub struct Quantiles {
 #[serde(rename_all = "camelCase", default)]
 pub struct AdmissionRow {
     /// Reviews that were due.
+    #[serde(skip_serializing_if = "is_zero")]
     pub planned: u64,
     /// Reviews that were sent.
+    #[serde(skip_serializing_if = "is_zero")]
     pub sent: u64,
     /// Reviews that were due but could not be sent, because too many were under way.
+    #[serde(skip_serializing_if = "is_zero")]
     pub overflow: u64,
     /// Answers that allowed.
+    #[serde(skip_serializing_if = "is_zero")]
     pub allowed: u64,
     /// Answers that denied.
+    #[serde(skip_serializing_if = "is_zero")]
     pub denied: u64,
     /// Answers with an HTTP status other than 200.
+    #[serde(skip_serializing_if = "is_zero")]
     pub http_error: u64,
     /// Reviews without an answer in time.
+    #[serde(skip_serializing_if = "is_zero")]
     pub timeout: u64,
     /// Reviews for which no connection could be made.
+    #[serde(skip_serializing_if = "is_zero")]
     pub connect: u64,
     /// Reviews for which the TLS handshake failed.
+    #[serde(skip_serializing_if = "is_zero")]
     pub tls: u64,
     /// Answers that kube-apiserver would have refused.
+    #[serde(skip_serializing_if = "is_zero")]
     pub invalid_response: u64,
     /// Reviews that were sent once more, because the server had surely not looked at them.
+    #[serde(skip_serializing_if = "is_zero")]
     pub sent_again: u64,
     /// Those among the denials that are right only because the registry was sick, HTTP 500 in answer to an UPDATE included.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unavailable: u64,
     /// Valid answers that differ from the right one in verdict or patch.
+    #[serde(skip_serializing_if = "is_zero")]
     pub wrong_verdicts: u64,
     /// Those among them that allowed what had to be denied.
+    #[serde(skip_serializing_if = "is_zero")]
     pub wrong_allows: u64,
     /// Response time from the planned start, of all outcomes.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub response: Option<Quantiles>,
     /// Service time from the real start.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub service: Option<Quantiles>,
     /// How much later than planned requests were started by the generator.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub lateness: Option<Quantiles>,
     /// Up to 5 error texts.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<String>,
     /// What the control plane stored, where the load goes through it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -178,10 +223,13 @@ pub struct AdmissionRow {
 #[serde(rename_all = "camelCase", default)]
 pub struct StoredRow {
     /// Versions with images that were stored.
+    #[serde(skip_serializing_if = "is_zero")]
     pub versions: u64,
     /// Objects that became unpinned: stored with an image that has no digest.
+    #[serde(skip_serializing_if = "is_zero")]
     pub unpinned: u64,
     /// Up to 5 of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<String>,
 }
 
@@ -190,18 +238,25 @@ pub struct StoredRow {
 #[serde(rename_all = "camelCase", default)]
 pub struct ChurnRow {
     /// Changes that were due.
+    #[serde(skip_serializing_if = "is_zero")]
     pub planned: u64,
     /// Objects created.
+    #[serde(skip_serializing_if = "is_zero")]
     pub created: u64,
     /// Objects updated.
+    #[serde(skip_serializing_if = "is_zero")]
     pub updated: u64,
     /// Objects deleted.
+    #[serde(skip_serializing_if = "is_zero")]
     pub deleted: u64,
     /// Changes that the control plane refused.
+    #[serde(skip_serializing_if = "is_zero")]
     pub failed: u64,
     /// How much later than planned changes were started.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub lateness: Option<Quantiles>,
     /// Distinct objects since the start of the run.
+    #[serde(skip_serializing_if = "is_zero")]
     pub objects_total: u64,
 }
 
@@ -210,8 +265,10 @@ pub struct ChurnRow {
 #[serde(rename_all = "camelCase", default)]
 pub struct WitnessRow {
     /// Lines, or other units of the witness.
+    #[serde(skip_serializing_if = "is_zero")]
     pub lines: u64,
     /// Lines that could not be read as an observation.
+    #[serde(skip_serializing_if = "is_zero")]
     pub malformed: u64,
 }
 
@@ -220,26 +277,37 @@ pub struct WitnessRow {
 #[serde(rename_all = "camelCase", default)]
 pub struct ApiRow {
     /// Requests of everybody, the harness too.
+    #[serde(skip_serializing_if = "is_zero")]
     pub requests: u64,
     /// Requests of the subject.
+    #[serde(skip_serializing_if = "is_zero")]
     pub subject_requests: u64,
     /// Watches that the subject opened.
+    #[serde(skip_serializing_if = "is_zero")]
     pub subject_watches: u64,
     /// Lists that the subject asked for, one a page.
+    #[serde(skip_serializing_if = "is_zero")]
     pub subject_lists: u64,
     /// Lists and watches of what is judged that the subject sent; none where not each request was seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub subject_follows: Option<u64>,
     /// Watches of the subject that are open at the end of the interval.
+    #[serde(skip_serializing_if = "is_zero")]
     pub subject_open_watches: u64,
     /// Connections on which the subject sent its first request. One that it opens and never uses is not known to be its own.
+    #[serde(skip_serializing_if = "is_zero")]
     pub subject_connections: u64,
     /// Connections of the subject that are open at the end of the interval.
+    #[serde(skip_serializing_if = "is_zero")]
     pub subject_open_connections: u64,
     /// Milliseconds since the subject's last request, while none of its requests is open; none while one is open.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub subject_idle_ms: Option<u64>,
     /// Answers 410, as HTTP status or inside a stream, sent to the subject.
+    #[serde(skip_serializing_if = "is_zero")]
     pub gone_answers: u64,
     /// Those among them for a resourceVersion that had been refused to the subject before.
+    #[serde(skip_serializing_if = "is_zero")]
     pub repeated_gone: u64,
 }
 
@@ -248,14 +316,19 @@ pub struct ApiRow {
 #[serde(rename_all = "camelCase", default)]
 pub struct RegistryRow {
     /// Requests, tokens included.
+    #[serde(skip_serializing_if = "is_zero")]
     pub requests: u64,
     /// Those among them that were answered with a status of the 400s or 500s.
+    #[serde(skip_serializing_if = "is_zero")]
     pub refused: u64,
     /// Those among them that got no answer.
+    #[serde(skip_serializing_if = "is_zero")]
     pub unanswered: u64,
     /// Distinct tags that were asked for, since the start.
+    #[serde(skip_serializing_if = "is_zero")]
     pub tags_total: u64,
     /// The most requests for one tag, since the start.
+    #[serde(skip_serializing_if = "is_zero")]
     pub most_of_one_tag: u64,
 }
 
@@ -266,8 +339,10 @@ pub struct Sample {
     /// When it was taken.
     pub t_ms: u64,
     /// The subject's process tree; none if it was not running or is not on this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<Process>,
     /// The harness itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub harness: Option<Process>,
     /// The machine.
     pub machine: MachineRow,
@@ -297,12 +372,16 @@ pub struct Process {
     /// Resident set, in bytes.
     pub rss_bytes: u64,
     /// Proportional set, in bytes; read at most once a minute because it is expensive.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub pss_bytes: Option<u64>,
     /// Anonymous part of the resident set, in bytes.
+    #[serde(skip_serializing_if = "is_zero")]
     pub anon_bytes: u64,
     /// Processor time since the start, in milliseconds.
+    #[serde(skip_serializing_if = "is_zero")]
     pub cpu_ms: u64,
     /// Threads.
+    #[serde(skip_serializing_if = "is_zero")]
     pub threads: u64,
     /// Open file descriptors by class.
     pub fds: Fds,
@@ -315,12 +394,16 @@ pub struct Process {
 #[serde(rename_all = "camelCase", default)]
 pub struct Fds {
     /// Sockets.
+    #[serde(skip_serializing_if = "is_zero")]
     pub socket: u64,
     /// Files and directories.
+    #[serde(skip_serializing_if = "is_zero")]
     pub file: u64,
     /// Pipes.
+    #[serde(skip_serializing_if = "is_zero")]
     pub pipe: u64,
     /// Everything else: epoll, eventfd, timerfd, …
+    #[serde(skip_serializing_if = "is_zero")]
     pub other: u64,
 }
 
@@ -329,18 +412,25 @@ pub struct Fds {
 #[serde(rename_all = "camelCase", default)]
 pub struct MachineRow {
     /// Share of the last 10 s in which some task waited for a processor, in percent.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub psi_cpu_some_pct: Option<f64>,
     /// Share of the last 10 s in which some task waited for memory, in percent.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub psi_memory_some_pct: Option<f64>,
     /// Share of the last 10 s in which some task waited for a disk, in percent.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub psi_io_some_pct: Option<f64>,
     /// Processor time taken by other guests of the host since boot, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub steal_ms: Option<u64>,
     /// The load average of one minute.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub load_1m: Option<f64>,
     /// How long the machine has been suspended since the run began to sample, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub suspended_ms: Option<u64>,
     /// How far the wall clock has been set since then, in milliseconds; negative where it was set back.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub clock_set_ms: Option<i64>,
 }
 
@@ -377,8 +467,10 @@ pub struct FaultRow {
     /// Real effects so far.
     pub hits: u64,
     /// For a canary: whether it was healthy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ok: Option<bool>,
     /// More for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
 }
 
@@ -612,18 +704,43 @@ mod tests {
 
     #[test]
     fn counts_add_and_subtract_every_field() {
-        let all: EventCounts = serde_json::from_value(
-            serde_json::to_value(EventCounts::default())
-                .unwrap()
-                .as_object()
-                .unwrap()
-                .keys()
-                .enumerate()
-                .map(|(i, key)| (key.clone(), serde_json::Value::from(i + 1)))
-                .collect(),
-        )
-        .unwrap();
+        let schema = schemars::schema_for!(EventCounts);
+        let fields = schema.get("properties").unwrap().as_object().unwrap().keys();
+        let counts = fields.enumerate().map(|(i, key)| (key.clone(), serde_json::Value::from(i + 1)));
+        let all: EventCounts = serde_json::from_value(counts.collect()).unwrap();
         assert_eq!((all + all) - all, all);
-        assert_ne!(all + all, all);
+        assert_eq!(serde_json::to_value(all + all).unwrap()["unobservable"], 2 * all.unobservable);
+        assert_ne!(all.unobservable, 0);
+    }
+
+    /// What is left out of a row is read as what it was: nothing. A row of an older build has all of it and is read as well.
+    #[test]
+    fn what_is_nothing_is_left_out_and_read_back() {
+        let row = Interval {
+            start_ms: 0,
+            end_ms: 5000,
+            phase: Phase::WarmUp,
+            last: false,
+            events: EventCounts { commits: 3, ..EventCounts::default() },
+            live_objects: 0,
+            pending: 0,
+            deadline_ms: 5000,
+            lag: None,
+            admission: Some(AdmissionRow::default()),
+            churn: None,
+            witness: WitnessRow::default(),
+            api: ApiRow { subject_idle_ms: Some(0), ..ApiRow::default() },
+            registry: None,
+            faults_active: Vec::new(),
+            refused: Vec::new(),
+        };
+        let text = serde_json::to_string(&row).unwrap();
+        let lean = r#"{"startMs":0,"endMs":5000,"phase":"warm-up","events":{"commits":3},"deadlineMs":5000,"admission":{},"witness":{},"api":{"subjectIdleMs":0}}"#;
+        assert_eq!(text, lean);
+        assert_eq!(serde_json::from_str::<Interval>(&text).unwrap(), row);
+        let older = r#"{"startMs":0,"endMs":5000,"phase":"warm-up","last":false,"events":{"commits":3,"missed":0},"liveObjects":0,
+            "pending":0,"deadlineMs":5000,"lag":null,"admission":{"planned":0,"response":null,"examples":[]},"churn":null,
+            "witness":{"lines":0},"api":{"requests":0,"subjectIdleMs":0,"subjectFollows":null},"faultsActive":[]}"#;
+        assert_eq!(serde_json::from_str::<Interval>(older).unwrap(), row);
     }
 }

@@ -151,6 +151,62 @@ fn anomalies_are_capped_for_each_outcome() {
     assert_eq!(record.anomalies.len() as u64, ANOMALY_ROWS_PER_OUTCOME + 1);
     let last = record.anomalies.last().unwrap();
     assert_eq!((last.outcome, last.wire.len(), last.wire[0].chars().count()), (Outcome::Missed, 20, 601));
+    // The first of many keep their stream lines, all keep the rest.
+    let with_lines = record.anomalies.iter().filter(|row| !row.wire.is_empty()).count();
+    assert!((50..150).contains(&with_lines), "{with_lines} of 12 KB each");
+    assert!(fs::metadata(dir.path().join(file::ANOMALIES)).unwrap().len() < 3 << 20);
+}
+
+/// Of a fault a minute in a hundred hours every one keeps its first hit and its doublings, whatever the others did.
+#[test]
+fn hits_are_capped_for_each_fault_and_for_all() {
+    let example = Example::clean();
+    let dir = tempfile::tempdir().unwrap();
+    let mut writer = Writer::create(dir.path(), &example.manifest).unwrap();
+    let hit = |fault: u64, hits| FaultRow { id: fault.to_string(), hits, ..example.faults[3].clone() };
+    for fault in 0..1000 {
+        (1..=300).for_each(|hits| writer.fault(&hit(fault, hits)).unwrap());
+    }
+    drop(writer);
+    let rows = Record::open(dir.path()).unwrap().faults;
+    let of = |fault: u64| rows.iter().filter(|row| row.id == fault.to_string()).map(|row| row.hits).collect::<Vec<_>>();
+    assert_eq!((of(0).len(), of(0)[99], of(0)[100], of(0)[101]), (102, 100, 128, 256));
+    assert_eq!(of(999), [1, 2, 4, 8, 16, 32, 64, 128, 256]);
+    assert!(rows.len() < 20_000, "{}", rows.len());
+}
+
+/// A run that is killed loses nothing of the slices that were not full, and counts none of them twice.
+#[test]
+fn a_killed_run_keeps_its_open_slices() {
+    let example = Example::clean();
+    let hour_ms = 3_600_000;
+    let mut histogram = Histogram::<u64>::new(3).unwrap();
+    histogram.record_n(1500, 10).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let mut writer = Writer::create(dir.path(), &example.manifest).unwrap();
+    let (open, stale) = (dir.path().join(file::LATENCY_OPEN), dir.path().join("stale"));
+    let read = || Record::open(dir.path()).unwrap().latency.whole(tag::LAG).map_or(0, |sum| sum.len());
+    let row = |start_ms| Interval { start_ms, end_ms: start_ms + 5000, ..example.intervals[10].clone() };
+    writer.interval(&row(30 * hour_ms - 5000)).unwrap();
+    for number in 0..200 {
+        let start_ms = 30 * hour_ms + number * 5000;
+        writer.latency(tag::LAG, start_ms, start_ms + 5000, &histogram).unwrap();
+        writer.interval(&row(start_ms)).unwrap();
+        assert_eq!(read(), 10 * (number + 1), "killed after interval {number}");
+        // Killed after a slice was closed and before the file of the open ones was written anew.
+        if open.exists() {
+            fs::copy(&open, &stale).unwrap();
+        } else {
+            fs::copy(&stale, &open).unwrap();
+            assert_eq!(read(), 10 * (number + 1), "no slice counts twice");
+            fs::remove_file(&open).unwrap();
+        }
+    }
+    // At thirty hours a slice is seven and a half minutes.
+    let lines = || fs::read_to_string(dir.path().join(file::LATENCY)).unwrap().matches("Tag=").count();
+    assert_eq!(lines(), 2);
+    writer.end(&End { ended_ms: 31 * hour_ms, reason: EndReason::Completed, lost: None }).unwrap();
+    assert_eq!((read(), lines(), open.exists()), (2000, 3, false));
 }
 
 /// 100 hours of samples and latencies stay small, keep their peaks, and lose no count.

@@ -12,9 +12,9 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use super::last::Last;
-use super::latency::HistogramLog;
 use super::requests::Cap;
 use super::sink::Sink;
+use super::slices::Slices;
 use super::{
     AnomalyRow, CommitEvent, End, EndReason, EndState, Error, FaultEvent, FaultRow, Interval, Lost, Manifest,
     MetricsRow, Phase, RequestLine, RequestRow, Sample, file,
@@ -30,13 +30,16 @@ const WIRE_LINE_CHARS: usize = 600;
 /// Every sample is kept for so long; later the last of each interval, and before it the one with the largest resident set if that
 /// stands out. A row is about 430 bytes, so all the samples of 100 hours would be 155 MB.
 pub(crate) const ALL_SAMPLES_MS: u64 = 2 * 3600 * 1000;
+/// Bytes of the rows of one outcome up to which they keep their stream lines; without them a row is about 400 bytes. With all of them the
+/// rows of ten outcomes could be 120 MB. The usual row has less than 2 KiB.
+const WIRE_BYTES_PER_OUTCOME: u64 = 2 << 20;
 /// Hits of one fault that have a row each: the story of a client has fewer. A fault that strikes each event of a busy stream has thousands.
 const HIT_ROWS_MAX: u64 = 100;
+/// Hits of all faults that have a row each, 2.5 MB; later only the first of each fault and then each doubling. 100 hours of a fault a minute
+/// would be 140 MB.
+const HIT_ROWS_OF_ALL_MAX: u64 = 10_000;
 /// A sample stands out of its interval with a resident set so many times that of the last one, or with the largest so far.
 const PEAK_LEAST: f64 = 1.05;
-/// Histograms are written as they come for so long; later they are added up to slices of [`LONG_SLICE_MS`].
-const SHORT_SLICES_MS: u64 = 3600 * 1000;
-const LONG_SLICE_MS: u64 = 60_000;
 
 /// Appends the facts of a run to its record.
 pub struct Writer {
@@ -46,20 +49,20 @@ pub struct Writer {
     samples: Rows,
     faults: Rows,
     anomalies: Rows,
-    latency: HistogramLog,
+    latency: Slices,
     /// Commits and observations.
     events: Option<[Packed; 2]>,
     requests: Option<(Rows, Cap)>,
     metrics: Option<Rows>,
-    anomaly_rows: BTreeMap<Outcome, u64>,
+    /// Rows and bytes of each outcome.
+    anomaly_rows: BTreeMap<Outcome, (u64, u64)>,
     anomalies_dropped: u64,
+    hit_rows: u64,
     phase: Option<Phase>,
     /// The samples of the current interval that will be kept, once not all are: the one with the largest resident set, and the last.
     kept_samples: Option<(Sample, Sample)>,
     /// The largest resident set of a sample that was written.
     largest_bytes: u64,
-    /// Histograms that wait until their slice is long enough.
-    open_slices: BTreeMap<String, OpenSlice>,
     lost: Option<Lost>,
     /// Up to here everything is written.
     whole_to_ms: u64,
@@ -72,12 +75,6 @@ struct Rows(Sink);
 struct Packed {
     path: PathBuf,
     out: zstd::stream::write::Encoder<'static, Sink>,
-}
-
-struct OpenSlice {
-    start_ms: u64,
-    end_ms: u64,
-    histogram: Histogram<u64>,
 }
 
 impl Writer {
@@ -97,16 +94,16 @@ impl Writer {
             samples: Rows::create(dir.join(file::SAMPLES))?,
             faults: Rows::create(dir.join(file::FAULTS))?,
             anomalies: Rows::create(dir.join(file::ANOMALIES))?,
-            latency: HistogramLog::create(dir.join(file::LATENCY), &manifest.started_at)?,
+            latency: Slices::create(dir, &manifest.started_at)?,
             events: None,
             requests: None,
             metrics: manifest.subject.metrics.as_ref().map(|_| Rows::create(dir.join(file::METRICS))).transpose()?,
             anomaly_rows: BTreeMap::new(),
             anomalies_dropped: 0,
+            hit_rows: 0,
             phase: None,
             kept_samples: None,
             largest_bytes: 0,
-            open_slices: BTreeMap::new(),
             lost: None,
             whole_to_ms: 0,
         })
@@ -164,13 +161,13 @@ impl Writer {
     }
 
     /// A row that a full disk took is counted and ends no run: what is measured after it is worth as much.
-    fn kept(&mut self, result: Result<(), Error>) -> Result<(), Error> {
+    fn kept<T>(&mut self, result: Result<T, Error>) -> Result<(), Error> {
         match result {
             Err(error) if error.is_full() => {
                 self.lose(1);
                 Ok(())
             }
-            other => other,
+            other => other.map(drop),
         }
     }
 
@@ -200,14 +197,18 @@ impl Writer {
 
     /// Appends a reading of the subject's own metrics, if the manifest says that there are any.
     pub fn metrics(&mut self, row: &MetricsRow) -> Result<(), Error> {
-        let result = self.metrics.as_mut().map_or(Ok(()), |rows| rows.append(row));
+        let result = self.metrics.as_mut().map_or(Ok(0), |rows| rows.append(row));
         self.kept(result)
     }
 
     /// Appends a fault row. Of a fault with very many hits only some have one; each row has the count.
     pub fn fault(&mut self, row: &FaultRow) -> Result<(), Error> {
-        if row.event == FaultEvent::Hit && row.hits > HIT_ROWS_MAX && !row.hits.is_power_of_two() {
-            return Ok(());
+        if row.event == FaultEvent::Hit {
+            let many = row.hits > HIT_ROWS_MAX || self.hit_rows >= HIT_ROWS_OF_ALL_MAX;
+            if many && !row.hits.is_power_of_two() {
+                return Ok(());
+            }
+            self.hit_rows += 1;
         }
         let result = self.faults.append(row);
         self.kept(result)
@@ -215,25 +216,21 @@ impl Writer {
 
     /// Appends an anomaly, unless [`ANOMALY_ROWS_PER_OUTCOME`] of its outcome are there already.
     pub fn anomaly(&mut self, row: &AnomalyRow) -> Result<(), Error> {
-        let rows = self.anomaly_rows.entry(row.outcome).or_default();
+        let (rows, bytes) = self.anomaly_rows.entry(row.outcome).or_default();
         if *rows >= ANOMALY_ROWS_PER_OUTCOME {
             self.anomalies_dropped += 1;
             return Ok(());
         }
         *rows += 1;
-        if row.wire.len() <= WIRE_LINES && row.wire.iter().all(|line| line.len() <= WIRE_LINE_CHARS) {
-            let result = self.anomalies.append(row);
-            return self.kept(result);
-        }
         let mut capped = row.clone();
-        capped.wire.truncate(WIRE_LINES);
+        capped.wire.truncate(if *bytes < WIRE_BYTES_PER_OUTCOME { WIRE_LINES } else { 0 });
         for line in &mut capped.wire {
             if let Some((end, _)) = line.char_indices().nth(WIRE_LINE_CHARS) {
                 line.truncate(end);
                 line.push('…');
             }
         }
-        let result = self.anomalies.append(&capped);
+        let result = self.anomalies.append(&capped).map(|written| *bytes += written);
         self.kept(result)
     }
 
@@ -248,27 +245,8 @@ impl Writer {
         if histogram.is_empty() {
             return Ok(());
         }
-        if start_ms < SHORT_SLICES_MS {
-            let result = self.latency.append(tag, start_ms, end_ms, histogram);
-            return self.kept(result);
-        }
-        let Some(open) = self.open_slices.get_mut(tag) else {
-            let mut copy = histogram.clone();
-            copy.auto(true);
-            self.open_slices.insert(tag.to_owned(), OpenSlice { start_ms, end_ms, histogram: copy });
-            return Ok(());
-        };
-        open.end_ms = open.end_ms.max(end_ms);
-        if let Err(error) = open.histogram.add(histogram) {
-            return Err(self.latency.error(&error));
-        }
-        if open.end_ms.saturating_sub(open.start_ms) >= LONG_SLICE_MS
-            && let Some(full) = self.open_slices.remove(tag)
-        {
-            let result = self.latency.append(tag, full.start_ms, full.end_ms, &full.histogram);
-            return self.kept(result);
-        }
-        Ok(())
+        let result = self.latency.add(tag, start_ms, end_ms, histogram);
+        self.kept(result)
     }
 
     /// Whether commits and observations are kept.
@@ -377,8 +355,7 @@ impl Writer {
     }
 
     fn close_slices(&mut self) -> Result<(), Error> {
-        for (tag, slice) in std::mem::take(&mut self.open_slices) {
-            let result = self.latency.append(&tag, slice.start_ms, slice.end_ms, &slice.histogram);
+        while let Some(result) = self.latency.close_one() {
             self.kept(result)?;
         }
         Ok(())
@@ -414,9 +391,11 @@ impl Rows {
         Sink::create(path).map(Self)
     }
 
-    fn append(&mut self, row: &impl Serialize) -> Result<(), Error> {
+    /// Returns how many bytes the row takes.
+    fn append(&mut self, row: &impl Serialize) -> Result<u64, Error> {
         let line = json_line(row, self.0.path())?;
-        self.0.append(&line)
+        self.0.append(&line)?;
+        Ok(line.len() as u64)
     }
 }
 
@@ -463,6 +442,11 @@ pub(crate) fn write_whole(
 ) -> Result<(), Error> {
     let mut bytes = Vec::new();
     fill(&mut bytes).map_err(|source| Error::Encode { path: path.to_owned(), source })?;
+    write_bytes(path, &bytes)
+}
+
+/// The same for bytes that are there.
+pub(super) fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let part = path.with_extension("part");
     // What is left of an earlier try, or lies there to be written through, is not opened.
     match fs::remove_file(&part) {
@@ -470,6 +454,6 @@ pub(crate) fn write_whole(
         _ => {}
     }
     let mut out = OpenOptions::new().write(true).create_new(true).open(&part).map_err(io_error("create", &part))?;
-    out.write_all(&bytes).map_err(io_error("write", &part))?;
+    out.write_all(bytes).map_err(io_error("write", &part))?;
     fs::rename(&part, path).map_err(io_error("write", path))
 }

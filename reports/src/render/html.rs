@@ -29,6 +29,9 @@ pub(super) const ROW: Renderer =
 
 /// Anomalies shown of each outcome; the rest is in `anomalies.jsonl`.
 const ANOMALIES_SHOWN: usize = 25;
+/// Bytes of stream lines shown with the anomalies of one outcome. Escaped they are about twice as many, of ten outcomes; a page stays below
+/// 2 MB.
+const WIRE_BYTES_SHOWN: usize = 48 << 10;
 /// The order in which anomalies are shown: what breaks a promise first.
 const ANOMALY_ORDER: [Outcome; 10] = [
     Outcome::Missed,
@@ -79,16 +82,24 @@ struct Anomaly<'a> {
     row: &'a AnomalyRow,
     at: String,
     object: String,
+    /// Its stream lines are left out, because those of others before it took the room.
+    bare: bool,
 }
 
 impl<'a> Anomaly<'a> {
-    fn new(row: &'a AnomalyRow) -> Self {
+    /// `room` is what stream lines may still take.
+    fn new(row: &'a AnomalyRow, room: &mut usize) -> Self {
+        let wire: usize = row.wire.iter().map(String::len).sum();
+        let bare = wire > *room;
+        if !bare {
+            *room -= wire;
+        }
         let object = match (row.namespace.as_str(), row.name.as_str()) {
             ("", "") => format!("uid {}", row.uid),
             ("", name) => name.to_owned(),
             (namespace, name) => format!("{namespace}/{name}"),
         };
-        Self { row, at: timeline::clock(row.committed_ms.or(row.observed_ms).unwrap_or(row.t_ms)), object }
+        Self { row, at: timeline::clock(row.committed_ms.or(row.observed_ms).unwrap_or(row.t_ms)), object, bare }
     }
 }
 
@@ -148,7 +159,8 @@ fn anomalies(record: &Record) -> Vec<AnomalyGroup<'_>> {
             let rows = record.anomalies.iter().filter(|row| row.outcome == outcome);
             // After a kill the rows can be ahead of the counts.
             let total = outcome.of(&counts).max(rows.clone().count() as u64);
-            let rows: Vec<_> = rows.take(ANOMALIES_SHOWN).map(Anomaly::new).collect();
+            let mut room = WIRE_BYTES_SHOWN;
+            let rows: Vec<_> = rows.take(ANOMALIES_SHOWN).map(|row| Anomaly::new(row, &mut room)).collect();
             let hidden = total - rows.len() as u64;
             let hidden = (hidden > 0).then(|| count(hidden));
             (total > 0).then(|| AnomalyGroup { outcome, total: count(total), rows, hidden })

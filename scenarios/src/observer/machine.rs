@@ -40,14 +40,19 @@ fn signed_ms(at: Duration) -> i64 {
 pub(super) fn row(start: &Clocks) -> MachineRow {
     let (suspended_ms, clock_set_ms) = start.until(&Clocks::read());
     MachineRow {
-        psi_cpu_some_pct: procfs::CpuPressure::current().ok().map(|psi| f64::from(psi.some.avg10)),
-        psi_memory_some_pct: procfs::MemoryPressure::current().ok().map(|psi| f64::from(psi.some.avg10)),
-        psi_io_some_pct: procfs::IoPressure::current().ok().map(|psi| f64::from(psi.some.avg10)),
+        psi_cpu_some_pct: procfs::CpuPressure::current().ok().map(|psi| hundredths(psi.some.avg10)),
+        psi_memory_some_pct: procfs::MemoryPressure::current().ok().map(|psi| hundredths(psi.some.avg10)),
+        psi_io_some_pct: procfs::IoPressure::current().ok().map(|psi| hundredths(psi.some.avg10)),
         steal_ms: procfs::KernelStats::current().ok().and_then(|stats| stats.total.steal_ms()),
-        load_1m: procfs::LoadAverage::current().ok().map(|load| f64::from(load.one)),
+        load_1m: procfs::LoadAverage::current().ok().map(|load| hundredths(load.one)),
         suspended_ms: Some(suspended_ms),
         clock_set_ms: Some(clock_set_ms),
     }
+}
+
+/// The kernel tells two decimals; a single-precision number would be written with fifteen.
+fn hundredths(value: f32) -> f64 {
+    (f64::from(value) * 100.0).round() / 100.0
 }
 
 #[cfg(test)]
@@ -66,6 +71,12 @@ mod tests {
         assert_eq!(start.until(&clocks(160, 590, 1_000_090)), (30_000, 0), "slept for half a minute");
         assert_eq!(start.until(&clocks(160, 560, 1_003_660)), (0, 3_600_000), "an hour forward");
         assert_eq!(start.until(&clocks(160, 560, 999_000)), (0, -1_060_000), "back");
+    }
+
+    #[test]
+    fn decimals_are_those_of_the_kernel() {
+        let written = [21.37_f32, 0.0, 1.82, 100.0].map(|value| hundredths(value).to_string());
+        assert_eq!(written, ["21.37", "0", "1.82", "100"]);
     }
 
     #[test]

@@ -20,7 +20,7 @@ use reports::record::{EndReason, FaultEvent, MetricsRow, Phase, Writer};
 use self::faults::{disturbs_events, kube_id};
 use super::canary::Canaries;
 use super::drift::{self, Drifts};
-use super::events::Events;
+use super::events::{Drained, Events};
 use super::growth::Growth;
 use super::interval::{self, Intervals, Now};
 use super::live::{Facts, Live};
@@ -58,8 +58,8 @@ pub(super) struct Conductor<'a> {
     signals: Option<Signals>,
     clock: Clock,
     stage: Option<Stage<'a>>,
-    /// The drain phase went to its end: what the subject has not proven by now it will not prove.
-    drained: bool,
+    /// The drain, once it has gone to its end.
+    drained: Option<Drained>,
     refusals: Refusals,
     requests: Requests,
     /// What the oracle of the load is told.
@@ -145,7 +145,7 @@ impl<'a> Conductor<'a> {
             signals: Some(signals),
             clock: Clock::default(),
             stage: None,
-            drained: false,
+            drained: None,
             refusals: Refusals::default(),
             requests: Requests::new(&scenario.judged()),
             truth: None,
@@ -166,8 +166,8 @@ impl<'a> Conductor<'a> {
         let stop_timeout = self.scenario.subject.stop_timeout.0;
         let reason = match self.enter(subject, Load::scripted(load.script.take())) {
             Ok(ready) => match Box::pin(self.phases(&ready, load)).await {
-                Ok(()) => {
-                    self.drained = true;
+                Ok(drained) => {
+                    self.drained = Some(drained);
                     self.completed()
                 }
                 Err(halt) => self.halted(halt),
@@ -232,7 +232,7 @@ impl<'a> Conductor<'a> {
     }
 
     /// Ready, fill, warm-up, steady, drain.
-    async fn phases(&mut self, ready: &Ready, load: LoadPlan) -> Result<(), Halt> {
+    async fn phases(&mut self, ready: &Ready, load: LoadPlan) -> Result<Drained, Halt> {
         for (index, fault) in self.scenario.faults.iter().enumerate() {
             let row = self.fault_row(index, FaultEvent::Planned, 0, Some(describe(fault)));
             self.writer.fault(&row)?;
@@ -280,19 +280,22 @@ impl<'a> Conductor<'a> {
             .await??;
         self.stage()?.load = load;
         self.enter_phase(Phase::Drain)?;
+        let from_ms = self.clock.now_ms();
         self.until(Instant::now() + phases.drain.0).await?;
         // What the subject holds open is read once more before it is stopped.
         self.interval(false)?;
         self.last_look().await?;
+        let drained = Drained { from_ms, to_ms: self.clock.now_ms() };
         let unsure = "the harness cannot vouch for what the control plane stored";
         self.stage()?.load.confirm().await.context(unsure)?;
         // What was watched until then is read before it is compared.
         self.interval(false)?;
         let Self { stage, writer, .. } = self;
-        let Some(stage) = stage.as_mut() else { return Ok(()) };
+        let Some(stage) = stage.as_mut() else { return Ok(drained) };
         stage.load.agreed().context(unsure)?;
         stage.events.wrote(stage.load.writes());
-        Ok(stage.events.confirm(writer).await.context("the harness cannot vouch for its own account of the commits")?)
+        stage.events.confirm(writer).await.context("the harness cannot vouch for its own account of the commits")?;
+        Ok(drained)
     }
 
     fn stage(&mut self) -> Result<&mut Stage<'a>> {
@@ -357,7 +360,7 @@ impl<'a> Conductor<'a> {
         }
         let writer = &mut self.writer;
         let Some(stage) = self.stage.as_mut() else { return Ok(()) };
-        stage.events.settle(false, writer)?;
+        stage.events.settle(None, writer)?;
         self.faults()?;
         if self.clock.runs() {
             self.requests.write(&self.world.plane, &self.clock, &mut self.writer)?;

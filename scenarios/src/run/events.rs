@@ -23,6 +23,15 @@ const DEADLINE_FACTOR: u64 = 3;
 /// Stream lines shown round an anomaly.
 const WIRE_LINES: usize = 3;
 
+/// A drain that went to its end: what was written before it and is not proven by now will not be.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Drained {
+    /// From then on nobody but the subject wrote.
+    pub(super) from_ms: u64,
+    /// Until then its witness was heard.
+    pub(super) to_ms: u64,
+}
+
 /// The ledger with what feeds it.
 pub(super) struct Events<'a> {
     plane: &'a Plane,
@@ -139,8 +148,8 @@ impl<'a> Events<'a> {
         Ok(self.ledger.told())
     }
 
-    /// Lets time pass and writes what the ledger decided. `end` when nothing more can come.
-    pub(super) fn settle(&mut self, end: bool, writer: &mut Writer) -> Result<()> {
+    /// Lets time pass and writes what the ledger decided; with `end` when nothing more can come.
+    pub(super) fn settle(&mut self, end: Option<Drained>, writer: &mut Writer) -> Result<()> {
         self.catch_up(writer)?;
         if let Some(mock) = self.plane.mock() {
             let gaps = mock.server.gaps(self.plane.subject());
@@ -151,8 +160,10 @@ impl<'a> Events<'a> {
             }
         }
         let now_ms = self.clock.now_ms();
-        let found: Vec<_> =
-            if end { self.ledger.finish(now_ms).collect() } else { self.ledger.advance(now_ms).collect() };
+        let found: Vec<_> = match end {
+            Some(Drained { from_ms, to_ms }) => self.ledger.finish_quiet(now_ms, from_ms, to_ms).collect(),
+            None => self.ledger.advance(now_ms).collect(),
+        };
         if self.ledger.contradictions() > 0 {
             bail!("the control plane's commits contradict each other: its order cannot be trusted");
         }

@@ -252,6 +252,8 @@ mod tests {
         let mut source = Source::read("soak-1h").unwrap();
         let first = describe(&source.scenario);
         assert!(first.contains("drawn faults    59, one every 1m: "), "{first}");
+        let times = first.lines().filter_map(|line| line.trim_start().strip_prefix("at ")?.split(':').next());
+        assert!(times.clone().count() == 59 && times.clone().all(|at| !at.ends_with("ms")), "{first}");
         assert_eq!(first, describe(&Source::read("soak-1h").unwrap().scenario));
         let before = source.scenario.faults.clone();
         source.sow(12).unwrap();

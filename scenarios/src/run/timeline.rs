@@ -184,6 +184,42 @@ mod tests {
         assert_eq!(timeline.finish(), [Action::CanaryAfter(0), Action::CanaryAfter(1)]);
     }
 
+    /// `soak-100h` draws more faults than an engine remembers: each of them begins, strikes, ends and has its canaries, and whoever asks for
+    /// its hits then is told them.
+    #[test]
+    fn a_hundred_hours_of_faults_are_played_to_the_end() {
+        let source = crate::scenario::Source::read("soak-100h").unwrap();
+        let faults: &[Fault] = &source.scenario.faults;
+        assert!(faults.len() > 5900, "{}", faults.len());
+        let mut timeline = Timeline::new(faults).unwrap();
+        let mut table = mock_faults::table::Table::new(source.scenario.seed);
+        let id = |index| mock_faults::FaultId(u32::try_from(index).unwrap());
+        let mut done = vec![(0, 0, 0, 0); faults.len()];
+        let length_s = source.scenario.phases.loaded().as_secs();
+        for now_ms in (0..length_s).map(|second| second * 1000) {
+            while let Some(action) = timeline.due(now_ms) {
+                match action {
+                    Action::CanaryBefore(index) => done[index].0 += 1,
+                    Action::Begin(index) => {
+                        let place = table.begin(id(index), &faults[index], ()).unwrap();
+                        table.hit(place, now_ms * 1000, String::new());
+                        timeline.hit(index, now_ms);
+                        done[index].1 += 1;
+                    }
+                    Action::End(index) => {
+                        table.end(id(index)).unwrap();
+                        done[index].2 += table.hits_of(id(index));
+                    }
+                    Action::CanaryAfter(index) => done[index].3 += table.hits_of(id(index)),
+                }
+            }
+            table.take_hits();
+        }
+        assert_eq!(timeline.finish(), []);
+        let wrong: Vec<_> = done.iter().enumerate().filter(|(_, done)| **done != (1, 1, 1, 1)).take(5).collect();
+        assert!(wrong.is_empty(), "{wrong:?}");
+    }
+
     /// Whoever sleeps until then finds something to do, and there is nothing before.
     #[test]
     fn the_next_time_is_known() {

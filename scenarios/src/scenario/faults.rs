@@ -209,6 +209,11 @@ mod tests {
         assert_eq!(faults.len(), 1, "150 s of steady phase, the last 60 of them to heal");
         assert!(faults.iter().all(|fault| fault.at.unwrap().0 < phases.loaded()));
         let error = source.last(Span::from_secs(3 * 60)).unwrap_err().to_string();
-        assert!(error.starts_with("--for 3m: no drawn fault fits"), "{error}");
+        let wanted = "--for 3m: no drawn fault fits: warm-up, drain and the time to heal leave less than the 1m in which one strikes; \
+            write at least `--for 270s`";
+        assert_eq!(error, wanted);
+        source.last(Span::from_secs(270)).unwrap();
+        assert_eq!(source.scenario.faults.len(), 1);
+        assert!(source.last(Span::from_secs(269)).is_err(), "the length that is named is the least one");
     }
 }

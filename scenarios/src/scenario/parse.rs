@@ -88,9 +88,15 @@ impl Source {
             Some(steady) => phases.steady = Span(steady),
             None => return Err(fail(format!("warm-up and drain alone take {} in {}", Span(around), self.origin))),
         }
-        validate::drawn(&mut self.scenario)
-            .and_then(|()| validate::validate(&self.scenario))
-            .map_err(|problem| fail(problem.text))
+        self.scenario.draw().map_err(|error| match error {
+            mock_faults::random::Error::NoRoom { every, short, .. } => fail(format!(
+                "no drawn fault fits: warm-up, drain and the time to heal leave less than the {every} in which one strikes; write at least \
+                 `--for {}`",
+                Span(length.0 + short.0)
+            )),
+            other => fail(other.to_string()),
+        })?;
+        validate::validate(&self.scenario).map_err(|problem| fail(problem.text))
     }
 
     /// Compresses the lifetimes of the control plane, and lets the subject's clock run faster.

@@ -25,7 +25,11 @@ fn end_state(soak: &Soak) -> Value {
 
 /// A copy of the scenario of the small watcher, with these lines in place of others.
 fn watcher(changes: &[(&str, &str)]) -> Option<(tempfile::TempDir, String)> {
-    let subject = program("example-watcher")?;
+    watched_by("example-watcher", changes)
+}
+
+fn watched_by(subject: &str, changes: &[(&str, &str)]) -> Option<(tempfile::TempDir, String)> {
+    let subject = program(subject)?;
     let mut text = std::fs::read_to_string(WATCHER).unwrap().replace("SUBJECT", subject.to_str().unwrap());
     for (from, to) in changes {
         assert!(text.contains(from), "{from}");
@@ -112,12 +116,92 @@ fn who_started_empty_and_kept_something_is_found() {
 /// Without a page and without children it is what the witness told last.
 #[test]
 fn what_was_told_last_is_what_a_plain_watcher_believes() {
-    let Some((_folder, file)) = watcher(&[("heal: 15s", "heal: 15s, converged: true")]) else { return };
+    let Some((_folder, file)) = watcher(&[TOLD]) else { return };
     let soak = soak(&[&file]);
     assert_eq!(soak.code(), Some(0), "{}", soak.story());
     let state = end_state(&soak);
     assert_eq!((state["source"].as_str(), state["agrees"].as_bool()), (Some("told"), Some(true)), "{state:#}");
     assert_eq!(state["listed"], state["believed"]);
+}
+
+const TOLD: (&str, &str) = ("heal: 15s", "heal: 15s, converged: true");
+
+/// Who told of no deletion believes in what is gone. The ledger sees the same mistake from its own side.
+#[test]
+fn what_was_told_last_of_what_is_gone_is_found() {
+    let Some((_folder, file)) = watched_by("example-watcher-planted", &[TOLD]) else { return };
+    let soak = soak(&[&file, "--plant", "missed-delete"]);
+    assert_eq!(soak.code(), Some(1), "{}", soak.story());
+    assert_eq!(soak.broken(), ["events.converged", "events.ghost"], "{}", soak.story());
+    let state = end_state(&soak);
+    assert_eq!((state["source"].as_str(), state["agrees"].as_bool()), (Some("told"), Some(false)), "{state:#}");
+    assert!(state["differences"]["gone"].as_u64().unwrap() > 0, "{state:#}");
+    assert_eq!(state["differences"]["behind"].as_u64().unwrap_or_default(), 0, "{state:#}");
+}
+
+/// Who went deaf in the middle of the run told old versions last, and nothing of what came later.
+#[test]
+fn what_was_told_last_before_going_deaf_is_found() {
+    let Some((_folder, file)) = watched_by("example-watcher-planted", &[TOLD]) else { return };
+    let soak = soak(&[&file, "--plant", "ignore-410"]);
+    assert_eq!(soak.code(), Some(1), "{}", soak.story());
+    let broken = soak.broken();
+    assert!(broken.contains(&"events.converged".to_owned()), "{}", soak.story());
+    assert!(broken.iter().all(|budget| budget.starts_with("events.")), "{}", soak.story());
+    let state = end_state(&soak);
+    let numbers = ["behind", "unknown"].map(|kind| state["differences"][kind].as_u64().unwrap_or_default());
+    assert!(numbers.iter().all(|number| *number > 0), "{state:#}");
+}
+
+/// The service as anybody's controller: a command without a page that the harness knows of, so that its children are all there is to read.
+fn by_children(plant: Option<&str>) -> Option<(tempfile::TempDir, Soak)> {
+    let service = program(if plant.is_some() { "longhaul-service-planted" } else { "longhaul-service" })?;
+    let folder = tempfile::tempdir().unwrap();
+    let settings = folder.path().join("service.yaml");
+    let mut text = std::fs::read_to_string(CHILDREN).unwrap();
+    let replaced = |text: &str, from: &str, to: &str| {
+        assert!(text.contains(from), "{from}");
+        text.replace(from, to)
+    };
+    let (before, after) = text.split_once("  settings:\n    watch: ").unwrap();
+    let (watch, after) = after.split_once('\n').unwrap();
+    std::fs::write(&settings, format!("watch: {watch}\n")).unwrap();
+    text = format!("{before}{after}");
+    let command = format!(
+        "kind: command\n  command: [{}, run, --role, watch, --config, {}]",
+        service.display(),
+        settings.display()
+    );
+    text = replaced(&text, "kind: service", &command);
+    text = replaced(&text, "converged: true, restored: true", "converged: true");
+    let file = folder.path().join("children.yaml");
+    std::fs::write(&file, text).unwrap();
+    let mut arguments = vec![file.to_str().unwrap()];
+    arguments.extend(plant.iter().flat_map(|plant| ["--plant", plant]));
+    let soak = soak(&arguments);
+    Some((folder, soak))
+}
+
+#[test]
+fn who_keeps_its_children_converges() {
+    let Some((_folder, soak)) = by_children(None) else { return };
+    assert_eq!(soak.code(), Some(0), "{}", soak.story());
+    let state = end_state(&soak);
+    assert_eq!((state["source"].as_str(), state["agrees"].as_bool()), (Some("children"), Some(true)), "{state:#}");
+    assert!(state["children"]["found"].as_u64().unwrap() >= 40, "{state:#}");
+}
+
+/// All events are told, and the children are not what they should be.
+#[test]
+fn who_does_not_keep_its_children_does_not_converge() {
+    for (plant, problem) in [("no-child-watch", "lacking"), ("orphaned-child", "orphans"), ("old-child", "stale")] {
+        let Some((_folder, soak)) = by_children(Some(plant)) else { return };
+        assert_eq!(soak.code(), Some(1), "{plant}: {}", soak.story());
+        assert_eq!(soak.broken(), ["events.converged"], "{plant}: {}", soak.story());
+        let state = end_state(&soak);
+        assert_eq!(state["source"], "children", "{plant}: {state:#}");
+        assert!(state["children"][problem].as_u64().unwrap_or_default() > 0, "{plant}: {problem}: {state:#}");
+    }
 }
 
 /// A page that does not answer proves nothing, and nothing else is taken in its place.

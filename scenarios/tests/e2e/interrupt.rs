@@ -97,6 +97,67 @@ fn a_killed_run_can_be_judged_afterwards() {
     assert_eq!(verdict(&record)["verdict"], "invalid", "{story}");
 }
 
+/// Whenever it is killed, the record reaches to at most five seconds before, and what is there is judged. A kill in the middle of a write tears
+/// its last row.
+#[test]
+fn a_run_that_is_killed_at_any_moment_loses_five_seconds_at_most() {
+    let Some(service) = program("longhaul-service") else { return };
+    // So long after a row was written: just then, in the middle, and just before the next one.
+    let moments = [0, 1300, 2700, 4600].map(Duration::from_millis);
+    std::thread::scope(|scope| {
+        for moment in moments {
+            let service = &service;
+            scope.spawn(move || killed_after(moment, service));
+        }
+    });
+}
+
+/// What an interval may be longer than planned, and the time until a test sees it, on a busy machine.
+const SEEN_LATE: Duration = Duration::from_millis(1500);
+
+fn killed_after(moment: Duration, service: &Path) {
+    let runs = tempfile::tempdir().unwrap();
+    let mut command = longhaul(&["soak", "--quiet", SMALL, "--service", service.to_str().unwrap(), "--runs"]);
+    let mut child = command.arg(runs.path()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let end_ms = |text: &str| {
+        let row: serde_json::Value = serde_json::from_str(text.lines().last()?).ok()?;
+        text.ends_with('\n').then(|| row["endMs"].as_u64()).flatten()
+    };
+    // Seen to appear, so that it is known how late it is in the run's own time.
+    let (record, first_ms) = wait_for("the first interval", || {
+        let record = record(runs.path())?;
+        let rows = std::fs::read_to_string(record.join("intervals.jsonl")).ok()?;
+        Some((record, end_ms(&rows)?))
+    });
+    let seen = Instant::now();
+    wait_for("the moment", || (seen.elapsed() >= moment).then_some(()));
+    child.kill().unwrap();
+    let killed_ms = first_ms + u64::try_from(seen.elapsed().as_millis()).unwrap();
+    child.wait().unwrap();
+
+    let output = longhaul(&["report", record.to_str().unwrap()]).output().unwrap();
+    let story = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(2), "{story}");
+    let verdict = verdict(&record);
+    let text = verdict.to_string();
+    assert!(text.contains("the harness was killed; the record reaches to "), "{text}");
+    let last_of = |name: &str, key: &str| {
+        let text = std::fs::read_to_string(record.join(name)).unwrap();
+        let whole = &text[..=text.rfind('\n').unwrap()];
+        let rows = whole.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        rows.filter_map(|row| row[key].as_u64()).max().unwrap_or_default()
+    };
+    let late_ms = u64::try_from(SEEN_LATE.as_millis()).unwrap();
+    for (name, key) in [("intervals.jsonl", "endMs"), ("samples.jsonl", "tMs")] {
+        let lost_ms = killed_ms.saturating_sub(last_of(name, key));
+        // A sample is taken each second.
+        let allowed_ms = 5000 + late_ms + if name == "intervals.jsonl" { 0 } else { 1000 };
+        assert!(lost_ms <= allowed_ms, "{name}, killed {moment:?} after a row: {lost_ms} ms are lost");
+    }
+    let latency = std::fs::read_to_string(record.join("latency.hlog")).unwrap();
+    assert!(latency.contains("Tag=response.allowed"), "{latency}");
+}
+
 /// A run that is killed leaves neither its subject, nor what that started, nor the folder with its keys; and the record that it
 /// leaves is for this user alone and tells no secret.
 #[test]
@@ -115,7 +176,7 @@ fn a_killed_run_leaves_no_process_and_no_keys() {
     );
     std::fs::write(&scenario, text).unwrap();
     let mut command = longhaul(&["soak", "--quiet", scenario.to_str().unwrap(), "--runs", runs.to_str().unwrap()]);
-    let mut child = command.env("TMPDIR", folder.path()).stdout(Stdio::null()).spawn().unwrap();
+    let mut child = command.env("TMPDIR", folder.path()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let said = wait_for("the subject", || {
         let said = std::fs::read_to_string(&told).ok().filter(|said| said.ends_with('\n'))?;
         record(&runs)?.join("manifest.json").exists().then_some(said)
@@ -132,6 +193,11 @@ fn a_killed_run_leaves_no_process_and_no_keys() {
         });
     }
     wait_for("the end of the keys", || (!keys.exists()).then_some(()));
+    // Who tidied up says what was left, and where it cannot.
+    let mut said = String::new();
+    std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut said).unwrap();
+    assert!(said.contains(&format!("the harness was killed; its process group {subject} was ended")), "{said}");
+    assert!(said.contains(&format!("the harness was killed; its folder {} was removed", keys.display())), "{said}");
     let record = record(&runs).unwrap();
     let mode = std::fs::metadata(&record).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o700);

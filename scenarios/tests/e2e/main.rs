@@ -9,6 +9,7 @@ mod clients;
 mod clock_rate;
 mod control_plane;
 mod descriptors;
+mod drawn;
 mod end_state;
 mod faults_page;
 mod interrupt;

@@ -36,6 +36,18 @@ fn a_draw_is_within_bounds_apart_and_repeatable() {
     }
 }
 
+/// Times are such as people write them, unless that would leave few of them.
+#[test]
+fn drawn_times_are_whole_seconds_where_there_are_enough() {
+    let draw =
+        |every| Random { every: Span::from_secs(every), from: named(&[Name::WatchReset]) }.draw(3, &window(60, 6060));
+    let whole = |faults: Vec<Fault>| faults.iter().filter(|fault| fault.at.unwrap().0.subsec_nanos() == 0).count();
+    let of_second: BTreeSet<u64> = draw(60).unwrap().iter().map(|fault| fault.at.unwrap().0.as_secs() % 60).collect();
+    assert!(of_second.len() > 30, "they strike at any second of their minute: {of_second:?}");
+    assert_eq!(whole(draw(60).unwrap()), 100);
+    assert!(whole(draw(5).unwrap()) < 100, "of 1,200");
+}
+
 /// Every fault of the catalogue can be drawn by its name alone; each comes once before any comes again.
 #[test]
 fn every_name_can_be_drawn_and_none_is_forgotten() {
@@ -94,7 +106,13 @@ fn what_cannot_be_drawn_is_refused_with_a_remedy() {
         error(5, named(&[Name::SilentWatch]), &long)
             .contains("`silent-watch` takes 10s with its canaries: write at least 10s")
     );
-    assert!(error(60, named(&[Name::WatchReset]), &window(60, 90)).contains("longer than it is by 30s"));
+    let no_room = "no drawn fault fits: the warm-up is over at 1m, from 90s on there is no time left to heal, and one strikes every 1m: make \
+        `steady` longer by 30s";
+    assert_eq!(error(60, named(&[Name::WatchReset]), &window(60, 90)), no_room);
+    assert!(
+        error(60, named(&[Name::WatchReset]), &window(60, 30)).ends_with("longer by 90s"),
+        "it ends before it begins"
+    );
     let unsound = vec![Candidate(Fault { count: Some(0), ..Fault::armed(Name::WatchReset) })];
     assert!(error(60, unsound, &long).contains("entry 1 (`watch-reset`): `count` is 0"));
 }

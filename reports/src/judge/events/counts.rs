@@ -84,6 +84,13 @@ fn judge_count(
     limit: u64,
 ) {
     let open = record.intervals.last().map_or(0, |row| row.pending);
+    if outcome == Outcome::Missed && record.finished() && open > 0 {
+        findings.notes.push(format!(
+            "{} that the subject itself wrote just before the end {} not waited for: it was at work until it was stopped.",
+            counted(open, "version"),
+            if open == 1 { "was" } else { "were" }
+        ));
+    }
     let at_end = matches!(outcome, Outcome::Missed | Outcome::Ghost | Outcome::IdentitySwap);
     let verdict = match () {
         () if observed > limit => Verdict::Fail,
