@@ -11,6 +11,7 @@ mod capacity;
 mod cluster;
 #[cfg(feature = "dist")]
 mod definitions;
+mod doctor;
 mod files;
 mod load;
 mod matrix;
@@ -78,6 +79,8 @@ enum Command {
     /// A real control plane that outlives the command.
     #[command(subcommand)]
     Cluster(cluster::Command),
+    /// Say what is on this machine, and what is left out without what is not.
+    Doctor,
     /// Print the JSON Schema of scenario files.
     Schema,
     /// Print completions for a shell, for example `longhaul completions bash > /etc/bash_completion.d/longhaul`.
@@ -134,6 +137,7 @@ fn run_command(command: Command) -> ExitCode {
         Command::Load(arguments) => load::load(&arguments),
         Command::Mock(command) => mock::mock(command),
         Command::Cluster(command) => cluster::cluster(command),
+        Command::Doctor => doctor::doctor(),
         Command::Schema => files::schema(),
         #[cfg(feature = "dist")]
         Command::Completions { shell } => definitions::completions(shell),

@@ -111,6 +111,7 @@ pub(crate) async fn play(play: Play) -> Result<Outcome> {
         repeat: repeat(&play),
         source,
         runs: play.out,
+        run_dir: None,
         plant: None,
         service: play.service,
         keep_events: true,

@@ -53,6 +53,8 @@ pub(crate) struct Options {
     pub(crate) source: Source,
     /// The folder for run records.
     pub(crate) runs: PathBuf,
+    /// The folder of this record, where it was named.
+    pub(crate) run_dir: Option<PathBuf>,
     /// A planted bug for the subject.
     pub(crate) plant: Option<String>,
     /// The built-in service's binary, for scenarios that test it.
@@ -65,9 +67,16 @@ pub(crate) struct Options {
     pub(crate) repeat: String,
 }
 
+/// How a verdict is told on stdout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Said {
+    Text,
+    Json,
+}
+
 /// Runs a scenario and judges it. An error means that nothing was started; everything later ends in a judged record.
-pub(crate) async fn run(options: Options) -> Result<Judgement> {
-    conclude(&Box::pin(record(options)).await?)
+pub(crate) async fn run(options: Options, said: Said) -> Result<Judgement> {
+    conclude(&Box::pin(record(options)).await?, said)
 }
 
 /// Runs a scenario and returns where its record is. An error means that nothing was started.
@@ -118,14 +127,19 @@ fn read(directory: &Path) -> Result<(Record, Judgement)> {
 
 /// Judges the record in `directory`, prints the summary, writes its reports. A disk too full for the reports does not
 /// take the verdict away.
-pub(crate) fn conclude(directory: &Path) -> Result<Judgement> {
+pub(crate) fn conclude(directory: &Path, said: Said) -> Result<Judgement> {
     let (record, judgement) = read(directory)?;
     let plain = !std::io::stdout().is_terminal() || std::env::var_os("NO_COLOR").is_some();
     let colour = if plain { Colour::Never } else { Colour::Always };
-    // It has colours of its own, and drops the control characters of outside texts itself.
-    crate::out::note(writeln!(std::io::stdout(), "{}", render::terminal(&record, &judgement, colour).trim_end()));
+    let text = match said {
+        // It has colours of its own, and drops the control characters of outside texts itself.
+        Said::Text => render::terminal(&record, &judgement, colour),
+        Said::Json => serde_json::to_string_pretty(&judgement).context("failed to write the verdict as JSON")?,
+    };
+    crate::out::note(writeln!(std::io::stdout(), "{}", text.trim_end()));
     match render::write_reports(directory, &record, &judgement) {
-        Ok(()) => out!("report: {}", directory.join("report.html").display()),
+        Ok(()) if said == Said::Text => out!("report: {}", directory.join("report.html").display()),
+        Ok(()) => {}
         Err(error) => crate::out::err!("longhaul: the reports could not be written: {:#}", anyhow::Error::from(error)),
     }
     if let Some(path) = std::env::var_os("GITHUB_STEP_SUMMARY") {

@@ -16,7 +16,7 @@ mod clock_rate;
 mod log;
 pub(crate) mod service;
 
-pub(crate) use clock_rate::make_faster;
+pub(crate) use clock_rate::{LIBRARIES as CLOCK_LIBRARIES, make_faster};
 pub(crate) use log::Log;
 
 use crate::keeper;

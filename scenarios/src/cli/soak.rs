@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use mock_faults::Fault;
+use reports::judge::Verdict;
 use units::Span;
 
 use crate::calibrate::PLANTS;
@@ -19,6 +20,7 @@ const DEFAULT: &str = "smoke";
 
 /// Arguments of `longhaul soak`.
 #[derive(clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(super) struct Arguments {
     /// A scenario file, or a name from the library. Without one it is `smoke`, or the stage of `longhaul calibrate` in which a planted bug
     /// is caught.
@@ -43,6 +45,15 @@ pub(super) struct Arguments {
     /// The folder for run records.
     #[arg(long, default_value = "runs")]
     runs: PathBuf,
+    /// The folder for the record of this very run, for pipelines that want to know it beforehand. It may exist and be empty.
+    #[arg(long, value_name = "DIR", conflicts_with = "runs")]
+    run_dir: Option<PathBuf>,
+    /// Print the verdict as JSON instead of text, as in `verdict.json`.
+    #[arg(long)]
+    json: bool,
+    /// Exit with 0 when there was not enough data to decide, and nothing that was decided is wrong.
+    #[arg(long)]
+    allow_inconclusive: bool,
     /// Plant this bug in the subject, to see the judges catch it.
     #[arg(long)]
     plant: Option<String>,
@@ -112,6 +123,7 @@ pub(super) fn soak(arguments: Arguments) -> ExitCode {
     let options = Options {
         source,
         runs: arguments.runs,
+        run_dir: arguments.run_dir,
         plant: arguments.plant,
         service,
         keep_events: arguments.keep_events,
@@ -120,12 +132,16 @@ pub(super) fn soak(arguments: Arguments) -> ExitCode {
         repeat,
     };
     let result = super::runtime().and_then(|runtime| {
-        let result = runtime.block_on(run::run(options));
+        let said = if arguments.json { run::Said::Json } else { run::Said::Text };
+        let result = runtime.block_on(run::run(options, said));
         // Nothing of a finished run may keep the process alive.
         runtime.shutdown_timeout(std::time::Duration::from_secs(2));
         result
     });
     match result {
+        Ok(judgement) if arguments.allow_inconclusive && judgement.verdict == Verdict::Inconclusive => {
+            ExitCode::from(reports::exit::PASS)
+        }
         Ok(judgement) => ExitCode::from(judgement.verdict.exit_code()),
         Err(error) => super::fail(reports::exit::USAGE, &error),
     }

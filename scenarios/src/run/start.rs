@@ -114,7 +114,10 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared<'_>> {
     let digest = digest.context("the subject's program could not be read to its end")?;
     let metrics = metrics(scenario, again.health, again.metrics);
     let mut manifest = manifest::manifest(options, &launch, digest, &load, &world.plane, metrics.clone());
-    let directory = directory(&options.runs, &mut manifest)?;
+    let directory = match &options.run_dir {
+        Some(named) => named_directory(named)?,
+        None => directory(&options.runs, &mut manifest)?,
+    };
     let goes_back = scenario.faults.iter().any(|fault| fault.name == mock_faults::Name::Rewind);
     let pointer = scenario.subject.witness.progress().map(str::to_owned);
     let feed = Feed::follow(&world.plane, world.api(), &judged, pointer, goes_back).await?;
@@ -190,6 +193,17 @@ async fn front(scenario: &Scenario, webhook: Option<SocketAddr>) -> Result<Optio
         front.add(address);
     }
     Ok(Some(Arc::new(front)))
+}
+
+/// Makes the folder that was named for this record, or takes it if it is empty.
+fn named_directory(folder: &Path) -> Result<PathBuf> {
+    let made = std::fs::DirBuilder::new().recursive(true).mode(RECORD_MODE).create(folder);
+    made.with_context(|| format!("failed to make the folder {}", folder.display()))?;
+    let mut inside = std::fs::read_dir(folder).with_context(|| format!("failed to read {}", folder.display()))?;
+    if inside.next().is_some() {
+        bail!("--run-dir {}: there is something in it already; name another one or empty it", folder.display());
+    }
+    Ok(folder.to_owned())
 }
 
 /// Makes the run's directory. Two runs of one scenario that start in the same second get different names.

@@ -15,7 +15,7 @@ use object::{Object as _, ReadCache, elf};
 use super::Launch;
 
 /// Where distributions put it: Debian and Ubuntu, Fedora, Arch. The one for programs with threads.
-const LIBRARIES: [&str; 5] = [
+pub(crate) const LIBRARIES: &[&str] = &[
     "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1",
     "/usr/lib/aarch64-linux-gnu/faketime/libfaketimeMT.so.1",
     "/usr/lib64/faketime/libfaketimeMT.so.1",

@@ -221,3 +221,33 @@ fn a_port_in_use_is_named_with_the_remedy() {
     assert!(message.contains(&port) && message.contains("--port"), "{message}");
     assert!(!kubeconfig.exists(), "a kubeconfig of a server that does not run would only mislead");
 }
+
+/// A pipeline names the folder, reads the verdict from stdout, and decides itself what "not sure" is worth.
+#[test]
+fn a_pipeline_gets_its_folder_and_its_json() {
+    let Some(service) = crate::support::program("longhaul-service") else { return };
+    let small = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/small.yaml");
+    let folder = tempfile::tempdir().unwrap();
+    let named = folder.path().join("deep/record");
+    let run = |more: &[&str]| {
+        let mut command = longhaul(&["soak", small, "--quiet", "--json", "--service"]);
+        command.arg(&service).arg("--run-dir").arg(&named).args(more).output().unwrap()
+    };
+    let output = run(&["--allow-inconclusive"]);
+    let verdict: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let expected = if verdict["verdict"] == "inconclusive" { 0 } else { verdict["exitCode"].as_i64().unwrap() };
+    assert_eq!(output.status.code().map(i64::from), Some(expected), "{verdict:#}");
+    assert!(named.join("manifest.json").is_file() && named.join("report.html").is_file());
+    let again = run(&[]);
+    assert_eq!(again.status.code(), Some(64));
+    assert!(String::from_utf8_lossy(&again.stderr).contains("there is something in it already"), "{again:?}");
+}
+
+#[test]
+fn the_doctor_says_what_is_there_and_what_is_not() {
+    let output = longhaul(&["doctor"]).env("PATH", "/nowhere").env_remove("KUBEBUILDER_ASSETS").output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert!(text.starts_with("machine   "), "{text}");
+    assert!(text.contains("missing   kubectl ") && text.contains("apt-get install valgrind"), "{text}");
+}
