@@ -53,10 +53,11 @@ fn decided(request: &mut Value, from: &Value) {
     conditions.extend(all(from).into_iter().filter(is_decision));
     let status = request.as_object_mut().map(|fields| fields.entry("status").or_insert_with(|| json!({})));
     if let Some(status) = status.and_then(Value::as_object_mut) {
-        match conditions.is_empty() {
-            true => status.remove("conditions"),
-            false => status.insert("conditions".to_owned(), Value::from(conditions)),
-        };
+        if conditions.is_empty() {
+            status.remove("conditions");
+        } else {
+            status.insert("conditions".to_owned(), Value::from(conditions));
+        }
     }
 }
 
