@@ -4,6 +4,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use mock_objects::openapi::{self, Document};
 use mock_objects::status::Failure;
+use mock_store::ordered::Ordered;
 use serde_json::Value;
 
 use super::audit::About;
@@ -39,7 +40,7 @@ impl Answer {
     }
 
     pub fn value(status: StatusCode, value: &Value) -> Self {
-        Self::json(status, Bytes::from(value.to_string()))
+        Self::json(status, Bytes::from(Ordered(value).to_bytes()))
     }
 
     /// 200 and a stream that ends at once.

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
 use super::broken::Broken;
+use super::pretty::Indenter;
 use super::represent::ListBody;
 use super::watch::WatchBody;
 
@@ -18,6 +19,17 @@ pub(crate) enum Body {
     /// A stream of unknown length that ends at once.
     Nothing,
     Watch(Box<WatchBody>),
+}
+
+impl Body {
+    /// The same JSON for people; watches and what is empty stay as they are.
+    pub fn indent(&mut self) {
+        match self {
+            Self::Full(Some(bytes)) => *bytes = Bytes::from(Indenter::default().push(bytes)),
+            Self::List(list) => list.indent(),
+            Self::Full(None) | Self::Nothing | Self::Watch(_) => {}
+        }
+    }
 }
 
 impl From<Bytes> for Body {

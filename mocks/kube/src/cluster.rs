@@ -331,7 +331,7 @@ impl Cluster {
 
     /// Makes the resources of a definition known, or refuses it.
     pub fn define(&self, crd: &Value) -> Result<(), Failure> {
-        let resource = definition(crd).map_err(|causes| {
+        let mut resource = definition(crd).map_err(|causes| {
             let about = mock_objects::status::About {
                 group: "apiextensions.k8s.io",
                 kind: "CustomResourceDefinition",
@@ -341,6 +341,11 @@ impl Cluster {
         })?;
         let mut catalogue = self.catalogue.write();
         let mut next = Catalogue::clone(&catalogue);
+        if let Some(before) = next.by_full_name(&resource.full_name) {
+            let schema = |of: &Resource| of.storage_version().schema.clone();
+            // Once is enough: an object may have been written before any of the changes.
+            resource.late_defaults = before.late_defaults || schema(before) != schema(&resource);
+        }
         next.insert(resource);
         *catalogue = Arc::new(next);
         Ok(())

@@ -5,10 +5,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bytes::Bytes;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use http::StatusCode;
-use mock_objects::catalogue::{Catalogue, Resource, Served};
+use mock_objects::catalogue::{Catalogue, Resource, Served, version_priority};
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use super::answer::Answer;
 
@@ -45,7 +47,7 @@ pub(super) fn answer(path: &str, accept: &str, catalogue: &Catalogue) -> Option<
 fn root(core: bool, accept: &str, catalogue: &Catalogue) -> Answer {
     if let Some((version, content_type)) = aggregated_form(accept) {
         let value = aggregated(core, version, catalogue);
-        let mut answer = Answer::json(StatusCode::OK, Bytes::from(value.to_string()));
+        let mut answer = Answer::value(StatusCode::OK, &value);
         answer.content_type = content_type;
         return answer;
     }
@@ -83,22 +85,9 @@ fn groups(catalogue: &Catalogue) -> Groups {
         }
     }
     for versions in groups.values_mut() {
-        versions.sort_by_key(|name| std::cmp::Reverse(priority(name)));
+        versions.sort_by_key(|name| std::cmp::Reverse(version_priority(name)));
     }
     groups
-}
-
-/// Kubernetes' order of versions: stable before beta before alpha, higher numbers first.
-fn priority(version: &str) -> (u8, u32, u32) {
-    let Some(rest) = version.strip_prefix('v') else { return (0, 0, 0) };
-    let number = |text: &str| text.parse().unwrap_or(0);
-    if let Some((major, minor)) = rest.split_once("beta") {
-        return (2, number(major), number(minor));
-    }
-    if let Some((major, minor)) = rest.split_once("alpha") {
-        return (1, number(major), number(minor));
-    }
-    (3, number(rest), 0)
 }
 
 fn group_value(name: &str, versions: &[Arc<str>]) -> Value {
@@ -121,6 +110,9 @@ fn resource_list(group: &str, version: &str, catalogue: &Catalogue) -> Option<Va
         }
         if !resource.categories.is_empty() {
             entry["categories"] = texts(&resource.categories);
+        }
+        if !resource.virtual_only {
+            entry["storageVersionHash"] = Value::from(storage_version_hash(resource));
         }
         resources.push(entry);
         for (name, kind, (of_group, of_version), verbs) in subresources(resource, served) {
@@ -164,7 +156,7 @@ fn aggregated(core: bool, form: &str, catalogue: &Catalogue) -> Value {
                 json!({"version": &**version, "freshness": "Current", "resources": resources})
             })
             .collect();
-        let mut metadata = json!({"creationTimestamp": null});
+        let mut metadata = json!({});
         if !core {
             metadata["name"] = Value::from(&**group);
         }
@@ -232,6 +224,13 @@ fn of_version<'a>(
         let served = resource.version(version).filter(|version| version.active)?;
         Some((&**resource, served))
     })
+}
+
+/// What changes with the version that objects are stored in (`k8s.io/apiserver/pkg/endpoints/discovery/storageversionhash.go`).
+fn storage_version_hash(resource: &Resource) -> String {
+    let (group, version) = resource.stored_api_version().split_once('/').unwrap_or(("", resource.stored_api_version()));
+    let digest = Sha256::digest(format!("{group}/{version}/{}", resource.kind));
+    BASE64.encode(&digest[..8])
 }
 
 fn texts(list: &[Arc<str>]) -> Value {

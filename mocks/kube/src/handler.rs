@@ -20,7 +20,7 @@ use super::connection::Connection;
 use super::inject::{self, Unanswered};
 use super::path::{Query, Target};
 use super::users::Who;
-use super::{admin, authentication, discovery, verbs};
+use super::{admin, authentication, discovery, pretty, verbs};
 
 /// Answers one request.
 pub(crate) async fn handle(
@@ -48,6 +48,8 @@ pub(crate) async fn handle(
         Ok(who) => who.name.clone(),
         Err(former) => former.clone().unwrap_or_else(|| Arc::from("system:anonymous")),
     };
+    let is_pretty = pretty::is_wanted(request.uri().query().unwrap_or_default(), &user_agent)
+        && !request.uri().path().starts_with("/openapi/");
     let audit = app.cluster.audit.of(&name);
     audit.request_began();
     connection.owner.get_or_init(|| OwnConnection::first_use(&audit));
@@ -72,6 +74,9 @@ pub(crate) async fn handle(
         Err(_) => Err(Failure::unauthorized()),
     };
     let mut answer = answer.unwrap_or_else(Answer::from);
+    if is_pretty && answer.content_type.starts_with("application/json") {
+        answer.body.indent();
+    }
     open.answered(answer.status.as_u16(), answer.about, matches!(answer.body, Body::Watch(_)));
     if let Body::Watch(watch) = &mut answer.body {
         watch.hold(open);
@@ -160,11 +165,24 @@ async fn route(
         raw_query: raw_query.into(),
         injection: Injection::default(),
     });
-    if app.cluster.faults.never_any() {
-        return Ok(verbs::dispatch(call, request.into_body()).await);
-    }
-    call.injection = app.cluster.faults.asked(&call.asked());
-    inject::answer(call, request.into_body()).await
+    let deprecated = call.served().deprecation.clone();
+    let answer = if app.cluster.faults.never_any() {
+        verbs::dispatch(call, request.into_body()).await
+    } else {
+        call.injection = app.cluster.faults.asked(&call.asked());
+        inject::answer(call, request.into_body()).await?
+    };
+    Ok(match deprecated {
+        Some(warning) => Ok(warned(answer, &warning)),
+        None => answer,
+    })
+}
+
+/// Whoever uses a version that is on its way out is told, whatever becomes of the request.
+fn warned(answer: Result<Answer, Failure>, warning: &str) -> Answer {
+    let mut answer = answer.unwrap_or_else(Answer::from);
+    answer.warnings.insert(0, warning.to_owned());
+    answer
 }
 
 async fn administer(app: &Arc<App>, who: &Who, request: Request<Incoming>) -> Result<Answer, Failure> {

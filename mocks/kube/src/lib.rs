@@ -35,6 +35,7 @@ mod inject;
 mod janitor;
 mod listen;
 mod path;
+mod pretty;
 mod rbac;
 mod replica;
 mod represent;

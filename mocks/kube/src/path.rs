@@ -3,6 +3,8 @@
 //! Owns the URL grammar of the Kubernetes API ("Kubernetes API concepts", resource URIs). It must not know which
 //! resources exist. Nothing here panics on outside data.
 
+mod duration;
+
 use std::borrow::Cow;
 
 use percent_encoding::percent_decode_str;
@@ -40,7 +42,6 @@ pub(crate) struct Query {
     pub field_manager: Option<String>,
     pub field_validation: Option<String>,
     pub force: bool,
-    pub pretty: bool,
     pub propagation_policy: Option<String>,
     pub grace_period_s: Option<u64>,
     /// A precondition of a deletion.
@@ -102,8 +103,17 @@ impl Query {
     /// Parses a query string. Unknown keys are ignored, as the real server does; unusable values are refused.
     pub fn parse(raw: &str) -> Result<Self, Failure> {
         let mut query = Self::default();
+        let mut timeout = None;
         for (key, value) in pairs(raw) {
-            query.set(&key, value)?;
+            if key == "timeout" && !value.is_empty() {
+                timeout.get_or_insert(value);
+            } else {
+                query.set(&key, value)?;
+            }
+        }
+        // What takes long anyway has no deadline, and nobody looks at it.
+        if let Some(wrong) = timeout.filter(|_| !query.watch).and_then(|timeout| duration::wrong(&timeout)) {
+            return Err(Failure::bad_request(format!("invalid timeout specified in the request URL - {wrong}")));
         }
         Ok(query)
     }
@@ -125,7 +135,6 @@ impl Query {
             "fieldManager" => self.field_manager = filled(value),
             "fieldValidation" => self.field_validation = filled(value),
             "force" => self.force = switch(&value),
-            "pretty" => self.pretty = switch(&value),
             "propagationPolicy" => self.propagation_policy = filled(value),
             "gracePeriodSeconds" => self.grace_period_s = number(key, &value)?,
             "uid" => self.uid = filled(value),
@@ -228,6 +237,10 @@ mod tests {
         assert!(query.watch && query.dry_run);
         assert_eq!(query.label_selector.as_deref(), Some("a=b,c"));
         assert_eq!((query.limit, query.continue_token, query.timeout_s), (Some(5), None, None));
+        let wrong = Query::parse("timeout=nonsense").unwrap_err();
+        let why = "invalid timeout specified in the request URL - time: invalid duration \"nonsense\"";
+        assert_eq!((wrong.code.as_u16(), wrong.message.as_str()), (400, why));
+        assert!(Query::parse("timeout=32s").is_ok() && Query::parse("timeout=x&watch=1").is_ok());
         assert!(Query::parse("limit=many").is_err());
         assert_eq!(Query::parse("dryRun=Some").unwrap().dry_run_unknown.as_deref(), Some("Some"));
         assert_eq!(Query::parse("limit=-1").unwrap().limit, None);

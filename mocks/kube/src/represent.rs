@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
-use memchr::memmem::Finder;
 use mock_objects::catalogue::Resource;
 use mock_objects::convert;
 use mock_objects::object;
 use mock_objects::status::Failure;
 use mock_objects::table;
 use mock_store::Version;
+use mock_store::ordered::Ordered;
 use serde_json::{Map, Value, json};
 
 use super::call::Call;
@@ -33,8 +33,9 @@ pub(crate) struct ListMeta {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shape {
     Object,
-    Table,
-    Metadata,
+    /// In this version of `meta.k8s.io`, as its `apiVersion`.
+    Table(&'static str),
+    Metadata(&'static str),
 }
 
 /// Shows objects in the form that a request accepts.
@@ -79,7 +80,9 @@ impl Renderer {
             shape: Shape::Object,
             resource: call.resource.clone(),
             api_version: call.served().api_version.clone(),
-            converts: call.resource.mirrors || call.served().name != call.resource.storage,
+            converts: call.resource.mirrors
+                || call.resource.late_defaults
+                || call.served().name != call.resource.storage,
             include: Include::Metadata,
             headed: None,
         }
@@ -99,8 +102,8 @@ impl Renderer {
     pub fn type_of_one(&self) -> (&str, &str) {
         match self.shape {
             Shape::Object => (&self.api_version, &self.resource.kind),
-            Shape::Table => ("meta.k8s.io/v1", "Table"),
-            Shape::Metadata => ("meta.k8s.io/v1", "PartialObjectMetadata"),
+            Shape::Table(version) => (version, "Table"),
+            Shape::Metadata(version) => (version, "PartialObjectMetadata"),
         }
     }
 
@@ -112,26 +115,26 @@ impl Renderer {
     pub fn value(&self, value: &Value) -> Bytes {
         let shown = match self.shape {
             Shape::Object => self.converted(value),
-            Shape::Metadata => metadata_only(value),
-            Shape::Table => {
+            Shape::Metadata(version) => metadata_only(value, version),
+            Shape::Table(_) => {
                 let row = self.row(value);
                 let meta = json!({"resourceVersion": value["metadata"]["resourceVersion"]});
                 self.table(&[row], &meta)
             }
         };
-        Bytes::from(shown.to_string())
+        Bytes::from(Ordered(&shown).to_bytes())
     }
 
     /// The bookmark of a stream: an object of the stream's type with nothing set.
     pub fn bookmark(&self, metadata: &mut Value) -> Value {
-        let (api_version, kind) = self.type_of_one();
-        let typed = self.shape != Shape::Object;
-        if typed || !self.resource.custom {
-            // Types show one that nobody set; custom resources as such have none.
-            metadata["creationTimestamp"] = Value::Null;
+        if let Shape::Table(_) = self.shape {
+            // What the bookmark says of itself stands in a row: a table has no annotations.
+            let revision = json!({"resourceVersion": metadata["resourceVersion"]});
+            return self.table(&[self.row(&json!({"metadata": metadata}))], &revision);
         }
+        let (api_version, kind) = self.type_of_one();
         let mut object = json!({"kind": kind, "apiVersion": api_version, "metadata": metadata});
-        if !typed {
+        if self.shape == Shape::Object {
             object::unset(&mut object, &self.resource);
         }
         object
@@ -147,7 +150,7 @@ impl Renderer {
         let cells = table::cells(value, &self.resource, self.columns());
         let object = match self.include {
             Include::None => Value::Null,
-            Include::Metadata => metadata_only(value),
+            Include::Metadata => metadata_only(value, self.type_of_one().0),
             Include::Object => self.converted(value),
         };
         json!({"cells": cells, "object": object})
@@ -157,7 +160,7 @@ impl Renderer {
         let headed = self.headed.as_ref().is_some_and(|headed| headed.swap(true, Ordering::Relaxed));
         let columns = if headed { Value::Null } else { table::columns(&self.resource, self.columns()).into() };
         json!({
-            "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata, "columnDefinitions": columns,
+            "kind": "Table", "apiVersion": self.type_of_one().0, "metadata": metadata, "columnDefinitions": columns,
             "rows": rows,
         })
     }
@@ -170,41 +173,22 @@ impl Renderer {
 
 /// Cuts `apiVersion` and `kind` out of the items of a list, without parsing them: built-in types do not repeat them
 /// there, custom ones do, and clients that rely on them fail on a real server.
-struct TypeOfItem(Option<Cut>);
-
-struct Cut {
-    head: String,
-    kind: Finder<'static>,
-    kind_bytes: usize,
-}
+struct TypeOfItem(Option<String>);
 
 impl TypeOfItem {
     fn of(renderer: &Renderer) -> Self {
         if renderer.shape != Shape::Object || renderer.resource.custom {
             return Self(None);
         }
-        let kind = format!("\"kind\":\"{}\",", renderer.resource.kind);
-        // Keys are serialised in the order of the alphabet, and `metadata` of an object follows its kind at once;
-        // inside a text the quotes would be escaped.
-        let with_next = format!("{kind}\"metadata\":{{");
-        Self(Some(Cut {
-            head: format!("{{\"apiVersion\":\"{}\",", renderer.api_version),
-            kind: Finder::new(&with_next).into_owned(),
-            kind_bytes: kind.len(),
-        }))
+        Self(Some(format!("{{\"kind\":\"{}\",\"apiVersion\":\"{}\",", renderer.resource.kind, renderer.api_version)))
     }
 
     fn append_without(&self, object: &[u8], out: &mut Vec<u8>) {
-        let cut = self.0.as_ref().and_then(|cut| {
-            let rest = object.strip_prefix(cut.head.as_bytes())?;
-            let at = cut.kind.find(rest)?;
-            Some((&rest[..at], &rest[at + cut.kind_bytes..]))
-        });
-        match cut {
-            Some((before, after)) => {
+        // What it is comes first (`mock_store::ordered`).
+        match self.0.as_ref().and_then(|head| object.strip_prefix(head.as_bytes())) {
+            Some(rest) => {
                 out.push(b'{');
-                out.extend_from_slice(before);
-                out.extend_from_slice(after);
+                out.extend_from_slice(rest);
             }
             None if self.0.is_some() => out.extend_from_slice(&reordered(object)),
             None => out.extend_from_slice(object),
@@ -220,8 +204,8 @@ fn reordered(object: &[u8]) -> Vec<u8> {
     Value::Object(value).to_string().into_bytes()
 }
 
-fn metadata_only(value: &Value) -> Value {
-    json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": value["metadata"]})
+fn metadata_only(value: &Value, version: &str) -> Value {
+    json!({"kind": "PartialObjectMetadata", "apiVersion": version, "metadata": value["metadata"]})
 }
 
 fn shape(accept: &str) -> Result<Shape, Failure> {
@@ -236,11 +220,16 @@ fn shape(accept: &str) -> Result<Shape, Failure> {
         }
         let parameters: Vec<(&str, &str)> = parts.filter_map(|part| part.split_once('=')).collect();
         let parameter = |name: &str| parameters.iter().find(|(key, _)| *key == name).map(|(_, value)| *value);
-        match (parameter("as"), parameter("g"), parameter("v")) {
-            (None, _, _) => return Ok(Shape::Object),
-            (Some("Table"), Some("meta.k8s.io"), Some("v1")) => return Ok(Shape::Table),
-            (Some("PartialObjectMetadata" | "PartialObjectMetadataList"), Some("meta.k8s.io"), Some("v1")) => {
-                return Ok(Shape::Metadata);
+        let version = match (parameter("g"), parameter("v")) {
+            (Some("meta.k8s.io"), Some("v1")) => Some("meta.k8s.io/v1"),
+            (Some("meta.k8s.io"), Some("v1beta1")) => Some("meta.k8s.io/v1beta1"),
+            _ => None,
+        };
+        match (parameter("as"), version) {
+            (None, _) => return Ok(Shape::Object),
+            (Some("Table"), Some(version)) => return Ok(Shape::Table(version)),
+            (Some("PartialObjectMetadata" | "PartialObjectMetadataList"), Some(version)) => {
+                return Ok(Shape::Metadata(version));
             }
             _ => {}
         }

@@ -80,6 +80,9 @@ pub(crate) async fn dispatch(call: Box<Call>, body: Incoming) -> Result<Answer, 
         (Method::POST, true, Some("eviction")) if call.resource.rules.has("eviction") => {
             evict::create(&call, body).await
         }
+        (Method::GET, true, sub) if call.resource.rules.part(sub).is_some() => read::one(&call),
+        (Method::PUT, true, sub) if call.resource.rules.part(sub).is_some() => write::update(&call, body, false).await,
+        (Method::PATCH, true, sub) if call.resource.rules.part(sub).is_some() => write::patch(&call, body, false).await,
         (Method::DELETE, true, None) => delete::one(&call, body).await,
         (Method::DELETE, false, None) => delete::collection(&call, body).await,
         (_, true, Some(_)) if call.resource.custom => {

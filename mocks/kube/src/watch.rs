@@ -19,6 +19,7 @@ use mock_faults::{Ending, FaultId, Pipe, Stale, Stream, WatchState};
 use mock_objects::catalogue::Resource;
 use mock_objects::selector::Selector;
 use mock_store::batch::{Batch, Next};
+use mock_store::ordered::Ordered;
 use mock_store::{Cursor, Event, Lost, Store, Version};
 use serde_json::{Value, json};
 use tokio::time::{Instant, Sleep};
@@ -442,7 +443,10 @@ fn bookmark(renderer: &Renderer, revision: u64, ends_initial: bool) -> Bytes {
         metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
     }
     let object = renderer.bookmark(&mut metadata);
-    Bytes::from(format!("{}\n", json!({"type": "BOOKMARK", "object": object})))
+    let mut line = br#"{"type":"BOOKMARK","object":"#.to_vec();
+    line.extend_from_slice(&Ordered(&object).to_bytes());
+    line.extend_from_slice(b"}\n");
+    Bytes::from(line)
 }
 
 /// When the next bookmark is due: every so often, and once just before the stream ends, as kube-apiserver's watch cache

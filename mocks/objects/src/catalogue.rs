@@ -51,6 +51,8 @@ pub struct Resource {
     pub mirrors: bool,
     /// The version that objects are stored in.
     pub storage: Arc<str>,
+    /// Objects may have been stored before their definition got the defaults that it has now.
+    pub late_defaults: bool,
     /// What is special about the kind.
     pub rules: &'static Kind,
 }
@@ -68,6 +70,8 @@ pub struct Served {
     pub status: bool,
     /// It has the subresource `scale`.
     pub scale: Option<Scale>,
+    /// What whoever uses it is warned of, because it is on its way out.
+    pub deprecation: Option<Arc<str>>,
     /// `additionalPrinterColumns`.
     pub columns: Vec<Column>,
     /// `openAPIV3Schema` as it was written.
@@ -111,6 +115,8 @@ pub struct Field {
     pub label: Arc<str>,
     /// Where its value stands, as JSON pointers: the first that is set.
     pub pointers: Vec<String>,
+    /// What stands for it where it is not set.
+    pub unset: &'static str,
 }
 
 /// Group and version; with the plural it is how a URL names a resource.
@@ -253,4 +259,17 @@ impl Catalogue {
     pub fn originals(&self) -> impl Iterator<Item = &Arc<Resource>> {
         self.resources.iter().flatten()
     }
+}
+
+/// Kubernetes' order of versions: stable before beta before alpha, higher numbers first.
+pub fn version_priority(version: &str) -> (u8, u32, u32) {
+    let Some(rest) = version.strip_prefix('v') else { return (0, 0, 0) };
+    let number = |text: &str| text.parse().unwrap_or(0);
+    if let Some((major, minor)) = rest.split_once("beta") {
+        return (2, number(major), number(minor));
+    }
+    if let Some((major, minor)) = rest.split_once("alpha") {
+        return (1, number(major), number(minor));
+    }
+    (3, number(rest), 0)
 }

@@ -1,7 +1,7 @@
 //! One object in the versions and APIs that it is served in.
 //!
 //! Owns when an object is converted; how, says the row of its kind. Those of custom resources are converted by the strategy
-//! `None`. It must not fill in defaults.
+//! `None`, and get their defaults in the version that they are shown in.
 
 use serde_json::Value;
 
@@ -31,6 +31,18 @@ pub fn from_stored(value: &mut Value, resource: &Resource, api_version: &str) {
         (older.to_older)(value);
     }
     value["apiVersion"] = Value::from(api_version);
+    if resource.custom && (resource.late_defaults || api_version != resource.stored_api_version()) {
+        refill(value, resource, api_version);
+    }
+}
+
+/// Fills in the defaults that a definition has in a version, as a real server does whenever it reads ("Defaulting"); what would
+/// grow beyond all bounds stays as it is.
+pub fn refill(value: &mut Value, resource: &Resource, api_version: &str) {
+    let version = resource.versions.iter().find(|version| *version.api_version == *api_version);
+    if let Some(schema) = version.and_then(|version| version.structure.as_ref()) {
+        let _ = schema.fill(value);
+    }
 }
 
 /// Whether the versions of a resource have other fields. Its owners are written down by the fields of the stored one.

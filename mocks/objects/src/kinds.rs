@@ -54,7 +54,7 @@ mod webhook_configurations;
 mod workload;
 
 pub(crate) use causes::{LABEL, is_dns_label};
-pub use kind::{Bare, Ending, Kind, Meaning, Quota, Review, Subresource};
+pub use kind::{Bare, Ending, Kind, Meaning, Part, Quota, Review, Subresource};
 pub(crate) use kind::{CUSTOM, Causes, Generation, Message, Mirror, Names, Older};
 
 /// Every kind, in the order in which discovery lists them.

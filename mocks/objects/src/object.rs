@@ -90,16 +90,10 @@ pub fn begin_create(value: &mut Value, resource: &Resource, served: &Served, nam
     } else {
         meta.remove("namespace");
     }
-    for key in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
+    for key in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
         meta.remove(key);
     }
-    // The built-in types always show it.
-    if resource.custom {
-        meta.remove("creationTimestamp");
-    } else {
-        meta.insert("creationTimestamp".to_owned(), Value::Null);
-    }
-    if served.status {
+    if served.status && !resource.rules.keeps_status {
         value.as_object_mut().expect("metadata() made it an object").remove("status");
     }
     Ok(())
@@ -147,6 +141,7 @@ pub fn carry_over(value: &mut Value, old: &Value, resource: &Resource, served: &
             Some(status) => object.insert("status".to_owned(), status),
             None => object.remove("status"),
         };
+        (resource.rules.carry_status)(value, old);
         // An apply has written down what it owns of the status.
         carry(metadata(value), &given, "managedFields");
         for key in resource.rules.status_metadata {
@@ -218,7 +213,11 @@ pub fn facts(value: &Value, resource: &Resource) -> Facts {
 
 /// The value of a selectable field: the first that is set.
 fn selectable(of: &Field, value_at: &impl Fn(&str) -> Box<str>) -> Box<str> {
-    of.pointers.iter().map(|pointer| value_at(pointer)).find(|found| !found.is_empty()).unwrap_or_default()
+    of.pointers
+        .iter()
+        .map(|pointer| value_at(pointer))
+        .find(|found| !found.is_empty())
+        .unwrap_or_else(|| of.unset.into())
 }
 
 /// What stays the same over all versions of the object.

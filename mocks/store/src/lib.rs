@@ -8,6 +8,7 @@ pub mod batch;
 mod cold;
 mod commits;
 mod log;
+pub mod ordered;
 mod page;
 mod rewind;
 mod version;

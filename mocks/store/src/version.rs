@@ -12,6 +12,7 @@ use parking_lot::RwLock;
 use serde_json::Value;
 
 use super::cold::{Dictionary, Packed};
+use super::ordered::Ordered;
 use super::{Place, ResourceId};
 
 const TAIL: usize = 2; // `}` and the newline
@@ -114,7 +115,7 @@ impl Version {
         let frame = SCRATCH.with_borrow_mut(|scratch| {
             scratch.clear();
             scratch.extend_from_slice(head);
-            serde_json::to_writer(&mut *scratch, value)
+            serde_json::to_writer(&mut *scratch, &Ordered(value))
                 .expect("a JSON value with text keys always serialises into memory");
             scratch.extend_from_slice(b"}\n");
             let frame = Bytes::copy_from_slice(scratch);

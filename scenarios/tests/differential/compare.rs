@@ -240,6 +240,50 @@ pub const MEANT: &[Meant] = &[
         },
     },
     Meant {
+        name: "The time of creation that nobody set",
+        diverges: false,
+        applies: |_, found| {
+            found.at.ends_with("/creationTimestamp") && found.real == Some(Value::Null) && found.mock.is_none()
+        },
+    },
+    Meant {
+        name: "What the deletion of a service answers",
+        diverges: false,
+        applies: |step, found| {
+            step.method == "DELETE" && step.path.contains("/services/") && found.at.starts_with("/body")
+        },
+    },
+    Meant {
+        name: "The revision in the answer to a deletion",
+        diverges: false,
+        applies: |step, found| step.method == "DELETE" && found.at == "/body/metadata/resourceVersion",
+    },
+    Meant {
+        name: "An update with a uid of what is absent",
+        diverges: true,
+        applies: |step, found| {
+            step.method == "PUT"
+                && found.at == "/status"
+                && is(found.real.as_ref(), 409)
+                && is(found.mock.as_ref(), 404)
+        },
+    },
+    Meant {
+        name: "Options of a deletion that are no JSON",
+        diverges: false,
+        applies: |step, found| {
+            step.method == "DELETE"
+                && found.at == "/status"
+                && is(found.real.as_ref(), 500)
+                && is(found.mock.as_ref(), 400)
+        },
+    },
+    Meant {
+        name: "Times in the query that are none",
+        diverges: false,
+        applies: |step, found| step.path.contains("timeout=") && found.at == "/status" && is(found.mock.as_ref(), 400),
+    },
+    Meant {
         name: "Paths outside the API",
         diverges: false,
         applies: |step, found| step.path == "/nothing/here" && matches!(found.at.as_str(), "/media" | "/body"),

@@ -7,10 +7,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use mock_store::Version;
+use mock_store::ordered::Ordered;
 use serde_json::{Value, json};
 
 use super::{ListMeta, Renderer, Shape, TypeOfItem};
 use crate::body::Body;
+use crate::pretty::Indenter;
 
 /// Made at a time. Lists up to this length are one piece, with their length in the head.
 const PIECE_BYTES: usize = 256 << 10;
@@ -25,6 +27,12 @@ pub(crate) struct ListBody {
     /// An item was shown, so the next one stands behind a comma.
     comma: bool,
     end: Option<&'static [u8]>,
+    indenter: Option<Indenter>,
+}
+
+/// A head as JSON.
+fn text(value: &Value) -> String {
+    String::from_utf8_lossy(&Ordered(value).to_bytes()).into_owned()
 }
 
 impl Renderer {
@@ -42,20 +50,20 @@ impl Renderer {
             metadata["remainingItemCount"] = Value::from(remaining);
         }
         let (api_version, kind) = match self.shape {
-            Shape::Table => ("meta.k8s.io/v1", "Table"),
-            Shape::Metadata => ("meta.k8s.io/v1", "PartialObjectMetadataList"),
+            Shape::Table(version) => (version, "Table"),
+            Shape::Metadata(version) => (version, "PartialObjectMetadataList"),
             Shape::Object => (&*self.api_version, &*self.resource.list_kind),
         };
         let (head, end): (String, &'static [u8]) = match self.shape {
-            // The rows come last: keys are serialised in the order of the alphabet.
-            Shape::Table => (self.table(&[], &metadata).to_string(), b"]}"),
+            // The rows come last, behind what comes first and by the alphabet.
+            Shape::Table(_) => (text(&self.table(&[], &metadata)), b"]}"),
             // An empty list in Go that nobody made: the real server shows it so.
-            Shape::Metadata if items.is_empty() => {
+            Shape::Metadata(_) if items.is_empty() => {
                 let list = json!({"kind": kind, "apiVersion": api_version, "metadata": metadata, "items": null});
-                return Bytes::from(list.to_string()).into();
+                return Bytes::from(text(&list)).into();
             }
-            Shape::Metadata | Shape::Object => {
-                let head = json!({"kind": kind, "apiVersion": api_version, "metadata": metadata}).to_string();
+            Shape::Metadata(_) | Shape::Object => {
+                let head = text(&json!({"kind": kind, "apiVersion": api_version, "metadata": metadata}));
                 (format!("{},\"items\":[]}}", &head[..head.len() - 1]), b"]}\n")
             }
         };
@@ -63,11 +71,12 @@ impl Renderer {
         let size = items.iter().map(|version| version.frame_bytes()).sum::<usize>().saturating_add(head.len());
         let type_of_item = TypeOfItem::of(&self);
         let items = items.into_iter();
-        let mut list = ListBody { renderer: self, type_of_item, items, head, comma: false, end: Some(end) };
+        let (comma, end, indenter) = (false, Some(end), None);
+        let mut list = ListBody { renderer: self, type_of_item, items, head, comma, end, indenter };
         if size > PIECE_BYTES {
             return Body::List(Box::new(list));
         }
-        let mut whole = Vec::with_capacity(size + end.len());
+        let mut whole = Vec::with_capacity(size + 3);
         while let Some(piece) = list.next() {
             whole.extend_from_slice(&piece);
         }
@@ -76,6 +85,11 @@ impl Renderer {
 }
 
 impl ListBody {
+    /// The same for people.
+    pub fn indent(&mut self) {
+        self.indenter = Some(Indenter::default());
+    }
+
     /// The next piece.
     pub fn next(&mut self) -> Option<Bytes> {
         let end = self.end?;
@@ -91,12 +105,13 @@ impl ListBody {
             }
             self.append(&version, &mut out);
         }
-        Some(Bytes::from(out))
+        let indented = self.indenter.as_mut().map(|indenter| indenter.push(&out));
+        Some(Bytes::from(indented.unwrap_or(out)))
     }
 
     fn append(&self, version: &Version, out: &mut Vec<u8>) {
         let Self { renderer, type_of_item, .. } = self;
-        if renderer.shape == Shape::Table {
+        if matches!(renderer.shape, Shape::Table(_)) {
             out.extend_from_slice(renderer.row(&version.value()).to_string().as_bytes());
         } else if renderer.is_plain() {
             version.with_object(|object| type_of_item.append_without(object, out));

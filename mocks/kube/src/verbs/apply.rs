@@ -41,7 +41,7 @@ pub(super) async fn answer(
     // either way, so it is tried again with what is there now.
     for _ in 0..TRIES {
         if call.cluster().get(&call.resource, call.namespace(), intent.name()).is_none() {
-            if status_only {
+            if status_only || call.resource.rules.part(call.target.subresource.as_deref()).is_some() {
                 intent.check_name()?;
                 return Err(Failure::not_found(about));
             }
@@ -80,6 +80,13 @@ impl<'a> Intent<'a> {
         }
         if !untyped.is_empty() {
             return Err(patch::untyped(&applied, &untyped));
+        }
+        if !status_only
+            && call.served().status
+            && let Some(fields) = applied.as_object_mut()
+        {
+            // Only its subresource writes it, so who applies the whole object neither sets nor owns any of it.
+            fields.remove("status");
         }
         let (by, is_stored) = (manager(call, status_only), convert::changes_content(&call.resource));
         if is_stored {

@@ -230,8 +230,13 @@ pub(super) fn delete(
 
 /// Removes what is marked.
 fn remove(cluster: &Cluster, resource: &Resource, marked: &Version) -> Result<Outcome, Refused> {
-    let last = marked.value();
-    cluster.remove(marked, resource, last.clone())?;
+    gone(cluster, resource, marked, marked.value())
+}
+
+/// Removes an object that was `last` at last; what is answered carries the revision of the deletion, as its event does.
+fn gone(cluster: &Cluster, resource: &Resource, current: &Version, mut last: Value) -> Result<Outcome, Refused> {
+    let event = cluster.remove(current, resource, last.clone())?;
+    object::metadata(&mut last).insert("resourceVersion".to_owned(), Value::from(event.version.revision.to_string()));
     Ok(Outcome::Gone(last))
 }
 
@@ -252,8 +257,7 @@ fn step(cluster: &Cluster, resource: &Resource, current: &Version, manner: Manne
     let extra = extra.filter(|extra| !object::finalizers(&value).contains(extra));
     if object::is_deleting(&value) && extra.is_none() && grace == Grace::None {
         if finish::is_unheld(&value, resource) {
-            cluster.remove(current, resource, value.clone())?;
-            return Ok(Outcome::Gone(value));
+            return gone(cluster, resource, current, value);
         }
         return current_again(cluster, resource, current);
     }
@@ -265,8 +269,7 @@ fn step(cluster: &Cluster, resource: &Resource, current: &Version, manner: Manne
     }
     let unheld = finish::is_unheld(&value, resource);
     if unheld && grace == Grace::None {
-        cluster.remove(current, resource, value.clone())?;
-        return Ok(Outcome::Gone(value));
+        return gone(cluster, resource, current, value);
     }
     mark(&mut value, resource, grace);
     let event = cluster.put(resource, Expect::Revision(current.revision), value)?;
@@ -383,7 +386,7 @@ pub(super) fn check_preconditions(
 }
 
 fn options(call: &Call, bytes: &Bytes) -> Result<Options, Failure> {
-    let body = if bytes.is_empty() { Value::Null } else { decode(&call.content_type, bytes).map_err(unreadable)? };
+    let body = if bytes.is_empty() { Value::Null } else { decode(&call.content_type, bytes)? };
     let kind = body["kind"].as_str().unwrap_or("DeleteOptions");
     if kind != "DeleteOptions" {
         let version = body["apiVersion"].as_str().unwrap_or_default();
@@ -401,11 +404,6 @@ fn options(call: &Call, bytes: &Bytes) -> Result<Options, Failure> {
         options.revision.clone_from(&call.query.resource_version);
     }
     Ok(options)
-}
-
-/// Options that are no JSON are a plain error of the real server, unlike objects.
-fn unreadable(failure: Failure) -> Failure {
-    if failure.code == StatusCode::BAD_REQUEST { Failure::plain(failure.message) } else { failure }
 }
 
 /// What `DeleteOptions` say.

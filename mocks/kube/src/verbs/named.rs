@@ -23,7 +23,6 @@ pub(super) fn begin(call: &Call, body: &mut Value, api_version: &str, kind: &str
     object::check_namespace(&call.resource, object::meta(body, "namespace"), call.namespace())?;
     let meta = object::metadata(body);
     meta.insert("namespace".to_owned(), Value::from(call.namespace()));
-    meta.entry("creationTimestamp").or_insert(Value::Null);
     Ok(())
 }
 

@@ -62,7 +62,7 @@ pub(super) async fn answer(call: &Call, body: Incoming) -> Result<Answer, Failur
             let (resources, paths) = rbac::rules_of(call.cluster(), &call.who, namespace);
             let answer = json!({"resourceRules": resources, "nonResourceRules": paths, "incomplete": false});
             // The answer does not repeat the question.
-            (review["spec"], review["metadata"]) = (json!({}), json!({"creationTimestamp": null}));
+            (review["spec"], review["metadata"]) = (json!({}), json!({}));
             answer
         }
         Review::Access | Review::MyAccess | Review::LocalAccess => access_review(call, &review, asked),

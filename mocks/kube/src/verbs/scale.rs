@@ -221,7 +221,7 @@ fn read(value: &mut Value) -> Result<(), NoScale> {
     value["status"]["replicas"] = Value::from(replicas(value, "status"));
     value["spec"] = spec;
     // It is part of the real type, not a pointer to one, so it is always there.
-    object::metadata(value).entry("creationTimestamp").or_insert(Value::Null);
+    object::metadata(value);
     Ok(())
 }
 

@@ -13,6 +13,7 @@ use http::StatusCode;
 use hyper::body::Incoming;
 use jiff::Timestamp;
 use mock_objects::catalogue::Resource;
+use mock_objects::kinds::Part;
 use mock_objects::patch::{self, Patch};
 use mock_objects::status::Failure;
 use mock_objects::{convert, defaults, object};
@@ -27,7 +28,7 @@ use crate::answer::Answer;
 use crate::authorization::program;
 use crate::call::Call;
 use crate::represent::Renderer;
-use preconditions::{absent, check_number, check_uid, fixed_revision, is_patch, unconditional};
+use preconditions::{check_number, check_uid, fixed_revision, is_patch, unconditional};
 
 /// How often a write without a `resourceVersion` is tried when others write the same object.
 pub(super) const TRIES: usize = 16;
@@ -114,8 +115,11 @@ pub(super) async fn update(call: &Call, body: Incoming, status_only: bool) -> Re
             return Err(failure);
         }
         let exists = call.cluster().get(&call.resource, call.namespace(), name).is_some();
-        let first =
-            if exists { unconditional(call, name, &value) } else { Some(absent(call, name, &value, status_only)) };
+        let first = if exists {
+            unconditional(call, name, &value)
+        } else {
+            Some(Failure::not_found(call.resource.about(name)))
+        };
         return Err(first.unwrap_or(failure));
     }
     let told = shape::prune(call, &mut value, &twice)?;
@@ -128,9 +132,9 @@ pub(super) async fn update(call: &Call, body: Incoming, status_only: bool) -> Re
         )));
     }
     object::check_namespace(&call.resource, object::meta(&value, "namespace"), call.namespace())?;
-    if call.cluster().get(&call.resource, call.namespace(), name).is_none() && !status_only {
+    if call.cluster().get(&call.resource, call.namespace(), name).is_none() && !status_only && part(call).is_none() {
         if !object::meta(&value, "uid").is_empty() {
-            return Err(absent(call, name, &value, status_only));
+            return Err(Failure::not_found(call.resource.about(name)));
         }
         if call.resource.rules.created_by_update {
             check_number(object::meta(&value, "resourceVersion"))?;
@@ -138,7 +142,9 @@ pub(super) async fn update(call: &Call, body: Incoming, status_only: bool) -> Re
             object::metadata(&mut value).remove("resourceVersion");
             return Ok(shape::tell(create_object(call, &renderer, value).await?, told));
         }
-    } else if status_only && call.cluster().get(&call.resource, call.namespace(), name).is_none() {
+    } else if (status_only || part(call).is_some())
+        && call.cluster().get(&call.resource, call.namespace(), name).is_none()
+    {
         return Err(Failure::not_found(call.resource.about(name)));
     }
     // Read again only in the rare case that somebody else was faster: a copy for that would cost every update.
@@ -245,7 +251,8 @@ pub(super) async fn replace(
     let resource = &call.resource;
     let name = call.target.name.as_deref().unwrap_or_default();
     check_uid(&value, current, call)?;
-    let old = current.value();
+    let stored = current.value();
+    let old = refilled(call, &stored);
     to_storage(call, &mut value);
     fill_changed(&mut value, resource, status_only);
     let chain = Chain::of(call);
@@ -278,13 +285,14 @@ pub(super) async fn replace(
     if call.query.dry_run {
         return Ok(Some(done(renderer.value(&value))));
     }
-    if value == old {
+    // What is only shown with its defaults is stored with them.
+    if value == stored {
         return Ok(Some(done(renderer.object(current))));
     }
     if object::is_deleting(&value) && super::finish::is_due(&value, resource) {
         // The last finalizer is gone. The object is deleted as it was: the event shows its stored state, the
         // answer what was asked for, under the old revision.
-        match call.cluster().remove(current, resource, old) {
+        match call.cluster().remove(current, resource, old.into_owned()) {
             Ok(_) => return Ok(Some(done(renderer.value(&value)))),
             Err(_) if !fixed => return Ok(None),
             Err(Refused::Absent) => return Err(Failure::not_found(resource.about(name))),
@@ -337,10 +345,6 @@ async fn mutate_changed(
     };
     let old = if converts(call) { Cow::Owned(shown(call, old)) } else { Cow::Borrowed(old) };
     show(call, value);
-    if !call.resource.custom {
-        // The built-in types always show it.
-        object::metadata(value).entry("creationTimestamp").or_insert(Value::Null);
-    }
     let attempt = Attempt { call, operation: Operation::Update, name, old: Some(&old) };
     let admitted = chain.mutate(&attempt, value).await?;
     to_storage(call, value);
@@ -383,7 +387,16 @@ fn fill_changed(value: &mut Value, resource: &Resource, status_only: bool) {
 /// Makes of what was asked for what may come after `old`: what may not change, and what the server counts.
 fn succeed(value: &mut Value, old: &Value, call: &Call, status_only: bool) {
     let (resource, stored) = (&call.resource, call.resource.storage_version());
+    let part = part(call).map(|part| (part, value.clone()));
     object::carry_over(value, old, resource, stored, status_only);
+    if let Some((part, sent)) = part {
+        let owners = value["metadata"].get_mut("managedFields").map(Value::take);
+        old.clone_into(value);
+        if let Some(owners) = owners {
+            object::metadata(value).insert("managedFields".to_owned(), owners);
+        }
+        (part.write)(value, &sent);
+    }
     // After the defaults, because ports are known by their protocols.
     if addresses::concerns(resource) {
         addresses::carry_over(value, old);
@@ -393,6 +406,22 @@ fn succeed(value: &mut Value, old: &Value, call: &Call, status_only: bool) {
         value["spec"] = old["spec"].clone();
     }
     object::count_generation(value, old, resource, stored, status_only);
+}
+
+/// What is stored, with the defaults that the definition got later.
+fn refilled<'v>(call: &Call, stored: &'v Value) -> Cow<'v, Value> {
+    if !call.resource.late_defaults {
+        return Cow::Borrowed(stored);
+    }
+    let mut value = stored.clone();
+    convert::refill(&mut value, &call.resource, call.resource.stored_api_version());
+    Cow::Owned(value)
+}
+
+/// The part of the object that the request is about, if it is not about the whole.
+fn part(call: &Call) -> Option<&'static Part> {
+    let subresource = call.target.subresource.as_deref()?;
+    call.resource.rules.part(Some(subresource))
 }
 
 /// Whether the version that was asked for is not the stored one.
@@ -410,7 +439,11 @@ pub(super) fn manager(call: &Call, status_only: bool) -> patch::Manager<'_> {
         } else {
             &call.served().api_version
         },
-        subresource: if status_only { "status" } else { "" },
+        subresource: match call.target.subresource.as_deref() {
+            _ if status_only => "status",
+            Some(subresource) if part(call).is_some() => subresource,
+            _ => "",
+        },
         now: Timestamp::now(),
     }
 }
@@ -478,7 +511,10 @@ fn validate(call: &Call, value: &Value, old: Option<&Value>) -> Result<Vec<Strin
     causes.extend(verdict.causes);
     causes.extend(check_configuration(value, resource));
     if let Some(old) = old {
-        causes.extend(object::check_update(value, old, resource));
+        match part(call) {
+            Some(part) => (part.check)(value, old, &mut causes),
+            None => causes.extend(object::check_update(value, old, resource)),
+        }
         causes.extend(object::check_finalizers_of_deleted(value, old));
     }
     if !causes.is_empty() {

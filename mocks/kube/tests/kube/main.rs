@@ -16,6 +16,7 @@ mod fields;
 mod grace;
 mod hostile;
 mod kubectl;
+mod newer;
 mod objects;
 mod ownership;
 mod quotas;

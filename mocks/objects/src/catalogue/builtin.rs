@@ -24,6 +24,7 @@ pub(super) fn resource(kind: &'static Kind) -> Resource {
         active: true,
         status: kind.status,
         scale: scale.clone(),
+        deprecation: None,
         columns: Vec::new(),
         schema: None,
         structure: None,
@@ -35,6 +36,7 @@ pub(super) fn resource(kind: &'static Kind) -> Resource {
             [] => vec![format!("/{}", label.replace('.', "/"))],
             given => given.iter().map(|pointer| (*pointer).to_owned()).collect(),
         },
+        unset: kind.selectable_unset.iter().find(|(field, _)| field == label).map_or("", |(_, value)| value),
     });
     Resource {
         id: ResourceId(u32::MAX),
@@ -51,6 +53,7 @@ pub(super) fn resource(kind: &'static Kind) -> Resource {
         custom: false,
         fields: fields.collect(),
         virtual_only: kind.review.is_some(),
+        late_defaults: false,
         mirrors: kind.mirror.is_some(),
         full_name: kind.full_name().into(),
         rules: kind,

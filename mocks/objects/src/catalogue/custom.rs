@@ -7,7 +7,7 @@ use std::sync::Arc;
 use mock_store::ResourceId;
 use serde_json::Value;
 
-use super::{Column, Field, Resource, Scale, Served};
+use super::{Column, Field, Resource, Scale, Served, version_priority};
 use crate::kinds;
 use crate::schema;
 use crate::status::Cause;
@@ -60,7 +60,7 @@ pub fn definition(crd: &Value) -> Result<Resource, Vec<Cause>> {
     for (index, version) in versions.iter().enumerate() {
         let at = if shared { "spec.validation".to_owned() } else { format!("spec.versions[{index}].schema") };
         match served(group, version, &format!("{at}.openAPIV3Schema")) {
-            Ok(served) => read.push(served),
+            Ok(served) => read.push(Served { deprecation: deprecation(crd, version, &versions), ..served }),
             Err(more) => causes.extend(more),
         }
     }
@@ -88,6 +88,7 @@ pub fn definition(crd: &Value) -> Result<Resource, Vec<Cause>> {
         full_name: full_name.into(),
         fields: fields(&versions),
         virtual_only: false,
+        late_defaults: false,
         mirrors: false,
         rules: &kinds::CUSTOM,
     })
@@ -137,10 +138,30 @@ fn served(group: &str, version: &Value, at: &str) -> Result<Served, Vec<Cause>> 
         active: version["served"].as_bool().unwrap_or(false),
         status: version.pointer("/subresources/status").is_some(),
         scale,
+        deprecation: None,
         columns: columns.collect(),
         schema: raw.map(Arc::new),
         structure: structure.map(Arc::new),
     })
+}
+
+/// What whoever uses a deprecated version is told: the definition's own words, or those of the real server.
+fn deprecation(crd: &Value, version: &Value, all: &[&Value]) -> Option<Arc<str>> {
+    if version["deprecated"] != Value::Bool(true) {
+        return None;
+    }
+    if let Some(words) = version["deprecationWarning"].as_str() {
+        return Some(words.into());
+    }
+    let name = |version: &Value| version["name"].as_str().unwrap_or_default().to_owned();
+    let text = |pointer: &str| crd.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let (group, kind, own) = (text("/spec/group"), text("/spec/names/kind"), name(version));
+    let stays = |other: &&&Value| other["served"] == Value::Bool(true) && other["deprecated"] != Value::Bool(true);
+    let newer = all.iter().filter(stays).map(|other| name(other));
+    let newer = newer.filter(|other| version_priority(other) > version_priority(&own));
+    let instead = newer.max_by_key(|other| version_priority(other));
+    let instead = instead.map(|other| format!("; use {group}/{other} {kind}")).unwrap_or_default();
+    Some(format!("{group}/{own} {kind} is deprecated{instead}").into())
 }
 
 fn column(raw: &Value) -> Column {
@@ -160,7 +181,7 @@ fn fields(versions: &[&Value]) -> Vec<Field> {
     let mut fields: Vec<Field> = Vec::new();
     for raw in versions.iter().flat_map(|version| version["selectableFields"].as_array().into_iter().flatten()) {
         let path = raw["jsonPath"].as_str().unwrap_or_default();
-        let field = Field { label: path.trim_start_matches('.').into(), pointers: vec![pointer(path)] };
+        let field = Field { label: path.trim_start_matches('.').into(), pointers: vec![pointer(path)], unset: "" };
         if !fields.contains(&field) {
             fields.push(field);
         }

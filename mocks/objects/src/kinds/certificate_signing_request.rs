@@ -1,14 +1,22 @@
 //! `CertificateSigningRequest`: who asks for a certificate, and what was answered.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::print::{AGE, NAME, NONE, Printer, Row, duration};
-use super::{Causes, Kind};
+use super::{Causes, Kind, Part, Subresource};
 use crate::status::Cause;
 
 pub(super) const CERTIFICATE_SIGNING_REQUEST: Kind = Kind {
     short_names: &["csr"],
     status: true,
+    subresources: &[Subresource {
+        name: "approval",
+        kind: "CertificateSigningRequest",
+        group_version: ("", ""),
+        verbs: &["get", "patch", "update"],
+        part: Some(Part { write: write_approval, check: |_, _, _| {} }),
+    }],
+    carry_status: |value, old| decided(value, old),
     messages: &[
         (
             "CertificateSigningRequest",
@@ -30,6 +38,28 @@ pub(super) const CERTIFICATE_SIGNING_REQUEST: Kind = Kind {
     check,
     ..Kind::cluster("certificates.k8s.io", &["v1"], "certificatesigningrequests", "CertificateSigningRequest")
 };
+
+/// Who approves decides, and says nothing of the rest.
+fn write_approval(request: &mut Value, sent: &Value) {
+    decided(request, sent);
+}
+
+/// Takes over what was decided, and leaves all other conditions alone.
+fn decided(request: &mut Value, from: &Value) {
+    let is_decision = |condition: &Value| matches!(condition["type"].as_str(), Some("Approved" | "Denied"));
+    let all =
+        |value: &Value| value.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
+    let mut conditions: Vec<Value> = all(request).into_iter().filter(|condition| !is_decision(condition)).collect();
+    conditions.extend(all(from).into_iter().filter(is_decision));
+    let status = request.as_object_mut().map(|fields| fields.entry("status").or_insert_with(|| json!({})));
+    if let Some(status) = status.and_then(Value::as_object_mut) {
+        if conditions.is_empty() {
+            status.remove("conditions");
+        } else {
+            status.insert("conditions".to_owned(), Value::from(conditions));
+        }
+    }
+}
 
 /// A request for a certificate is one in PEM.
 fn check(value: &Value, causes: &mut Causes) {

@@ -37,7 +37,7 @@ fn defaults(value: &mut Value) {
     set(value, &["spec"], "suspend", json!(false));
     set(value, &["spec"], "successfulJobsHistoryLimit", json!(3));
     set(value, &["spec"], "failedJobsHistoryLimit", json!(1));
-    set(value, &["spec", "jobTemplate", "metadata"], "creationTimestamp", Value::Null);
+    set(value, &["spec", "jobTemplate"], "metadata", json!({}));
     pod_spec::fill_template(value, "/spec/jobTemplate/spec/template");
 }
 

@@ -59,6 +59,9 @@ pub struct Kind {
     /// What field selectors may name beside the metadata. The value stands where the name says, or at the pointers that are
     /// written behind it: the first that is set.
     pub(crate) selectable: &'static [(&'static str, &'static [&'static str])],
+    /// `(field, value)`: what a selector finds where nobody set the field, because the real type has no absent value; otherwise
+    /// the empty text.
+    pub(crate) selectable_unset: &'static [(&'static str, &'static str)],
     /// The columns of `kubectl get`.
     pub(crate) printer: Printer,
 
@@ -99,6 +102,8 @@ pub struct Kind {
     pub(crate) generation: Generation,
     /// What else an update counts: the new object, the old one.
     pub(crate) count: fn(&mut Value, &Value),
+    /// What of the old object's status an update of the status may not change: the new object, the old one.
+    pub(crate) carry_status: fn(&mut Value, &Value),
     /// The metadata that a status update may change.
     pub(crate) status_metadata: &'static [&'static str],
 
@@ -110,6 +115,8 @@ pub struct Kind {
     pub shown_when_deleted: bool,
     /// Dependents stay when the caller does not say what becomes of them, for the sake of old clients.
     pub orphans: bool,
+    /// A new object keeps the status that it comes with.
+    pub(crate) keeps_status: bool,
     /// All objects of a namespace can be deleted at once.
     pub deletes_collections: bool,
     /// Names of objects that are never deleted.
@@ -137,6 +144,17 @@ pub struct Subresource {
     pub group_version: (&'static str, &'static str),
     /// As discovery lists them.
     pub verbs: &'static [&'static str],
+    /// It is a part of the object, which is read and written through it.
+    pub part: Option<Part>,
+}
+
+/// A part of an object that only its subresource writes.
+#[derive(Debug)]
+pub struct Part {
+    /// Puts the part of the second object, which was sent, into the first, which is stored.
+    pub write: fn(&mut Value, &Value),
+    /// What an update of it may not do: the new object, the old one.
+    pub check: fn(&Value, &Value, &mut Vec<Cause>),
 }
 
 /// Where the objects of a kind are that another kind holds.
@@ -300,6 +318,7 @@ impl Kind {
             published_merges: &[],
             pod_spec: &["spec", "template", "spec"],
             selectable: &[],
+            selectable_unset: &[],
             printer: PLAIN,
             mirror: None,
             older: None,
@@ -318,11 +337,13 @@ impl Kind {
             data: &[],
             generation: Generation::Spec,
             count: |_, _| {},
+            carry_status: |_, _| {},
             status_metadata: &["labels", "annotations", "finalizers"],
             needs_revision: false,
             created_by_update: false,
             shown_when_deleted: false,
             orphans: false,
+            keeps_status: false,
             deletes_collections: true,
             immortal: &[],
             ending: Ending::AtOnce,
@@ -356,6 +377,11 @@ impl Kind {
     /// `cronjobs.batch`, `pods`.
     pub(crate) fn full_name(&self) -> String {
         if self.group.is_empty() { self.plural.to_owned() } else { format!("{}.{}", self.plural, self.group) }
+    }
+
+    /// The part of its objects that a subresource writes.
+    pub fn part(&self, subresource: Option<&str>) -> Option<&'static Part> {
+        self.subresources.iter().find(|one| Some(one.name) == subresource)?.part.as_ref()
     }
 
     /// Whether it has a subresource besides `status` and `scale`.

@@ -11,7 +11,13 @@ pub(super) const NAMESPACE: Kind = Kind {
     short_names: &["ns"],
     about: "A room for names: most objects live in one and go with it.",
     status: true,
-    subresources: &[Subresource { name: "finalize", kind: "Namespace", group_version: ("", ""), verbs: &["update"] }],
+    subresources: &[Subresource {
+        name: "finalize",
+        kind: "Namespace",
+        group_version: ("", ""),
+        verbs: &["update"],
+        part: None,
+    }],
     messages: &[
         ("Namespace", "1:metadata:ObjectMeta 2:spec:NamespaceSpec 3:status:NamespaceStatus"),
         ("NamespaceSpec", "1:finalizers:[s]"),

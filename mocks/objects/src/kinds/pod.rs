@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::print::{AGE, NAME, NONE, Printer, Row, age};
-use super::{Causes, Ending, Kind, Meaning, Quota, Subresource, pod_spec};
+use super::{Causes, Ending, Kind, Meaning, Part, Quota, Subresource, pod_spec};
 use crate::fields::{each, set};
 use crate::status::Cause;
 
@@ -13,8 +13,21 @@ pub(super) const POD: Kind = Kind {
     about: "One or more containers that run together on one node and share its network address.",
     status: true,
     subresources: &[
-        Subresource { name: "binding", kind: "Binding", group_version: ("", ""), verbs: &["create"] },
-        Subresource { name: "eviction", kind: "Eviction", group_version: ("policy", "v1"), verbs: &["create"] },
+        Subresource { name: "binding", kind: "Binding", group_version: ("", ""), verbs: &["create"], part: None },
+        Subresource {
+            name: "ephemeralcontainers",
+            kind: "Pod",
+            group_version: ("", ""),
+            verbs: &["get", "patch", "update"],
+            part: Some(Part { write: write_ephemeral, check: check_ephemeral }),
+        },
+        Subresource {
+            name: "eviction",
+            kind: "Eviction",
+            group_version: ("policy", "v1"),
+            verbs: &["create"],
+            part: None,
+        },
     ],
     messages: &[
         ("Pod", "1:metadata:ObjectMeta 2:spec:PodSpec 3:status:PodStatus"),
@@ -64,6 +77,7 @@ pub(super) const POD: Kind = Kind {
         ("status.podIP", &[]),
         ("status.nominatedNodeName", &[]),
     ],
+    selectable_unset: &[("spec.hostNetwork", "false")],
     printer: PRINTER,
     defaults,
     new: |value| value["status"] = json!({}),
@@ -113,6 +127,32 @@ fn quality(pod: &Value) -> &'static str {
         (false, _) => "BestEffort",
         (true, true) => "Guaranteed",
         (true, false) => "Burstable",
+    }
+}
+
+/// The containers that somebody looks into a pod with.
+fn write_ephemeral(pod: &mut Value, sent: &Value) {
+    let given = sent.pointer("/spec/ephemeralContainers").cloned();
+    let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) else { return };
+    match given {
+        Some(given) => spec.insert("ephemeralContainers".to_owned(), given),
+        None => spec.remove("ephemeralContainers"),
+    };
+}
+
+/// They come and stay.
+fn check_ephemeral(new: &Value, old: &Value, causes: &mut Causes) {
+    let all = |pod: &Value| pod.pointer("/spec/ephemeralContainers").and_then(Value::as_array).cloned();
+    let (now, before) = (all(new).unwrap_or_default(), all(old).unwrap_or_default());
+    for container in &before {
+        let name = container["name"].as_str().unwrap_or_default();
+        let why = match now.iter().find(|other| other["name"] == container["name"]) {
+            None => "removed",
+            Some(other) if other != container => "changed",
+            Some(_) => continue,
+        };
+        let why = format!("existing ephemeral containers \"{name}\" may not be {why}\n");
+        causes.push(Cause::forbidden("spec.ephemeralContainers", &why));
     }
 }
 

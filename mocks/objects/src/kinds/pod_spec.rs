@@ -45,9 +45,9 @@ pub(super) fn fill(spec: Option<&mut Value>) {
 /// The pod template at `/spec/template`, or deeper for a cron job.
 pub(super) fn fill_template(value: &mut Value, at: &str) {
     fill(value.pointer_mut(&format!("{at}/spec")));
-    // The real server's type has a creation time there that nobody sets, and shows it.
+    // It is part of the real type, not a pointer to one, so it is always there.
     if let Some(template) = value.pointer_mut(at) {
-        set(template, &["metadata"], "creationTimestamp", Value::Null);
+        set(template, &[], "metadata", json!({}));
     }
 }
 

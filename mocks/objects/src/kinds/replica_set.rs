@@ -24,6 +24,7 @@ pub(super) const REPLICA_SET: Kind = Kind {
     ],
     published_merges: &[("ReplicaSetStatus", "conditions", "merge", "type")],
     selectable: &[("status.replicas", &[])],
+    selectable_unset: &[("status.replicas", "0")],
     printer: Printer { columns: workload::REPLICAS, cells: |row| workload::replicas(row, row.template()) },
     defaults,
     new: |value| value["status"] = json!({"replicas": 0}),

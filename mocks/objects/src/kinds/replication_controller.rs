@@ -28,6 +28,7 @@ pub(super) const REPLICATION_CONTROLLER: Kind = Kind {
         ("ReplicationControllerCondition", "1:type:s! 2:status:s! 3:lastTransitionTime:T 4:reason:s 5:message:s"),
     ],
     selectable: &[("status.replicas", &[])],
+    selectable_unset: &[("status.replicas", "0")],
     printer: PRINTER,
     defaults,
     new: |value| value["status"] = json!({"replicas": 0}),

@@ -43,6 +43,7 @@ pub(super) const SERVICE: Kind = Kind {
     check_update,
     generation: Generation::None,
     created_by_update: true,
+    shown_when_deleted: true,
     quota: Quota::Services,
     meaning: Meaning::Service,
     ..Kind::namespaced("", &["v1"], "services", "Service")

@@ -11,6 +11,7 @@ pub(super) const SERVICE_ACCOUNT: Kind = Kind {
         kind: "TokenRequest",
         group_version: ("authentication.k8s.io", "v1"),
         verbs: &["create"],
+        part: None,
     }],
     messages: &[
         (

@@ -61,7 +61,7 @@ fn defaults(value: &mut Value) {
         each(spec, "volumeClaimTemplates", |claim| {
             set(claim, &[], "apiVersion", json!("v1"));
             set(claim, &[], "kind", json!("PersistentVolumeClaim"));
-            set(claim, &["metadata"], "creationTimestamp", Value::Null);
+            set(claim, &[], "metadata", json!({}));
             super::persistent_volume_claim::defaults(claim);
             set(claim, &["status"], "phase", json!("Pending"));
         });

@@ -4,6 +4,8 @@
 //! and names no more is removed unless somebody else owns it too, and what somebody else owns with another value is a
 //! conflict unless forced.
 
+mod last_applied;
+
 use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
@@ -17,9 +19,9 @@ use crate::catalogue::Resource;
 use crate::object;
 use crate::status::Failure;
 
-/// Applies `intent` to `value` and writes down who owns what.
-pub fn apply(value: &mut Value, intent: &Value, by: &Manager<'_>, resource: &Resource) -> Result<(), Failure> {
-    let mut intent = intent.clone();
+/// Applies the intent that was `given` to `value` and writes down who owns what.
+pub fn apply(value: &mut Value, given: &Value, by: &Manager<'_>, resource: &Resource) -> Result<(), Failure> {
+    let mut intent = given.clone();
     strip(&mut intent);
     let exists = !object::meta(value, "uid").is_empty();
     if exists && value["metadata"]["managedFields"].as_array().is_none_or(Vec::is_empty) {
@@ -44,8 +46,13 @@ pub fn apply(value: &mut Value, intent: &Value, by: &Manager<'_>, resource: &Res
         }
     }
     if !conflicts.is_empty() {
-        if !by.force {
-            return Err(conflict(&conflicts));
+        let refused = match by.name {
+            _ if by.force => Vec::new(),
+            last_applied::MANAGER => last_applied::beyond(value, &conflicts, rules),
+            _ => conflicts.clone(),
+        };
+        if !refused.is_empty() {
+            return Err(conflict(&refused));
         }
         let taken: HashSet<&Path> = conflicts.iter().map(|(_, path)| path).collect();
         owners.take_from_others(&taken, by.name, by.subresource);
@@ -67,6 +74,9 @@ pub fn apply(value: &mut Value, intent: &Value, by: &Manager<'_>, resource: &Res
     }
     owners.record(by, now, changes);
     owners.write(value);
+    if by.name == last_applied::MANAGER && by.subresource.is_empty() {
+        last_applied::note(value, given);
+    }
     Ok(())
 }
 

@@ -272,6 +272,12 @@ mod tests {
     }
 
     #[test]
+    fn taints_are_one_value() {
+        let tainted = |key: &str| json!({"spec": {"taints": [{"key": key, "effect": "NoSchedule"}]}});
+        assert_eq!(patched("nodes", tainted("a"), &tainted("b")), tainted("b"));
+    }
+
+    #[test]
     fn other_lists_are_replaced() {
         let before = json!({"rules": [{"verbs": ["get"]}]});
         let patch = json!({"rules": [{"verbs": ["list"]}]});

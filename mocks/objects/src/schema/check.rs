@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
+use super::judge::Counterparts;
 use super::{Format, Kind, ListType, Schema};
 use crate::status::Cause;
 
@@ -96,9 +97,11 @@ impl Schema {
         }
         self.check_duplicates(items, path, causes);
         let Some(schema) = &self.items else { return };
+        let before = Counterparts::of(self, old);
         for (index, item) in items.iter().enumerate() {
-            let before = old.and_then(|old| old.get(index));
-            schema.check_at(item, before, &format!("{path}[{index}]"), causes);
+            // Only a key says which item was which before: of any other list that changed all items are new.
+            let partner = before.as_ref().and_then(|before| before.find(item));
+            schema.check_at(item, partner, &format!("{path}[{index}]"), causes);
         }
     }
 

@@ -77,18 +77,18 @@ impl<'a> Link<'a> {
 }
 
 /// The items of an older list by their keys.
-struct Counterparts<'a> {
+pub(super) struct Counterparts<'a> {
     keys: &'a [String],
     items: BTreeMap<String, &'a Value>,
 }
 
 impl<'a> Counterparts<'a> {
-    fn of(schema: &'a Schema, old: Option<&'a Vec<Value>>) -> Option<Self> {
+    pub(super) fn of(schema: &'a Schema, old: Option<&'a Vec<Value>>) -> Option<Self> {
         let (ListType::Map(keys), Some(old)) = (&schema.list, old) else { return None };
         Some(Self { keys, items: old.iter().map(|item| (key_of(keys, item), item)).collect() })
     }
 
-    fn find(&self, item: &Value) -> Option<&'a Value> {
+    pub(super) fn find(&self, item: &Value) -> Option<&'a Value> {
         self.items.get(&key_of(self.keys, item)).copied()
     }
 }

@@ -93,6 +93,23 @@ fn what_was_wrong_before_may_stay() {
     assert_eq!(causes.iter().map(|cause| cause.field.as_str()).collect::<Vec<_>>(), ["spec.b"]);
 }
 
+/// Only items with a key are known again: of a list that is one value, everything is new once anything is.
+#[test]
+fn a_list_without_keys_is_checked_as_a_whole() {
+    let item =
+        json!({"type": "object", "properties": {"k": {"type": "string"}, "n": {"type": "integer", "minimum": 1}}});
+    let wrong = |more: &Value| {
+        let mut list = json!({"type": "array", "items": item});
+        list.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let (old, new) = (json!([{"k": "a", "n": 0}]), json!([{"k": "a", "n": 0}, {"k": "b", "n": 1}]));
+        let causes = schema(&list).check(&json!({"spec": new}), Some(&json!({"spec": old})));
+        causes.into_iter().map(|cause| cause.field).collect::<Vec<_>>()
+    };
+    assert_eq!(wrong(&json!({})), ["spec[0].n"]);
+    let keyed = json!({"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"]});
+    assert_eq!(wrong(&keyed), Vec::<String>::new());
+}
+
 #[test]
 fn unknown_fields_go_and_defaults_come() {
     let schema = schema(&json!({"type": "object", "properties": {

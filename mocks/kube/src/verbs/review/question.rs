@@ -17,7 +17,6 @@ pub(super) fn begin(review: &mut Value, resource: &Resource, namespace: &str) {
     } else {
         meta.remove("namespace");
     }
-    meta.entry("creationTimestamp").or_insert(Value::Null);
     if let Some(fields) = review.as_object_mut() {
         fields.entry("status").or_insert_with(|| match resource.rules.review {
             Some(Review::Token) => json!({"user": {}}),
@@ -104,7 +103,7 @@ mod tests {
             "localsubjectaccessreviews.authorization.k8s.io",
             "selfsubjectaccessreviews.authorization.k8s.io",
         );
-        let spec = |spec: Value| json!({"metadata": {"creationTimestamp": null}, "spec": spec});
+        let spec = |spec: Value| json!({"metadata": {}, "spec": spec});
         let (get, path) = (json!({"verb": "get", "namespace": "a"}), json!({"path": "/"}));
         assert!(refused(any, &spec(json!({"user": "u", "resourceAttributes": get}))).is_empty());
         assert!(refused(any, &spec(json!({"groups": ["g"], "nonResourceAttributes": path}))).is_empty());

@@ -9,17 +9,6 @@ use serde_json::Value;
 use crate::call::Call;
 use crate::verbs::scale;
 
-/// The refusal of an update of an object that is not there; one that names a uid is about another one.
-pub(super) fn absent(call: &Call, name: &str, value: &Value, status_only: bool) -> Failure {
-    let about = call.resource.about(name);
-    match object::meta(value, "uid") {
-        uid if !uid.is_empty() && !status_only => {
-            Failure::conflict(about, &format!("Precondition failed: UID in precondition: {uid}, UID in object meta: "))
-        }
-        _ => Failure::not_found(about),
-    }
-}
-
 /// The refusal of an update that does not say which version it was made from, where it must.
 pub(super) fn unconditional(call: &Call, name: &str, value: &Value) -> Option<Failure> {
     let must = call.resource.rules.needs_revision;

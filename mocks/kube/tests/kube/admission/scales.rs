@@ -54,7 +54,7 @@ async fn a_scale_is_shown_as_a_scale_and_may_be_changed() {
         assert_eq!((&request["subResource"], &request["options"]["kind"]), (&json!("scale"), &json!("UpdateOptions")));
     }
     let asked = json!({"kind": "Scale", "apiVersion": "autoscaling/v1",
-        "metadata": {"name": "a", "namespace": "default", "creationTimestamp": null},
+        "metadata": {"name": "a", "namespace": "default"},
         "spec": {"replicas": 4}, "status": {"replicas": 0}});
     assert_eq!(without_owners(&calls[0]["object"]), asked);
     let (old, new) = (&calls[1]["oldObject"], &calls[1]["object"]);

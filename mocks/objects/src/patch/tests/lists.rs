@@ -24,7 +24,36 @@ fn items_of_two_managers_stand_beside_each_other() {
     let tainted = |key: &str| json!({"spec": {"taints": [{"key": key, "effect": "NoSchedule"}]}});
     let node = applied("nodes", &[("one", tainted("x")), ("two", tainted("y"))]);
     let keys: Vec<&Value> = node["spec"]["taints"].as_array().unwrap().iter().map(|taint| &taint["key"]).collect();
-    assert_eq!(keys, ["x", "y"]);
+    assert_eq!(keys, ["y"], "taints are one value");
+}
+
+/// What `kubectl apply` noted and what is still so may be changed by `kubectl apply --server-side`; what somebody else
+/// changed meanwhile may not, and nothing by any other manager.
+#[test]
+fn the_note_of_a_client_side_apply_settles_conflicts() {
+    let catalogue = Catalogue::builtin();
+    let resource = catalogue.by_full_name("configmaps").unwrap();
+    let noted =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"x": "1", "y": "1"}});
+    let note = "kubectl.kubernetes.io/last-applied-configuration";
+    let mut live = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"x": "1", "y": "1"},
+                          "metadata": {"name": "a", "uid": "u", "annotations": {note: noted.to_string()}}});
+    let before = Manager { force: false, ..by("kubectl-client-side-apply") };
+    track(&mut live, None, &before, resource);
+    let wanted = |x: &str, y: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"x": x, "y": y}});
+    let other = server_side(&mut live.clone(), &wanted("2", "2"), &Manager { force: false, ..by("tool") }, resource);
+    assert_eq!(other.unwrap_err().code.as_u16(), 409);
+
+    let kubectl = Manager { force: false, ..by("kubectl") };
+    let mut moved = live.clone();
+    server_side(&mut moved, &wanted("2", "2"), &kubectl, resource).unwrap();
+    assert_eq!(moved["data"], json!({"x": "2", "y": "2"}));
+    let note_now = moved["metadata"]["annotations"][note].as_str().unwrap();
+    assert_eq!(serde_json::from_str::<Value>(note_now).unwrap(), wanted("2", "2"));
+
+    live["data"]["y"] = json!("of somebody else");
+    let refused = server_side(&mut live, &wanted("2", "2"), &kubectl, resource).unwrap_err();
+    assert!(refused.message.contains("with 1 conflict") && refused.message.ends_with(".data.y"), "{}", refused.message);
 }
 
 #[test]

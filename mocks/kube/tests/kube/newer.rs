@@ -1,0 +1,276 @@
+//! What a kube-apiserver of today answers otherwise than one of 1.20, with which the mock was compared.
+
+use http::Method;
+use http_body_util::BodyExt;
+use serde_json::{Value, json};
+
+use crate::client::{Client, Protocol, World};
+use crate::{CONFIG_MAPS, PACKAGES, config_map, package, package_definition, revision};
+
+const APPLY: &str = "application/apply-patch+yaml";
+const MERGE: &str = "application/merge-patch+json";
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+async fn text(client: &mut Client, path: &str) -> String {
+    let response = client.send(Method::GET, path, "").await;
+    String::from_utf8(response.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap()
+}
+
+#[tokio::test]
+async fn a_field_that_is_not_set_is_selected_by_its_zero() {
+    let world = World::start().await;
+    let mut client = world.client(Protocol::Http1, "harness").await;
+    for (name, spec) in [("open", json!({})), ("shut", json!({"unschedulable": true}))] {
+        let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "spec": spec});
+        assert_eq!(client.post("/api/v1/nodes", &node).await.0, 201);
+    }
+    for (selector, wanted) in [("false", "open"), ("true", "shut")] {
+        let (_, list) = client.get(&format!("/api/v1/nodes?fieldSelector=spec.unschedulable%3D{selector}")).await;
+        assert_eq!(
+            (list["items"].as_array().unwrap().len(), &list["items"][0]["metadata"]["name"]),
+            (1, &json!(wanted))
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_new_node_keeps_its_status_and_a_new_pod_does_not() {
+    let world = World::start().await;
+    let mut client = world.client(Protocol::Http1, "harness").await;
+    let status = json!({"capacity": {"cpu": "4"}, "phase": "Running"});
+    let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": status});
+    let (_, made) = client.post("/api/v1/nodes", &node).await;
+    assert_eq!(made["status"]["capacity"], json!({"cpu": "4"}));
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "status": status,
+                     "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let (_, made) = client.post("/api/v1/namespaces/default/pods", &pod).await;
+    assert_eq!(made["status"]["phase"], json!("Pending"));
+}
+
+#[tokio::test]
+async fn nobody_owns_a_status_by_applying_the_whole() {
+    let world = World::start().await;
+    let mut client = world.client(Protocol::Http1, "harness").await;
+    let mut intent = package("a");
+    intent["status"] = json!({"ready": true});
+    for _ in 0..2 {
+        let (status, made) = client.patch(&format!("{PACKAGES}/a?fieldManager=m"), APPLY, &intent).await;
+        assert!(status < 300, "{made}");
+        let fields = made["metadata"]["managedFields"][0]["fieldsV1"].clone();
+        assert_eq!((fields.get("f:status"), made.get("status")), (None, None), "{made}");
+    }
+}
+
+#[tokio::test]
+async fn a_deletion_answers_with_the_object_and_its_own_revision() {
+    let world = World::start().await;
+    let mut client = world.client(Protocol::Http1, "harness").await;
+    let services = "/api/v1/namespaces/default/services";
+    let service =
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}});
+    let (_, made) = client.post(services, &service).await;
+    let mut watch = client.watch(&format!("{services}?watch=1&resourceVersion={}", revision(&made))).await;
+    let mut second = world.client(Protocol::Http1, "harness").await;
+    let (status, gone) = second.delete(&format!("{services}/s")).await;
+    assert_eq!((status, &gone["kind"], &gone["spec"]), (200, &json!("Service"), &made["spec"]));
+    let (kind, _, at) = watch.event().await;
+    assert_eq!((kind.as_str(), at), ("DELETED", revision(&gone)));
+    assert!(at > revision(&made));
+}
+
+#[tokio::test]
+async fn what_a_request_gets_wrong_is_a_400_or_a_404() {
+    let world = World::start().await;
+    let mut client = world.client(Protocol::Http1, "harness").await;
+    let (status, refused) = client.get(&format!("{CONFIG_MAPS}?timeout=nonsense")).await;
+    let why = "invalid timeout specified in the request URL - time: invalid duration \"nonsense\"";
+    assert_eq!((status, &refused["message"]), (400, &json!(why)));
+    assert_eq!(client.get(&format!("{CONFIG_MAPS}?timeout=32s")).await.0, 200);
+    let response = client.send(Method::DELETE, &format!("{CONFIG_MAPS}/a"), "{\"kind\": ").await;
+    assert_eq!(response.status().as_u16(), 400);
+    let mut absent = config_map("a");
+    absent["metadata"]["uid"] = json!("11111111-1111-4111-8111-111111111111");
+    let (status, refused) = client.put(&format!("{CONFIG_MAPS}/a"), &absent).await;
+    assert_eq!((status, &refused["message"]), (404, &json!("configmaps \"a\" not found")));
+    let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": absent["metadata"]});
+    assert_eq!(client.put("/apis/coordination.k8s.io/v1/namespaces/default/leases/a", &lease).await.0, 404);
+}
+
+#[tokio::test]
+async fn what_it_is_comes_first_and_people_get_it_indented() {
+    let world = World::start().await;
+    let mut client = world.client(Protocol::Http1, "harness").await;
+    client.post(CONFIG_MAPS, &config_map("a")).await;
+    client.post(PACKAGES, &package("a")).await;
+    let one = format!("{CONFIG_MAPS}/a");
+    let plain = text(&mut client, &one).await;
+    assert!(plain.starts_with(r#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"#), "{plain}");
+    assert!(!plain.contains("creationTimestamp\":null"));
+    for path in [PACKAGES.to_owned(), CONFIG_MAPS.to_owned(), format!("{CONFIG_MAPS}/b"), "/api/v1".to_owned()] {
+        let text = text(&mut client, &path).await;
+        assert!(text.starts_with("{\"kind\":\""), "{text}");
+    }
+    let list = text(&mut client, CONFIG_MAPS).await;
+    let items: Value = serde_json::from_str(&list).unwrap();
+    assert_eq!((items["items"][0].get("kind"), items["items"][0].get("apiVersion")), (None, None), "{list}");
+    let pretty = text(&mut client, &format!("{one}?pretty=true")).await;
+    assert!(
+        pretty.starts_with("{\n  \"kind\": \"ConfigMap\",\n  \"apiVersion\": \"v1\",\n  \"metadata\": {\n    "),
+        "{pretty}"
+    );
+    assert_eq!(serde_json::from_str::<Value>(&pretty).unwrap(), serde_json::from_str::<Value>(&plain).unwrap());
+}
+
+#[tokio::test]
+async fn tables_come_in_the_older_version_and_with_initial_events() {
+    let world = World::start().await;
+    let mut client = world.client(Protocol::Http1, "harness").await;
+    client.post(CONFIG_MAPS, &config_map("a")).await;
+    client.accept = "application/json;as=Table;v=v1beta1;g=meta.k8s.io";
+    let (status, table) = client.get(&format!("{CONFIG_MAPS}/a")).await;
+    let object = &table["rows"][0]["object"];
+    let version = json!("meta.k8s.io/v1beta1");
+    assert_eq!((status, &table["apiVersion"], &object["apiVersion"]), (200, &version, &version), "{table}");
+    client.accept = "application/json;as=Table;v=v1;g=meta.k8s.io";
+    let query = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
+    let mut watch = client.watch(&format!("{CONFIG_MAPS}?{query}&fieldSelector=metadata.name%3Da")).await;
+    let first = watch.next().await.unwrap().unwrap();
+    assert_eq!((&first["type"], &first["object"]["rows"][0]["cells"][0]), (&json!("ADDED"), &json!("a")), "{first}");
+    let end = watch.next().await.unwrap().unwrap();
+    let said = &end["object"]["rows"][0]["object"]["metadata"]["annotations"];
+    assert_eq!((&end["type"], &end["object"]["kind"]), (&json!("BOOKMARK"), &json!("Table")), "{end}");
+    assert_eq!(said, &json!({"k8s.io/initial-events-end": "true"}), "{end}");
+}
+
+#[tokio::test]
+async fn discovery_names_the_stored_version_and_the_parts() {
+    let world = World::start().await;
+    let mut client = world.client(Protocol::Http1, "harness").await;
+    let (_, core) = client.get("/api/v1").await;
+    let resources = core["resources"].as_array().unwrap();
+    let find = |name: &str| resources.iter().find(|resource| resource["name"] == name).unwrap();
+    assert_eq!(find("pods")["storageVersionHash"], json!("xPOwRZ+Yhw8="), "as a real server says it");
+    assert_eq!(find("pods")["categories"], json!(["all"]));
+    assert_eq!(find("pods/ephemeralcontainers")["verbs"], json!(["get", "patch", "update"]));
+    assert_eq!(find("pods/status").get("storageVersionHash"), None);
+}
+
+#[tokio::test]
+async fn containers_to_look_into_a_pod_come_through_their_own_door() {
+    let world = World::start().await;
+    let mut client = world.client(Protocol::Http1, "harness").await;
+    let pods = "/api/v1/namespaces/default/pods";
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
+                     "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    client.post(pods, &pod).await;
+    let debug = json!({"metadata": {"labels": {"not": "here"}},
+                       "spec": {"ephemeralContainers": [{"name": "debug", "image": "busybox"}]}});
+    let strategic = "application/strategic-merge-patch+json";
+    let door = format!("{pods}/p/ephemeralcontainers");
+    let (status, made) = client.patch(&door, strategic, &debug).await;
+    assert_eq!((status, made["metadata"].get("labels")), (200, None), "{made}");
+    assert_eq!(made["spec"]["ephemeralContainers"][0]["name"], json!("debug"));
+    assert_eq!(client.get(&door).await.1["spec"], made["spec"]);
+    let without = json!({"spec": {"ephemeralContainers": null}});
+    let (status, refused) = client.patch(&door, MERGE, &without).await;
+    assert_eq!(status, 422, "{refused}");
+    let (status, _) = client
+        .patch(
+            &format!("{pods}/p"),
+            strategic,
+            &json!({"spec": {"ephemeralContainers": [{"name": "e", "image": "i"}]}}),
+        )
+        .await;
+    assert_eq!(status, 422, "not through the pod itself");
+    assert_eq!(
+        client
+            .put(
+                &format!("{pods}/absent/ephemeralcontainers"),
+                &json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "absent"}})
+            )
+            .await
+            .0,
+        404
+    );
+}
+
+#[tokio::test]
+async fn only_an_approval_approves() {
+    let world = World::start().await;
+    let mut client = world.client(Protocol::Http1, "harness").await;
+    let requests = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
+    let csr = json!({"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest", "metadata": {"name": "r"},
+                     "spec": {"request": "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0K", "signerName": "a.b/c", "usages": ["client auth"]}});
+    let (status, made) = client.post(requests, &csr).await;
+    assert_eq!(status, 201, "{made}");
+    let said = |kind: &str| json!({"status": {"conditions": [{"type": kind, "status": "True", "reason": "r"}]}});
+    let (_, failed) = client.patch(&format!("{requests}/r/status"), MERGE, &said("Failed")).await;
+    assert_eq!(failed["status"]["conditions"][0]["type"], json!("Failed"), "{failed}");
+    let (_, not) = client.patch(&format!("{requests}/r/status"), MERGE, &said("Approved")).await;
+    assert_eq!(not["status"].get("conditions"), None, "{not}");
+    let (status, approved) = client.patch(&format!("{requests}/r/approval"), MERGE, &said("Approved")).await;
+    assert_eq!((status, &approved["status"]["conditions"][0]["type"]), (200, &json!("Approved")), "{approved}");
+    let (_, kept) = client.patch(&format!("{requests}/r/status"), MERGE, &said("Failed")).await;
+    let kinds: Vec<&Value> = kept["status"]["conditions"].as_array().unwrap().iter().map(|one| &one["type"]).collect();
+    assert_eq!(kinds, ["Failed", "Approved"]);
+}
+
+#[tokio::test]
+async fn defaults_that_come_later_are_seen_at_once_and_stored_by_the_next_write() {
+    let world = World::start().await;
+    let mut client = world.client(Protocol::Http1, "harness").await;
+    let (_, made) = client.post(PACKAGES, &package("a")).await;
+    let one = format!("{PACKAGES}/a");
+    let spec = json!({"type": "object", "properties": {"image": {"type": "string"}, "tier": {"type": "string", "default": "gold"}}});
+    let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}});
+    let path = format!("{DEFINITIONS}/packages.longhaul.dev");
+    let version = |schema: &Value| {
+        let mut versions = package_definition()["spec"]["versions"].clone();
+        versions[0]["schema"] = schema.clone();
+        json!({"spec": {"versions": versions}})
+    };
+    assert_eq!(client.patch(&path, MERGE, &version(&schema)).await.0, 200);
+    let (_, read) = client.get(&one).await;
+    assert_eq!((&read["spec"]["tier"], revision(&read)), (&json!("gold"), revision(&made)));
+    let (_, list) = client.get(PACKAGES).await;
+    assert_eq!(list["items"][0]["spec"]["tier"], json!("gold"));
+    let mut watch = world.client(Protocol::Http1, "harness").await.watch(&format!("{PACKAGES}?watch=1")).await;
+    assert_eq!(watch.next().await.unwrap().unwrap()["object"]["spec"]["tier"], json!("gold"));
+    let (status, put) = client.put(&one, &read).await;
+    assert_eq!((status, &put["metadata"]["generation"]), (200, &made["metadata"]["generation"]));
+    assert!(revision(&put) > revision(&made), "stored with its default, which changes no generation");
+    assert_eq!(revision(&client.put(&one, &put).await.1), revision(&put));
+}
+
+#[tokio::test]
+async fn a_version_on_its_way_out_warns() {
+    let world = World::start().await;
+    let mut client = world.client(Protocol::Http1, "harness").await;
+    let schema = json!({"openAPIV3Schema": {"type": "object"}});
+    let version = |name: &str, stored: bool, more: Value| {
+        let mut version = json!({"name": name, "served": true, "storage": stored, "schema": schema});
+        version.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        version
+    };
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "olds.test.dev"},
+        "spec": {"group": "test.dev", "scope": "Namespaced", "names": {"plural": "olds", "kind": "Old"}, "versions": [
+            version("v1", true, json!({})), version("v1beta1", false, json!({"deprecated": true})),
+            version("v1alpha1", false, json!({"deprecated": true, "deprecationWarning": "leave it"})),
+        ]},
+    });
+    assert_eq!(client.post(DEFINITIONS, &definition).await.0, 201);
+    for (version, wanted) in [
+        ("v1", None),
+        ("v1beta1", Some("299 - \"test.dev/v1beta1 Old is deprecated; use test.dev/v1 Old\"")),
+        ("v1alpha1", Some("299 - \"leave it\"")),
+    ] {
+        for path in ["olds", "olds/absent"] {
+            let answer =
+                client.send(Method::GET, &format!("/apis/test.dev/{version}/namespaces/default/{path}"), "").await;
+            let warning = answer.headers().get("warning").map(|value| value.to_str().unwrap().to_owned());
+            answer.into_body().collect().await.unwrap();
+            assert_eq!(warning.as_deref(), wanted, "{version} {path}");
+        }
+    }
+}
