@@ -250,13 +250,21 @@ pub const MEANT: &[Meant] = &[
         name: "What the deletion of a service answers",
         diverges: false,
         applies: |step, found| {
-            step.method == "DELETE" && step.path.contains("/services/") && found.at.starts_with("/body")
+            let object =
+                ["/body/spec", "/body/metadata", "/body/status", "/body/details", "/body/kind", "/body/apiVersion"];
+            step.method == "DELETE"
+                && step.path.contains("/services/")
+                && object.iter().any(|at| found.at.starts_with(at))
         },
     },
     Meant {
         name: "The revision in the answer to a deletion",
         diverges: false,
-        applies: |step, found| step.method == "DELETE" && found.at == "/body/metadata/resourceVersion",
+        applies: |step, found| {
+            step.method == "DELETE"
+                && found.at == "/body/metadata/resourceVersion"
+                && found.mock.as_ref().is_some_and(|mock| mock == crate::normalise::DELETION)
+        },
     },
     Meant {
         name: "An update with a uid of what is absent",
@@ -281,7 +289,13 @@ pub const MEANT: &[Meant] = &[
     Meant {
         name: "Times in the query that are none",
         diverges: false,
-        applies: |step, found| step.path.contains("timeout=") && found.at == "/status" && is(found.mock.as_ref(), 400),
+        applies: |step, found| {
+            let real = found.real.as_ref().and_then(Value::as_u64).unwrap_or_default();
+            step.path.contains("timeout=")
+                && found.at == "/status"
+                && (200..300).contains(&real)
+                && is(found.mock.as_ref(), 400)
+        },
     },
     Meant {
         name: "Paths outside the API",

@@ -45,6 +45,23 @@ pub fn normalise(steps: &[Step], raws: &[Raw], namespace: &str) -> Normal {
     normal
 }
 
+/// What stands for the revision of a deletion.
+pub const DELETION: &str = "<revision of the deletion>";
+
+/// Whether this answers with an object that is gone. Newer servers answer with the revision of the deletion, older ones with that before it, and
+/// revisions are numbered by their first appearance; what only waits for its finalizers keeps its own.
+fn is_gone(step: &Step, body: &Value) -> bool {
+    let meta = &body["metadata"];
+    let one = body["kind"] != "Status" && meta["uid"].is_string();
+    // With no time left and nothing to wait for it is marked and gone in one.
+    let asked = step.path.contains("gracePeriodSeconds=0")
+        || step.body.as_ref().is_some_and(|options| options["gracePeriodSeconds"] == 0);
+    let waits_for_nobody = meta["finalizers"].as_array().is_none_or(Vec::is_empty);
+    let at_once = (asked || meta["deletionGracePeriodSeconds"] == 0) && waits_for_nobody;
+    let gone = meta["deletionTimestamp"].is_null() || at_once;
+    step.method == "DELETE" && one && gone && !step.path.contains("dryRun=")
+}
+
 impl Normaliser {
     fn answer(&mut self, step: &Step, raw: &Raw) -> (Value, String) {
         match raw {
@@ -55,7 +72,7 @@ impl Normaliser {
                     Ok(value) => value["message"].as_str().unwrap_or_default().to_owned(),
                     Err(_) => String::from_utf8_lossy(body).trim().chars().take(300).collect(),
                 };
-                let body = value.map_or(Value::Null, |value| self.value(in_order(step, value)));
+                let body = value.map_or(Value::Null, |value| self.body(step, in_order(step, value)));
                 (json!({"status": status, "media": media, "body": body}), message)
             }
             Raw::Events { media, lines } => {
@@ -68,6 +85,19 @@ impl Normaliser {
                 (json!({"status": 200, "media": media, "events": self.events(step, events)}), message)
             }
         }
+    }
+
+    fn body(&mut self, step: &Step, mut body: Value) -> Value {
+        if !is_gone(step, &body) {
+            return self.value(body);
+        }
+        // Nothing is left to be numbered.
+        if let Some(meta) = body["metadata"].as_object_mut() {
+            meta.remove("resourceVersion");
+        }
+        let mut body = self.value(body);
+        body["metadata"]["resourceVersion"] = Value::from(DELETION);
+        body
     }
 
     fn events(&mut self, step: &Step, mut events: Vec<Value>) -> Vec<Value> {
