@@ -460,3 +460,22 @@ fn a_lot_may_find_nothing_to_hit_now_and_then() {
     assert_eq!(told(1, false).0, Verdict::Invalid);
     assert_eq!(told(0, true).0, Verdict::Pass);
 }
+
+/// A run that was interrupted says nothing about what was to come.
+#[test]
+fn faults_after_the_end_of_an_interrupted_run_are_not_told() {
+    let mut example = Example::clean();
+    let later = PlannedFault { id: "9".into(), at_ms: 100_000, ..example.manifest.faults[0].clone() };
+    example.manifest.faults.push(later);
+    let told = |example: &Example| {
+        let dir = tempfile::tempdir().unwrap();
+        let judgement = judge(&example.open(dir.path()));
+        judgement.findings.iter().any(|finding| finding.budget == "validity.fault.9")
+    };
+    assert!(told(&example), "a run that was played to its end has to show it");
+    example.end =
+        Some(End { ended_ms: 70_000, reason: EndReason::Interrupted { signal: "SIGINT".into() }, lost: None });
+    example.intervals.truncate(14);
+    example.samples.truncate(70);
+    assert!(!told(&example));
+}

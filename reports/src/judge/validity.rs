@@ -240,6 +240,11 @@ fn judge_faults(record: &Record, exited: bool, findings: &mut Findings) {
         if exited && !ended {
             continue;
         }
+        // The run was over before its time: who never began it is the reader, not the subject.
+        let begun = rows.iter().any(|row| row.event != FaultEvent::Planned);
+        if !begun && fault.at_ms > record.length_ms() {
+            continue;
+        }
         judge_fault(record, fault, (rows, lots.get(fault.name.as_str()).filter(|_| fault.drawn)), never_hit, findings);
         // What went well is told once for each name where there are many.
         if many && findings.judged.pop_if(|(_, finding)| finding.verdict == Verdict::Pass).is_some() {
@@ -308,7 +313,7 @@ fn judge_fault(
     } else if hits == 0 {
         let begun = rows.iter().any(|row| row.event == FaultEvent::Started);
         let why = if begun {
-            "the subject never sent a request, and never held a watch, that it applies to"
+            "while it was active no request and no watch of the subject gave it anything to act on"
         } else {
             "what it waits for never happened"
         };

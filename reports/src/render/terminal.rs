@@ -81,8 +81,11 @@ pub(super) fn figures(record: &Record) -> Vec<(&'static str, String)> {
             count(counts.observed),
             count(counts.coalesced),
             count(counts.late + counts.late_ghost),
-            count(counts.missed + counts.ghost)
+            count(counts.missed)
         );
+        if counts.ghost > 0 {
+            line = format!("{line}, {} unnoticed", counted(counts.ghost, "deletion"));
+        }
         if let Some(lag) = record.latency.whole(tag::LAG) {
             line = format!("{line}; lag {}", quantiles(&Quantiles::of(&lag)));
         }

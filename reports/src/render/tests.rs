@@ -192,3 +192,14 @@ fn every_example_has_its_reports() {
         assert!(page.trim_end().ends_with("</html>"), "{name}: the page is cut off");
     }
 }
+
+/// The summary and the budgets count the same things under the same names.
+#[test]
+fn a_deletion_that_went_unnoticed_is_no_missed_version() {
+    let mut example = Example::clean();
+    let last = example.intervals.last_mut().unwrap();
+    last.events.ghost = 250;
+    let (_dir, record, judgement) = texts(&example);
+    let text = terminal(&record, &judgement, Colour::Never);
+    assert!(text.contains("0 missed, 250 deletions unnoticed; lag"), "{text}");
+}

@@ -169,7 +169,7 @@ fn tell(outcome: &Outcome) {
     }
     out!("");
     for fault in &outcome.not_hit {
-        out!("not hit: this client never sent a request, and never held a watch, that {fault} applies to");
+        out!("not hit: while it was active no request and no watch of this client gave {fault} anything to act on");
     }
     let times: Vec<String> = [("asked again", outcome.noticed_ms), ("saw a later change", outcome.observed_ms)]
         .into_iter()

@@ -156,7 +156,10 @@ pub(crate) fn begins(fault: &mock_faults::Fault) -> String {
     }
 }
 
-/// A fault in words, as its settings say it.
+/// What [`describe`] says in words of its own, or what stands before them.
+const IN_WORDS: [&str; 8] = ["name", "id", "at", "when", "resource", "for", "count", "probability"];
+
+/// A fault in words, with every setting that the file gives it.
 pub(crate) fn describe(fault: &mock_faults::Fault) -> String {
     let mut text = fault.name.as_str().to_owned();
     if let Some(resource) = &fault.resource {
@@ -171,5 +174,37 @@ pub(crate) fn describe(fault: &mock_faults::Fault) -> String {
     if let Some(probability) = fault.probability {
         let _ = write!(text, ", with a chance of {probability}");
     }
+    // A setting that is new is told as it is written.
+    let settings = serde_json::to_value(fault).unwrap_or_default();
+    for (key, value) in settings.as_object().into_iter().flatten().filter(|(key, _)| !IN_WORDS.contains(&key.as_str()))
+    {
+        let _ = match value {
+            serde_json::Value::String(word) => write!(text, ", {key} {word}"),
+            serde_json::Value::Object(range) => {
+                let parts: Vec<String> = range.iter().map(|(key, value)| format!("{key} {value}")).collect();
+                write!(text, ", {key} {}", parts.join(" "))
+            }
+            other => write!(text, ", {key} {other}"),
+        };
+    }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use mock_faults::Fault;
+
+    /// What a fault does is no surprise for who has read the plan.
+    #[test]
+    fn every_setting_of_a_fault_is_told() {
+        let told = |text: &str| super::describe(&serde_saphyr::from_str::<Fault>(text).unwrap());
+        assert_eq!(
+            told("{name: http-error, at: 2s, for: 3s, on: watch, status: 429, retryAfter: 2s, nth: {from: 2, to: 4}}"),
+            "http-error for 3s, nth from 2 to 4, on watch, retryAfter 2s, status 429"
+        );
+        assert_eq!(told("{name: watch-reset, at: 2s, resource: packages}"), "watch-reset on packages");
+        let plan = crate::scenario::Source::read("soak-1h").unwrap().scenario;
+        let all: String = plan.faults.iter().map(|fault| super::describe(fault) + "\n").collect();
+        assert!(all.contains("error-event") && all.contains("code 410, then end"), "{all}");
+    }
 }

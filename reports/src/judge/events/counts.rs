@@ -154,7 +154,7 @@ fn what_happened(outcome: Outcome, observed: u64, counts: &EventCounts) -> Strin
         Outcome::IdentitySwap => {
             format!("{} replaced under the same name without the subject noticing the deletion", n("object"))
         }
-        Outcome::Late => format!("{} observed only after the deadline, saved by a relist or resync", n("version")),
+        Outcome::Late => format!("{} observed only after the deadline", n("version")),
         _ => format!("{} {outcome}", count(observed)),
     }
 }

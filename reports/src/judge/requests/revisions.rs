@@ -108,7 +108,9 @@ fn judge_stale(record: &Record, asked: &Asked, limit: u64, findings: &mut Findin
     }
     let text = match first {
         Some((_, text)) if total > limit => format!("{} from a wrong revision; first: {text}.", watches(total)),
-        _ if total == 0 => "every watch began where the subject was.".to_owned(),
+        _ if total == 0 => {
+            "no watch began from a revision that was refused, or behind what the subject had been given.".to_owned()
+        }
         _ => format!("{} from a wrong revision.", watches(total)),
     };
     at_most(findings, Name::of::<StaleResume>(), total, limit, text);
