@@ -90,6 +90,8 @@ pub(crate) fn deleted((namespace, name): (String, String), reply: &Reply) -> Opt
         uid: Option<String>,
         resource_version: Option<String>,
         deletion_timestamp: Option<String>,
+        deletion_grace_period_seconds: Option<i64>,
+        finalizers: Vec<String>,
     }
     #[derive(Deserialize)]
     struct Details {
@@ -108,7 +110,9 @@ pub(crate) fn deleted((namespace, name): (String, String), reply: &Reply) -> Opt
         return Some(gone(answer.details.and_then(|details| details.uid)));
     }
     let metadata = answer.metadata?;
-    if metadata.deletion_timestamp.is_none() {
+    // With no time left and nothing to wait for it was marked and removed in one; newer servers answer with the revision of the removal.
+    let at_once = metadata.deletion_grace_period_seconds == Some(0) && metadata.finalizers.is_empty();
+    if metadata.deletion_timestamp.is_none() || at_once {
         return Some(gone(metadata.uid));
     }
     let (uid, resource_version) = (Some(metadata.uid?), Some(metadata.resource_version?));
@@ -140,7 +144,15 @@ mod tests {
         assert_eq!(of(json!({"kind": "Status"})), Some((None, None, Change::Deleted)));
         let waiting = json!({"uid": "u", "resourceVersion": "7", "deletionTimestamp": "2026-01-01T00:00:00Z"});
         assert_eq!(
-            of(json!({"kind": "Package", "metadata": waiting})),
+            of(json!({"kind": "Package", "metadata": waiting.clone()})),
+            Some((uid(), Some("7".to_owned()), Change::Modified))
+        );
+        let mut at_once = waiting.clone();
+        at_once["deletionGracePeriodSeconds"] = json!(0);
+        assert_eq!(of(json!({"kind": "Pod", "metadata": at_once})), Some((uid(), None, Change::Deleted)));
+        at_once["finalizers"] = json!(["example.com/hold"]);
+        assert_eq!(
+            of(json!({"kind": "Pod", "metadata": at_once})),
             Some((uid(), Some("7".to_owned()), Change::Modified))
         );
         let gone = json!({"kind": "Package", "metadata": {"uid": "u", "resourceVersion": "7"}});
