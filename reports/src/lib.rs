@@ -7,6 +7,7 @@
 //! [`record::Record`], so judging the same record again gives the same bytes.
 
 pub mod budgets;
+pub mod diff;
 #[cfg(test)]
 mod example;
 pub mod exit;

@@ -10,6 +10,7 @@ use std::path::Path;
 use crate::judge::{Judgement, judge};
 use crate::record::{self, Record, file};
 
+mod diff;
 mod html;
 mod junit;
 mod markdown;
@@ -17,6 +18,7 @@ mod terminal;
 #[cfg(test)]
 mod tests;
 
+pub use diff::diff;
 pub use html::html;
 pub use junit::junit;
 pub use markdown::markdown;

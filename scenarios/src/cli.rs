@@ -11,6 +11,7 @@ mod capacity;
 mod cluster;
 #[cfg(feature = "dist")]
 mod definitions;
+mod diff;
 mod doctor;
 mod files;
 mod load;
@@ -63,6 +64,9 @@ enum Command {
         /// The run's directory.
         directory: PathBuf,
     },
+    /// Put two run records side by side: budgets, figures, and what of scenario, machine and program differs. No verdict: exit 0, or 64
+    /// where one cannot be read.
+    Diff(diff::Arguments),
     /// Send admission reviews to any webhook at a planned rate and measure its answers. Exit 0 pass, 1 a limit is broken, 2 the
     /// numbers cannot be trusted or are too few, 64 bad arguments or no webhook.
     Load(Box<load::Arguments>),
@@ -131,6 +135,7 @@ fn run_command(command: Command) -> ExitCode {
         Command::Matrix(arguments) => matrix::matrix(arguments),
         Command::Calibrate(arguments) => calibrate::calibrate(&arguments),
         Command::Report { directory } => report::report(&directory),
+        Command::Diff(arguments) => diff::diff(&arguments),
         Command::Capacity(arguments) => capacity::capacity(&arguments),
         Command::Replay(arguments) => replay::replay(&arguments),
         Command::Worker(arguments) => worker::worker(&arguments),

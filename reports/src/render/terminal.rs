@@ -158,12 +158,23 @@ pub(super) fn quantiles(quantiles: &Quantiles) -> String {
     points.join(", ")
 }
 
+/// A verdict as it is shouted.
+pub(super) fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Pass => "PASS",
+        Verdict::Fail => "FAIL",
+        Verdict::Inconclusive => "INCONCLUSIVE",
+        Verdict::Invalid => "INVALID",
+    }
+}
+
 fn badge(verdict: Verdict, colour: Colour) -> String {
-    let (word, code) = match verdict {
-        Verdict::Pass => ("PASS", 32),
-        Verdict::Fail => ("FAIL", 31),
-        Verdict::Inconclusive => ("INCONCLUSIVE", 33),
-        Verdict::Invalid => ("INVALID", 35),
+    let word = word(verdict);
+    let code = match verdict {
+        Verdict::Pass => 32,
+        Verdict::Fail => 31,
+        Verdict::Inconclusive => 33,
+        Verdict::Invalid => 35,
     };
     match colour {
         Colour::Never => word.to_owned(),
@@ -172,7 +183,7 @@ fn badge(verdict: Verdict, colour: Colour) -> String {
 }
 
 /// Outside text on one line and without control characters.
-fn plain(text: &str) -> String {
+pub(super) fn plain(text: &str) -> String {
     let spaced = text.chars().map(|c| if c == '\n' || c == '\t' { ' ' } else { c });
     spaced.filter(|c| !c.is_control()).collect()
 }

@@ -1,0 +1,326 @@
+//! Two runs side by side: what was found, what was measured, and in what the runs themselves differ.
+//!
+//! Pure: it compares two judged records and gives no verdict. Two runs at two times differ by more than their subjects do; which build is
+//! slower, only runs side by side on one machine can tell.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::judge::{Judgement, Verdict};
+use crate::record::{Manifest, Phase, Process, Record, quantile_us, tag};
+use crate::statistics::quantile::median;
+
+/// The schema of [`Diff`].
+pub const SCHEMA: &str = "longhaul.diff/v1";
+/// Settings that differ and are told. Two scenarios with more have little in common.
+const DIFFERENCES_MAX: usize = 100;
+/// Characters of a value that is told.
+const VALUE_CHARS: usize = 120;
+
+/// Two runs side by side.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Diff {
+    /// Always [`SCHEMA`].
+    pub schema: String,
+    /// The first run.
+    pub a: Side,
+    /// The second run.
+    pub b: Side,
+    /// Every budget and condition that one of them was judged by.
+    pub budgets: Vec<BudgetPair>,
+    /// What was measured.
+    pub figures: Vec<Figure>,
+    /// What of scenario, machine, versions and subject is not the same.
+    pub differences: Vec<Difference>,
+    /// Whether there are more differences than are told.
+    pub more: bool,
+}
+
+/// One of the runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Side {
+    /// The run.
+    pub run_id: String,
+    /// When it began, RFC 3339.
+    pub started_at: String,
+    /// Its verdict.
+    pub verdict: Verdict,
+}
+
+/// A budget in both runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct BudgetPair {
+    /// Such as `events.missed`.
+    pub budget: String,
+    /// What the first run came to; none where it was not judged by it.
+    pub a: Option<Cell>,
+    /// The second.
+    pub b: Option<Cell>,
+}
+
+/// What a run came to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Cell {
+    /// Whether it was met.
+    pub verdict: Verdict,
+    /// What was measured, with its unit.
+    pub observed: String,
+    /// What was allowed, with its unit.
+    pub limit: String,
+}
+
+/// Something that was measured in both runs.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Figure {
+    /// Such as `lag p99`.
+    pub name: String,
+    /// In what it is counted.
+    pub unit: Unit,
+    /// In the first run.
+    pub a: Option<f64>,
+    /// In the second.
+    pub b: Option<f64>,
+}
+
+/// In what a figure is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Unit {
+    /// Things.
+    Count,
+    /// Microseconds.
+    Micros,
+    /// Bytes.
+    Bytes,
+}
+
+impl Figure {
+    /// How many times the first the second is; none where one is missing or nothing.
+    pub fn ratio(&self) -> Option<f64> {
+        let (a, b) = (self.a?, self.b?);
+        (a > 0.0 && b > 0.0).then(|| b / a)
+    }
+}
+
+/// Something that is not the same in both runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Difference {
+    /// Where in the manifest, such as `scenario.churn.rate`.
+    pub path: String,
+    /// In the first run; none where it has nothing there.
+    pub a: Option<String>,
+    /// In the second.
+    pub b: Option<String>,
+}
+
+/// Compares two judged records.
+pub fn diff(a: (&Record, &Judgement), b: (&Record, &Judgement)) -> Diff {
+    let mut differences = differences(&a.0.manifest, &b.0.manifest);
+    let more = differences.len() > DIFFERENCES_MAX;
+    differences.truncate(DIFFERENCES_MAX);
+    Diff {
+        schema: SCHEMA.to_owned(),
+        a: side(a),
+        b: side(b),
+        budgets: budgets(a.1, b.1),
+        figures: figures(a.0, b.0),
+        differences,
+        more,
+    }
+}
+
+fn side((record, judgement): (&Record, &Judgement)) -> Side {
+    Side {
+        run_id: judgement.run_id.clone(),
+        started_at: record.manifest.started_at.clone(),
+        verdict: judgement.verdict,
+    }
+}
+
+fn budgets(a: &Judgement, b: &Judgement) -> Vec<BudgetPair> {
+    let cell = |judgement: &Judgement, budget: &str| {
+        let finding = judgement.findings.iter().find(|finding| finding.budget == budget)?;
+        Some(Cell { verdict: finding.verdict, observed: finding.observed.clone(), limit: finding.limit.clone() })
+    };
+    let mut names: Vec<&String> = Vec::new();
+    for finding in a.findings.iter().chain(&b.findings) {
+        if !names.contains(&&finding.budget) {
+            names.push(&finding.budget);
+        }
+    }
+    names.into_iter().map(|name| BudgetPair { budget: name.clone(), a: cell(a, name), b: cell(b, name) }).collect()
+}
+
+/// The median of something that is sampled.
+type Column = (&'static str, Unit, fn(&Process) -> u64);
+
+/// What is measured of a run, in the order in which it is told.
+fn figures(a: &Record, b: &Record) -> Vec<Figure> {
+    let (one, other) = (measured(a), measured(b));
+    let find = |figures: &[(String, Unit, f64)], name: &str| {
+        figures.iter().find(|(known, _, _)| known == name).map(|(_, _, value)| *value)
+    };
+    let mut pairs: Vec<Figure> = Vec::new();
+    for (name, unit, _) in one.iter().chain(&other) {
+        if pairs.iter().all(|pair| pair.name != *name) {
+            pairs.push(Figure { name: name.clone(), unit: *unit, a: find(&one, name), b: find(&other, name) });
+        }
+    }
+    pairs
+}
+
+#[expect(clippy::cast_precision_loss, reason = "figures for people, not sums")]
+fn measured(record: &Record) -> Vec<(String, Unit, f64)> {
+    let mut figures = Vec::new();
+    let counts = record.totals();
+    let reviews: u64 = record.intervals.iter().filter_map(|row| Some(row.admission.as_ref()?.sent)).sum();
+    for (name, number) in [
+        ("commits", counts.commits),
+        ("observed", counts.observed),
+        ("missed", counts.missed),
+        ("ghost", counts.ghost),
+        ("reviews", reviews),
+    ] {
+        if number > 0 {
+            figures.push((name.to_owned(), Unit::Count, number as f64));
+        }
+    }
+    let lag = record.latency.whole(tag::LAG);
+    let response = record.latency.in_phase(tag::RESPONSE, Phase::Steady).cloned();
+    for (name, histogram) in [("lag", lag), ("response", response)] {
+        let Some(histogram) = histogram else { continue };
+        for (word, parts) in [("p50", 500), ("p90", 900), ("p99", 990), ("p99.9", 999)] {
+            // None where there are too few samples to say.
+            if let Some(us) = quantile_us(&histogram, parts) {
+                figures.push((format!("{name} {word}"), Unit::Micros, us as f64));
+            }
+        }
+        figures.push((format!("{name} max"), Unit::Micros, histogram.max() as f64));
+    }
+    let steady: Vec<&Process> = record
+        .samples
+        .iter()
+        .filter(|sample| !sample.peak && record.phase_at(sample.t_ms) == Phase::Steady)
+        .filter_map(|sample| sample.subject.as_ref())
+        .collect();
+    let all = record.samples.iter().filter_map(|sample| sample.subject.as_ref());
+    if let Some(most) = all.map(|process| process.rss_bytes).max() {
+        figures.push(("resident max".to_owned(), Unit::Bytes, most as f64));
+    }
+    let series: [Column; 4] = [
+        ("resident median", Unit::Bytes, |process| process.rss_bytes),
+        ("anonymous median", Unit::Bytes, |process| process.anon_bytes),
+        ("descriptors median", Unit::Count, |process| process.fds.total()),
+        ("threads median", Unit::Count, |process| process.threads),
+    ];
+    for (name, unit, read) in series {
+        let values: Vec<f64> = steady.iter().map(|process| read(process) as f64).collect();
+        if !values.is_empty() {
+            figures.push((name.to_owned(), unit, median(&values)));
+        }
+    }
+    if let (Some(first), Some(last)) = (steady.first(), steady.last())
+        && last.starts == first.starts
+        && last.cpu_ms > first.cpu_ms
+    {
+        let cpu_us = (last.cpu_ms - first.cpu_ms) as f64 * 1000.0;
+        let rows = || record.intervals.iter().filter(|row| row.phase == Phase::Steady);
+        let events: u64 = rows().map(|row| row.events.commits).sum();
+        let reviews: u64 = rows().filter_map(|row| Some(row.admission.as_ref()?.sent)).sum();
+        for (name, number) in [("processor time per commit", events), ("processor time per review", reviews)] {
+            if number > 0 {
+                figures.push((name.to_owned(), Unit::Micros, cpu_us / number as f64));
+            }
+        }
+    }
+    figures
+}
+
+/// Parts of a manifest that differ from run to run by nature, or that stand elsewhere.
+const OWN: &[&str] = &["runId", "startedAt", "repeat", "notes", "budgets", "faults", "phases", "question", "schema"];
+
+fn differences(a: &Manifest, b: &Manifest) -> Vec<Difference> {
+    let leaves = |manifest: &Manifest| {
+        let mut leaves = BTreeMap::new();
+        if let Ok(Value::Object(parts)) = serde_json::to_value(manifest) {
+            for (key, value) in parts.iter().filter(|(key, _)| !OWN.contains(&key.as_str())) {
+                flatten(key.clone(), value, &mut leaves);
+            }
+        }
+        leaves
+    };
+    let (one, other) = (leaves(a), leaves(b));
+    let mut paths: Vec<&String> = one.keys().chain(other.keys()).collect();
+    paths.sort();
+    paths.dedup();
+    paths
+        .into_iter()
+        .filter(|path| one.get(*path) != other.get(*path))
+        .map(|path| Difference { path: path.clone(), a: one.get(path).cloned(), b: other.get(path).cloned() })
+        .collect()
+}
+
+/// The leaves of a value by path. What has nothing in it is a leaf itself; null is nothing.
+fn flatten(path: String, value: &Value, leaves: &mut BTreeMap<String, String>) {
+    match value {
+        Value::Null => {}
+        Value::Object(parts) if !parts.is_empty() => {
+            for (key, value) in parts {
+                flatten(format!("{path}.{key}"), value, leaves);
+            }
+        }
+        Value::Array(items) if items.iter().any(Value::is_object) => {
+            for (index, value) in items.iter().enumerate() {
+                flatten(format!("{path}[{index}]"), value, leaves);
+            }
+        }
+        Value::String(text) => drop(leaves.insert(path, shortened(text))),
+        other => drop(leaves.insert(path, shortened(&other.to_string()))),
+    }
+}
+
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(VALUE_CHARS) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_differs_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let record = crate::example::Example::clean().open(dir.path());
+        let judgement = crate::judge::judge(&record);
+        let same = diff((&record, &judgement), (&record, &judgement));
+        assert_eq!(same.differences, []);
+        assert!(same.figures.iter().all(|figure| figure.a == figure.b));
+        assert_eq!(same.budgets.len(), judgement.findings.len());
+
+        let mut other = Record::open(dir.path()).unwrap();
+        other.manifest.machine.cores += 1;
+        other.manifest.subject.digest = None;
+        other.manifest.run_id = "another".to_owned();
+        let told = diff((&record, &judgement), (&other, &judgement));
+        let paths: Vec<_> = told.differences.iter().map(|difference| difference.path.as_str()).collect();
+        assert!(paths.contains(&"machine.cores"), "{paths:?}");
+        assert!(!paths.contains(&"runId"));
+    }
+
+    #[test]
+    fn values_are_flattened_and_cut() {
+        let mut leaves = BTreeMap::new();
+        let value = serde_json::json!({"a": {"b": [1, 2]}, "c": [{"d": null, "e": "x".repeat(500)}], "f": {}});
+        flatten("s".to_owned(), &value, &mut leaves);
+        let told: Vec<_> = leaves.iter().map(|(path, value)| (path.as_str(), value.chars().count())).collect();
+        assert_eq!(told, [("s.a.b", 5), ("s.c[0].e", VALUE_CHARS + 1), ("s.f", 2)]);
+    }
+}

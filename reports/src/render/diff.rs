@@ -1,0 +1,123 @@
+//! Two runs side by side, as text of three columns.
+//!
+//! Owns the layout. What differs in verdict is told of budgets; figures are told all, with how many times the first the second is.
+
+use std::fmt::Write;
+
+use super::terminal::{plain, word};
+use crate::diff::{BudgetPair, Diff, Difference, Figure, Unit};
+use crate::words::{bytes, count, micros, three_digits};
+
+/// Columns are no wider than this: a longer text makes its line longer, not its column.
+const WIDEST: usize = 36;
+/// Shown where a run has nothing.
+const NOTHING: &str = "-";
+
+/// The comparison, with a line end at its end.
+pub fn diff(diff: &Diff) -> String {
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    let _ = write(&mut text, diff);
+    text
+}
+
+fn write(out: &mut String, diff: &Diff) -> std::fmt::Result {
+    for (letter, side) in [("A", &diff.a), ("B", &diff.b)] {
+        writeln!(out, "{letter}  {} {} ({})", word(side.verdict), plain(&side.run_id), plain(&side.started_at))?;
+    }
+    let budgets: Vec<[String; 4]> = diff.budgets.iter().filter(|pair| stands_out(pair)).map(budget).collect();
+    table(out, "budgets", &budgets)?;
+    let same = diff.budgets.len() - budgets.len();
+    if same > 0 {
+        writeln!(out, "   {same} more have the same verdict in both")?;
+    }
+    table(out, "figures", &diff.figures.iter().map(figure).collect::<Vec<_>>())?;
+    table(out, "what differs", &diff.differences.iter().map(difference).collect::<Vec<_>>())?;
+    if diff.differences.is_empty() {
+        writeln!(out, "\nwhat differs\n   nothing: same scenario, machine, versions and program")?;
+    }
+    if diff.more {
+        writeln!(out, "   and more")?;
+    }
+    writeln!(
+        out,
+        "\nTwo runs at two times: what the machine did meanwhile is in every figure. This is a comparison, not a verdict."
+    )
+}
+
+/// Whether a budget is told: where the verdicts differ, or one of them is bad.
+fn stands_out(pair: &BudgetPair) -> bool {
+    let verdict = |cell: &Option<crate::diff::Cell>| cell.as_ref().map(|cell| cell.verdict);
+    verdict(&pair.a) != verdict(&pair.b)
+        || verdict(&pair.a).is_some_and(|verdict| verdict != crate::judge::Verdict::Pass)
+}
+
+fn budget(pair: &BudgetPair) -> [String; 4] {
+    let cell = |cell: &Option<crate::diff::Cell>| {
+        cell.as_ref().map_or_else(
+            || NOTHING.to_owned(),
+            |cell| format!("{} {} of {}", word(cell.verdict), plain(&cell.observed), plain(&cell.limit)),
+        )
+    };
+    [plain(&pair.budget), cell(&pair.a), cell(&pair.b), String::new()]
+}
+
+fn figure(figure: &Figure) -> [String; 4] {
+    let told = |value: Option<f64>| value.map_or_else(|| NOTHING.to_owned(), |value| in_unit(value, figure.unit));
+    let ratio = figure.ratio().map(|ratio| format!("x{}", three_digits(ratio))).unwrap_or_default();
+    [figure.name.clone(), told(figure.a), told(figure.b), ratio]
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "figures are not negative, and are rounded to be read"
+)]
+fn in_unit(value: f64, unit: Unit) -> String {
+    match unit {
+        Unit::Count if value.fract() == 0.0 => count(value as u64),
+        Unit::Count => three_digits(value),
+        Unit::Micros if value < 10.0 => format!("{} µs", three_digits(value)),
+        Unit::Micros => micros(value.round() as u64),
+        Unit::Bytes => bytes(value.round() as u64),
+    }
+}
+
+fn difference(difference: &Difference) -> [String; 4] {
+    let told = |value: &Option<String>| value.as_deref().map_or_else(|| NOTHING.to_owned(), plain);
+    [plain(&difference.path), told(&difference.a), told(&difference.b), String::new()]
+}
+
+fn table(out: &mut String, title: &str, rows: &[[String; 4]]) -> std::fmt::Result {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let width = |column: usize, title: &str| {
+        let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
+        cells.chain([title.len()]).filter(|width| *width <= WIDEST).max().unwrap_or(WIDEST)
+    };
+    let (name, a, b) = (width(0, title) + 3, width(1, "A"), width(2, "B"));
+    writeln!(out, "\n{}", format!("{title:name$}  {:a$}  {:b$}", "A", "B").trim_end())?;
+    for [title, one, other, ratio] in rows {
+        writeln!(out, "{}", format!("   {title:0$}  {one:a$}  {other:b$}  {ratio}", name - 3).trim_end())?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::example::Example;
+
+    #[test]
+    fn a_worse_run_stands_beside_a_good_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = |example: &Example, name: &str| {
+            let dir = dir.path().join(name);
+            std::fs::create_dir(&dir).unwrap();
+            example.open(&dir)
+        };
+        let (good, bad) = (open(&Example::clean(), "a"), open(&Example::failing(), "b"));
+        let (one, other) = (crate::judge::judge(&good), crate::judge::judge(&bad));
+        insta::assert_snapshot!(super::diff(&crate::diff::diff((&good, &one), (&bad, &other))));
+    }
+}
