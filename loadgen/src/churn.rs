@@ -9,18 +9,21 @@
 pub(crate) mod api;
 mod config;
 mod engine;
+mod generate;
 mod interval;
 pub(crate) mod namespaces;
 mod objects;
 mod operate;
 mod plan;
 pub(crate) mod resource;
+mod template;
 mod worker;
 pub(crate) mod writes;
 
 pub use api::Api;
-pub use config::{Config, End, HIGHEST_POPULATION, HIGHEST_RATE, Mix};
+pub use config::{Config, End, HIGHEST_POPULATION, HIGHEST_RATE, Mix, Scope};
 pub use engine::{Canaries, CanaryWrite, Churn};
+pub use generate::{Error as NoTemplate, generate};
 pub use interval::Interval;
 pub use plan::Plan;
 pub use resource::{SPELLINGS, collection_path, names};

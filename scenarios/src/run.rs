@@ -29,6 +29,7 @@ mod interval;
 mod live;
 mod load;
 mod manifest;
+mod manifests;
 mod payloads;
 mod plan;
 mod plane;

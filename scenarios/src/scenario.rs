@@ -15,6 +15,7 @@ mod children;
 mod faults;
 mod http;
 pub mod library;
+mod manifests;
 mod metrics;
 mod parse;
 mod rbac;
@@ -28,6 +29,7 @@ pub use crate::witness::Witness;
 pub use children::{By, Children, Drift};
 pub use faults::Faults;
 pub use http::Http;
+pub(crate) use manifests::Manifest;
 pub use metrics::Metrics;
 pub(crate) use metrics::{METRICS_PORT, series};
 pub(crate) use parse::nearest;
@@ -161,7 +163,7 @@ impl Phases {
 }
 
 /// What answers the Kubernetes API.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct ControlPlane {
     /// Which one.
@@ -177,6 +179,17 @@ pub struct ControlPlane {
     /// Which versions of HTTP the subject is offered. Default: both, HTTP/2 first.
     #[serde(default)]
     pub http: Http,
+    /// What is applied, server-side, and served before the subject starts: files and folders of plain YAML, relative to the scenario file.
+    /// Definitions of custom resources first, then namespaces, then the rest as it is written.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub manifests: Vec<PathBuf>,
+}
+
+impl ControlPlane {
+    /// Reads [`Self::manifests`].
+    pub(crate) fn manifests(&self) -> Result<Vec<Manifest>, String> {
+        manifests::read(&self.manifests)
+    }
 }
 
 impl Default for ControlPlane {
@@ -186,6 +199,7 @@ impl Default for ControlPlane {
             bookmarks_every: DEFAULT_BOOKMARKS_EVERY,
             compress: None,
             http: Http::Both,
+            manifests: Vec::new(),
         }
     }
 }
@@ -206,6 +220,10 @@ pub enum ControlPlaneKind {
 pub struct Subject {
     /// The built-in service or any command.
     pub kind: SubjectKind,
+    /// What it does: `webhook` answers reviews and watches nothing, so it is ready when its port answers TLS, and needs no witness.
+    /// Default: whatever the other keys say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
     /// `kind: service`: a service configuration beside the scenario file. Addresses, certificates and registries in
     /// it are replaced by those of the run.
     #[serde(default)]
@@ -236,7 +254,8 @@ pub struct Subject {
     /// the script and the churn write. It gets them as `LONGHAUL_WATCH`, the first one first.
     #[serde(default)]
     pub watches: Vec<String>,
-    /// How the subject proves what it saw.
+    /// How the subject proves what it saw. A subject of `role: webhook` saw nothing and has none.
+    #[serde(default = "no_witness")]
     pub witness: Witness,
     /// Where it tells what it believes in: the address of a page of JSON lines, one for each object, with `namespace`, `name`, `uid` and
     /// `resourceVersion`, and `resource` (`packages.longhaul.dev`) where it tells of several. The service has such a page anyhow.
@@ -278,6 +297,21 @@ pub enum SubjectKind {
     Command,
 }
 
+/// What a subject does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Role {
+    /// It answers admission reviews, and watches nothing. What its policy is nobody knows: every answer that an API server accepts is right.
+    Webhook,
+}
+
+impl Subject {
+    /// Whether it only answers reviews.
+    pub fn is_webhook_only(&self) -> bool {
+        self.role == Some(Role::Webhook)
+    }
+}
+
 impl ControlPlaneKind {
     /// As it is written in a scenario file.
     pub fn name(self) -> &'static str {
@@ -300,6 +334,9 @@ impl SubjectKind {
 
 fn default_seed() -> u64 {
     DEFAULT_SEED
+}
+fn no_witness() -> Witness {
+    Witness::None(crate::witness::Nothing {})
 }
 fn default_start_timeout() -> Span {
     DEFAULT_START_TIMEOUT

@@ -18,7 +18,10 @@ use crate::clock::Clock;
 
 mod http;
 mod log;
+mod none;
 mod status;
+
+pub(crate) use none::Nothing;
 
 /// What one kind of witness is. The type that has it holds its keys.
 trait Kind {
@@ -120,6 +123,8 @@ witnesses! {
     Log(log::Log),
     /// The subject writes the generation that it saw into the object's status.
     Status(status::Status),
+    /// The subject watches nothing, and nothing is asked of it. What a subject of `role: webhook` has anyhow.
+    None(Nothing),
 }
 
 impl Default for Witness {

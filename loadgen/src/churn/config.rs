@@ -3,7 +3,9 @@
 use units::Rate;
 
 use super::Error;
+use super::objects::Content;
 use super::resource::Resource;
+use super::template::Template;
 use crate::Size;
 
 /// Operations per second. A mock API server takes about this many writes; beyond it the plan is a typing error.
@@ -15,8 +17,22 @@ pub const HIGHEST_POPULATION: u32 = 200_000;
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Config {
-    /// What is churned: `packages.longhaul.dev/v1alpha1`, `v1/configmaps`, `v1/secrets` or `apps/v1/deployments`.
+    /// What is churned: `packages.longhaul.dev/v1alpha1`, `v1/configmaps`, `v1/secrets` or `apps/v1/deployments`; any other resource that is
+    /// served with a `template`, or with a definition under `controlPlane.manifests` from which one is made.
     pub resource: String,
+    /// What its objects look like: the object itself, or a YAML file beside the scenario file. Names, namespaces and the label
+    /// `longhaul.dev/churn` are added. In texts, `${i}` is the object's number, `${name}` and `${namespace}` say where it is, `${revision}` is
+    /// the number of the write, `${random 0..9}` a whole number, `${text 200}` so many letters. A text that is a number's placeholder and nothing
+    /// else becomes a number; `$${` is a plain `${`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub template: Option<serde_json::Value>,
+    /// JSON pointers of what an update writes anew, such as `/spec/replicas`. Default: all that holds `${random …}`, `${revision}` or
+    /// `${text …}`; and where nothing does, an annotation.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub vary: Vec<String>,
+    /// Whether the objects are in namespaces. Default: as the definition under `controlPlane.manifests` says, or else `Namespaced`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<Scope>,
     /// How many objects exist at any time.
     pub population: u32,
     /// Operations per second; `0/s` only fills.
@@ -30,6 +46,15 @@ pub struct Config {
     /// What becomes of the objects when load ends: `keep` leaves them, `empty` deletes all of them before the drain. Default: `keep`.
     #[serde(default, skip_serializing_if = "End::is_keep")]
     pub end: End,
+}
+
+/// Whether objects are in namespaces, in the words of a `CustomResourceDefinition`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+pub enum Scope {
+    /// They are.
+    Namespaced,
+    /// They are in none.
+    Cluster,
 }
 
 /// What becomes of the objects when load ends.
@@ -61,23 +86,86 @@ pub struct Mix {
     pub update: u32,
     /// An old object deleted.
     pub delete: u32,
+    /// A label of an existing object changed, which is no new generation.
+    #[serde(skip_serializing_if = "is_none")]
+    pub label: u32,
+    /// An annotation of an existing object changed, which is no new generation.
+    #[serde(skip_serializing_if = "is_none")]
+    pub annotate: u32,
+    /// The status of an existing object written as the template says, through the subresource.
+    #[serde(skip_serializing_if = "is_none")]
+    pub status: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
+fn is_none(weight: &u32) -> bool {
+    *weight == 0
 }
 
 impl Mix {
     /// What a scenario gets that does not say: the mix of the documentation's example.
     pub fn usual() -> Self {
-        Self { create: 2, update: 7, delete: 2 }
+        Self { create: 2, update: 7, delete: 2, ..Self::default() }
     }
 
     pub(super) fn total(&self) -> u64 {
-        u64::from(self.create) + u64::from(self.update) + u64::from(self.delete)
+        let weights = [self.create, self.update, self.delete, self.label, self.annotate, self.status];
+        weights.into_iter().map(u64::from).sum()
     }
 }
 
 impl Config {
+    /// The resource, and what its objects look like.
+    pub(super) fn read(&self) -> Result<(Resource, Content), Error> {
+        let key = |key, problem: String| Error::Config { key, problem };
+        let Some(template) = &self.template else {
+            if !self.vary.is_empty() {
+                return Err(key("vary", "is for templates: add `template`".to_owned()));
+            }
+            let resource = Resource::parse(&self.resource).map_err(|error| match error {
+                Error::Config { key, problem } => Error::Config {
+                    key,
+                    problem: format!(
+                        "{problem}, add a `template`, or the file of its definition under `controlPlane.manifests`"
+                    ),
+                },
+                other => other,
+            })?;
+            return Ok((resource, Content { size: self.size, template: None }));
+        };
+        if self.size.is_some() {
+            return Err(key(
+                "size",
+                "is not for templates: write `${text 1024}` where the template is to be large".to_owned(),
+            ));
+        }
+        let template = Template::new(template, &self.vary).map_err(|problem| key("template", problem))?;
+        let Some(kind) = template.kind() else {
+            return Err(key("template", "has no `kind`".to_owned()));
+        };
+        let is_namespaced = self.scope != Some(Scope::Cluster);
+        let resource = Resource::any(&self.resource, kind, is_namespaced)?;
+        if let Some(other) = template.api_version().filter(|&version| version != resource.api_version()) {
+            let problem = format!("has `apiVersion: {other}`, and `resource` says {}", resource.api_version());
+            return Err(key("template", problem));
+        }
+        Ok((resource, Content { size: None, template: Some(template) }))
+    }
+
+    /// Whether the objects look as this crate knows by itself.
+    pub fn is_known(&self) -> bool {
+        Resource::parse(&self.resource).is_ok()
+    }
+
     /// Refuses what makes no sense, naming the key and what to write.
     pub fn check(&self) -> Result<(), Error> {
-        Resource::parse(&self.resource)?;
+        let (_, content) = self.read()?;
+        if self.mix.status > 0 && !content.template.is_some_and(|template| template.has_status()) {
+            return refuse(
+                "mix.status",
+                "is above 0, and no template says what the status is: add `status` to `template`",
+            );
+        }
         if self.population == 0 || self.population > HIGHEST_POPULATION {
             return refuse("population", format!("is {}: write 1 to {HIGHEST_POPULATION}", self.population));
         }

@@ -7,6 +7,7 @@ use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
 use super::resource::{Resource, Shape};
+use super::template::{Place, Template};
 use crate::{Size, seed};
 
 /// Filler of objects for which the scenario gives no size.
@@ -24,8 +25,43 @@ pub(super) struct Version {
     pub revision: u64,
 }
 
-/// The whole object.
-pub(super) fn create(resource: &Resource, namespace: &str, name: &str, size: Option<Size>, version: Version) -> Value {
+/// What objects of a plan look like.
+#[derive(Debug, Clone)]
+pub(super) struct Content {
+    pub size: Option<Size>,
+    /// For resources that are not known by themselves.
+    pub template: Option<Template>,
+}
+
+impl Content {
+    /// The whole object.
+    pub(super) fn create(&self, resource: &Resource, place: Place<'_>, version: Version) -> Value {
+        match &self.template {
+            Some(template) => template.create(&resource.api_version(), place, version),
+            None => create(resource, place.namespace, place.name, self.size, version),
+        }
+    }
+
+    /// A merge patch that changes what a reconciler acts on.
+    pub(super) fn update(&self, resource: &Resource, place: Place<'_>, version: Version) -> Value {
+        match &self.template {
+            Some(template) => template.update(place, version),
+            None => update(resource, self.size, version),
+        }
+    }
+
+    /// A merge patch of the status, for the weight `mix.status`.
+    pub(super) fn status(&self, place: Place<'_>, version: Version) -> Value {
+        self.template.as_ref().map(|template| template.status(place, version)).unwrap_or_default()
+    }
+}
+
+/// A merge patch of labels alone, or of annotations alone.
+pub(super) fn marked(what: &'static str, version: Version) -> Value {
+    json!({"metadata": {what: {"longhaul.dev/mark": version.revision.to_string()}}})
+}
+
+fn create(resource: &Resource, namespace: &str, name: &str, size: Option<Size>, version: Version) -> Value {
     let mut rng = version.rng();
     let bytes = filler_bytes(size, &mut rng);
     let mut object = json!({
@@ -37,6 +73,8 @@ pub(super) fn create(resource: &Resource, namespace: &str, name: &str, size: Opt
         Shape::Package => {
             object["spec"] = json!({"network": {"allow": allow(&mut rng)}, "payload": filler(&mut rng, bytes)});
         }
+        // A template makes its objects itself.
+        Shape::Template => {}
         Shape::ConfigMap => object["data"] = data(&mut rng, bytes, version, str::to_owned),
         Shape::Secret => {
             object["type"] = json!("Opaque");
@@ -60,13 +98,14 @@ pub(super) fn create(resource: &Resource, namespace: &str, name: &str, size: Opt
 }
 
 /// A JSON merge patch (RFC 7386) that changes spec or data and leaves alone what others wrote: status, finalizers.
-pub(super) fn update(resource: &Resource, size: Option<Size>, version: Version) -> Value {
+fn update(resource: &Resource, size: Option<Size>, version: Version) -> Value {
     let mut rng = version.rng();
     let bytes = filler_bytes(size, &mut rng);
     match resource.shape {
         // One in two changes what a reconciler acts on, the other only what it stores.
         Shape::Package if rng.random_bool(0.5) => json!({"spec": {"network": {"allow": allow(&mut rng)}}}),
         Shape::Package => json!({"spec": {"payload": filler(&mut rng, bytes)}}),
+        Shape::Template => json!({}),
         Shape::ConfigMap => json!({"data": data(&mut rng, bytes, version, str::to_owned)}),
         Shape::Secret => json!({"data": data(&mut rng, bytes / 4 * 3, version, base64)}),
         Shape::Deployment => {
@@ -77,7 +116,7 @@ pub(super) fn update(resource: &Resource, size: Option<Size>, version: Version) 
 }
 
 impl Version {
-    fn rng(self) -> ChaCha8Rng {
+    pub(super) fn rng(self) -> ChaCha8Rng {
         seed::stream(self.seed, &format!("churn object {} revision {}", self.object, self.revision))
     }
 }

@@ -8,7 +8,6 @@ use super::api::{Client, Metadata};
 use super::engine::Shared;
 use super::interval::Effect;
 use super::namespaces::{self, Ready};
-use super::objects;
 use super::plan::{Kind, Operation, Plan};
 use super::writes::{self, Write};
 use crate::wire::Failure;
@@ -27,20 +26,21 @@ impl Operator {
     pub(super) async fn run(&self, operation: Operation, ready: &Ready) -> Result<Effect, Failure> {
         match operation.kind {
             Kind::Create => self.create(operation.object, operation.revision, ready).await,
-            Kind::Update => self.update(operation.object, operation.revision, ready).await,
+            kind @ (Kind::Update | Kind::Label | Kind::Annotate | Kind::Status) => {
+                self.update(kind, operation.object, operation.revision, ready).await
+            }
             Kind::Delete => self.delete(operation.object).await,
         }
     }
 
     async fn create(&self, object: u64, revision: u64, ready: &Ready) -> Result<Effect, Failure> {
         let (namespace, _) = self.plan.place(object);
-        namespaces::ensure(&self.client, ready, &namespace, self.plan.seed()).await?;
+        self.ensure(ready, &namespace).await?;
         let path = self.plan.resource().path_in(&namespace);
         let reply = self.client.create(&path, &self.plan.body(object, revision)).await?;
         if reply.status == StatusCode::CONFLICT {
             // The answer to an earlier create got lost, or an earlier run was killed. It is there: make it ours.
-            let patch =
-                objects::update(self.plan.resource(), self.plan.config().size, self.plan.version(object, revision));
+            let (patch, _) = self.plan.patch(Kind::Create, object, revision);
             let path = self.path(object);
             let reply = self.client.merge(&path, &patch).await?;
             if !reply.status.is_success() {
@@ -56,9 +56,9 @@ impl Operator {
         Ok(Effect::Created)
     }
 
-    async fn update(&self, object: u64, revision: u64, ready: &Ready) -> Result<Effect, Failure> {
-        let path = self.path(object);
-        let patch = objects::update(self.plan.resource(), self.plan.config().size, self.plan.version(object, revision));
+    async fn update(&self, kind: Kind, object: u64, revision: u64, ready: &Ready) -> Result<Effect, Failure> {
+        let (patch, below) = self.plan.patch(kind, object, revision);
+        let path = format!("{}{below}", self.path(object));
         match self.merge(&path, patch, self.plan.place(object)).await? {
             Some(_) => Ok(Effect::Updated),
             // Its creation failed: heal the population.
@@ -78,6 +78,14 @@ impl Operator {
         Ok(Effect::Deleted)
     }
 
+    /// Makes the namespace, where the objects are in one.
+    async fn ensure(&self, ready: &Ready, namespace: &str) -> Result<(), Failure> {
+        if !self.plan.is_namespaced() {
+            return Ok(());
+        }
+        namespaces::ensure(&self.client, ready, namespace, self.plan.seed()).await
+    }
+
     /// Adds to the record of writes, if there is one.
     fn note(&self, write: impl FnOnce() -> Option<Write>) {
         if let Some(record) = &self.shared.writes {
@@ -90,15 +98,11 @@ impl Operator {
     pub(super) async fn canary(&self, revision: u64) -> Result<(Effect, Metadata), Failure> {
         let (namespace, name) = self.plan.canary_place();
         let path = format!("{}/{name}", self.plan.resource().path_in(&namespace));
-        // No object of the population has this number, so the canary's contents are its own.
-        let version = self.plan.version(u64::MAX, revision);
-        let size = self.plan.config().size;
-        let patch = objects::update(self.plan.resource(), size, version);
+        let (object, patch) = self.plan.canary(revision);
         if let Some(written) = self.merge(&path, patch, self.plan.canary_place()).await? {
             return Ok((Effect::Updated, written));
         }
-        namespaces::ensure(&self.client, &Ready::default(), &namespace, self.plan.seed()).await?;
-        let object = objects::create(self.plan.resource(), &namespace, &name, size, version);
+        self.ensure(&Ready::default(), &namespace).await?;
         let path = self.plan.resource().path_in(&namespace);
         let reply = self.client.create(&path, &object).await?;
         if !reply.status.is_success() {

@@ -9,8 +9,9 @@ use sha2::{Digest, Sha256};
 
 use super::Error;
 use super::config::{Config, Mix};
-use super::objects::{self, Version};
+use super::objects::{Content, Version};
 use super::resource::Resource;
+use super::template::Place;
 use crate::Arrivals;
 use crate::arrivals::{self, Times};
 use crate::seed;
@@ -27,6 +28,7 @@ const FINGERPRINTED_OPERATIONS: usize = 4096;
 pub struct Plan {
     config: Config,
     resource: Resource,
+    content: Content,
     seed: u64,
     length: Duration,
     records_writes: bool,
@@ -36,8 +38,8 @@ impl Plan {
     /// Checks the configuration and fixes the streams.
     pub fn build(config: &Config, seed: u64, length: Duration) -> Result<Self, Error> {
         config.check()?;
-        let resource = Resource::parse(&config.resource)?;
-        Ok(Self { config: config.clone(), resource, seed, length, records_writes: false })
+        let (resource, content) = config.read()?;
+        Ok(Self { config: config.clone(), resource, content, seed, length, records_writes: false })
     }
 
     /// The same plan, with a record of every successful write for whoever drains it: see
@@ -88,12 +90,12 @@ impl Plan {
     /// What the plan will do, as lines of text for people.
     pub fn describe(&self) -> String {
         let Config { population, rate, mix, size, .. } = &self.config;
-        let size =
-            size.map_or("small".to_owned(), |size| format!("{} at the median, {} at most", size.median, size.max));
+        let small = if self.config.template.is_some() { "by template" } else { "small" };
+        let size = size.map_or(small.to_owned(), |size| format!("{} at the median, {} at most", size.median, size.max));
         let (first, _) = self.place(0);
         format!(
             "churn: {population} {} ({size}), up to {} a namespace, namespaces {first} and on\n\
-             churn: {} operations in {:.1} s ({rate}), create {} : update {} : delete {}\n\
+             churn: {} operations in {:.1} s ({rate}), create {} : update {} : delete {}{}\n\
              churn: fingerprint {}\n",
             self.resource_name(),
             self.objects_per_namespace(),
@@ -102,6 +104,7 @@ impl Plan {
             mix.create,
             mix.update,
             mix.delete,
+            more(*mix),
             self.fingerprint(),
         )
     }
@@ -141,23 +144,55 @@ impl Plan {
         format!("lh-{}-{number}", self.seed)
     }
 
-    /// Namespace and name of an object.
+    /// Namespace and name of an object. What is in no namespace has the seed in its name.
     pub(super) fn place(&self, object: u64) -> (String, String) {
-        let name = format!("{}-{object:07}", self.resource.kind.to_lowercase());
+        let kind = self.resource.kind.to_lowercase();
+        if !self.resource.is_namespaced {
+            return (String::new(), format!("{kind}-{}-{object:07}", self.seed));
+        }
+        let name = format!("{kind}-{object:07}");
         (self.namespace_name(self.namespace_of(object)), name)
     }
 
     /// Namespace and name of the canary.
     pub(super) fn canary_place(&self) -> (String, String) {
+        if !self.resource.is_namespaced {
+            return (String::new(), format!("canary-{}", self.seed));
+        }
         (format!("lh-{}-canary", self.seed), "canary".to_owned())
     }
 
     pub(super) fn body(&self, object: u64, revision: u64) -> serde_json::Value {
         let (namespace, name) = self.place(object);
-        objects::create(&self.resource, &namespace, &name, self.config.size, self.version(object, revision))
+        let place = Place { namespace: &namespace, name: &name };
+        self.content.create(&self.resource, place, self.version(object, revision))
     }
 
-    pub(super) fn version(&self, object: u64, revision: u64) -> Version {
+    /// What of an object an operation changes, and below which subresource.
+    pub(super) fn patch(&self, kind: Kind, object: u64, revision: u64) -> (serde_json::Value, &'static str) {
+        let (namespace, name) = self.place(object);
+        let (place, version) = (Place { namespace: &namespace, name: &name }, self.version(object, revision));
+        match kind {
+            Kind::Label => (super::objects::marked("labels", version), ""),
+            Kind::Annotate => (super::objects::marked("annotations", version), ""),
+            Kind::Status => (self.content.status(place, version), "/status"),
+            Kind::Create | Kind::Update | Kind::Delete => (self.content.update(&self.resource, place, version), ""),
+        }
+    }
+
+    /// The canary and its change. No object of the population has its number, so its contents are its own.
+    pub(super) fn canary(&self, revision: u64) -> (serde_json::Value, serde_json::Value) {
+        let (namespace, name) = self.canary_place();
+        let (place, version) = (Place { namespace: &namespace, name: &name }, self.version(u64::MAX, revision));
+        (self.content.create(&self.resource, place, version), self.content.update(&self.resource, place, version))
+    }
+
+    /// Whether its objects are in namespaces.
+    pub(super) fn is_namespaced(&self) -> bool {
+        self.resource.is_namespaced
+    }
+
+    fn version(&self, object: u64, revision: u64) -> Version {
         Version { seed: self.seed, object, revision }
     }
 
@@ -168,6 +203,17 @@ impl Plan {
     pub(super) fn seed(&self) -> u64 {
         self.seed
     }
+}
+
+/// The weights that most files leave out.
+fn more(mix: Mix) -> String {
+    let weights = [("label", mix.label), ("annotate", mix.annotate), ("status", mix.status)];
+    let told: Vec<String> = weights
+        .into_iter()
+        .filter(|(_, weight)| *weight > 0)
+        .map(|(word, weight)| format!(" : {word} {weight}"))
+        .collect();
+    told.concat()
 }
 
 /// What to do with which object.
@@ -183,6 +229,9 @@ pub(super) struct Operation {
 pub(super) enum Kind {
     Create,
     Update,
+    Label,
+    Annotate,
+    Status,
     Delete,
 }
 
@@ -202,17 +251,27 @@ pub(super) struct Operations {
 impl Operations {
     fn kind(&mut self) -> Kind {
         let at = self.rng.random_range(0..self.mix.total());
-        let (create, update) = (u64::from(self.mix.create), u64::from(self.mix.update));
-        let kind = match at {
-            at if at < create => Kind::Create,
-            at if at < create + update => Kind::Update,
-            _ => Kind::Delete,
-        };
+        let Mix { create, update, delete, label, annotate, status } = self.mix;
+        let mut weights = [
+            (Kind::Create, create),
+            (Kind::Update, update),
+            (Kind::Delete, delete),
+            (Kind::Label, label),
+            (Kind::Annotate, annotate),
+            (Kind::Status, status),
+        ]
+        .into_iter();
+        let mut below = 0;
+        let drawn = weights.find(|(_, weight)| {
+            below += u64::from(*weight);
+            at < below
+        });
+        let kind = drawn.map_or(Kind::Update, |(kind, _)| kind);
         let live = self.live.len() as u64;
         match kind {
             Kind::Create if live >= self.most => Kind::Delete,
             Kind::Delete if live <= self.fewest => Kind::Create,
-            Kind::Update if live == 0 => Kind::Create,
+            Kind::Update | Kind::Label | Kind::Annotate | Kind::Status if live == 0 => Kind::Create,
             kind => kind,
         }
     }
@@ -224,7 +283,9 @@ impl Operations {
                 self.next += 1;
                 self.next - 1
             }
-            Kind::Update => self.live[self.rng.random_range(0..self.live.len())],
+            Kind::Update | Kind::Label | Kind::Annotate | Kind::Status => {
+                self.live[self.rng.random_range(0..self.live.len())]
+            }
             // From the oldest quarter: lifetimes differ, yet no object lives so long that its namespace never empties.
             Kind::Delete => {
                 let at = self.rng.random_range(0..self.live.len().div_ceil(4));
@@ -262,6 +323,9 @@ mod tests {
             rate: Rate::per_second(per_second),
             mix,
             size: None,
+            template: None,
+            vary: Vec::new(),
+            scope: None,
             end: super::super::End::Keep,
         };
         Plan::build(&config, seed, Duration::from_secs(20)).unwrap()
@@ -276,7 +340,7 @@ mod tests {
         fn the_population_is_constant_and_ever_new(
             population in 1u32..400, create in 1u32..9, update in 0u32..9, delete in 1u32..9, seed: u64,
         ) {
-            let plan = plan(population, 200.0, Mix { create, update, delete }, seed);
+            let plan = plan(population, 200.0, Mix { create, update, delete, ..Mix::default() }, seed);
             let mut live: BTreeSet<u64> = (0..u64::from(population)).collect();
             let mut highest = u64::from(population) - 1;
             for (_, operation) in plan.operations() {
@@ -286,7 +350,7 @@ mod tests {
                         highest = operation.object;
                         live.insert(operation.object);
                     }
-                    Kind::Update => prop_assert!(live.contains(&operation.object)),
+                    Kind::Update | Kind::Label | Kind::Annotate | Kind::Status => prop_assert!(live.contains(&operation.object)),
                     Kind::Delete => prop_assert!(live.remove(&operation.object)),
                 }
                 let band = usize::try_from((population / BAND).max(1)).unwrap();
@@ -302,7 +366,7 @@ mod tests {
 
     #[test]
     fn exact_rate_weights_and_determinism() {
-        let mix = Mix { create: 2, update: 7, delete: 2 };
+        let mix = Mix::usual();
         let plan = plan(500, 50.0, mix, 7);
         let all: Vec<_> = plan.operations().collect();
         assert_eq!(all.len() as u64, plan.planned());
@@ -320,7 +384,7 @@ mod tests {
 
     #[test]
     fn updates_alone_are_possible_and_so_is_only_filling() {
-        let updates = plan(3, 50.0, Mix { create: 0, update: 1, delete: 0 }, 7);
+        let updates = plan(3, 50.0, Mix { update: 1, ..Mix::default() }, 7);
         assert!(updates.operations().all(|(_, operation)| operation.kind == Kind::Update));
         assert_eq!(plan(3, 0.0, Mix::usual(), 7).operations().count(), 0);
     }

@@ -1,19 +1,22 @@
 //! The resources that can be churned, and how they are written. Pure.
 
+use std::borrow::Cow;
+
 use super::Error;
 
 /// How a resource may be written in a scenario, for messages and documentation.
 pub const SPELLINGS: &str = "`packages.longhaul.dev/v1alpha1` (plural.group/version), `apps/v1/deployments` \
     (group/version/plural), `v1/configmaps` or `v1/secrets` (the core group)";
 
-/// A namespaced resource.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A resource, and what is written of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Resource {
-    pub group: &'static str,
-    pub version: &'static str,
-    pub plural: &'static str,
-    pub kind: &'static str,
+    pub group: Cow<'static, str>,
+    pub version: Cow<'static, str>,
+    pub plural: Cow<'static, str>,
+    pub kind: Cow<'static, str>,
     pub shape: Shape,
+    pub is_namespaced: bool,
 }
 
 /// What its objects look like.
@@ -23,33 +26,71 @@ pub(crate) enum Shape {
     ConfigMap,
     Secret,
     Deployment,
+    /// As a template says; only churn has those.
+    Template,
 }
 
 const KNOWN: [Resource; 4] = [
-    Resource { group: "longhaul.dev", version: "v1alpha1", plural: "packages", kind: "Package", shape: Shape::Package },
-    Resource { group: "", version: "v1", plural: "configmaps", kind: "ConfigMap", shape: Shape::ConfigMap },
-    Resource { group: "", version: "v1", plural: "secrets", kind: "Secret", shape: Shape::Secret },
-    Resource { group: "apps", version: "v1", plural: "deployments", kind: "Deployment", shape: Shape::Deployment },
+    known("longhaul.dev", "v1alpha1", "packages", "Package", Shape::Package),
+    known("", "v1", "configmaps", "ConfigMap", Shape::ConfigMap),
+    known("", "v1", "secrets", "Secret", Shape::Secret),
+    known("apps", "v1", "deployments", "Deployment", Shape::Deployment),
 ];
+
+const fn known(
+    group: &'static str,
+    version: &'static str,
+    plural: &'static str,
+    kind: &'static str,
+    shape: Shape,
+) -> Resource {
+    Resource {
+        group: Cow::Borrowed(group),
+        version: Cow::Borrowed(version),
+        plural: Cow::Borrowed(plural),
+        kind: Cow::Borrowed(kind),
+        shape,
+        is_namespaced: true,
+    }
+}
 
 impl Resource {
     /// Reads one of the [`SPELLINGS`].
     pub(crate) fn parse(text: &str) -> Result<Self, Error> {
         let (group, version, plural) = split(text).unwrap_or(("", "", text));
-        let found = KNOWN.iter().find(|known| (known.group, known.version, known.plural) == (group, version, plural));
-        found.copied().ok_or_else(|| Error::Config {
+        let found = KNOWN.into_iter().find(|known| {
+            (known.group.as_ref(), known.version.as_ref(), known.plural.as_ref()) == (group, version, plural)
+        });
+        found.ok_or_else(|| Error::Config {
             key: "resource",
             problem: format!("`{text}` cannot be churned: write one of {SPELLINGS}"),
         })
     }
 
+    /// Any resource in one of the [`SPELLINGS`], of which a template says what its objects look like.
+    pub(crate) fn any(text: &str, kind: &str, is_namespaced: bool) -> Result<Self, Error> {
+        let refuse =
+            || Error::Config { key: "resource", problem: format!("`{text}` is no resource: write it as {SPELLINGS}") };
+        collection_path(text).ok_or_else(refuse)?;
+        let (group, version, plural) = split(text).ok_or_else(refuse)?;
+        let own = |text: &str| Cow::Owned(text.to_owned());
+        Ok(Self {
+            group: own(group),
+            version: own(version),
+            plural: own(plural),
+            kind: own(kind),
+            shape: Shape::Template,
+            is_namespaced,
+        })
+    }
+
     /// `packages.longhaul.dev`, or `configmaps` in the core group.
     pub(crate) fn name(&self) -> String {
-        if self.group.is_empty() { self.plural.to_owned() } else { format!("{}.{}", self.plural, self.group) }
+        if self.group.is_empty() { self.plural.to_string() } else { format!("{}.{}", self.plural, self.group) }
     }
 
     pub(crate) fn api_version(&self) -> String {
-        if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) }
+        if self.group.is_empty() { self.version.to_string() } else { format!("{}/{}", self.group, self.version) }
     }
 
     /// The path of all its objects, in every namespace.
@@ -57,8 +98,11 @@ impl Resource {
         format!("{}/{}", self.root(), self.plural)
     }
 
-    /// The path of its objects in a namespace.
+    /// The path of its objects in a namespace, or of all where they are in none.
     pub(crate) fn path_in(&self, namespace: &str) -> String {
+        if !self.is_namespaced {
+            return self.path();
+        }
         format!("{}/namespaces/{namespace}/{}", self.root(), self.plural)
     }
 

@@ -217,7 +217,12 @@ impl Worker {
     fn retire(&mut self, namespace: u64) {
         let each = self.operator.plan.objects_per_namespace();
         let objects = namespace * each..(namespace + 1) * each;
-        if self.next < objects.end || self.slots.range(objects).next().is_some() || !self.namespaces.forget(namespace) {
+        // What is in no namespace has none to retire.
+        if !self.operator.plan.is_namespaced()
+            || self.next < objects.end
+            || self.slots.range(objects).next().is_some()
+            || !self.namespaces.forget(namespace)
+        {
             return;
         }
         let operator = self.operator.clone();
@@ -288,6 +293,9 @@ impl Worker {
         let mut names: Vec<String> = numbers.iter().map(|&number| self.operator.plan.namespace_name(number)).collect();
         if self.canaries > 0 {
             names.push(self.operator.plan.canary_place().0);
+        }
+        if !self.operator.plan.is_namespaced() {
+            names.clear();
         }
         for name in names {
             namespaces::delete(&self.operator.client, &name)

@@ -223,7 +223,7 @@ impl Writer {
         let Some((verb, names)) = step.verb() else { return Ok(()) };
         let (resource, judged) = match &step.resource {
             Some(text) => (Resource::parse(text)?, false),
-            None => (*self.plan.resource(), true),
+            None => (self.plan.resource().clone(), true),
         };
         for name in self.plan.names(due) {
             let calls: &[Verb] = if verb == Verb::Recreate { &[Verb::Delete, Verb::Recreate] } else { &[verb] };

@@ -24,7 +24,8 @@ pub(super) fn create(resource: &Resource, namespace: &str, name: &str, content: 
     });
     match resource.shape {
         Shape::Package => object["spec"] = json!({"network": {"allow": []}}),
-        Shape::ConfigMap => {}
+        // Scripts have no templates.
+        Shape::ConfigMap | Shape::Template => {}
         Shape::Secret => object["type"] = json!("Opaque"),
         Shape::Deployment => {
             // No replicas: nothing has to run it.
@@ -48,7 +49,7 @@ pub(super) fn update(resource: &Resource, content: Content<'_>) -> Value {
     let payload = content.payload();
     match resource.shape {
         Shape::Package => json!({"spec": {"payload": payload}}),
-        Shape::ConfigMap => json!({"data": {"payload": payload}}),
+        Shape::ConfigMap | Shape::Template => json!({"data": {"payload": payload}}),
         Shape::Secret => {
             json!({"data": {"payload": base64::engine::general_purpose::STANDARD.encode(payload)}})
         }

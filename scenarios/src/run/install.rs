@@ -14,7 +14,7 @@ use tokio_rustls::TlsConnector;
 const DEADLINE: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(100);
 /// Its controllers react within a second; on a busy machine within two.
-const QUIET: Duration = Duration::from_secs(3);
+pub(super) const QUIET: Duration = Duration::from_secs(3);
 /// A page of a list with whole objects of 64 KiB.
 const ANSWER_BYTES_MAX: usize = 32 << 20;
 
@@ -28,23 +28,39 @@ pub(super) async fn crd(api: &Api<'_>, crd: &Value) -> Result<()> {
     if !status.is_success() && status != StatusCode::CONFLICT {
         bail!("the API server answered {status}: {}", String::from_utf8_lossy(&answer));
     }
-    let text = |pointer: &str| crd.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    let (group, version) = (text("/spec/group"), text("/spec/versions/0/name"));
-    let list = format!("/apis/{group}/{version}/{}?limit=1", text("/spec/names/plural"));
-    let name = format!("{path}/{}", text("/metadata/name"));
-    let deadline = Instant::now() + DEADLINE;
-    let mut quiet = Quiet::default();
-    loop {
-        let (status, _) = api.ask(Method::GET, &list, String::new()).await?;
-        let (_, definition) = api.ask(Method::GET, &name, String::new()).await?;
-        if quiet.is_over(&definition, Instant::now()) && status.is_success() {
-            return Ok(());
+    served(api, &[crd], QUIET).await
+}
+
+/// Waits until the resources of definitions can be listed, and nothing has been written into the definitions for a while.
+pub(super) async fn served(api: &Api<'_>, crds: &[&Value], quiet: Duration) -> Result<()> {
+    let mut waiting: Vec<(&Value, Quiet)> = crds.iter().map(|crd| (*crd, Quiet::default())).collect();
+    let deadline = Instant::now() + DEADLINE + quiet;
+    while !waiting.is_empty() {
+        let mut still = Vec::new();
+        for (crd, mut rest) in waiting {
+            let text = |pointer: &str| crd.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+            let (group, plural, name) = (text("/spec/group"), text("/spec/names/plural"), text("/metadata/name"));
+            let versions = crd["spec"]["versions"].as_array().into_iter().flatten();
+            let version = versions.into_iter().find(|version| version["served"] != false);
+            let version = version.and_then(|version| version["name"].as_str()).unwrap_or_default();
+            let list = format!("/apis/{group}/{version}/{plural}?limit=1");
+            let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}");
+            let (status, _) = api.ask(Method::GET, &list, String::new()).await?;
+            let (_, definition) = api.ask(Method::GET, &path, String::new()).await?;
+            if rest.is_over(&definition, Instant::now(), quiet) && status.is_success() {
+                continue;
+            }
+            if Instant::now() >= deadline {
+                bail!("{name} is not served steadily after {} s: GET {list} answers {status}", DEADLINE.as_secs());
+            }
+            still.push((crd, rest));
         }
-        if Instant::now() >= deadline {
-            bail!("the resource is not served steadily after {} s: GET {list} answers {status}", DEADLINE.as_secs());
+        waiting = still;
+        if !waiting.is_empty() {
+            tokio::time::sleep(POLL).await;
         }
-        tokio::time::sleep(POLL).await;
     }
+    Ok(())
 }
 
 /// Whether a new definition has come to rest. kube-apiserver goes on writing conditions into it after it serves the first
@@ -56,7 +72,7 @@ struct Quiet {
 }
 
 impl Quiet {
-    fn is_over(&mut self, definition: &[u8], now: Instant) -> bool {
+    fn is_over(&mut self, definition: &[u8], now: Instant, quiet: Duration) -> bool {
         let definition: Value = serde_json::from_slice(definition).unwrap_or_default();
         let version = definition["metadata"]["resourceVersion"].as_str().unwrap_or_default();
         let conditions = definition["status"]["conditions"].as_array().into_iter().flatten();
@@ -66,7 +82,7 @@ impl Quiet {
             self.since = None;
         }
         let since = *self.since.get_or_insert(now);
-        established && now.duration_since(since) >= QUIET
+        established && now.duration_since(since) >= quiet
     }
 }
 

@@ -66,6 +66,10 @@ impl Plane {
         let (url, account) = (plane.url(), plane.account());
         let api = Api { url: &url, ca_pem: plane.ca_pem(), token: plane.harness_token() };
         account.apply(&api).await.context("failed to give the subject its rights")?;
+        // The mock serves a resource when its definition is answered; a real server writes into it for a while.
+        let quiet = if plane.mock().is_some() { Duration::ZERO } else { install::QUIET };
+        let manifests = scenario.control_plane.manifests().map_err(anyhow::Error::msg)?;
+        super::manifests::apply(&api, &manifests, quiet).await?;
         Ok(plane)
     }
 

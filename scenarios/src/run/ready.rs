@@ -1,9 +1,13 @@
 //! Whether a subject is ready: the service says so itself, a foreign command is known by what it does.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::ClientConfig;
+use tokio_rustls::rustls::pki_types::ServerName;
 
 /// Time to ask again.
 const READY_POLL: Duration = Duration::from_millis(50);
@@ -29,6 +33,8 @@ pub(super) enum Ready {
     Http(SocketAddr, &'static str),
     /// It has asked the control plane for what is judged and, where it has a webhook, accepts connections there.
     FirstRequest { webhook: Option<SocketAddr> },
+    /// It answers TLS there, with the certificate that the run gave it.
+    Tls(SocketAddr, Arc<ClientConfig>),
 }
 
 impl Ready {
@@ -36,7 +42,7 @@ impl Ready {
     pub(super) fn health(&self) -> Option<SocketAddr> {
         match self {
             Self::Http(address, _) => Some(*address),
-            Self::FirstRequest { .. } => None,
+            Self::FirstRequest { .. } | Self::Tls(..) => None,
         }
     }
 }
@@ -56,6 +62,7 @@ pub(super) async fn wait_until_ready(ready: Ready, deadline: Instant, asked: imp
     loop {
         let missing = match &ready {
             Ready::Http(address, path) => http_ready(*address, path).await.err(),
+            Ready::Tls(address, config) => tls_ready(*address, config).await.err(),
             Ready::FirstRequest { .. } if asked() == Asked::Nothing => {
                 Some("it has sent no request to the control plane; does it read $KUBECONFIG?".to_owned())
             }
@@ -76,6 +83,23 @@ pub(super) async fn wait_until_ready(ready: Ready, deadline: Instant, asked: imp
         }
         tokio::time::sleep(READY_POLL).await;
     }
+}
+
+/// One handshake. An API server trusts the certificate of a webhook or does not ask it.
+async fn tls_ready(address: SocketAddr, config: &Arc<ClientConfig>) -> Result<(), String> {
+    let port = format!("its webhook port $LONGHAUL_WEBHOOK_PORT ({address})");
+    let shake = async {
+        let stream =
+            tokio::net::TcpStream::connect(address).await.map_err(|error| format!("{port} is not open: {error}"))?;
+        let name = ServerName::from(address.ip());
+        let connected = TlsConnector::from(Arc::clone(config)).connect(name, stream).await;
+        connected
+            .map(drop)
+            .map_err(|error| format!("{port} does not answer TLS with the certificate of $LONGHAUL_TLS_CERT: {error}"))
+    };
+    tokio::time::timeout(Duration::from_secs(2), shake)
+        .await
+        .unwrap_or_else(|_| Err(format!("{port} answers nothing within 2 s")))
 }
 
 /// One `GET` over plain HTTP, without a client library: the answer's first line is all that matters.

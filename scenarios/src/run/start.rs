@@ -101,7 +101,7 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared<'_>> {
     let (launch, mut ready, webhook) = again.launch(&world)?;
     (again.first, again.health) = (webhook, ready.health());
     let front = front(scenario, webhook).await?;
-    if super::timeline::begins_before(&scenario.faults) {
+    if super::timeline::begins_before(&scenario.faults) && !scenario.subject.is_webhook_only() {
         // What it says of itself may wait for the very list that a fault holds back.
         ready = Ready::FirstRequest { webhook: webhook.filter(|_| scenario.admission.is_some()) };
     }
@@ -277,7 +277,11 @@ fn command(options: &Options, world: &World, webhook: Option<SocketAddr>) -> Res
         environment,
         directory,
     };
-    Ok((launch, Ready::FirstRequest { webhook }))
+    let ready = match webhook.filter(|_| subject.is_webhook_only()) {
+        Some(address) => Ready::Tls(address, mock_pki::client_config(world.authority.ca_pem(), None, &["http/1.1"])?),
+        None => Ready::FirstRequest { webhook },
+    };
+    Ok((launch, ready))
 }
 
 /// Programs that come with Longhaul lie beside it and need no path; every other is looked up as a shell would. Our own

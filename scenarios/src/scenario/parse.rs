@@ -69,6 +69,12 @@ impl Source {
         if let Some(file) = scenario.admission.as_mut().and_then(|admission| admission.replay.as_mut()) {
             *file = directory.join(&*file);
         }
+        read_files(&mut scenario, directory).map_err(|(section, problem)| Error {
+            origin: origin.to_owned(),
+            place: place_of(text, section, None),
+            text: problem,
+            snippet: None,
+        })?;
         validate::drawn(&mut scenario).and_then(|()| validate::validate(&scenario)).map_err(|problem| Error {
             origin: origin.to_owned(),
             place: problem.section.and_then(|section| place_of(text, section, problem.part)),
@@ -232,6 +238,27 @@ fn place_of(text: &str, section: &str, part: Option<Part>) -> Option<(u64, u64)>
     };
     let found = found.map(|index| place(index, column(lines[index])));
     found.or(Some(place(start, 0)))
+}
+
+/// Reads what other files say: manifests, and the template of churn. An error names the section.
+fn read_files(scenario: &mut Scenario, directory: &Path) -> Result<(), (&'static str, String)> {
+    let plane = &mut scenario.control_plane;
+    for path in &mut plane.manifests {
+        *path = directory.join(&*path);
+    }
+    let manifests = plane.manifests().map_err(|problem| ("controlPlane", problem))?;
+    let Some(churn) = &mut scenario.churn else { return Ok(()) };
+    if let Some(serde_json::Value::String(file)) = &churn.template {
+        let path = directory.join(file);
+        let fail = |why: String| ("churn", format!("`template: {file}`: {why}"));
+        let size = std::fs::metadata(&path).map_err(|error| fail(error.to_string()))?.len();
+        if size > BYTES_MAX {
+            return Err(fail(format!("is {size} bytes long: a template has at most {BYTES_MAX}")));
+        }
+        let text = std::fs::read_to_string(&path).map_err(|error| fail(error.to_string()))?;
+        churn.template = Some(serde_saphyr::from_str(&text).map_err(|error| fail(error.to_string()))?);
+    }
+    super::manifests::complete(churn, &manifests).map_err(|problem| ("churn", problem))
 }
 
 #[cfg(test)]

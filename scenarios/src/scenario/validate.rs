@@ -2,7 +2,7 @@
 
 use loadgen::admission::Through;
 
-use super::{ControlPlaneKind, Scenario, SubjectKind};
+use super::{ControlPlaneKind, Scenario, Subject, SubjectKind, Witness};
 
 /// What does not fit, and in which top-level section.
 pub(super) struct Problem {
@@ -135,6 +135,7 @@ fn subject(scenario: &Scenario) -> Result<(), Problem> {
             }
         }
     }
+    role(subject)?;
     let is_installed = subject.install.is_some();
     if let Some(text) = subject.webhook.as_ref().and_then(|webhook| webhook.problem(is_installed)) {
         return problem("subject", text);
@@ -165,6 +166,36 @@ fn subject(scenario: &Scenario) -> Result<(), Problem> {
                 ),
             );
         }
+    }
+    Ok(())
+}
+
+/// What a webhook that watches nothing cannot be asked, and what everybody else must say.
+fn role(subject: &Subject) -> Result<(), Problem> {
+    let has_no_witness = matches!(subject.witness, Witness::None(_));
+    if !subject.is_webhook_only() {
+        if has_no_witness {
+            return problem(
+                "subject",
+                "says not how it proves what it saw: add for example `witness: {kind: status}`, or `role: webhook` if it watches nothing",
+            );
+        }
+        return Ok(());
+    }
+    if subject.kind != SubjectKind::Command {
+        return problem("subject", "`role: webhook` belongs to `kind: command`: the service watches as well");
+    }
+    if !has_no_witness || !subject.watches.is_empty() || subject.world.is_some() || subject.children.is_some() {
+        return problem(
+            "subject",
+            "`role: webhook` watches nothing: leave out `witness`, `watches`, `world` and `children`, or the role",
+        );
+    }
+    if subject.webhook.as_ref().is_none_or(|webhook| webhook.path.is_none()) {
+        return problem(
+            "subject",
+            "`role: webhook` serves reviews: say where, for example `webhook: {path: /validate}`",
+        );
     }
     Ok(())
 }
@@ -289,6 +320,9 @@ fn load(scenario: &Scenario) -> Result<(), Problem> {
         );
     }
     through(scenario)?;
+    if scenario.budgets.events.is_some() && subject.is_webhook_only() {
+        return problem("budgets", "`events` is judged by a witness, and `role: webhook` has none: leave it out");
+    }
     if scenario.budgets.events.is_some() && scenario.churn.is_none() && scenario.script.is_none() {
         return problem(
             "budgets",

@@ -14,11 +14,13 @@ use crate::subject::Stopped;
 impl Conductor<'_> {
     pub(super) fn completed(&mut self) -> EndReason {
         let struck = (0..self.scenario.faults.len()).any(|index| self.hit_count(index) > 0);
+        // What has no witness cannot be silent.
+        let is_mute = self.scenario.subject.is_webhook_only();
         let Ok(stage) = self.stage() else { return EndReason::Completed };
         let counts = stage.events.counts();
         // A subject that was struck before there was anything to see may be blind: that is no fault of the witness.
         let struck_first = stage.commits_before_fault == Some(0) && struck;
-        if counts.commits == 0 || counts.observations > 0 || struck_first {
+        if counts.commits == 0 || counts.observations > 0 || struck_first || is_mute {
             return EndReason::Completed;
         }
         let malformed = stage.heard.tally.malformed();

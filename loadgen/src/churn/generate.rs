@@ -1,0 +1,192 @@
+//! A template made from a custom resource's definition: what is required, and what is plain enough to be guessed. Pure.
+//!
+//! Owns no truth: what a rule in CEL or a webhook wants besides, it cannot know. The API server has the last word before the run begins.
+
+use serde_json::{Map, Value, json};
+
+use super::config::Scope;
+
+/// Deeper than any required field of a resource that people write by hand.
+const DEPTH: usize = 8;
+/// Optional plain fields of `spec` that are written as well, so that something varies.
+const OPTIONAL: usize = 12;
+const SCHEMA: &str = "/schema/openAPIV3Schema";
+
+/// Why no template can be made.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("no object can be made from the definition: `{at}` {problem}; write a `template`")]
+pub struct Error {
+    at: String,
+    problem: String,
+}
+
+/// The template, and whether the objects are in namespaces, of one version of a `CustomResourceDefinition`.
+///
+/// # Errors
+///
+/// A required field of which the schema does not tell enough, such as one with a pattern that no example matches.
+pub fn generate(crd: &Value, version: &str) -> Result<(Value, Scope), Error> {
+    let refuse = |at: &str, problem: &str| Error { at: at.to_owned(), problem: problem.to_owned() };
+    let text = |pointer: &str| crd.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let scope = if text("/spec/scope") == "Cluster" { Scope::Cluster } else { Scope::Namespaced };
+    let versions = crd["spec"]["versions"].as_array().into_iter().flatten();
+    let found = versions.into_iter().find(|one| one["name"] == version && one["served"] != false);
+    let Some(schema) = found.and_then(|version| version.pointer(SCHEMA)) else {
+        return Err(refuse("spec.versions", &format!("has no served version {version} with a schema")));
+    };
+    let mut object = json!({"kind": text("/spec/names/kind")});
+    let required = names(&schema["required"]);
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        let is_wanted = required.contains(&name.as_str()) || name == "spec";
+        if is_wanted && !["apiVersion", "kind", "metadata", "status"].contains(&name.as_str()) {
+            object[name] = value(property, name, 0)?;
+        }
+    }
+    Ok((object, scope))
+}
+
+fn names(list: &Value) -> Vec<&str> {
+    list.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+fn value(schema: &Value, at: &str, depth: usize) -> Result<Value, Error> {
+    let refuse = |problem: &str| Err(Error { at: at.to_owned(), problem: problem.to_owned() });
+    if depth > DEPTH {
+        return refuse("is too deep to be guessed");
+    }
+    if let Some(first) = schema["enum"].as_array().and_then(|values| values.first()) {
+        return Ok(first.clone());
+    }
+    for key in ["example", "default"] {
+        if !schema[key].is_null() {
+            return Ok(schema[key].clone());
+        }
+    }
+    if schema["x-kubernetes-int-or-string"] == true {
+        return Ok(number(schema));
+    }
+    match schema["type"].as_str() {
+        Some("string") => string(schema, at),
+        Some("integer" | "number") => Ok(number(schema)),
+        Some("boolean") => Ok(json!(true)),
+        Some("array") => {
+            let least = schema["minItems"].as_u64().unwrap_or(0).min(16);
+            let item =
+                if least == 0 { return Ok(json!([])) } else { value(&schema["items"], &format!("{at}[]"), depth + 1)? };
+            Ok((0..least).map(|_| item.clone()).collect())
+        }
+        Some("object") => object(schema, at, depth),
+        _ if schema["x-kubernetes-preserve-unknown-fields"] == true => Ok(json!({})),
+        _ => refuse("has a type that cannot be guessed"),
+    }
+}
+
+fn object(schema: &Value, at: &str, depth: usize) -> Result<Value, Error> {
+    let required = names(&schema["required"]);
+    let (mut parts, mut optional) = (Map::new(), 0);
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        let below = format!("{at}.{name}");
+        if required.contains(&name.as_str()) {
+            parts.insert(name.clone(), value(property, &below, depth + 1)?);
+        } else if depth == 0 && optional < OPTIONAL && is_plain(property) {
+            optional += 1;
+            parts.insert(name.clone(), value(property, &below, depth + 1)?);
+        }
+    }
+    Ok(Value::Object(parts))
+}
+
+/// Whether an optional field can be guessed without doubt.
+fn is_plain(schema: &Value) -> bool {
+    let is_free = ["pattern", "format", "enum", "x-kubernetes-validations"].iter().all(|key| schema[*key].is_null());
+    is_free && matches!(schema["type"].as_str(), Some("string" | "integer" | "boolean"))
+}
+
+fn number(schema: &Value) -> Value {
+    let exclusive = |key: &str| i64::from(schema[key] == true);
+    let bound = |key: &str| schema[key].as_f64().map(round);
+    let low = bound("minimum").map(|low| low + exclusive("exclusiveMinimum"));
+    let high = bound("maximum").map(|high| high - exclusive("exclusiveMaximum"));
+    let (low, high) = match (low, high) {
+        (Some(low), Some(high)) => (low, high),
+        (Some(low), None) => (low, low.saturating_add(9)),
+        (None, Some(high)) => (high.min(1), high),
+        (None, None) => (1, 9),
+    };
+    json!(format!("${{random {low}..{}}}", high.min(low.saturating_add(99)).max(low)))
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "bounds of numbers in schemas; the API server judges what comes of them"
+)]
+fn round(bound: f64) -> i64 {
+    bound as i64
+}
+
+fn string(schema: &Value, at: &str) -> Result<Value, Error> {
+    if !schema["pattern"].is_null() {
+        let problem = format!("has to match {}", schema["pattern"]);
+        return Err(Error { at: at.to_owned(), problem });
+    }
+    let text = match schema["format"].as_str() {
+        Some("date-time") => "2026-01-01T00:00:00Z".to_owned(),
+        Some("date") => "2026-01-01".to_owned(),
+        Some("uuid") => "123e4567-e89b-42d3-a456-426614174000".to_owned(),
+        Some("uri") => "https://example.com/${i}".to_owned(),
+        Some("email") => "a${i}@example.com".to_owned(),
+        Some("ipv4") => "192.0.2.${random 1..254}".to_owned(),
+        Some("duration") => "${random 1..59}s".to_owned(),
+        Some("byte") => "bG9uZ2hhdWw=".to_owned(),
+        _ => {
+            let most = schema["maxLength"].as_u64().unwrap_or(12);
+            let length = schema["minLength"].as_u64().unwrap_or(6).max(1).clamp(1, most.max(1)).max(6.min(most));
+            format!("${{text {length}}}")
+        }
+    };
+    Ok(json!(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn crd(spec: &Value) -> Value {
+        json!({"spec": {"scope": "Cluster", "names": {"kind": "Cache"}, "versions": [
+            {"name": "v1", "served": true, "schema": {"openAPIV3Schema": {"properties": {
+                "apiVersion": {"type": "string"}, "spec": spec, "status": {"type": "object"}}}}}]}})
+    }
+
+    #[test]
+    fn required_and_plain_fields_are_written() {
+        let spec = json!({"type": "object", "required": ["size", "mode", "pods", "note"], "properties": {
+            "size": {"type": "integer", "minimum": 3, "maximum": 5},
+            "mode": {"type": "string", "enum": ["fast", "safe"]},
+            "note": {"type": "string", "maxLength": 3},
+            "pods": {"type": "array", "minItems": 1, "items": {"type": "object", "required": ["port"], "properties": {
+                "port": {"x-kubernetes-int-or-string": true}, "left": {"type": "string"}}}},
+            "hint": {"type": "string"},
+            "code": {"type": "string", "pattern": "^a+$"},
+        }});
+        let (template, scope) = generate(&crd(&spec), "v1").unwrap();
+        assert_eq!(scope, Scope::Cluster);
+        assert_eq!(
+            template,
+            json!({"kind": "Cache", "spec": {
+            "size": "${random 3..5}", "mode": "fast", "note": "${text 3}", "hint": "${text 6}",
+            "pods": [{"port": "${random 1..9}"}]}})
+        );
+        super::super::template::Template::new(&template, &[]).unwrap();
+    }
+
+    #[test]
+    fn what_cannot_be_guessed_is_told() {
+        let spec = json!({"type": "object", "required": ["code"], "properties": {"code": {"type": "string", "pattern": "^a+$"}}});
+        let error = generate(&crd(&spec), "v1").unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "no object can be made from the definition: `spec.code` has to match \"^a+$\"; write a `template`"
+        );
+        assert!(generate(&crd(&spec), "v2").unwrap_err().to_string().contains("has no served version v2"));
+    }
+}

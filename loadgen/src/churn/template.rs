@@ -1,0 +1,352 @@
+//! Objects as a scenario writes them, with placeholders. Pure: the same template, object and revision give the same bytes.
+//!
+//! `${i}` is the object's number, `${name}` and `${namespace}` say where it is, `${revision}` is the number of the write,
+//! `${random 0..9}` a whole number of that range, `${text 200}` so many letters and digits. A text that is nothing but a number's placeholder
+//! becomes a number. `$${` is a plain `${`.
+
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+use serde_json::{Map, Value, json};
+
+use super::objects::{LABEL, Version};
+use crate::seed;
+
+/// What updates change where nothing in the template changes by itself.
+const REVISION: &str = "longhaul.dev/revision";
+/// The most characters of a `${text N}`: etcd takes an object of a megabyte and a half.
+const TEXT_MAX: usize = 1 << 20;
+
+/// Where an object is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place<'a> {
+    /// Empty for what is in none.
+    pub namespace: &'a str,
+    pub name: &'a str,
+}
+
+/// A checked template.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Template {
+    object: Map<String, Value>,
+    status: Option<Value>,
+    vary: Vec<String>,
+}
+
+impl Template {
+    /// Checks a template and the JSON pointers of what is varied; without these it is all that holds a placeholder that changes.
+    pub(super) fn new(template: &Value, vary: &[String]) -> Result<Self, String> {
+        let Some(template) = template.as_object() else {
+            return Err("is no object: write the object's `kind`, `spec` and so on".to_owned());
+        };
+        let mut object = template.clone();
+        check(&Value::Object(object.clone()), "")?;
+        let status = object.remove("status");
+        for pointer in vary {
+            if template_at(template, pointer).is_none() {
+                return Err(format!(
+                    "has nothing at `{pointer}`, which is to vary: write a JSON pointer such as `/spec/replicas`"
+                ));
+            }
+            if !pointer.starts_with('/') || pointer.starts_with("/status") {
+                return Err(format!(
+                    "`vary: [{pointer}]`: only what is not status can vary; the weight `mix.status` writes that"
+                ));
+            }
+        }
+        let mut vary = vary.to_vec();
+        if vary.is_empty() {
+            for (key, value) in &object {
+                changing(value, &format!("/{}", escaped(key)), &mut vary);
+            }
+        }
+        Ok(Self { object, status, vary })
+    }
+
+    /// `kind`, if it says so.
+    pub(super) fn kind(&self) -> Option<&str> {
+        self.object.get("kind").and_then(Value::as_str)
+    }
+
+    /// `apiVersion`, if it says so.
+    pub(super) fn api_version(&self) -> Option<&str> {
+        self.object.get("apiVersion").and_then(Value::as_str)
+    }
+
+    pub(super) fn has_status(&self) -> bool {
+        self.status.is_some()
+    }
+
+    /// The whole object.
+    pub(super) fn create(&self, api_version: &str, place: Place<'_>, version: Version) -> Value {
+        let mut object = render(&Value::Object(self.object.clone()), place, version, &mut version.rng());
+        object["apiVersion"] = json!(api_version);
+        if !object["metadata"].is_object() {
+            object["metadata"] = json!({});
+        }
+        let metadata = &mut object["metadata"];
+        metadata["name"] = json!(place.name);
+        if !place.namespace.is_empty() {
+            metadata["namespace"] = json!(place.namespace);
+        }
+        if !metadata["labels"].is_object() {
+            metadata["labels"] = json!({});
+        }
+        metadata["labels"][LABEL] = json!(version.seed.to_string());
+        object
+    }
+
+    /// A JSON merge patch (RFC 7386) of what varies.
+    pub(super) fn update(&self, place: Place<'_>, version: Version) -> Value {
+        let object = render(&Value::Object(self.object.clone()), place, version, &mut version.rng());
+        let mut patch = json!({});
+        for pointer in &self.vary {
+            put(&mut patch, &object, pointer);
+        }
+        if self.vary.is_empty() {
+            patch = json!({"metadata": {"annotations": {REVISION: version.revision.to_string()}}});
+        }
+        patch
+    }
+
+    /// A merge patch of the status; nothing where the template has none.
+    pub(super) fn status(&self, place: Place<'_>, version: Version) -> Value {
+        let status = self.status.as_ref().map(|status| render(status, place, version, &mut version.rng()));
+        json!({ "status": status })
+    }
+}
+
+fn template_at<'a>(template: &'a Map<String, Value>, pointer: &str) -> Option<&'a Value> {
+    let (first, rest) = pointer
+        .strip_prefix('/')?
+        .split_once('/')
+        .map_or((pointer.strip_prefix('/')?, None), |(first, rest)| (first, Some(rest)));
+    let value = template.get(&first.replace("~1", "/").replace("~0", "~"))?;
+    rest.map_or(Some(value), |rest| value.pointer(&format!("/{rest}")))
+}
+
+/// Copies what is at a pointer. Merge patches replace lists as a whole, so from the first list on all of it is copied.
+fn put(patch: &mut Value, object: &Value, pointer: &str) {
+    let (mut from, mut to) = (object, patch);
+    for part in pointer.split('/').skip(1) {
+        let key = part.replace("~1", "/").replace("~0", "~");
+        let Some(next) = from.get(&key) else { break };
+        from = next;
+        if !to.is_object() {
+            *to = json!({});
+        }
+        to = &mut to[key];
+        if from.is_array() {
+            break;
+        }
+    }
+    *to = from.clone();
+}
+
+fn escaped(key: &str) -> String {
+    key.replace('~', "~0").replace('/', "~1")
+}
+
+/// The pointers of all texts that no two writes have in common.
+fn changing(value: &Value, at: &str, found: &mut Vec<String>) {
+    match value {
+        Value::Object(parts) => {
+            parts.iter().for_each(|(key, value)| changing(value, &format!("{at}/{}", escaped(key)), found));
+        }
+        Value::Array(items) => {
+            let mut inside = Vec::new();
+            for item in items {
+                changing(item, "", &mut inside);
+            }
+            if !inside.is_empty() {
+                found.push(at.to_owned());
+            }
+        }
+        Value::String(text) if pieces(text).is_ok_and(|pieces| pieces.iter().any(Piece::changes)) => {
+            found.push(at.to_owned());
+        }
+        _ => {}
+    }
+}
+
+fn check(value: &Value, at: &str) -> Result<(), String> {
+    match value {
+        Value::Object(parts) => parts.iter().try_for_each(|(key, value)| check(value, &format!("{at}.{key}"))),
+        Value::Array(items) => items.iter().try_for_each(|item| check(item, &format!("{at}[]"))),
+        Value::String(text) => {
+            pieces(text).map(drop).map_err(|problem| format!("at `{}`: {problem}", at.trim_start_matches('.')))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn render(value: &Value, place: Place<'_>, version: Version, rng: &mut ChaCha8Rng) -> Value {
+    match value {
+        Value::Object(parts) => {
+            Value::Object(parts.iter().map(|(key, value)| (key.clone(), render(value, place, version, rng))).collect())
+        }
+        Value::Array(items) => items.iter().map(|item| render(item, place, version, rng)).collect(),
+        Value::String(text) => {
+            // A broken placeholder was refused before; the text as it is would show it.
+            let Ok(pieces) = pieces(text) else { return value.clone() };
+            if let [piece] = &pieces[..]
+                && let Some(number) = piece.number(version, rng)
+            {
+                return json!(number);
+            }
+            let text: String = pieces.iter().map(|piece| piece.text(place, version, rng)).collect();
+            Value::String(text)
+        }
+        other => other.clone(),
+    }
+}
+
+/// A part of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Piece<'a> {
+    Plain(&'a str),
+    Object,
+    Name,
+    Namespace,
+    Revision,
+    Random(i64, i64),
+    Text(usize),
+}
+
+impl Piece<'_> {
+    /// Whether it is another at each write.
+    fn changes(&self) -> bool {
+        matches!(self, Self::Revision | Self::Text(_)) || matches!(self, Self::Random(low, high) if low < high)
+    }
+
+    fn number(&self, version: Version, rng: &mut ChaCha8Rng) -> Option<i64> {
+        match self {
+            Self::Object => i64::try_from(version.object).ok(),
+            Self::Revision => i64::try_from(version.revision).ok(),
+            Self::Random(low, high) => Some(rng.random_range(*low..=*high)),
+            _ => None,
+        }
+    }
+
+    fn text(&self, place: Place<'_>, version: Version, rng: &mut ChaCha8Rng) -> String {
+        match self {
+            Self::Plain(text) => (*text).to_owned(),
+            Self::Name => place.name.to_owned(),
+            Self::Namespace => place.namespace.to_owned(),
+            Self::Text(length) => seed::suffix(rng, *length),
+            Self::Object => version.object.to_string(),
+            Self::Revision => version.revision.to_string(),
+            Self::Random(low, high) => rng.random_range(*low..=*high).to_string(),
+        }
+    }
+}
+
+/// Splits a text at its placeholders.
+fn pieces(text: &str) -> Result<Vec<Piece<'_>>, String> {
+    let (mut found, mut rest) = (Vec::new(), text);
+    while let Some(at) = rest.find("${") {
+        let (before, from) = rest.split_at(at);
+        if let Some(plain) = before.strip_suffix('$') {
+            found.extend([Piece::Plain(plain), Piece::Plain("${")]);
+            rest = &from[2..];
+            continue;
+        }
+        let Some(end) = from.find('}') else {
+            return Err(format!("`{from}` has no end: write `${{name}}`, or `$${{` for a plain `${{`"));
+        };
+        if !before.is_empty() {
+            found.push(Piece::Plain(before));
+        }
+        found.push(placeholder(&from[2..end])?);
+        rest = &from[end + 1..];
+    }
+    if !rest.is_empty() || found.is_empty() {
+        found.push(Piece::Plain(rest));
+    }
+    Ok(found)
+}
+
+fn placeholder(inside: &str) -> Result<Piece<'static>, String> {
+    let refuse = || {
+        format!(
+            "`${{{inside}}}` is no placeholder: there are `${{i}}`, `${{name}}`, `${{namespace}}`, `${{revision}}`, `${{random 0..9}}` and `${{text 200}}`; `$${{` is a plain `${{`"
+        )
+    };
+    match inside.split_once(' ').map_or((inside, ""), |(word, rest)| (word, rest.trim())) {
+        ("i", "") => Ok(Piece::Object),
+        ("name", "") => Ok(Piece::Name),
+        ("namespace", "") => Ok(Piece::Namespace),
+        ("revision", "") => Ok(Piece::Revision),
+        ("random", range) => {
+            let (low, high) = range.split_once("..").ok_or_else(refuse)?;
+            match (low.trim().parse(), high.trim().parse()) {
+                (Ok(low), Ok(high)) if low <= high => Ok(Piece::Random(low, high)),
+                _ => Err(refuse()),
+            }
+        }
+        ("text", length) => match length.parse() {
+            Ok(length) if length <= TEXT_MAX => Ok(Piece::Text(length)),
+            _ => Err(refuse()),
+        },
+        _ => Err(refuse()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLACE: Place<'static> = Place { namespace: "team", name: "memcached-0000004" };
+
+    fn version(revision: u64) -> Version {
+        Version { seed: 7, object: 4, revision }
+    }
+
+    fn template(vary: &[&str]) -> Template {
+        let text = json!({
+            "kind": "Memcached",
+            "metadata": {"labels": {"team": "t-${i}"}, "finalizers": ["example.com/clean"]},
+            "spec": {"size": "${random 1..5}", "note": "${name} of ${namespace}: ${text 8}", "ports": [{"port": "${random 1..9000}", "name": "p"}], "cost": "$${i}"},
+            "status": {"seen": "${revision}"},
+        });
+        Template::new(&text, &vary.iter().map(|&text| text.to_owned()).collect::<Vec<_>>()).unwrap()
+    }
+
+    #[test]
+    fn placeholders_become_numbers_and_texts() {
+        let object = template(&[]).create("cache.example.com/v1", PLACE, version(0));
+        assert_eq!(object, template(&[]).create("cache.example.com/v1", PLACE, version(0)));
+        assert!((1..=5).contains(&object["spec"]["size"].as_i64().unwrap()));
+        assert!(object["spec"]["note"].as_str().unwrap().starts_with("memcached-0000004 of team: "));
+        assert_eq!((&object["spec"]["cost"], &object["apiVersion"]), (&json!("${i}"), &json!("cache.example.com/v1")));
+        assert_eq!(object["metadata"]["labels"], json!({"team": "t-4", LABEL: "7"}));
+        assert!(object.get("status").is_none());
+        assert_eq!(template(&[]).status(PLACE, version(9)), json!({"status": {"seen": 9}}));
+    }
+
+    #[test]
+    fn updates_change_what_varies_and_nothing_else() {
+        let all = template(&[]);
+        let mut object = all.create("v1", PLACE, version(0));
+        for revision in 1..20 {
+            let before = object.clone();
+            json_patch::merge(&mut object, &all.update(PLACE, version(revision)));
+            assert_ne!(object, before);
+            assert_eq!(object["metadata"], before["metadata"]);
+            assert_eq!(object["spec"]["ports"][0]["name"], "p", "lists are replaced as a whole");
+        }
+        assert_eq!(template(&["/spec/size"]).update(PLACE, version(1))["spec"].as_object().unwrap().len(), 1);
+        let still = Template::new(&json!({"kind": "A", "spec": {"x": 1}}), &[]).unwrap();
+        assert_eq!(still.update(PLACE, version(3)), json!({"metadata": {"annotations": {REVISION: "3"}}}));
+    }
+
+    #[test]
+    fn mistakes_are_told_with_their_place() {
+        let error = |text: &str| Template::new(&json!({"spec": {"list": [text]}}), &[]).unwrap_err();
+        assert!(error("${nmae}").starts_with("at `spec.list[]`: `${nmae}` is no placeholder: there are"));
+        assert!(error("${random 9..1}").contains("no placeholder"));
+        assert!(error("${text 99999999}").contains("no placeholder"));
+        assert!(error("a ${name").contains("has no end"));
+        let vary = Template::new(&json!({"spec": {}}), &["/spec/replicas".to_owned()]).unwrap_err();
+        assert!(vary.starts_with("has nothing at `/spec/replicas`"), "{vary}");
+    }
+}

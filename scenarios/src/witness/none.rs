@@ -1,0 +1,20 @@
+//! No witness: for a subject that watches nothing. What it saw of objects cannot be told then, and no budget asks for it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Ear, Kind, Open};
+
+/// It has no keys.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Nothing {}
+
+impl Kind for Nothing {
+    const NAME: &'static str = "none";
+    const REMEDY: &'static str = "It has no witness; nothing can be told of what it saw.";
+
+    async fn open(&self, _: &Ear) -> anyhow::Result<Open> {
+        Ok(Open::default())
+    }
+}
