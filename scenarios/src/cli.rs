@@ -14,6 +14,7 @@ mod definitions;
 mod diff;
 mod doctor;
 mod files;
+mod init;
 mod load;
 mod matrix;
 mod mock;
@@ -83,6 +84,8 @@ enum Command {
     /// A real control plane that outlives the command.
     #[command(subcommand)]
     Cluster(cluster::Command),
+    /// Look at a project's folder (custom resources, webhooks, language, image) and write a scenario with comments for it.
+    Init(init::Arguments),
     /// Say what is on this machine, and what is left out without what is not.
     Doctor,
     /// Print the JSON Schema of scenario files.
@@ -142,6 +145,7 @@ fn run_command(command: Command) -> ExitCode {
         Command::Load(arguments) => load::load(&arguments),
         Command::Mock(command) => mock::mock(command),
         Command::Cluster(command) => cluster::cluster(command),
+        Command::Init(arguments) => init::init(&arguments),
         Command::Doctor => doctor::doctor(),
         Command::Schema => files::schema(),
         #[cfg(feature = "dist")]

@@ -11,6 +11,7 @@ pub mod clients;
 mod clock;
 pub mod descriptors;
 mod fetch;
+mod init;
 mod itself;
 mod keeper;
 mod load;

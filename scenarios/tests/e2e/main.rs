@@ -24,6 +24,7 @@ mod plays;
 mod replay;
 mod repro;
 mod service_rows;
+mod strangers;
 mod support;
 mod through;
 mod upkeep;

@@ -1,0 +1,149 @@
+//! What others wrote: their resources, their webhooks, their folders.
+
+use std::path::{Path, PathBuf};
+
+use crate::support::{Soak, longhaul, program, soak};
+
+/// A copy of the files that a test may change.
+fn folder() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/files/stranger");
+    for entry in std::fs::read_dir(files).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), folder.path().join(entry.file_name())).unwrap();
+    }
+    let path = folder.path().to_owned();
+    (folder, path)
+}
+
+fn play(folder: &Path, file: &str, change: (&str, &str), more: &[&str]) -> Soak {
+    let path = folder.join(file);
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(text.contains(change.0), "{text}");
+    std::fs::write(&path, text.replace(change.0, change.1)).unwrap();
+    soak(&[&[path.to_str().unwrap()], more].concat())
+}
+
+const SAME: (&str, &str) = ("", "");
+const TEMPLATE: &str = "  template:\n    kind: Memcached\n    spec: {size: \"${random 1..5}\", note: \"no ${i}\"}\n    status: {nodes: \"${random 0..9}\"}\n";
+
+#[test]
+fn a_strangers_resource_is_churned_and_seen() {
+    let (_folder, path) = folder();
+    let soak = play(&path, "memcached.yaml", SAME, &[]);
+    assert_eq!(soak.code(), Some(0), "{}", soak.story());
+    let rows = std::fs::read_to_string(soak.record().join("intervals.jsonl")).unwrap();
+    assert!(rows.contains("\"updated\":"), "{rows}");
+}
+
+#[test]
+fn its_objects_are_made_from_the_schema_where_no_template_is() {
+    let (_folder, path) = folder();
+    let file = path.join("memcached.yaml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text.replace(", status: 2}", "}")).unwrap();
+    let soak = play(&path, "memcached.yaml", (TEMPLATE, ""), &[]);
+    assert_eq!(soak.code(), Some(0), "{}", soak.story());
+}
+
+#[test]
+fn who_forgets_its_deletions_is_caught() {
+    if program("example-watcher-planted").is_none() {
+        return;
+    }
+    let (_folder, path) = folder();
+    let soak = play(&path, "memcached.yaml", SAME, &["--plant", "missed-delete"]);
+    assert_eq!(soak.code(), Some(1), "{}", soak.story());
+    assert!(soak.broken().contains(&"events.ghost".to_owned()), "{}", soak.story());
+}
+
+#[test]
+fn what_the_server_refuses_ends_the_run_with_its_words() {
+    let (_folder, path) = folder();
+    let soak = play(&path, "memcached.yaml", ("random 1..5", "random 7..9"), &[]);
+    assert_eq!(soak.code(), Some(2), "{}", soak.story());
+    assert!(soak.stdout().contains("spec.size in body should be less than or equal to 5"), "{}", soak.story());
+}
+
+#[test]
+fn mistakes_in_other_files_are_told_before_the_run() {
+    for (change, told) in [
+        (("memcached-crd.yaml", "nowhere.yaml"), "nowhere.yaml: No such file"),
+        (("${random 1..5}", "${rnd}"), "`${rnd}` is no placeholder"),
+        ((TEMPLATE, "  template: hook.py\n"), "`template: hook.py`"),
+        (("memcacheds.cache.example.com/v1", "widgets.example.com/v1"), "widgets"),
+    ] {
+        let (_folder, path) = folder();
+        let soak = play(&path, "memcached.yaml", change, &[]);
+        let is_early = told != "widgets";
+        assert_eq!(soak.code(), Some(if is_early { 64 } else { 2 }), "{told}: {}", soak.story());
+        assert!(soak.story().contains(told), "{told}: {}", soak.story());
+    }
+}
+
+fn has_python() -> bool {
+    let has =
+        std::process::Command::new("python3").arg("--version").output().is_ok_and(|output| output.status.success());
+    if !has {
+        println!("skipped: needs python3");
+    }
+    has
+}
+
+#[test]
+fn a_webhook_that_watches_nothing_is_judged_by_its_answers() {
+    if !has_python() {
+        return;
+    }
+    let (_folder, path) = folder();
+    let clean = play(&path, "webhook.yaml", SAME, &[]);
+    assert_eq!(clean.code(), Some(0), "{}", clean.story());
+    let failing = play(&path, "webhook.yaml", ("HOOK: \"\"", "HOOK: errors"), &[]);
+    assert_eq!(
+        (failing.code(), failing.broken()),
+        (Some(1), vec!["admission.errors".to_owned()]),
+        "{}",
+        failing.story()
+    );
+    let plain = play(&path, "webhook.yaml", ("HOOK: errors", "HOOK: plain"), &[]);
+    assert_eq!(plain.code(), Some(2), "{}", plain.story());
+    assert!(plain.stdout().contains("does not answer TLS"), "{}", plain.story());
+}
+
+#[test]
+fn init_writes_a_scenario_that_the_next_command_takes() {
+    let (_folder, path) = folder();
+    std::fs::write(path.join("go.mod"), "module x\nrequire sigs.k8s.io/controller-runtime v0.20.0\n").unwrap();
+    let folder = path.to_str().unwrap();
+    let init = longhaul(&["init", folder]).output().unwrap();
+    assert!(init.status.success(), "{init:?}");
+    let text = std::fs::read_to_string(path.join("longhaul.yaml")).unwrap();
+    for wanted in ["memcached-crd.yaml", "resource: memcacheds.cache.example.com/v1", "kind: status", "./bin/subject"] {
+        assert!(text.contains(wanted), "{wanted} is not in\n{text}");
+    }
+    let file = path.join("longhaul.yaml");
+    let check = longhaul(&["check", file.to_str().unwrap()]).output().unwrap();
+    assert!(check.status.success(), "{check:?}\n{text}");
+    let again = longhaul(&["init", folder]).output().unwrap();
+    assert_eq!(again.status.code(), Some(64));
+    assert!(String::from_utf8_lossy(&again.stderr).contains("--force replaces it"));
+
+    let empty = tempfile::tempdir().unwrap();
+    assert!(longhaul(&["init", empty.path().to_str().unwrap()]).output().unwrap().status.success());
+    let file = empty.path().join("longhaul.yaml");
+    let check = longhaul(&["check", file.to_str().unwrap()]).output().unwrap();
+    assert!(check.status.success(), "{check:?}");
+}
+
+#[test]
+fn two_records_are_put_side_by_side() {
+    let (_folder, path) = folder();
+    let one = play(&path, "memcached.yaml", SAME, &[]);
+    let other = play(&path, "memcached.yaml", ("rate: 30/s", "rate: 15/s"), &[]);
+    let (a, b) = (one.record(), other.record());
+    let diff = longhaul(&["diff", a.to_str().unwrap(), b.to_str().unwrap()]).output().unwrap();
+    let text = String::from_utf8_lossy(&diff.stdout);
+    assert!(diff.status.success() && text.contains("scenario.churn.rate"), "{text}");
+    let missing = longhaul(&["diff", a.to_str().unwrap(), "/nowhere"]).output().unwrap();
+    assert_eq!(missing.status.code(), Some(64));
+}
