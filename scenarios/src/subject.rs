@@ -23,6 +23,8 @@ use crate::keeper;
 
 /// Lines of the subject's output that an error message shows.
 const LAST_LINES: usize = 12;
+/// How long the pipes of a subject that has exited are read for its last words.
+const LAST_WORDS_TIMEOUT: Duration = Duration::from_secs(1);
 /// Between SIGKILL and the process being gone. The kernel needs milliseconds; more means that it cannot be killed.
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -122,8 +124,13 @@ impl Running {
         self.exited
     }
 
-    /// The last lines that it wrote.
-    pub(crate) fn last_lines(&self) -> String {
+    /// The last lines that it wrote. Of one that has exited, all that is still in its pipes is read first: what it died of is at the end.
+    pub(crate) async fn last_words(&mut self) -> String {
+        if self.exited().is_some() {
+            let drained = async { while self.readers.join_next().await.is_some() {} };
+            // A child of it that lives on keeps the pipes open.
+            let _ = tokio::time::timeout(LAST_WORDS_TIMEOUT, drained).await;
+        }
         let tail = self.tail.lock();
         if tail.is_empty() {
             return "(it wrote nothing)".to_owned();

@@ -170,7 +170,7 @@ impl<'a> Conductor<'a> {
                     self.drained = Some(drained);
                     self.completed()
                 }
-                Err(halt) => self.halted(halt),
+                Err(halt) => self.halted(halt).await,
             },
             Err(error) => EndReason::SubjectNotReady { detail: format!("{error:#}") },
         };

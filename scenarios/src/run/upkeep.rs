@@ -109,7 +109,7 @@ impl<'a> Upkeep<'a> {
         if let Some(coming) = &mut self.coming
             && let Some(status) = coming.subject.exited()
         {
-            let said = coming.subject.last_lines();
+            let said = coming.subject.last_words().await;
             anyhow::bail!("the process that was to take over exited ({status}). Its last words: {said}");
         }
         match self.coming.take_if(|coming| coming.ready.is_finished()) {

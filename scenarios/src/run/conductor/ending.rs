@@ -35,9 +35,12 @@ impl Conductor<'_> {
         EndReason::WitnessSilent { detail }
     }
 
-    pub(super) fn halted(&mut self, halt: Halt) -> EndReason {
+    pub(super) async fn halted(&mut self, halt: Halt) -> EndReason {
         let started = self.clock.runs();
-        let last_words = self.stage.as_ref().map(|stage| stage.subject.last_lines()).unwrap_or_default();
+        let last_words = match self.stage.as_mut() {
+            Some(stage) => stage.subject.last_words().await,
+            None => String::new(),
+        };
         match halt {
             Halt::Signal(name) => EndReason::Interrupted { signal: name.to_owned() },
             Halt::SubjectExited(status) if started => {
