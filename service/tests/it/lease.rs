@@ -94,10 +94,11 @@ async fn a_leader_that_is_killed_is_replaced_after_its_lease_and_one_that_stops_
     assert_eq!(api.world.lock().lease["spec"]["leaseTransitions"], 1);
     let third = replica(&api).await;
     until("the third waits for the lease", || api.world.lock().count("GET /apis/coordination") >= 5).await;
-    let stopped = Instant::now();
+    let leads_until_now = holder(&api);
     other.app.stop().await;
+    // Given back by name when it is gone, not left to run out: so nobody waits, however busy the machine is.
+    assert_ne!(holder(&api), leads_until_now, "the one that stopped still holds the lease");
     wait_to_lead(&third).await;
-    assert!(stopped.elapsed() < Duration::from_secs(2), "taken over after {:?}", stopped.elapsed());
     third.app.stop().await;
     assert_eq!(holder(&api), Value::Null, "given back");
 }
