@@ -13,6 +13,7 @@ use units::Span;
 
 mod children;
 mod faults;
+mod files;
 mod http;
 pub mod library;
 mod manifests;
@@ -28,6 +29,7 @@ mod webhook;
 pub use crate::witness::Witness;
 pub use children::{By, Children, Drift};
 pub use faults::Faults;
+pub(crate) use files::digest as files_digest;
 pub use http::Http;
 pub(crate) use manifests::Manifest;
 pub use metrics::Metrics;
@@ -240,6 +242,11 @@ pub struct Subject {
     /// `kind: command`: its working directory, relative to the scenario file.
     #[serde(default)]
     pub cwd: Option<PathBuf>,
+    /// `kind: command`: what makes up its build, files and folders relative to the scenario file, such as the script that an interpreter
+    /// runs. The SHA-256 of all of them together, as of what `sha256sum` prints of them, is the subject's digest in the record, so that two
+    /// versions differ. Default: the program file of `command`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<PathBuf>,
     /// Where it serves admission reviews and how that is registered. A command gets `LONGHAUL_WEBHOOK_PORT`, `LONGHAUL_TLS_CERT` and
     /// `LONGHAUL_TLS_KEY`.
     #[serde(default)]

@@ -114,7 +114,7 @@ pub struct Subject {
     pub kind: String,
     /// The program and its arguments; empty if the harness did not start it.
     pub command: Vec<String>,
-    /// SHA-256 of the program file, hexadecimal.
+    /// SHA-256 of the program file, or of the files that the scenario says make up the subject; hexadecimal.
     pub digest: Option<String>,
     /// The bug that was planted on purpose, in calibration runs.
     pub planted_bug: Option<String>,

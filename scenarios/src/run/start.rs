@@ -18,7 +18,7 @@ use super::world::{World, free_port};
 use super::{Options, manifest, payloads};
 use crate::clock::Clock;
 use crate::machine;
-use crate::scenario::{METRICS_PORT, Scenario, SubjectKind};
+use crate::scenario::{self, METRICS_PORT, Scenario, SubjectKind};
 use crate::subject::{self, Launch};
 use crate::witness::{self, Ear, Heard};
 
@@ -110,8 +110,15 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared<'_>> {
     let mut load = load_plan(scenario, &world, reached)?;
     // Reading a large program takes a while, and with `--jobs` other runs have their clocks on this thread.
     let program = launch.program.clone();
-    let digest = tokio::task::spawn_blocking(move || machine::digest(&program).ok()).await;
-    let digest = digest.context("the subject's program could not be read to its end")?;
+    let (folder, files) = (options.source.directory.clone(), scenario.subject.files.clone());
+    let digest = tokio::task::spawn_blocking(move || {
+        if files.is_empty() {
+            return Ok(machine::digest(&program).ok());
+        }
+        scenario::files_digest(&folder, &files).map(Some)
+    });
+    let digest = digest.await.context("the subject's program could not be read to its end")?;
+    let digest = digest.map_err(|why| anyhow::anyhow!("{why}; mend `subject` of the scenario"))?;
     let metrics = metrics(scenario, again.health, again.metrics);
     let mut manifest = manifest::manifest(options, &launch, digest, &load, &world.plane, metrics.clone());
     let directory = match &options.run_dir {
@@ -169,7 +176,7 @@ fn metrics(scenario: &Scenario, health: Option<SocketAddr>, port: Option<u16>) -
     let url = told.and_then(|metrics| metrics.url.as_ref()).map(|url| with_port(url, port)).or(own)?;
     let heap = told.and_then(|metrics| metrics.heap.clone());
     let every_ms = crate::clock::millis(crate::metrics::every(scenario.phases.steady.0));
-    Some(MetricsPlan { url, every_ms, heap, series: crate::scenario::series(scenario) })
+    Some(MetricsPlan { url, every_ms, heap, series: scenario::series(scenario) })
 }
 
 /// A port for the metrics, where the scenario names the variable instead.

@@ -240,8 +240,9 @@ fn place_of(text: &str, section: &str, part: Option<Part>) -> Option<(u64, u64)>
     found.or(Some(place(start, 0)))
 }
 
-/// Reads what other files say: manifests, and the template of churn. An error names the section.
+/// Reads what other files say: manifests, and the template of churn; and looks for those of the subject. An error names the section.
 fn read_files(scenario: &mut Scenario, directory: &Path) -> Result<(), (&'static str, String)> {
+    super::files::list(directory, &scenario.subject.files).map_err(|problem| ("subject", problem))?;
     let plane = &mut scenario.control_plane;
     for path in &mut plane.manifests {
         *path = directory.join(&*path);

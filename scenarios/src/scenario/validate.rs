@@ -124,8 +124,8 @@ fn subject(scenario: &Scenario) -> Result<(), Problem> {
             }
         }
         SubjectKind::Service => {
-            if !subject.command.is_empty() || subject.cwd.is_some() {
-                return problem("subject", "`command` and `cwd` belong to `kind: command`");
+            if !subject.command.is_empty() || subject.cwd.is_some() || !subject.files.is_empty() {
+                return problem("subject", "`command`, `cwd` and `files` belong to `kind: command`");
             }
             if subject.webhook.as_ref().is_some_and(|webhook| webhook.path.is_some()) {
                 return problem("subject", "`webhook: {path: …}` belongs to `kind: command`: the service has its own");

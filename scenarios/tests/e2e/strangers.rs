@@ -110,6 +110,40 @@ fn a_webhook_that_watches_nothing_is_judged_by_its_answers() {
     assert!(plain.stdout().contains("does not answer TLS"), "{}", plain.story());
 }
 
+/// Two versions of a script have the same interpreter: only what `files` names tells them apart.
+#[test]
+fn two_versions_of_a_script_have_two_digests() {
+    if !has_python() {
+        return;
+    }
+    let (_folder, path) = folder();
+    let told = |soak: &Soak| {
+        let manifest = std::fs::read_to_string(soak.record().join("manifest.json")).unwrap();
+        let manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
+        manifest["subject"]["digest"].as_str().unwrap().to_owned()
+    };
+    let first = play(&path, "webhook.yaml", ("  cwd: .\n", "  cwd: .\n  files: [hook.py]\n"), &["--for", "3s"]);
+    let again = play(&path, "webhook.yaml", SAME, &["--for", "3s"]);
+    let script = path.join("hook.py");
+    std::fs::write(&script, std::fs::read_to_string(&script).unwrap() + "# the next version\n").unwrap();
+    let next = play(&path, "webhook.yaml", SAME, &["--for", "3s"]);
+    for soak in [&first, &again, &next] {
+        assert!(soak.record().join("manifest.json").exists(), "{}", soak.story());
+    }
+    assert_eq!(told(&first), told(&again));
+    assert_ne!(told(&first), told(&next));
+    let [first, again, next] = [&first, &again, &next].map(|soak| soak.record().display().to_string());
+    let diff = |other: &str| {
+        let output = longhaul(&["diff", &first, other]).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(diff(&next).contains("subject.digest"), "{}", diff(&next));
+    assert!(!diff(&again).contains("subject.digest"), "{}", diff(&again));
+    let gone = play(&path, "webhook.yaml", ("files: [hook.py]", "files: [hook.py, gone.py]"), &[]);
+    assert_eq!(gone.code(), Some(64), "{}", gone.story());
+    assert!(gone.story().contains("`files`: gone.py: No such file"), "{}", gone.story());
+}
+
 #[test]
 fn init_writes_a_scenario_that_the_next_command_takes() {
     let (_folder, path) = folder();
