@@ -20,6 +20,7 @@ mod manifests;
 mod metrics;
 mod parse;
 mod rbac;
+mod readiness;
 mod registry;
 mod repro;
 mod upkeep;
@@ -37,6 +38,7 @@ pub(crate) use metrics::{METRICS_PORT, series};
 pub(crate) use parse::nearest;
 pub use parse::{Error, Source};
 pub use rbac::{Rbac, Rule};
+pub use readiness::{Readiness, Which};
 pub use registry::{Auth, RateLimit, Registry, RegistryKind};
 pub use repro::{Need, Repro, Row};
 pub use upkeep::{Certificates, Restarts};
@@ -247,6 +249,10 @@ pub struct Subject {
     /// versions differ. Default: the program file of `command`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<PathBuf>,
+    /// `kind: command`: by what it is known to be ready: `{url: ADDRESS}`, `{log: TEXT}` or `{request: first}`. Default: it has asked the
+    /// control plane for what is judged, and its webhook's port is open; one of `role: webhook` answers TLS there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready: Option<Readiness>,
     /// Where it serves admission reviews and how that is registered. A command gets `LONGHAUL_WEBHOOK_PORT`, `LONGHAUL_TLS_CERT` and
     /// `LONGHAUL_TLS_KEY`.
     #[serde(default)]

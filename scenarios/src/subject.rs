@@ -17,7 +17,7 @@ mod log;
 pub(crate) mod service;
 
 pub(crate) use clock_rate::{LIBRARIES as CLOCK_LIBRARIES, make_faster};
-pub(crate) use log::Log;
+pub(crate) use log::{Line, Log};
 
 use crate::keeper;
 
@@ -45,6 +45,8 @@ pub(crate) struct Launch {
     pub(crate) arguments: Vec<String>,
     pub(crate) environment: Vec<(String, String)>,
     pub(crate) directory: Option<PathBuf>,
+    /// A line of its output that somebody waits for.
+    pub(crate) awaited: Option<Arc<Line>>,
 }
 
 /// Why a subject did not start.
@@ -90,6 +92,7 @@ impl Launch {
         // Where the keeper is gone, a harness that ends in order still ends its subject.
         let _ = keeper::tell(&keeper::Order::Group(pid.cast_signed()));
         let tail: Tail = Arc::default();
+        let log = log.awaiting(self.awaited.clone());
         let mut readers = tokio::task::JoinSet::new();
         if let Some(stdout) = child.stdout.take() {
             readers.spawn(log::read(stdout, log.clone(), Arc::clone(&tail), LAST_LINES));

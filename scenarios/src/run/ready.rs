@@ -1,6 +1,7 @@
 //! Whether a subject is ready: the service says so itself, a foreign command is known by what it does.
 
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -8,6 +9,9 @@ use anyhow::Result;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::rustls::pki_types::ServerName;
+
+use crate::fetch;
+use crate::subject::Line;
 
 /// Time to ask again.
 const READY_POLL: Duration = Duration::from_millis(50);
@@ -32,17 +36,31 @@ pub(super) enum Ready {
     /// `GET` of this address answers 200.
     Http(SocketAddr, &'static str),
     /// It has asked the control plane for what is judged and, where it has a webhook, accepts connections there.
-    FirstRequest { webhook: Option<SocketAddr> },
+    FirstRequest {
+        webhook: Option<SocketAddr>,
+        /// Whatever it has asked for will do.
+        any: bool,
+    },
+    /// `GET` of this page, by host with port and path, answers 200 to 399.
+    Page(String, String),
+    /// It has written this line.
+    Line(Arc<Line>),
     /// It answers TLS there, with the certificate that the run gave it.
     Tls(SocketAddr, Arc<ClientConfig>),
 }
 
 impl Ready {
+    /// By a page of the subject. An error says what is wrong with the address.
+    pub(super) fn page(url: &str) -> Result<Self, String> {
+        let (host, uri) = fetch::page_address(url, "http://127.0.0.1:8081/readyz")?;
+        Ok(Self::Page(host, uri.path_and_query().map_or("/", |path| path.as_str()).to_owned()))
+    }
+
     /// Where the subject says how it is, and what it knows.
     pub(super) fn health(&self) -> Option<SocketAddr> {
         match self {
             Self::Http(address, _) => Some(*address),
-            Self::FirstRequest { .. } | Self::Tls(..) => None,
+            Self::FirstRequest { .. } | Self::Tls(..) | Self::Page(..) | Self::Line(_) => None,
         }
     }
 }
@@ -63,19 +81,22 @@ pub(super) async fn wait_until_ready(ready: Ready, deadline: Instant, asked: imp
         let missing = match &ready {
             Ready::Http(address, path) => http_ready(*address, path).await.err(),
             Ready::Tls(address, config) => tls_ready(*address, config).await.err(),
+            Ready::Page(host, path) => page_ready(host, path).await.err(),
+            Ready::Line(line) if line.is_seen() => None,
+            Ready::Line(line) => Some(format!("it has written no line with `{}` in it", line.text())),
             Ready::FirstRequest { .. } if asked() == Asked::Nothing => {
                 Some("it has sent no request to the control plane; does it read $KUBECONFIG?".to_owned())
             }
-            Ready::FirstRequest { .. }
+            Ready::FirstRequest { any: false, .. }
                 if asked() == Asked::Else && asks_since.get_or_insert_with(Instant::now).elapsed() < ELSEWHERE_MAX =>
             {
                 Some("it has not asked for what is judged yet".to_owned())
             }
-            Ready::FirstRequest { webhook: Some(address) } => match tokio::net::TcpStream::connect(address).await {
+            Ready::FirstRequest { webhook: Some(address), .. } => match tokio::net::TcpStream::connect(address).await {
                 Ok(_) => None,
                 Err(error) => Some(format!("its webhook port $LONGHAUL_WEBHOOK_PORT ({address}) is not open: {error}")),
             },
-            Ready::FirstRequest { webhook: None } => None,
+            Ready::FirstRequest { webhook: None, .. } => None,
         };
         let Some(missing) = missing else { return Ok(()) };
         if Instant::now() >= deadline {
@@ -102,21 +123,60 @@ async fn tls_ready(address: SocketAddr, config: &Arc<ClientConfig>) -> Result<()
         .unwrap_or_else(|_| Err(format!("{port} answers nothing within 2 s")))
 }
 
-/// One `GET` over plain HTTP, without a client library: the answer's first line is all that matters.
+/// Whether the service says that it is ready.
 pub(super) async fn http_ready(address: SocketAddr, path: &str) -> Result<(), String> {
+    probe(&address.to_string(), path, 200..=200).await
+}
+
+/// Whether a page answers as a kubelet wants it.
+async fn page_ready(host: &str, path: &str) -> Result<(), String> {
+    probe(host, path, 200..=399).await
+}
+
+/// One `GET` over plain HTTP, without a client library: the answer's first line is all that matters.
+async fn probe(host: &str, path: &str, well: RangeInclusive<u16>) -> Result<(), String> {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let ask = async {
-        let mut stream = tokio::net::TcpStream::connect(address).await?;
-        let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+        let mut stream = tokio::net::TcpStream::connect(host).await?;
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).await?;
         let mut answer = Vec::new();
         stream.take(4096).read_to_end(&mut answer).await?;
         Ok::<_, std::io::Error>(String::from_utf8_lossy(&answer).into_owned())
     };
     match tokio::time::timeout(Duration::from_secs(2), ask).await {
-        Ok(Ok(answer)) if answer.starts_with("HTTP/1.1 200") => Ok(()),
-        Ok(Ok(answer)) => Err(format!("GET http://{address}{path} answers `{}`", answer.lines().next().unwrap_or(""))),
-        Ok(Err(error)) => Err(format!("GET http://{address}{path}: {error}")),
-        Err(_) => Err(format!("GET http://{address}{path} does not answer within 2 s")),
+        Ok(Ok(answer)) if status(&answer).is_some_and(|status| well.contains(&status)) => Ok(()),
+        Ok(Ok(answer)) => Err(format!("GET http://{host}{path} answers `{}`", answer.lines().next().unwrap_or(""))),
+        Ok(Err(error)) => Err(format!("GET http://{host}{path}: {error}")),
+        Err(_) => Err(format!("GET http://{host}{path} does not answer within 2 s")),
+    }
+}
+
+/// The status in the first line of an answer, of HTTP/1.0 as of HTTP/1.1.
+fn status(answer: &str) -> Option<u16> {
+    answer.strip_prefix("HTTP/1.")?.split_whitespace().nth(1)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_status_is_that_of_the_first_line() {
+        assert_eq!(status("HTTP/1.1 200 OK\r\nX: 1\r\n"), Some(200));
+        assert_eq!(status("HTTP/1.0 503 Service Unavailable\r\n"), Some(503));
+        assert_eq!((status("SSH-2.0-x\r\n"), status("HTTP/1.1\r\n"), status("")), (None, None, None));
+    }
+
+    /// Something that was asked for is enough where any request is, and is not where what is judged counts.
+    #[tokio::test]
+    async fn any_request_is_enough_where_it_is_said() {
+        let now = Instant::now();
+        let ready = |any| Ready::FirstRequest { webhook: None, any };
+        assert!(wait_until_ready(ready(true), now, || Asked::Else).await.is_ok());
+        let error = wait_until_ready(ready(false), now, || Asked::Else).await.unwrap_err().to_string();
+        assert!(error.contains("not asked for what is judged"), "{error}");
+        let error = wait_until_ready(ready(true), now, || Asked::Nothing).await.unwrap_err().to_string();
+        assert!(error.contains("no request to the control plane"), "{error}");
     }
 }

@@ -18,8 +18,8 @@ use super::world::{World, free_port};
 use super::{Options, manifest, payloads};
 use crate::clock::Clock;
 use crate::machine;
-use crate::scenario::{self, METRICS_PORT, Scenario, SubjectKind};
-use crate::subject::{self, Launch};
+use crate::scenario::{self, METRICS_PORT, Readiness, Scenario, SubjectKind, Which};
+use crate::subject::{self, Launch, Line};
 use crate::witness::{self, Ear, Heard};
 
 /// Runs of one scenario and seed that may start in the same second in one folder.
@@ -101,9 +101,10 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared<'_>> {
     let (launch, mut ready, webhook) = again.launch(&world)?;
     (again.first, again.health) = (webhook, ready.health());
     let front = front(scenario, webhook).await?;
-    if super::timeline::begins_before(&scenario.faults) && !scenario.subject.is_webhook_only() {
+    let is_told = scenario.subject.ready.is_some() || scenario.subject.is_webhook_only();
+    if super::timeline::begins_before(&scenario.faults) && !is_told {
         // What it says of itself may wait for the very list that a fault holds back.
-        ready = Ready::FirstRequest { webhook: webhook.filter(|_| scenario.admission.is_some()) };
+        ready = Ready::FirstRequest { webhook: webhook.filter(|_| scenario.admission.is_some()), any: false };
     }
     let judged = scenario.judged();
     let reached = front.as_ref().map(|front| front.address()).or(webhook);
@@ -263,6 +264,7 @@ fn service(options: &Options, world: &World, webhook: Option<SocketAddr>) -> Res
         arguments: ["run", "--role", "all", "--config"].map(str::to_owned).into_iter().chain([text(&config)]).collect(),
         environment: Vec::new(),
         directory: None,
+        awaited: None,
     };
     Ok((launch, Ready::Http(health, "/readyz")))
 }
@@ -278,15 +280,26 @@ fn command(options: &Options, world: &World, webhook: Option<SocketAddr>) -> Res
         environment.push(("LONGHAUL_TLS_KEY".to_owned(), text(&files.key)));
     }
     let directory = subject.cwd.as_ref().map(|cwd| options.source.directory.join(cwd));
-    let launch = Launch {
+    let mut launch = Launch {
         program: find(program, options.plant.is_some()),
         arguments: arguments.to_vec(),
         environment,
         directory,
+        awaited: None,
     };
-    let ready = match webhook.filter(|_| subject.is_webhook_only()) {
-        Some(address) => Ready::Tls(address, mock_pki::client_config(world.authority.ca_pem(), None, &["http/1.1"])?),
-        None => Ready::FirstRequest { webhook },
+    let ready = match (&subject.ready, webhook.filter(|_| subject.is_webhook_only())) {
+        (Some(Readiness::Url(url)), _) => Ready::page(url).map_err(anyhow::Error::msg)?,
+        (Some(Readiness::Log(text)), _) => {
+            // Each process has its own: what the one before it wrote says nothing of the next.
+            let line = Arc::new(Line::with(text));
+            launch.awaited = Some(Arc::clone(&line));
+            Ready::Line(line)
+        }
+        (Some(Readiness::Request(Which::First)), _) => Ready::FirstRequest { webhook, any: true },
+        (None, Some(address)) => {
+            Ready::Tls(address, mock_pki::client_config(world.authority.ca_pem(), None, &["http/1.1"])?)
+        }
+        (None, None) => Ready::FirstRequest { webhook, any: false },
     };
     Ok((launch, ready))
 }

@@ -127,6 +127,9 @@ fn subject(scenario: &Scenario) -> Result<(), Problem> {
             if !subject.command.is_empty() || subject.cwd.is_some() || !subject.files.is_empty() {
                 return problem("subject", "`command`, `cwd` and `files` belong to `kind: command`");
             }
+            if subject.ready.is_some() {
+                return problem("subject", "`ready` belongs to `kind: command`: the service says so itself");
+            }
             if subject.webhook.as_ref().is_some_and(|webhook| webhook.path.is_some()) {
                 return problem("subject", "`webhook: {path: …}` belongs to `kind: command`: the service has its own");
             }
@@ -136,6 +139,9 @@ fn subject(scenario: &Scenario) -> Result<(), Problem> {
         }
     }
     role(subject)?;
+    if let Some(text) = subject.ready.as_ref().and_then(super::Readiness::problem) {
+        return problem("subject", text);
+    }
     let is_installed = subject.install.is_some();
     if let Some(text) = subject.webhook.as_ref().and_then(|webhook| webhook.problem(is_installed)) {
         return problem("subject", text);

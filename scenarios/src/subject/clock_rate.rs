@@ -172,6 +172,7 @@ mod tests {
             arguments: arguments.iter().map(|&argument| argument.to_owned()).collect(),
             environment: Vec::new(),
             directory: None,
+            awaited: None,
         }
     }
 

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
@@ -21,6 +22,37 @@ const LINE_BYTES_MAX: usize = 16 * 1024;
 pub(crate) struct Log {
     file: Arc<Mutex<File>>,
     witness: Option<(Arc<dyn Lines>, Ear)>,
+    awaited: Option<Arc<Line>>,
+}
+
+/// A line of output that somebody waits for.
+#[derive(Debug)]
+pub(crate) struct Line {
+    text: String,
+    seen: AtomicBool,
+}
+
+impl Line {
+    /// Any line with this text in it.
+    pub(crate) fn with(text: &str) -> Self {
+        Self { text: text.to_owned(), seen: AtomicBool::new(false) }
+    }
+
+    /// What it has in it.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether it was written.
+    pub(crate) fn is_seen(&self) -> bool {
+        self.seen.load(Ordering::Relaxed)
+    }
+
+    fn look(&self, line: &str) {
+        if !self.is_seen() && line.contains(&self.text) {
+            self.seen.store(true, Ordering::Relaxed);
+        }
+    }
 }
 
 struct File {
@@ -34,7 +66,12 @@ impl Log {
     pub(crate) fn create(directory: &Path, witness: Option<(Arc<dyn Lines>, Ear)>) -> Result<Self, Error> {
         let path = directory.join("subject.log");
         let out = std::fs::File::create(&path).map_err(|source| Error::Log { path: path.clone(), source })?;
-        Ok(Self { file: Arc::new(Mutex::new(File { path, out, bytes: 0 })), witness })
+        Ok(Self { file: Arc::new(Mutex::new(File { path, out, bytes: 0 })), witness, awaited: None })
+    }
+
+    /// The same, for a process of which a line is waited for.
+    pub(super) fn awaiting(self, awaited: Option<Arc<Line>>) -> Self {
+        Self { awaited, ..self }
     }
 
     fn write(&self, line: &[u8]) {
@@ -70,6 +107,9 @@ pub(super) async fn read(pipe: impl AsyncRead + Unpin + Send, log: Log, tail: Ta
         }
         log.write(&line);
         let text = String::from_utf8_lossy(&line);
+        if let Some(awaited) = &log.awaited {
+            awaited.look(&text);
+        }
         {
             let mut tail = tail.lock();
             if tail.len() == keep {
@@ -121,5 +161,16 @@ mod tests {
         assert_eq!((tail[0].len(), tail[1].as_str()), (300, "last without end"));
         let written = std::fs::read_to_string(directory.path().join("subject.log")).unwrap();
         assert_eq!(written.lines().map(str::len).collect::<Vec<_>>(), [5, LINE_BYTES_MAX, 16]);
+    }
+
+    #[tokio::test]
+    async fn an_awaited_line_is_seen_once_it_is_written() {
+        let directory = tempfile::tempdir().unwrap();
+        let line = Arc::new(Line::with("ready to serve"));
+        let log = Log::create(directory.path(), None).unwrap().awaiting(Some(Arc::clone(&line)));
+        read(&b"starting\n"[..], log.clone(), Tail::default(), 2).await;
+        assert!(!line.is_seen());
+        read(&b"INFO ready to serve on 8443\nlater\n"[..], log, Tail::default(), 2).await;
+        assert!(line.is_seen());
     }
 }

@@ -144,6 +144,33 @@ fn two_versions_of_a_script_have_two_digests() {
     assert!(gone.story().contains("`files`: gone.py: No such file"), "{}", gone.story());
 }
 
+/// A probe and a line each say when it is ready; one that fails or never comes ends the run with what was waited for.
+#[test]
+fn it_is_ready_when_its_page_or_a_line_says_so() {
+    if !has_python() {
+        return;
+    }
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = free.local_addr().unwrap().port();
+    drop(free);
+    let url = format!("  ready: {{url: \"http://127.0.0.1:{port}/readyz\"}}\n");
+    for (ready, status, missing) in [
+        (url.as_str(), 204, None),
+        (url.as_str(), 503, Some("/readyz answers `HTTP/1.0 503")),
+        ("  ready: {log: the hook is ready}\n", 204, None),
+        ("  ready: {log: the hook sings}\n", 204, Some("it has written no line with `the hook sings` in it")),
+    ] {
+        let (_folder, path) = folder();
+        let file = path.join("webhook.yaml");
+        let text = std::fs::read_to_string(&file).unwrap();
+        let text = text.replace("HOOK: \"\"", &format!("HOOK: \"\", PAGE: \"{port}\", READY: \"{status}\""));
+        std::fs::write(&file, text.replace("startTimeout: 10s", "startTimeout: 5s")).unwrap();
+        let soak = play(&path, "webhook.yaml", ("  cwd: .\n", &format!("  cwd: .\n{ready}")), &[]);
+        assert_eq!(soak.code(), Some(if missing.is_some() { 2 } else { 0 }), "{ready}: {}", soak.story());
+        assert!(missing.is_none_or(|text| soak.stdout().contains(text)), "{ready}: {}", soak.story());
+    }
+}
+
 #[test]
 fn init_writes_a_scenario_that_the_next_command_takes() {
     let (_folder, path) = folder();

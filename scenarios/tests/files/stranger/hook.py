@@ -1,9 +1,11 @@
-"""A plain admission webhook that watches nothing. HOOK says what it does wrong: `errors` fails every fifth review, `plain` speaks no TLS."""
+"""A plain admission webhook that watches nothing. HOOK says what it does wrong: `errors` fails every fifth review, `plain` speaks no TLS.
+PAGE is a port at which it says that it is ready, with the status that READY has; it also writes that as a line."""
 
 import http.server
 import json
 import os
 import ssl
+import threading
 
 HABIT = os.environ.get("HOOK", "")
 COUNT = 0
@@ -27,9 +29,22 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pass
 
 
+class Page(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(int(os.environ.get("READY", "204")))
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
 server = http.server.ThreadingHTTPServer(("127.0.0.1", int(os.environ["LONGHAUL_WEBHOOK_PORT"])), Handler)
 if HABIT != "plain":
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(os.environ["LONGHAUL_TLS_CERT"], os.environ["LONGHAUL_TLS_KEY"])
     server.socket = context.wrap_socket(server.socket, server_side=True)
+if "PAGE" in os.environ:
+    page = http.server.ThreadingHTTPServer(("127.0.0.1", int(os.environ["PAGE"])), Page)
+    threading.Thread(target=page.serve_forever, daemon=True).start()
+print("the hook is ready", flush=True)
 server.serve_forever()
