@@ -398,6 +398,7 @@ fn manifest() -> Manifest {
         control_plane: "mock".into(),
         subject: Subject { kind: "service".into(), command: vec!["service".into()], ..Subject::default() },
         witness: "http".into(),
+        witness_sees: Some(crate::record::Sees::ALL),
         compress: 1,
         clock_rate: 1,
         judged: vec!["packages.longhaul.dev".into()],

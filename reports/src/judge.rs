@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::exit;
-use crate::record::Record;
+use crate::record::{Record, Sight};
 
 mod admission;
 mod events;
@@ -123,6 +123,8 @@ struct Findings {
     notes: Vec<String>,
     /// How long the steady phase must be, in seconds, to decide a budget that was not.
     needed: Vec<(String, f64)>,
+    /// Rules with a default limit that the witness cannot decide, each with what it does not tell.
+    unjudged: Vec<(Name, Vec<Sight>)>,
 }
 
 /// Judges a run by its record.
@@ -176,6 +178,11 @@ fn reason(verdict: Verdict, findings: &[Finding]) -> String {
     }
 }
 
+/// In words.
+fn of_sights(sights: &[Sight]) -> String {
+    sights.iter().map(Sight::to_string).collect::<Vec<_>>().join(" and not ")
+}
+
 impl Verdict {
     /// The word for people and machines.
     pub fn word(self) -> &'static str {
@@ -220,6 +227,40 @@ impl Findings {
         let judge = name.judge.to_owned();
         let (observed, limit, text) = (observed.into(), limit.into(), text.into());
         self.judged.push((name, Finding { judge, budget, verdict, observed, limit, text }));
+    }
+
+    /// A limit that the scenario sets and that the witness cannot decide.
+    fn unseen(&mut self, name: Name, limit: String, lacks: &[Sight], record: &Record) {
+        let text = format!(
+            "the witness `{}` does not tell {}, so whether this was kept nobody has seen: use a witness that does, or leave `{name}` out.",
+            record.manifest.witness,
+            of_sights(lacks)
+        );
+        self.push(name, Verdict::Inconclusive, "not seen", limit, text);
+    }
+
+    /// A limit that nobody wrote, and that the witness cannot decide.
+    fn unjudged(&mut self, name: Name, lacks: &[Sight]) {
+        self.unjudged.push((name, lacks.to_vec()));
+    }
+
+    /// Says once what was not judged.
+    fn tell_unjudged(&mut self, record: &Record) {
+        if self.unjudged.is_empty() {
+            return;
+        }
+        let unjudged = std::mem::take(&mut self.unjudged);
+        let names: Vec<String> = unjudged.iter().map(|(name, _)| name.to_string()).collect();
+        let mut lacks: Vec<Sight> = unjudged.into_iter().flat_map(|(_, lacks)| lacks).collect();
+        lacks.sort_unstable();
+        lacks.dedup();
+        self.note(format!(
+            "{} {} not judged: the witness `{}` does not tell {}.",
+            names.join(", "),
+            if names.len() == 1 { "was" } else { "were" },
+            record.manifest.witness,
+            of_sights(&lacks)
+        ));
     }
 
     /// The rules and conditions that were broken.

@@ -18,6 +18,7 @@ mod open;
 mod reader;
 mod requests;
 mod rows;
+mod sees;
 mod signals;
 mod sink;
 mod slices;
@@ -40,6 +41,7 @@ pub use rows::{
     Interval, Lost, MachineRow, Phase, Process, Quantiles, Refused, RegistryRow, SAMPLES_BEYOND, Sample, StoredRow,
     WitnessRow, quantile_us, samples_needed,
 };
+pub use sees::{Sees, Sight};
 pub use signals::{Cgroup, METRIC_SERIES_MAX, MetricsPlan, MetricsRow, Sockets};
 pub use times::TIME_MS_MAX;
 pub(crate) use writer::write_whole;

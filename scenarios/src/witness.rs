@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use facts::{Change, Commit, Observation, Progress, Revision};
 use parking_lot::Mutex;
+use reports::record::Sees;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
@@ -29,6 +30,9 @@ trait Kind {
     const NAME: &'static str;
     /// What to look at when it stays silent.
     const REMEDY: &'static str;
+
+    /// What it can tell.
+    fn sees(&self) -> Sees;
 
     /// What is wrong with its keys, for the author of the file.
     fn check(&self) -> Result<(), String> {
@@ -96,6 +100,11 @@ macro_rules! witnesses {
             /// What to look at when it stays silent.
             pub(crate) fn remedy(&self) -> &'static str {
                 match self { $(Self::$variant(_) => <$settings>::REMEDY),* }
+            }
+
+            /// What it can tell.
+            pub(crate) fn sees(&self) -> Sees {
+                match self { $(Self::$variant(settings) => settings.sees()),* }
             }
 
             /// What is wrong with its keys, for the author of the file.
@@ -238,6 +247,27 @@ mod tests {
             assert_eq!(serde_json::to_value(&witness).unwrap()["kind"], witness.name());
             assert_eq!(witness.check(), Ok(()));
             assert!(witness.remedy().ends_with(['?', '.']));
+        }
+    }
+
+    /// The rows of docs/witnesses.md.
+    #[test]
+    fn what_each_kind_tells_is_what_the_page_says() {
+        let page = include_str!("../../docs/witnesses.md");
+        let log = |pattern: &str| Witness::Log(log::Log { pattern: Some(pattern.to_owned()) });
+        let rows = [
+            ("| `http`", Witness::default()),
+            ("| `log` with the groups", log("(?P<uid>a)(?P<rv>b)(?P<change>c)")),
+            ("| `log` with `uid`", log("(?P<uid>a)(?P<rv>b)")),
+            ("| `status`", Witness::Status(status::Status::default())),
+            ("| `none`", Witness::None(Nothing {})),
+        ];
+        for (row, witness) in rows {
+            let line = page.lines().find(|line| line.starts_with(row)).unwrap();
+            let cells: Vec<bool> =
+                line.trim_end_matches('|').split('|').skip(2).map(|cell| cell.trim().starts_with("yes")).collect();
+            let told: Vec<bool> = reports::record::Sight::EACH.map(|sight| witness.sees().can(sight)).to_vec();
+            assert_eq!(cells, told, "{row}");
         }
     }
 

@@ -59,6 +59,7 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
         return;
     }
     budget.judge_each(record, &counts, findings);
+    findings.tell_unjudged(record);
     if counts.unobservable > 0 {
         findings.note(format!(
             "{} of objects created and deleted inside one outage of the subject's stream could not be observed by anybody.",

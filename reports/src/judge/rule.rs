@@ -6,8 +6,10 @@
 
 use std::fmt;
 
+use serde::Serialize;
+
 use super::{Findings, Word};
-use crate::record::Record;
+use crate::record::{Record, Sight};
 
 /// The rules below one key of `budgets`.
 pub(super) trait Section {
@@ -45,6 +47,8 @@ pub(super) trait Rule {
     const WORD: Option<Word>;
     /// The limit where the section is there and the key is not; none: not judged.
     const DEFAULT: Option<Self::Limit> = None;
+    /// What the witness has to be able to tell: without it nobody knows whether the limit was kept.
+    const NEEDS: &'static [Sight] = &[];
 
     /// Judges.
     fn judge(
@@ -113,6 +117,21 @@ impl From<Name> for Budget {
     }
 }
 
+/// What the witness of a run cannot tell of what a rule needs.
+pub(super) fn lacks(record: &Record, needs: &[Sight]) -> Vec<Sight> {
+    let Some(sees) = record.manifest.witness_sees else { return Vec::new() };
+    needs.iter().copied().filter(|sight| !sees.can(*sight)).collect()
+}
+
+/// A limit as it is written.
+pub(super) fn shown(limit: &impl Serialize) -> String {
+    match serde_json::to_value(limit) {
+        Ok(serde_json::Value::String(text)) => text,
+        Ok(value) => value.to_string(),
+        Err(_) => String::new(),
+    }
+}
+
 /// Makes of a list of rules what scenarios may write below a key of `budgets`, and what judges it.
 macro_rules! section {
     (
@@ -150,8 +169,17 @@ macro_rules! section {
             ) {
                 $(
                     let unsaid = <$rule as $crate::judge::rule::Rule>::DEFAULT;
-                    if let Some(limit) = self.$field.as_ref().or(unsaid.as_ref()) {
-                        <$rule as $crate::judge::rule::Rule>::judge(record, facts, limit, findings);
+                    let name = $crate::judge::rule::Name::of::<$rule>();
+                    let lacks = $crate::judge::rule::lacks(record, <$rule as $crate::judge::rule::Rule>::NEEDS);
+                    match (self.$field.as_ref(), unsaid.as_ref()) {
+                        (Some(limit), _) if !lacks.is_empty() => {
+                            findings.unseen(name, $crate::judge::rule::shown(limit), &lacks, record);
+                        }
+                        (None, Some(_)) if !lacks.is_empty() => findings.unjudged(name, &lacks),
+                        (Some(limit), _) | (None, Some(limit)) => {
+                            <$rule as $crate::judge::rule::Rule>::judge(record, facts, limit, findings);
+                        }
+                        (None, None) => {}
                     }
                 )*
                 $(<$always as $crate::judge::rule::Rule>::judge(record, facts, &(), findings);)*

@@ -3,7 +3,7 @@
 use super::*;
 use crate::example::{Example, FAULT_AT_MS, list, watch};
 use crate::ledger::Outcome;
-use crate::record::{End, EndReason, FaultEvent, FaultRow, Lost, PlannedFault, Refused, StoredRow, file, tag};
+use crate::record::{End, EndReason, FaultEvent, FaultRow, Lost, PlannedFault, Refused, Sees, StoredRow, file, tag};
 
 /// What fired, worst first, as `budget verdict`.
 fn fired(example: &Example) -> Vec<String> {
@@ -323,6 +323,41 @@ fn unreadable_witness_lines_excuse_misses_but_not_a_clean_run() {
     assert_eq!(fired(&example), ["pass"]);
     example.miss(1, 50_000);
     assert_eq!(fired(&example), ["validity.witness invalid", "events.missed fail", "invalid"]);
+}
+
+/// What nobody could have told of is neither kept nor broken; the same run with a witness that tells it passes.
+#[test]
+fn what_the_witness_cannot_tell_is_not_decided() {
+    let mut example = Example::clean();
+    let events = example.manifest.budgets.events.as_mut().unwrap();
+    (events.missed, events.ghost, events.regressed, events.heal, events.late) = (Some(0), Some(0), None, None, None);
+    assert_eq!(fired(&example), ["pass"]);
+    example.manifest.witness_sees = Some(Sees { created: true, updated: true, ..Sees::NOTHING });
+    assert_eq!(fired(&example), ["events.ghost inconclusive", "inconclusive"]);
+    let dir = tempfile::tempdir().unwrap();
+    let judgement = judge(&example.open(dir.path()));
+    let ghost = judgement.findings.iter().find(|finding| finding.budget == "events.ghost").unwrap();
+    assert_eq!((ghost.observed.as_str(), ghost.limit.as_str()), ("not seen", "0"));
+    let note = "events.regressed, events.phantom, events.resurrected, events.identitySwap were not judged: the witness `http` \
+                does not tell deletions and not each event by itself.";
+    assert!(judgement.notes.iter().any(|said| said == note), "{:?}", judgement.notes);
+    assert!(judgement.findings.iter().all(|finding| finding.budget != "events.regressed"));
+    // Records from before this was told are judged as they were.
+    example.manifest.witness_sees = None;
+    assert_eq!(fired(&example), ["pass"]);
+}
+
+/// Superseded versions are asked of the witness only by who asks for every version.
+#[test]
+fn every_version_needs_a_witness_that_tells_them() {
+    let mut example = Example::clean();
+    example.manifest.witness_sees = Some(Sees { intermediate: false, ..Sees::ALL });
+    let asks =
+        |example: &mut Example, delivery| example.manifest.budgets.events.as_mut().unwrap().delivery = Some(delivery);
+    asks(&mut example, Delivery::Latest);
+    assert_eq!(fired(&example), ["pass"]);
+    asks(&mut example, Delivery::EveryVersion);
+    assert_eq!(fired(&example), ["events.delivery inconclusive", "inconclusive"]);
 }
 
 #[test]

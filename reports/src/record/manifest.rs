@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::MetricsPlan;
+use super::{MetricsPlan, Sees};
 use crate::budgets::Budgets;
 
 /// The schema that this build writes and reads.
@@ -43,6 +43,9 @@ pub struct Manifest {
     pub subject: Subject,
     /// How observations were carried: `http`, `log`, `status`, `children` or `none`.
     pub witness: String,
+    /// What such a witness can prove; absent in records from before it was told: whatever a budget asks for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub witness_sees: Option<Sees>,
     /// How many times shorter watches, tokens, history and idle connections lived than the control plane lets them live.
     #[serde(default = "one")]
     pub compress: u32,

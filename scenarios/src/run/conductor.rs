@@ -203,6 +203,7 @@ impl<'a> Conductor<'a> {
             plan.clock,
             deadline.map(units::Span::as_millis),
             witness.commits.take(),
+            self.scenario.subject.witness.sees().deleted,
             &self.scenario.faults,
         );
         self.stage = Some(Stage {

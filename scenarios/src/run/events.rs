@@ -53,6 +53,7 @@ impl<'a> Events<'a> {
         clock: Clock,
         deadline_ms: Option<u64>,
         witness: Option<Box<dyn Commits>>,
+        deletions_observable: bool,
         faults: &'a [Fault],
     ) -> Self {
         let first_ms = deadline_ms.unwrap_or(DEADLINE_MIN_MS);
@@ -60,7 +61,7 @@ impl<'a> Events<'a> {
         let ledger = Ledger::new(ledger::Config {
             deadline_ms: first_ms,
             numeric_revisions: ordered,
-            deletions_observable: witness.is_none(),
+            deletions_observable,
             ..ledger::Config::default()
         });
         Self {

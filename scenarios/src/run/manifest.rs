@@ -55,6 +55,7 @@ pub(super) fn manifest(
             metrics,
         },
         witness: scenario.subject.witness.name().to_owned(),
+        witness_sees: Some(scenario.subject.witness.sees()),
         compress: scenario.compression(),
         clock_rate: scenario.subject.clock_rate.unwrap_or(1),
         judged: scenario.judged().into_iter().map(|(name, _)| name).collect(),

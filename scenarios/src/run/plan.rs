@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use loadgen::admission::Through;
 use reports::growth::length;
+use reports::record::Sight;
 use units::Span;
 
 use super::Fingerprint;
@@ -27,6 +28,9 @@ pub fn describe(scenario: &Scenario) -> String {
     ));
     line(format!("control plane   {}", scenario.control_plane.kind.name()));
     line(format!("subject         {}, witness {}", scenario.subject.kind.name(), scenario.subject.witness.name()));
+    if let Some(text) = untold(scenario) {
+        line(format!("{:15} {text}", "not told"));
+    }
     line(format!("{:15} {}", "rights", rights(scenario)));
     for text in super::manifest::hurry(scenario) {
         line(format!("{:15} {text}", "hurry"));
@@ -193,6 +197,16 @@ fn growth_decides(steady_s: f64, what: &str, bytes_per_second: f64) -> String {
     };
     let verdict = if steady_s >= needed_s { "decides" } else { "CANNOT decide" };
     format!("{verdict:15} {what}: needs about {:.1}h of steady load with the usual noise", needed_s / 3600.0)
+}
+
+/// What the witness cannot tell, where it is asked for anything.
+fn untold(scenario: &Scenario) -> Option<String> {
+    scenario.budgets.events.as_ref()?;
+    let sees = scenario.subject.witness.sees();
+    let untold: Vec<String> =
+        Sight::EACH.into_iter().filter(|sight| !sees.can(*sight)).map(|sight| sight.to_string()).collect();
+    (!untold.is_empty())
+        .then(|| format!("by this witness: {}; a budget that needs it is inconclusive", untold.join(", ")))
 }
 
 #[cfg(test)]

@@ -86,9 +86,9 @@ mod tests {
         let files = list(folder.path(), &named).unwrap();
         assert_eq!(files, ["hook.py", "lib/a.py", "lib/b.py"].map(PathBuf::from));
         let lines = ["one\n", "a\n", "b\n"].iter().zip(&files);
-        let printed: String =
+        let printed: Vec<String> =
             lines.map(|(text, path)| format!("{}  {}\n", hex::encode(Sha256::digest(text)), path.display())).collect();
-        let expected = format!("sha256:{}", hex::encode(Sha256::digest(printed)));
+        let expected = format!("sha256:{}", hex::encode(Sha256::digest(printed.concat())));
         assert_eq!(digest(folder.path(), &named).unwrap(), expected);
         assert_eq!(digest(self::folder().path(), &named).unwrap(), expected, "the same files elsewhere");
     }

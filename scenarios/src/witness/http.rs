@@ -2,7 +2,8 @@
 //!
 //! One line an observation: `{"uid": "…", "resourceVersion": "…", "change": "added"}`. `type` instead of `change` is
 //! understood too, and so is a whole Kubernetes watch event (`{"type": "ADDED", "object": {…}}`), because that is what
-//! a user has in hand. Other keys are ignored. The answer is 204, or 400 with the reason.
+//! a user has in hand; its `BOOKMARK` and `ERROR` prove nothing. Other keys are ignored. The answer is 204, or 400 with the
+//! number of the line and the reason.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -17,6 +18,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use facts::Observation;
+use reports::record::Sees;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -43,6 +45,10 @@ pub struct Http {}
 impl Kind for Http {
     const NAME: &'static str = "http";
     const REMEDY: &'static str = "Does it post JSON lines to $LONGHAUL_WITNESS_URL for every event that it handles?";
+
+    fn sees(&self) -> Sees {
+        Sees::ALL
+    }
 
     /// Listens on a free loopback port.
     async fn open(&self, ear: &Ear) -> anyhow::Result<Open> {
@@ -93,10 +99,13 @@ async fn answer(request: Request<Incoming>, ear: Ear) -> Result<Response<Full<By
     };
     let t_ms = ear.now_ms();
     let mut refused = None;
-    for line in body.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty()) {
+    for (number, line) in (1..).zip(body.split(|byte| *byte == b'\n')).filter(|(_, line)| !line.trim_ascii().is_empty())
+    {
         match observation(line, t_ms) {
-            Ok(observation) => ear.heard(observation).await,
+            Ok(Some(observation)) => ear.heard(observation).await,
+            Ok(None) => {}
             Err(why) => {
+                let why = format!("line {number} of a post, {why}");
                 ear.malformed(&String::from_utf8_lossy(line), &why);
                 refused.get_or_insert(why);
             }
@@ -104,7 +113,7 @@ async fn answer(request: Request<Incoming>, ear: Ear) -> Result<Response<Full<By
     }
     match refused {
         None => respond(StatusCode::NO_CONTENT, String::new()),
-        Some(why) => respond(StatusCode::BAD_REQUEST, format!("a line was refused: {why}\n")),
+        Some(why) => respond(StatusCode::BAD_REQUEST, format!("refused: {why}\n")),
     }
 }
 
@@ -122,28 +131,35 @@ struct Line<'a> {
 
 #[derive(Deserialize)]
 struct Object<'a> {
-    #[serde(borrow)]
+    #[serde(borrow, default)]
     metadata: Metadata<'a>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct Metadata<'a> {
-    #[serde(borrow)]
-    uid: std::borrow::Cow<'a, str>,
-    #[serde(rename = "resourceVersion", borrow)]
-    resource_version: std::borrow::Cow<'a, str>,
+    #[serde(borrow, default)]
+    uid: Option<std::borrow::Cow<'a, str>>,
+    #[serde(rename = "resourceVersion", borrow, default)]
+    resource_version: Option<std::borrow::Cow<'a, str>>,
 }
 
-fn observation(line: &[u8], t_ms: u64) -> Result<Observation, String> {
+/// What a line proves. An event of a watch that is about no object proves nothing and is no mistake.
+fn observation(line: &[u8], t_ms: u64) -> Result<Option<Observation>, String> {
     let line: Line<'_> = serde_json::from_slice(line).map_err(|error| format!("not an observation: {error}"))?;
+    if matches!(&*line.change, "BOOKMARK" | "ERROR") {
+        return Ok(None);
+    }
     let change = change(&line.change)
         .ok_or_else(|| format!("`change` is `{}`: write added, modified or deleted", line.change))?;
-    let (uid, rv) = match (line.uid, line.resource_version, line.object) {
-        (Some(uid), Some(rv), _) => (uid, rv),
-        (_, _, Some(object)) => (object.metadata.uid, object.metadata.resource_version),
-        _ => return Err("`uid` or `resourceVersion` is missing".to_owned()),
+    let inner = line.object.map(|object| object.metadata).unwrap_or_default();
+    let (uid, rv) = match (line.uid, line.resource_version) {
+        (Some(uid), Some(rv)) => (Some(uid), Some(rv)),
+        _ => (inner.uid, inner.resource_version),
     };
-    Ok(Observation { t_ms, uid: (&*uid).into(), revision: (&*rv).into(), change })
+    let (Some(uid), Some(rv)) = (uid, rv) else {
+        return Err("`uid` or `resourceVersion` is missing".to_owned());
+    };
+    Ok(Some(Observation { t_ms, uid: (&*uid).into(), revision: (&*rv).into(), change }))
 }
 
 #[cfg(test)]
@@ -153,10 +169,11 @@ mod tests {
 
     #[test]
     fn plain_lines_and_watch_events_are_understood() {
-        let plain = observation(br#"{"uid":"a","resourceVersion":"7","change":"deleted","name":"x"}"#, 1).unwrap();
+        let plain =
+            observation(br#"{"uid":"a","resourceVersion":"7","change":"deleted","name":"x"}"#, 1).unwrap().unwrap();
         assert_eq!((plain.uid.as_str(), plain.revision.as_str(), plain.change), ("a", "7", Change::Deleted));
         let event = br#"{"type":"ADDED","object":{"kind":"Pod","metadata":{"uid":"b","resourceVersion":"9"}}}"#;
-        let event = observation(event, 1).unwrap();
+        let event = observation(event, 1).unwrap().unwrap();
         assert_eq!((event.uid.as_str(), event.revision.as_str(), event.change), ("b", "9", Change::Added));
     }
 
@@ -165,10 +182,22 @@ mod tests {
         let error = |line: &str| observation(line.as_bytes(), 1).unwrap_err();
         assert!(error("{").starts_with("not an observation"));
         assert_eq!(error(r#"{"change":"added"}"#), "`uid` or `resourceVersion` is missing");
+        assert_eq!(error(r#"{"type":"ADDED","object":{"kind":"Pod"}}"#), "`uid` or `resourceVersion` is missing");
         assert_eq!(
-            error(r#"{"change":"BOOKMARK","uid":"a","resourceVersion":"1"}"#),
-            "`change` is `BOOKMARK`: write added, modified or deleted"
+            error(r#"{"change":"SYNCED","uid":"a","resourceVersion":"1"}"#),
+            "`change` is `SYNCED`: write added, modified or deleted"
         );
+    }
+
+    /// A subject that passes on what its watch brings passes on these as well.
+    #[test]
+    fn what_is_about_no_object_is_no_mistake() {
+        for line in [
+            r#"{"type":"BOOKMARK","object":{"kind":"Pod","metadata":{"resourceVersion":"12"}}}"#,
+            r#"{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired"}}"#,
+        ] {
+            assert_eq!(observation(line.as_bytes(), 1), Ok(None), "{line}");
+        }
     }
 
     /// A subject that keeps its connection must not keep the task behind it.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use facts::{Change, Observation};
 use regex::Regex;
+use reports::record::Sees;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +27,12 @@ struct Pattern {
 impl Kind for Log {
     const NAME: &'static str = "log";
     const REMEDY: &'static str = "Does `pattern` match what it logs? See subject.log in the record.";
+
+    /// A line that does not say what changed cannot tell that something is gone.
+    fn sees(&self) -> Sees {
+        let deleted = self.read().is_ok_and(|pattern| pattern.tells_change());
+        Sees { deleted, ..Sees::ALL }
+    }
 
     fn check(&self) -> Result<(), String> {
         self.read().map(drop)
@@ -50,6 +57,12 @@ impl Log {
             }
         }
         Ok(Pattern { regex })
+    }
+}
+
+impl Pattern {
+    fn tells_change(&self) -> bool {
+        self.regex.capture_names().flatten().any(|name| name == "change")
     }
 }
 
@@ -85,5 +98,13 @@ mod tests {
         );
         assert!(pattern.read("12:00 INFO nothing here", 5).is_none());
         assert!(pattern.read("saw pondered ab@17", 5).unwrap().is_err());
+        assert!(pattern.tells_change());
+    }
+
+    #[test]
+    fn lines_without_a_change_tell_of_no_deletion() {
+        let log = |pattern: &str| Log { pattern: Some(pattern.to_owned()) };
+        assert!(!log(r"reconciled (?P<uid>\S+)@(?P<rv>\d+)").sees().deleted);
+        assert!(log(r"(?P<change>\w+) (?P<uid>\S+)@(?P<rv>\d+)").sees().deleted);
     }
 }

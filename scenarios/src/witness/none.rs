@@ -1,5 +1,6 @@
 //! No witness: for a subject that watches nothing. What it saw of objects cannot be told then, and no budget asks for it.
 
+use reports::record::Sees;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +14,10 @@ pub struct Nothing {}
 impl Kind for Nothing {
     const NAME: &'static str = "none";
     const REMEDY: &'static str = "It has no witness; nothing can be told of what it saw.";
+
+    fn sees(&self) -> Sees {
+        Sees::NOTHING
+    }
 
     async fn open(&self, _: &Ear) -> anyhow::Result<Open> {
         Ok(Open::default())

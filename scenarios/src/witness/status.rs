@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 
 use facts::{Change, Commit, Progress, Revision, Uid};
+use reports::record::Sees;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +27,11 @@ pub struct Status {
 impl Kind for Status {
     const NAME: &'static str = "status";
     const REMEDY: &'static str = "Does it write the generation that it handled into the object's status?";
+
+    /// The newest generation and nothing else: after a deletion nobody writes a status.
+    fn sees(&self) -> Sees {
+        Sees { created: true, updated: true, ..Sees::NOTHING }
+    }
 
     fn check(&self) -> Result<(), String> {
         match &self.pointer {

@@ -91,9 +91,25 @@ fn log_lines_prove_what_was_seen() {
 #[test]
 fn status_writes_prove_what_was_seen() {
     let Some(service) = program("longhaul-service") else { return };
-    let text = SMALL.replace("witness: {kind: http}", "witness: {kind: status}");
+    let text = SMALL
+        .replace("witness: {kind: http}", "witness: {kind: status}")
+        .replace("{missed: 0, ghost: 0, regressed: 0, heal: 15s}", "{missed: 0}");
     let soak = run(&text, &["--service", service.to_str().unwrap()]);
     assert_eq!(soak.code(), Some(0), "{}", soak.story());
+    let note = "events.ghost, events.regressed, events.phantom, events.resurrected, events.identitySwap were not judged: the witness `status` does not tell deletions";
+    assert!(soak.stdout().contains(note), "{}", soak.story());
+}
+
+/// Nothing is written after a deletion: whoever asks for ghosts gets no answer, not a good one.
+#[test]
+fn a_budget_that_the_witness_cannot_decide_is_inconclusive() {
+    let Some(service) = program("longhaul-service") else { return };
+    let text = SMALL.replace("witness: {kind: http}", "witness: {kind: status}");
+    let soak = run(&text, &["--service", service.to_str().unwrap()]);
+    assert_eq!(soak.code(), Some(2), "{}", soak.story());
+    let said = soak.stdout();
+    assert!(said.contains("events.ghost") && said.contains("does not tell deletions"), "{}", soak.story());
+    assert!(!said.contains("no deletion went unnoticed"), "{}", soak.story());
 }
 
 /// The status witness is no rubber stamp: a field that nobody writes proves nothing.

@@ -6,7 +6,7 @@ use super::Events;
 use crate::judge::rule::{Name, Rule};
 use crate::judge::{Findings, Verdict, Word};
 use crate::ledger::Outcome;
-use crate::record::{EventCounts, Record};
+use crate::record::{EventCounts, Record, Sight};
 use crate::statistics::proportion::share_when_none;
 use crate::words::{count, counted, millis, percent};
 
@@ -17,7 +17,7 @@ const UNJUDGED: Option<u64> = None;
 
 /// A rule for each outcome that has a budget: its name, key, default, example, word and number, and what it limits.
 macro_rules! counts {
-    ($($name:ident = $key:literal, $default:ident, $example:literal, $number:expr; $doc:literal)*) => {$(
+    ($($name:ident = $key:literal, $default:ident, $example:literal, needs [$($needs:ident),*], $number:expr; $doc:literal)*) => {$(
         #[doc = concat!("`events.", $key, "`.")]
         pub(super) struct $name;
 
@@ -29,6 +29,7 @@ macro_rules! counts {
             const EXAMPLE: Option<&'static str> = Some($example);
             const WORD: Option<Word> = Some(Word::$name);
             const DEFAULT: Option<u64> = $default;
+            const NEEDS: &'static [Sight] = &[$(Sight::$needs),*];
 
             fn judge(record: &Record, counts: &EventCounts, limit: &u64, findings: &mut Findings) {
                 let number: fn(&EventCounts) -> u64 = $number;
@@ -40,21 +41,21 @@ macro_rules! counts {
 }
 
 counts! {
-    Missed = "missed", NEVER, "0", |counts| counts.missed;
+    Missed = "missed", NEVER, "0", needs [Created, Updated], |counts| counts.missed;
         "Versions of which neither they nor a later version were observed by the end of the drain phase. Default 0."
-    Ghost = "ghost", NEVER, "0", |counts| counts.ghost;
+    Ghost = "ghost", NEVER, "0", needs [Deleted], |counts| counts.ghost;
         "Deletions that were not observed by the end. Default 0."
-    Regressed = "regressed", NEVER, "0", |counts| counts.regressed;
+    Regressed = "regressed", NEVER, "0", needs [Updated, Each], |counts| counts.regressed;
         "Observations of an older version of an object after a newer one. Default 0."
-    Phantom = "phantom", NEVER, "0", |counts| counts.phantom;
+    Phantom = "phantom", NEVER, "0", needs [Each], |counts| counts.phantom;
         "Observations of something that was never committed. Default 0."
-    Resurrected = "resurrected", NEVER, "0", |counts| counts.resurrected;
+    Resurrected = "resurrected", NEVER, "0", needs [Deleted, Each], |counts| counts.resurrected;
         "Observations of a version of an object after its deletion was observed. Default 0."
-    IdentitySwap = "identitySwap", NEVER, "0", |counts| counts.identity_swap;
+    IdentitySwap = "identitySwap", NEVER, "0", needs [Deleted], |counts| counts.identity_swap;
         "Objects replaced under the same name whose deletion was never observed. Default 0."
-    Late = "late", UNJUDGED, "0", |counts| counts.late + counts.late_ghost;
+    Late = "late", UNJUDGED, "0", needs [Created, Updated, Deleted], |counts| counts.late + counts.late_ghost;
         "Versions observed only after the deadline, deletions too. Absent: not judged."
-    Duplicate = "duplicate", UNJUDGED, "20", |counts| counts.duplicate;
+    Duplicate = "duplicate", UNJUDGED, "20", needs [Each], |counts| counts.duplicate;
         "Observations of a version that had been observed already. Absent: not judged."
 }
 

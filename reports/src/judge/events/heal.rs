@@ -5,7 +5,7 @@ use units::Span;
 use super::{Events, micros_of};
 use crate::judge::rule::{Name, Rule};
 use crate::judge::{Findings, Verdict, Word};
-use crate::record::{EventCounts, Record, tag};
+use crate::record::{EventCounts, Record, Sight, tag};
 use crate::words::micros;
 
 /// `events.heal`.
@@ -19,6 +19,7 @@ impl Rule for Heal {
         "The longest time from a commit to the observation that made up for it, of commits observed late.";
     const EXAMPLE: Option<&'static str> = Some("10s");
     const WORD: Option<Word> = Some(Word::Late);
+    const NEEDS: &'static [Sight] = &[Sight::Created, Sight::Updated, Sight::Deleted];
 
     fn judge(record: &Record, _: &EventCounts, limit: &Span, findings: &mut Findings) {
         judge(record, *limit, findings);
