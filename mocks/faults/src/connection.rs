@@ -288,7 +288,7 @@ impl Turns {
     /// The same for a new connection, of which also the n-th may be meant.
     fn take_new(&mut self, scene: &mut Scene<'_>) -> bool {
         self.seen += 1;
-        scene.fault.nth.is_none_or(|nth| nth.contains(self.seen)) && self.take(scene)
+        scene.fault.is_turn(self.seen) && self.take(scene)
     }
 }
 

@@ -132,7 +132,8 @@ impl Core {
             let running = &mut inner.table.entries[index];
             let family = running.fault.name.row().family;
             let choosy = matches!(family, Family::Requests | Family::Watches | Family::Connections);
-            if !running.active || !choosy || !asked.concerns(&running.fault) {
+            // A moment struck what was open when it came.
+            if !running.active || running.is_moment() || !choosy || !asked.concerns(&running.fault) {
                 continue;
             }
             if !running.is_its_turn() {
@@ -160,7 +161,7 @@ impl Core {
                 injection.matched.contains(&serial)
             } else {
                 // It began while the request was on its way.
-                running.fault.nth.is_none() && inner.concerns(running, stream)
+                !running.fault.counts_turns() && !running.is_moment() && inner.concerns(running, stream)
             };
             if running.active && matched && inner.is_due(index, stream) {
                 inner.act(index, now_us, |behaviour, scene| behaviour.opened(stream, scene));
@@ -227,7 +228,8 @@ impl Core {
         }
         for index in 0..inner.table.entries.len() {
             let running = &inner.table.entries[index];
-            if running.active && running.fault.endpoint.is_none_or(|wanted| wanted == handle.endpoint) {
+            let is_meant = running.fault.endpoint.is_none_or(|wanted| wanted == handle.endpoint);
+            if running.active && !running.is_moment() && is_meant {
                 inner.act(index, now_us, |behaviour, scene| behaviour.welcome(handle, &mut welcome, scene));
             }
         }
@@ -273,6 +275,12 @@ impl Inner {
         self.table.all()
     }
 
+    /// The hand on the newest fault with this id.
+    #[cfg(test)]
+    pub(crate) fn active_of(&self, id: FaultId) -> Option<ActiveFault> {
+        self.table.newest(id).map(|index| self.table.entries[index].played.active.clone())
+    }
+
     fn place(&self, serial: u64) -> Option<usize> {
         self.table.entries.iter().position(|running| running.played.active.serial() == serial)
     }
@@ -285,7 +293,7 @@ impl Inner {
     /// The open watches that a fault is about; none when it counts requests from its beginning on.
     fn concerned(&self, index: usize) -> Vec<Arc<Stream>> {
         let running = &self.table.entries[index];
-        if running.fault.nth.is_some() {
+        if running.fault.counts_turns() {
             return Vec::new();
         }
         self.streams.values().filter(|stream| self.concerns(running, stream)).cloned().collect()

@@ -20,6 +20,7 @@ mod empty_200;
 mod engine;
 mod event_delayed;
 mod event_dropped;
+mod event_edited;
 mod event_repeated;
 mod forced_pages;
 mod hold_buffer;
@@ -66,7 +67,7 @@ pub use reason::reason_of;
 pub use row::{Drawn, Family, Row, Takes};
 pub use schedule::{Schedule, Step};
 pub use settings::{
-    Code, Connections, Direction, Error, ErrorBody, Fault, Form, How, Http2Code, Kind, Lasting, NewConnections,
+    Code, Connections, Direction, Error, ErrorBody, Every, Fault, Form, How, Http2Code, Kind, Lasting, NewConnections,
     NewStreams, Newer, Nth, On, Then, Watches, When, check_all,
 };
 pub use stream::{Ending, Stream, Streaming, WatchState};
@@ -88,6 +89,7 @@ catalogue! {
     EventDropped = event_dropped::ROW,
     EventDelayed = event_delayed::ROW,
     EventRepeated = event_repeated::ROW,
+    EventEdited = event_edited::ROW,
     WatchDuplicate = watch_duplicate::ROW,
     OutOfOrder = out_of_order::ROW,
     TruncatedLine = truncated_line::ROW,

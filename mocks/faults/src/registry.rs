@@ -25,7 +25,7 @@ pub(super) const CUT: Row = row("registry-cut", "Answers of the registry end in 
     .hit("an answer");
 
 pub(super) const DOWN: Row = row("registry-down", "Nobody can connect to the registry, and open connections end.")
-    .chooses(&["nth"])
+    .chooses(&["nth", "every"])
     .takes(&[("how", "`reset`", "`reset`, `close`, `hang`")])
     .sees("open connections end, new ones do at once; `hang`: nothing happens on them until the fault ends")
     .hit("a connection");

@@ -76,12 +76,12 @@ impl Family {
     /// The keys that choose what its faults hit.
     const fn chooses(self) -> &'static [&'static str] {
         match self {
-            Self::Requests => &["resource", "userAgent", "on", "query", "nth", "endpoint"],
-            Self::Watches => &["resource", "userAgent", "query", "nth", "endpoint", "afterEvents"],
+            Self::Requests => &["resource", "userAgent", "on", "query", "nth", "every", "endpoint"],
+            Self::Watches => &["resource", "userAgent", "query", "nth", "every", "endpoint", "afterEvents"],
             Self::Server => &[],
-            Self::Connections => &["nth", "endpoint"],
-            Self::Network => &["nth"],
-            Self::Registry => &["repository", "userAgent", "nth"],
+            Self::Connections => &["nth", "every", "endpoint"],
+            Self::Network => &["nth", "every"],
+            Self::Registry => &["repository", "userAgent", "nth", "every"],
         }
     }
 }

@@ -5,7 +5,10 @@
 
 mod error;
 mod keys;
+mod turns;
 mod values;
+
+use std::collections::BTreeMap;
 
 use facts::Change;
 use schemars::JsonSchema;
@@ -19,9 +22,10 @@ pub use error::Error;
 pub use keys::check_all;
 #[cfg(test)]
 pub(super) use keys::{OF_ALL, defaults_of_on, those};
+pub use turns::{Every, Nth};
 pub use values::{
-    Code, Connections, Direction, ErrorBody, Form, How, Http2Code, Kind, NewConnections, NewStreams, Newer, Nth, On,
-    Then, Watches, When,
+    Code, Connections, Direction, ErrorBody, Form, How, Http2Code, Kind, NewConnections, NewStreams, Newer, On, Then,
+    Watches, When,
 };
 
 /// One scheduled fault.
@@ -41,7 +45,8 @@ pub struct Fault {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub when: Option<When>,
     /// How long it lasts. Default: a fault that cuts, compacts or restores is one moment when it has `at` or `when`, and
-    /// neither `nth` nor `afterEvents`; every other one lasts until the load ends.
+    /// neither `nth`, `every` nor `afterEvents`: it acts on what is open then and on nothing that opens later; every other one lasts until
+    /// the load ends.
     #[serde(default, rename = "for", skip_serializing_if = "Option::is_none")]
     pub lasts: Option<Span>,
     /// Only requests and watches of this resource: `pods`, `packages` or `packages.longhaul.dev`. Default: all of them.
@@ -62,11 +67,14 @@ pub struct Fault {
     /// Only this endpoint of the control plane: 0 is the first one, the further ones count from 1. Default: all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<u32>,
-    /// Only the n-th matching request since the fault began, counted from 1, or a range `{from: 2, to: 7}`; watches that
+    /// Only the n-th matching request since the fault began, counted from 1, a range `{from: 2, to: 7}`, or a list `[2, 4, 6]`; watches that
     /// are open when it begins are not concerned then. For faults on new connections and on the network the n-th
     /// connection. Default: all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nth: Option<Nth>,
+    /// Instead of `nth`: only each second, third, … matching request since the fault began, as `2nd`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub every: Option<Every>,
     /// Acts on a watch once it has sent so many events, the initial ones included, bookmarks not. Default: 0, at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after_events: Option<u64>,
@@ -79,7 +87,7 @@ pub struct Fault {
     /// How a refusal is spelled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub form: Option<Form>,
-    /// How watches fare that open while it lasts. Default: `healthy` for a fault with a time and neither `nth` nor
+    /// How watches fare that open while it lasts. Default: `healthy` for a fault with a time and neither `nth`, `every` nor
     /// `afterEvents`, else `silent`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new_streams: Option<NewStreams>,
@@ -89,6 +97,10 @@ pub struct Fault {
     /// Only events of this kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<Change>,
+    /// What stands in events instead of what was committed: values by their JSON pointers in the object; `null` takes the field away, and
+    /// `"${other}"` is what the newest event of another object had there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub set: Option<BTreeMap<String, serde_json::Value>>,
     /// How old the state is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub age: Option<Span>,
@@ -161,7 +173,7 @@ pub struct Fault {
     /// Bytes in a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Throughput>,
-    /// How connections fare that open while it lasts. Default: `healthy` for a fault with a time and neither `nth` nor
+    /// How connections fare that open while it lasts. Default: `healthy` for a fault with a time and neither `nth`, `every` nor
     /// `afterEvents`, else `frozen`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new_connections: Option<NewConnections>,
@@ -217,6 +229,7 @@ impl Fault {
             repository: None,
             endpoint: None,
             nth: None,
+            every: None,
             after_events: None,
             count: None,
             probability: None,
@@ -224,6 +237,7 @@ impl Fault {
             new_streams: None,
             heals: None,
             change: None,
+            set: None,
             age: None,
             newer: None,
             watches: None,
@@ -268,12 +282,27 @@ impl Fault {
         self.at.is_none() && self.when.is_none()
     }
 
+    /// Whether it chooses by number, and so is about what comes after its beginning.
+    pub fn counts_turns(&self) -> bool {
+        self.nth.is_some() || self.every.is_some()
+    }
+
+    /// Whether number `number` of what it could act on, counted from 1 since it began, is one that it is about.
+    pub fn is_turn(&self, number: u64) -> bool {
+        self.nth.as_ref().is_none_or(|nth| nth.contains(number))
+            && self.every.is_none_or(|every| every.contains(number))
+    }
+
+    /// Whether it is there before what it is meant for.
+    pub(super) fn waits(&self) -> bool {
+        self.is_armed_before() || self.counts_turns() || self.after_events.is_some()
+    }
+
     /// How long it lasts, as `for` and its name say.
     pub fn lasting(&self) -> Lasting {
-        let waits = self.is_armed_before() || self.nth.is_some() || self.after_events.is_some();
         match self.lasts {
             Some(span) => Lasting::For(span),
-            None if self.name.row().is_instant && !waits => Lasting::Moment,
+            None if self.name.row().is_instant && !self.waits() => Lasting::Moment,
             None => Lasting::ToTheEnd,
         }
     }

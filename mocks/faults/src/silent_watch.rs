@@ -39,7 +39,7 @@ impl Behaviour for SilentWatch {
 
     fn opened(&mut self, stream: &Arc<Stream>, scene: &mut Scene<'_>) {
         let fault = scene.fault;
-        let chosen = fault.is_armed_before() || fault.nth.is_some() || fault.after_events.is_some();
+        let chosen = fault.waits();
         let default = if chosen { NewStreams::Silent } else { NewStreams::Healthy };
         if fault.new_streams.unwrap_or(default) == NewStreams::Silent {
             self.silence(stream, scene);

@@ -10,7 +10,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use tokio::sync::Notify;
 
-use super::{Error, Fault, FaultId, Hit};
+use super::{Error, Fault, FaultId, Hit, Lasting};
 
 /// How many hits are kept until somebody takes them; older ones are dropped, the counters go on.
 const HITS_MAX: usize = 8192;
@@ -40,7 +40,7 @@ pub struct Entry<P> {
     pub active: bool,
     /// How often it had a real effect.
     pub hits: u64,
-    /// What it could have acted on so far, for `nth`.
+    /// What it could have acted on so far, for `nth` and `every`.
     asked: u64,
     /// What it was chosen for so far; its effect may come later.
     chosen: u64,
@@ -70,7 +70,12 @@ impl<P> Entry<P> {
     /// Whether it is about the next one that it could act on; counts that one.
     pub fn is_its_turn(&mut self) -> bool {
         self.asked += 1;
-        self.fault.nth.is_none_or(|nth| nth.contains(self.asked))
+        self.fault.is_turn(self.asked)
+    }
+
+    /// Whether it acts once, on what is there when it begins, and on nothing that comes later.
+    pub fn is_moment(&self) -> bool {
+        self.fault.lasting() == Lasting::Moment
     }
 
     /// Whether it has used up its `count`.
@@ -176,7 +181,7 @@ mod tests {
     #[test]
     fn a_turn_a_count_and_a_chance() {
         let plain = Fault::new(Name::NetReset, Span::from_secs(1));
-        let nth = Fault { nth: Some(Nth { from: 2, to: Some(3) }), ..plain.clone() };
+        let nth = Fault { nth: Some(Nth::Range { from: 2, to: Some(3) }), ..plain.clone() };
         let mut turns = table(&nth);
         assert_eq!([0; 4].map(|_| turns.picks(0)), [false, true, true, false]);
         let mut counted = table(&Fault { count: Some(2), ..plain.clone() });

@@ -171,7 +171,7 @@ impl Faults {
         for index in 0..inner.table.entries.len() {
             let entry = &inner.table.entries[index];
             let plan = entry.played.plan;
-            if !entry.active || !plan.on_new || !inner.table.picks(index) {
+            if !entry.active || entry.is_moment() || !plan.on_new || !inner.table.picks(index) {
                 continue;
             }
             if let What::Refuse(how) = plan.what {

@@ -123,7 +123,7 @@ impl Plan {
             _ => Ways::of(fault.direction),
         };
         // What is armed before the subject starts, or waits for its turn, is meant for what comes.
-        let waits = fault.is_armed_before() || fault.nth.is_some();
+        let waits = fault.is_armed_before() || fault.counts_turns();
         let on_new = match what {
             What::Freeze | What::Loss => {
                 let default = if waits { NewConnections::Frozen } else { NewConnections::Healthy };
@@ -134,7 +134,7 @@ impl Plan {
         Some(Self {
             what,
             ways,
-            on_open: !matches!(what, What::Refuse(_)) && fault.nth.is_none(),
+            on_open: !matches!(what, What::Refuse(_)) && !fault.counts_turns(),
             on_new,
             heals: match what {
                 What::Freeze => fault.heals == Some(true),

@@ -11,8 +11,8 @@ use crate::clock::millis;
 
 /// The canary before a fault is written so long before it, that a healthy subject has seen it when the fault begins.
 const CANARY_LEAD_MS: u64 = 1000;
-/// A fault that is one moment waits so long for something to hit, because the watch that it is meant for may just be opening.
-/// The canary after it waits as long, until its effect is on the wire.
+/// A fault that is one moment is kept so long without a hit: `watch-eof` with `midLine` strikes the next event of what was open then. Whatever
+/// opens meanwhile it leaves alone. The canary after it waits as long, until its effect is on the wire.
 const MOMENT_MS: u64 = 1000;
 
 /// What the run has to do about fault number `index`.

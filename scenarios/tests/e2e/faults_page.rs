@@ -21,12 +21,13 @@ const PLAYED_WITH: &str = "<!-- played with ";
 /// What says so of faults that a registry alone plays to its clients.
 const PLAYED_TO: &str = "<!-- played to a registry's clients -->";
 /// What choosing keys there are; every other key of a fault is a parameter and must be shown for each fault that has it.
-const CHOOSING: [&str; 14] = [
+const CHOOSING: [&str; 15] = [
     "id",
     "at",
     "when",
     "for",
     "nth",
+    "every",
     "afterEvents",
     "count",
     "probability",

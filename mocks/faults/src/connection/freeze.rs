@@ -48,7 +48,7 @@ impl Behaviour for Freeze {
     fn opened(&mut self, stream: &Arc<Stream>, scene: &mut Scene<'_>) {
         let fault = scene.fault;
         // What is armed before the subject starts, or waits for its turn, is meant for what comes.
-        let waits = fault.is_armed_before() || fault.nth.is_some() || fault.after_events.is_some();
+        let waits = fault.waits();
         let default = if waits { NewConnections::Frozen } else { NewConnections::Healthy };
         if fault.new_connections.unwrap_or(default) == NewConnections::Frozen {
             self.freeze(stream, scene);

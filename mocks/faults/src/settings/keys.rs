@@ -8,19 +8,20 @@ use std::collections::BTreeMap;
 use schemars::Schema;
 use serde_json::{Map, Value};
 
-use super::{Error, ErrorBody, Fault, Lasting, Name, On};
+use super::{Error, ErrorBody, Every, Fault, Lasting, Name, Nth, On};
 
 /// What every fault can be told.
 pub(crate) const OF_ALL: [&str; 7] = ["name", "id", "at", "when", "for", "count", "probability"];
 
 /// Keys that choose what is hit, and in words the faults that they belong to.
-const CHOOSING: [(&str, &str); 8] = [
+const CHOOSING: [(&str, &str); 9] = [
     ("resource", "faults on requests and watches"),
     ("userAgent", "faults on requests and watches"),
     ("repository", "faults on requests to the registry"),
     ("on", "faults on requests"),
     ("query", "faults on requests and watches"),
     ("nth", "faults on requests, watches and connections"),
+    ("every", "faults on requests, watches and connections"),
     ("endpoint", "faults on requests, watches and connections"),
     ("afterEvents", "faults on watches"),
 ];
@@ -147,13 +148,14 @@ fn values(fault: &Fault) -> Result<(), Error> {
         return Err(Error::TwoBeginnings);
     }
     let wrong = |key, given: String, instead| Err(Error::Value { key, given, instead });
-    if let Some(nth) = fault.nth.filter(|nth| nth.from == 0 || nth.to.is_some_and(|to| to < nth.from)) {
-        let given = format!("from {} to {}", nth.from, nth.to.map_or("the end".to_owned(), |to| to.to_string()));
-        return wrong(
-            "nth",
-            given,
-            "requests are counted from 1, and a range goes upwards, for example `{from: 2, to: 7}`",
-        );
+    if let Some((given, instead)) = fault.nth.as_ref().and_then(Nth::problem) {
+        return wrong("nth", given, instead);
+    }
+    if let Some((given, instead)) = fault.every.and_then(Every::problem) {
+        return wrong("every", given, instead);
+    }
+    if let Some(every) = fault.every.filter(|_| fault.nth.is_some()) {
+        return wrong("every", every.to_string(), "leave it out, or `nth`");
     }
     if let Some(status) = fault.status.filter(|status| !(400..=599).contains(status)) {
         return wrong("status", status.to_string(), "write the status of an error, 400 to 599");

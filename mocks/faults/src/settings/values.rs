@@ -6,8 +6,7 @@
 use std::fmt;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{self, MapAccess, Visitor};
+use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use units::Span;
 
@@ -42,15 +41,6 @@ pub enum On {
     Delete,
     /// All of them.
     Any,
-}
-
-/// Which of the matching requests: one, or a range; counted from 1 since the fault began.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Nth {
-    /// The first one.
-    pub from: u64,
-    /// The last one; without it all that follow.
-    pub to: Option<u64>,
 }
 
 /// A code: an HTTP status as a number, or an HTTP/2 error as a word.
@@ -218,72 +208,6 @@ impl Form {
     /// Why a fault refuses it, with what to write instead.
     pub(crate) fn wrong(self, instead: &'static str) -> super::Error {
         super::Error::Value { key: "form", given: format!("{self:?}").to_lowercase(), instead }
-    }
-}
-
-impl Nth {
-    /// One request only.
-    pub const fn one(number: u64) -> Self {
-        Self { from: number, to: Some(number) }
-    }
-
-    /// Whether request number `number` is one of them.
-    pub fn contains(self, number: u64) -> bool {
-        number >= self.from && self.to.is_none_or(|to| number <= to)
-    }
-}
-
-#[derive(Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Range {
-    from: u64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    to: Option<u64>,
-}
-
-impl<'de> Deserialize<'de> for Nth {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reader;
-        impl<'de> Visitor<'de> for Reader {
-            type Value = Nth;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a number such as `2`, or a range such as `{from: 2, to: 7}`")
-            }
-            fn visit_u64<E: de::Error>(self, number: u64) -> Result<Nth, E> {
-                Ok(Nth::one(number))
-            }
-            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Nth, E> {
-                u64::try_from(number).map(Nth::one).map_err(|_| E::invalid_value(de::Unexpected::Signed(number), &self))
-            }
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Nth, A::Error> {
-                let range = Range::deserialize(MapAccessDeserializer::new(map))?;
-                Ok(Nth { from: range.from, to: range.to })
-            }
-        }
-        deserializer.deserialize_any(Reader)
-    }
-}
-
-impl Serialize for Nth {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if self.to == Some(self.from) {
-            return serializer.serialize_u64(self.from);
-        }
-        Range { from: self.from, to: self.to }.serialize(serializer)
-    }
-}
-
-impl JsonSchema for Nth {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Nth".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let range = Range::json_schema(generator);
-        json_schema!({
-            "description": "Which of the matching requests, counted from 1 since the fault began: one, or a range.",
-            "anyOf": [{"type": "integer", "minimum": 1}, range],
-        })
     }
 }
 

@@ -19,8 +19,10 @@ use crate::{PACKAGES, package, revision};
 const ID: FaultId = FaultId(7);
 const RESOURCE: &str = "packages.longhaul.dev";
 
+/// Long enough for what opens after it has begun.
 fn fault(name: Name) -> Fault {
-    Fault { resource: Some(RESOURCE.to_owned()), ..Fault::new(name, Span::default()) }
+    let lasts = Some(Span::from_secs(60));
+    Fault { resource: Some(RESOURCE.to_owned()), lasts, ..Fault::new(name, Span::default()) }
 }
 
 async fn watch(world: &World, protocol: Protocol, user: &str) -> Lines {

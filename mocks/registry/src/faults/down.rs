@@ -103,7 +103,7 @@ impl Line {
 impl Inner {
     /// A fault that has just begun ends the connections that are open.
     pub(super) fn sever(&mut self, index: usize, now_us: u64) {
-        if self.table.entries[index].fault.nth.is_some() {
+        if self.table.entries[index].fault.counts_turns() {
             return;
         }
         let (how, over) = self.how(index);

@@ -215,7 +215,7 @@ async fn probability_comes_from_the_seed() {
 #[tokio::test]
 async fn a_fault_without_a_hit_says_so_and_a_number_runs_once() {
     let (server, client, _, _) = stocked().await;
-    begin(&server, &Fault { nth: Some(Nth { from: 2, to: None }), ..Fault::armed(Name::RegistryCut) });
+    begin(&server, &Fault { nth: Some(Nth::Range { from: 2, to: None }), ..Fault::armed(Name::RegistryCut) });
     let twice = server.faults().begin(ID, &Fault::armed(Name::RegistryHang)).unwrap_err();
     assert_eq!(twice.to_string(), "fault 1 is already running: end it first");
     assert_eq!(client.get("/v2/").await.status, StatusCode::OK);
@@ -248,7 +248,7 @@ async fn slow_comes_late_and_trickles() {
 #[tokio::test]
 async fn nth_counts_each_request_once() {
     let (server, client, manifest, blob) = stocked().await;
-    begin(&server, &Fault { nth: Some(Nth { from: 2, to: Some(3) }), ..Fault::armed(Name::RegistryCut) });
+    begin(&server, &Fault { nth: Some(Nth::Range { from: 2, to: Some(3) }), ..Fault::armed(Name::RegistryCut) });
     let mut complete = Vec::new();
     for _ in 0..4 {
         complete.push(client.get(&blob).await.complete);

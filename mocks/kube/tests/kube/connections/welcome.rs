@@ -39,7 +39,7 @@ async fn refused_connections_are_reset_or_closed_and_the_harness_is_not() {
 #[tokio::test]
 async fn only_the_nth_connection_may_be_meant() {
     let scene = Scene::start().await;
-    scene.begin(&Fault { nth: Some(Nth { from: 2, to: Some(3) }), ..Fault::armed(Name::RefuseConnections) });
+    scene.begin(&Fault { nth: Some(Nth::Range { from: 2, to: Some(3) }), ..Fault::armed(Name::RefuseConnections) });
     let served = [
         handshake(&scene).await.is_ok(),
         handshake(&scene).await.is_ok(),

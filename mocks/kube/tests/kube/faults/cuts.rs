@@ -37,6 +37,55 @@ async fn a_stream_ends_cleanly_and_a_new_one_works() {
     }
 }
 
+/// One moment strikes what is open when it comes, and a watch that opens behind it is left alone, however long the fault is kept. One that
+/// has a length strikes that one too.
+#[tokio::test]
+async fn a_moment_strikes_what_is_open_and_nothing_that_comes_later() {
+    let world = crate::client::World::start().await;
+    world.server.faults().target_users(["subject"]);
+    let moment = Fault::new(Name::WatchEnd, Span::from_secs(0));
+    let lasting = Fault { lasts: Some(Span::from_secs(60)), ..moment.clone() };
+    for (number, protocol) in (0..).zip(BOTH) {
+        let (id, next) = (FaultId(number), FaultId(number + 10));
+        let mut cut = watch(&world, protocol, "subject").await;
+        world.server.faults().begin(id, &moment).unwrap();
+        end(&mut cut).await.unwrap();
+        let mut again = watch(&world, protocol, "subject").await;
+        let name = format!("behind-{number}");
+        write(&world, &name).await;
+        assert_eq!(again.event().await.1, name);
+        assert_eq!(world.server.faults().hits(id), 1);
+        world.server.faults().end(id);
+        world.server.faults().begin(next, &lasting).unwrap();
+        end(&mut again).await.unwrap();
+        let mut late = watch(&world, protocol, "subject").await;
+        end(&mut late).await.unwrap();
+        assert_eq!(world.server.faults().hits(next), 2);
+        world.server.faults().end(next);
+    }
+}
+
+/// Every second watch ends early, and so do those of a list; the others live.
+#[tokio::test]
+async fn watches_are_chosen_by_their_number() {
+    let every: Fault = serde_json::from_str(r#"{"name": "watch-end", "at": "0s", "every": "2nd"}"#).unwrap();
+    let list: Fault = serde_json::from_str(r#"{"name": "watch-end", "at": "0s", "nth": [2, 4]}"#).unwrap();
+    for (chosen, ended) in [(every, [2, 4, 6].as_slice()), (list, &[2, 4])] {
+        let world = with(&chosen).await;
+        for number in 1..=6 {
+            let mut lines = watch(&world, Protocol::Http1, "subject").await;
+            if ended.contains(&number) {
+                end(&mut lines).await.unwrap();
+            } else {
+                let name = format!("seen-{number}");
+                write(&world, &name).await;
+                assert_eq!(lines.event().await.1, name);
+            }
+        }
+        assert_eq!(world.server.faults().hits(ID), ended.len() as u64);
+    }
+}
+
 #[tokio::test]
 async fn http2_says_the_code_that_was_asked_for() {
     let codes = [(None, 2), (Some(Http2Code::Cancel), 8), (Some(Http2Code::EnhanceYourCalm), 11)];
@@ -152,7 +201,7 @@ async fn after_an_error_event_the_stream_may_stay_open_without_a_byte() {
 
 #[tokio::test]
 async fn only_the_nth_request_is_meant_and_only_with_its_query() {
-    let nth = Fault { nth: Some(Nth { from: 2, to: Some(3) }), ..fault(Name::WatchEnd) };
+    let nth = Fault { nth: Some(Nth::Range { from: 2, to: Some(3) }), ..fault(Name::WatchEnd) };
     let world = with(&nth).await;
     let mut ended = Vec::new();
     for number in 0..4 {
@@ -220,10 +269,10 @@ fn settings_are_read_as_people_write_them() {
     let one =
         read(r#"{"name": "watch-reset", "nth": 2, "code": "enhance-your-calm", "when": {"hit": "a", "plus": "1s"}}"#);
     let one = one.unwrap();
-    assert_eq!((one.nth, one.code), (Some(Nth::one(2)), Some(Code::Http2(Http2Code::EnhanceYourCalm))));
+    assert_eq!((one.nth.clone(), one.code), (Some(Nth::one(2)), Some(Code::Http2(Http2Code::EnhanceYourCalm))));
     assert_eq!(one.when, Some(When { hit: "a".to_owned(), plus: Some(Span::from_secs(1)) }));
     let range = read(r#"{"name": "http-error", "nth": {"from": 2, "to": 7}, "retryAfter": "1s"}"#).unwrap();
-    assert_eq!(range.nth, Some(Nth { from: 2, to: Some(7) }));
+    assert_eq!(range.nth, Some(Nth::Range { from: 2, to: Some(7) }));
     for fault in [&one, &range] {
         let text = serde_json::to_string(fault).unwrap();
         assert_eq!(&read(&text).unwrap(), fault, "what is written is read again");
