@@ -21,10 +21,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use serde_json::Value;
 use tokio::sync::oneshot;
 
 use crate::churn::{Api, SPELLINGS};
-use facts::{Commit, Progress};
+use facts::{Commit, Looks, Progress};
 use feed::{Feed, Shared, State};
 use link::{Failed, Link};
 use queue::Queue;
@@ -54,10 +55,12 @@ pub struct Config {
     pub api: Api,
     /// The resource, written as for churn: `packages.longhaul.dev/v1alpha1`, `v1/configmaps`. Any resource will do.
     pub resource: String,
-    /// JSON pointer of the generation that the object's controller has seen, such as `/status/observedGeneration`.
-    pub observed_generation: Option<String>,
+    /// Where in each object its controller tells how far it has come.
+    pub looks: Option<Looks>,
     /// JSON pointer of the pod spec whose images are told with each commit, such as `/spec/template/spec`.
     pub pod_spec: Option<String>,
+    /// Paths, as for [`facts::seek`], of what is told of each object besides.
+    pub fields: Vec<String>,
     /// Commits that wait for their reader; what is over it is lost and reported as [`Error::Overrun`].
     pub queue_commits: usize,
     /// A stream that brings nothing for so long is dropped and resumed.
@@ -78,10 +81,12 @@ pub struct Entry {
     pub at: Instant,
     /// What was committed.
     pub commit: Commit,
-    /// The generation, and what the pointer of [`Config::observed_generation`] points to, if that is a number.
+    /// The generation, and what [`Config::looks`] asks for.
     pub progress: Progress,
     /// The images of the pod spec, where [`Config::pod_spec`] asks for them.
     pub images: Vec<String>,
+    /// What stands at [`Config::fields`], null where there is nothing. Of a deletion that only a list showed none is known.
+    pub fields: Vec<Value>,
     /// How the audit knows.
     pub source: Source,
 }
@@ -205,8 +210,9 @@ impl Config {
         Self {
             api,
             resource: resource.to_owned(),
-            observed_generation: None,
+            looks: None,
             pod_spec: None,
+            fields: Vec::new(),
             queue_commits: QUEUE_COMMITS,
             silence_limit: SILENCE_LIMIT,
             stream_s: STREAM_S,
@@ -227,12 +233,14 @@ impl Config {
 
     fn link(&self) -> Result<Link, Error> {
         let path = crate::churn::resource::collection_path(&self.resource).ok_or_else(|| self.no_resource())?;
-        let pointer = self.observed_generation.as_deref();
-        if let Some(pointer) = pointer.filter(|pointer| !pointer.starts_with('/')) {
+        let looked = self.looks.iter().map(|looks| looks.observed.as_str());
+        let mut paths = looked.chain(self.fields.iter().map(String::as_str));
+        if let Some(pointer) = paths.find(|path| !path.starts_with('/')) {
             let problem = format!("`{pointer}` is no JSON pointer: write for example `/status/observedGeneration`");
             return Err(Error::Config { problem });
         }
-        let wanted = event::Wanted { generation: self.observed_generation.clone(), pod_spec: self.pod_spec.clone() };
+        let (looks, pod_spec, fields) = (self.looks.clone(), self.pod_spec.clone(), self.fields.clone());
+        let wanted = event::Wanted { looks, pod_spec, fields };
         Link::new(&self.api, &path, wanted)
     }
 }

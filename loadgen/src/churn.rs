@@ -4,6 +4,9 @@
 //! back. Operations happen at planned times and do not wait for each other, except that those on one object keep their
 //! order. Everything that is made is labelled `longhaul.dev/churn=<seed>` and removed by [`Churn::empty`].
 //!
+//! Several resources can be churned at once. Each section has a plan, a worker and namespaces of its own; from the second on the seed has a
+//! letter behind it where it marks something.
+//!
 //! Namespaces are `lh-<seed>-<k>`; each is made before its first object and deleted after its last.
 
 pub(crate) mod api;
@@ -11,11 +14,14 @@ mod config;
 mod engine;
 mod generate;
 mod interval;
+mod lifecycle;
 pub(crate) mod namespaces;
 mod objects;
 mod operate;
+mod operations;
 mod plan;
 pub(crate) mod resource;
+mod sections;
 mod template;
 mod worker;
 pub(crate) mod writes;
@@ -25,8 +31,10 @@ pub use config::{Config, End, HIGHEST_POPULATION, HIGHEST_RATE, Mix, Scope};
 pub use engine::{Canaries, CanaryWrite, Churn};
 pub use generate::{Error as NoTemplate, generate};
 pub use interval::Interval;
+pub use lifecycle::{Also, By, Changes, Finalizers, Propagation, Tree};
 pub use plan::Plan;
-pub use resource::{SPELLINGS, collection_path, names};
+pub use resource::{SPELLINGS, collection_path, is_known, names};
+pub use sections::Sections;
 pub use writes::{Write, Writes};
 
 /// Why churn cannot be planned, started, probed or cleaned up.
@@ -39,6 +47,28 @@ pub enum Error {
         /// The key, such as `rate` or `mix.delete`.
         key: &'static str,
         /// What is wrong and what to write instead.
+        problem: String,
+    },
+    /// One of several sections that makes no sense.
+    #[error("section {number}: {source}")]
+    Section {
+        /// Which one, from 1.
+        number: usize,
+        /// What is wrong with it.
+        source: Box<Error>,
+    },
+    /// A list of sections that makes no sense.
+    #[error("churn: {problem}")]
+    Sections {
+        /// What is wrong and what to write instead.
+        problem: String,
+    },
+    /// A kind of write that the control plane would refuse. It was only rehearsed (`dryRun`).
+    #[error("rehearse {what}: {problem}")]
+    Refused {
+        /// The kind of write, such as `a label`.
+        what: &'static str,
+        /// What the API server said.
         problem: String,
     },
     /// The API server's address, certificates or token.

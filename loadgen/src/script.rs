@@ -8,11 +8,13 @@
 
 mod config;
 mod engine;
+mod names;
 mod objects;
 mod plan;
 
-pub use config::{Config, Names, OBJECTS_MAX, Step, Verb, When};
+pub use config::{Collection, Config, OBJECTS_MAX, Step, Verb, When};
 pub use engine::{Counts, Script};
+pub use names::Names;
 pub use plan::Plan;
 
 /// Why a script cannot be planned, started, or go on.

@@ -10,8 +10,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use crate::judge::{
-    Admission, AtLeast, Connections, Delivery, Descriptors, Events, Memory, OpenWatches, OwnSeries, Registry, Requests,
-    Threads,
+    Admission, AtLeast, Connections, Crashes, Delivery, Descriptors, Events, Memory, OpenWatches, OwnSeries, Registry,
+    Requests, Threads,
 };
 
 /// The limits of a run. An absent section is not judged.
@@ -30,6 +30,9 @@ pub struct Budgets {
     /// What the subject may ask of the registry, and what it may make of a sick one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub registry: Option<Registry>,
+    /// How often the subject may end by itself. Needs `subject: {restart: always}`: without it any end of a process fails the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub crashes: Option<Crashes>,
     /// How much memory the subject may use and gain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Memory>,

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::judge::{Judgement, Verdict};
@@ -88,7 +88,7 @@ pub struct Figure {
 }
 
 /// In what a figure is counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Unit {
     /// Things.
@@ -174,8 +174,9 @@ fn figures(a: &Record, b: &Record) -> Vec<Figure> {
     pairs
 }
 
+/// What was measured of a run: name, unit and number.
 #[expect(clippy::cast_precision_loss, reason = "figures for people, not sums")]
-fn measured(record: &Record) -> Vec<(String, Unit, f64)> {
+pub(crate) fn measured(record: &Record) -> Vec<(String, Unit, f64)> {
     let mut figures = Vec::new();
     let counts = record.totals();
     let reviews: u64 = record.intervals.iter().filter_map(|row| Some(row.admission.as_ref()?.sent)).sum();

@@ -10,9 +10,10 @@ use hdrhistogram::Histogram;
 use crate::budgets::Budgets;
 use crate::ledger::Outcome;
 use crate::record::{
-    AdmissionRow, AnomalyRow, ApiRow, ChurnRow, End, EndReason, EndState, EndedBy, EventCounts, FaultEvent, FaultRow,
-    Fds, Interval, Machine, MachineRow, Manifest, MetricsPlan, MetricsRow, Phase, Phases, PlannedFault, Process,
-    Quantiles, Record, RegistryRow, RequestRow, SCHEMA, Sample, Subject, Verb, Versions, WitnessRow, Writer, tag,
+    AdmissionRow, AnomalyRow, ApiRow, ChurnRow, CrashRow, End, EndReason, EndState, EndedBy, EventCounts, Evidence,
+    FaultEvent, FaultRow, Fds, Interval, Machine, MachineRow, Manifest, MetricsPlan, MetricsRow, Phase, Phases,
+    PlannedFault, Process, Quantiles, Record, RegistryRow, RequestRow, SCHEMA, Sample, Step, Subject, Verb, Versions,
+    WitnessRow, Writer, tag,
 };
 use facts::Change;
 
@@ -36,6 +37,8 @@ pub struct Example {
     pub anomalies: Vec<AnomalyRow>,
     /// The subject's own metrics; written if the manifest has a plan of them.
     pub metrics: Vec<MetricsRow>,
+    /// Written if the manifest says that the subject is started again.
+    pub crashes: Vec<CrashRow>,
     /// What the subject asked; none where the control plane does not tell.
     pub requests: Option<Vec<RequestRow>>,
     pub latencies: Vec<(&'static str, u64, u64, Histogram<u64>)>,
@@ -53,6 +56,7 @@ impl Example {
             faults: faults(),
             anomalies: Vec::new(),
             metrics: Vec::new(),
+            crashes: Vec::new(),
             requests: Some(requests()),
             latencies: Vec::new(),
             end_state: None,
@@ -131,6 +135,7 @@ impl Example {
                     r#"{{"type":"MODIFIED","object":{{"metadata":{{"name":"package-{n}","resourceVersion":"{revision}"}}}}}}"#
                 )],
                 detail: None,
+                evidence: Some(evidence(committed_ms + n, &revision)),
             });
         }
     }
@@ -155,6 +160,7 @@ impl Example {
         self.faults.iter().for_each(|row| writer.fault(row).unwrap());
         self.anomalies.iter().for_each(|row| writer.anomaly(row).unwrap());
         self.metrics.iter().for_each(|row| writer.metrics(row).unwrap());
+        self.crashes.iter().for_each(|row| writer.crash(row).unwrap());
         let mut samples = self.samples.iter().peekable();
         for row in &self.intervals {
             while let Some(sample) = samples.next_if(|sample| sample.t_ms < row.end_ms) {
@@ -189,6 +195,24 @@ impl Example {
                 heap_of: (second == 0).then(|| "Go".into()),
                 series: [("queue".to_owned(), queue(second))].into(),
                 error: None,
+            })
+            .collect();
+    }
+
+    /// Lets the subject crash at these times and be started again, each time a second later and as part of one loop.
+    pub fn crash(&mut self, times_ms: &[u64]) {
+        self.manifest.subject.restart = Some("always".into());
+        self.crashes = (1..)
+            .zip(times_ms)
+            .map(|(number, t_ms)| CrashRow {
+                t_ms: *t_ms,
+                number,
+                process: None,
+                status: "exit status: 3".into(),
+                ran_ms: 900,
+                in_a_row: number,
+                back_off_ms: 1000,
+                last_words: "out of patience".into(),
             })
             .collect();
     }
@@ -399,6 +423,7 @@ fn manifest() -> Manifest {
         subject: Subject { kind: "service".into(), command: vec!["service".into()], ..Subject::default() },
         witness: "http".into(),
         witness_sees: Some(crate::record::Sees::ALL),
+        witness_tolerates: None,
         compress: 1,
         clock_rate: 1,
         judged: vec!["packages.longhaul.dev".into()],
@@ -416,4 +441,18 @@ fn manifest() -> Manifest {
         repeat: "longhaul run silent-watch --seed 7".into(),
         notes: Vec::new(),
     }
+}
+
+/// It was sent at once and never reported.
+fn evidence(committed_ms: u64, revision: &str) -> Evidence {
+    let (number, change) = (revision.parse().unwrap_or(0), Change::Modified);
+    let from = Some("9000".to_owned());
+    let steps = vec![
+        Step::Listed { t_ms: 0, status: 200, revision: Some(9000), objects: 500, further: false },
+        Step::Watched { t_ms: 5, watch: Some(3), from, initial: false, status: 200, error_code: None },
+        Step::Committed { t_ms: committed_ms, revision: revision.to_owned(), change },
+        Step::Sent { t_ms: committed_ms + 1, revision: revision.to_owned(), watch: 3 },
+        Step::WatchEnded { t_ms: committed_ms + 9000, watch: 3, by: EndedBy::Server, through: Some(number) },
+    ];
+    Evidence { until_ms: LENGTH_MS, wire: true, steps, left_out: 2 }
 }

@@ -14,6 +14,7 @@ use crate::exit;
 use crate::record::{Record, Sight};
 
 mod admission;
+mod crashes;
 mod events;
 mod harness;
 #[cfg(test)]
@@ -30,6 +31,7 @@ mod validity;
 mod word;
 
 pub use admission::Admission;
+pub use crashes::Crashes;
 pub use events::{DRIFT, Delivery, Events};
 pub use registry::Registry;
 pub use requests::{AtLeast, Connections, Requests};
@@ -43,7 +45,8 @@ use rule::{Budget, Name, Rule, Section};
 type Judge = fn(&Record, &mut Findings);
 
 /// The judges, in the order in which their findings are shown.
-const JUDGES: [Judge; 7] = [
+const JUDGES: [Judge; 8] = [
+    crashes::judge,
     events::judge,
     requests::judge,
     admission::judge,
@@ -115,6 +118,9 @@ pub struct Judgement {
     pub notes: Vec<String>,
 }
 
+/// Stands behind a limit that the scenario does not name.
+const BY_DEFAULT: &str = ", by default";
+
 /// Collects findings of one record.
 #[derive(Debug, Default)]
 struct Findings {
@@ -169,8 +175,13 @@ fn reason(verdict: Verdict, findings: &[Finding]) -> String {
     let decisive: Vec<&Finding> = findings.iter().filter(|finding| finding.verdict == verdict).collect();
     match (verdict, decisive.first()) {
         (Verdict::Pass, _) => {
-            let budgets = findings.iter().filter(|finding| finding.judge != validity::JUDGE).count() as u64;
-            format!("all {} were met.", crate::words::counted(budgets, "budget"))
+            let budgets = || findings.iter().filter(|finding| finding.judge != validity::JUDGE);
+            let unasked = budgets().filter(|finding| finding.limit.ends_with(BY_DEFAULT)).count() as u64;
+            let all = crate::words::counted(budgets().count() as u64, "budget");
+            if unasked == 0 {
+                return format!("all {all} were met.");
+            }
+            format!("all {all} were met, {} of them that the scenario does not name.", crate::words::count(unasked))
         }
         (_, None) => "the scenario sets no budget, so there was nothing to decide.".to_owned(),
         (_, Some(first)) if decisive.len() == 1 => first.text.clone(),
@@ -227,6 +238,15 @@ impl Findings {
         let judge = name.judge.to_owned();
         let (observed, limit, text) = (observed.into(), limit.into(), text.into());
         self.judged.push((name, Finding { judge, budget, verdict, observed, limit, text }));
+    }
+
+    /// What is judged of limits that no scenario wrote says so.
+    fn unasked(&mut self, judge: impl FnOnce(&mut Self)) {
+        let before = self.judged.len();
+        judge(self);
+        for (_, finding) in self.judged.iter_mut().skip(before) {
+            finding.limit.push_str(BY_DEFAULT);
+        }
     }
 
     /// A limit that the scenario sets and that the witness cannot decide.

@@ -21,11 +21,13 @@
 //!   object that was created and deleted and never observed is one or more missed versions and one ghost,
 //! * unless nobody but the subject wrote any more when they were committed, and the witness was not heard for `D` after that: a subject
 //!   works until it is stopped, and what it wrote last could not be observed in time. These stay pending,
+//! * unless the subject's process ended before the deletion was overdue, or before it, and the new process never told of the object: then its
+//!   versions that were not overdue are **unobservable**, because a list says nothing of what was gone before it,
 //! * unless it was created and deleted inside a gap that a relist closed and was never observed: then all its versions are
 //!   **unobservable**. A gap excuses nothing else.
 //!
 //! Observations are counted besides: **resurrected** if the object's deletion had been observed, else **regressed** if a
-//! newer version had been, else **duplicate** if this version had been, **phantom** if it was never committed. An
+//! newer version had been, else **duplicate** if this version had been and by the same process, **phantom** if it was never committed. An
 //! observation may arrive before its commit; it waits for a grace time, with all later observations of the same object
 //! behind it, so that the order of arrival of commits and observations does not matter.
 //!
@@ -40,7 +42,7 @@ use std::collections::VecDeque;
 use facts::{Change, Commit, Observation, Order, Revision, Uid};
 use hdrhistogram::Histogram;
 
-use crate::record::EventCounts;
+use crate::record::{CommitEvent, EventCounts};
 use held::HeldObservations;
 use memory::{Forgotten, Memory};
 use objects::{Objects, Settled};
@@ -51,6 +53,7 @@ mod memory;
 mod object;
 mod objects;
 pub mod outcome;
+mod restart;
 #[cfg(test)]
 mod tests;
 
@@ -123,6 +126,8 @@ pub struct Ledger {
     /// Commits in the order of their time, until they are overdue or found settled.
     fresh: VecDeque<Fresh>,
     tally: Tally,
+    /// Versions that became overdue since somebody asked.
+    overdue: Vec<CommitEvent>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -162,6 +167,7 @@ impl Ledger {
             faulted: false,
             fresh: VecDeque::new(),
             tally: Tally::new(),
+            overdue: Vec::new(),
         }
     }
 
@@ -169,6 +175,13 @@ impl Ledger {
     pub fn commit(&mut self, t_ms: u64, commit: &Commit) {
         let inserted = self.objects.insert(t_ms, commit, self.faulted);
         self.inserted(t_ms, commit, &inserted);
+    }
+
+    /// An object was deleted of which the witness could not have told that: what of it was not settled in time by then is unobservable.
+    pub fn commit_untold(&mut self, t_ms: u64, commit: &Commit) {
+        self.commit(t_ms, commit);
+        let why = "it was gone before the witness could show that the subject knew it";
+        self.objects.give_up(commit.order, t_ms, why, &mut self.tally);
     }
 
     /// The control plane was restored from an older state, and this version, committed long ago, is its object's newest one
@@ -191,7 +204,7 @@ impl Ledger {
         self.tally.counts.commits += 1;
         self.fresh.push_back(Fresh { t_ms, order: commit.order });
         if commit.change == Change::Deleted && !self.config.deletions_observable {
-            self.objects.give_up(commit.order, t_ms, &mut self.tally);
+            self.objects.give_up(commit.order, t_ms, "the witness cannot carry deletions", &mut self.tally);
         }
         if self.held.waits(&commit.uid) {
             self.settle_held(&commit.uid);
@@ -219,6 +232,16 @@ impl Ledger {
         self.objects.gap(resource, after_order, through_order);
     }
 
+    /// The subject's process ended by itself; see `restart`.
+    pub fn subject_ended(&mut self, now_ms: u64) {
+        self.objects.subject_ended(now_ms);
+    }
+
+    /// The process that takes its place was started.
+    pub fn subject_started(&mut self, now_ms: u64) {
+        self.objects.subject_started(now_ms);
+    }
+
     /// Says whether a fault is active: the lag of commits made while it is goes to [`Self::take_lag_faulted`].
     pub fn faulted(&mut self, active: bool) {
         self.faulted = active;
@@ -243,12 +266,21 @@ impl Ledger {
                 break;
             }
             self.fresh.pop_front();
+            if self.overdue.len() < WAITING_ANOMALIES_PER_OUTCOME {
+                self.overdue.extend(self.objects.version_of(first.order));
+            }
             // An observation that waits may still settle it in time.
             let waits = self.objects.uid_of(first.order).is_some_and(|uid| self.held.waits(&uid));
             self.objects.overdue(first.order, now_ms, waits, &mut self.tally, &mut self.memory);
         }
         self.bury();
         self.tally.hand_out()
+    }
+
+    /// Versions that became overdue since the last call, at most 1000: what is known of their way is known now, and will be forgotten
+    /// before they are decided.
+    pub fn take_overdue(&mut self) -> Vec<CommitEvent> {
+        std::mem::take(&mut self.overdue)
     }
 
     /// The run is over and the subject had its time to catch up: decides everything that is not settled.

@@ -7,11 +7,14 @@
 //! [`record::Record`], so judging the same record again gives the same bytes.
 
 pub mod budgets;
+pub mod causes;
 pub mod diff;
 #[cfg(test)]
 mod example;
 pub mod exit;
+pub mod gate;
 pub mod growth;
+pub mod history;
 pub mod judge;
 pub mod ledger;
 pub mod record;

@@ -9,8 +9,10 @@
 use std::io;
 use std::path::PathBuf;
 
+mod crashes;
 mod end_state;
 mod events;
+mod evidence;
 mod last;
 mod latency;
 mod manifest;
@@ -27,11 +29,13 @@ mod tests;
 mod times;
 mod writer;
 
+pub use crashes::{CRASH_ROWS_MAX, CrashRow};
 pub use end_state::{
     ChildProblem, ChildProblemKind, ChildrenState, Difference, DifferenceKind, Differences, EXAMPLES_MAX, EndState,
     IdeaSource, Left,
 };
 pub use events::{EVENTS_MAX, Events};
+pub use evidence::{Evidence, STEPS_MAX, Step};
 pub use latency::{HistogramLog, Latency, RESPONSE_TAGS, Slice, tag};
 pub use manifest::{Machine, Manifest, Phases, PlannedFault, SCHEMA, Subject, Versions};
 pub use reader::Record;
@@ -45,7 +49,7 @@ pub use sees::{Sees, Sight};
 pub use signals::{Cgroup, METRIC_SERIES_MAX, MetricsPlan, MetricsRow, Sockets};
 pub use times::TIME_MS_MAX;
 pub(crate) use writer::write_whole;
-pub use writer::{ANOMALY_ROWS_PER_OUTCOME, Writer};
+pub use writer::{ANOMALY_ROWS_PER_OUTCOME, Writer, tell_story};
 
 /// The files of a record.
 pub mod file {
@@ -67,6 +71,8 @@ pub mod file {
     pub const COMMITS: &str = "commits.jsonl.zst";
     /// See [`facts::Observation`].
     pub const OBSERVATIONS: &str = "observations.jsonl.zst";
+    /// See [`super::CrashRow`]; not there where the subject is not started again.
+    pub const CRASHES: &str = "crashes.jsonl";
     /// See [`super::MetricsRow`].
     pub const METRICS: &str = "metrics.jsonl";
     /// See [`super::RequestLine`].
@@ -75,6 +81,8 @@ pub mod file {
     pub const END_STATE: &str = "end-state.json";
     /// See [`super::End`].
     pub const END: &str = "end.json";
+    /// What happened, for people, where `longhaul repro` told it.
+    pub const STORY: &str = "story.txt";
     /// The verdict for programs, see [`crate::render`].
     pub const VERDICT: &str = "verdict.json";
     /// The report for people.

@@ -11,6 +11,7 @@ use crate::judge::{Judgement, judge};
 use crate::record::{self, Record, file};
 
 mod diff;
+mod history;
 mod html;
 mod junit;
 mod markdown;
@@ -19,6 +20,7 @@ mod terminal;
 mod tests;
 
 pub use diff::diff;
+pub use history::{history, history_svg};
 pub use html::html;
 pub use junit::junit;
 pub use markdown::markdown;

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
+use reports::history::Entry;
 use reports::judge::Judgement;
 use reports::record::{
-    AnomalyRow, CommitEvent, End, EndState, FaultRow, Interval, Manifest, MetricsRow, RequestLine, Sample,
+    AnomalyRow, CommitEvent, CrashRow, End, EndState, FaultRow, Interval, Manifest, MetricsRow, RequestLine, Sample,
 };
 use schemars::{JsonSchema, Schema, schema_for};
 
@@ -18,6 +19,7 @@ fn schemas_are_current() {
         ("manifest", schema::<Manifest>()),
         ("interval", schema::<Interval>()),
         ("metrics", schema::<MetricsRow>()),
+        ("crash", schema::<CrashRow>()),
         ("sample", schema::<Sample>()),
         ("fault", schema::<FaultRow>()),
         ("anomaly", schema::<AnomalyRow>()),
@@ -26,7 +28,10 @@ fn schemas_are_current() {
         ("request", schema::<RequestLine>()),
         ("end-state", schema::<EndState>()),
         ("end", schema::<End>()),
+        ("history", schema::<Entry>()),
         ("verdict", schema::<Judgement>()),
+        ("gate", schema::<reports::gate::Judgement>()),
+        ("gate-line", schema::<reports::gate::record::Line>()),
     ];
     let update = std::env::var_os("LONGHAUL_UPDATE_SCHEMAS").is_some();
     for (name, schema) in schemas {

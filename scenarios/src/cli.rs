@@ -14,6 +14,8 @@ mod definitions;
 mod diff;
 mod doctor;
 mod files;
+mod gate;
+mod history;
 mod init;
 mod load;
 mod matrix;
@@ -68,6 +70,12 @@ enum Command {
     /// Put two run records side by side: budgets, figures, and what of scenario, machine and program differs. No verdict: exit 0, or 64
     /// where one cannot be read.
     Diff(diff::Arguments),
+    /// Say whether build B is worse than build A, both measured side by side on this machine. Exit 0 same or better, 1 worse, 2 not decided or
+    /// invalid, 64 bad arguments or a build that does not start.
+    Gate(Box<gate::Arguments>),
+    /// Keep a file with one line a run, and show where figures changed their level. No verdict: exit 0, or 64 where something cannot be read.
+    #[command(subcommand)]
+    History(history::Command),
     /// Send admission reviews to any webhook at a planned rate and measure its answers. Exit 0 pass, 1 a limit is broken, 2 the
     /// numbers cannot be trusted or are too few, 64 bad arguments or no webhook.
     Load(Box<load::Arguments>),
@@ -137,8 +145,10 @@ fn run_command(command: Command) -> ExitCode {
         Command::List => files::list(),
         Command::Matrix(arguments) => matrix::matrix(arguments),
         Command::Calibrate(arguments) => calibrate::calibrate(&arguments),
+        Command::History(command) => history::history(&command),
         Command::Report { directory } => report::report(&directory),
         Command::Diff(arguments) => diff::diff(&arguments),
+        Command::Gate(arguments) => gate::gate(&arguments),
         Command::Capacity(arguments) => capacity::capacity(&arguments),
         Command::Replay(arguments) => replay::replay(&arguments),
         Command::Worker(arguments) => worker::worker(&arguments),

@@ -39,6 +39,11 @@ impl Page {
         Ok(Self { url: url.to_owned(), authority, path, limits, open: None })
     }
 
+    /// Its address.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
     /// Reads it. An error says what was asked and what came, and the next reading begins with a new connection.
     pub(crate) async fn get(&mut self) -> Result<Bytes, String> {
         let answer = self.limits.answer;

@@ -46,6 +46,8 @@ pub(crate) enum Order {
     Ended(i32),
     /// A folder was made.
     Folder(PathBuf),
+    /// A file with a token was written where the user wanted it.
+    File(PathBuf),
     /// It was removed.
     Removed(PathBuf),
 }
@@ -146,6 +148,7 @@ pub(crate) fn keeper() -> ExitCode {
 struct Kept {
     groups: BTreeSet<i32>,
     folders: BTreeSet<PathBuf>,
+    files: BTreeSet<PathBuf>,
 }
 
 impl Kept {
@@ -155,8 +158,9 @@ impl Kept {
             Order::Group(group @ 2..) if self.groups.len() < KEPT_MAX => drop(self.groups.insert(group)),
             Order::Folder(path) if self.folders.len() < KEPT_MAX && is_ours(&path) => drop(self.folders.insert(path)),
             Order::Ended(group) => drop(self.groups.remove(&group)),
-            Order::Removed(path) => drop(self.folders.remove(&path)),
-            Order::Group(_) | Order::Folder(_) => {}
+            Order::File(path) if self.files.len() < KEPT_MAX && path.is_absolute() => drop(self.files.insert(path)),
+            Order::Removed(path) => drop((self.folders.remove(&path), self.files.remove(&path))),
+            Order::Group(_) | Order::Folder(_) | Order::File(_) => {}
         }
     }
 
@@ -168,6 +172,13 @@ impl Kept {
             });
             if ended == Some(Ok(())) {
                 err!("longhaul: the harness was killed; its process group {group} was ended");
+            }
+        }
+        for file in self.files {
+            match std::fs::remove_file(&file) {
+                Ok(()) => err!("longhaul: the harness was killed; its file {} was removed", file.display()),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => err!("longhaul: {} could not be removed and holds a token: {error}", file.display()),
             }
         }
         for folder in self.folders {
@@ -210,7 +221,10 @@ mod tests {
             path
         };
         let [left, gone, foreign] = ["longhaul-left", "longhaul-gone", "precious"].map(folder);
+        let file = parent.path().join("kubeconfig");
+        std::fs::write(&file, "token").unwrap();
         let mut kept = Kept::default();
+        kept.note(Order::File(file.clone()));
         for path in [&left, &gone, &foreign] {
             kept.note(Order::Folder(path.clone()));
         }
@@ -218,7 +232,7 @@ mod tests {
         kept.note(Order::Group(0));
         kept.note(Order::Group(-1));
         kept.tidy();
-        assert!(!left.exists() && gone.exists() && foreign.exists());
+        assert!(!left.exists() && !file.exists() && gone.exists() && foreign.exists());
     }
 
     #[test]

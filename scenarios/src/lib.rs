@@ -11,6 +11,7 @@ pub mod clients;
 mod clock;
 pub mod descriptors;
 mod fetch;
+mod gate;
 mod init;
 mod itself;
 mod keeper;
@@ -29,5 +30,31 @@ mod signals;
 mod subject;
 mod witness;
 
-/// How this program is started again: what is shipped has no workspace beside it.
-const STARTED_AS: &str = if cfg!(feature = "dist") { "longhaul" } else { "cargo xtask" };
+/// Who builds this program and then becomes it says here how that is done again.
+const STARTED_AS: &str = "LONGHAUL_STARTED_AS";
+
+/// How this program is started again, as a shell reads it: as it was started, or as `cargo xtask` says.
+fn started_as() -> String {
+    let said = std::env::var(STARTED_AS).ok().filter(|said| !said.is_empty());
+    said.or_else(|| std::env::args().next().map(|program| quoted(&program))).unwrap_or_else(|| "longhaul".to_owned())
+}
+
+/// A word as a shell reads it back.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,~".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn words_are_quoted_as_a_shell_reads_them() {
+        assert_eq!(super::quoted("target/debug/longhaul"), "target/debug/longhaul");
+        assert_eq!(super::quoted("my runs/it's.yaml"), r"'my runs/it'\''s.yaml'");
+        assert_eq!(super::quoted(""), "''");
+    }
+}

@@ -9,6 +9,7 @@ pub(crate) mod hlog;
 pub(crate) mod limits;
 pub(crate) mod live;
 pub(crate) mod measure;
+pub(crate) mod pressure;
 pub(crate) mod probe;
 pub(crate) mod report;
 pub(crate) mod summary;

@@ -10,4 +10,4 @@ mod scraper;
 mod selector;
 
 pub(crate) use scraper::{Scraper, every};
-pub(crate) use selector::Selector;
+pub(crate) use selector::{Labelled, Selector};

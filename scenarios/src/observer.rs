@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use reports::record::Sample;
 use tokio::sync::mpsc;
 
@@ -17,6 +18,10 @@ mod cgroup;
 mod machine;
 mod process;
 mod sockets;
+mod usage;
+
+pub(crate) use machine::Strain;
+pub(crate) use usage::Usage;
 
 /// One sample a second: fine enough to see a step, coarse enough to cost nothing.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -37,8 +42,8 @@ pub(crate) struct Observer {
 
 /// What the run tells the observer.
 struct Watched {
-    /// Process id of the subject's root, 0 while there is none.
-    root: AtomicU32,
+    /// Process ids of the roots of the subject's trees, none while there are none.
+    roots: Mutex<Vec<u32>>,
     /// How often the subject has been started.
     starts: AtomicU32,
     stop: AtomicBool,
@@ -49,22 +54,33 @@ impl Observer {
     pub(crate) fn start(clock: Clock) -> std::io::Result<Self> {
         let (sender, samples) = mpsc::channel(QUEUE_MAX);
         let watched =
-            Arc::new(Watched { root: AtomicU32::new(0), starts: AtomicU32::new(0), stop: AtomicBool::new(false) });
+            Arc::new(Watched { roots: Mutex::default(), starts: AtomicU32::new(0), stop: AtomicBool::new(false) });
         let shared = Arc::clone(&watched);
         std::thread::Builder::new().name("observer".to_owned()).spawn(move || observe(&shared, &sender, &clock))?;
         Ok(Self { samples, watched })
     }
 
-    /// From now on the process tree under `pid` is the subject.
-    pub(crate) fn watch(&self, pid: u32) {
+    /// From now on the process trees under these are the subject, and one of them was just started.
+    pub(crate) fn watch(&self, pids: Vec<u32>) {
         self.watched.starts.fetch_add(1, Ordering::Relaxed);
-        self.watched.root.store(pid, Ordering::Relaxed);
+        *self.watched.roots.lock() = pids;
+    }
+
+    /// One is gone, and these are left.
+    pub(crate) fn left(&self, pids: Vec<u32>) {
+        *self.watched.roots.lock() = pids;
     }
 
     /// The subject is gone; its absence is not a hole in the samples any more.
     pub(crate) fn unwatch(&self) {
-        self.watched.root.store(0, Ordering::Relaxed);
+        self.watched.roots.lock().clear();
     }
+}
+
+/// The processes of a subject, by the id of their root.
+pub(crate) fn tree(root: u32) -> Vec<u32> {
+    let all = i32::try_from(root).ok().map(|root| process::descendants(&[root])).unwrap_or_default();
+    all.into_iter().filter_map(|pid| u32::try_from(pid).ok()).collect()
 }
 
 impl Drop for Observer {
@@ -108,9 +124,9 @@ fn sample(
     now: Instant,
     (with_rollup, with_sockets): (bool, bool),
 ) -> Sample {
-    let root = watched.root.load(Ordering::Relaxed);
+    let roots: Vec<i32> = watched.roots.lock().iter().filter_map(|pid| i32::try_from(*pid).ok()).collect();
     let starts = watched.starts.load(Ordering::Relaxed);
-    let tree = i32::try_from(root).ok().filter(|root| *root != 0).map(process::descendants).unwrap_or_default();
+    let tree = if roots.is_empty() { Vec::new() } else { process::descendants(&roots) };
     let (subject, rollup_cost) = process::tree(&tree, with_rollup, starts).unzip();
     let (sockets, cgroup) = match tree.first() {
         Some(root) if with_sockets => (sockets::of(&tree), cgroup::of(*root)),

@@ -56,6 +56,10 @@ pub(crate) struct Play {
     pub(crate) out: PathBuf,
     /// The built-in service's binary.
     pub(crate) service: Option<PathBuf>,
+    /// Whether somebody named it, and it is not just the one beside this program.
+    pub(crate) named_service: bool,
+    /// The bug or the file, as it was asked for.
+    pub(crate) asked: String,
     /// What the client is known to be unable to do.
     pub(crate) cannot: Vec<Need>,
     pub(crate) quiet: bool,
@@ -122,8 +126,11 @@ pub(crate) async fn play(play: Play) -> Result<Outcome> {
     let directory = Box::pin(run::record(options)).await?;
     // Judging a long record takes a while, and with `--jobs` other runs have their clocks on this thread.
     let judged = tokio::task::spawn_blocking(move || {
-        let (record, judgement) = run::judged(&directory)?;
         let events = Events::open(&directory).context("failed to read the events of the run")?;
+        // Before the reports are written, which show it. A disk that is too full for it does not take the verdict away.
+        let told = Record::open(&directory).map(|record| story(&record, &events));
+        let _ = told.and_then(|lines| reports::record::tell_story(&directory, &lines));
+        let (record, judgement) = run::judged(&directory)?;
         anyhow::Ok(outcome(&record, &judgement, &events, &directory))
     });
     let mut outcome = judged.await.context("the judge ended with a panic")??;
@@ -217,6 +224,7 @@ fn aimed(play: &Play) -> Source {
             subject.env.extend(clock.map(|clock| (variable.to_owned(), clock.0.as_secs_f64().to_string())));
         }
         (subject.settings, subject.config, subject.cwd, subject.webhook) = (None, None, None, None);
+        (subject.commands, subject.restart, subject.back_off) = (Vec::new(), None, None);
         subject.witness = Witness::default();
         scenario.admission = None;
         scenario.budgets.admission = None;
@@ -266,9 +274,15 @@ fn repeat(play: &Play) -> String {
     let command = if play.command.is_empty() {
         String::new()
     } else {
-        format!(" -- {}", crate::secrets::arguments(&play.command).join(" "))
+        let words: Vec<String> =
+            crate::secrets::arguments(&play.command).iter().map(|word| crate::quoted(word)).collect();
+        format!(" -- {}", words.join(" "))
     };
-    format!("{} repro {}{http}{drain}{clocks}{rate}{command}", crate::STARTED_AS, play.source.scenario.name)
+    let service = play.service.as_ref().filter(|_| play.named_service);
+    let service =
+        service.map(|path| format!(" --service {}", crate::quoted(&path.to_string_lossy()))).unwrap_or_default();
+    let bug = crate::quoted(&play.asked);
+    format!("{} repro {bug}{http}{drain}{clocks}{rate}{service}{command}", crate::started_as())
 }
 
 impl Outcome {

@@ -15,12 +15,15 @@ use crate::out::out;
 use crate::scenario::Source;
 
 mod account;
+mod attach;
 mod canary;
 mod conductor;
+mod crashes;
 mod drift;
 mod end_state;
 mod endpoint;
 mod events;
+mod evidence;
 mod feed;
 mod front;
 mod growth;
@@ -38,6 +41,7 @@ mod refused;
 mod registration;
 mod requests;
 mod restored;
+mod stand;
 mod start;
 mod timeline;
 mod upkeep;
@@ -48,6 +52,7 @@ pub(crate) use endpoint::Endpoint;
 pub(crate) use manifest::{begins, describe};
 pub(crate) use payloads::{Fingerprint, fingerprint};
 pub(crate) use plan::describe as plan_of;
+pub(crate) use stand::{Events, Stand};
 
 /// What to run, and how.
 pub(crate) struct Options {

@@ -11,6 +11,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::Span;
 
+mod about;
+mod attach;
 mod children;
 mod faults;
 mod files;
@@ -19,28 +21,34 @@ pub mod library;
 mod manifests;
 mod metrics;
 mod parse;
+mod processes;
 mod rbac;
 mod readiness;
 mod registry;
 mod repro;
+mod restart_policy;
 mod upkeep;
 mod validate;
 mod webhook;
 
 pub use crate::witness::Witness;
+pub(crate) use attach::host_and_port;
 pub use children::{By, Children, Drift};
 pub use faults::Faults;
-pub(crate) use files::digest as files_digest;
+pub(crate) use files::{digest as files_digest, digest_of_programs};
 pub use http::Http;
 pub(crate) use manifests::Manifest;
 pub use metrics::Metrics;
 pub(crate) use metrics::{METRICS_PORT, series};
 pub(crate) use parse::nearest;
 pub use parse::{Error, Source};
+pub use processes::NamedCommand;
 pub use rbac::{Rbac, Rule};
 pub use readiness::{Readiness, Which};
 pub use registry::{Auth, RateLimit, Registry, RegistryKind};
 pub use repro::{Need, Repro, Row};
+pub(crate) use restart_policy::Delays;
+pub use restart_policy::{BackOff, Restart};
 pub use upkeep::{Certificates, Restarts};
 pub use webhook::{FailurePolicy, HookRule, Install, MatchCondition, ReinvocationPolicy, Webhook};
 
@@ -79,9 +87,9 @@ pub struct Scenario {
     /// Admission load, or nothing.
     #[serde(default)]
     pub admission: Option<loadgen::admission::Config>,
-    /// Object churn, or nothing.
+    /// Object churn, or nothing; a list churns several resources at once.
     #[serde(default)]
-    pub churn: Option<loadgen::churn::Config>,
+    pub churn: loadgen::churn::Sections,
     /// Writes at exact times, or after the hit of a fault; beside churn or instead of it.
     #[serde(default)]
     pub script: Option<loadgen::script::Config>,
@@ -106,7 +114,7 @@ impl Scenario {
     pub fn draw(&mut self) -> Result<(), mock_faults::random::Error> {
         let heal = self.budgets.events.as_ref().and_then(|events| events.heal).unwrap_or_default();
         let rest = heal.0.saturating_sub(self.phases.drain.0).max(HEAL_LEAST);
-        let churned = self.churn.as_ref().map(|churn| churn.resource.as_str());
+        let churned = self.churn.first().map(|churn| churn.resource.as_str());
         let (from, to) = (self.phases.warm_up.0, self.phases.loaded().saturating_sub(rest));
         let resource = churned.and_then(|text| text.split(['.', '/']).next());
         self.faults.draw(self.seed, &mock_faults::random::Window { from, to, resource, planned: &[] })
@@ -222,10 +230,11 @@ pub enum ControlPlaneKind {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Subject {
-    /// The built-in service or any command.
+    /// The built-in service, any command, or what runs already.
     pub kind: SubjectKind,
-    /// What it does: `webhook` answers reviews and watches nothing, so it is ready when its port answers TLS, and needs no witness.
-    /// Default: whatever the other keys say.
+    /// What it does: `webhook` answers reviews and watches nothing, so it is ready when its port answers TLS, and needs no witness. `both`
+    /// watches as well, and its answers are judged as those of a `webhook`. Default: whatever the other keys say, and reviews are answered
+    /// as the service's policy wants it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
     /// `kind: service`: a service configuration beside the scenario file. Addresses, certificates and registries in
@@ -238,6 +247,23 @@ pub struct Subject {
     /// `kind: command`: the program and its arguments.
     #[serde(default)]
     pub command: Vec<String>,
+    /// `kind: command`: several processes instead of one, such as a controller and its webhook, or two replicas. All have the same kubeconfig
+    /// and variables, and are measured together; one that ends has ended the subject.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<NamedCommand>,
+    /// `kind: attach`: its process, which is measured with all below it. Without one nothing is known of memory, descriptors and threads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// `kind: attach`: where it serves admission reviews, such as `https://127.0.0.1:9443/validate`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// `kind: attach`: the certificates of who signed that of its webhook, a PEM file relative to the scenario file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ca: Option<PathBuf>,
+    /// `kind: attach`: the kubeconfig that it reads, relative to the scenario file. It is written when the run begins, for your eyes alone, and
+    /// removed when it ends. Default: a file in a temporary folder, which is told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kubeconfig: Option<PathBuf>,
     /// `kind: command`: variables for it, beside `KUBECONFIG` and `LONGHAUL_WITNESS_URL`.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
@@ -282,6 +308,13 @@ pub struct Subject {
     /// The objects that it makes for each of those that are churned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub children: Option<Children>,
+    /// A process that ends by itself is started again, as a kubelet does it: `always` or `onFailure`. Default: its end fails the run. How often
+    /// it may is `budgets.crashes`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restart: Option<Restart>,
+    /// How long nobody runs after a crash.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub back_off: Option<BackOff>,
     /// It is restarted while load runs, as a rolling update does it. For a subject that serves admission reviews.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restarts: Option<Restarts>,
@@ -308,6 +341,8 @@ pub enum SubjectKind {
     Service,
     /// Any command.
     Command,
+    /// What runs already: it is observed, and neither started nor stopped.
+    Attach,
 }
 
 /// What a subject does.
@@ -316,12 +351,40 @@ pub enum SubjectKind {
 pub enum Role {
     /// It answers admission reviews, and watches nothing. What its policy is nobody knows: every answer that an API server accepts is right.
     Webhook,
+    /// It watches, and answers reviews by a policy that nobody knows.
+    Both,
 }
 
 impl Subject {
     /// Whether it only answers reviews.
     pub fn is_webhook_only(&self) -> bool {
         self.role == Some(Role::Webhook)
+    }
+
+    /// Whether nobody knows how it has to answer reviews.
+    pub fn has_own_policy(&self) -> bool {
+        self.role.is_some()
+    }
+
+    /// Whether it answers reviews.
+    pub fn serves(&self) -> bool {
+        let told = self.url.is_some() || self.webhook.as_ref().is_some_and(|webhook| webhook.path.is_some());
+        self.kind == SubjectKind::Service || told
+    }
+
+    /// How long nobody runs after a crash, where what a server lets live for a while lives so many times shorter.
+    pub(crate) fn delays(&self, compression: u32) -> Delays {
+        self.back_off.unwrap_or_default().delays(compression)
+    }
+}
+
+impl Role {
+    /// As it is written in a scenario file.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Webhook => "webhook",
+            Self::Both => "both",
+        }
     }
 }
 
@@ -341,6 +404,7 @@ impl SubjectKind {
         match self {
             Self::Service => "service",
             Self::Command => "command",
+            Self::Attach => "attach",
         }
     }
 }

@@ -2,7 +2,6 @@
 //!
 //! This module owns the child process, its output and its end. It knows nothing of the ledger or of load.
 
-use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
@@ -12,17 +11,21 @@ use parking_lot::Mutex;
 use rustix::process::{Pid, Signal};
 use tokio::process::{Child, Command};
 
+mod attached;
 mod clock_rate;
 mod log;
+mod processes;
 pub(crate) mod service;
+mod tail;
 
+pub(crate) use attached::Attached;
 pub(crate) use clock_rate::{LIBRARIES as CLOCK_LIBRARIES, make_faster};
 pub(crate) use log::{Line, Log};
+pub(crate) use processes::{Exit, Processes};
+use tail::Tail;
 
 use crate::keeper;
 
-/// Lines of the subject's output that an error message shows.
-const LAST_LINES: usize = 12;
 /// How long the pipes of a subject that has exited are read for its last words.
 const LAST_WORDS_TIMEOUT: Duration = Duration::from_secs(1);
 /// Between SIGKILL and the process being gone. The kernel needs milliseconds; more means that it cannot be killed.
@@ -41,6 +44,8 @@ pub(crate) fn kill_all() {
 /// What is started, and with which environment.
 #[derive(Debug, Clone)]
 pub(crate) struct Launch {
+    /// How it is called, where the subject has several processes.
+    pub(crate) name: Option<String>,
     pub(crate) program: PathBuf,
     pub(crate) arguments: Vec<String>,
     pub(crate) environment: Vec<(String, String)>,
@@ -62,13 +67,14 @@ pub(crate) enum Error {
 pub(crate) struct Running {
     child: Child,
     pid: u32,
-    tail: Tail,
+    tail: Arc<Mutex<Tail>>,
     readers: tokio::task::JoinSet<()>,
     exited: Option<ExitStatus>,
+    /// It was asked to exit.
+    asked: bool,
+    /// Nothing is left of its group, and its number may be that of another one by now.
+    buried: bool,
 }
-
-/// The last lines of output, for error messages.
-pub(crate) type Tail = Arc<Mutex<VecDeque<String>>>;
 
 impl Launch {
     /// Program and arguments, as the manifest names them.
@@ -91,16 +97,16 @@ impl Launch {
         GROUPS.lock().extend(group(pid));
         // Where the keeper is gone, a harness that ends in order still ends its subject.
         let _ = keeper::tell(&keeper::Order::Group(pid.cast_signed()));
-        let tail: Tail = Arc::default();
-        let log = log.awaiting(self.awaited.clone());
+        let tail: Arc<Mutex<Tail>> = Arc::default();
+        let log = log.of(self.name.as_deref(), self.awaited.clone());
         let mut readers = tokio::task::JoinSet::new();
         if let Some(stdout) = child.stdout.take() {
-            readers.spawn(log::read(stdout, log.clone(), Arc::clone(&tail), LAST_LINES));
+            readers.spawn(log::read(stdout, log.clone(), Arc::clone(&tail)));
         }
         if let Some(stderr) = child.stderr.take() {
-            readers.spawn(log::read(stderr, log, Arc::clone(&tail), LAST_LINES));
+            readers.spawn(log::read(stderr, log, Arc::clone(&tail)));
         }
-        Ok(Running { child, pid, tail, readers, exited: None })
+        Ok(Running { child, pid, tail, readers, exited: None, asked: false, buried: false })
     }
 
     fn not_started(&self, source: std::io::Error) -> Error {
@@ -134,11 +140,21 @@ impl Running {
             // A child of it that lives on keeps the pipes open.
             let _ = tokio::time::timeout(LAST_WORDS_TIMEOUT, drained).await;
         }
-        let tail = self.tail.lock();
-        if tail.is_empty() {
-            return "(it wrote nothing)".to_owned();
+        self.tail.lock().words()
+    }
+
+    /// It has exited: ends what it left behind, as a container ends with its first process.
+    pub(crate) fn bury(&mut self) {
+        self.signal(Signal::KILL);
+        self.forget();
+        self.buried = true;
+    }
+
+    /// SIGTERM to the group, once: many programs take a second one for impatience.
+    pub(crate) fn ask(&mut self) {
+        if !std::mem::replace(&mut self.asked, true) && self.exited().is_none() {
+            self.signal(Signal::TERM);
         }
-        tail.iter().map(String::as_str).collect::<Vec<_>>().join("\n")
     }
 
     /// SIGTERM to the group, then SIGKILL when it has not exited in time. `Ok` tells how it ended.
@@ -155,7 +171,7 @@ impl Running {
         if let Some(status) = self.exited() {
             return Stopped::Before(status);
         }
-        self.signal(Signal::TERM);
+        self.ask();
         if let Ok(Ok(status)) = tokio::time::timeout(timeout, self.child.wait()).await {
             self.exited = Some(status);
             return Stopped::Orderly(status);
@@ -168,7 +184,7 @@ impl Running {
     }
 
     fn signal(&self, signal: Signal) {
-        if let Some(pid) = group(self.pid) {
+        if let Some(pid) = group(self.pid).filter(|_| !self.buried) {
             // An empty group is what we want; there is nobody else to tell.
             let _ = rustix::process::kill_process_group(pid, signal);
         }
@@ -178,7 +194,14 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         self.signal(Signal::KILL);
-        if let Some(mine) = group(self.pid) {
+        self.forget();
+    }
+}
+
+impl Running {
+    /// Nobody has to end its group any more.
+    fn forget(&self) {
+        if let Some(mine) = group(self.pid).filter(|_| !self.buried) {
             GROUPS.lock().retain(|group| *group != mine);
             let _ = keeper::tell(&keeper::Order::Ended(self.pid.cast_signed()));
         }

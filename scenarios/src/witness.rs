@@ -1,14 +1,16 @@
 //! How the subject proves what it saw: the channel that carries observations.
 //!
 //! Every kind of witness is one file, with the keys that it takes, and one line in the list below. It turns what it hears into
-//! [`Observation`]s and hands them to the run through one bounded channel. What it cannot read is counted with an example: a
-//! broken witness must not look like a broken subject.
+//! [`facts::Observation`]s and hands them to the run through one bounded channel. Whoever hears less than a version (an object's name, a
+//! generation, that something is there) says a [`Claim`], which the run resolves with what was committed by then. What cannot be read is
+//! counted with an example: a broken witness must not look like a broken subject.
 
 use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use facts::{Change, Commit, Observation, Progress, Revision};
+use facts::{Change, Looks};
+use loadgen::churn::Api;
 use parking_lot::Mutex;
 use reports::record::Sees;
 use schemars::JsonSchema;
@@ -17,11 +19,18 @@ use tokio::sync::mpsc;
 
 use crate::clock::Clock;
 
+mod children;
+mod claim;
+mod finalizer;
 mod http;
+mod known;
 mod log;
+mod metrics;
 mod none;
 mod status;
 
+pub(crate) use children::{Family, Parent};
+pub(crate) use claim::{Claim, Commits, Counts, Of, Proof, Reading, Resolved, Said, What};
 pub(crate) use none::Nothing;
 
 /// What one kind of witness is. The type that has it holds its keys.
@@ -32,20 +41,49 @@ trait Kind {
     const REMEDY: &'static str;
 
     /// What it can tell.
-    fn sees(&self) -> Sees;
+    fn sees(&self, about: &About) -> Sees;
 
     /// What is wrong with its keys, for the author of the file.
-    fn check(&self) -> Result<(), String> {
+    fn check(&self, _: &About) -> Result<(), String> {
         Ok(())
     }
 
-    /// The JSON pointer of the generation that the subject repeats in an object, where it proves something by that.
-    fn progress(&self) -> Option<&str> {
+    /// Where in each object the subject tells how far it has come, where it proves something by that.
+    fn looks(&self) -> Option<Looks> {
+        None
+    }
+
+    /// How many unreadable lines are tolerated; where it says nothing, they matter as soon as something looks missed.
+    fn tolerates(&self) -> Option<u64> {
         None
     }
 
     /// Begins to listen.
-    async fn open(&self, ear: &Ear) -> anyhow::Result<Open>;
+    async fn open(&self, ear: &Ear, scene: &Scene) -> anyhow::Result<Open>;
+}
+
+/// What else a scenario says that decides what a witness can tell.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct About {
+    /// The objects that the subject makes for those that are churned.
+    pub(crate) family: Option<Family>,
+    /// It has a page of metrics.
+    pub(crate) has_metrics: bool,
+    /// Objects are deleted and made again under the same name.
+    pub(crate) reuses_names: bool,
+    /// Resources that are judged besides the one that is churned.
+    pub(crate) others: Vec<String>,
+}
+
+/// Where a witness that looks by itself finds what.
+#[derive(Debug, Clone)]
+pub(crate) struct Scene {
+    /// The control plane, for the harness.
+    pub(crate) api: Api,
+    /// What else the scenario says.
+    pub(crate) about: About,
+    /// The subject's page of metrics.
+    pub(crate) metrics_url: Option<String>,
 }
 
 /// A witness that listens. Dropping it ends that.
@@ -64,22 +102,7 @@ pub(crate) struct Open {
 /// Reads the subject's output.
 pub(crate) trait Lines: Send + Sync {
     /// What a line proves, or why it cannot be read. A line that is no observation is none and no error.
-    fn read(&self, line: &str, t_ms: u64) -> Option<Result<Observation, &'static str>>;
-}
-
-/// Reads what was committed. Such a witness cannot tell of deletions: nothing is written after one.
-pub(crate) trait Commits: Send {
-    /// What a commit proves. They are shown in their order.
-    fn read(&mut self, commit: &Commit, progress: Progress) -> Reading;
-}
-
-/// What is made of a commit.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Reading {
-    /// The ledger should account for this version.
-    pub(crate) counts: bool,
-    /// The revision of this object that the commit proves to have been seen.
-    pub(crate) proves: Option<Revision>,
+    fn read(&self, line: &str, t_ms: u64) -> Option<Result<Said, &'static str>>;
 }
 
 macro_rules! witnesses {
@@ -103,23 +126,28 @@ macro_rules! witnesses {
             }
 
             /// What it can tell.
-            pub(crate) fn sees(&self) -> Sees {
-                match self { $(Self::$variant(settings) => settings.sees()),* }
+            pub(crate) fn sees(&self, about: &About) -> Sees {
+                match self { $(Self::$variant(settings) => settings.sees(about)),* }
             }
 
             /// What is wrong with its keys, for the author of the file.
-            pub(crate) fn check(&self) -> Result<(), String> {
-                match self { $(Self::$variant(settings) => settings.check()),* }
+            pub(crate) fn check(&self, about: &About) -> Result<(), String> {
+                match self { $(Self::$variant(settings) => settings.check(about)),* }
             }
 
-            /// The JSON pointer of the generation that the subject repeats in an object, where it proves something by that.
-            pub(crate) fn progress(&self) -> Option<&str> {
-                match self { $(Self::$variant(settings) => settings.progress()),* }
+            /// Where in each object the subject tells how far it has come, where it proves something by that.
+            pub(crate) fn looks(&self) -> Option<Looks> {
+                match self { $(Self::$variant(settings) => settings.looks()),* }
+            }
+
+            /// How many unreadable lines are tolerated, if it says so.
+            pub(crate) fn tolerates(&self) -> Option<u64> {
+                match self { $(Self::$variant(settings) => settings.tolerates()),* }
             }
 
             /// Begins to listen.
-            pub(crate) async fn open(&self, ear: &Ear) -> anyhow::Result<Open> {
-                match self { $(Self::$variant(settings) => settings.open(ear).await),* }
+            pub(crate) async fn open(&self, ear: &Ear, scene: &Scene) -> anyhow::Result<Open> {
+                match self { $(Self::$variant(settings) => settings.open(ear, scene).await),* }
             }
         }
     };
@@ -130,15 +158,31 @@ witnesses! {
     Http(http::Http),
     /// The subject's log lines are matched.
     Log(log::Log),
-    /// The subject writes the generation that it saw into the object's status.
+    /// The subject repeats the generation or version that it saw in the object itself: in the status, a condition or an annotation.
     Status(status::Status),
+    /// The subject makes objects for those that are churned: what `subject: {children: …}` says of them proves what it saw.
+    Children(children::Children),
+    /// The subject holds each object by a finalizer of its own, and lets it go.
+    Finalizer(finalizer::Finalizer),
+    /// The subject's page of metrics has a series for each object.
+    Metrics(metrics::Metrics),
     /// The subject watches nothing, and nothing is asked of it. What a subject of `role: webhook` has anyhow.
     None(Nothing),
 }
 
+impl Witness {
+    /// The path of the generation that the subject repeats in each object, where it does.
+    pub(crate) fn generation(&self) -> Option<String> {
+        match self {
+            Self::Status(status) if status.is_of_generations() => status.looks().map(|looks| looks.observed),
+            _ => None,
+        }
+    }
+}
+
 impl Default for Witness {
     fn default() -> Self {
-        Self::Http(http::Http {})
+        Self::Http(http::Http::default())
     }
 }
 
@@ -147,14 +191,14 @@ const QUEUE_MAX: usize = 16_384;
 
 /// What a witness hands to the run.
 pub(crate) struct Heard {
-    pub(crate) observations: mpsc::Receiver<Observation>,
+    pub(crate) said: mpsc::Receiver<Said>,
     pub(crate) tally: Arc<Tally>,
 }
 
 /// The writing end, shared by whatever hears the subject.
 #[derive(Clone)]
 pub(crate) struct Ear {
-    sender: mpsc::Sender<Observation>,
+    sender: mpsc::Sender<Said>,
     tally: Arc<Tally>,
     clock: Clock,
 }
@@ -169,9 +213,9 @@ pub(crate) struct Tally {
 
 /// A witness and its ear.
 pub(crate) fn channel(clock: Clock) -> (Ear, Heard) {
-    let (sender, observations) = mpsc::channel(QUEUE_MAX);
+    let (sender, said) = mpsc::channel(QUEUE_MAX);
     let tally = Arc::new(Tally::default());
-    (Ear { sender, tally: Arc::clone(&tally), clock }, Heard { observations, tally })
+    (Ear { sender, tally: Arc::clone(&tally), clock }, Heard { said, tally })
 }
 
 impl Ear {
@@ -180,17 +224,24 @@ impl Ear {
         self.clock.now_ms()
     }
 
-    /// Passes an observation on, waiting for room.
-    pub(crate) async fn heard(&self, observation: Observation) {
-        self.tally.lines.fetch_add(1, Ordering::Relaxed);
+    /// The run's time at an instant, in milliseconds.
+    pub(crate) fn at_ms(&self, at: std::time::Instant) -> u64 {
+        self.clock.at_ms(at)
+    }
+
+    /// Passes on what was said, waiting for room.
+    pub(crate) async fn heard(&self, said: Said) {
+        if !matches!(said, Said::Deaf(_)) {
+            self.tally.lines.fetch_add(1, Ordering::Relaxed);
+        }
         // A closed channel means that the run is over: nothing is judged any more.
-        let _ = self.sender.send(observation).await;
+        let _ = self.sender.send(said).await;
     }
 
     /// Shows a line of the subject's output to whoever reads it.
     pub(crate) async fn line(&self, lines: &dyn Lines, line: &str) {
         match lines.read(line, self.now_ms()) {
-            Some(Ok(observation)) => self.heard(observation).await,
+            Some(Ok(said)) => self.heard(said).await,
             Some(Err(why)) => self.malformed(line, why),
             None => {}
         }
@@ -234,18 +285,65 @@ pub(crate) fn change(word: &str) -> Option<Change> {
     }
 }
 
+/// A scene in which nothing is to be found.
+#[cfg(test)]
+pub(crate) fn nowhere() -> Scene {
+    let api = Api { url: String::new(), ca_pem: String::new(), token: String::new() };
+    Scene { api, about: About::default(), metrics_url: None }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn family(by: Parent, generation: Option<&str>) -> About {
+        let family = Family {
+            resource: "configmaps/v1".to_owned(),
+            group: "longhaul.dev".to_owned(),
+            by,
+            generation: generation.map(str::to_owned),
+            revision: None,
+            may_be_none: false,
+            are_deleted: false,
+        };
+        About { family: Some(family), has_metrics: true, ..About::default() }
+    }
+
+    fn log(pattern: &str) -> Witness {
+        Witness::Log(log::Log { pattern: Some(pattern.to_owned()), ..log::Log::default() })
+    }
+
+    fn preset(preset: log::Preset) -> Witness {
+        Witness::Log(log::Log { preset: Some(preset), ..log::Log::default() })
+    }
+
+    fn metrics() -> Witness {
+        Witness::Metrics(metrics::Metrics {
+            series: "a".into(),
+            uid: Some("uid".into()),
+            ..metrics::Metrics::default()
+        })
+    }
+
+    fn finalizer() -> Witness {
+        Witness::Finalizer(finalizer::Finalizer { name: "example.com/cleanup".to_owned() })
+    }
+
     /// A kind is named in its own file as serde names it from the list.
     #[test]
     fn kinds_have_one_name() {
-        let pattern = Some("(?P<uid>a)(?P<rv>b)".to_owned());
-        let all = [Witness::default(), Witness::Log(log::Log { pattern }), Witness::Status(status::Status::default())];
+        let about = family(Parent::Owner, None);
+        let all = [
+            Witness::default(),
+            log("(?P<uid>a)(?P<rv>b)"),
+            Witness::Status(status::Status::default()),
+            Witness::Children(children::Children::default()),
+            finalizer(),
+            metrics(),
+        ];
         for witness in all {
             assert_eq!(serde_json::to_value(&witness).unwrap()["kind"], witness.name());
-            assert_eq!(witness.check(), Ok(()));
+            assert_eq!(witness.check(&about), Ok(()));
             assert!(witness.remedy().ends_with(['?', '.']));
         }
     }
@@ -254,19 +352,34 @@ mod tests {
     #[test]
     fn what_each_kind_tells_is_what_the_page_says() {
         let page = include_str!("../../docs/witnesses.md");
-        let log = |pattern: &str| Witness::Log(log::Log { pattern: Some(pattern.to_owned()) });
+        let label = || Parent::Label("l".to_owned());
+        let children = || Witness::Children(children::Children::default());
+        let plain = About::default;
         let rows = [
-            ("| `http`", Witness::default()),
-            ("| `log` with the groups", log("(?P<uid>a)(?P<rv>b)(?P<change>c)")),
-            ("| `log` with `uid`", log("(?P<uid>a)(?P<rv>b)")),
-            ("| `status`", Witness::Status(status::Status::default())),
-            ("| `none`", Witness::None(Nothing {})),
+            ("| `http`", Witness::default(), plain()),
+            ("| `log` with the groups `uid`, `rv` and `change`", log("(?P<uid>a)(?P<rv>b)(?P<change>c)"), plain()),
+            ("| `log` with `uid` and `rv`", log("(?P<uid>a)(?P<rv>b)"), plain()),
+            ("| `log` with `name` and `rv`", log("(?P<name>a)(?P<rv>b)"), plain()),
+            ("| `log` with `name` and `rv`", log("(?P<uid>a)(?P<generation>b)"), plain()),
+            ("| `log` with `uid` or `name`", log("(?P<name>a)"), plain()),
+            ("| `log` with `preset: pepr`", preset(log::Preset::Pepr), plain()),
+            ("| `log` with another `preset`", preset(log::Preset::ControllerRuntime), plain()),
+            ("| `log` with another `preset`", preset(log::Preset::Kopf), plain()),
+            ("| `log` with another `preset`", preset(log::Preset::KubeRs), plain()),
+            ("| `status`", Witness::Status(status::Status::default()), plain()),
+            ("| `children` by label or name, without", children(), family(label(), None)),
+            ("| `children` by label or name, with `gen", children(), family(label(), Some("/a"))),
+            ("| `children` by owner, or with `churn` |", children(), family(Parent::Owner, None)),
+            ("| `children` by owner, or with `churn`, with", children(), family(Parent::Owner, Some("/a"))),
+            ("| `finalizer`", finalizer(), plain()),
+            ("| `metrics`", metrics(), plain()),
+            ("| `none`", Witness::None(Nothing {}), plain()),
         ];
-        for (row, witness) in rows {
-            let line = page.lines().find(|line| line.starts_with(row)).unwrap();
+        for (row, witness, about) in rows {
+            let line = page.lines().find(|line| line.starts_with(row)).unwrap_or_else(|| panic!("no row {row}"));
             let cells: Vec<bool> =
                 line.trim_end_matches('|').split('|').skip(2).map(|cell| cell.trim().starts_with("yes")).collect();
-            let told: Vec<bool> = reports::record::Sight::EACH.map(|sight| witness.sees().can(sight)).to_vec();
+            let told: Vec<bool> = reports::record::Sight::EACH.map(|sight| witness.sees(&about).can(sight)).to_vec();
             assert_eq!(cells, told, "{row}");
         }
     }

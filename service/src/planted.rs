@@ -1,8 +1,10 @@
 //! The list of planted bugs; compiled only with the feature `planted-bugs`.
 //!
-//! Owns the names. The bugs sit where the real code would have them, behind the same feature; what they keep is [`growth`]'s.
+//! Owns the names. The bugs sit where the real code would have them, behind the same feature; what they keep is
+//! [`growth`]'s, how they are slower is in [`slower`].
 
 pub mod growth;
+pub mod slower;
 
 macro_rules! bugs {
     ($($(#[$doc:meta])* $bug:ident = $name:literal),* $(,)?) => {
@@ -59,8 +61,16 @@ bugs! {
     DescriptorLeak = "descriptor-leak",
     /// A thread stays for every 500th review.
     ThreadLeak = "thread-leak",
-    /// Every review takes a twentieth longer.
+    /// The process needs a twentieth more processor time, review by review.
     SlowerBy5 = "slower-by-5-percent",
+    /// A tenth more.
+    SlowerBy10 = "slower-by-10-percent",
+    /// Three tenths more.
+    SlowerBy30 = "slower-by-30-percent",
+    /// Every answer is 1 KiB longer.
+    LongerAnswer = "answer-1k-longer",
+    /// Two more system calls for each review.
+    MoreSyscalls = "two-more-syscalls",
     /// From 250 distinct objects on, every review takes 20 ms longer.
     SlowAfter = "slow-after-250-objects",
     /// Every tenth event is told twice.

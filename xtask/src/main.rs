@@ -5,6 +5,7 @@ mod bench;
 mod cargo;
 mod check;
 mod dist;
+mod gate;
 mod junit;
 mod soak;
 mod test;
@@ -34,6 +35,8 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
+    /// Build the service of another revision and of this one, and say whether this one is worse. Exit codes as `longhaul gate`.
+    Gate(gate::Arguments),
     /// Run the quick tests, or with `--full` all.
     Test(test::Arguments),
     /// Run the full gate: format, lints, tests, documentation, dependency policy, generated files.
@@ -59,6 +62,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Soak(arguments) => soak::soak(arguments),
         Command::Repro { arguments } => soak::repro(arguments),
+        Command::Gate(arguments) => gate::gate(&arguments),
         Command::Test(arguments) => test::test(&arguments),
         Command::Check(arguments) => check::check(&arguments),
         Command::Bench(arguments) => bench::bench(&arguments),

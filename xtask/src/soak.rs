@@ -61,7 +61,7 @@ fn plays_planted(arguments: &[String]) -> bool {
 ///
 /// Nothing stays between the terminal and the run: Ctrl-C reaches `longhaul` alone and its verdict is the exit code.
 fn hand_over(program: &Path, arguments: &[String]) -> Result<ExitCode> {
-    let error = Command::new(program).args(arguments).exec();
+    let error = Command::new(program).args(arguments).env("LONGHAUL_STARTED_AS", "cargo xtask").exec();
     Err(error).with_context(|| format!("failed to start {}", program.display()))
 }
 

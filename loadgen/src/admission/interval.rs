@@ -71,6 +71,8 @@ pub struct Interval {
     pub examples: Vec<String>,
     /// The calls with the longest response times, longest first, at most [`SLOWEST`].
     pub slowest: Vec<Slow>,
+    /// Bytes in the bodies of all complete answers, as they came over the wire.
+    pub answer_bytes: u64,
     /// Whether each call waited for another's end ([`super::Load::saturate`]): then nothing is late and nothing overflows, and
     /// latencies say nothing about what users would see.
     pub closed_loop: bool,
@@ -170,6 +172,7 @@ impl Default for Interval {
             lateness: histogram::empty(),
             examples: Vec::new(),
             slowest: Vec::new(),
+            answer_bytes: 0,
             closed_loop: false,
         }
     }
@@ -188,6 +191,7 @@ impl Interval {
         self.slowest.extend_from_slice(&other.slowest);
         self.slowest.sort_by_key(|slow| std::cmp::Reverse(slow.phases.response()));
         self.slowest.truncate(SLOWEST);
+        self.answer_bytes = self.answer_bytes.saturating_add(other.answer_bytes);
         self.closed_loop |= other.closed_loop;
     }
 
@@ -306,6 +310,11 @@ impl Recorder {
         self.examples.note(failure.class.text(), || failure.text);
     }
 
+    /// A complete answer came, whatever it says.
+    pub(super) fn received(&mut self, body_bytes: usize) {
+        self.interval.answer_bytes = self.interval.answer_bytes.saturating_add(body_bytes as u64);
+    }
+
     pub(super) fn sent_again(&mut self) {
         self.interval.counts.sent_again += 1;
     }
@@ -403,6 +412,7 @@ mod tests {
             let mut interval = Interval {
                 counts,
                 examples: (0..4).map(|n| format!("{from} {n}")).collect(),
+                answer_bytes: from + 20,
                 closed_loop: from > 50,
                 ..Interval::default()
             };
@@ -426,6 +436,7 @@ mod tests {
             [&total.response_allowed, &total.response_denied, &total.response_error, &total.service, &total.lateness];
         assert_eq!(histograms.map(Histogram::len), [100, 102, 104, 106, 108]);
         assert!(total.closed_loop);
+        assert_eq!(total.answer_bytes, 140);
         assert_eq!(total.examples, ["0 0", "0 1", "0 2", "0 3", "100 0"], "as many as one interval may have");
     }
 

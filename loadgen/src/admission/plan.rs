@@ -19,8 +19,8 @@ use super::truth::Truth;
 use crate::arrivals::{Schedule, Stream};
 use crate::seed::{self, UID_LEN};
 
-/// The fingerprint covers the corpus and so many arrivals; the rest follows from the same streams.
-const FINGERPRINTED_ARRIVALS: usize = 4096;
+/// The fingerprint covers so many arrivals and what they carry; the rest follows from the same streams.
+const FINGERPRINTED_ARRIVALS: usize = 65_536;
 
 /// A plan of admission load. Cheap to clone; the same arguments give the same plan, byte for byte.
 #[derive(Debug, Clone)]
@@ -126,17 +126,23 @@ impl Plan {
         &self.config
     }
 
-    /// SHA-256, in hex, over all payloads and the first arrivals. Equal fingerprints mean equal load.
+    /// SHA-256, in hex, over the first arrivals and the payloads that they carry. Equal fingerprints mean equal load, also of a plan and
+    /// of its recording: payloads count in the order of their first use, and uids, which are drawn anew, do not count.
     pub fn fingerprint(&self) -> String {
         let mut hash = Sha256::new();
-        for template in self.corpus.templates() {
-            hash.update((template.bytes().len() as u64).to_le_bytes());
-            hash.update(template.bytes());
-        }
+        let mut known: Vec<Option<u64>> = vec![None; self.corpus.templates().len()];
+        let mut used = 0_u64;
+        hash.update(self.schedule.planned().to_le_bytes());
         for (at, request) in self.clone().whole().take(FINGERPRINTED_ARRIVALS) {
             hash.update(u64::try_from(at.as_micros()).unwrap_or(u64::MAX).to_le_bytes());
-            hash.update(request.template.to_le_bytes());
-            hash.update(request.uid);
+            let place = &mut known[request.template as usize];
+            if place.is_none() {
+                let bytes = self.corpus.template(request.template).bytes();
+                hash.update((bytes.len() as u64).to_le_bytes());
+                hash.update(bytes);
+                used += 1;
+            }
+            hash.update(place.get_or_insert(used).to_le_bytes());
         }
         hex::encode(hash.finalize())
     }

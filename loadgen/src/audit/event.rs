@@ -1,12 +1,13 @@
 //! Watch events and list pages as the audit reads them: whose version, which change, how far its controller is. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
-use facts::Change;
+use facts::{Change, Looks, Progress};
 
 /// What the audit keeps of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,18 +16,20 @@ pub(super) struct Object {
     pub name: String,
     pub uid: String,
     pub resource_version: String,
-    pub generation: i64,
-    pub observed_generation: Option<i64>,
+    pub progress: Progress,
     pub images: Vec<String>,
+    pub fields: Vec<Value>,
 }
 
 /// What is kept of an object besides its identity.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Wanted {
-    /// The JSON pointer of the observed generation.
-    pub generation: Option<String>,
+    /// How far its controller is.
+    pub looks: Option<Looks>,
     /// The JSON pointer of the pod spec whose images are kept.
     pub pod_spec: Option<String>,
+    /// Paths of what is kept as it is.
+    pub fields: Vec<String>,
 }
 
 /// A line of a watch.
@@ -144,15 +147,33 @@ fn object(raw: &RawValue, wanted: &Wanted) -> Result<Object, String> {
     if metadata.name.is_empty() || metadata.uid.is_empty() || metadata.resource_version.is_empty() {
         return Err(format!("the object `{}` lacks name, uid or resourceVersion", metadata.name));
     }
+    let mut progress = Progress { generation: metadata.generation, ..Progress::default() };
+    let mut fields = Vec::new();
+    if wanted.looks.is_some() || !wanted.fields.is_empty() {
+        let parts = parts(raw, wanted)?;
+        progress = wanted.looks.as_ref().map_or(progress, |looks| looks.at(&parts));
+        fields.extend(wanted.fields.iter().map(|path| facts::seek(&parts, path).cloned().unwrap_or_default()));
+    }
     Ok(Object {
         namespace: metadata.namespace,
         name: metadata.name,
         uid: metadata.uid,
         resource_version: metadata.resource_version,
-        generation: metadata.generation,
-        observed_generation: wanted.generation.as_ref().and_then(|pointer| at(raw, pointer)),
+        progress,
         images: wanted.pod_spec.as_ref().map(|pointer| images(raw, pointer)).unwrap_or_default(),
+        fields,
     })
+}
+
+/// The parts of an object in which something is looked up.
+fn parts(raw: &RawValue, wanted: &Wanted) -> Result<Value, String> {
+    let looked = wanted.looks.iter().flat_map(|looks| ["/metadata", looks.observed.as_str()]);
+    let first = |path: &str| path.split('/').nth(1).unwrap_or_default().replace("~1", "/").replace("~0", "~");
+    let wanted: BTreeSet<String> = looked.chain(wanted.fields.iter().map(String::as_str)).map(first).collect();
+    let map: BTreeMap<String, &RawValue> = serde_json::from_str(raw.get()).map_err(|error| error.to_string())?;
+    let parts = map.into_iter().filter(|(key, _)| wanted.contains(key));
+    let read = |raw: &RawValue| serde_json::from_str::<Value>(raw.get()).map_err(|error| error.to_string());
+    parts.map(|(key, raw)| Ok((key, read(raw)?))).collect::<Result<serde_json::Map<_, _>, String>>().map(Value::Object)
 }
 
 /// The images of the pod spec at a JSON pointer, of containers of all sorts and of image volumes; none where there is none.
@@ -210,7 +231,7 @@ mod tests {
     use super::*;
 
     fn generation() -> Wanted {
-        Wanted { generation: Some("/status/observedGeneration".to_owned()), pod_spec: None }
+        Wanted { looks: Some(Looks::default()), fields: vec!["/metadata/labels".to_owned()], ..Wanted::default() }
     }
 
     fn nothing() -> Wanted {
@@ -226,12 +247,13 @@ mod tests {
             name: "a".into(),
             uid: "u".into(),
             resource_version: "12".into(),
-            generation: 3,
-            observed_generation: Some(2),
+            progress: Progress { generation: 3, observed: Some(2), ..Progress::default() },
             images: Vec::new(),
+            fields: vec![serde_json::json!({"a\"b": "c"})],
         };
         assert_eq!(event(line, &generation()).unwrap(), Event::Object(Change::Modified, object.clone()));
-        let without = Object { observed_generation: None, ..object };
+        let progress = Progress { generation: 3, ..Progress::default() };
+        let without = Object { progress, fields: Vec::new(), ..object };
         assert_eq!(event(line, &nothing()).unwrap(), Event::Object(Change::Modified, without));
         let bookmark = br#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9"}}}"#;
         assert_eq!(event(bookmark, &nothing()).unwrap(), Event::Bookmark("9".into()));
@@ -260,7 +282,7 @@ mod tests {
 
     #[test]
     fn images_of_all_sorts_are_told() {
-        let wanted = Wanted { generation: None, pod_spec: Some("/spec/template/spec".to_owned()) };
+        let wanted = Wanted { pod_spec: Some("/spec/template/spec".to_owned()), ..Wanted::default() };
         let line =
             br#"{"type":"ADDED","object":{"metadata":{"name":"a","uid":"u","resourceVersion":"1"},"spec":{"template":
             {"spec":{"containers":[{"name":"a","image":"x:1"},{"name":"b"}],"initContainers":[{"image":"i:1"}],

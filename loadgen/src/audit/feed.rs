@@ -18,7 +18,7 @@ use super::link::{Failed, Link, List};
 use super::queue::Queue;
 use super::{Config, Entry, Hole, Source};
 use crate::wire::chain;
-use facts::{Change, Commit, Order, Progress};
+use facts::{Change, Commit, Order};
 
 /// Pauses between attempts grow from the first to the second.
 const PAUSE_SHORTEST: Duration = Duration::from_millis(50);
@@ -88,8 +88,7 @@ impl Shared {
                 revision: object.resource_version.into(),
                 change,
             };
-            let progress = Progress { generation: object.generation, observed: object.observed_generation };
-            Entry { at, commit, progress, images: object.images, source }
+            Entry { at, commit, progress: object.progress, images: object.images, fields: object.fields, source }
         });
         self.queue.push(entries);
     }

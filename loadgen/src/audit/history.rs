@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::event::Object;
-use facts::Change;
+use facts::{Change, Progress};
 
 /// Changes during the last comparison that are remembered. A run that still changes so much has not been stopped.
 const MARKED_MAX: usize = 100_000;
@@ -85,8 +85,7 @@ type Place = (String, String);
 struct Known {
     uid: String,
     resource_version: String,
-    generation: i64,
-    observed_generation: Option<i64>,
+    progress: Progress,
 }
 
 /// The live objects as the watch shows them.
@@ -222,12 +221,7 @@ impl History {
 
 impl Known {
     fn of(object: &Object) -> Self {
-        Self {
-            uid: object.uid.clone(),
-            resource_version: object.resource_version.clone(),
-            generation: object.generation,
-            observed_generation: object.observed_generation,
-        }
+        Self { uid: object.uid.clone(), resource_version: object.resource_version.clone(), progress: object.progress }
     }
 
     fn is(&self, object: &Object) -> bool {
@@ -240,9 +234,9 @@ impl Known {
             name,
             uid: self.uid,
             resource_version: resource_version.to_owned(),
-            generation: self.generation,
-            observed_generation: self.observed_generation,
+            progress: self.progress,
             images: Vec::new(),
+            fields: Vec::new(),
         }
     }
 }

@@ -119,7 +119,7 @@ mod tests {
             change: Change::Modified,
         };
         let (at, progress) = (Instant::now(), Progress::default());
-        Entry { at, commit, progress, images: Vec::new(), source: Source::Watched }
+        Entry { at, commit, progress, images: Vec::new(), fields: Vec::new(), source: Source::Watched }
     }
 
     #[tokio::test]

@@ -8,15 +8,20 @@ use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, USER_AGENT};
 use http::{Method, Request, StatusCode};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Error;
+use super::lifecycle::Propagation;
 use crate::wire::{Body, Class, Endpoint, Failure, Http1, Progress};
 
 /// kube-apiserver gives a write half a minute too (`--request-timeout` is a minute, admission takes half of it).
 const CALL_LIMIT: Duration = Duration::from_secs(30);
 /// One connection for each operation that may be under way, so that none is closed and dialled again.
 const IDLE_MAX: usize = super::worker::IN_FLIGHT_MAX;
+
+const JSON: &str = "application/json";
+/// Metadata alone (Kubernetes API concepts, "Metadata-only fetches").
+const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1, application/json";
 
 /// The control plane.
 #[derive(Clone)]
@@ -80,7 +85,7 @@ impl Client {
     }
 
     pub(crate) async fn create(&self, path: &str, object: &Value) -> Result<Reply, Failure> {
-        self.send(Method::POST, path, Some(("application/json", object))).await
+        self.send(Method::POST, path, Some((JSON, object))).await
     }
 
     pub(crate) async fn merge(&self, path: &str, patch: &Value) -> Result<Reply, Failure> {
@@ -89,6 +94,19 @@ impl Client {
 
     pub(crate) async fn delete(&self, path: &str) -> Result<Reply, Failure> {
         self.send(Method::DELETE, path, None).await
+    }
+
+    /// A deletion with `DeleteOptions`.
+    pub(crate) async fn delete_with(&self, path: &str, options: &Value) -> Result<Reply, Failure> {
+        self.send(Method::DELETE, path, Some((JSON, options))).await
+    }
+
+    pub(crate) async fn apply(&self, path: &str, object: &Value) -> Result<Reply, Failure> {
+        self.send(Method::PATCH, path, Some(("application/apply-patch+yaml", object))).await
+    }
+
+    pub(crate) async fn replace(&self, path: &str, object: &Value) -> Result<Reply, Failure> {
+        self.send(Method::PUT, path, Some((JSON, object))).await
     }
 
     /// The first object of a list, if there is one.
@@ -102,12 +120,28 @@ impl Client {
         Ok(list["items"].get_mut(0).map(Value::take))
     }
 
+    /// Deletes all that a list of this path would show. What was deleted is answered, each object with its metadata alone: whole ones
+    /// could be more than an answer may be.
+    pub(crate) async fn delete_collection(&self, path: &str, options: &Value) -> Result<Reply, Failure> {
+        self.call(Method::DELETE, path, Some((JSON, options)), Some(METADATA)).await
+    }
+
     /// Any other call.
     pub(crate) async fn send(
         &self,
         method: Method,
         path: &str,
         body: Option<(&'static str, &Value)>,
+    ) -> Result<Reply, Failure> {
+        self.call(method, path, body, None).await
+    }
+
+    async fn call(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<(&'static str, &Value)>,
+        accept: Option<&'static str>,
     ) -> Result<Reply, Failure> {
         let (content_type, body) = match body {
             Some((content_type, value)) => (Some(content_type), Bytes::from(value.to_string())),
@@ -118,6 +152,9 @@ impl Client {
             .parse()
             .map_err(|error| Failure { class: Class::HttpError, text: format!("`{path}` is no path: {error}") })?;
         *request.headers_mut() = self.headers.clone();
+        if let Some(accept) = accept {
+            request.headers_mut().insert(ACCEPT, HeaderValue::from_static(accept));
+        }
         if let Some(content_type) = content_type {
             request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
         }
@@ -130,6 +167,24 @@ impl Client {
             Err(failure) => Err(Failure { text: format!("{label}: {}", failure.text), ..failure }),
         }
     }
+}
+
+/// `DeleteOptions` with this propagation policy; one that is only rehearsed deletes nothing.
+pub(crate) fn options(propagation: Option<Propagation>, rehearsed: bool) -> Value {
+    let mut options = json!({"apiVersion": "v1", "kind": "DeleteOptions"});
+    if let Some(policy) = propagation {
+        options["propagationPolicy"] = policy.as_str().into();
+    }
+    if rehearsed {
+        options["dryRun"] = json!(["All"]);
+    }
+    options
+}
+
+/// A value as it stands in a query string (RFC 3986): all but letters, digits and `-._~` in percent.
+pub(crate) fn query(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }
 
 impl Reply {

@@ -3,6 +3,7 @@
 use units::Rate;
 
 use super::Error;
+use super::lifecycle::{self, Also, Finalizers, Propagation, Tree};
 use super::objects::Content;
 use super::resource::Resource;
 use super::template::Template;
@@ -43,6 +44,18 @@ pub struct Config {
     /// How large the objects are. Without it they carry 256 bytes of filler.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<Size>,
+    /// A finalizer that some objects have, and that is taken away some time after their deletion.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finalizers: Option<Finalizers>,
+    /// Dependents that each object gets, for the garbage collector of the control plane.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<Tree>,
+    /// The propagation policies of deletions, each drawn by the seed. Default: none is said, so the control plane's own holds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub propagation: Vec<Propagation>,
+    /// Another writer of the same objects.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub also: Option<Also>,
     /// What becomes of the objects when load ends: `keep` leaves them, `empty` deletes all of them before the drain. Default: `keep`.
     #[serde(default, skip_serializing_if = "End::is_keep")]
     pub end: End,
@@ -95,6 +108,9 @@ pub struct Mix {
     /// The status of an existing object written as the template says, through the subresource.
     #[serde(skip_serializing_if = "is_none")]
     pub status: u32,
+    /// A group of up to 50 neighbours deleted in one request, by their labels; the next operations make as many new ones.
+    #[serde(skip_serializing_if = "is_none")]
+    pub delete_collection: u32,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
@@ -109,7 +125,8 @@ impl Mix {
     }
 
     pub(super) fn total(&self) -> u64 {
-        let weights = [self.create, self.update, self.delete, self.label, self.annotate, self.status];
+        let Self { create, update, delete, label, annotate, status, delete_collection } = *self;
+        let weights = [create, update, delete, label, annotate, status, delete_collection];
         weights.into_iter().map(u64::from).sum()
     }
 }
@@ -117,44 +134,33 @@ impl Mix {
 impl Config {
     /// The resource, and what its objects look like.
     pub(super) fn read(&self) -> Result<(Resource, Content), Error> {
-        let key = |key, problem: String| Error::Config { key, problem };
-        let Some(template) = &self.template else {
-            if !self.vary.is_empty() {
-                return Err(key("vary", "is for templates: add `template`".to_owned()));
-            }
-            let resource = Resource::parse(&self.resource).map_err(|error| match error {
-                Error::Config { key, problem } => Error::Config {
-                    key,
-                    problem: format!(
-                        "{problem}, add a `template`, or the file of its definition under `controlPlane.manifests`"
-                    ),
-                },
-                other => other,
-            })?;
-            return Ok((resource, Content { size: self.size, template: None }));
-        };
-        if self.size.is_some() {
-            return Err(key(
-                "size",
-                "is not for templates: write `${text 1024}` where the template is to be large".to_owned(),
-            ));
-        }
-        let template = Template::new(template, &self.vary).map_err(|problem| key("template", problem))?;
-        let Some(kind) = template.kind() else {
-            return Err(key("template", "has no `kind`".to_owned()));
-        };
-        let is_namespaced = self.scope != Some(Scope::Cluster);
-        let resource = Resource::any(&self.resource, kind, is_namespaced)?;
-        if let Some(other) = template.api_version().filter(|&version| version != resource.api_version()) {
-            let problem = format!("has `apiVersion: {other}`, and `resource` says {}", resource.api_version());
-            return Err(key("template", problem));
-        }
-        Ok((resource, Content { size: None, template: Some(template) }))
+        let look =
+            Look { resource: &self.resource, template: self.template.as_ref(), vary: &self.vary, scope: self.scope };
+        look.read(self.size)
     }
 
-    /// Whether the objects look as this crate knows by itself.
-    pub fn is_known(&self) -> bool {
-        Resource::parse(&self.resource).is_ok()
+    /// The same of the dependents, where there are some.
+    pub(super) fn read_tree(&self) -> Result<Option<(Resource, Content)>, Error> {
+        let Some(Tree { resource, template, scope, .. }) = &self.tree else { return Ok(None) };
+        let look = Look { resource, template: template.as_ref(), vary: &[], scope: *scope };
+        let (child, content) = look.read(None).map_err(|error| match error {
+            Error::Config { key: "resource", problem } => Error::Config { key: "tree.resource", problem },
+            Error::Config { problem, .. } => Error::Config { key: "tree.template", problem },
+            other => other,
+        })?;
+        if child.is_namespaced != self.read()?.0.is_namespaced {
+            return Err(Error::Config {
+                key: "tree.scope",
+                problem: "is another than that of the parents: write dependents that are in namespaces as they are"
+                    .to_owned(),
+            });
+        }
+        Ok(Some((child, content)))
+    }
+
+    /// What happens to objects besides writes of their own, each in a few words.
+    pub fn lifecycle(&self) -> Vec<String> {
+        lifecycle::described(self)
     }
 
     /// Refuses what makes no sense, naming the key and what to write.
@@ -172,13 +178,19 @@ impl Config {
         if self.rate.as_per_second() > HIGHEST_RATE {
             return refuse("rate", format!("is {}: write at most `{HIGHEST_RATE}/s`", self.rate));
         }
-        if self.mix.total() == 0 {
+        if self.mix.total() == 0 && self.also.is_none() {
             return refuse("mix", "has no weight above 0: write for example `mix: {create: 2, update: 7, delete: 2}`");
         }
-        if self.mix.create > 0 && self.mix.delete == 0 {
+        if self.mix.create > 0 && self.mix.delete == 0 && self.mix.delete_collection == 0 {
             return refuse(
                 "mix.delete",
                 "is 0 although `create` is not, so the population would grow: write both or none",
+            );
+        }
+        if self.mix.delete_collection > 0 && self.mix.create == 0 {
+            return refuse(
+                "mix.create",
+                "is 0 although `deleteCollection` is not, so the population would shrink: write both or none",
             );
         }
         if self.mix.delete > 0 && self.mix.create == 0 {
@@ -187,6 +199,10 @@ impl Config {
                 "is 0 although `delete` is not, so the population would shrink: write both or none",
             );
         }
+        self.read_tree()?;
+        self.tree.as_ref().map_or(Ok(()), Tree::check)?;
+        self.finalizers.as_ref().map_or(Ok(()), Finalizers::check)?;
+        self.also.as_ref().map_or(Ok(()), Also::check)?;
         match self.size.and_then(Size::problem) {
             Some(problem) => refuse("size", problem),
             None => Ok(()),
@@ -194,7 +210,53 @@ impl Config {
     }
 }
 
-fn refuse(key: &'static str, problem: impl Into<String>) -> Result<(), Error> {
+/// What says what objects look like.
+struct Look<'a> {
+    resource: &'a str,
+    template: Option<&'a serde_json::Value>,
+    vary: &'a [String],
+    scope: Option<Scope>,
+}
+
+impl Look<'_> {
+    fn read(&self, size: Option<Size>) -> Result<(Resource, Content), Error> {
+        let key = |key, problem: String| Error::Config { key, problem };
+        let Some(template) = self.template else {
+            if !self.vary.is_empty() {
+                return Err(key("vary", "is for templates: add `template`".to_owned()));
+            }
+            let resource = Resource::parse(self.resource).map_err(|error| match error {
+                Error::Config { key, problem } => Error::Config {
+                    key,
+                    problem: format!(
+                        "{problem}, add a `template`, or the file of its definition under `controlPlane.manifests`"
+                    ),
+                },
+                other => other,
+            })?;
+            return Ok((resource, Content { size, template: None }));
+        };
+        if size.is_some() {
+            return Err(key(
+                "size",
+                "is not for templates: write `${text 1024}` where the template is to be large".to_owned(),
+            ));
+        }
+        let template = Template::new(template, self.vary).map_err(|problem| key("template", problem))?;
+        let Some(kind) = template.kind() else {
+            return Err(key("template", "has no `kind`".to_owned()));
+        };
+        let is_namespaced = self.scope != Some(Scope::Cluster);
+        let resource = Resource::any(self.resource, kind, is_namespaced)?;
+        if let Some(other) = template.api_version().filter(|&version| version != resource.api_version()) {
+            let problem = format!("has `apiVersion: {other}`, and `resource` says {}", resource.api_version());
+            return Err(key("template", problem));
+        }
+        Ok((resource, Content { size: None, template: Some(template) }))
+    }
+}
+
+pub(super) fn refuse(key: &'static str, problem: impl Into<String>) -> Result<(), Error> {
     Err(Error::Config { key, problem: problem.into() })
 }
 
@@ -213,6 +275,20 @@ mod tests {
         assert!(error(config(r#", "mix": {}"#)).starts_with("churn.mix: has no weight above 0: write for example"));
         assert!(error(config(r#", "mix": {"create": 1}"#)).starts_with("churn.mix.delete: is 0 although"));
         assert!(error(config(r#", "mix": {"delete": 1}"#)).starts_with("churn.mix.create: is 0 although"));
+        assert!(
+            error(config(r#", "mix": {"deleteCollection": 1}"#))
+                .starts_with("churn.mix.create: is 0 although `deleteC")
+        );
+        assert!(
+            error(config(r#", "finalizers": {"share": 2}"#)).starts_with("churn.finalizers.share: is 2: write 0 to 1")
+        );
+        assert!(error(config(r#", "finalizers": {"holdFor": "2m"}"#)).contains("write at most `30s`"));
+        assert!(error(config(r#", "finalizers": {"name": "hold"}"#)).contains("write it with a domain"));
+        assert!(error(config(r#", "tree": {"resource": "v1/secrets", "per": 0}"#)).starts_with("churn.tree.per: is 0"));
+        assert!(error(config(r#", "tree": {"resource": "v1/pods", "per": 1}"#)).starts_with("churn.tree.resource: "));
+        assert!(error(config(r#", "also": {"fieldManager": "a b"}"#)).starts_with("churn.also.fieldManager: `a b`"));
+        assert!(error(config(r#", "also": {"fieldManager": "a", "weight": 0}"#)).contains("so it never writes"));
+        config(r#", "mix": {}, "also": {"fieldManager": "kubectl-edit"}"#).check().unwrap();
         let with = |change: fn(&mut Config)| {
             let mut config = config("");
             change(&mut config);

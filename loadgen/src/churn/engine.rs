@@ -11,10 +11,11 @@ use super::Error;
 use super::api::{Api, Client};
 use super::interval::{Interval, Recorder};
 use super::operate::Operator;
+use super::operations::{Operation, Operations};
 use super::plan::Plan;
 use super::worker::{Command, Worker};
 use super::writes::{Record, Writes};
-use crate::pace::{Counts, Pacer};
+use crate::pace::{Counts, Due, Pacer};
 
 /// Operations that the pacing thread may hand over before the worker takes one.
 const QUEUE: usize = 1024;
@@ -39,12 +40,15 @@ pub struct CanaryWrite {
 #[derive(Debug)]
 pub struct Churn {
     pacer: Option<Pacer>,
+    /// What the pacer will be given.
+    waits: Option<(Operations, mpsc::Sender<Due<Operation>>)>,
     worker: Option<std::thread::JoinHandle<()>>,
     commands: mpsc::Sender<Command>,
     /// Dropped to end the worker at once, whatever it is waiting for.
     alive: Option<oneshot::Sender<()>>,
     shared: Arc<Shared>,
     begin: Instant,
+    resource: String,
 }
 
 /// Shared between the threads.
@@ -58,13 +62,21 @@ pub(super) struct Shared {
 }
 
 impl Churn {
-    /// Fills the population at full speed with bounded concurrency, then starts the planned operations at `begin`, or
-    /// when the fill is done if that is later: see [`Churn::begin`].
+    /// Fills the population, then starts the planned operations at `begin`, or when the fill is done if that is later: see
+    /// [`Churn::begin`].
     pub async fn start(plan: Plan, api: &Api, begin: Instant) -> Result<Self, Error> {
+        let mut churn = Self::fill(plan, api).await?;
+        churn.go(begin)?;
+        Ok(churn)
+    }
+
+    /// Fills the population at full speed with bounded concurrency and rehearses each kind of write. Nothing else happens before
+    /// [`Churn::go`].
+    pub async fn fill(plan: Plan, api: &Api) -> Result<Self, Error> {
         let client = Arc::new(Client::new(api)?);
         let writes = plan.records_writes().then(Mutex::default);
         let shared = Arc::new(Shared { writes, ..Shared::default() });
-        let operations = plan.operations();
+        let (operations, resource) = (plan.operations(), plan.resource_name());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (out, due) = mpsc::channel(QUEUE);
         let (commands, queue) = mpsc::channel(COMMANDS);
@@ -79,16 +91,29 @@ impl Churn {
                 }
             });
         })?;
-        let mut churn = Self { pacer: None, worker: Some(thread), commands, alive: Some(alive), shared, begin };
+        let (worker, alive, waits) = (Some(thread), Some(alive), Some((operations, out)));
+        let begin = Instant::now();
+        let mut churn = Self { pacer: None, waits, worker, commands, alive, shared, begin, resource };
         if let Err(error) = churn.ask(Command::Fill).await? {
             // Leave nothing behind, as far as the API lets us.
             let _ = tokio::time::timeout(FAILED_FILL_CLEANUP, churn.empty()).await;
             return Err(error);
         }
-        churn.begin = begin.max(Instant::now());
-        let counts = Arc::clone(&churn.shared.counts);
-        churn.pacer = Some(Pacer::start("churn-pacer", churn.begin, operations, out, counts)?);
         Ok(churn)
+    }
+
+    /// Starts the planned operations at `begin`, or now if that is later. Once.
+    pub fn go(&mut self, begin: Instant) -> Result<(), Error> {
+        let Some((operations, out)) = self.waits.take() else { return Ok(()) };
+        self.begin = begin.max(Instant::now());
+        let counts = Arc::clone(&self.shared.counts);
+        self.pacer = Some(Pacer::start("churn-pacer", self.begin, operations, out, counts)?);
+        Ok(())
+    }
+
+    /// What is churned: `packages.longhaul.dev`, or `configmaps` in the core group.
+    pub fn resource(&self) -> &str {
+        &self.resource
     }
 
     /// When the planned operations began.
@@ -125,7 +150,7 @@ impl Churn {
     /// Starts no further operation, and waits so long for those under way. The objects stay. Take the last interval
     /// afterwards.
     pub async fn stop(&mut self, drain: Duration) -> Result<(), Error> {
-        self.pacer = None;
+        (self.pacer, self.waits) = (None, None);
         let until = Instant::now() + drain;
         self.ask(|reply| Command::Settle(until, reply)).await
     }

@@ -13,7 +13,7 @@ use crate::histogram;
 /// update because their creation had failed. The fill and the canary are not counted here, except in `objects_total`.
 #[derive(Debug, Clone)]
 pub struct Interval {
-    /// Operations whose planned time has come.
+    /// Operations whose planned time has come; each object of a collection counts.
     pub planned: u64,
     /// Objects created.
     pub created: u64,
@@ -50,6 +50,18 @@ impl Default for Interval {
 }
 
 impl Interval {
+    /// The same interval of several sections taken together; none of none.
+    pub fn of_all(sections: &[Self]) -> Option<Self> {
+        let (first, others) = sections.split_first()?;
+        let mut all = first.clone();
+        for other in others {
+            let objects_total = all.objects_total + other.objects_total;
+            all.add(other);
+            all.objects_total = objects_total;
+        }
+        Some(all)
+    }
+
     /// Adds a later interval to this one, for totals.
     pub fn add(&mut self, later: &Self) {
         self.planned += later.planned;
@@ -77,6 +89,8 @@ pub(super) enum Effect {
 pub(super) struct Recorder {
     interval: Interval,
     examples: Examples,
+    /// Objects of collections beyond the first.
+    more: u64,
 }
 
 impl Recorder {
@@ -86,11 +100,17 @@ impl Recorder {
     }
 
     pub(super) fn done(&mut self, effect: Effect) {
+        self.done_many(effect, 1);
+    }
+
+    /// One operation that did the same to many; each counts as planned.
+    pub(super) fn done_many(&mut self, effect: Effect, objects: u64) {
         *match effect {
             Effect::Created => &mut self.interval.created,
             Effect::Updated => &mut self.interval.updated,
             Effect::Deleted => &mut self.interval.deleted,
-        } += 1;
+        } += objects;
+        self.more += objects - 1;
     }
 
     pub(super) fn failed(&mut self, sort: &'static str, text: impl FnOnce() -> String) {
@@ -98,8 +118,14 @@ impl Recorder {
         self.examples.note(sort, text);
     }
 
+    /// A failure that is no operation's.
+    pub(super) fn example(&mut self, sort: &'static str, text: impl FnOnce() -> String) {
+        self.examples.note(sort, text);
+    }
+
     pub(super) fn finish(self, (planned, overflow): (u64, u64), objects_total: u64) -> Interval {
         let failed = self.interval.failed + overflow;
+        let planned = planned + self.more;
         Interval { planned, failed, objects_total, examples: self.examples.into_texts(), ..self.interval }
     }
 }

@@ -39,9 +39,9 @@ impl Namespaces {
     }
 }
 
-/// Makes the namespace unless that was done.
-pub(crate) async fn ensure(client: &Client, ready: &Ready, name: &str, seed: u64) -> Result<(), Failure> {
-    ready.get_or_try_init(|| make(client, name, seed)).await.copied()
+/// Makes the namespace unless that was done, with this as the value of its label.
+pub(crate) async fn ensure(client: &Client, ready: &Ready, name: &str, tag: &str) -> Result<(), Failure> {
+    ready.get_or_try_init(|| make(client, name, tag)).await.copied()
 }
 
 /// Deletes the namespace. Does not wait for the namespace controller.
@@ -55,9 +55,9 @@ pub(super) async fn delete(client: &Client, name: &str) -> Result<(), Failure> {
     Err(reply.failure(&format!("DELETE {path}")))
 }
 
-async fn make(client: &Client, name: &str, seed: u64) -> Result<(), Failure> {
+async fn make(client: &Client, name: &str, tag: &str) -> Result<(), Failure> {
     let path = format!("/api/v1/namespaces/{name}");
-    let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {LABEL: seed.to_string()}}});
+    let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {LABEL: tag}}});
     let limit = Instant::now() + TERMINATING_LIMIT;
     loop {
         let reply = client.create("/api/v1/namespaces", &object).await?;

@@ -14,12 +14,18 @@ use crate::{Size, seed};
 const FILLER_BYTES: usize = 256;
 /// The label by which everything that churn makes is found again.
 pub(super) const LABEL: &str = "longhaul.dev/churn";
+/// The label of those that are deleted together.
+pub(super) const GROUP: &str = "longhaul.dev/group";
 
 /// Which object, in which state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Version {
     pub seed: u64,
-    /// Number of the object in the run.
+    /// Which section of the churn, from 0.
+    pub section: u8,
+    /// It is a dependent.
+    pub child: bool,
+    /// Number of the object in its section.
     pub object: u64,
     /// Number of the operation that writes it; 0 for the fill.
     pub revision: u64,
@@ -50,6 +56,18 @@ impl Content {
         }
     }
 
+    /// The same with the same fields each time, for a writer that applies them.
+    pub(super) fn fields(&self, resource: &Resource, place: Place<'_>, version: Version) -> Value {
+        match resource.shape {
+            Shape::Package => {
+                let mut rng = version.rng();
+                let bytes = filler_bytes(self.size, &mut rng);
+                json!({"spec": {"payload": filler(&mut rng, bytes)}})
+            }
+            _ => self.update(resource, place, version),
+        }
+    }
+
     /// A merge patch of the status, for the weight `mix.status`.
     pub(super) fn status(&self, place: Place<'_>, version: Version) -> Value {
         self.template.as_ref().map(|template| template.status(place, version)).unwrap_or_default()
@@ -67,7 +85,7 @@ fn create(resource: &Resource, namespace: &str, name: &str, size: Option<Size>, 
     let mut object = json!({
         "apiVersion": resource.api_version(),
         "kind": resource.kind,
-        "metadata": {"name": name, "namespace": namespace, "labels": {LABEL: version.seed.to_string()}},
+        "metadata": {"name": name, "namespace": namespace, "labels": {LABEL: version.tag()}},
     });
     match resource.shape {
         Shape::Package => {
@@ -115,9 +133,29 @@ fn update(resource: &Resource, size: Option<Size>, version: Version) -> Value {
     }
 }
 
+/// The seed, and from the second section on a letter.
+pub(super) fn tag(seed: u64, section: u8) -> String {
+    match section {
+        0 => seed.to_string(),
+        _ => format!("{seed}{}", char::from(b'a' + section)),
+    }
+}
+
+/// The name of a stream of a section. The first one has the names that it had alone.
+pub(super) fn of_section(name: &str, section: u8) -> String {
+    if section == 0 { name.to_owned() } else { format!("{name} of section {section}") }
+}
+
 impl Version {
     pub(super) fn rng(self) -> ChaCha8Rng {
-        seed::stream(self.seed, &format!("churn object {} revision {}", self.object, self.revision))
+        let kind = if self.child { "child" } else { "object" };
+        let name = format!("churn {kind} {} revision {}", self.object, self.revision);
+        seed::stream(self.seed, &of_section(&name, self.section))
+    }
+
+    /// What marks all that its section makes.
+    pub(super) fn tag(self) -> String {
+        tag(self.seed, self.section)
     }
 }
 
@@ -160,7 +198,7 @@ mod tests {
     const SPELLED: [&str; 4] = ["packages.longhaul.dev/v1alpha1", "v1/configmaps", "v1/secrets", "apps/v1/deployments"];
 
     fn version(object: u64, revision: u64) -> Version {
-        Version { seed: 7, object, revision }
+        Version { seed: 7, section: 0, child: false, object, revision }
     }
 
     #[test]

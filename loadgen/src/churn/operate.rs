@@ -4,14 +4,35 @@ use std::sync::Arc;
 
 use http::StatusCode;
 
-use super::api::{Client, Metadata};
+use super::api::{Client, Metadata, Reply};
 use super::engine::Shared;
 use super::interval::Effect;
 use super::namespaces::{self, Ready};
-use super::plan::{Kind, Operation, Plan};
+use super::operations::{Kind, Operation};
+use super::plan::Plan;
 use super::writes::{self, Write};
 use crate::wire::Failure;
 use facts::Change;
+
+mod endings;
+mod others;
+mod rehearse;
+
+pub(super) use endings::Rest;
+
+/// What an operation came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Done {
+    pub effect: Effect,
+    /// How many objects that was: dependents that were made with theirs, and all of a collection.
+    pub objects: u64,
+}
+
+impl From<Effect> for Done {
+    fn from(effect: Effect) -> Self {
+        Self { effect, objects: 1 }
+    }
+}
 
 /// Everything that an operation needs.
 #[derive(Debug, Clone)]
@@ -23,17 +44,20 @@ pub(super) struct Operator {
 
 impl Operator {
     /// Does the operation. `ready` is the namespace of the object.
-    pub(super) async fn run(&self, operation: Operation, ready: &Ready) -> Result<Effect, Failure> {
-        match operation.kind {
-            Kind::Create => self.create(operation.object, operation.revision, ready).await,
-            kind @ (Kind::Update | Kind::Label | Kind::Annotate | Kind::Status) => {
-                self.update(kind, operation.object, operation.revision, ready).await
+    pub(super) async fn run(&self, operation: Operation, ready: &Ready) -> Result<Done, Failure> {
+        let Operation { kind, object, revision } = operation;
+        match kind {
+            Kind::Create => self.create(object, revision, ready).await,
+            Kind::Update | Kind::Label | Kind::Annotate | Kind::Status => {
+                self.update(kind, object, revision, ready).await
             }
-            Kind::Delete => self.delete(operation.object).await,
+            Kind::Also => self.also(object, revision, ready).await,
+            Kind::Delete => self.delete(operation).await.map(Done::from),
+            Kind::Collect => self.collect(operation).await,
         }
     }
 
-    async fn create(&self, object: u64, revision: u64, ready: &Ready) -> Result<Effect, Failure> {
+    async fn create(&self, object: u64, revision: u64, ready: &Ready) -> Result<Done, Failure> {
         let (namespace, _) = self.plan.place(object);
         self.ensure(ready, &namespace).await?;
         let path = self.plan.resource().path_in(&namespace);
@@ -47,35 +71,41 @@ impl Operator {
                 return Err(reply.failure(&format!("PATCH {path}")));
             }
             self.note(|| writes::written(Change::Modified, self.plan.place(object), &reply));
-            return Ok(Effect::Created);
+            return self.with_children(object, &reply).await;
         }
         if !reply.status.is_success() {
             return Err(reply.failure(&format!("POST {path}")));
         }
         self.note(|| writes::written(Change::Added, self.plan.place(object), &reply));
-        Ok(Effect::Created)
+        self.with_children(object, &reply).await
     }
 
-    async fn update(&self, kind: Kind, object: u64, revision: u64, ready: &Ready) -> Result<Effect, Failure> {
+    /// Makes the dependents of an object that was just made.
+    async fn with_children(&self, object: u64, parent: &Reply) -> Result<Done, Failure> {
+        let mut objects = 1;
+        let Some(resource) = self.plan.child_resource() else { return Ok(Effect::Created.into()) };
+        let (namespace, name) = self.plan.place(object);
+        let owner = self.plan.owner(&name, &parent.metadata()?.uid);
+        let path = resource.path_in(&namespace);
+        for (_, mut child) in self.plan.children(object) {
+            child["metadata"]["ownerReferences"] = owner.clone();
+            let reply = self.client.create(&path, &child).await?;
+            if !reply.is(StatusCode::CONFLICT) {
+                return Err(reply.failure(&format!("POST {path}")));
+            }
+            objects += 1;
+        }
+        Ok(Done { effect: Effect::Created, objects })
+    }
+
+    async fn update(&self, kind: Kind, object: u64, revision: u64, ready: &Ready) -> Result<Done, Failure> {
         let (patch, below) = self.plan.patch(kind, object, revision);
         let path = format!("{}{below}", self.path(object));
         match self.merge(&path, patch, self.plan.place(object)).await? {
-            Some(_) => Ok(Effect::Updated),
+            Some(_) => Ok(Effect::Updated.into()),
             // Its creation failed: heal the population.
             None => self.create(object, revision, ready).await,
         }
-    }
-
-    async fn delete(&self, object: u64) -> Result<Effect, Failure> {
-        let path = self.path(object);
-        // An object with finalizers answers with itself and goes when they are done; nobody waits here.
-        let reply = self.client.delete(&path).await?;
-        if reply.status.is_success() {
-            self.note(|| writes::deleted(self.plan.place(object), &reply));
-        } else if reply.status != StatusCode::NOT_FOUND {
-            return Err(reply.failure(&format!("DELETE {path}")));
-        }
-        Ok(Effect::Deleted)
     }
 
     /// Makes the namespace, where the objects are in one.
@@ -83,7 +113,7 @@ impl Operator {
         if !self.plan.is_namespaced() {
             return Ok(());
         }
-        namespaces::ensure(&self.client, ready, namespace, self.plan.seed()).await
+        namespaces::ensure(&self.client, ready, namespace, &self.plan.tag()).await
     }
 
     /// Adds to the record of writes, if there is one.

@@ -111,6 +111,11 @@ impl Resource {
     }
 }
 
+/// Whether this crate knows by itself what objects of this resource look like.
+pub fn is_known(text: &str) -> bool {
+    Resource::parse(text).is_ok()
+}
+
 /// Group, version and plural of any resource in one of the [`SPELLINGS`].
 fn split(text: &str) -> Option<(&str, &str, &str)> {
     let parts: Vec<&str> = text.split('/').collect();

@@ -91,7 +91,7 @@ impl Template {
         if !metadata["labels"].is_object() {
             metadata["labels"] = json!({});
         }
-        metadata["labels"][LABEL] = json!(version.seed.to_string());
+        metadata["labels"][LABEL] = json!(version.tag());
         object
     }
 
@@ -298,7 +298,7 @@ mod tests {
     const PLACE: Place<'static> = Place { namespace: "team", name: "memcached-0000004" };
 
     fn version(revision: u64) -> Version {
-        Version { seed: 7, object: 4, revision }
+        Version { seed: 7, section: 0, child: false, object: 4, revision }
     }
 
     fn template(vary: &[&str]) -> Template {

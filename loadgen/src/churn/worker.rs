@@ -16,11 +16,13 @@ use super::Error;
 use super::engine::{CanaryWrite, Shared};
 use super::interval::Effect;
 use super::namespaces::{self, Namespaces};
-use super::objects::LABEL;
-use super::operate::Operator;
-use super::plan::{Kind, Operation};
+use super::operate::{Done, Operator};
+use super::operations::{Kind, Operation};
 use crate::pace::Due;
 use crate::wire::Failure;
+
+mod bulk;
+mod endings;
 
 /// Operations under way at once. More means that the API is slower than the plan; what is over it fails and is counted.
 pub(super) const IN_FLIGHT_MAX: usize = 128;
@@ -29,13 +31,6 @@ const WAITING_MAX: usize = 16;
 /// Failed deletes are tried again this often, so many at a time.
 const MEND_EVERY: Duration = Duration::from_secs(1);
 const MEND_AT_ONCE: usize = 16;
-/// Concurrency and attempts of the fill and of the clean-up.
-const BULK_AT_ONCE: usize = 32;
-const BULK_TRIES: u32 = 4;
-const BULK_RETRY: Duration = Duration::from_millis(250);
-/// How long finalizers may take after everything was deleted.
-const GONE_LIMIT: Duration = Duration::from_secs(30);
-const GONE_POLL: Duration = Duration::from_millis(200);
 
 /// What the handle asks of the worker.
 #[derive(Debug)]
@@ -50,6 +45,8 @@ pub(super) enum Command {
 #[derive(Debug, Default)]
 struct Slot {
     busy: bool,
+    /// Deleted, but not gone.
+    ends: bool,
     waiting: VecDeque<(Option<Instant>, Operation)>,
 }
 
@@ -57,7 +54,7 @@ struct Finished {
     operation: Operation,
     /// `None` for what the plan did not ask for.
     timing: Option<(Duration, Duration)>,
-    result: Result<Effect, Failure>,
+    result: Result<Done, Failure>,
 }
 
 enum Event {
@@ -74,6 +71,10 @@ pub(super) struct Worker {
     doomed: BTreeSet<u64>,
     namespaces: Namespaces,
     tasks: JoinSet<Event>,
+    /// Collections that wait for their objects.
+    collections: VecDeque<(Option<Instant>, Operation)>,
+    /// What is left to do for objects that were deleted.
+    endings: JoinSet<(u64, Result<(), Failure>)>,
     /// Every object below this number was begun.
     next: u64,
     canaries: u64,
@@ -88,6 +89,8 @@ impl Worker {
             doomed: BTreeSet::new(),
             namespaces: Namespaces::default(),
             tasks: JoinSet::new(),
+            collections: VecDeque::new(),
+            endings: JoinSet::new(),
             next: 0,
             canaries: 0,
         }
@@ -106,6 +109,7 @@ impl Worker {
                     None => return,
                 },
                 Some(event) = self.tasks.join_next() => self.handle(event),
+                Some(ended) = self.endings.join_next() => self.ended(ended),
                 _ = mend.tick() => self.mend(),
             }
         }
@@ -134,13 +138,20 @@ impl Worker {
     }
 
     async fn settle(&mut self) {
-        while let Some(event) = self.tasks.join_next().await {
-            self.handle(event);
+        loop {
+            tokio::select! {
+                Some(event) = self.tasks.join_next() => self.handle(event),
+                Some(ended) = self.endings.join_next() => self.ended(ended),
+                else => return,
+            }
         }
     }
 
     /// Starts the operation, or puts it behind the one that its object is busy with.
     fn accept(&mut self, planned: Option<Instant>, operation: Operation) {
+        if operation.kind == Kind::Collect {
+            return self.collect(planned, operation);
+        }
         self.next = self.next.max(operation.object + 1);
         let slot = self.slots.entry(operation.object).or_default();
         if slot.busy && slot.waiting.len() < WAITING_MAX {
@@ -185,31 +196,39 @@ impl Worker {
     }
 
     fn finish(&mut self, Finished { operation, timing, result }: Finished) {
-        let deleted = matches!(result, Ok(Effect::Deleted));
-        if let Ok(Effect::Created) = result {
-            self.shared.objects_total.fetch_add(1, Ordering::Relaxed);
+        if let Ok(Done { effect: Effect::Created, objects }) = result {
+            self.shared.objects_total.fetch_add(objects, Ordering::Relaxed);
         }
-        let failed_delete = operation.kind == Kind::Delete && result.is_err();
+        let effect = result.as_ref().ok().map(|done| done.effect);
         if let Some((lateness, service)) = timing {
             let mut recorder = self.shared.recorder.lock();
             recorder.timed(lateness, service);
             match result {
-                Ok(effect) => recorder.done(effect),
+                Ok(Done { effect: Effect::Deleted, objects }) => recorder.done_many(Effect::Deleted, objects.max(1)),
+                Ok(Done { effect, .. }) => recorder.done(effect),
                 Err(failure) => recorder.failed(failure.class.text(), || failure.text),
             }
         }
-        if failed_delete {
-            self.doomed.insert(operation.object);
+        if operation.kind == Kind::Collect {
+            self.collected(operation, effect.is_some());
+        } else {
+            self.finish_one(operation, effect);
         }
-        let Some(slot) = self.slots.get_mut(&operation.object) else { return };
+        self.begin_collections();
+    }
+
+    fn finish_one(&mut self, operation: Operation, effect: Option<Effect>) {
+        let object = operation.object;
+        if operation.kind == Kind::Delete && effect.is_none() {
+            self.doomed.insert(object);
+        }
+        let Some(slot) = self.slots.get_mut(&object) else { return };
         slot.busy = false;
         if let Some((planned, next)) = slot.waiting.pop_front() {
             slot.busy = true;
             self.spawn(planned, next);
-        } else if deleted {
-            self.slots.remove(&operation.object);
-            self.doomed.remove(&operation.object);
-            self.retire(self.operator.plan.namespace_of(operation.object));
+        } else if effect == Some(Effect::Deleted) {
+            self.begin_end(operation, object);
         }
     }
 
@@ -262,111 +281,5 @@ impl Worker {
             let _ = reply.send(written);
             Event::Canary
         });
-    }
-
-    async fn fill(&mut self) -> Result<(), Error> {
-        let population = u64::from(self.operator.plan.config().population);
-        let objects = (0..population).collect();
-        let failures = self.bulk(Kind::Create, objects).await;
-        if let Some((object, failure)) = failures.into_iter().next() {
-            let (namespace, name) = self.operator.plan.place(object);
-            return Err(Error::Fill { problem: format!("{namespace}/{name}: {}", failure.text) });
-        }
-        Ok(())
-    }
-
-    /// Deletes every object, waits until finalizers are done, then deletes the namespaces.
-    async fn empty(&mut self) -> Result<u64, Error> {
-        let objects: Vec<u64> = self.slots.keys().copied().collect();
-        let count = objects.len() as u64;
-        let numbers = self.namespaces.numbers();
-        let failures = self.bulk(Kind::Delete, objects).await;
-        let canary = if self.canaries > 0 { self.operator.remove_canary().await } else { Ok(()) };
-        let left = match failures.into_iter().next() {
-            Some((_, failure)) => Err(failure.text),
-            None => canary.map_err(|failure| failure.text),
-        };
-        let left = match left {
-            Ok(()) => self.gone().await,
-            Err(text) => Err(text),
-        };
-        let mut names: Vec<String> = numbers.iter().map(|&number| self.operator.plan.namespace_name(number)).collect();
-        if self.canaries > 0 {
-            names.push(self.operator.plan.canary_place().0);
-        }
-        if !self.operator.plan.is_namespaced() {
-            names.clear();
-        }
-        for name in names {
-            namespaces::delete(&self.operator.client, &name)
-                .await
-                .map_err(|failure| Error::Left { problem: failure.text })?;
-        }
-        self.settle().await;
-        left.map(|()| count).map_err(|problem| Error::Left { problem })
-    }
-
-    /// Does the same to many objects with bounded concurrency; returns those that failed every time.
-    async fn bulk(&mut self, kind: Kind, mut objects: Vec<u64>) -> Vec<(u64, Failure)> {
-        let mut failures = Vec::new();
-        for attempt in 0..BULK_TRIES {
-            if attempt > 0 {
-                tokio::time::sleep(BULK_RETRY * attempt).await;
-            }
-            failures = self.bulk_once(kind, objects).await;
-            objects = failures.iter().map(|&(object, _)| object).collect();
-            if objects.is_empty() {
-                break;
-            }
-        }
-        failures
-    }
-
-    async fn bulk_once(&mut self, kind: Kind, objects: Vec<u64>) -> Vec<(u64, Failure)> {
-        let mut failures = Vec::new();
-        let mut objects = objects.into_iter();
-        loop {
-            while self.tasks.len() < BULK_AT_ONCE
-                && let Some(object) = objects.next()
-            {
-                self.accept(None, Operation { kind, object, revision: 0 });
-            }
-            match self.tasks.join_next().await {
-                None => return failures,
-                Some(Ok(Event::Operation(finished))) => {
-                    if let Err(failure) = &finished.result {
-                        failures.push((finished.operation.object, failure.clone()));
-                    }
-                    self.finish(finished);
-                }
-                Some(event) => self.handle(event),
-            }
-        }
-    }
-
-    /// Polls until no object with the run's label exists.
-    async fn gone(&self) -> Result<(), String> {
-        let limit = Instant::now() + GONE_LIMIT;
-        let plan = &self.operator.plan;
-        let label = LABEL.replace('/', "%2F");
-        let path = format!("{}?labelSelector={label}%3D{}&limit=1", plan.resource().path(), plan.seed());
-        loop {
-            // An API that fails for a moment is asked again.
-            let left = match self.operator.client.first_of(&path).await {
-                Ok(None) => return Ok(()),
-                Ok(Some(object)) => format!(
-                    "{}/{} is still there {} s after its deletion; finalizers: {}",
-                    object["metadata"]["namespace"].as_str().unwrap_or_default(),
-                    object["metadata"]["name"].as_str().unwrap_or_default(),
-                    GONE_LIMIT.as_secs(),
-                    object["metadata"]["finalizers"],
-                ),
-                Err(failure) => failure.text,
-            };
-            if Instant::now() >= limit {
-                return Err(left);
-            }
-            tokio::time::sleep(GONE_POLL).await;
-        }
     }
 }

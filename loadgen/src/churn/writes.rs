@@ -9,6 +9,7 @@ use std::time::Instant;
 use serde::Deserialize;
 
 use super::api::Reply;
+use crate::wire::Failure;
 use facts::Change;
 
 /// Writes between two drains: half a minute at 2,000 writes a second, about 10 MiB. Whoever drains each second is far from it.
@@ -119,6 +120,62 @@ pub(crate) fn deleted((namespace, name): (String, String), reply: &Reply) -> Opt
     Some(Write { uid, resource_version, change: Change::Modified, ..gone(None) })
 }
 
+/// One object of a collection that was deleted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Collected {
+    pub namespace: String,
+    pub name: String,
+    pub uid: String,
+    /// It goes when its finalizers are done.
+    pub waits: bool,
+}
+
+impl Collected {
+    /// What was written with it. None of one that waits: in which version that left it the answer does not say.
+    pub(crate) fn write(self) -> Option<Write> {
+        let Self { namespace, name, uid, waits } = self;
+        let write = Write {
+            at: Instant::now(),
+            namespace,
+            name,
+            uid: Some(uid),
+            resource_version: None,
+            change: Change::Deleted,
+        };
+        (!waits).then_some(write)
+    }
+}
+
+/// What the answer to the deletion of a collection says was deleted: the objects as they were (Kubernetes API reference, "Delete Collection").
+pub(crate) fn collected(reply: &Reply) -> Result<Vec<Collected>, Failure> {
+    #[derive(Deserialize)]
+    struct List {
+        items: Option<Vec<Item>>,
+    }
+    #[derive(Deserialize)]
+    struct Item {
+        metadata: Metadata,
+    }
+    #[derive(Deserialize)]
+    struct Metadata {
+        #[serde(default)]
+        namespace: String,
+        name: String,
+        uid: String,
+        #[serde(default)]
+        finalizers: Vec<String>,
+    }
+    let list: List = serde_json::from_slice(&reply.body)
+        .map_err(|error| Failure::invalid(format!("the answer is no list of what was deleted: {error}")))?;
+    let object = |Item { metadata: Metadata { namespace, name, uid, finalizers } }| Collected {
+        namespace,
+        name,
+        uid,
+        waits: !finalizers.is_empty(),
+    };
+    Ok(list.items.unwrap_or_default().into_iter().map(object).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use http::StatusCode;
@@ -158,6 +215,22 @@ mod tests {
         let gone = json!({"kind": "Package", "metadata": {"uid": "u", "resourceVersion": "7"}});
         assert_eq!(of(gone), Some((uid(), None, Change::Deleted)));
         assert_eq!(of(json!([])), None);
+    }
+
+    #[test]
+    fn a_collection_is_what_was_in_it() {
+        let items = json!([
+            {"metadata": {"namespace": "n", "name": "a", "uid": "u"}},
+            {"metadata": {"name": "b", "uid": "v", "finalizers": ["example.com/hold"]}},
+        ]);
+        let writes: Vec<_> = collected(&reply(&json!({"kind": "List", "items": items})))
+            .unwrap()
+            .into_iter()
+            .map(|object| (object.name.clone(), object.write().map(|write| write.change)))
+            .collect();
+        assert_eq!(writes, [("a".to_owned(), Some(Change::Deleted)), ("b".to_owned(), None)]);
+        assert_eq!(collected(&reply(&json!({"items": null}))).unwrap(), []);
+        assert!(collected(&reply(&json!([]))).is_err());
     }
 
     #[test]

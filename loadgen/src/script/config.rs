@@ -1,14 +1,12 @@
 //! What a scenario says about a script, and the checks that refuse nonsense before anything starts.
 
-use std::collections::BTreeSet;
-use std::fmt;
+use std::collections::{BTreeMap, BTreeSet};
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use units::{Bytes, Span};
 
-use super::Error;
+use super::{Error, Names};
 use crate::churn::resource::Resource;
 
 /// Objects that exist before the subject starts, and writes of one step. Making more takes longer than a short run lasts.
@@ -33,12 +31,15 @@ pub struct Config {
     /// So many more, small ones, named `p00000`, `p00001` and so on.
     #[serde(default)]
     pub objects_many: u32,
+    /// Labels that these objects carry, for `deleteCollection`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
     /// What is written, and when. Steps that are due at the same time run in the order of the file.
     #[serde(default)]
     pub steps: Vec<Step>,
 }
 
-/// One step of a script: when, and exactly one of `create`, `update`, `delete`, `recreate`.
+/// One step of a script: when, and exactly one of `create`, `update`, `delete`, `recreate`, `deleteCollection`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Step {
@@ -60,6 +61,9 @@ pub struct Step {
     /// Deletes these objects and makes them again at once: same name, new uid.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recreate: Option<Names>,
+    /// Deletes all objects of the namespace that carry some labels, in one request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delete_collection: Option<Collection>,
     /// How often. Default: once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub times: Option<u32>,
@@ -72,6 +76,9 @@ pub struct Step {
     /// How large the content is, at most `1MiB`. Default: a few bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<Bytes>,
+    /// Labels that the objects of the step get, for `deleteCollection`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
     /// Another resource than the script's. Only what the subject watches is judged; others move the revision.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource: Option<String>,
@@ -88,10 +95,13 @@ pub struct When {
     pub plus: Span,
 }
 
-/// One name or a list of names.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(transparent)]
-pub struct Names(pub Vec<String>);
+/// Objects by what they carry.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Collection {
+    /// A label selector, such as `burst=yes` or `burst in (a, b)`.
+    pub selector: String,
+}
 
 /// What a step does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,6 +114,8 @@ pub enum Verb {
     Delete,
     /// Deletes and makes them again.
     Recreate,
+    /// Deletes what carries some labels.
+    DeleteCollection,
 }
 
 impl Verb {
@@ -114,47 +126,13 @@ impl Verb {
             Self::Update => "update",
             Self::Delete => "delete",
             Self::Recreate => "recreate",
+            Self::DeleteCollection => "deleteCollection",
         }
-    }
-}
-
-impl<'de> Deserialize<'de> for Names {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct OneOrMore;
-        impl<'de> Visitor<'de> for OneOrMore {
-            type Value = Names;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a name or a list of names, such as `a` or `[a, b]`")
-            }
-            fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<Names, E> {
-                Ok(Names(vec![name.to_owned()]))
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut names: A) -> Result<Names, A::Error> {
-                let mut all = Vec::new();
-                while let Some(name) = names.next_element()? {
-                    all.push(name);
-                }
-                Ok(Names(all))
-            }
-        }
-        deserializer.deserialize_any(OneOrMore)
-    }
-}
-
-impl JsonSchema for Names {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Names".into()
-    }
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "description": "One name or a list of names.",
-            "oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]
-        })
     }
 }
 
 impl Step {
-    /// The one verb of the step with its objects; none when there is not exactly one.
+    /// The one verb of the step with its objects, which `deleteCollection` does not name; none when there is not exactly one.
     pub fn verb(&self) -> Option<(Verb, &[String])> {
         let mut given = self.verbs();
         let only = given.pop()?;
@@ -170,7 +148,10 @@ impl Step {
         let Some((verb, names)) = self.verb() else {
             let given: Vec<_> = self.verbs().iter().map(|(verb, _)| format!("`{}`", verb.as_str())).collect();
             if given.is_empty() {
-                return refuse(key(""), "does nothing: write one of `create`, `update`, `delete`, `recreate`");
+                return refuse(
+                    key(""),
+                    "does nothing: write one of `create`, `update`, `delete`, `recreate`, `deleteCollection`",
+                );
             }
             return refuse(key(""), format!("has {}: write a step of its own for each", given.join(" and ")));
         };
@@ -179,9 +160,13 @@ impl Step {
             (None, None) => return refuse(key(""), "has no time: write `at: 3s` or `when: {hit: ID}`"),
             _ => {}
         }
+        if let Some(collection) = &self.delete_collection {
+            return self.check_collection(key, collection);
+        }
         if names.is_empty() {
             return refuse(key(&format!(".{}", verb.as_str())), "names no object");
         }
+        labels(&key(".labels"), &self.labels)?;
         for object in names {
             name(&key(&format!(".{}", verb.as_str())), object)?;
             if verb != Verb::Create && !known.contains(object) {
@@ -195,8 +180,8 @@ impl Step {
         if verb == Verb::Delete && self.times() > 1 {
             return refuse(key(".times"), "an object can be deleted once: leave it out");
         }
-        if verb == Verb::Delete && (self.text.is_some() || self.size.is_some()) {
-            return refuse(key(""), "`text` and `size` have no meaning for `delete`");
+        if verb == Verb::Delete && self.has_content() {
+            return refuse(key(""), "`text`, `size` and `labels` have no meaning for `delete`");
         }
         if self.size.is_some_and(|size| size.0 > SIZE_MAX) {
             return refuse(key(".size"), "Kubernetes refuses such objects: write at most `1MiB`");
@@ -204,7 +189,27 @@ impl Step {
         self.resource.as_deref().map_or(Ok(()), |text| resource(&key(".resource"), text))
     }
 
+    fn check_collection(&self, key: &dyn Fn(&str) -> String, collection: &Collection) -> Result<(), Error> {
+        // An empty selector would select what others have made in the namespace.
+        if collection.selector.trim().is_empty() || !collection.selector.is_ascii() {
+            let given = &collection.selector;
+            return refuse(
+                key(".deleteCollection.selector"),
+                format!("`{given}` selects nothing for certain: give the objects `labels` and write `burst=yes`"),
+            );
+        }
+        if self.times() > 1 || self.has_content() {
+            return refuse(key(""), "`times`, `text`, `size` and `labels` have no meaning for `deleteCollection`");
+        }
+        self.resource.as_deref().map_or(Ok(()), |text| resource(&key(".resource"), text))
+    }
+
+    fn has_content(&self) -> bool {
+        self.text.is_some() || self.size.is_some() || !self.labels.is_empty()
+    }
+
     fn verbs(&self) -> Vec<(Verb, &[String])> {
+        let collection = self.delete_collection.as_ref().map(|_| (Verb::DeleteCollection, &[][..]));
         [
             (Verb::Create, &self.create),
             (Verb::Update, &self.update),
@@ -213,6 +218,7 @@ impl Step {
         ]
         .into_iter()
         .filter_map(|(verb, names)| names.as_ref().map(|names| (verb, names.0.as_slice())))
+        .chain(collection)
         .collect()
     }
 }
@@ -228,6 +234,7 @@ impl Config {
         for object in &self.objects {
             name("objects", object)?;
         }
+        labels("labels", &self.labels)?;
         let known = self.names();
         for (index, step) in self.steps.iter().enumerate() {
             let key = |key: &str| format!("steps[{}]{key}", index + 1);
@@ -281,6 +288,17 @@ fn name(key: &str, text: &str) -> Result<(), Error> {
     Ok(())
 }
 
+/// Keys and values as Kubernetes takes them ("Labels and Selectors"); what is wrong in finer ways the server says.
+fn labels(key: &str, labels: &BTreeMap<String, String>) -> Result<(), Error> {
+    let fine = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./".contains(&byte));
+    match labels.iter().find(|(name, value)| name.is_empty() || !fine(name) || value.len() > 63 || !fine(value)) {
+        Some((name, value)) => {
+            refuse(key, format!("`{name}: {value}` is no label: write for example `burst: \"yes\"`"))
+        }
+        None => Ok(()),
+    }
+}
+
 fn unknown(object: &str, known: &BTreeSet<String>) -> String {
     let some: Vec<&str> = known.iter().take(10).map(String::as_str).collect();
     let more = if known.len() > some.len() { ", …" } else { "" };
@@ -299,51 +317,4 @@ fn default_namespace() -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn config(steps: &str) -> Config {
-        let text =
-            format!(r#"{{"resource": "configmaps/v1", "objects": ["a", "b"], "objectsMany": 3, "steps": [{steps}]}}"#);
-        serde_json::from_str(&text).unwrap()
-    }
-
-    fn problem(steps: &str) -> String {
-        config(steps).check().unwrap_err().to_string()
-    }
-
-    #[test]
-    fn a_step_may_name_one_object_or_several() {
-        let config = config(r#"{"at": "1s", "update": "a"}, {"when": {"hit": "x"}, "delete": ["a", "p00002"]}"#);
-        config.check().unwrap();
-        assert_eq!(config.steps[0].verb().unwrap().1, ["a"]);
-        assert_eq!(config.steps[1].verb().unwrap().1, ["a", "p00002"]);
-    }
-
-    #[test]
-    fn every_refusal_names_the_step_and_what_to_write() {
-        assert_eq!(
-            problem(r#"{"at": "1s", "create": "c", "delete": "a"}"#),
-            "script.steps[1]: has `create` and `delete`: write a step of its own for each"
-        );
-        assert!(problem(r#"{"at": "1s"}"#).contains("does nothing: write one of `create`"));
-        assert!(problem(r#"{"update": "a"}"#).contains("has no time: write `at: 3s` or `when: {hit: ID}`"));
-        assert!(problem(r#"{"at": "1s", "when": {"hit": "x"}, "update": "a"}"#).contains("keep one"));
-        assert_eq!(
-            problem(r#"{"at": "1s", "update": "a"}, {"at": "2s", "update": "c"}"#),
-            "script.steps[2].update: there is no object `c`: known are a, b, p00000, p00001, p00002"
-        );
-        assert!(problem(r#"{"at": "1s", "update": "A_"}"#).contains("lower-case letters"));
-        assert!(problem(r#"{"at": "1s", "update": "a", "times": 0}"#).contains("makes 0 writes"));
-        assert!(problem(r#"{"at": "1s", "update": "a", "size": "2MiB"}"#).contains("at most `1MiB`"));
-        assert!(problem(r#"{"at": "1s", "update": "a", "resource": "pods/v1"}"#).contains("cannot be written"));
-        let error = serde_json::from_str::<Step>(r#"{"at": "1s", "upsert": "a"}"#).unwrap_err().to_string();
-        assert!(error.contains("unknown field `upsert`"), "{error}");
-    }
-
-    #[test]
-    fn names_that_a_step_makes_are_known_to_the_others() {
-        config(r#"{"at": "1s", "create": "n", "times": 2}, {"at": "2s", "delete": ["n-1", "n-2"]}"#).check().unwrap();
-        config(r#"{"at": "1s", "create": ["c"]}, {"at": "2s", "recreate": "c"}"#).check().unwrap();
-    }
-}
+mod tests;

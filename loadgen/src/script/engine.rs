@@ -10,10 +10,10 @@ use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::Error;
-use super::config::Verb;
+use super::config::{Collection, Verb};
 use super::objects::{self, Content};
 use super::plan::{Due, Plan};
-use crate::churn::api::{Client, Reply};
+use crate::churn::api::{self, Client, Reply, query};
 use crate::churn::namespaces;
 use crate::churn::resource::Resource;
 use crate::churn::writes::{self, Record};
@@ -156,7 +156,8 @@ impl Writer {
     async fn fill(&self) -> Result<(), Failure> {
         let namespace = &self.plan.config().namespace;
         if namespace != ALWAYS_THERE {
-            namespaces::ensure(&self.client, &namespaces::Ready::default(), namespace, self.plan.seed()).await?;
+            let tag = self.plan.seed().to_string();
+            namespaces::ensure(&self.client, &namespaces::Ready::default(), namespace, &tag).await?;
         }
         let mut tasks = JoinSet::new();
         for (number, name) in self.plan.first_objects().enumerate() {
@@ -168,7 +169,8 @@ impl Writer {
             }
             let (client, plan, shared) = (Arc::clone(&self.client), self.plan.clone(), Arc::clone(&self.shared));
             tasks.spawn(async move {
-                let content = Content { seed: plan.seed(), number: number as u64, text: "first", bytes: 0 };
+                let labels = &plan.config().labels;
+                let content = Content { labels, seed: plan.seed(), number: number as u64, text: "first", bytes: 0 };
                 let object = objects::create(plan.resource(), &plan.config().namespace, &name, content);
                 let path = plan.resource().path_in(&plan.config().namespace);
                 let reply = client.create(&path, &object).await?;
@@ -225,6 +227,14 @@ impl Writer {
             Some(text) => (Resource::parse(text)?, false),
             None => (self.plan.resource().clone(), true),
         };
+        let refused = |what: &str, failure: Failure| {
+            let what = format!("{}: {what}", verb.as_str());
+            Error::Refused { step: due.step + 1, what, problem: failure.text }
+        };
+        if let Some(Collection { selector }) = &step.delete_collection {
+            let deleted = self.delete_collection(&resource, selector, judged).await;
+            return deleted.map_err(|failure| refused(selector, failure));
+        }
         for name in self.plan.names(due) {
             let calls: &[Verb] = if verb == Verb::Recreate { &[Verb::Delete, Verb::Recreate] } else { &[verb] };
             for call in calls {
@@ -233,12 +243,9 @@ impl Writer {
                 let bytes = step.size.map_or(0, |size| size.0);
                 // The numbers of the first objects come before.
                 let number = self.number + u64::from(u32::MAX);
-                let content = Content { seed: self.plan.seed(), number, text, bytes };
+                let content = Content { labels: &step.labels, seed: self.plan.seed(), number, text, bytes };
                 let target = Target { resource: &resource, name: &name, judged };
-                if let Err(failure) = self.write(*call, target, content).await {
-                    let what = format!("{}: {}", verb.as_str(), names.join(", "));
-                    return Err(Error::Refused { step: due.step + 1, what, problem: failure.text });
-                }
+                self.write(*call, target, content).await.map_err(|failure| refused(&names.join(", "), failure))?;
             }
         }
         Ok(())
@@ -268,7 +275,7 @@ impl Writer {
                 ("POST", self.create(&collection, verb, &objects::create(resource, namespace, name, content)).await)
             }
             Verb::Update => ("PATCH", self.client.merge(&path, &objects::update(resource, content)).await),
-            Verb::Delete => ("DELETE", self.client.delete(&path).await),
+            Verb::Delete | Verb::DeleteCollection => ("DELETE", self.client.delete(&path).await),
         };
         let outcome = reply.and_then(|reply| accepted(&reply, method, &path).map(|()| reply));
         let reply = outcome.inspect_err(|_| self.shared.counts.lock().failed += 1)?;
@@ -277,7 +284,7 @@ impl Writer {
             self.shared.note(|| match verb {
                 Verb::Create | Verb::Recreate => writes::written(Change::Added, place, &reply),
                 Verb::Update => writes::written(Change::Modified, place, &reply),
-                Verb::Delete => writes::deleted(place, &reply),
+                Verb::Delete | Verb::DeleteCollection => writes::deleted(place, &reply),
             });
         }
         let mut counts = self.shared.counts.lock();
@@ -287,7 +294,32 @@ impl Writer {
                 counts.objects_total += 1;
             }
             Verb::Update => counts.updated += 1,
-            Verb::Delete => counts.deleted += 1,
+            Verb::Delete | Verb::DeleteCollection => counts.deleted += 1,
+        }
+        Ok(())
+    }
+
+    /// Deletes what carries some labels. Nothing that does is a mistake in the script, and shows nothing.
+    async fn delete_collection(&self, resource: &Resource, selector: &str, judged: bool) -> Result<(), Failure> {
+        let path = resource.path_in(&self.plan.config().namespace);
+        let reply = self
+            .client
+            .delete_collection(&format!("{path}?labelSelector={}", query(selector)), &api::options(None, false))
+            .await;
+        let outcome = reply.and_then(|reply| accepted(&reply, "DELETE", &path).map(|()| reply));
+        let objects = outcome.and_then(|reply| writes::collected(&reply)).and_then(|objects| match objects.len() {
+            0 => {
+                Err(Failure::invalid(format!("DELETE {path}: no object carries `{selector}`, so nothing was deleted")))
+            }
+            _ => Ok(objects),
+        });
+        let mut counts = self.shared.counts.lock();
+        counts.planned += objects.as_ref().map_or(1, |objects| objects.len() as u64);
+        let objects = objects.inspect_err(|_| counts.failed += 1)?;
+        counts.deleted += objects.len() as u64;
+        drop(counts);
+        for object in objects.into_iter().filter(|object| judged && !object.waits) {
+            self.shared.note(|| object.write());
         }
         Ok(())
     }

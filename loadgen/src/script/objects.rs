@@ -1,5 +1,7 @@
 //! What a script writes: whole objects on create, merge patches on update. Pure.
 
+use std::collections::BTreeMap;
+
 use base64::Engine as _;
 use serde_json::{Value, json};
 
@@ -9,6 +11,7 @@ use crate::seed;
 /// The content of one version. Every write of a script has another number, so every write changes something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Content<'a> {
+    pub labels: &'a BTreeMap<String, String>,
     pub seed: u64,
     pub number: u64,
     pub text: &'a str,
@@ -44,10 +47,10 @@ pub(super) fn create(resource: &Resource, namespace: &str, name: &str, content: 
     object
 }
 
-/// A JSON merge patch (RFC 7386) that changes the content and nothing else.
+/// A JSON merge patch (RFC 7386) that changes the content, and the labels where it has some, and nothing else.
 pub(super) fn update(resource: &Resource, content: Content<'_>) -> Value {
     let payload = content.payload();
-    match resource.shape {
+    let mut patch = match resource.shape {
         Shape::Package => json!({"spec": {"payload": payload}}),
         Shape::ConfigMap | Shape::Template => json!({"data": {"payload": payload}}),
         Shape::Secret => {
@@ -56,7 +59,11 @@ pub(super) fn update(resource: &Resource, content: Content<'_>) -> Value {
         Shape::Deployment => {
             json!({"spec": {"template": {"metadata": {"annotations": {"longhaul.dev/payload": payload}}}}})
         }
+    };
+    if !content.labels.is_empty() {
+        patch["metadata"] = json!({"labels": content.labels});
     }
+    patch
 }
 
 impl Content<'_> {
@@ -78,7 +85,9 @@ mod tests {
     fn every_write_changes_something_and_keeps_text_and_size() {
         for spelled in ["packages.longhaul.dev/v1alpha1", "configmaps/v1", "secrets/v1", "deployments.apps/v1"] {
             let resource = Resource::parse(spelled).unwrap();
-            let content = |number| Content { seed: 1, number, text: "žluťoučký 漢字 🚀", bytes: 4096 };
+            let labels = BTreeMap::new();
+            let content =
+                |number| Content { labels: &labels, seed: 1, number, text: "žluťoučký 漢字 🚀", bytes: 4096 };
             let object = create(&resource, "n", "a", content(1));
             let mut changed = object.clone();
             json_patch::merge(&mut changed, &update(&resource, content(2)));
@@ -89,5 +98,15 @@ mod tests {
                 assert!(changed.to_string().contains("žluťoučký 漢字 🚀"), "{spelled}");
             }
         }
+    }
+
+    #[test]
+    fn labels_are_put_beside_the_content() {
+        let labels = BTreeMap::from([("burst".to_owned(), "yes".to_owned())]);
+        let resource = Resource::parse("configmaps/v1").unwrap();
+        let content = Content { labels: &labels, seed: 1, number: 1, text: "", bytes: 0 };
+        let object = create(&resource, "n", "a", content);
+        assert_eq!(object["metadata"], json!({"name": "a", "namespace": "n", "labels": {"burst": "yes"}}));
+        assert_eq!(update(&resource, content)["metadata"], json!({"labels": {"burst": "yes"}}));
     }
 }

@@ -50,12 +50,15 @@ impl Plan {
         self.resource.name()
     }
 
-    /// How many writes the steps make, whenever they are due; a recreate counts twice.
+    /// How many writes the steps make, whenever they are due; a recreate counts twice, the deletion of a collection once.
     pub fn planned(&self) -> u64 {
         let writes = |step: &Step| {
             let (verb, names) = step.verb().unwrap_or((Verb::Create, &[]));
-            let each = if verb == Verb::Recreate { 2 } else { 1 };
-            each * names.len() as u64 * u64::from(step.times())
+            match verb {
+                Verb::DeleteCollection => 1,
+                Verb::Recreate => 2 * names.len() as u64 * u64::from(step.times()),
+                _ => names.len() as u64 * u64::from(step.times()),
+            }
         };
         self.config.steps.iter().map(writes).sum()
     }

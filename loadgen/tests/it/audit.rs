@@ -57,7 +57,7 @@ async fn what_was_there_then_every_change_in_order() {
     for number in 0..1100 {
         create(&mut kube.state.lock(), &format!("old-{number}"));
     }
-    let config = Config { observed_generation: Some("/status/observedGeneration".to_owned()), ..config(&kube) };
+    let config = Config { looks: Some(facts::Looks::default()), ..config(&kube) };
     let mut audit = Audit::start(config).await.unwrap();
     assert_eq!(audit.objects(), 1100);
     let first = read(&audit, 1100).await;
@@ -282,7 +282,7 @@ async fn a_start_that_cannot_work_says_why() {
     let wrong = Config { resource: "pods".to_owned(), ..config(&kube) };
     let error = Audit::start(wrong).await.unwrap_err().to_string();
     assert!(error.starts_with("start the audit: `pods` is no resource: write it like one of `packages"), "{error}");
-    let wrong = Config { observed_generation: Some("status.x".to_owned()), ..config(&kube) };
+    let wrong = Config { fields: vec!["status.x".to_owned()], ..config(&kube) };
     let error = Audit::start(wrong).await.unwrap_err().to_string();
     assert!(error.contains("`status.x` is no JSON pointer: write for example"), "{error}");
 }

@@ -10,6 +10,10 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+mod looks;
+
+pub use looks::{Looks, number, seek};
+
 /// What happened to an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -107,13 +111,17 @@ pub struct Observation {
     pub change: Change,
 }
 
-/// How far whoever writes the status has come with an object.
+/// How far whoever acts on an object has come with it: see [`Looks`].
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
     /// `metadata.generation`; 0 where the resource has none.
     pub generation: i64,
-    /// The generation that the status repeats, if it does.
+    /// The generation or version that the object repeats, if it does.
     pub observed: Option<i64>,
+    /// It has the finalizer that is looked for.
+    pub held: bool,
+    /// Its deletion was asked for.
+    pub leaving: bool,
 }
 
 /// A shared text in records.

@@ -5,6 +5,7 @@
 
 mod asked;
 mod delivered;
+mod excerpt;
 mod requests;
 mod wire;
 
@@ -87,6 +88,43 @@ pub enum Delivery {
     },
     /// Never sent on a watch, or longer ago than the audit remembers (131,072 versions per user).
     NotSent,
+}
+
+/// One thing that happened on the wire to one version for one user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sending {
+    /// The version.
+    pub revision: u64,
+    /// The number of the watch.
+    pub watch: u64,
+    /// When, in microseconds since the epoch.
+    pub at_us: u64,
+    /// The fault that kept it back; `None` where it was sent.
+    pub withheld_by: Option<FaultId>,
+}
+
+/// A version whose stream lines are wanted.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'a> {
+    /// The version.
+    pub revision: u64,
+    /// The object's name, to cut its line there.
+    pub name: Option<&'a str>,
+    /// The moment, in microseconds since the epoch: of several watches that of the nearest one is told.
+    pub at_us: u64,
+}
+
+/// A line of a watch, cut round the object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WireLine {
+    /// The number of the watch.
+    pub watch: u64,
+    /// When it was sent, in microseconds since the epoch.
+    pub at_us: u64,
+    /// The version that it carries.
+    pub revision: u64,
+    /// What is shown of it.
+    pub text: String,
 }
 
 /// The part of the API that one informer follows.
@@ -305,9 +343,14 @@ impl UserAudit {
         self.inner.lock().wire.delivery(resource, revision)
     }
 
+    /// Everything that happened from `since_us` on to these versions (ascending), oldest first.
+    pub fn sendings(&self, resource: ResourceId, revisions: &[u64], since_us: u64) -> Vec<Sending> {
+        self.inner.lock().wire.sendings(resource, revisions, since_us)
+    }
+
     /// The stream lines round a version, `around` before and after, of the watch that came nearest to it.
-    pub fn wire(&self, revision: u64, around: usize) -> Vec<String> {
-        self.inner.lock().wire.lines_round(revision, around)
+    pub fn wire(&self, wanted: &Wanted<'_>, around: usize) -> Vec<WireLine> {
+        self.inner.lock().wire.lines_round(wanted, around)
     }
 }
 

@@ -59,7 +59,7 @@ pub(crate) struct Cluster {
     /// How many times shorter what is granted for a while lasts.
     pub compress: u32,
     pub bookmarks_every: Duration,
-    pub observed_generation: String,
+    pub looks: facts::Looks,
     pub authorization: Authorization,
     /// The authority that every namespace is told of; `None` leaves new namespaces empty.
     pub root_ca: Option<String>,
@@ -86,7 +86,7 @@ pub(crate) struct Setup {
     pub requests_max: usize,
     pub compress: u32,
     pub bookmarks_every: Duration,
-    pub observed_generation: String,
+    pub looks: facts::Looks,
     pub authorization: Authorization,
     pub root_ca: Option<String>,
 }
@@ -112,7 +112,7 @@ impl Cluster {
             cleaning: Notify::new(),
             compress: setup.compress.max(1),
             bookmarks_every: setup.bookmarks_every,
-            observed_generation: setup.observed_generation,
+            looks: setup.looks,
             authorization: setup.authorization,
             root_ca: setup.root_ca,
             permissions: Record::default(),
@@ -275,7 +275,7 @@ impl Cluster {
         let original = self.original(resource);
         let resource = original.as_deref().unwrap_or(resource);
         let mut facts = object::facts(&value, resource);
-        facts.progress = mock_store::progress_of(&value, &self.observed_generation);
+        facts.progress = self.looks.at(&value);
         let (event, cooling) = {
             let mut store = self.store.write();
             let known = store.read(resource.id, object::meta(&value, "namespace"), object::meta(&value, "name"));
@@ -308,7 +308,7 @@ impl Cluster {
     pub fn remove(&self, current: &Version, resource: &Resource, mut value: Value) -> Result<Arc<Event>, Refused> {
         let original = self.original(resource);
         let mut facts = object::facts(&value, original.as_deref().unwrap_or(resource));
-        facts.progress = mock_store::progress_of(&value, &self.observed_generation);
+        facts.progress = self.looks.at(&value);
         let event = {
             let mut store = self.store.write();
             let now_us = self.now_us();

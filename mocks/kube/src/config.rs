@@ -14,9 +14,6 @@ const BOOKMARKS_EVERY: Duration = Duration::from_mins(1);
 /// At 1 KiB an object 100 MiB at the most, and minutes of history at hundreds of writes a second.
 const HISTORY_MAX_EVENTS: usize = 100_000;
 
-/// Where controllers write it by convention.
-const OBSERVED_GENERATION: &str = "/status/observedGeneration";
-
 /// Everything a server needs to know before it starts.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -36,8 +33,8 @@ pub struct Config {
     pub bookmarks_every: Duration,
     /// How many events are kept for watches that resume.
     pub history_max_events: usize,
-    /// The JSON pointer of the status field that repeats `metadata.generation`: see [`super::tail::Entry::progress`].
-    pub observed_generation: String,
+    /// Where in each object a controller tells how far it has come: see [`super::tail::Entry::progress`].
+    pub looks: facts::Looks,
     /// Whether roles decide who may do what.
     pub authorization: Authorization,
     /// Whether every namespace gets the service account `default` and the config map `kube-root-ca.crt`, as the
@@ -102,7 +99,7 @@ impl Config {
             token_files: BTreeMap::new(),
             bookmarks_every: BOOKMARKS_EVERY,
             history_max_events: HISTORY_MAX_EVENTS,
-            observed_generation: OBSERVED_GENERATION.to_owned(),
+            looks: facts::Looks::default(),
             authorization: Authorization::default(),
             furnished_namespaces: false,
             seed: 0,

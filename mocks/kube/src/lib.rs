@@ -52,7 +52,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use mock_faults::{Faults, Newer, View, Watches};
 
-pub use audit::{About, Asked, Delivery, EndedBy, Gap, RequestFact, RequestRecord, Traffic};
+pub use audit::{About, Asked, Delivery, EndedBy, Gap, RequestFact, RequestRecord, Sending, Traffic, Wanted, WireLine};
 pub use authorization::{Authorization, Permission};
 pub use config::{Config, Limits, User};
 pub use mock_store::{RewindError, Rewound};
@@ -131,7 +131,7 @@ impl Server {
                 requests_max: limits.requests_max,
                 compress: config.compress,
                 bookmarks_every: config.bookmarks_every,
-                observed_generation: config.observed_generation,
+                looks: config.looks,
                 authorization: config.authorization,
                 root_ca: config.furnished_namespaces.then(|| authority.ca_pem().to_owned()),
             },
@@ -260,9 +260,19 @@ impl Server {
         }
     }
 
-    /// The stream lines round one version, `around` before and after it, each cut at 300 characters.
-    pub fn wire(&self, user: &str, revision: u64, around: usize) -> Vec<String> {
-        self.cluster.audit.find(user).map(|audit| audit.wire(revision, around)).unwrap_or_default()
+    /// Everything that happened on the wire from `since_us` on (microseconds since the epoch) to these versions of one resource
+    /// (ascending) for one user, oldest first, as far as the audit remembers; of each version the first 8 sendings.
+    pub fn sendings(&self, user: &str, resource: &str, revisions: &[u64], since_us: u64) -> Vec<Sending> {
+        let catalogue = self.cluster.catalogue();
+        match (self.cluster.audit.find(user), catalogue.by_full_name(resource)) {
+            (Some(audit), Some(resource)) => audit.sendings(resource.id, revisions, since_us),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The stream lines round one version, `around` before and after it, each cut round the object's name and revision.
+    pub fn wire(&self, user: &str, wanted: &Wanted<'_>, around: usize) -> Vec<WireLine> {
+        self.cluster.audit.find(user).map(|audit| audit.wire(wanted, around)).unwrap_or_default()
     }
 
     /// Gives a user another token, writes it to its file in [`Config::token_files`], and refuses the old one from now on. The

@@ -23,7 +23,7 @@ pub struct Entry {
     /// How often the store had gone back in time before this commit. A revision names a version only together with its
     /// timeline: see [`super::Server::rewinds`].
     pub timeline: u32,
-    /// How far whoever writes the status has come: see [`super::Config::observed_generation`].
+    /// How far whoever acts on the object has come: see [`super::Config::looks`].
     pub progress: Progress,
 }
 

@@ -23,7 +23,7 @@ pub use commits::{Commits, RawCommit};
 pub use log::{Cursor, Lost, Most};
 pub use page::{After, Expired, Page};
 pub use rewind::{RewindError, Rewound};
-pub use version::{head, progress_of};
+pub use version::head;
 
 use facts::{Change, Progress};
 pub use version::{Facts, Identity, Version};

@@ -56,16 +56,8 @@ pub struct Facts {
     pub owners: Box<[Arc<str>]>,
     /// It is being deleted.
     pub finalizing: bool,
-    /// How far whoever writes the status has come.
+    /// How far whoever acts on it has come.
     pub progress: Progress,
-}
-
-/// Reads from an object how far whoever writes the status has come; `pointer` is the JSON pointer of the field in the status.
-pub fn progress_of(object: &Value, pointer: &str) -> Progress {
-    Progress {
-        generation: object["metadata"]["generation"].as_i64().unwrap_or(0),
-        observed: object.pointer(pointer).and_then(Value::as_i64),
-    }
 }
 
 /// One version of an object, serialised once.

@@ -5,9 +5,9 @@
 
 use units::Span;
 
-use super::rule::{Name, Section, section};
+use super::rule::{Name, Rule as _, Section, section};
 use super::{Findings, Verdict};
-use crate::record::{EventCounts, Record};
+use crate::record::{EventCounts, Record, Sees, Sight};
 use crate::words::counted;
 
 mod blind;
@@ -20,6 +20,7 @@ mod lag;
 mod restored;
 #[cfg(test)]
 mod tests;
+mod unseen;
 
 pub use delivery::Delivery;
 pub use restored::DRIFT;
@@ -35,6 +36,7 @@ section! {
     phantom: u64 = counts::Phantom,
     resurrected: u64 = counts::Resurrected,
     identity_swap: u64 = counts::IdentitySwap,
+    unseen: u64 = unseen::Unseen,
     late: u64 = counts::Late,
     duplicate: u64 = counts::Duplicate,
     delivery: Delivery = delivery::Asked,
@@ -59,12 +61,23 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
         return;
     }
     budget.judge_each(record, &counts, findings);
+    let tells = |sight| record.manifest.witness_sees.is_some_and(|sees| sees.can(sight));
+    if budget.unseen.is_none() && tells(Sight::Created) && !tells(Sight::Updated) {
+        unseen::Unseen::judge(record, &counts, &0, findings);
+    }
     findings.tell_unjudged(record);
     if counts.unobservable > 0 {
-        findings.note(format!(
-            "{} of objects created and deleted inside one outage of the subject's stream could not be observed by anybody.",
-            counted(counts.unobservable, "version")
-        ));
+        let versions = counted(counts.unobservable, "version");
+        findings.note(match record.manifest.witness_sees {
+            Some(sees) if sees != Sees::ALL => format!(
+                "{versions} could not be judged: their objects were gone before the witness `{}` could show that the subject knew them, or came and \
+                 went inside one outage of its stream.",
+                record.manifest.witness
+            ),
+            _ => format!(
+                "{versions} of objects created and deleted inside one outage of the subject's stream could not be observed by anybody."
+            ),
+        });
     }
 }
 

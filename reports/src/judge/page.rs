@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 
 use super::rule::{Name, Row, Section};
 use super::{
-    Admission, Descriptors, Events, Memory, OpenWatches, OwnSeries, Registry, Requests, Threads, Word, validity,
+    Admission, Crashes, Descriptors, Events, Memory, OpenWatches, OwnSeries, Registry, Requests, Threads, Word,
+    validity,
 };
 
 const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs");
@@ -45,7 +46,13 @@ fn example<S: Section>(text: &mut String) {
 /// What each word says, and which broken budgets say it.
 fn words(text: &mut String) {
     let sections = [Events::ROWS, Events::ALWAYS, Requests::ROWS, Memory::ROWS, Descriptors::ROWS, Threads::ROWS];
-    let sections = sections.into_iter().chain([OpenWatches::ROWS, OwnSeries::ROWS, Admission::ROWS, Registry::ROWS]);
+    let sections = sections.into_iter().chain([
+        Crashes::ROWS,
+        OpenWatches::ROWS,
+        OwnSeries::ROWS,
+        Admission::ROWS,
+        Registry::ROWS,
+    ]);
     let names: Vec<Name> = sections.flatten().map(|row| row.name).chain(validity::WITHOUT_BUDGET).collect();
     text.push_str("\n| word | it says | what broke |\n|---|---|---|\n");
     for (word, doc) in Word::ALL {
@@ -64,6 +71,7 @@ fn parts() -> [(&'static str, &'static str, String); 6] {
     table::<Requests>(&mut requests);
     requests.push_str(JUDGED_RESOURCES);
     example::<Requests>(&mut requests);
+    table::<Crashes>(&mut process);
     table::<Memory>(&mut process);
     table::<Descriptors>(&mut process);
     table::<Threads>(&mut process);
@@ -118,6 +126,7 @@ fn the_keys_are_those_of_the_schema() {
     compare::<Requests>();
     compare::<Admission>();
     compare::<Registry>();
+    compare::<Crashes>();
     compare::<Memory>();
     compare::<Descriptors>();
     compare::<Threads>();

@@ -81,9 +81,9 @@ pub(super) fn gave_up(findings: &Findings) -> bool {
     findings.broken::<blind::Blind>()
 }
 
-/// The hot loop of a record that tells the requests, judged under another budget's name.
+/// The hot loop of lists and watches in a record that tells the requests, judged under another budget's name.
 pub(super) fn judge_hot_loop(record: &Record, name: Name, limit: Rate, cause: &str, findings: &mut Findings) {
-    hot_loop::judge(&Asked::of(record), name, limit, cause, findings);
+    hot_loop::judge_follows(&Asked::of(record), name, limit, cause, findings);
 }
 
 /// A limit as it is said where nothing is decided.

@@ -4,9 +4,10 @@
 
 use units::{Bytes, Growth};
 
-use super::Findings;
 use super::rule::{Section, section};
+use super::{Findings, Verdict, crashes};
 use crate::record::{Phase, Process, Record};
+use crate::words::millis;
 
 mod ceiling;
 mod counts;
@@ -15,6 +16,7 @@ mod growth;
 mod metrics;
 mod more;
 mod reading;
+mod retained;
 
 pub use metrics::OwnSeries;
 
@@ -26,6 +28,7 @@ section! {
     growth: Growth = growth::Growing,
     growth_per_object: Bytes = growth::PerObject,
     growth_per_request: Bytes = growth::PerRequest,
+    retained: Bytes = retained::Retained,
 }
 
 section! {
@@ -72,6 +75,20 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
 /// Time and process of every sample of the subject.
 fn subject(record: &Record) -> impl Iterator<Item = (u64, Process)> {
     record.samples.iter().filter_map(|sample| Some((sample.t_ms, sample.subject?)))
+}
+
+/// What is said of growth where the subject was started anew; none where it was not. Where it crashed too often that is said already, and
+/// nothing is wrong with the run itself.
+fn anew(record: &Record, findings: &Findings) -> Option<(Verdict, String)> {
+    let crashed = record.crashes.iter().map(|row| row.t_ms).find(|t_ms| record.phase_at(*t_ms) == Phase::Steady);
+    let t_ms = crashed.into_iter().chain(restarted(record)).min()?;
+    let verdict = if crashes::too_many(findings) { Verdict::Inconclusive } else { Verdict::Invalid };
+    Some((verdict, format!("growth is not judged: the subject was started anew at {}.", millis(t_ms))))
+}
+
+/// Why nothing is known of its processes, as the end of a sentence.
+fn unsampled(record: &Record) -> Option<String> {
+    record.manifest.subject.unsampled.as_ref().map(|why| format!("was never sampled: {why}."))
 }
 
 /// When the subject was first started anew in the steady phase; none if it was not.

@@ -176,13 +176,16 @@ macro_rules! section {
                             findings.unseen(name, $crate::judge::rule::shown(limit), &lacks, record);
                         }
                         (None, Some(_)) if !lacks.is_empty() => findings.unjudged(name, &lacks),
-                        (Some(limit), _) | (None, Some(limit)) => {
+                        (Some(limit), _) => <$rule as $crate::judge::rule::Rule>::judge(record, facts, limit, findings),
+                        (None, Some(limit)) => findings.unasked(|findings| {
                             <$rule as $crate::judge::rule::Rule>::judge(record, facts, limit, findings);
-                        }
+                        }),
                         (None, None) => {}
                     }
                 )*
-                $(<$always as $crate::judge::rule::Rule>::judge(record, facts, &(), findings);)*
+                $(findings.unasked(|findings| {
+                    <$always as $crate::judge::rule::Rule>::judge(record, facts, &(), findings);
+                });)*
             }
         }
     };

@@ -49,10 +49,12 @@ impl SoFar {
             faults: Vec::new(),
             anomalies: Vec::new(),
             metrics: Vec::new(),
+            crashes: Vec::new(),
             requests: Requests::default(),
             latency: Latency::default(),
             end_state: None,
             end: None,
+            story: Vec::new(),
             notes: Vec::new(),
         };
         grows.then_some(Self { record })

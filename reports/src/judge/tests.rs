@@ -3,7 +3,9 @@
 use super::*;
 use crate::example::{Example, FAULT_AT_MS, list, watch};
 use crate::ledger::Outcome;
-use crate::record::{End, EndReason, FaultEvent, FaultRow, Lost, PlannedFault, Refused, Sees, StoredRow, file, tag};
+use crate::record::{
+    End, EndReason, FaultEvent, FaultRow, Lost, PlannedFault, Refused, RequestRow, Sees, StoredRow, Verb, file, tag,
+};
 
 /// What fired, worst first, as `budget verdict`.
 fn fired(example: &Example) -> Vec<String> {
@@ -33,7 +35,7 @@ fn registry(example: &mut Example, budget: &str) {
 /// A way to spoil a clean record, with everything that must fire.
 type Planted = (&'static str, fn(&mut Example), &'static [&'static str]);
 
-const PLANTED: [Planted; 58] = [
+const PLANTED: [Planted; 59] = [
     ("clean", |_| {}, &["pass"]),
     ("missed", |e| e.miss(2, 61_000), &["events.missed fail", "fail"]),
     (
@@ -133,6 +135,19 @@ const PLANTED: [Planted; 58] = [
         "hot loop",
         |e| e.requests.as_mut().unwrap().extend((0..11).map(|n| list(10 + n, 120_000 + 100 * n, 4400))),
         &["events.hotLoop fail", "requests.hotLoop fail", "fail"],
+    ),
+    (
+        "a write that is refused again and again, which is no way of following",
+        |e| {
+            let patch = |n: u64| RequestRow {
+                verb: Verb::Patch,
+                method: "PATCH".into(),
+                status: 404,
+                ..list(10 + n, 120_000 + 100 * n, 0)
+            };
+            e.requests.as_mut().unwrap().extend((0..11).map(patch));
+        },
+        &["requests.hotLoop fail", "fail"],
     ),
     (
         "lists that a watch follows, as of many informers",
@@ -325,6 +340,19 @@ fn unreadable_witness_lines_excuse_misses_but_not_a_clean_run() {
     assert_eq!(fired(&example), ["validity.witness invalid", "events.missed fail", "invalid"]);
 }
 
+/// Who says how many are tolerated is taken at that word, whether anything looks missed or not.
+#[test]
+fn unreadable_witness_lines_are_tolerated_up_to_what_the_scenario_says() {
+    let mut example = Example::clean();
+    example.intervals[9].witness.malformed = 3;
+    example.manifest.witness_tolerates = Some(2);
+    assert_eq!(fired(&example), ["validity.witness invalid", "invalid"]);
+    example.manifest.witness_tolerates = Some(3);
+    assert_eq!(fired(&example), ["pass"]);
+    example.miss(1, 50_000);
+    assert_eq!(fired(&example), ["events.missed fail", "fail"]);
+}
+
 /// What nobody could have told of is neither kept nor broken; the same run with a witness that tells it passes.
 #[test]
 fn what_the_witness_cannot_tell_is_not_decided() {
@@ -345,6 +373,22 @@ fn what_the_witness_cannot_tell_is_not_decided() {
     // Records from before this was told are judged as they were.
     example.manifest.witness_sees = None;
     assert_eq!(fired(&example), ["pass"]);
+}
+
+/// Who tells of objects but of no versions is judged by the objects, asked or not.
+#[test]
+fn objects_are_judged_where_versions_cannot_be() {
+    let mut example = Example::clean();
+    example.manifest.budgets.events = Some(Events::default());
+    example.intervals[9].events.unseen = 1;
+    assert_eq!(fired(&example), ["pass"], "nobody asked, and `missed` is judged");
+    example.manifest.witness_sees = Some(Sees { created: true, deleted: true, ..Sees::NOTHING });
+    assert_eq!(fired(&example), ["events.unseen fail", "fail"]);
+    example.intervals[9].events.unseen = 0;
+    assert_eq!(fired(&example), ["pass"]);
+    example.manifest.budgets.events.as_mut().unwrap().unseen = Some(0);
+    example.manifest.witness_sees = Some(Sees { deleted: true, ..Sees::NOTHING });
+    assert_eq!(fired(&example), ["events.unseen inconclusive", "inconclusive"]);
 }
 
 /// Superseded versions are asked of the witness only by who asks for every version.
@@ -513,4 +557,50 @@ fn faults_after_the_end_of_an_interrupted_run_are_not_told() {
     example.intervals.truncate(14);
     example.samples.truncate(70);
     assert!(!told(&example));
+}
+
+/// Who reads a report finds each of its limits in the file, or is told that nobody wrote it.
+#[test]
+fn limits_that_the_scenario_does_not_name_say_so() {
+    let mut example = Example::clean();
+    example.manifest.budgets = serde_json::from_str(r#"{"events": {"missed": 0, "late": 9}}"#).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let judgement = judge(&example.open(dir.path()));
+    let limit =
+        |budget: &str| judgement.findings.iter().find(|finding| finding.budget == budget).unwrap().limit.clone();
+    assert_eq!((limit("events.missed"), limit("events.late")), ("0".to_owned(), "9".to_owned()));
+    assert_eq!(limit("events.ghost"), "0, by default");
+    assert!(limit("events.hotLoop").ends_with(", by default"), "{}", limit("events.hotLoop"));
+    let named = |finding: &&Finding| finding.judge != validity::JUDGE && !finding.limit.ends_with(", by default");
+    assert_eq!(judgement.findings.iter().filter(named).count(), 2);
+    let unnamed = judgement.findings.iter().filter(|finding| finding.limit.ends_with(", by default")).count();
+    assert_eq!(
+        judgement.reason,
+        format!("all {} budgets were met, {unnamed} of them that the scenario does not name.", unnamed + 2)
+    );
+}
+
+/// What saved a late version nobody has seen: there may have been no list at all.
+#[test]
+fn a_late_version_is_said_to_be_late_and_no_more() {
+    let dir = tempfile::tempdir().unwrap();
+    let judgement = judge(&Example::failing().open(dir.path()));
+    let late = judgement.findings.iter().find(|finding| finding.budget == "events.late").unwrap();
+    assert!(late.text.starts_with("4 versions observed only after the deadline"), "{}", late.text);
+    for word in ["relist", "resync", "saved"] {
+        assert!(!late.text.contains(word), "{}", late.text);
+    }
+}
+
+/// A watch that the fault itself ended was held until then: of a fault that found nothing only that is said.
+#[test]
+fn a_fault_that_found_nothing_says_nothing_of_the_watches_before() {
+    let mut example = Example::clean();
+    example.faults.retain(|row| row.event == FaultEvent::Started);
+    example.faults.iter_mut().for_each(|row| row.hits = 0);
+    let dir = tempfile::tempdir().unwrap();
+    let judgement = judge(&example.open(dir.path()));
+    let fault = judgement.findings.iter().find(|finding| finding.text.contains("was never hit")).unwrap();
+    assert!(fault.text.contains("while it was active"), "{}", fault.text);
+    assert!(!fault.text.contains("never held"), "{}", fault.text);
 }

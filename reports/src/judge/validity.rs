@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::rule::Name;
 use super::{Findings, Verdict, Word, admission, events, harness, requests};
 use crate::budgets::{Events, Memory, Requests};
-use crate::record::{EndReason, FaultEvent, FaultRow, Phase, PlannedFault, Record, quantile_us, tag};
+use crate::record::{CrashRow, EndReason, FaultEvent, FaultRow, Phase, PlannedFault, Record, quantile_us, tag};
 use crate::words::{count, counted, micros, millis, percent};
 
 /// The judge that conditions of validity name.
@@ -363,7 +363,17 @@ fn judge_witness(record: &Record, exited: bool, findings: &mut Findings) {
             );
             (Verdict::Invalid, text)
         }
-        () if malformed > 0 && counts.missed + counts.ghost > 0 => {
+        () if record.manifest.witness_tolerates.is_some_and(|most| malformed > most) => {
+            let most = record.manifest.witness_tolerates.unwrap_or_default();
+            let text = format!(
+                "{} of the witness could not be read, and {} {} tolerated.",
+                counted(malformed, "line"),
+                count(most),
+                if most == 1 { "is" } else { "are" }
+            );
+            (Verdict::Invalid, text)
+        }
+        () if record.manifest.witness_tolerates.is_none() && malformed > 0 && counts.missed + counts.ghost > 0 => {
             let text = format!(
                 "{} of the witness could not be read, so what looks missed may have been observed.",
                 counted(malformed, "line")
@@ -392,13 +402,18 @@ fn struck_first(record: &Record) -> bool {
 
 fn judge_samples(record: &Record, findings: &mut Findings) {
     let budgets = &record.manifest.budgets;
+    // What nobody can see is inconclusive by itself.
+    if record.manifest.subject.unsampled.is_some() {
+        return;
+    }
     if budgets.memory.is_none() && budgets.descriptors.is_none() && budgets.threads.is_none() {
         return;
     }
     let times: Vec<u64> = record.samples.iter().filter(|row| row.subject.is_some()).map(|row| row.t_ms).collect();
     let end_ms = record.intervals.last().map_or(0, |row| row.end_ms);
     let bounds = times.iter().copied().chain([end_ms]);
-    let gap = std::iter::once(0).chain(times.iter().copied()).zip(bounds).map(|(a, b)| b.saturating_sub(a)).max();
+    let gaps = std::iter::once(0).chain(times.iter().copied()).zip(bounds);
+    let gap = gaps.map(|(from, to)| to.saturating_sub(from).saturating_sub(away_ms(record, from, to))).max();
     let gap_ms = gap.unwrap_or(end_ms);
     let (verdict, text) = match () {
         () if times.is_empty() => (Verdict::Invalid, "the subject's resources were never sampled.".to_owned()),
@@ -408,6 +423,15 @@ fn judge_samples(record: &Record, findings: &mut Findings) {
         () => (Verdict::Pass, format!("{} of the subject's resources.", counted(times.len() as u64, "sample"))),
     };
     findings.push(SAMPLES, verdict, format!("gap of {}", millis(gap_ms)), millis(SAMPLE_GAP_MS), text);
+}
+
+/// For how long of this time a process that had crashed waited to be started again: there was nothing to sample.
+fn away_ms(record: &Record, from_ms: u64, to_ms: u64) -> u64 {
+    let overlap = |row: &CrashRow| {
+        let back_ms = row.t_ms.saturating_add(row.back_off_ms);
+        back_ms.min(to_ms).saturating_sub(row.t_ms.max(from_ms))
+    };
+    record.crashes.iter().map(overlap).sum()
 }
 
 /// Times are measured with a clock that stands still while the machine is suspended: what came to the subject meanwhile, and what its
@@ -454,7 +478,7 @@ fn note_pressure(record: &Record, findings: &mut Findings) {
         findings.note(text);
     }
     let starts = record.samples.iter().filter_map(|sample| sample.subject).map(|process| process.starts).max();
-    if let Some(starts @ 2..) = starts {
+    if let Some(starts @ 2..) = starts.filter(|_| record.crashes.is_empty()) {
         findings.note(format!("the subject was started {starts} times."));
     }
     let malformed: u64 = record.intervals.iter().map(|row| row.witness.malformed).sum();

@@ -75,7 +75,7 @@ words! {
     WatchLeak = "watch-leak",
     /// It has everything sent again.
     Replayed = "replayed",
-    /// Its memory is too large, or grows.
+    /// Its memory is too large, or grows, or stays.
     Leak = "leak",
     /// A series of its own metrics is too large, or grows.
     Metrics = "metrics",

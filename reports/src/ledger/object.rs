@@ -35,6 +35,8 @@ pub(super) struct Object {
     pub newest_seen: Option<Order>,
     /// What the subject told last of it, be it older than the newest that it told.
     pub last_told: Option<Order>,
+    /// When the subject last told of it.
+    pub told_ms: Option<u64>,
     pub newest_committed: Order,
     pub created: Option<Order>,
     pub first_revision: Option<u128>,
@@ -67,6 +69,8 @@ pub(super) struct Deletion {
     pub t_ms: u64,
     pub order: Order,
     pub settled: bool,
+    /// When the process ended that knew the object; the one after it may not know that there was one.
+    pub hidden_ms: Option<u64>,
 }
 
 #[derive(Debug, Default, Clone, Copy)]

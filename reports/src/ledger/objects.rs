@@ -10,7 +10,9 @@ use std::ops::Bound;
 use super::gaps::Gaps;
 use super::memory::{Forgotten, Memory};
 use super::object::{Collapsed, Deletion, FullName, Object, Version, due_ms};
+use super::restart::Restart;
 use super::{Anomaly, Config, Outcome, Tally};
+use crate::record::CommitEvent;
 use facts::{Change, Commit, Observation, Order, Revision, Uid};
 
 pub mod told;
@@ -32,6 +34,7 @@ pub(super) struct Objects {
     /// Deleted objects without open versions, oldest first.
     tombstones: VecDeque<Uid>,
     gaps: Gaps,
+    restart: Option<Restart>,
     live: u64,
     /// Overdue versions that still have a name.
     overdue: u64,
@@ -75,6 +78,7 @@ impl Objects {
             overdue_deletions: BTreeSet::new(),
             tombstones: VecDeque::new(),
             gaps: Gaps::new(config.gaps.max(1)),
+            restart: None,
             live: 0,
             overdue: 0,
             collapsed: 0,
@@ -110,6 +114,17 @@ impl Objects {
         self.open.get(&order).cloned()
     }
 
+    /// A version that is not settled.
+    pub fn version_of(&self, order: Order) -> Option<CommitEvent> {
+        let uid = self.open.get(&order)?;
+        let object = self.by_uid.get(uid)?;
+        let version = object.pending.iter().find(|version| version.order == order)?;
+        let FullName { resource, namespace, name } = object.full_name.clone();
+        let (uid, revision, change) = (uid.clone(), version.revision.clone(), version.change);
+        let commit = Commit { order, resource, namespace, name, uid, revision, change };
+        Some(CommitEvent { t_ms: version.t_ms, commit })
+    }
+
     pub fn settled_through(&self, order: Order) -> bool {
         // Collapsed versions are older than an open one of their object, but their own orders are not kept.
         self.collapsed == 0 && self.open.first_key_value().is_none_or(|(first, _)| *first > order)
@@ -133,6 +148,39 @@ impl Objects {
         self.gaps.push(resource, after_order, through_order);
     }
 
+    /// A process of the subject ended: what it was about to tell of deletions nobody will tell.
+    pub fn subject_ended(&mut self, now_ms: u64) {
+        self.restart = Some(Restart::ended(now_ms));
+        for uid in self.open.values() {
+            let Some(deletion) = self.by_uid.get_mut(uid).and_then(|object| object.deletion.as_mut()) else { continue };
+            if deletion.t_ms.saturating_add(self.deadline_ms) >= now_ms {
+                deletion.hidden_ms.get_or_insert(now_ms);
+            }
+        }
+    }
+
+    /// The next process was started.
+    pub fn subject_started(&mut self, now_ms: u64) {
+        self.restart.iter_mut().for_each(|restart| restart.started(now_ms));
+    }
+
+    /// Notes that the subject told of an object, and says whether that is the first that a new process tells of it.
+    fn told_of(&mut self, seen: &Observation) -> bool {
+        let Some(restart) = &mut self.restart else {
+            self.by_uid.get_mut(&seen.uid).into_iter().for_each(|object| object.told_ms = Some(seen.t_ms));
+            return false;
+        };
+        restart.told(seen.t_ms, self.deadline_ms);
+        let Some(object) = self.by_uid.get_mut(&seen.uid) else { return false };
+        let before_ms = object.told_ms.replace(seen.t_ms);
+        if !restart.is_after(seen.t_ms) {
+            return false;
+        }
+        // It knows the object, so it has to learn of its end.
+        object.deletion.iter_mut().for_each(|deletion| deletion.hidden_ms = None);
+        before_ms.is_none_or(|before_ms| !restart.is_after(before_ms))
+    }
+
     /// Takes a commit in.
     pub fn insert(&mut self, t_ms: u64, commit: &Commit, faulted: bool) -> Inserted {
         if let Some(object) = self.by_uid.get(&commit.uid) {
@@ -152,7 +200,9 @@ impl Objects {
         if commit.change == Change::Deleted {
             self.live -= 1;
             let (revision, order) = (commit.revision.clone(), commit.order);
-            object.deletion = Some(Deletion { revision, t_ms, order, settled: false });
+            let hidden = self.restart.filter(|restart| restart.hides(t_ms, object.told_ms));
+            let hidden_ms = hidden.map(|restart| restart.ended_ms);
+            object.deletion = Some(Deletion { revision, t_ms, order, settled: false, hidden_ms });
         }
         let (revision, order, change) = (commit.revision.clone(), commit.order, commit.change);
         object.pending.push_back(Version { revision, order, t_ms, change, faulted });
@@ -200,6 +250,7 @@ impl Objects {
             dropped: false,
             newest_seen: None,
             last_told: None,
+            told_ms: None,
             newest_committed: commit.order,
             created: (commit.change == Change::Added).then_some(commit.order),
             first_revision: commit.revision.as_str().parse().ok(),
@@ -219,6 +270,7 @@ impl Objects {
         tally: &mut Tally,
         memory: &mut Memory,
     ) -> Settled {
+        let is_first = self.told_of(seen);
         let Some(object) = self.by_uid.get_mut(&seen.uid) else { return Settled::Unknown };
         if let Some(index) = object.pending.iter().position(|version| version.revision == seen.revision) {
             if object.pending[index].change == Change::Deleted {
@@ -254,6 +306,8 @@ impl Objects {
             object.collapsed.count = object.collapsed.count.saturating_sub(1);
             self.collapsed = self.collapsed.saturating_sub(1);
             tally.row(object.anomaly(seen, Outcome::Late, "one of many overdue versions of this object"));
+        } else if object.newest_seen == Some(order) && is_first {
+            // Another process than the one that told it before.
         } else if object.newest_seen == Some(order) {
             tally.row(object.anomaly(seen, Outcome::Duplicate, ""));
         } else {
@@ -264,6 +318,7 @@ impl Objects {
 
     /// An observation that an object is gone.
     pub fn observe_deletion(&mut self, seen: &Observation, tally: &mut Tally, memory: &mut Memory) -> Settled {
+        self.told_of(seen);
         let Some(object) = self.by_uid.get(&seen.uid) else { return Settled::Unknown };
         let Some(deletion) = &object.deletion else { return Settled::Unknown };
         if deletion.settled {
@@ -367,8 +422,8 @@ impl Objects {
         }
     }
 
-    /// Without a witness for deletions: the object is gone, nothing more will be observed of it.
-    pub fn give_up(&mut self, order: Order, now_ms: u64, tally: &mut Tally) {
+    /// Without a witness for this deletion: the object is gone, nothing more will be observed of it.
+    pub fn give_up(&mut self, order: Order, now_ms: u64, why: &str, tally: &mut Tally) {
         let Some(uid) = self.open.get(&order).cloned() else { return };
         let Some(object) = self.by_uid.get_mut(&uid) else { return };
         let collapsed = std::mem::take(&mut object.collapsed).count;
@@ -377,12 +432,16 @@ impl Objects {
         tally.unnamed += collapsed;
         self.overdue -= object.overdue as u64;
         object.overdue = 0;
-        for version in std::mem::take(&mut object.pending) {
+        let pending = std::mem::take(&mut object.pending);
+        let is_overdue = |version: &Version| version.t_ms.saturating_add(self.deadline_ms) < now_ms;
+        if object.newest_seen.is_none() && (collapsed > 0 || pending.iter().any(is_overdue)) {
+            tally.counts.unseen += 1;
+        }
+        for version in pending {
             self.open.remove(&version.order);
-            let overdue = version.t_ms.saturating_add(self.deadline_ms) < now_ms;
+            let overdue = is_overdue(&version);
             let outcome = if overdue { Outcome::Missed } else { Outcome::Unobservable };
-            let detail = "the witness cannot carry deletions".to_owned();
-            tally.row(object.anomaly_of_version(&uid, &version, outcome, now_ms, None, detail));
+            tally.row(object.anomaly_of_version(&uid, &version, outcome, now_ms, None, why.to_owned()));
         }
         if let Some(deletion) = &mut object.deletion {
             deletion.settled = true;
@@ -428,6 +487,10 @@ impl Objects {
     fn decide_object(&mut self, uid: &Uid, now_ms: u64, until_ms: u64, detail: &str, tally: &mut Tally) {
         let Some(object) = self.by_uid.get(uid) else { return };
         let unobservable = self.in_gap(object);
+        let hidden_ms = object.deletion.as_ref().and_then(|deletion| deletion.hidden_ms);
+        let deadline_ms = self.deadline_ms;
+        let hides =
+            |version: &Version| hidden_ms.is_some_and(|ended_ms| version.t_ms.saturating_add(deadline_ms) >= ended_ms);
         let object = self.by_uid.get_mut(uid).expect("found above");
         let collapsed = std::mem::take(&mut object.collapsed).count;
         self.collapsed -= collapsed;
@@ -438,11 +501,18 @@ impl Objects {
         let all = std::mem::take(&mut object.pending).into_iter();
         let (old, young): (VecDeque<Version>, _) = all.partition(|version| version.t_ms < until_ms);
         object.pending = young;
+        let missed = collapsed + old.iter().filter(|version| version.change != Change::Deleted).count() as u64;
+        if missed > 0 && !unobservable && object.newest_seen.is_none() {
+            tally.counts.unseen += 1;
+        }
         for version in old {
             self.open.remove(&version.order);
             self.overdue_deletions.remove(&version.order);
             let (outcome, why) = match version.change {
                 _ if unobservable => (Outcome::Unobservable, "created and deleted inside one outage of the stream"),
+                _ if hides(&version) => {
+                    (Outcome::Unobservable, "deleted before the subject, started again, listed what is there")
+                }
                 Change::Deleted if object.swapped && object.newest_seen.is_some() => {
                     (Outcome::IdentitySwap, "the next object of this name was reported as an update")
                 }

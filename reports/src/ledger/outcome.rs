@@ -112,6 +112,7 @@ impl From<Anomaly> for AnomalyRow {
             delivery: None,
             wire: Vec::new(),
             detail: anomaly.detail,
+            evidence: None,
         }
     }
 }

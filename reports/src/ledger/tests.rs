@@ -250,6 +250,7 @@ const SCRIPTS: [(&str, Script); 24] = [
         o.commit(3, 300, X);
         o.gap(1, 3, 800);
         o.plant(&[(Missed, 1), (Ghost, 1)]);
+        o.history.planted.unseen += 1;
     }),
     ("observed although inside a gap: only the deletion is lost, and not excused", |o| {
         o.commit(1, 100, A);
@@ -498,6 +499,33 @@ fn a_witness_without_deletions_makes_no_ghosts() {
     history.planted.unobservable += 1;
     let said = run(history.steps, Config { deletions_observable: false, ..config() });
     assert_eq!(said.counts, history.planted);
+}
+
+/// Of a deletion that the witness could not tell only what was overdue by then is held against the subject.
+#[test]
+fn what_was_gone_before_it_could_be_told_is_undecided() {
+    let mut ledger = Ledger::new(config());
+    ledger.commit(0, &commit("slow", "r1", 1, A));
+    ledger.commit(2000, &commit("quick", "r2", 2, A));
+    ledger.commit_untold(2100, &commit("slow", "r3", 3, X));
+    ledger.commit_untold(2200, &commit("quick", "r4", 4, X));
+    ledger.finish(9000).for_each(drop);
+    let counts = ledger.counts();
+    assert_eq!((counts.missed, counts.unseen, counts.unobservable, counts.ghost), (1, 1, 3, 0));
+    assert_eq!(counts.commits, settled(&counts));
+}
+
+/// An object is unseen when none of its versions was observed.
+#[test]
+fn who_saw_one_version_saw_the_object() {
+    let mut ledger = Ledger::new(config());
+    for (uid, order) in [("never", 1), ("once", 3)] {
+        ledger.commit(0, &commit(uid, "r1", order, A));
+        ledger.commit(0, &commit(uid, "r2", order + 1, M));
+    }
+    ledger.observe(&seen(1, "once", "r1", A));
+    ledger.finish(9000).for_each(drop);
+    assert_eq!((ledger.counts().missed, ledger.counts().unseen), (3, 1));
 }
 
 /// Probes ask whether everything up to a commit is settled, and how long it took. They know the version, not its place in the order,

@@ -41,11 +41,14 @@ pub struct Manifest {
     pub control_plane: String,
     /// The system under test.
     pub subject: Subject,
-    /// How observations were carried: `http`, `log`, `status`, `children` or `none`.
+    /// How observations were carried: `http`, `log`, `status`, `children`, `finalizer`, `metrics` or `none`.
     pub witness: String,
     /// What such a witness can prove; absent in records from before it was told: whatever a budget asks for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub witness_sees: Option<Sees>,
+    /// How many lines of it may be unreadable; absent: they matter as soon as something looks missed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub witness_tolerates: Option<u64>,
     /// How many times shorter watches, tokens, history and idle connections lived than the control plane lets them live.
     #[serde(default = "one")]
     pub compress: u32,
@@ -121,6 +124,12 @@ pub struct Subject {
     pub digest: Option<String>,
     /// The bug that was planted on purpose, in calibration runs.
     pub planted_bug: Option<String>,
+    /// When a process of it that ends by itself is started again: `always` or `onFailure`; none: that ends the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restart: Option<String>,
+    /// Why nothing is known of its processes; none where they are sampled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unsampled: Option<String>,
     /// What of its own metrics is followed; none where it has no such page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metrics: Option<MetricsPlan>,

@@ -15,14 +15,17 @@ use super::open;
 use super::times::{TIME_MS_MAX, Times};
 use super::writer::{ALL_SAMPLES_MS, io_error};
 use super::{
-    AnomalyRow, End, EndState, Error, EventCounts, FaultRow, Interval, Manifest, MetricsRow, Phase, Phases, Requests,
-    SCHEMA, Sample, file,
+    AnomalyRow, CrashRow, End, EndState, Error, EventCounts, FaultRow, Interval, Manifest, MetricsRow, Phase, Phases,
+    Requests, SCHEMA, Sample, file,
 };
 
 /// How far samples are apart at least where only one of each interval is kept in the end: a little less than an interval.
 const APART_MS: u64 = 4000;
 /// A row: far above what the writer makes of its capped fields.
 const ROW_BYTES_MAX: u64 = 1 << 20;
+
+/// Lines of a story: far more than `longhaul repro` tells.
+const STORY_LINES_MAX: usize = 1000;
 
 /// A run record in memory.
 #[derive(Debug)]
@@ -39,6 +42,8 @@ pub struct Record {
     pub anomalies: Vec<AnomalyRow>,
     /// The subject's own metrics, in order; none where they are not read.
     pub metrics: Vec<MetricsRow>,
+    /// Processes of the subject that ended by themselves and were started again, in order.
+    pub crashes: Vec<CrashRow>,
     /// What the subject asked of the control plane, where that is told.
     pub requests: Requests,
     /// All latencies.
@@ -47,6 +52,8 @@ pub struct Record {
     pub end_state: Option<EndState>,
     /// How the run ended; none if the harness itself was killed.
     pub end: Option<End>,
+    /// The story that somebody told of it, one line each; empty where nobody did.
+    pub story: Vec<String>,
     /// What was wrong with the files, in plain words.
     pub notes: Vec<String>,
 }
@@ -62,6 +69,8 @@ impl Record {
         let anomalies = read_rows(dir, file::ANOMALIES, &mut notes)?;
         let metrics =
             if dir.join(file::METRICS).exists() { read_rows(dir, file::METRICS, &mut notes)? } else { Vec::new() };
+        let crashes =
+            if dir.join(file::CRASHES).exists() { read_rows(dir, file::CRASHES, &mut notes)? } else { Vec::new() };
         let requests = read_requests(dir, &mut notes)?;
         let end_state = read_one(dir, file::END_STATE)?;
         let end = read_end(dir, &mut notes)?;
@@ -77,7 +86,22 @@ impl Record {
             }
         }
         let latency = Latency::read(&mut files, &frame, &mut notes)?;
-        Ok(Self { manifest, intervals, samples, faults, anomalies, metrics, requests, latency, end_state, end, notes })
+        let story = read_story(dir)?;
+        Ok(Self {
+            manifest,
+            intervals,
+            samples,
+            faults,
+            anomalies,
+            metrics,
+            crashes,
+            requests,
+            latency,
+            end_state,
+            end,
+            story,
+            notes,
+        })
     }
 
     /// How far the facts reach, in milliseconds.
@@ -179,6 +203,12 @@ fn read_one<T: DeserializeOwned + Times>(dir: &Path, name: &'static str) -> Resu
     let row = serde_json::from_slice(&text).map_err(broken)?;
     in_time(&row, &path, 1)?;
     Ok(Some(row))
+}
+
+/// Nobody needs it to judge: what is no text in it is shown as such.
+fn read_story(dir: &Path) -> Result<Vec<String>, Error> {
+    let text = open::whole(&dir.join(file::STORY))?.unwrap_or_default();
+    Ok(String::from_utf8_lossy(&text).lines().take(STORY_LINES_MAX).map(str::to_owned).collect())
 }
 
 /// The file is not there at all when the control plane does not tell who asks; that is worth no note.

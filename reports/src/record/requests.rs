@@ -135,6 +135,9 @@ pub struct RequestRow {
     /// When the first object version was sent on a watch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_object_ms: Option<u64>,
+    /// The number of a watch that was accepted: the same one as in the evidence of anomalies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub watch: Option<u64>,
     /// When the newest object version was sent on a watch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_object_ms: Option<u64>,

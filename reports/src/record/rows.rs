@@ -10,7 +10,7 @@ use hdrhistogram::Histogram;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Cgroup, Sockets};
+use super::{Cgroup, Evidence, Sockets};
 use crate::ledger::Outcome;
 use facts::{Change, Commit};
 
@@ -105,6 +105,9 @@ pub struct EventCounts {
     /// Versions of which neither they nor a later version were observed by the end.
     #[serde(skip_serializing_if = "is_zero")]
     pub missed: u64,
+    /// Objects of which no version was observed by the end.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unseen: u64,
     /// Deletions not observed by the end.
     #[serde(skip_serializing_if = "is_zero")]
     pub ghost: u64,
@@ -505,6 +508,9 @@ pub struct AnomalyRow {
     pub wire: Vec<String>,
     /// More for people.
     pub detail: Option<String>,
+    /// The history of its object; none in records from before it was told, and where there are too many of the outcome.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<Evidence>,
 }
 
 /// `end.json`: how the run ended. Absent if the harness itself was killed.
@@ -653,6 +659,7 @@ impl EventCounts {
             coalesced,
             late,
             missed,
+            unseen,
             ghost,
             late_ghost,
             duplicate,

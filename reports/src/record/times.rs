@@ -3,7 +3,7 @@
 //! Owns the bound and which fields of a row it is for. Every chart, axis and sum over time is made for the length of the run: one
 //! row with a time in a far future would make them endless.
 
-use super::{AnomalyRow, End, EndState, FaultRow, Interval, Manifest, MetricsRow, RequestLine, Sample};
+use super::{AnomalyRow, CrashRow, End, EndState, FaultRow, Interval, Manifest, MetricsRow, RequestLine, Sample, Step};
 
 /// No run is longer: its three phases have at most a leap year each, and it may take as long again to end.
 pub const TIME_MS_MAX: u64 = 4 * 366 * 24 * 3_600_000;
@@ -32,6 +32,12 @@ impl Times for MetricsRow {
     }
 }
 
+impl Times for CrashRow {
+    fn latest_ms(&self) -> u64 {
+        self.t_ms.saturating_add(self.back_off_ms)
+    }
+}
+
 impl Times for FaultRow {
     fn latest_ms(&self) -> u64 {
         self.t_ms
@@ -40,7 +46,8 @@ impl Times for FaultRow {
 
 impl Times for AnomalyRow {
     fn latest_ms(&self) -> u64 {
-        self.t_ms.max(self.committed_ms.unwrap_or(0)).max(self.observed_ms.unwrap_or(0))
+        let evidence = self.evidence.iter().flat_map(|evidence| evidence.steps.iter().map(Step::t_ms));
+        evidence.fold(self.t_ms.max(self.committed_ms.unwrap_or(0)).max(self.observed_ms.unwrap_or(0)), u64::max)
     }
 }
 

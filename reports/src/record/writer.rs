@@ -16,7 +16,7 @@ use super::requests::Cap;
 use super::sink::Sink;
 use super::slices::Slices;
 use super::{
-    AnomalyRow, CommitEvent, End, EndReason, EndState, Error, FaultEvent, FaultRow, Interval, Lost, Manifest,
+    AnomalyRow, CommitEvent, CrashRow, End, EndReason, EndState, Error, FaultEvent, FaultRow, Interval, Lost, Manifest,
     MetricsRow, Phase, RequestLine, RequestRow, Sample, file,
 };
 use crate::ledger::Outcome;
@@ -33,6 +33,8 @@ pub(crate) const ALL_SAMPLES_MS: u64 = 2 * 3600 * 1000;
 /// Bytes of the rows of one outcome up to which they keep their stream lines; without them a row is about 400 bytes. With all of them the
 /// rows of ten outcomes could be 120 MB. The usual row has less than 2 KiB.
 const WIRE_BYTES_PER_OUTCOME: u64 = 2 << 20;
+/// Bytes of the rows of one outcome up to which they keep the history of their object, of 2 KiB usually and 5 KiB at most.
+const EVIDENCE_BYTES_PER_OUTCOME: u64 = 3 << 20;
 /// Hits of one fault that have a row each: the story of a client has fewer. A fault that strikes each event of a busy stream has thousands.
 const HIT_ROWS_MAX: u64 = 100;
 /// Hits of all faults that have a row each, 2.5 MB; later only the first of each fault and then each doubling. 100 hours of a fault a minute
@@ -54,6 +56,7 @@ pub struct Writer {
     events: Option<[Packed; 2]>,
     requests: Option<(Rows, Cap)>,
     metrics: Option<Rows>,
+    crashes: Option<Rows>,
     /// Rows and bytes of each outcome.
     anomaly_rows: BTreeMap<Outcome, (u64, u64)>,
     anomalies_dropped: u64,
@@ -97,6 +100,7 @@ impl Writer {
             latency: Slices::create(dir, &manifest.started_at)?,
             events: None,
             requests: None,
+            crashes: manifest.subject.restart.as_ref().map(|_| Rows::create(dir.join(file::CRASHES))).transpose()?,
             metrics: manifest.subject.metrics.as_ref().map(|_| Rows::create(dir.join(file::METRICS))).transpose()?,
             anomaly_rows: BTreeMap::new(),
             anomalies_dropped: 0,
@@ -150,7 +154,7 @@ impl Writer {
     /// How many rows wait for room on the disk; none where it is not full.
     pub fn rows_waiting(&self) -> u64 {
         let files = [&self.intervals, &self.samples, &self.faults, &self.anomalies].into_iter();
-        let files = files.chain(self.requests.iter().map(|(rows, _)| rows)).chain(&self.metrics);
+        let files = files.chain(self.requests.iter().map(|(rows, _)| rows)).chain(&self.metrics).chain(&self.crashes);
         let rows: u64 = files.map(|rows| rows.0.rows_waiting()).sum();
         rows + self.latency.rows_waiting()
     }
@@ -201,6 +205,12 @@ impl Writer {
         self.kept(result)
     }
 
+    /// Appends a crash, if the manifest says that the subject is started again.
+    pub fn crash(&mut self, row: &CrashRow) -> Result<(), Error> {
+        let result = self.crashes.as_mut().map_or(Ok(0), |rows| rows.append(row));
+        self.kept(result)
+    }
+
     /// Appends a fault row. Of a fault with very many hits only some have one; each row has the count.
     pub fn fault(&mut self, row: &FaultRow) -> Result<(), Error> {
         if row.event == FaultEvent::Hit {
@@ -230,8 +240,19 @@ impl Writer {
                 line.push('…');
             }
         }
+        if *bytes >= EVIDENCE_BYTES_PER_OUTCOME {
+            capped.evidence = None;
+        }
+        if let Some(evidence) = &mut capped.evidence {
+            evidence.bound(&row.revision);
+        }
         let result = self.anomalies.append(&capped).map(|written| *bytes += written);
         self.kept(result)
+    }
+
+    /// Whether a further anomaly of this outcome would have a row: then it is worth looking into.
+    pub fn wants(&self, outcome: Outcome) -> bool {
+        self.anomaly_rows.get(&outcome).is_none_or(|(rows, _)| *rows < ANOMALY_ROWS_PER_OUTCOME)
     }
 
     /// Anomalies that were counted but have no row.
@@ -344,7 +365,7 @@ impl Writer {
         }
         let files = [&mut self.intervals, &mut self.samples, &mut self.faults, &mut self.anomalies].into_iter();
         let requests = self.requests.as_mut().map(|(rows, _)| rows);
-        let rows = files.chain(requests).chain(&mut self.metrics).map(|rows| rows.0.flush());
+        let rows = files.chain(requests).chain(&mut self.metrics).chain(&mut self.crashes).map(|rows| rows.0.flush());
         let packed = self.events.iter_mut().flatten();
         let packed = packed.map(|Packed { path, out }| out.flush().map_err(io_error("write", path)));
         for result in rows.chain([self.latency.flush()]).chain(packed) {
@@ -433,6 +454,11 @@ pub(super) fn chain(error: &Error) -> String {
 pub(super) fn io_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
     let path = path.to_owned();
     move |source| Error::Io { action, path, source }
+}
+
+/// Puts a story of the run beside its record, for the reports.
+pub fn tell_story(dir: &Path, lines: &[String]) -> Result<(), Error> {
+    write_bytes(&dir.join(file::STORY), (lines.join("\n") + "\n").as_bytes())
 }
 
 /// Writes a file so that a reader sees the old one or the new one, never a half.

@@ -73,7 +73,7 @@ fn figure(figure: &Figure) -> [String; 4] {
     clippy::cast_sign_loss,
     reason = "figures are not negative, and are rounded to be read"
 )]
-fn in_unit(value: f64, unit: Unit) -> String {
+pub(super) fn in_unit(value: f64, unit: Unit) -> String {
     match unit {
         Unit::Count if value.fract() == 0.0 => count(value as u64),
         Unit::Count => three_digits(value),

@@ -9,14 +9,16 @@ use serde::Serialize;
 
 use super::terminal::figures;
 use super::{Error, Renderer};
+use crate::causes;
 use crate::judge::{Finding, Judgement, Verdict};
-use crate::ledger::Outcome;
-use crate::record::{AnomalyRow, Manifest, Record, file};
+use crate::record::{Manifest, Record, file};
 use crate::words::{bytes, count, counted, millis};
+use anomalies::{AnomalyGroup, FirstCause};
 use chart::Chart;
 use requests::Requests;
 use timeline::{Axis, Timeline};
 
+mod anomalies;
 mod chart;
 mod percentiles;
 mod requests;
@@ -26,25 +28,6 @@ mod timeline;
 /// `report.html`.
 pub(super) const ROW: Renderer =
     Renderer { file: file::HTML, doc: "for people: one page that works offline", render: html };
-
-/// Anomalies shown of each outcome; the rest is in `anomalies.jsonl`.
-const ANOMALIES_SHOWN: usize = 25;
-/// Bytes of stream lines shown with the anomalies of one outcome. Escaped they are about twice as many, of ten outcomes; a page stays below
-/// 2 MB.
-const WIRE_BYTES_SHOWN: usize = 48 << 10;
-/// The order in which anomalies are shown: what breaks a promise first.
-const ANOMALY_ORDER: [Outcome; 10] = [
-    Outcome::Missed,
-    Outcome::Ghost,
-    Outcome::IdentitySwap,
-    Outcome::Resurrected,
-    Outcome::Regressed,
-    Outcome::Phantom,
-    Outcome::LateGhost,
-    Outcome::Late,
-    Outcome::Unobservable,
-    Outcome::Duplicate,
-];
 
 #[derive(Template)]
 #[template(path = "report.html")]
@@ -62,45 +45,13 @@ struct Page<'a> {
     axis: Axis,
     charts: Vec<Chart>,
     distribution: Option<Chart>,
+    first_causes: Vec<FirstCause>,
     anomalies: Vec<AnomalyGroup<'a>>,
+    unnamed: Option<String>,
     requests: Requests,
+    story: &'a [String],
     facts: Vec<(&'static str, String)>,
     data: String,
-}
-
-/// The anomalies of one outcome.
-struct AnomalyGroup<'a> {
-    outcome: Outcome,
-    total: String,
-    rows: Vec<Anomaly<'a>>,
-    /// How many are not shown, if any.
-    hidden: Option<String>,
-}
-
-/// One anomaly, as the template wants it.
-struct Anomaly<'a> {
-    row: &'a AnomalyRow,
-    at: String,
-    object: String,
-    /// Its stream lines are left out, because those of others before it took the room.
-    bare: bool,
-}
-
-impl<'a> Anomaly<'a> {
-    /// `room` is what stream lines may still take.
-    fn new(row: &'a AnomalyRow, room: &mut usize) -> Self {
-        let wire: usize = row.wire.iter().map(String::len).sum();
-        let bare = wire > *room;
-        if !bare {
-            *room -= wire;
-        }
-        let object = match (row.namespace.as_str(), row.name.as_str()) {
-            ("", "") => format!("uid {}", row.uid),
-            ("", name) => name.to_owned(),
-            (namespace, name) => format!("{namespace}/{name}"),
-        };
-        Self { row, at: timeline::clock(row.committed_ms.or(row.observed_ms).unwrap_or(row.t_ms)), object, bare }
-    }
 }
 
 /// `report.html`.
@@ -108,6 +59,7 @@ pub fn html(record: &Record, judgement: &Judgement) -> Result<String, Error> {
     let Timeline { axis, charts } = timeline::timeline(record);
     let distribution = percentiles::distribution(record);
     let data = data_json(&Data { length_ms: axis.length_ms, charts: charts.iter().map(Chart::readings).collect() })?;
+    let causes = causes::summary(record);
     let is_validity = |finding: &&Finding| finding.judge == "validity";
     let page = Page {
         css: include_str!("../../templates/report.css"),
@@ -123,8 +75,11 @@ pub fn html(record: &Record, judgement: &Judgement) -> Result<String, Error> {
         axis,
         charts,
         distribution,
-        anomalies: anomalies(record),
+        first_causes: anomalies::first(&causes),
+        anomalies: anomalies::groups(&causes),
+        unnamed: (causes.unnamed > 0).then(|| count(causes.unnamed)),
         requests: requests::requests(record),
+        story: &record.story,
         facts: facts(record),
         data,
     };
@@ -149,23 +104,6 @@ fn data_json(data: &Data<'_>) -> Result<String, Error> {
         .replace('&', "\\u0026")
         .replace('\u{2028}', "\\u2028")
         .replace('\u{2029}', "\\u2029"))
-}
-
-fn anomalies(record: &Record) -> Vec<AnomalyGroup<'_>> {
-    let counts = record.totals();
-    ANOMALY_ORDER
-        .into_iter()
-        .filter_map(|outcome| {
-            let rows = record.anomalies.iter().filter(|row| row.outcome == outcome);
-            // After a kill the rows can be ahead of the counts.
-            let total = outcome.of(&counts).max(rows.clone().count() as u64);
-            let mut room = WIRE_BYTES_SHOWN;
-            let rows: Vec<_> = rows.take(ANOMALIES_SHOWN).map(|row| Anomaly::new(row, &mut room)).collect();
-            let hidden = total - rows.len() as u64;
-            let hidden = (hidden > 0).then(|| count(hidden));
-            (total > 0).then(|| AnomalyGroup { outcome, total: count(total), rows, hidden })
-        })
-        .collect()
 }
 
 fn facts(record: &Record) -> Vec<(&'static str, String)> {

@@ -6,6 +6,7 @@ use std::fmt::Write;
 
 use super::Renderer;
 use super::terminal::figures;
+use crate::causes;
 use crate::judge::{Finding, Judgement, Verdict};
 use crate::record::{Record, file};
 use crate::words::{counted, millis};
@@ -32,6 +33,13 @@ fn write_report(out: &mut String, record: &Record, judgement: &Judgement) -> std
     let crossed = judgement.crossed();
     if !crossed.is_empty() {
         write_table(out, &crossed)?;
+    }
+    let summary = causes::summary(record);
+    if let Some(first) = summary.first().first() {
+        for group in summary.first() {
+            writeln!(out, "- {}", escaped(&group.line()))?;
+        }
+        writeln!(out, "\nWhat to do next: {}\n", escaped(first.cause.remedy()))?;
     }
     let met: Vec<&Finding> = judgement.findings.iter().filter(|finding| finding.verdict == Verdict::Pass).collect();
     if !met.is_empty() {

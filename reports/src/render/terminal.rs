@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use crate::causes;
 use crate::judge::{Judgement, Verdict};
 use crate::record::{Phase, Quantiles, Record, tag};
 use crate::words::{bytes, count, counted, micros, millis};
@@ -45,6 +46,7 @@ fn write_summary(out: &mut String, record: &Record, judgement: &Judgement, colou
         writeln!(out, "{badge} {}: {observed} (limit {limit})", plain(&finding.budget))?;
         writeln!(out, "     {}", plain(&finding.text))?;
     }
+    write_causes(out, record)?;
     writeln!(out)?;
     for (title, line) in figures(record) {
         writeln!(out, "{title:<10} {line}")?;
@@ -53,6 +55,17 @@ fn write_summary(out: &mut String, record: &Record, judgement: &Judgement, colou
         writeln!(out, "{:<10} {}", "note", plain(note))?;
     }
     writeln!(out, "{:<10} {}", "repeat", plain(&record.manifest.repeat))
+}
+
+/// The commonest causes of anomalies, and what to do about the first of them.
+fn write_causes(out: &mut String, record: &Record) -> std::fmt::Result {
+    let summary = causes::summary(record);
+    let Some(first) = summary.first().first() else { return Ok(()) };
+    writeln!(out)?;
+    for group in summary.first() {
+        writeln!(out, "{:<10} {}", "cause", plain(&group.line()))?;
+    }
+    writeln!(out, "{:<10} {}", "next", first.cause.remedy())
 }
 
 /// Why, on one line: the sentences follow below it, one for each limit that was crossed.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::*;
 use crate::example::Example;
+use crate::record::Step;
 
 /// Outside text that tries to be markup in every place where a run can bring it in.
 const HOSTILE: &str = "<script>alert(1)</script>\"'&|`</pre>\n\u{1b}[31m@all";
@@ -75,6 +76,16 @@ fn hostile() -> Example {
         row.wire = vec![text()];
         row.delivery = Some(text());
         row.detail = Some(text());
+        let steps = row.evidence.iter_mut().flat_map(|evidence| &mut evidence.steps);
+        for step in steps {
+            match step {
+                Step::Committed { revision, .. } | Step::Sent { revision, .. } => *revision = text(),
+                Step::Watched { from, .. } => *from = Some(text()),
+                _ => {}
+            }
+        }
+        let fault = Step::Withheld { t_ms: 1, revision: text(), watch: 1, fault: text() };
+        row.evidence.iter_mut().for_each(|evidence| evidence.steps.push(fault.clone()));
     }
     example
 }
@@ -191,6 +202,58 @@ fn every_example_has_its_reports() {
         let page = fs::read_to_string(dir.join("report.html")).unwrap();
         assert!(page.trim_end().ends_with("</html>"), "{name}: the page is cut off");
     }
+}
+
+/// Where one looks first stands why, with a count, and below each anomaly the history of its object.
+#[test]
+fn why_stands_on_the_first_screen() {
+    let (_dir, record, judgement) = texts(&Example::failing());
+    let html = html(&record, &judgement).unwrap();
+    let place = |text: &str| html.find(text).unwrap_or_else(|| panic!("no {text}"));
+    let line = "2 anomalies lost in the client, first default/package-0 (missed): sent on watch 3 at 1 min 1 s, never reported";
+    assert!(place(line) < place("id=\"crossed-h\"") && place("id=\"requests-h\"") < place("id=\"anomalies-h\""));
+    for shown in ["MODIFIED 10412", "10412 sent on watch 3", "watch 3 from 9000: 200", "2 steps in between left out"] {
+        place(shown);
+    }
+    let terminal = terminal(&record, &judgement, Colour::Never);
+    assert!(terminal.contains(&format!("\ncause      {line}\n")), "{terminal}");
+    assert!(terminal.contains("\nnext       Follow one version"), "{terminal}");
+    assert!(markdown(&record, &judgement).contains("- 2 anomalies lost in the client"));
+}
+
+/// A story that was told of a run stands in its own page, as text.
+#[test]
+fn a_story_that_was_told_is_shown() {
+    let dir = tempfile::tempdir().unwrap();
+    Example::failing().write(dir.path());
+    assert!(Record::open(dir.path()).unwrap().story.is_empty());
+    let told = ["    3.00 s  fault begins: watch-end".to_owned(), HOSTILE.replace('\n', " ")];
+    record::tell_story(dir.path(), &told).unwrap();
+    let record = Record::open(dir.path()).unwrap();
+    let html = html(&record, &judge(&record)).unwrap();
+    assert!(html.contains("What happened") && html.contains("3.00 s  fault begins: watch-end"));
+    assert_eq!(html.matches("<script").count(), 2, "a story is no markup");
+}
+
+/// Where there are no anomalies nothing is said of causes.
+#[test]
+fn a_clean_run_has_no_causes() {
+    let mut example = Example::clean();
+    example.anomalies.clear();
+    let (_dir, record, judgement) = texts(&example);
+    assert!(!html(&record, &judgement).unwrap().contains("id=\"causes\""));
+    assert!(!terminal(&record, &judgement, Colour::Never).contains("\ncause "));
+}
+
+/// A record from before histories were kept is shown with what it has.
+#[test]
+fn an_older_record_is_shown_as_before() {
+    let mut example = Example::failing();
+    example.anomalies.iter_mut().for_each(|row| row.evidence = None);
+    let (_dir, record, judgement) = texts(&example);
+    let html = html(&record, &judgement).unwrap();
+    assert!(html.contains("sent on watch 3 at 61.01 s, 0 bytes acknowledged, never reported"));
+    assert!(!html.contains("class=\"log steps\""));
 }
 
 /// The summary and the budgets count the same things under the same names.

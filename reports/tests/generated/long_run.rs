@@ -10,8 +10,8 @@ use facts::Change;
 use hdrhistogram::Histogram;
 use reports::ledger::Outcome;
 use reports::record::{
-    AnomalyRow, End, EndReason, FaultEvent, FaultRow, Interval, Manifest, Phase, REQUEST_LINES_MAX, RequestRow, Sample,
-    Writer, tag,
+    AnomalyRow, End, EndReason, Evidence, FaultEvent, FaultRow, Interval, Manifest, Phase, REQUEST_LINES_MAX,
+    RequestRow, STEPS_MAX, Sample, Step, Writer, tag,
 };
 
 pub const HOUR_MS: u64 = 3_600_000;
@@ -32,7 +32,7 @@ pub struct Run {
 /// What was recorded in each interval under a tag, in turn.
 pub struct Latencies(pub Vec<(&'static str, Vec<Histogram<u64>>)>);
 
-const INTERVAL: &str = r#"{"startMs":0,"endMs":5000,"phase":"steady","events":{"commits":2383,"observations":2370,"observed":2370},
+pub const INTERVAL: &str = r#"{"startMs":0,"endMs":5000,"phase":"steady","events":{"commits":2383,"observations":2370,"observed":2370},
 "liveObjects":200,"pending":20,"deadlineMs":5000,"lag":{"count":2370,"p50Us":27007,"p90Us":49023,"maxUs":59007},"admission":{
 "planned":1252,"sent":1252,"allowed":1119,"denied":133,"response":{"count":1252,"p50Us":360,"p90Us":1104,"maxUs":4739},
 "service":{"count":1252,"p50Us":250,"p90Us":840,"maxUs":4319},"lateness":{"count":1252,"p50Us":54,"p90Us":323,"maxUs":2583}},
@@ -91,7 +91,7 @@ impl Latencies {
         numbers.map(|number| histograms[number as usize % histograms.len()].len()).sum()
     }
 
-    fn write(&self, writer: &mut Writer, number: u64) {
+    pub fn write(&self, writer: &mut Writer, number: u64) {
         for (tag, histograms) in &self.0 {
             let histogram = &histograms[number as usize % histograms.len()];
             writer.latency(tag, number * 5000, number * 5000 + 5000, histogram).unwrap();
@@ -112,7 +112,7 @@ impl Run {
         WARM_UP_MS + number * FAULT_EVERY_MS + 30_000
     }
 
-    fn manifest(self) -> Manifest {
+    pub fn manifest(self) -> Manifest {
         let fault = |number: u64| {
             serde_json::json!({
                 "id": format!("{number}-event-delayed"), "name": "event-delayed", "atMs": Self::fault_at_ms(number), "forMs": 3000,
@@ -139,7 +139,7 @@ impl Run {
         .unwrap()
     }
 
-    fn interval(self, template: &Interval, number: u64) -> Interval {
+    pub fn interval(self, template: &Interval, number: u64) -> Interval {
         let mut row = template.clone();
         row.start_ms = number * 5000;
         row.end_ms = row.start_ms + 5000;
@@ -248,7 +248,14 @@ fn anomalies(writer: &mut Writer) {
             delivery: Some("sent on watch 7 at 129890 ms".into()),
             wire: vec![r#"{"type":"MODIFIED","object":{"#.repeat(30); 30],
             detail: None,
+            evidence: Some(evidence(number * 500)),
         };
         writer.anomaly(&row).unwrap();
     }
+}
+
+/// As many steps as are kept.
+fn evidence(t_ms: u64) -> Evidence {
+    let step = |number| Step::Sent { t_ms: t_ms + number, revision: "95436".into(), watch: 7 };
+    Evidence { until_ms: t_ms + 7000, wire: true, steps: (0..STEPS_MAX as u64 + 5).map(step).collect(), left_out: 0 }
 }

@@ -45,6 +45,8 @@ const QUICK: &str = "calibrate-quick";
 const CHILDREN: &str = "children-drift";
 /// Seconds: what is slow.
 const LATENCY: &str = "calibrate-latency";
+/// What is a little more: two builds side by side.
+pub(super) const GATE: &str = "calibrate-gate";
 /// Growth with each review, decided in minutes by their number.
 const REVIEWS: &str = "calibrate-reviews";
 /// Growth with each object, decided in minutes by their number.
@@ -69,9 +71,14 @@ const fn alike(name: &'static str, about: &'static str, stage: &'static str) -> 
     Plant { name, about, stage, expected: Expected::LooksAlike, long: false }
 }
 
-const fn waits(name: &'static str, about: &'static str, stage: &'static str, what_for: &'static str) -> Plant {
-    Plant { name, about, stage, expected: Expected::Waits { what_for }, long: false }
+/// Found by a gate: a build with it against the same without. What costs time is seen in all times.
+const fn gated(name: &'static str, about: &'static str, judge: &'static str, also: &'static [&'static str]) -> Plant {
+    Plant { name, about, stage: GATE, expected: Expected::Caught { judge, also }, long: false }
 }
+
+const CPU: &str = "gate.cpuPerRequest";
+const SLOWER: &[&str] = &["gate.p50", "gate.p99", "gate.instructions"];
+const MORE: &[&str] = &[CPU, "gate.p50", "gate.p99", "gate.instructions", "gate.allocations", "gate.syscalls"];
 
 /// Every plant. The canary is the first.
 pub const PLANTS: &[Plant] = &[
@@ -104,7 +111,11 @@ pub const PLANTS: &[Plant] = &[
     caught("orphaned-child", "children of what goes stay", CHILDREN, "events.restored"),
     caught("old-child", "children are never brought up to date", CHILDREN, "events.restored"),
     caught("slow-after-250-objects", "20 ms slower after 250 objects", LATENCY, "admission.p50"),
-    waits("slower-by-5-percent", "every review takes a twentieth longer", LATENCY, "a gate between two builds"),
+    gated("slower-by-5-percent", "the process needs a twentieth more processor time", CPU, SLOWER),
+    Plant { long: true, ..gated("slower-by-10-percent", "a tenth more", CPU, SLOWER) },
+    Plant { long: true, ..gated("slower-by-30-percent", "three tenths more", CPU, SLOWER) },
+    Plant { long: true, ..gated("answer-1k-longer", "every answer is 1 KiB longer", "gate.answerBytes", MORE) },
+    Plant { long: true, ..gated("two-more-syscalls", "two more system calls for each review", "gate.fileCalls", MORE) },
     caught("leak-1k-per-request", "1 KiB kept for each review", REVIEWS, "memory.growthPerRequest"),
     caught("leak-per-denial", "16 KiB kept for each denied review", REVIEWS, "memory.growthPerRequest"),
     alike("large-cache", "4 KiB kept for each review, up to 32 MiB", REVIEWS),
@@ -122,6 +133,8 @@ pub const PLANTS: &[Plant] = &[
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+
+    use reports::gate::metric::RULES;
 
     use super::*;
     use crate::scenario::Source;
@@ -149,6 +162,15 @@ mod tests {
             let source = Source::read(plant.stage).unwrap_or_else(|error| panic!("{error}"));
             let Expected::Caught { judge, .. } = plant.expected else { continue };
             let (section, key) = judge.split_once('.').unwrap();
+            if section == "gate" {
+                assert!(
+                    RULES.iter().any(|rule| rule.metric.key() == key),
+                    "{}: a gate does not judge {key}",
+                    plant.name
+                );
+                assert_eq!(plant.stage, GATE);
+                continue;
+            }
             let budgets = serde_json::to_value(&source.scenario.budgets).unwrap();
             assert!(!budgets[section][key].is_null(), "{}: {} does not judge {judge}", plant.name, plant.stage);
             assert!(budgets["memory"]["ceiling"].is_null(), "{}: a ceiling could catch what grows", plant.stage);

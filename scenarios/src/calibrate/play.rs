@@ -1,4 +1,4 @@
-//! Playing the rows: each run is one `longhaul soak` in a process of its own, one after the other, because runs that disturb each other
+//! Playing the rows: each run is one `longhaul soak` or `longhaul gate` in a process of its own, one after the other, because runs that disturb each other
 //! make verdicts of the machine.
 //!
 //! Owns the order (the canary first, then round by round), what is played again, and the files, which are written after every run.
@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use reports::judge::{Judgement, Verdict};
 use tokio_util::sync::CancellationToken;
 
+use super::gate;
 use super::plants::{CANARY, PLANTS, Plant};
 use super::result::{Calibration, Expectation, Play, Row};
 use crate::out::err;
@@ -95,12 +96,13 @@ pub fn rows(choice: &Choice) -> Result<Vec<Row>, Error> {
 
 /// How long the rows take, if none is played again.
 pub fn estimate(rows: &[Row], repeats: u32) -> Result<Duration, Error> {
-    rows.iter().try_fold(Duration::ZERO, |sum, row| Ok(sum + (length(&row.stage)? + ASIDE) * repeats))
+    rows.iter().try_fold(Duration::ZERO, |sum, row| Ok(sum + (length(row)? + ASIDE) * repeats))
 }
 
 /// From the start of the warm-up to the end of the drain.
-fn length(stage: &str) -> Result<Duration, Error> {
-    Ok(Source::read(stage).map_err(|error| Error::Stage(error.to_string()))?.scenario.phases.total())
+fn length(row: &Row) -> Result<Duration, Error> {
+    let phases = Source::read(&row.stage).map_err(|error| Error::Stage(error.to_string()))?.scenario.phases;
+    Ok(if gate::plays(row) { gate::length(row, &phases) } else { phases.total() })
 }
 
 /// Plays every row so often; the pages are written after each run. Ends early when the canary lives, or when `stop` is cancelled: the run
@@ -150,22 +152,15 @@ async fn one(
     let source = Source::read(&row.stage).map_err(|error| Error::Stage(error.to_string()))?;
     // Another round is another plan; a run that is played again is the same.
     let seed = source.scenario.seed + u64::from(round) * 1000;
-    let service = if row.plant.is_some() { &choice.planted } else { &choice.service };
     let records = choice.out.join("runs").join(format!("{}-{}-{round}-{again}", row.stage, row.name()));
-    let mut arguments: Vec<String> = ["soak", &row.stage, "--quiet", "--seed"].map(str::to_owned).into();
-    arguments.extend([seed.to_string(), "--runs".to_owned(), records.display().to_string()]);
-    arguments.extend(["--service".to_owned(), service.display().to_string()]);
-    arguments.extend(row.plant.iter().flat_map(|plant| ["--plant".to_owned(), plant.clone()]));
+    // A gate wants a folder for itself, also when the same table is played a second time into the same place.
+    let records =
+        if gate::plays(row) { records.join(jiff::Timestamp::now().as_millisecond().to_string()) } else { records };
+    let arguments =
+        if gate::plays(row) { gate::arguments(row, seed, choice, &records) } else { soak(row, seed, choice, &records) };
     let began = Instant::now();
-    let patience = source.scenario.phases.total() + PATIENCE;
-    let Some(output) = crate::itself::play(&arguments, patience, stop).await else { return Ok(None) };
-    let judged = output.and_then(|output| {
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        let report = said.lines().find_map(|line| line.strip_prefix(REPORT)).map(PathBuf::from);
-        let record = report.as_deref().and_then(Path::parent).map(Path::to_owned);
-        let verdict = record.and_then(|record| Some((judgement(&record)?, record)));
-        verdict.ok_or_else(|| format!("the run left no verdict {}", crate::itself::last_words(&output)))
-    });
+    let Some(output) = crate::itself::play(&arguments, length(row)? + PATIENCE, stop).await else { return Ok(None) };
+    let judged = output.and_then(|output| found(row, &output, &records));
     let seconds = began.elapsed().as_secs_f64();
     let blank = Play {
         seed,
@@ -179,11 +174,43 @@ async fn one(
     };
     Ok(Some(match judged {
         Err(says) => Play { says, ..blank },
-        Ok((judgement, record)) => {
+        Ok((found, record)) => {
             let record = record.strip_prefix(&choice.out).unwrap_or(&record).display().to_string();
-            read(row, &judgement, Play { record, ..blank })
+            match found {
+                Found::Run(judgement) => read(row, &judgement, Play { record, ..blank }),
+                Found::Gate(judgement) => gate::read(row, &judgement, Play { record, ..blank }),
+            }
         }
     }))
+}
+
+/// What a row left.
+enum Found {
+    Run(Box<Judgement>),
+    Gate(Box<reports::gate::Judgement>),
+}
+
+/// What it left, and where.
+fn found(row: &Row, output: &std::process::Output, records: &Path) -> Result<(Found, PathBuf), String> {
+    let nothing = || format!("the run left no verdict {}", crate::itself::last_words(output));
+    if gate::plays(row) {
+        let judgement = gate::judgement(records).ok_or_else(nothing)?;
+        return Ok((Found::Gate(Box::new(judgement)), records.to_owned()));
+    }
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let report = said.lines().find_map(|line| line.strip_prefix(REPORT)).map(PathBuf::from);
+    let record = report.as_deref().and_then(Path::parent).map(Path::to_owned).ok_or_else(nothing)?;
+    Ok((Found::Run(Box::new(judgement(&record).ok_or_else(nothing)?)), record))
+}
+
+/// The command of a run.
+fn soak(row: &Row, seed: u64, choice: &Choice, records: &Path) -> Vec<String> {
+    let service = if row.plant.is_some() { &choice.planted } else { &choice.service };
+    let mut arguments: Vec<String> = ["soak", &row.stage, "--quiet", "--seed"].map(str::to_owned).into();
+    arguments.extend([seed.to_string(), "--runs".to_owned(), records.display().to_string()]);
+    arguments.extend(["--service".to_owned(), service.display().to_string()]);
+    arguments.extend(row.plant.iter().flat_map(|plant| ["--plant".to_owned(), plant.clone()]));
+    arguments
 }
 
 fn judgement(record: &Path) -> Option<Judgement> {

@@ -179,14 +179,9 @@ async fn stages(
         let undecided = stage.why.clone().filter(|_| stage.undecided);
         stages.push(stage);
         if let Some(why) = undecided {
-            // Lower rates would have even fewer answers.
+            // Lower rates would have even fewer answers, and that higher ones broke the limits says nothing about this one.
             let remedy = "give --stage more time, or --start a higher rate";
-            let end = if search.only_broken() {
-                End::Found(Outcome::None)
-            } else {
-                End::Undecided(format!("not known: {why}; {remedy}"))
-            };
-            return Ok(Found { end, stages });
+            return Ok(Found { end: End::Undecided(format!("not known: {why}; {remedy}")), stages });
         }
         search.record(met);
         tokio::time::sleep(SETTLE).await;
@@ -237,7 +232,8 @@ fn tell(arguments: &Arguments, limits: &Limits, found: &Found, (seed, workers): 
             let text = format!("not known: rates that met the limits did not when they were tried longer ({broke})");
             (None, Verdict::Inconclusive, text)
         }
-        End::Undecided(ref why) => (None, Verdict::Inconclusive, why.clone()),
+        End::Undecided(ref why) if broke.is_empty() => (None, Verdict::Inconclusive, why.clone()),
+        End::Undecided(ref why) => (None, Verdict::Inconclusive, format!("{why}. What broke, {broke}")),
         End::Broken(ref why) => (None, Verdict::Invalid, why.clone()),
     };
     let limits = limits.describe();

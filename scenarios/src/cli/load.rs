@@ -14,6 +14,7 @@ use super::traffic::{self, Curve, Output, To, Traffic};
 use crate::load::limits::{Limits, worst};
 use crate::load::live::Live;
 use crate::load::measure::Watch;
+use crate::load::pressure::Reading;
 use crate::load::report::{Numbers, Report, SCHEMA, findings};
 use crate::load::workers::Workers;
 use crate::load::{Job, hlog, summary};
@@ -79,7 +80,9 @@ pub(super) async fn send(sending: &Sending, job: &Job, plan: Plan, record: Optio
     let mut watch = watch(output)?;
     let (fingerprint, schedule) = (plan.fingerprint(), plan.schedule().summary());
     let count = workers.as_ref().map_or(1, Workers::count);
+    let before = Reading::now();
     let measured = senders::measure(job, plan, workers.as_mut(), &mut watch).await?;
+    let machine = before.since();
     watch.live.end();
     let findings = findings(&measured, limits, watch.log_ended.as_deref());
     let verdict = worst(&findings);
@@ -93,6 +96,7 @@ pub(super) async fn send(sending: &Sending, job: &Job, plan: Plan, record: Optio
         workers: count,
         lasted_ms: u64::try_from(measured.lasted.as_millis()).unwrap_or(u64::MAX),
         numbers: Numbers::of(&measured.total),
+        machine,
         verdict,
         exit_code: verdict.exit_code(),
         findings,

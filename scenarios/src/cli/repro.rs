@@ -127,7 +127,9 @@ fn planned(arguments: &Arguments, source: Source) -> Result<Play> {
     let clock_rate = arguments.clock_rate;
     let mut checked = source.clone();
     checked.hurry(None, clock_rate).map_err(|error| anyhow::anyhow!("{error}"))?;
-    Ok(Play { source, command, http, drain, own_clocks, clock_rate, out, service, cannot, quiet })
+    let asked = arguments.id.clone().unwrap_or_else(|| source.scenario.name.clone());
+    let named_service = arguments.service.is_some();
+    Ok(Play { source, command, http, drain, own_clocks, clock_rate, out, service, named_service, asked, cannot, quiet })
 }
 
 fn list(json: bool) -> Result<()> {

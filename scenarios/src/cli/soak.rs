@@ -189,10 +189,14 @@ fn repeat(arguments: &Arguments, seed: u64) -> String {
     let compress = arguments.compress.map(|times| format!(" --compress {times}")).unwrap_or_default();
     let rate = arguments.clock_rate.map(|rate| format!(" --clock-rate {rate}")).unwrap_or_default();
     let named = arguments.metrics_series.iter();
-    let series: String = named.flat_map(|name| [" --metrics-series '", name, "'"]).collect();
+    let series = named.map(|name| format!(" --metrics-series {}", crate::quoted(name))).collect::<Vec<_>>().concat();
+    let service = arguments.service.as_ref();
+    let service =
+        service.map(|path| format!(" --service {}", crate::quoted(&path.to_string_lossy()))).unwrap_or_default();
+    let events = if arguments.keep_events { " --keep-events" } else { "" };
     format!(
-        "{} soak{plant} {} --seed {seed}{length}{compress}{rate}{plane}{series}",
-        crate::STARTED_AS,
-        arguments.scenario()
+        "{} soak{plant} {} --seed {seed}{length}{compress}{rate}{plane}{series}{service}{events}",
+        crate::started_as(),
+        crate::quoted(arguments.scenario())
     )
 }

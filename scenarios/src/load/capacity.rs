@@ -105,11 +105,6 @@ impl Search {
         }
     }
 
-    /// Whether there was a rate that broke the limits, and none that met them.
-    pub(crate) fn only_broken(&self) -> bool {
-        self.good.is_none() && self.broken.is_some()
-    }
-
     /// What became of the measurement that [`Search::next`] asked for.
     pub(crate) fn record(&mut self, met: bool) {
         match self.next() {

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::limits;
 use super::measure::{Ended, Measured};
+use super::pressure::Pressure;
 
 /// The version of this format.
 pub(crate) const SCHEMA: &str = "longhaul-load/v1";
@@ -28,6 +29,8 @@ pub(crate) struct Report {
     /// From the first planned moment to the end of planning.
     pub(crate) lasted_ms: u64,
     pub(crate) numbers: Numbers,
+    /// What the machine of the generator was like meanwhile.
+    pub(crate) machine: Pressure,
     pub(crate) verdict: Verdict,
     pub(crate) exit_code: u8,
     pub(crate) findings: Vec<Finding>,

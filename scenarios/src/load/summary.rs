@@ -28,6 +28,9 @@ pub(crate) fn summary(report: &Report) -> String {
     for finding in &report.findings {
         let _ = writeln!(text, "{:13} {}", finding.verdict.word(), finding.text);
     }
+    if let Some(note) = report.machine.note() {
+        let _ = writeln!(text, "{:13} {note}", "note");
+    }
     let _ = writeln!(text, "seed {}\nfingerprint {}", report.seed, report.fingerprint);
     let _ = writeln!(text, "verdict: {}", report.verdict.word());
     text
@@ -142,6 +145,7 @@ mod tests {
     use reports::judge::Verdict;
 
     use super::*;
+    use crate::load::pressure::Pressure;
 
     /// On the narrowest of usual terminals no row is broken, after an hour at a high rate.
     #[test]
@@ -169,11 +173,15 @@ mod tests {
             workers: 1,
             lasted_ms: 1,
             numbers: Numbers::of(&total),
+            machine: Pressure { cpu_waited_pct: Some(87.0), stolen_pct: None },
             verdict: Verdict::Inconclusive,
             exit_code: 2,
             findings: Vec::new(),
         };
         let text = summary(&report);
+        assert!(text.contains("\nnote          the machine was busy: 87 % of the time something"), "{text}");
+        let text =
+            text.lines().filter(|line| !line.starts_with("note ")).fold(String::new(), |all, line| all + line + "\n");
         assert!(text.contains("\n  Pod CREATE shop/cart, denied\n"), "{text}");
         assert!(text.contains("\nsent again      9,000,000   the server had not looked at them\n"), "{text}");
         for line in text.lines() {

@@ -49,6 +49,24 @@ impl Selector {
     }
 }
 
+/// A series of a page, with its labels.
+pub(crate) struct Labelled<'a>(Point<'a>);
+
+impl<'a> Labelled<'a> {
+    /// The series of a page that are meant.
+    pub(crate) fn of(page: &'a str, selector: &Selector) -> impl Iterator<Item = Result<Self, String>> {
+        exposition::points(page).filter_map(move |point| match point {
+            Ok(point) => selector.is_of(&point).then_some(Ok(Self(point))),
+            Err(error) => Some(Err(error.to_string())),
+        })
+    }
+
+    /// The value of a label.
+    pub(crate) fn get(&self, label: &str) -> Option<&str> {
+        self.0.labels.iter().find(|(name, _)| name == label).map(|(_, value)| &**value)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,6 @@
 //! How hard the machine is pressed (pressure stall information, steal time, load), and whether it slept or its clock was set.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use procfs::{Current, CurrentSI};
 use reports::record::MachineRow;
@@ -55,9 +55,59 @@ fn hundredths(value: f32) -> f64 {
     (f64::from(value) * 100.0).round() / 100.0
 }
 
+/// How long something waited until one moment, for the pressure between two.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Strain {
+    at: Instant,
+    cpu_us: Option<u64>,
+    io_us: Option<u64>,
+    steal_ms: Option<u64>,
+}
+
+impl Strain {
+    /// Reads what this kernel offers.
+    pub(crate) fn read() -> Self {
+        Self {
+            at: Instant::now(),
+            cpu_us: procfs::CpuPressure::current().ok().map(|psi| psi.some.total),
+            io_us: procfs::IoPressure::current().ok().map(|psi| psi.some.total),
+            steal_ms: procfs::KernelStats::current().ok().and_then(|stats| stats.total.steal_ms()),
+        }
+    }
+
+    /// The shares of the time since an earlier reading in which something waited for a processor, for the disk, and that others had.
+    pub(crate) fn since(&self, before: &Self) -> [Option<f64>; 3] {
+        let passed_us = self.at.duration_since(before.at).as_micros().max(1) as f64;
+        let share = |now: Option<u64>, then: Option<u64>, all_us: f64| {
+            Some((now?.saturating_sub(then?) as f64 / all_us).clamp(0.0, 1.0))
+        };
+        let processors = std::thread::available_parallelism().map_or(1.0, |count| count.get() as f64);
+        [
+            share(self.cpu_us, before.cpu_us, passed_us),
+            share(self.io_us, before.io_us, passed_us),
+            share(self.steal_ms, before.steal_ms, passed_us * processors / 1000.0),
+        ]
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Shares are of the time between the readings.
+    #[test]
+    fn strain_is_a_share_of_the_time_between() {
+        let now = Instant::now();
+        let reading = |s: u64, us: u64| Strain {
+            at: now + Duration::from_secs(s),
+            cpu_us: Some(us),
+            io_us: None,
+            steal_ms: Some(us / 1000),
+        };
+        let [cpu, io, steal] = reading(10, 6_000_000).since(&reading(0, 1_000_000));
+        assert_eq!((cpu, io), (Some(0.5), None));
+        assert!(steal.unwrap() <= 0.5 && steal.unwrap() > 0.0);
+    }
 
     fn clocks(awake_s: u64, boot_s: u64, wall_s: u64) -> Clocks {
         let [awake, boot, wall] = [awake_s, boot_s, wall_s].map(Duration::from_secs);

@@ -45,18 +45,19 @@ fn add(total: &mut Process, one: &Process) {
     total.fds.other += one.fds.other;
 }
 
-/// `root` and all processes below it, parents first.
-pub(super) fn descendants(root: i32) -> Vec<i32> {
+/// These and all processes below them, each once, parents first.
+pub(super) fn descendants(roots: &[i32]) -> Vec<i32> {
     let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
     for process in procfs::process::all_processes().into_iter().flatten().flatten() {
         if let Ok(stat) = process.stat() {
             children.entry(stat.ppid).or_default().push(stat.pid);
         }
     }
-    let mut found = vec![root];
+    let mut found = roots.to_vec();
     let mut next = 0;
     while next < found.len() && found.len() < PROCESSES_MAX {
-        found.extend(children.remove(&found[next]).unwrap_or_default());
+        let below = children.remove(&found[next]).unwrap_or_default();
+        found.extend(below.into_iter().filter(|pid| !roots.contains(pid)));
         next += 1;
     }
     found
@@ -121,7 +122,7 @@ mod tests {
     #[test]
     fn children_belong_to_the_tree() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let (tree, _) = tree(&descendants(std::process::id().cast_signed()), true, 1).unwrap();
+        let (tree, _) = tree(&descendants(&[std::process::id().cast_signed()]), true, 1).unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(tree.processes >= 2, "{tree:?}");
@@ -133,6 +134,6 @@ mod tests {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         let pid = child.id();
         child.wait().unwrap();
-        assert!(tree(&descendants(pid.cast_signed()), false, 1).is_none());
+        assert!(tree(&descendants(&[pid.cast_signed()]), false, 1).is_none());
     }
 }

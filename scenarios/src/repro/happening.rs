@@ -90,11 +90,11 @@ fn is_told(record: &Record, row: &RequestRow) -> bool {
 /// Every commit with what became of it.
 fn outcomes(events: &Events) -> Vec<(&CommitEvent, Settled)> {
     let mut seen: BTreeMap<(&str, &str), Vec<u64>> = BTreeMap::new();
-    let mut gone: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut gone: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
     for observation in &events.observations {
         seen.entry((observation.uid.as_str(), observation.revision.as_str())).or_default().push(observation.t_ms);
         if observation.change == Change::Deleted {
-            gone.insert(observation.uid.as_str(), observation.t_ms);
+            gone.entry(observation.uid.as_str()).or_default().push(observation.t_ms);
         }
     }
     // From the end, so that of every version it is known whether a later one of its object was seen.
@@ -105,8 +105,11 @@ fn outcomes(events: &Events) -> Vec<(&CommitEvent, Settled)> {
         let uid = commit.uid.as_str();
         // A revision that was handed out before, or that is committed again by a restore, had been seen before.
         let exact = seen.get(&(uid, commit.revision.as_str())).into_iter().flatten().copied();
-        let exact = exact.filter(|t_ms| t_ms + SKEW_MS >= *committed_ms).min();
-        let at = if commit.change == Change::Deleted { gone.get(uid).copied().or(exact) } else { exact };
+        // Told twice it was seen the first time.
+        let in_time = |t_ms: &u64| t_ms + SKEW_MS >= *committed_ms;
+        let exact = exact.filter(in_time).min();
+        let gone = gone.get(uid).into_iter().flatten().copied().filter(in_time).min();
+        let at = if commit.change == Change::Deleted { gone.or(exact) } else { exact };
         let settled = match at {
             Some(t_ms) => {
                 let lag_ms = t_ms.saturating_sub(*committed_ms);
@@ -218,4 +221,40 @@ fn believed(row: &AnomalyRow) -> Option<Happening> {
         },
         what: format!("{name} {change} ({})", row.revision),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use facts::{Commit, Observation, Order, Revision};
+
+    use super::*;
+
+    fn deleted_at_4_s(told_ms: &[u64]) -> Vec<String> {
+        let commit = Commit {
+            order: Order::of_numbered(17),
+            resource: "packages".into(),
+            namespace: "default".into(),
+            name: "a".into(),
+            uid: "u".into(),
+            revision: Revision::of_number(17),
+            change: Change::Deleted,
+        };
+        let told = |t_ms: &u64| Observation {
+            t_ms: *t_ms,
+            uid: "u".into(),
+            revision: Revision::of_number(16),
+            change: Change::Deleted,
+        };
+        let commits = vec![CommitEvent { t_ms: 4000, commit }];
+        let events = Events { commits, observations: told_ms.iter().map(told).collect() };
+        outcomes(&events).iter().map(|(commit, settled)| committed(commit, settled).sort).collect()
+    }
+
+    /// A deletion that is told twice was seen when it was told first, and one told before it happened was not seen by that.
+    #[test]
+    fn a_deletion_that_is_told_twice_was_seen_the_first_time() {
+        assert_eq!(deleted_at_4_s(&[4010, 9000]), ["committed and seen"]);
+        assert_eq!(deleted_at_4_s(&[9000]), ["committed and seen late"]);
+        assert_eq!(deleted_at_4_s(&[1000]), ["committed and NEVER SEEN"]);
+    }
 }

@@ -14,6 +14,8 @@ fn play(id: &str, command: &[&str], own_clocks: bool) -> Play {
         clock_rate: None,
         out: PathBuf::new(),
         service: None,
+        named_service: false,
+        asked: id.to_owned(),
         cannot: Vec::new(),
         quiet: true,
     }

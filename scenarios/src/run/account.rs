@@ -37,7 +37,7 @@ impl Account {
         let subject = &scenario.subject;
         let none = Rbac::default();
         match (subject.kind, &subject.rbac) {
-            (SubjectKind::Command, None) | (_, Some(Rbac { admin: true, .. })) => {
+            (SubjectKind::Command | SubjectKind::Attach, None) | (_, Some(Rbac { admin: true, .. })) => {
                 Ok(Self { user: ADMIN.to_owned(), groups: vec![MASTERS.to_owned()], objects: Vec::new() })
             }
             (SubjectKind::Service, more) => {
@@ -45,7 +45,7 @@ impl Account {
                 let objects = kind::manifests::all_roles().context("failed to read the service's roles")?;
                 Ok(Self::service_account(namespace, name, objects, more.as_ref().unwrap_or(&none)))
             }
-            (SubjectKind::Command, Some(rbac)) => {
+            (SubjectKind::Command | SubjectKind::Attach, Some(rbac)) => {
                 let (namespace, _) = kind::manifests::ALL_ROLES_ACCOUNT;
                 let mut objects = kind::manifests::all_roles().context("failed to read the service's roles")?;
                 // The cluster roles may be named; the service's own accounts and bindings are none of a command's business.

@@ -5,6 +5,7 @@
 //! load, stopping the subject) is awaited beside the same loop, because commits and observations go on meanwhile. What is done
 //! about faults is in `faults`, what ends a run in `ending`.
 
+mod crashes;
 mod ending;
 mod faults;
 mod last_look;
@@ -18,7 +19,9 @@ use loadgen::admission::Truth;
 use reports::record::{EndReason, FaultEvent, MetricsRow, Phase, Writer};
 
 use self::faults::{disturbs_events, kube_id};
+use super::attach::Handed;
 use super::canary::Canaries;
+use super::crashes::Crashes;
 use super::drift::{self, Drifts};
 use super::events::{Drained, Events};
 use super::growth::Growth;
@@ -39,7 +42,7 @@ use crate::metrics::Scraper;
 use crate::observer::Observer;
 use crate::scenario::Scenario;
 use crate::signals::Signals;
-use crate::subject::{Log, Running};
+use crate::subject::{Exit, Log, Processes};
 use crate::witness::{Ear, Heard, Open};
 
 /// How exactly phases and faults keep their times. Lags are measured from facts' own times, not from this. Where something
@@ -76,7 +79,10 @@ struct Stage<'a> {
     observer: Observer,
     /// Reads the subject's own metrics, where it has any.
     scraper: Option<Scraper>,
-    subject: Running,
+    subject: Processes,
+    crashes: Crashes,
+    /// The kubeconfig of a subject that runs already, where it was wanted.
+    _handed: Option<Handed>,
     /// Where processes that follow write to.
     log: Log,
     upkeep: Upkeep<'a>,
@@ -109,7 +115,7 @@ enum Halt {
     /// A signal.
     Signal(&'static str),
     /// The subject exited by itself.
-    SubjectExited(std::process::ExitStatus),
+    SubjectExited(Exit),
     /// The harness cannot go on.
     Broken(anyhow::Error),
 }
@@ -190,10 +196,10 @@ impl<'a> Conductor<'a> {
         let mut witness = plan.witness;
         let lines = witness.lines.take().map(|lines| (lines, plan.ear.clone()));
         let log = Log::create(&self.record, lines)?;
-        let subject = plan.launch.start(log.clone())?;
+        let (subject, handed) = plan.who.enter(&log)?;
         let upkeep = Upkeep::new(self.scenario, self.world, plan.again, plan.front);
         let observer = Observer::start(plan.clock.clone()).context("failed to start the observer")?;
-        observer.watch(subject.pid());
+        observer.watch(subject.pids());
         let scraper = plan.metrics.as_ref().map(|metrics| Scraper::start(metrics, plan.clock.clone())).transpose();
         let scraper = scraper.map_err(anyhow::Error::msg)?;
         let deadline = self.scenario.budgets.events.as_ref().and_then(|events| events.deadline);
@@ -203,7 +209,7 @@ impl<'a> Conductor<'a> {
             plan.clock,
             deadline.map(units::Span::as_millis),
             witness.commits.take(),
-            self.scenario.subject.witness.sees().deleted,
+            self.scenario.sees().deleted,
             &self.scenario.faults,
         );
         self.stage = Some(Stage {
@@ -212,6 +218,8 @@ impl<'a> Conductor<'a> {
             observer,
             scraper,
             subject,
+            crashes: Crashes::new(self.scenario),
+            _handed: handed,
             log,
             upkeep,
             drifts: Drifts::of(self.scenario, self.world.api()),
@@ -330,9 +338,8 @@ impl<'a> Conductor<'a> {
                 () = wake.next(world.struck(), due), if waits => self.faults()?,
                 result = &mut work => return Ok(result),
                 result = stage.events.committed(&mut self.writer) => result?,
-                _ = stage.heard.observations.recv_many(&mut seen, OBSERVATIONS_MAX) => {
-                    stage.events.observed(&seen, &mut self.writer)?;
-                    seen.clear();
+                _ = stage.heard.said.recv_many(&mut seen, OBSERVATIONS_MAX) => {
+                    stage.events.observed(&mut seen, &mut self.writer)?;
                 }
                 Some(sample) = stage.observer.samples.recv() => {
                     stage.rss_bytes = sample.subject.as_ref().map(|subject| subject.rss_bytes);
@@ -350,21 +357,21 @@ impl<'a> Conductor<'a> {
     /// What is due every few milliseconds.
     async fn tick(&mut self) -> Result<(), Halt> {
         let now_ms = self.clock.now_ms();
-        if let Some(status) = self.stage()?.subject.exited() {
-            return Err(Halt::SubjectExited(status));
-        }
+        self.processes(now_ms).await?;
         if let Some(how) = self.world.plane.ended() {
             return Err(Halt::Broken(anyhow::anyhow!("the control plane is gone: {how}")));
         }
         if let Some(error) = self.stage()?.load.refused() {
             return Err(Halt::Broken(error.into()));
         }
-        let writer = &mut self.writer;
-        let Some(stage) = self.stage.as_mut() else { return Ok(()) };
-        stage.events.settle(None, writer)?;
-        self.faults()?;
         if self.clock.runs() {
             self.requests.write(&self.world.plane, &self.clock, &mut self.writer)?;
+        }
+        let writer = &mut self.writer;
+        let Some(stage) = self.stage.as_mut() else { return Ok(()) };
+        stage.events.settle(None, self.requests.newest(), writer)?;
+        self.faults()?;
+        if self.clock.runs() {
             self.canaries(now_ms)?;
             self.keep_up(now_ms).await?;
             if now_ms >= self.stage()?.interval_due_ms {
@@ -378,10 +385,10 @@ impl<'a> Conductor<'a> {
     /// Restarts and other certificates that are due.
     async fn keep_up(&mut self, now_ms: u64) -> Result<(), Halt> {
         let Some(stage) = self.stage.as_mut() else { return Ok(()) };
-        let before = stage.subject.pid();
+        let before = stage.upkeep.restarted();
         let rows = stage.upkeep.tick(now_ms, &mut stage.subject, &stage.log).await?;
-        if stage.subject.pid() != before {
-            stage.observer.watch(stage.subject.pid());
+        if stage.upkeep.restarted() != before {
+            stage.observer.watch(stage.subject.pids());
         }
         let drifted = stage.drifts.tick(now_ms)?;
         for row in rows.into_iter().chain(drifted) {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use loadgen::churn::Api;
 use reports::ledger::Told;
-use reports::record::{ChildrenState, EXAMPLES_MAX, EndState, IdeaSource, Left};
+use reports::record::{ChildrenState, EXAMPLES_MAX, EndState, IdeaSource, Left, Sees};
 use serde_json::Value;
 
 use crate::clock::Clock;
@@ -33,14 +33,15 @@ const CHURN_LABEL: &str = "longhaul.dev/churn";
 
 /// What is to be compared at the end of this run.
 pub(super) struct Reader {
-    /// What is churned: its name, its path, and how it is spelled.
-    resource: String,
-    path: String,
+    /// What is churned: name and path of each resource. Children are of the first.
+    resources: Vec<(String, String)>,
     source: IdeaSource,
     page: Option<Page>,
     children: Option<Children>,
     /// The generation that the subject repeats in an object.
     pointer: Option<String>,
+    /// Why what the witness told is no idea of the world.
+    partial: Option<String>,
     emptied: bool,
     api: Api,
     clock: Clock,
@@ -49,6 +50,8 @@ pub(super) struct Reader {
 /// What was read of the world and of the subject, and when.
 pub(super) struct Reading {
     items: Vec<Item>,
+    /// How many of them are of the first resource.
+    first: usize,
     /// Whether nothing was written between two lists.
     still: bool,
     listed_ms: u64,
@@ -65,7 +68,10 @@ impl Reader {
         if budget.converged != Some(true) && budget.restored != Some(true) {
             return None;
         }
-        let (resource, path) = churned(scenario)?;
+        let resources = all_churned(scenario);
+        if resources.is_empty() {
+            return None;
+        }
         let subject = &scenario.subject;
         let page = match (&subject.world, health) {
             (Some(url), _) => Some(Page { objects: url.clone(), checksum: None }),
@@ -81,13 +87,19 @@ impl Reader {
             (None, None) => IdeaSource::Told,
         };
         Some(Self {
-            resource,
-            path,
+            resources,
             source,
             page,
             children: subject.children.clone(),
-            pointer: subject.witness.progress().map(str::to_owned),
-            emptied: scenario.churn.as_ref().is_some_and(|churn| churn.end == loadgen::churn::End::Empty),
+            pointer: subject.witness.generation(),
+            partial: (scenario.sees() != Sees::ALL).then(|| {
+                format!(
+                    "the witness `{}` does not tell of all that it keeps; name a page in `world`",
+                    subject.witness.name()
+                )
+            }),
+            emptied: !scenario.churn.is_empty()
+                && scenario.churn.iter().all(|churn| churn.end == loadgen::churn::End::Empty),
             api,
             clock,
         })
@@ -97,7 +109,7 @@ impl Reader {
     pub(super) async fn read(&self) -> anyhow::Result<Reading> {
         // The children need what their parents want, and generations stand in the objects.
         let whole = self.children.is_some() || self.pointer.is_some();
-        let before = list(&self.api, &self.path, whole).await?;
+        let (before, _) = self.list(whole).await?;
         let idea = match &self.page {
             Some(page) => Some(self.ask(page, &before).await),
             None => None,
@@ -110,23 +122,41 @@ impl Reader {
             }
             None => None,
         };
-        let items = list(&self.api, &self.path, whole).await?;
+        let (items, first) = self.list(whole).await?;
         let version = |items: &[Item]| -> Vec<(String, String)> {
             items.iter().map(|item| (item.uid.clone(), item.revision.clone())).collect()
         };
         let still = version(&before) == version(&items);
-        Ok(Reading { items, still, listed_ms: self.clock.now_ms(), read_ms, idea, children })
+        Ok(Reading { items, first, still, listed_ms: self.clock.now_ms(), read_ms, idea, children })
     }
 
-    /// The checksum first: it is cheap and mostly enough.
+    /// All objects of all resources, and how many are of the first.
+    async fn list(&self, whole: bool) -> anyhow::Result<(Vec<Item>, usize)> {
+        let (mut items, mut first) = (Vec::new(), 0);
+        for (at, (_, path)) in self.resources.iter().enumerate() {
+            items.append(&mut list(&self.api, path, whole).await?);
+            if at == 0 {
+                first = items.len();
+            }
+        }
+        Ok((items, first))
+    }
+
+    /// The names of the resources.
+    fn resource(&self) -> String {
+        self.resources.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(" and ")
+    }
+
+    /// The checksum first: it is cheap and mostly enough. A checksum is of one resource.
     async fn ask(&self, page: &Page, listed: &[Item]) -> Result<Read, String> {
-        let sum = page.checksum(&self.resource).await?;
+        let [(resource, _)] = &self.resources[..] else { return self.ask_for_all(page).await };
+        let sum = page.checksum(resource).await?;
         if let Some(Read::Checksum(_, told)) = &sum
             && *told == page::checksum(listed)
         {
             return Ok(Read::Checksum(listed.len() as u64, told.clone()));
         }
-        match (page.objects(&self.resource).await?, sum) {
+        match (page.objects(resource).await?, sum) {
             // The page names only the first many: the checksum alone is about all of them.
             (Read::Objects(named), Some(Read::Checksum(all, told))) if (named.len() as u64) < all => {
                 Ok(Read::Checksum(all, told))
@@ -135,11 +165,22 @@ impl Reader {
         }
     }
 
+    async fn ask_for_all(&self, page: &Page) -> Result<Read, String> {
+        // A line without its resource is read as one of each.
+        let mut all = std::collections::BTreeMap::new();
+        for (resource, _) in &self.resources {
+            if let Read::Objects(objects) = page.objects(resource).await? {
+                all.extend(objects.into_iter().map(|object| (object.uid.clone(), object)));
+            }
+        }
+        Ok(Read::Objects(all.into_values().collect()))
+    }
+
     /// Compares what was read; `told` is what the witness told of every object.
     pub(super) fn compare(&self, reading: &Reading, told: Vec<Told>, readings: u32) -> EndState {
         let Reading { items, listed_ms, read_ms, .. } = reading;
         let mut state = EndState {
-            resource: self.resource.clone(),
+            resource: self.resource(),
             source: self.source,
             left: self.emptied.then(|| left(items)),
             listed_ms: *listed_ms,
@@ -166,27 +207,32 @@ impl Reader {
                 _ => state.unread = Some("its children could not be read".to_owned()),
             },
             IdeaSource::Told => {
-                let believed = match &self.pointer {
-                    Some(pointer) => compare::by_generation(items, pointer),
-                    None => told.into_iter().filter(|told| told.resource == self.resource).map(believed).collect(),
-                };
-                take(&mut state, items, &Read::Objects(believed));
+                let told = || told.into_iter().filter(|told| self.is_churned(&told.resource)).map(believed).collect();
+                match (&self.pointer, &self.partial) {
+                    (Some(path), _) => take(&mut state, items, &Read::Objects(compare::by_generation(items, path))),
+                    (None, Some(why)) => state.unread = Some(why.clone()),
+                    (None, None) => take(&mut state, items, &Read::Objects(told())),
+                }
             }
         }
         if state.agrees == Some(false) && !reading.still {
             state.agrees = None;
-            state.unread = Some(format!("{} were still written when they were read", self.resource));
+            state.unread = Some(format!("{} were still written when they were read", self.resource()));
         }
         state
+    }
+
+    fn is_churned(&self, resource: &str) -> bool {
+        self.resources.iter().any(|(name, _)| name == resource)
     }
 
     fn children(&self, reading: &Reading) -> Option<ChildrenState> {
         let keys = self.children.as_ref()?;
         match reading.children.as_ref()? {
             Ok((items, listed_ms)) => {
-                let state = children::compare(keys, &self.resource, &reading.items, items);
+                let state = children::compare(keys, &self.resources[0].0, &reading.items[..reading.first], items);
                 let moved = (!reading.still && state.problems() > 0)
-                    .then(|| format!("{} were still written when they were read", self.resource));
+                    .then(|| format!("{} were still written when they were read", self.resource()));
                 Some(ChildrenState { listed_ms: *listed_ms, unread: moved, ..state })
             }
             Err(why) => Some(ChildrenState { unread: Some(why.clone()), ..ChildrenState::default() }),
@@ -194,11 +240,24 @@ impl Reader {
     }
 }
 
-/// What the churn writes, or else the script: its name and its path.
+/// What the churn writes first, or else the script: its name and its path.
 pub(super) fn churned(scenario: &Scenario) -> Option<(String, String)> {
-    let written = scenario.churn.as_ref().map(|churn| &churn.resource);
-    let spelled = written.or(scenario.script.as_ref().map(|script| &script.resource))?;
-    Some((loadgen::churn::names(spelled)?.0, loadgen::churn::collection_path(spelled)?))
+    all_churned(scenario).into_iter().next()
+}
+
+/// All that the churn writes, or else what the script writes.
+fn all_churned(scenario: &Scenario) -> Vec<(String, String)> {
+    let script = scenario.script.iter().map(|script| &script.resource).filter(|_| scenario.churn.is_empty());
+    let mut all: Vec<(String, String)> = Vec::new();
+    for spelled in scenario.churn.iter().map(|churn| &churn.resource).chain(script) {
+        if let (Some((name, _)), Some(path)) =
+            (loadgen::churn::names(spelled), loadgen::churn::collection_path(spelled))
+            && all.iter().all(|(known, _)| *known != name)
+        {
+            all.push((name, path));
+        }
+    }
+    all
 }
 
 /// Whether there is nothing to wait for any more.

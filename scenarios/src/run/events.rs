@@ -1,18 +1,19 @@
 //! Commits and observations on their way into the ledger, and the ledger's findings on their way into the record.
 
-use std::time::Duration;
+use std::collections::VecDeque;
 
 use anyhow::{Result, bail};
-use facts::{Observation, Order, Revision, Uid};
+use facts::{Change, Commit, Observation, Order, Revision, Uid};
 use loadgen::churn::Writes;
 use mock_faults::Fault;
 use reports::ledger::{self, Ledger};
 use reports::record::{AnomalyRow, CommitEvent, EventCounts, Writer};
 
+use super::evidence::{Dossiers, Follows, Sources};
 use super::feed::{Entry, Feed};
 use super::plane::Plane;
 use crate::clock::Clock;
-use crate::witness::Commits;
+use crate::witness::{Claim, Commits, Counts, Reading, Resolved, Said};
 
 /// Commits that are taken from the control plane at a time.
 const BATCH_MAX: usize = 1024;
@@ -20,8 +21,10 @@ const BATCH_MAX: usize = 1024;
 pub(super) const DEADLINE_MIN_MS: u64 = 5000;
 /// D is so many times the unfaulted p99 of the warm-up.
 const DEADLINE_FACTOR: u64 = 3;
-/// Stream lines shown round an anomaly.
-const WIRE_LINES: usize = 3;
+/// How long a claim may come before what it is about is known: two watches of a real control plane are not so far apart.
+const CLAIM_WAITS_MS: u64 = 2000;
+/// Claims that may wait. They are mostly about objects of others, which nothing will ever be known of.
+const CLAIMS_MAX: usize = 16_384;
 
 /// A drain that went to its end: what was written before it and is not proven by now will not be.
 #[derive(Debug, Clone, Copy)]
@@ -39,11 +42,14 @@ pub(super) struct Events<'a> {
     ledger: Ledger,
     clock: Clock,
     witness: Option<Box<dyn Commits>>,
+    /// Claims about what is not known yet.
+    claims: VecDeque<Claim>,
     faults: &'a [Fault],
     deadline_fixed: bool,
     deadline_ms: u64,
     /// The order of commits is that of their revisions.
     ordered: bool,
+    dossiers: Dossiers,
 }
 
 impl<'a> Events<'a> {
@@ -70,10 +76,12 @@ impl<'a> Events<'a> {
             ledger,
             clock,
             witness,
+            claims: VecDeque::new(),
             faults,
             deadline_fixed: deadline_ms.is_some(),
             deadline_ms: first_ms,
             ordered,
+            dossiers: Dossiers::default(),
         }
     }
 
@@ -94,30 +102,33 @@ impl<'a> Events<'a> {
     fn enter(&mut self, batch: &[Entry], writer: &mut Writer) -> Result<()> {
         for entry in batch {
             let t_ms = self.clock.at_ms(entry.at);
-            let mut counts = true;
-            let mut proves = None;
-            if let Some(witness) = &mut self.witness {
-                let reading = witness.read(&entry.commit, entry.progress);
-                (counts, proves) = (reading.counts, reading.proves);
-            }
-            if counts {
-                self.commit(t_ms, entry, writer)?;
-            }
-            if let Some(revision) = proves {
-                let (uid, change) = (entry.commit.uid.clone(), entry.commit.change);
-                self.ledger.observe(&Observation { t_ms, uid, revision, change });
+            let all = || Reading { counts: Counts::Version, proves: None };
+            let reading = self.witness.as_mut().map(|witness| witness.read(&entry.commit, entry.progress));
+            let Reading { counts, proves } = reading.unwrap_or_else(all);
+            self.commit(t_ms, entry, counts, writer)?;
+            if let Some(proof) = proves {
+                let (uid, revision, change) = (entry.commit.uid.clone(), proof.revision, proof.change);
+                let observation = Observation { t_ms, uid, revision, change };
+                self.dossiers.reported(&observation);
+                self.ledger.observe(&observation);
             }
         }
         Ok(())
     }
 
-    fn commit(&mut self, t_ms: u64, Entry { commit, restored, .. }: &Entry, writer: &mut Writer) -> Result<()> {
-        if *restored {
-            self.ledger.restore(t_ms, commit);
-        } else {
-            self.ledger.commit(t_ms, commit);
+    fn commit(&mut self, t_ms: u64, entry: &Entry, counts: Counts, writer: &mut Writer) -> Result<()> {
+        let Entry { commit, restored, .. } = entry;
+        match counts {
+            Counts::No => return Ok(()),
+            Counts::Version if *restored => self.ledger.restore(t_ms, commit),
+            Counts::Version => self.ledger.commit(t_ms, commit),
+            // What is to be seen of a deletion that somebody holds up is that it was asked for.
+            Counts::Leaving => self.ledger.commit(t_ms, &Commit { change: Change::Deleted, ..commit.clone() }),
+            Counts::Untold => self.ledger.commit_untold(t_ms, commit),
         }
-        writer.commit(&CommitEvent { t_ms, commit: commit.clone() })?;
+        let event = CommitEvent { t_ms, commit: commit.clone() };
+        self.dossiers.committed(&event);
+        writer.commit(&event)?;
         Ok(())
     }
 
@@ -134,11 +145,59 @@ impl<'a> Events<'a> {
     }
 
     /// Enters what the subject proved, after everything that was committed before.
-    pub(super) fn observed(&mut self, seen: &[Observation], writer: &mut Writer) -> Result<()> {
+    pub(super) fn observed(&mut self, said: &mut Vec<Said>, writer: &mut Writer) -> Result<()> {
         self.catch_up(writer)?;
-        for observation in seen {
-            self.ledger.observe(observation);
-            writer.observation(observation)?;
+        for said in said.drain(..) {
+            match said {
+                Said::Saw(observation) => self.observe(&observation, writer)?,
+                Said::Claims(claim) => self.claimed(claim, writer)?,
+                Said::Deaf(why) => bail!("{why}"),
+            }
+        }
+        Ok(())
+    }
+
+    fn observe(&mut self, observation: &Observation, writer: &mut Writer) -> Result<()> {
+        self.dossiers.reported(observation);
+        self.ledger.observe(observation);
+        writer.observation(observation)?;
+        Ok(())
+    }
+
+    /// Resolves a claim, now or later.
+    fn claimed(&mut self, claim: Claim, writer: &mut Writer) -> Result<()> {
+        let Some(witness) = &mut self.witness else { return Ok(()) };
+        match witness.resolve(&claim, self.feed.is_at_hand()) {
+            Resolved::Proves(observation) => self.observe(&observation, writer)?,
+            Resolved::Nothing => {}
+            Resolved::NotYet => {
+                if self.claims.len() == CLAIMS_MAX
+                    && let Some(oldest) = self.claims.pop_front()
+                {
+                    self.last_chance(&oldest, writer)?;
+                }
+                self.claims.push_back(claim);
+            }
+        }
+        Ok(())
+    }
+
+    fn last_chance(&mut self, claim: &Claim, writer: &mut Writer) -> Result<()> {
+        match self.witness.as_mut().map(|witness| witness.resolve(claim, true)) {
+            Some(Resolved::Proves(observation)) => self.observe(&observation, writer),
+            _ => Ok(()),
+        }
+    }
+
+    /// Looks again at what waited for its commit, in its order; with `end` for the last time.
+    fn look_again(&mut self, end: bool, writer: &mut Writer) -> Result<()> {
+        let now_ms = self.clock.now_ms();
+        for claim in std::mem::take(&mut self.claims) {
+            if end || claim.t_ms.saturating_add(CLAIM_WAITS_MS) < now_ms {
+                self.last_chance(&claim, writer)?;
+            } else {
+                self.claimed(claim, writer)?;
+            }
         }
         Ok(())
     }
@@ -149,9 +208,10 @@ impl<'a> Events<'a> {
         Ok(self.ledger.told())
     }
 
-    /// Lets time pass and writes what the ledger decided; with `end` when nothing more can come.
-    pub(super) fn settle(&mut self, end: Option<Drained>, writer: &mut Writer) -> Result<()> {
+    /// Lets time pass and writes what the ledger decided; with `end` when nothing more can come. `follows` is what the subject asked.
+    pub(super) fn settle(&mut self, end: Option<Drained>, follows: &Follows, writer: &mut Writer) -> Result<()> {
         self.catch_up(writer)?;
+        self.look_again(end.is_some(), writer)?;
         if let Some(mock) = self.plane.mock() {
             let gaps = mock.server.gaps(self.plane.subject());
             // Gaps are told in revisions, which are no order where they are handed out twice: then they excuse nothing.
@@ -168,33 +228,18 @@ impl<'a> Events<'a> {
         if self.ledger.contradictions() > 0 {
             bail!("the control plane's commits contradict each other: its order cannot be trusted");
         }
+        // What the end of the run did to watches is no part of any story.
+        let until_ms = end.map_or(now_ms, |drained| drained.to_ms);
+        let sources = Sources { plane: self.plane, clock: &self.clock, faults: self.faults, ordered: self.ordered };
+        self.dossiers.overdue(self.ledger.take_overdue(), until_ms, follows, sources);
         for anomaly in found {
-            let row = self.row(anomaly);
+            let mut row = AnomalyRow::from(anomaly);
+            if writer.wants(row.outcome) {
+                self.dossiers.fill(&mut row, until_ms, follows, sources);
+            }
             writer.anomaly(&row)?;
         }
         Ok(())
-    }
-
-    /// An anomaly with what happened on the wire, where that is known.
-    fn row(&self, anomaly: ledger::Anomaly) -> AnomalyRow {
-        let order = anomaly.order;
-        let mut row = AnomalyRow::from(anomaly);
-        // Where the order is that of revisions, its number is one.
-        if let (Some(revision), Some(mock), true) = (order.map(Order::number), self.plane.mock(), self.ordered) {
-            row.delivery = Some(match mock.server.delivery(self.plane.subject(), &row.resource, revision) {
-                mock_kube::Delivery::Sent { watch, at_us } => {
-                    let at_ms = self.clock.at_ms(mock.epoch + Duration::from_micros(at_us));
-                    format!("sent on watch {watch} at {at_ms} ms")
-                }
-                mock_kube::Delivery::Withheld { fault } => match self.faults.get(fault.0 as usize) {
-                    Some(fault) => format!("withheld by the fault {}", fault.name.as_str()),
-                    None => "withheld by a fault".to_owned(),
-                },
-                mock_kube::Delivery::NotSent => "not sent on any watch".to_owned(),
-            });
-            row.wire = mock.server.wire(self.plane.subject(), revision, WIRE_LINES);
-        }
-        row
     }
 
     /// The warm-up is over: from its lag follows the deadline, unless the scenario names one.

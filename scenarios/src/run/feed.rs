@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use facts::{Commit, Order, Progress};
+use facts::{Commit, Looks, Order, Progress};
 use loadgen::audit::{self, Agreement, Audit};
 use loadgen::churn::{self, Writes};
 
@@ -53,7 +53,7 @@ impl Feed {
         plane: &Plane,
         api: churn::Api,
         judged: &[(String, String)],
-        observed_generation: Option<String>,
+        looks: Option<Looks>,
         goes_back: bool,
     ) -> Result<Self> {
         let Some((_, spelled)) = judged.first().cloned() else { return Ok(Self::None) };
@@ -63,7 +63,7 @@ impl Feed {
             return Ok(Self::Tail(Box::new(Tailed { tail: mock.server.tail(), epoch: mock.epoch, resources, past })));
         }
         let mut config = audit::Config::new(api, &spelled);
-        config.observed_generation = observed_generation;
+        config.looks = looks;
         let audit = Audit::start(config).await.context("failed to start the audit of the control plane")?;
         Ok(Self::Audit(Box::new(Audited { audit, agreement: Agreement::default() })))
     }
@@ -138,6 +138,11 @@ impl Feed {
             );
         }
         Ok(())
+    }
+
+    /// Whether whatever is committed is known at once.
+    pub(super) fn is_at_hand(&self) -> bool {
+        !matches!(self, Self::Audit(_))
     }
 
     /// Whether revisions are numbers in the order of commits, by our own knowledge.

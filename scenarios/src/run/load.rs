@@ -29,9 +29,8 @@ pub(super) struct Load {
     registration: Option<Registration>,
     /// What the stopped load still had to say.
     rest: Option<admission::Interval>,
-    churn: Option<Churn>,
-    /// Everything is deleted in the end.
-    ends_empty: bool,
+    /// One for each section, with whether everything of it is deleted in the end.
+    churn: Vec<(Churn, bool)>,
     script: Option<Script>,
     /// What of the script was told in rows already.
     script_told: script::Counts,
@@ -54,12 +53,7 @@ pub(super) struct Reading {
 impl Load {
     /// Fills the population, then starts churn and admission load. Returns when that began.
     pub(super) async fn start(plan: LoadPlan, api: Api) -> Result<(Self, Instant)> {
-        let ends_empty = plan.churn.as_ref().is_some_and(|plan| plan.config().end == loadgen::churn::End::Empty);
-        let churn = match plan.churn {
-            Some(plan) => Some(Churn::start(plan, &api, Instant::now()).await.context("failed to start the churn")?),
-            None => None,
-        };
-        let mut load = Self { churn, ends_empty, ..Self::default() };
+        let mut load = Self { churn: churn(plan.churn, &api).await?, ..Self::default() };
         let (stored, begin) = load.register(plan.registration.as_ref(), plan.admission.as_ref(), &api).await?;
         let failed = "failed to start the admission load";
         match (plan.admission, stored) {
@@ -82,7 +76,7 @@ impl Load {
         admission: Option<&(Planned, admission::Target)>,
         api: &Api,
     ) -> Result<(Option<through::Stored>, Instant)> {
-        let begin = |load: &Self| load.churn.as_ref().map_or_else(Instant::now, Churn::begin);
+        let begin = |load: &Self| load.churn.iter().map(|(churn, _)| churn.begin()).max().unwrap_or_else(Instant::now);
         let Some(registration) = registration else { return Ok((None, begin(self))) };
         let through = admission.and_then(|(plan, _)| plan.through());
         let mut stored = None;
@@ -147,23 +141,22 @@ impl Load {
         self.script.as_ref().and_then(Script::refused)
     }
 
-    /// What writes canaries, if there is churn.
-    pub(super) fn canaries(&self) -> Option<Canaries> {
-        self.churn.as_ref().map(Churn::canaries)
+    /// What writes canaries, if there is churn: of the resource that a fault is about, where that is churned.
+    pub(super) fn canaries(&self, resource: Option<&str>) -> Option<Canaries> {
+        let of = |name: &str| resource.is_some_and(|wanted| name == wanted || name.split('.').next() == Some(wanted));
+        let its = self.churn.iter().find(|(churn, _)| of(churn.resource()));
+        its.or(self.churn.first()).map(|(churn, _)| churn.canaries())
     }
 
     /// The successful writes of the churn since the last call, where a real control plane needs a second account of them.
     pub(super) fn writes(&self) -> Option<Writes> {
-        let churn = self.churn.as_ref().and_then(Churn::take_writes);
+        let churn = self.churn.iter().filter_map(|(churn, _)| churn.take_writes());
         let script = self.script.as_ref().and_then(Script::take_writes);
-        match (churn, script) {
-            (Some(mut all), Some(more)) => {
-                all.writes.extend(more.writes);
-                all.lost += more.lost;
-                Some(all)
-            }
-            (one, other) => one.or(other),
-        }
+        churn.chain(script).reduce(|mut all, more| {
+            all.writes.extend(more.writes);
+            all.lost += more.lost;
+            all
+        })
     }
 
     /// Stops sending and waits for what is under way.
@@ -175,7 +168,7 @@ impl Load {
             through.stopped = true;
             through.load.stop(IN_FLIGHT_DRAIN).await;
         }
-        if let Some(churn) = &mut self.churn {
+        for (churn, _) in &mut self.churn {
             // A worker that is gone has stopped too; what it could not do is counted as failed.
             let _ = churn.stop(IN_FLIGHT_DRAIN).await;
         }
@@ -187,11 +180,13 @@ impl Load {
     /// Deletes everything that the churn made, where the scenario says so. Ask when everything has stopped. What cannot be
     /// deleted, because a finalizer holds it, is seen in the end state.
     pub(super) async fn end(&mut self) -> Result<()> {
-        let Some(churn) = self.churn.as_mut().filter(|_| self.ends_empty) else { return Ok(()) };
-        match churn.empty().await {
-            Ok(_) | Err(loadgen::churn::Error::Left { .. }) => Ok(()),
-            Err(error) => Err(error).context("failed to delete what the churn made"),
+        for (churn, _) in self.churn.iter_mut().filter(|(_, ends_empty)| *ends_empty) {
+            match churn.empty().await {
+                Ok(_) | Err(loadgen::churn::Error::Left { .. }) => {}
+                Err(error) => return Err(error).context("failed to delete what the churn made"),
+            }
         }
+        Ok(())
     }
 
     /// Takes what was measured since the last time, writes its histograms and returns its rows.
@@ -215,8 +210,8 @@ impl Load {
             let through::Found { stored, unpinned, examples } = through.stored.take()?;
             row.stored = Some(StoredRow { versions: stored, unpinned, examples });
         }
-        if let Some(churn) = &self.churn {
-            let interval = churn.take();
+        let intervals = self.churn.iter().map(|(churn, _)| churn.take()).collect::<Vec<_>>();
+        if let Some(interval) = loadgen::churn::Interval::of_all(&intervals) {
             writer.latency("churn.lateness", start_ms, end_ms, &interval.lateness)?;
             reading.churn = Some(ChurnRow {
                 planned: interval.planned,
@@ -245,6 +240,21 @@ impl Load {
         row.failed += now.failed - before.failed;
         row.objects_total += now.objects_total;
     }
+}
+
+/// Fills the population of each section, and lets all of them begin together.
+async fn churn(plans: Vec<loadgen::churn::Plan>, api: &Api) -> Result<Vec<(Churn, bool)>> {
+    let mut all = Vec::with_capacity(plans.len());
+    for plan in plans {
+        let ends_empty = plan.config().end == loadgen::churn::End::Empty;
+        let churn = Churn::fill(plan, api).await.context("failed to start the churn")?;
+        all.push((churn, ends_empty));
+    }
+    let begin = Instant::now();
+    for (churn, _) in &mut all {
+        churn.go(begin).context("failed to start the churn")?;
+    }
+    Ok(all)
 }
 
 fn admission_row(interval: admission::Interval) -> AdmissionRow {

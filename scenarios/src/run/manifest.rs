@@ -10,9 +10,8 @@ use super::plane::Plane;
 use super::start::LoadPlan;
 use super::upkeep::{CERTIFICATES, RESTARTS};
 use crate::machine;
-use crate::scenario::{Drift, Scenario};
+use crate::scenario::{Drift, Scenario, SubjectKind};
 use crate::secrets;
-use crate::subject::Launch;
 
 /// The identity of fault number `index` in a run: the same fault may be planned twice.
 pub(super) fn fault_id(index: usize, fault: &mock_faults::Fault) -> String {
@@ -22,7 +21,7 @@ pub(super) fn fault_id(index: usize, fault: &mock_faults::Fault) -> String {
 /// Describes the run; `digest` is that of the subject's program.
 pub(super) fn manifest(
     options: &Options,
-    launch: &Launch,
+    command: &[String],
     digest: Option<String>,
     load: &LoadPlan,
     plane: &Plane,
@@ -49,13 +48,16 @@ pub(super) fn manifest(
         control_plane: plane.describe(),
         subject: Subject {
             kind: scenario.subject.kind.name().to_owned(),
-            command: secrets::arguments(&launch.command_line()),
+            command: secrets::arguments(command),
             digest,
             planted_bug: options.plant.clone(),
+            restart: scenario.subject.restart.map(|restart| restart.name().to_owned()),
+            unsampled: unsampled(&scenario.subject),
             metrics,
         },
         witness: scenario.subject.witness.name().to_owned(),
-        witness_sees: Some(scenario.subject.witness.sees()),
+        witness_sees: Some(scenario.sees()),
+        witness_tolerates: scenario.subject.witness.tolerates(),
         compress: scenario.compression(),
         clock_rate: scenario.subject.clock_rate.unwrap_or(1),
         judged: scenario.judged().into_iter().map(|(name, _)| name).collect(),
@@ -71,10 +73,17 @@ pub(super) fn manifest(
             .admission
             .as_ref()
             .map(|(plan, _)| plan.planned() as f64 / plan.length().as_secs_f64()),
-        churn_rate_per_second: scenario.churn.as_ref().map(|churn| churn.rate.as_per_second()),
+        churn_rate_per_second: (!scenario.churn.is_empty())
+            .then(|| scenario.churn.iter().map(|churn| churn.rate.as_per_second()).sum()),
         repeat: options.repeat.clone(),
         notes: notes(options, plane),
     }
+}
+
+/// Why nothing is known of its processes.
+fn unsampled(subject: &crate::scenario::Subject) -> Option<String> {
+    (subject.kind == SubjectKind::Attach && subject.pid.is_none())
+        .then(|| "it ran before the run (`kind: attach`), and the scenario names no `pid`".to_owned())
 }
 
 /// What a reader of the report must know about this run.
@@ -83,6 +92,11 @@ fn notes(options: &Options, plane: &Plane) -> Vec<String> {
     if plane.mock().is_none() {
         notes.push(
             "commits are dated by the harness's own watch of the control plane, not by the write itself".to_owned(),
+        );
+    }
+    if options.source.scenario.subject.kind == SubjectKind::Attach {
+        notes.push(
+            "the subject ran before the run and was left running: what it did before is not in this record".to_owned(),
         );
     }
     notes.extend(hurry(&options.source.scenario));

@@ -10,7 +10,7 @@ use mock_registry::Population;
 use crate::scenario::{Scenario, SubjectKind};
 
 /// The registry's host in images. Reserved for tests by RFC 6761.
-const HOST: &str = "registry.test:5000";
+pub(super) const HOST: &str = "registry.test:5000";
 
 /// The registry's name in images, where it is one name in every run: the service can be told where a host really is. A foreign
 /// subject needs the address itself, which is `None` here because it is only known when the registry listens.
@@ -80,7 +80,7 @@ pub(super) fn plan(scenario: &Scenario, images: &[mock_registry::Image]) -> Resu
     let (seed, length) = (scenario.seed, scenario.phases.loaded());
     let plan = match config.through {
         // Nobody knows the policy of a stranger's webhook.
-        Through::Webhook if scenario.subject.is_webhook_only() => {
+        Through::Webhook if scenario.subject.has_own_policy() => {
             Plan::for_any_webhook(config, seed, length).map(Planned::Direct)
         }
         Through::Webhook => Plan::build(config, seed, length, &images).map(Planned::Direct),

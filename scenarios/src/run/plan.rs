@@ -28,6 +28,9 @@ pub fn describe(scenario: &Scenario) -> String {
     ));
     line(format!("control plane   {}", scenario.control_plane.kind.name()));
     line(format!("subject         {}, witness {}", scenario.subject.kind.name(), scenario.subject.witness.name()));
+    for (key, text) in processes(scenario) {
+        line(format!("{key:15} {text}"));
+    }
     if let Some(text) = untold(scenario) {
         line(format!("{:15} {text}", "not told"));
     }
@@ -46,12 +49,15 @@ pub fn describe(scenario: &Scenario) -> String {
     if let Some(text) = registered(scenario) {
         line(format!("{:15} {text}", "webhook"));
     }
-    if let Some(churn) = &scenario.churn {
+    for churn in scenario.churn.iter() {
         let planned = churn.rate.as_per_second() * phases.loaded().as_secs_f64();
         line(format!(
             "churn           {} at {} on a population of {}: about {planned:.0} writes",
             churn.resource, churn.rate, churn.population
         ));
+        for text in churn.lifecycle() {
+            line(format!("{:15} {text}", ""));
+        }
     }
     if let Some(script) = &scenario.script {
         let objects = script.objects.len() as u64 + u64::from(script.objects_many);
@@ -67,8 +73,24 @@ pub fn describe(scenario: &Scenario) -> String {
     if let Some(random) = scenario.faults.random() {
         drawn(scenario.faults.drawn(), random, &mut line);
     }
+    limits(scenario, &mut line);
     decides(scenario, &mut line);
     text
+}
+
+/// Every limit that the file names, as it is written there.
+fn limits(scenario: &Scenario, line: &mut dyn FnMut(String)) {
+    let Ok(serde_json::Value::Object(sections)) = serde_json::to_value(&scenario.budgets) else { return };
+    for (section, limits) in &sections {
+        let Some(limits) = limits.as_object() else { continue };
+        let said = limits.iter().map(|(key, limit)| match limit {
+            serde_json::Value::String(text) => format!("{key} {text}"),
+            other => format!("{key} {other}"),
+        });
+        let said: Vec<String> = said.collect();
+        let said = if said.is_empty() { "what is judged by default".to_owned() } else { said.join(", ") };
+        line(format!("{:15} {section}: {said}", "limits"));
+    }
 }
 
 /// How many drawn faults are shown one by one; of more the plan shows the first ones and how many there are of each.
@@ -88,6 +110,36 @@ fn drawn(faults: &[mock_faults::Fault], random: &mock_faults::random::Random, li
     if faults.len() > DRAWN_SHOWN {
         line(format!("{:15} and {} more; all of them are in the manifest of the run", "", faults.len() - DRAWN_SHOWN));
     }
+}
+
+/// Who is started, and again, or what runs already.
+fn processes(scenario: &Scenario) -> Vec<(&'static str, String)> {
+    let subject = &scenario.subject;
+    let mut lines = Vec::new();
+    if !subject.commands.is_empty() {
+        let each = subject.commands.iter().map(|one| format!("{} (`{}`)", one.name, one.command.join(" ")));
+        lines.push(("processes", each.collect::<Vec<_>>().join(", ")));
+    }
+    if subject.kind == SubjectKind::Attach {
+        let pid = subject.pid.map_or_else(
+            || "no `pid`, so memory, descriptors and threads are not known".to_owned(),
+            |pid| format!("process {pid}"),
+        );
+        let url = subject.url.iter().map(|url| format!("reviews at {url}"));
+        let file = subject.kubeconfig.iter().map(|path| format!("kubeconfig {}", path.display()));
+        let all: Vec<String> = std::iter::once(pid).chain(url).chain(file).collect();
+        lines.push(("runs already", format!("{}; neither started nor stopped", all.join(", "))));
+    }
+    if let Some(restart) = subject.restart {
+        let delays = subject.delays(scenario.compression());
+        let (initial, max, reset) = (Span(delays.initial), Span(delays.max), Span(delays.reset_after));
+        let text = format!(
+            "{}: at once, then after {initial}, doubled up to {max}; anew after {reset} of running",
+            restart.name()
+        );
+        lines.push(("restart", text));
+    }
+    lines
 }
 
 /// How the webhook is registered, and what that makes of the load.
@@ -110,13 +162,13 @@ fn rights(scenario: &Scenario) -> String {
             let rules = (!rbac.rules.is_empty()).then(|| reports::words::counted(rbac.rules.len() as u64, "rule"));
             rbac.roles.iter().cloned().chain(rules).collect::<Vec<_>>().join(", ")
         }
-        None if subject.kind == SubjectKind::Command => return "everything, as a cluster administrator".to_owned(),
+        None if subject.kind != SubjectKind::Service => return "everything, as a cluster administrator".to_owned(),
         None => String::new(),
     };
     match (subject.kind, more.as_str()) {
         (SubjectKind::Service, "") => "a service account with the roles of kind/manifests".to_owned(),
         (SubjectKind::Service, more) => format!("a service account with the roles of kind/manifests and {more}"),
-        (SubjectKind::Command, more) => format!("a service account with {more}"),
+        (SubjectKind::Command | SubjectKind::Attach, more) => format!("a service account with {more}"),
     }
 }
 
@@ -174,13 +226,14 @@ fn decides(scenario: &Scenario, line: &mut dyn FnMut(String)) {
 
 /// How many objects come each second that were never there before.
 fn created_each_second(scenario: &Scenario) -> f64 {
-    scenario.churn.as_ref().map_or(0.0, |churn| {
+    let created = |churn: &loadgen::churn::Config| {
         let mix = churn.mix;
         let all = f64::from(mix.create) + f64::from(mix.update) + f64::from(mix.delete);
         // The population is constant: creates and deletes come equally often, each half of both.
         let created = f64::midpoint(f64::from(mix.create), f64::from(mix.delete));
         churn.rate.as_per_second() * created / all.max(1.0)
-    })
+    };
+    scenario.churn.iter().map(created).sum()
 }
 
 /// How many reviews come each second of the steady phase.
@@ -202,7 +255,7 @@ fn growth_decides(steady_s: f64, what: &str, bytes_per_second: f64) -> String {
 /// What the witness cannot tell, where it is asked for anything.
 fn untold(scenario: &Scenario) -> Option<String> {
     scenario.budgets.events.as_ref()?;
-    let sees = scenario.subject.witness.sees();
+    let sees = scenario.sees();
     let untold: Vec<String> =
         Sight::EACH.into_iter().filter(|sight| !sees.can(*sight)).map(|sight| sight.to_string()).collect();
     (!untold.is_empty())
@@ -228,6 +281,22 @@ mod tests {
         let text = describe(&scenario);
         assert!(text.contains("CANNOT decide   admission p99"), "{text}");
         assert!(text.contains("CANNOT decide   memory growth 1MiB/h: needs about 2.5h"), "{text}");
+    }
+
+    /// Requests have budgets too, and the plan leaves out no limit that the file names.
+    #[test]
+    fn the_plan_names_every_limit() {
+        let mut scenario = Source::read("smoke").unwrap().scenario;
+        scenario.budgets.requests = serde_json::from_str(r#"{"blind": "5s", "staleResume": 0}"#).unwrap();
+        let text = describe(&scenario);
+        assert!(text.contains("limits          requests: blind 5s, staleResume 0\n"), "{text}");
+        let named = serde_json::to_value(&scenario.budgets).unwrap();
+        for (section, limits) in named.as_object().unwrap() {
+            let line = text.lines().find(|line| line.starts_with(&format!("limits          {section}: "))).unwrap();
+            for key in limits.as_object().unwrap().keys() {
+                assert!(line.contains(&format!("{key} ")), "{key} is not in: {line}");
+            }
+        }
     }
 
     /// Every budget of memory's growth is asked, and that of no object or request is decided by no length.

@@ -226,8 +226,8 @@ async fn mock(
     config.bookmarks_every = if config.compress > 1 { every.min(BOOKMARKS_EVERY / config.compress) } else { every };
     config.history_max_events = HISTORY_EVENTS_MAX;
     config.seed = scenario.seed;
-    if let Some(pointer) = scenario.subject.witness.progress() {
-        pointer.clone_into(&mut config.observed_generation);
+    if let Some(looks) = scenario.subject.witness.looks() {
+        config.looks = looks;
     }
     config.crds = vec![kind::manifests::package_crd().context("failed to read the Package CRD")?];
     let subject = mock_kube::User { name: account.user.clone(), groups: account.groups.clone(), token: subject_token };

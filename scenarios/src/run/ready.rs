@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::rustls::pki_types::ServerName;
@@ -30,6 +30,38 @@ pub(super) enum Asked {
     Judged,
 }
 
+/// Where a subject serves reviews.
+#[derive(Debug, Clone)]
+pub(super) struct Port {
+    /// Host and port.
+    at: String,
+    /// What its certificate must be for.
+    name: ServerName<'static>,
+    /// As a message calls it.
+    called: String,
+    /// Whose certificate it has to show.
+    trusted: &'static str,
+}
+
+impl Port {
+    /// The one that the run gave it.
+    pub(super) fn ours(address: SocketAddr) -> Self {
+        let called = format!("its webhook port $LONGHAUL_WEBHOOK_PORT ({address})");
+        let (at, name) = (address.to_string(), ServerName::from(address.ip()));
+        Self { at, name, called, trusted: "the certificate of $LONGHAUL_TLS_CERT" }
+    }
+
+    /// That of a webhook that runs already.
+    pub(super) fn theirs(url: &str) -> Result<Self> {
+        let (host, port) =
+            crate::scenario::host_and_port(url).with_context(|| format!("`url: {url}` is no address"))?;
+        let name =
+            ServerName::try_from(host.clone()).with_context(|| format!("`url`: `{host}` is no name of a host"))?;
+        let at = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
+        Ok(Self { at, name, called: format!("its webhook ({url})"), trusted: "a certificate that `ca` signed" })
+    }
+}
+
 /// When a subject counts as ready.
 #[derive(Debug, Clone)]
 pub(super) enum Ready {
@@ -37,7 +69,7 @@ pub(super) enum Ready {
     Http(SocketAddr, &'static str),
     /// It has asked the control plane for what is judged and, where it has a webhook, accepts connections there.
     FirstRequest {
-        webhook: Option<SocketAddr>,
+        webhook: Option<Port>,
         /// Whatever it has asked for will do.
         any: bool,
     },
@@ -45,8 +77,8 @@ pub(super) enum Ready {
     Page(String, String),
     /// It has written this line.
     Line(Arc<Line>),
-    /// It answers TLS there, with the certificate that the run gave it.
-    Tls(SocketAddr, Arc<ClientConfig>),
+    /// It answers TLS there, with a certificate that is trusted.
+    Tls(Port, Arc<ClientConfig>),
 }
 
 impl Ready {
@@ -80,7 +112,7 @@ pub(super) async fn wait_until_ready(ready: Ready, deadline: Instant, asked: imp
     loop {
         let missing = match &ready {
             Ready::Http(address, path) => http_ready(*address, path).await.err(),
-            Ready::Tls(address, config) => tls_ready(*address, config).await.err(),
+            Ready::Tls(port, config) => tls_ready(port, config).await.err(),
             Ready::Page(host, path) => page_ready(host, path).await.err(),
             Ready::Line(line) if line.is_seen() => None,
             Ready::Line(line) => Some(format!("it has written no line with `{}` in it", line.text())),
@@ -92,9 +124,9 @@ pub(super) async fn wait_until_ready(ready: Ready, deadline: Instant, asked: imp
             {
                 Some("it has not asked for what is judged yet".to_owned())
             }
-            Ready::FirstRequest { webhook: Some(address), .. } => match tokio::net::TcpStream::connect(address).await {
+            Ready::FirstRequest { webhook: Some(port), .. } => match tokio::net::TcpStream::connect(&port.at).await {
                 Ok(_) => None,
-                Err(error) => Some(format!("its webhook port $LONGHAUL_WEBHOOK_PORT ({address}) is not open: {error}")),
+                Err(error) => Some(format!("{} is not open: {error}", port.called)),
             },
             Ready::FirstRequest { webhook: None, .. } => None,
         };
@@ -107,20 +139,17 @@ pub(super) async fn wait_until_ready(ready: Ready, deadline: Instant, asked: imp
 }
 
 /// One handshake. An API server trusts the certificate of a webhook or does not ask it.
-async fn tls_ready(address: SocketAddr, config: &Arc<ClientConfig>) -> Result<(), String> {
-    let port = format!("its webhook port $LONGHAUL_WEBHOOK_PORT ({address})");
+async fn tls_ready(port: &Port, config: &Arc<ClientConfig>) -> Result<(), String> {
+    let Port { at, name, called, trusted } = port;
     let shake = async {
         let stream =
-            tokio::net::TcpStream::connect(address).await.map_err(|error| format!("{port} is not open: {error}"))?;
-        let name = ServerName::from(address.ip());
-        let connected = TlsConnector::from(Arc::clone(config)).connect(name, stream).await;
-        connected
-            .map(drop)
-            .map_err(|error| format!("{port} does not answer TLS with the certificate of $LONGHAUL_TLS_CERT: {error}"))
+            tokio::net::TcpStream::connect(at).await.map_err(|error| format!("{called} is not open: {error}"))?;
+        let connected = TlsConnector::from(Arc::clone(config)).connect(name.clone(), stream).await;
+        connected.map(drop).map_err(|error| format!("{called} does not answer TLS with {trusted}: {error}"))
     };
     tokio::time::timeout(Duration::from_secs(2), shake)
         .await
-        .unwrap_or_else(|_| Err(format!("{port} answers nothing within 2 s")))
+        .unwrap_or_else(|_| Err(format!("{called} answers nothing within 2 s")))
 }
 
 /// Whether the service says that it is ready.

@@ -33,11 +33,10 @@ pub(super) fn path(scenario: &Scenario) -> &str {
 }
 
 impl Registration {
-    /// The registration that the scenario asks for; `address` is where the API server finds the webhook.
-    pub(super) fn of(scenario: &Scenario, address: std::net::SocketAddr, ca_pem: &str) -> Result<Option<Self>> {
+    /// The registration that the scenario asks for; `url` is where the API server finds the webhook.
+    pub(super) fn of(scenario: &Scenario, url: &str, ca_pem: &str) -> Result<Option<Self>> {
         let Some(Install::Webhook) = scenario.subject.install else { return Ok(None) };
-        let url = format!("https://{address}{}", path(scenario));
-        let configuration = kind::manifests::webhook(ca_pem, kind::manifests::Reach::Url(&url));
+        let configuration = kind::manifests::webhook(ca_pem, kind::manifests::Reach::Url(url));
         let mut configuration = configuration.context("failed to read the webhook's manifest")?;
         let told = scenario.subject.webhook.clone().unwrap_or_default();
         for hook in configuration["webhooks"].as_array_mut().into_iter().flatten() {
@@ -123,8 +122,8 @@ mod tests {
         let text = smoke.replace("subject:\n", &format!("subject:\n  install: webhook\n{subject}"));
         let scenario =
             Source::parse(&text, "test", std::path::Path::new(".")).unwrap_or_else(|e| panic!("{e}")).scenario;
-        let address = std::net::SocketAddr::from(([127, 0, 0, 1], 8443));
-        Registration::of(&scenario, address, "pem").unwrap().unwrap()
+        let url = format!("https://127.0.0.1:8443{}", path(&scenario));
+        Registration::of(&scenario, &url, "pem").unwrap().unwrap()
     }
 
     /// What the scenario says stands instead of the manifest's word, and everything else is the manifest's.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use reports::record::{self, EndedBy, RequestRow, Verb, Writer};
 
+use super::evidence::Follows;
 use super::plane::Plane;
 use crate::clock::Clock;
 
@@ -14,12 +15,18 @@ pub(super) struct Requests {
     judged: Vec<String>,
     /// Lists and watches of it since the last row of intervals; none when not each of them was seen.
     follows: Option<u64>,
+    /// The newest lists and watches, for the stories of anomalies.
+    newest: Follows,
 }
 
 impl Requests {
     /// Nothing seen yet of `judged` (names and spellings).
     pub(super) fn new(judged: &[(String, String)]) -> Self {
-        Self { judged: judged.iter().map(|(name, _)| name.clone()).collect(), follows: Some(0) }
+        Self {
+            judged: judged.iter().map(|(name, _)| name.clone()).collect(),
+            follows: Some(0),
+            newest: Follows::default(),
+        }
     }
 
     /// Writes every request that was answered or ended since the last call.
@@ -32,9 +39,17 @@ impl Requests {
         writer.requests_lost(lost);
         let at_ms = |us: u64| clock.at_ms(mock.epoch + Duration::from_micros(us));
         let rows: Vec<_> = facts.into_iter().map(|fact| row(fact, at_ms)).collect();
+        for row in &rows {
+            self.newest.note(row);
+        }
         let seen = rows.iter().filter(|row| self.is_begun(row)).count() as u64;
         self.follows = self.follows.filter(|_| lost == 0).map(|follows| follows + seen);
         rows.into_iter().try_for_each(|row| writer.request(row))
+    }
+
+    /// The newest lists and watches that were answered or ended.
+    pub(super) fn newest(&self) -> &Follows {
+        &self.newest
     }
 
     /// A list, or a watch at its begin: one that was accepted comes again when it ends.
@@ -90,6 +105,7 @@ fn row(fact: mock_kube::RequestFact, at_ms: impl Fn(u64) -> u64) -> RequestRow {
         objects: about.objects,
         last_revision: about.revision,
         last_bookmark: about.bookmark,
+        watch: about.watch,
         first_object_ms: objects_us.map(|(first_us, _)| at_ms(first_us)),
         last_object_ms: objects_us.map(|(_, last_us)| at_ms(last_us)),
     }

@@ -18,7 +18,7 @@ use super::start::Again;
 use super::world::World;
 use crate::clock::millis;
 use crate::scenario::{Certificates, Restarts, Scenario};
-use crate::subject::{Log, Running, Stopped};
+use crate::subject::{Launch, Log, Processes, Running, Stopped};
 
 /// The names of both in the rows of `faults.jsonl`.
 pub(super) const RESTARTS: &str = "subject-restart";
@@ -44,6 +44,7 @@ pub(super) struct Upkeep<'a> {
 
 /// A process that was started and is not ready.
 struct Coming {
+    launch: Launch,
     subject: Running,
     address: Option<SocketAddr>,
     health: Option<SocketAddr>,
@@ -71,6 +72,11 @@ impl<'a> Upkeep<'a> {
         }
     }
 
+    /// How often the process was replaced.
+    pub(super) fn restarted(&self) -> u32 {
+        self.restarted
+    }
+
     /// Where the process that is there has its pages, if the harness knows.
     pub(super) fn health(&self) -> Option<SocketAddr> {
         self.health
@@ -96,7 +102,7 @@ impl<'a> Upkeep<'a> {
     }
 
     /// Does what is due at `now_ms`; the process that takes the place of `subject` is put there. Returns what was done.
-    pub(super) async fn tick(&mut self, now_ms: u64, subject: &mut Running, log: &Log) -> Result<Vec<FaultRow>> {
+    pub(super) async fn tick(&mut self, now_ms: u64, subject: &mut Processes, log: &Log) -> Result<Vec<FaultRow>> {
         let mut rows = Vec::new();
         rows.extend(self.rotate(now_ms)?);
         while let Some(stopped) = self.going.try_join_next() {
@@ -173,24 +179,26 @@ impl<'a> Upkeep<'a> {
         if restarts.due(self.begun).is_none_or(|due| now_ms < millis(due)) {
             return Ok(None);
         }
-        let (launch, ready, address) = self.again.launch(self.world)?;
+        let (mut launches, ready, address) = self.again.launch(self.world)?;
+        let launch = launches.pop().context("nothing is known of how to start the subject")?;
         let subject = launch.start(log.clone()).context("failed to start the subject again")?;
         let deadline = Instant::now() + self.start_timeout;
         let health = ready.health();
         // The old process has asked for everything already: what the new one asks for cannot be told from that.
         let ready = async move { wait_until_ready(ready, deadline, || Asked::Judged).await };
         let ready = AbortOnDropHandle::new(tokio::spawn(ready));
-        self.coming = Some(Coming { subject, address, health, ready });
+        self.coming = Some(Coming { launch, subject, address, health, ready });
         self.begun += 1;
         let first = (self.begun == 1).then(|| row(now_ms, RESTARTS, FaultEvent::Started, 0, String::new()));
         Ok(first)
     }
 
     /// The new process is ready: it is led to, and the old one goes.
-    async fn replace(&mut self, now_ms: u64, subject: &mut Running, coming: Coming) -> Result<FaultRow> {
-        let Coming { subject: new, address, health, ready } = coming;
+    async fn replace(&mut self, now_ms: u64, subject: &mut Processes, coming: Coming) -> Result<FaultRow> {
+        let Coming { launch, subject: new, address, health, ready } = coming;
         ready.await.context("the wait for the new process broke")??;
-        let mut old = std::mem::replace(subject, new);
+        let pid = new.pid();
+        let mut old = subject.replace(launch, new).context("there is no process that another could replace")?;
         let was = std::mem::replace(&mut self.here, address);
         self.health = health;
         if let (Some(front), Some(address)) = (&self.front, address) {
@@ -208,7 +216,7 @@ impl<'a> Upkeep<'a> {
             tokio::join!(old.stop(stop_timeout), unlisted).0
         });
         self.restarted += 1;
-        let detail = format!("process {} took over", subject.pid());
+        let detail = format!("process {pid} took over");
         Ok(row(now_ms, RESTARTS, FaultEvent::Hit, self.restarted.into(), detail))
     }
 }

@@ -29,9 +29,28 @@ pub(crate) fn digest(directory: &Path, named: &[PathBuf]) -> Result<String, Stri
     let mut all = Sha256::new();
     for path in list(directory, named)? {
         let one = machine::digest(&directory.join(&path)).map_err(|error| told(&path, error))?;
-        all.update(format!("{}  {}\n", one.trim_start_matches("sha256:"), path.display()));
+        all.update(printed(&one, &path));
     }
     Ok(format!("sha256:{}", hex::encode(all.finalize())))
+}
+
+/// That of the programs of a subject: of the only one, or of what `sha256sum` prints of them. None where one cannot be read.
+pub(crate) fn digest_of_programs(programs: &[PathBuf]) -> Option<String> {
+    let digests: Option<Vec<String>> = programs.iter().map(|program| machine::digest(program).ok()).collect();
+    match digests?.as_slice() {
+        [] => None,
+        [one] => Some(one.clone()),
+        several => {
+            let mut all = Sha256::new();
+            several.iter().zip(programs).for_each(|(one, program)| all.update(printed(one, program)));
+            Some(format!("sha256:{}", hex::encode(all.finalize())))
+        }
+    }
+}
+
+/// As `sha256sum` prints it.
+fn printed(digest: &str, path: &Path) -> String {
+    format!("{}  {}\n", digest.trim_start_matches("sha256:"), path.display())
 }
 
 fn walk(directory: &Path, path: &Path, files: &mut Vec<PathBuf>) -> Result<(), String> {

@@ -4,7 +4,7 @@
 use super::{Error, Source};
 
 /// Name and text of the scenarios of everyday use, in the order of `longhaul list`.
-const SCENARIOS: [(&str, &str); 21] = [
+const SCENARIOS: [(&str, &str); 22] = [
     ("smoke", include_str!("../../library/smoke.yaml")),
     ("bad-network", include_str!("../../library/bad-network.yaml")),
     ("silence", include_str!("../../library/silence.yaml")),
@@ -26,12 +26,14 @@ const SCENARIOS: [(&str, &str); 21] = [
     ("rolling-restart", include_str!("../../library/rolling-restart.yaml")),
     ("cert-rotation", include_str!("../../library/cert-rotation.yaml")),
     ("admission-burst", include_str!("../../library/admission-burst.yaml")),
+    ("gate", include_str!("../../library/gate.yaml")),
 ];
 
 /// Name and text of the stages of `longhaul calibrate`: what planted bugs are played in.
-const STAGES: [(&str, &str); 8] = [
+const STAGES: [(&str, &str); 9] = [
     ("calibrate-quick", include_str!("../../library/calibration/calibrate-quick.yaml")),
     ("calibrate-latency", include_str!("../../library/calibration/calibrate-latency.yaml")),
+    ("calibrate-gate", include_str!("../../library/calibration/calibrate-gate.yaml")),
     ("calibrate-reviews", include_str!("../../library/calibration/calibrate-reviews.yaml")),
     ("calibrate-objects", include_str!("../../library/calibration/calibrate-objects.yaml")),
     ("calibrate-large-objects", include_str!("../../library/calibration/calibrate-large-objects.yaml")),

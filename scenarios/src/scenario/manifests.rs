@@ -94,17 +94,29 @@ fn list(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), String> {
     Ok(())
 }
 
-/// Gives churn what the definition of its resource tells: the scope, and a template where the scenario has none.
+/// Gives churn, and its dependents, what the definitions of their resources tell: the scope, and a template where the scenario has none.
 pub(crate) fn complete(churn: &mut churn::Config, manifests: &[Manifest]) -> Result<(), String> {
-    let Some((name, watch)) = churn::names(&churn.resource) else { return Ok(()) };
+    let churn::Config { resource, template, scope, tree, .. } = churn;
+    complete_one(resource, template, scope, manifests).map_err(|error| format!("churn.template: {error}"))?;
+    let Some(churn::Tree { resource, template, scope, .. }) = tree else { return Ok(()) };
+    complete_one(resource, template, scope, manifests).map_err(|error| format!("churn.tree.template: {error}"))
+}
+
+fn complete_one(
+    resource: &str,
+    template: &mut Option<Value>,
+    scope: &mut Option<churn::Scope>,
+    manifests: &[Manifest],
+) -> Result<(), String> {
+    let Some((name, watch)) = churn::names(resource) else { return Ok(()) };
     let found = manifests.iter().find(|one| one.is_definition() && one.object["metadata"]["name"] == name.as_str());
     let Some(definition) = found.map(|found| &found.object) else { return Ok(()) };
-    let scope = if definition["spec"]["scope"] == "Cluster" { churn::Scope::Cluster } else { churn::Scope::Namespaced };
-    churn.scope.get_or_insert(scope);
-    if churn.template.is_none() && !churn.is_known() {
+    let told = if definition["spec"]["scope"] == "Cluster" { churn::Scope::Cluster } else { churn::Scope::Namespaced };
+    scope.get_or_insert(told);
+    if template.is_none() && !churn::is_known(resource) {
         let version = watch.rsplit('/').next().unwrap_or_default();
-        let (template, _) = churn::generate(definition, version).map_err(|error| format!("churn.template: {error}"))?;
-        churn.template = Some(template);
+        let (made, _) = churn::generate(definition, version).map_err(|error| error.to_string())?;
+        *template = Some(made);
     }
     Ok(())
 }

@@ -248,18 +248,28 @@ fn read_files(scenario: &mut Scenario, directory: &Path) -> Result<(), (&'static
         *path = directory.join(&*path);
     }
     let manifests = plane.manifests().map_err(|problem| ("controlPlane", problem))?;
-    let Some(churn) = &mut scenario.churn else { return Ok(()) };
-    if let Some(serde_json::Value::String(file)) = &churn.template {
-        let path = directory.join(file);
-        let fail = |why: String| ("churn", format!("`template: {file}`: {why}"));
-        let size = std::fs::metadata(&path).map_err(|error| fail(error.to_string()))?.len();
-        if size > BYTES_MAX {
-            return Err(fail(format!("is {size} bytes long: a template has at most {BYTES_MAX}")));
+    for churn in scenario.churn.iter_mut() {
+        read_template(&mut churn.template, directory)?;
+        if let Some(tree) = &mut churn.tree {
+            read_template(&mut tree.template, directory)?;
         }
-        let text = std::fs::read_to_string(&path).map_err(|error| fail(error.to_string()))?;
-        churn.template = Some(serde_saphyr::from_str(&text).map_err(|error| fail(error.to_string()))?);
+        super::manifests::complete(churn, &manifests).map_err(|problem| ("churn", problem))?;
     }
-    super::manifests::complete(churn, &manifests).map_err(|problem| ("churn", problem))
+    Ok(())
+}
+
+/// Puts what is in the file of a template in its place.
+fn read_template(template: &mut Option<serde_json::Value>, directory: &Path) -> Result<(), (&'static str, String)> {
+    let Some(serde_json::Value::String(file)) = template else { return Ok(()) };
+    let path = directory.join(&*file);
+    let fail = |why: String| ("churn", format!("`template: {file}`: {why}"));
+    let size = std::fs::metadata(&path).map_err(|error| fail(error.to_string()))?.len();
+    if size > BYTES_MAX {
+        return Err(fail(format!("is {size} bytes long: a template has at most {BYTES_MAX}")));
+    }
+    let text = std::fs::read_to_string(&path).map_err(|error| fail(error.to_string()))?;
+    *template = Some(serde_saphyr::from_str(&text).map_err(|error| fail(error.to_string()))?);
+    Ok(())
 }
 
 #[cfg(test)]

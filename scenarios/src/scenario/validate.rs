@@ -36,7 +36,7 @@ pub(super) fn validate(scenario: &Scenario) -> Result<(), Problem> {
     name(scenario)?;
     phases(scenario)?;
     subject(scenario)?;
-    scenario.subject.witness.check().or_else(|text| problem("subject", text))?;
+    scenario.subject.witness.check(&scenario.about()).or_else(|text| problem("subject", text))?;
     if let Some((section, key, text)) = super::metrics::problem(scenario) {
         return Err(Problem { section: Some(section), part: Some(Part::Key(key)), text });
     }
@@ -111,33 +111,11 @@ fn phases(scenario: &Scenario) -> Result<(), Problem> {
 
 fn subject(scenario: &Scenario) -> Result<(), Problem> {
     let subject = &scenario.subject;
-    match subject.kind {
-        SubjectKind::Command => {
-            if subject.command.is_empty() {
-                return problem("subject", "`kind: command` needs `command: [program, argument, …]`");
-            }
-            if subject.config.is_some() || subject.settings.is_some() {
-                return problem(
-                    "subject",
-                    "`config` and `settings` belong to `kind: service`: use `env` and `command`",
-                );
-            }
-        }
-        SubjectKind::Service => {
-            if !subject.command.is_empty() || subject.cwd.is_some() || !subject.files.is_empty() {
-                return problem("subject", "`command`, `cwd` and `files` belong to `kind: command`");
-            }
-            if subject.ready.is_some() {
-                return problem("subject", "`ready` belongs to `kind: command`: the service says so itself");
-            }
-            if subject.webhook.as_ref().is_some_and(|webhook| webhook.path.is_some()) {
-                return problem("subject", "`webhook: {path: …}` belongs to `kind: command`: the service has its own");
-            }
-            if subject.config.is_some() && subject.settings.is_some() {
-                return problem("subject", "has both `config` and `settings`: keep one");
-            }
-        }
-    }
+    super::processes::check(subject).map_err(|(key, text)| Problem {
+        section: Some("subject"),
+        part: Some(Part::Key(key)),
+        text,
+    })?;
     role(subject)?;
     if let Some(text) = subject.ready.as_ref().and_then(super::Readiness::problem) {
         return problem("subject", text);
@@ -146,9 +124,8 @@ fn subject(scenario: &Scenario) -> Result<(), Problem> {
     if let Some(text) = subject.webhook.as_ref().and_then(|webhook| webhook.problem(is_installed)) {
         return problem("subject", text);
     }
-    let serves = subject.kind == SubjectKind::Service || subject.webhook.as_ref().is_some_and(|it| it.path.is_some());
-    if !serves && (is_installed || subject.webhook.is_some()) {
-        return problem("subject", "says not where it serves reviews: add `webhook: {path: /mutate}`");
+    if !subject.serves() && (is_installed || subject.webhook.is_some()) {
+        return problem("subject", format!("says not where it serves reviews: add {}", serving(subject)));
     }
     if let Some(text) = subject.rbac.as_ref().and_then(super::Rbac::problem) {
         return problem("subject", text);
@@ -176,9 +153,28 @@ fn subject(scenario: &Scenario) -> Result<(), Problem> {
     Ok(())
 }
 
+/// How a subject says where it serves reviews.
+fn serving(subject: &Subject) -> &'static str {
+    match subject.kind {
+        SubjectKind::Attach => "`url: https://127.0.0.1:9443/validate` and `ca: FILE`",
+        SubjectKind::Command | SubjectKind::Service => "`webhook: {path: /mutate}`",
+    }
+}
+
 /// What a webhook that watches nothing cannot be asked, and what everybody else must say.
 fn role(subject: &Subject) -> Result<(), Problem> {
     let has_no_witness = matches!(subject.witness, Witness::None(_));
+    if let Some(role) = subject.role {
+        let role = role.name();
+        if subject.kind == SubjectKind::Service {
+            let text = "belongs to `kind: command`: the service watches as well, and its policy is known";
+            return problem("subject", format!("`role: {role}` {text}"));
+        }
+        if !subject.serves() {
+            let text = format!("`role: {role}` serves reviews: say where, for example {}", serving(subject));
+            return problem("subject", text);
+        }
+    }
     if !subject.is_webhook_only() {
         if has_no_witness {
             return problem(
@@ -188,19 +184,10 @@ fn role(subject: &Subject) -> Result<(), Problem> {
         }
         return Ok(());
     }
-    if subject.kind != SubjectKind::Command {
-        return problem("subject", "`role: webhook` belongs to `kind: command`: the service watches as well");
-    }
     if !has_no_witness || !subject.watches.is_empty() || subject.world.is_some() || subject.children.is_some() {
         return problem(
             "subject",
-            "`role: webhook` watches nothing: leave out `witness`, `watches`, `world` and `children`, or the role",
-        );
-    }
-    if subject.webhook.as_ref().is_none_or(|webhook| webhook.path.is_none()) {
-        return problem(
-            "subject",
-            "`role: webhook` serves reviews: say where, for example `webhook: {path: /validate}`",
+            "`role: webhook` watches nothing: leave out `witness`, `watches`, `world` and `children`, or write `role: both`",
         );
     }
     Ok(())
@@ -213,8 +200,7 @@ fn upkeep(scenario: &Scenario) -> Result<(), Problem> {
     if subject.restarts.is_none() && subject.certificates.is_none() {
         return Ok(());
     }
-    let serves = subject.kind == SubjectKind::Service || subject.webhook.as_ref().is_some_and(|it| it.path.is_some());
-    if !serves {
+    if !subject.serves() {
         return problem(
             "subject",
             "`restarts` and `certificates` are for a subject that serves reviews: add `webhook: {path: /mutate}`",
@@ -309,27 +295,36 @@ fn load(scenario: &Scenario) -> Result<(), Problem> {
             return Err(Problem { section: Some("admission"), part, text: error.to_string() });
         }
     }
-    if let Some(Err(error)) = scenario.churn.as_ref().map(loadgen::churn::Config::check) {
+    if let Err(error) = scenario.churn.check() {
         return problem("churn", error.to_string());
+    }
+    if scenario.churn.len() > 1 && scenario.control_plane.kind != ControlPlaneKind::Mock {
+        let text = "several sections are judged where the harness sees inside: use `controlPlane: {kind: mock}`, or one section";
+        return problem("churn", text);
     }
     let subject = &scenario.subject;
     if let Some(config) = &scenario.script {
         script(scenario, config)?;
     }
-    if scenario.admission.is_none() && scenario.churn.is_none() && scenario.script.is_none() {
+    if scenario.admission.is_none() && scenario.churn.is_empty() && scenario.script.is_none() {
         return problem("subject", "nothing happens in this scenario: add `admission`, `churn` or `script`");
     }
-    if scenario.admission.is_some() && subject.kind == SubjectKind::Command && subject.webhook.is_none() {
+    if scenario.admission.is_some() && !subject.serves() {
         return problem(
             "admission",
-            "the subject says not where it serves reviews: add `webhook: {path: /mutate}` to it",
+            format!("the subject says not where it serves reviews: add {} to it", serving(subject)),
         );
+    }
+    if scenario.budgets.crashes.is_some() && subject.restart.is_none() {
+        let text = "`crashes` is about a subject that is started again, and without that any end of it fails the run: add `restart: \
+                    always` to `subject`, or leave it out";
+        return Err(Problem { section: Some("budgets"), part: Some(Part::Key("crashes")), text: text.to_owned() });
     }
     through(scenario)?;
     if scenario.budgets.events.is_some() && subject.is_webhook_only() {
         return problem("budgets", "`events` is judged by a witness, and `role: webhook` has none: leave it out");
     }
-    if scenario.budgets.events.is_some() && scenario.churn.is_none() && scenario.script.is_none() {
+    if scenario.budgets.events.is_some() && scenario.churn.is_empty() && scenario.script.is_none() {
         return problem(
             "budgets",
             "`events` is judged from changes of objects, and there are none: add `churn` or `script`",

@@ -168,6 +168,7 @@ mod tests {
 
     fn launch(program: &str, arguments: &[&str]) -> Launch {
         Launch {
+            name: None,
             program: PathBuf::from(program),
             arguments: arguments.iter().map(|&argument| argument.to_owned()).collect(),
             environment: Vec::new(),

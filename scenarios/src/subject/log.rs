@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
-use super::{Error, Tail};
+use super::Error;
+use super::tail::Tail;
 use crate::witness::{Ear, Lines};
 
 /// Two files of this size: enough to see the end of a story, and 100 hours of chatter stay bounded.
@@ -23,6 +24,8 @@ pub(crate) struct Log {
     file: Arc<Mutex<File>>,
     witness: Option<(Arc<dyn Lines>, Ear)>,
     awaited: Option<Arc<Line>>,
+    /// What stands before each line, where several processes write.
+    prefix: Option<Arc<str>>,
 }
 
 /// A line of output that somebody waits for.
@@ -66,12 +69,17 @@ impl Log {
     pub(crate) fn create(directory: &Path, witness: Option<(Arc<dyn Lines>, Ear)>) -> Result<Self, Error> {
         let path = directory.join("subject.log");
         let out = std::fs::File::create(&path).map_err(|source| Error::Log { path: path.clone(), source })?;
-        Ok(Self { file: Arc::new(Mutex::new(File { path, out, bytes: 0 })), witness, awaited: None })
+        Ok(Self { file: Arc::new(Mutex::new(File { path, out, bytes: 0 })), witness, awaited: None, prefix: None })
     }
 
-    /// The same, for a process of which a line is waited for.
-    pub(super) fn awaiting(self, awaited: Option<Arc<Line>>) -> Self {
-        Self { awaited, ..self }
+    /// The same, for a process that has a name, or of which a line is waited for.
+    pub(super) fn of(self, name: Option<&str>, awaited: Option<Arc<Line>>) -> Self {
+        Self { awaited, prefix: name.map(|name| format!("[{name}] ").into()), ..self }
+    }
+
+    /// Writes a line of the harness.
+    pub(crate) fn note(&self, line: &str) {
+        self.write(format!("[longhaul] {line}").as_bytes());
     }
 
     fn write(&self, line: &[u8]) {
@@ -95,7 +103,7 @@ impl File {
 }
 
 /// Reads one of the subject's pipes to its end. Lines are cut at [`LINE_BYTES_MAX`].
-pub(super) async fn read(pipe: impl AsyncRead + Unpin + Send, log: Log, tail: Tail, keep: usize) {
+pub(super) async fn read(pipe: impl AsyncRead + Unpin + Send, log: Log, tail: Arc<Mutex<Tail>>) {
     let mut reader = BufReader::new(pipe);
     let mut line = Vec::new();
     loop {
@@ -105,18 +113,15 @@ pub(super) async fn read(pipe: impl AsyncRead + Unpin + Send, log: Log, tail: Ta
             // A pipe that fails is a pipe that ended.
             Ok(false) | Err(_) => return,
         }
-        log.write(&line);
+        match &log.prefix {
+            Some(prefix) => log.write(&[prefix.as_bytes(), &line].concat()),
+            None => log.write(&line),
+        }
         let text = String::from_utf8_lossy(&line);
         if let Some(awaited) = &log.awaited {
             awaited.look(&text);
         }
-        {
-            let mut tail = tail.lock();
-            if tail.len() == keep {
-                tail.pop_front();
-            }
-            tail.push_back(text.chars().take(300).collect());
-        }
+        tail.lock().push(&text);
         if let Some((lines, ear)) = &log.witness {
             ear.line(&**lines, &text).await;
         }
@@ -155,10 +160,11 @@ mod tests {
         let mut input = b"first\n".to_vec();
         input.extend(std::iter::repeat_n(b'x', LINE_BYTES_MAX + 100));
         input.extend(b"\nlast without end");
-        let tail: Tail = Arc::default();
-        read(&input[..], log, Arc::clone(&tail), 2).await;
-        let tail: Vec<_> = tail.lock().iter().cloned().collect();
-        assert_eq!((tail[0].len(), tail[1].as_str()), (300, "last without end"));
+        let tail: Arc<Mutex<Tail>> = Arc::default();
+        read(&input[..], log, Arc::clone(&tail)).await;
+        let words = tail.lock().words();
+        let words: Vec<&str> = words.lines().collect();
+        assert_eq!((words[1].len(), words[2]), (300, "last without end"));
         let written = std::fs::read_to_string(directory.path().join("subject.log")).unwrap();
         assert_eq!(written.lines().map(str::len).collect::<Vec<_>>(), [5, LINE_BYTES_MAX, 16]);
     }
@@ -167,10 +173,12 @@ mod tests {
     async fn an_awaited_line_is_seen_once_it_is_written() {
         let directory = tempfile::tempdir().unwrap();
         let line = Arc::new(Line::with("ready to serve"));
-        let log = Log::create(directory.path(), None).unwrap().awaiting(Some(Arc::clone(&line)));
-        read(&b"starting\n"[..], log.clone(), Tail::default(), 2).await;
+        let log = Log::create(directory.path(), None).unwrap().of(Some("a"), Some(Arc::clone(&line)));
+        read(&b"starting\n"[..], log.clone(), Arc::default()).await;
         assert!(!line.is_seen());
-        read(&b"INFO ready to serve on 8443\nlater\n"[..], log, Tail::default(), 2).await;
+        read(&b"INFO ready to serve on 8443\nlater\n"[..], log, Arc::default()).await;
         assert!(line.is_seen());
+        let written = std::fs::read_to_string(directory.path().join("subject.log")).unwrap();
+        assert_eq!(written, "[a] starting\n[a] INFO ready to serve on 8443\n[a] later\n");
     }
 }

@@ -22,7 +22,7 @@ use reports::record::Sees;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Ear, Kind, Open, change};
+use super::{About, Ear, Kind, Open, Said, Scene, change};
 
 /// A post may not be larger: at 150 bytes a line this is 28,000 observations.
 const BODY_BYTES_MAX: usize = 4 << 20;
@@ -37,21 +37,30 @@ const HEADER_TIMEOUT: Duration = Duration::from_mins(2);
 /// Where the subject posts to.
 const VARIABLE: &str = "LONGHAUL_WITNESS_URL";
 
-/// It has no keys.
+/// Its keys.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Http {}
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Http {
+    /// How many lines that cannot be read are tolerated: with more the run is invalid. Default: they make a run invalid in which anything
+    /// looks missed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tolerate: Option<u64>,
+}
 
 impl Kind for Http {
     const NAME: &'static str = "http";
     const REMEDY: &'static str = "Does it post JSON lines to $LONGHAUL_WITNESS_URL for every event that it handles?";
 
-    fn sees(&self) -> Sees {
+    fn sees(&self, _: &About) -> Sees {
         Sees::ALL
     }
 
+    fn tolerates(&self) -> Option<u64> {
+        self.tolerate
+    }
+
     /// Listens on a free loopback port.
-    async fn open(&self, ear: &Ear) -> anyhow::Result<Open> {
+    async fn open(&self, ear: &Ear, _: &Scene) -> anyhow::Result<Open> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let url = format!("http://{}/observe", listener.local_addr()?);
         let mut accepting = JoinSet::new();
@@ -102,7 +111,7 @@ async fn answer(request: Request<Incoming>, ear: Ear) -> Result<Response<Full<By
     for (number, line) in (1..).zip(body.split(|byte| *byte == b'\n')).filter(|(_, line)| !line.trim_ascii().is_empty())
     {
         match observation(line, t_ms) {
-            Ok(Some(observation)) => ear.heard(observation).await,
+            Ok(Some(observation)) => ear.heard(Said::Saw(observation)).await,
             Ok(None) => {}
             Err(why) => {
                 let why = format!("line {number} of a post, {why}");
@@ -205,7 +214,7 @@ mod tests {
     async fn connections_end_with_the_witness() {
         use tokio::io::AsyncReadExt as _;
         let (ear, _witness) = crate::witness::channel(crate::clock::Clock::default());
-        let witness = Http {}.open(&ear).await.unwrap();
+        let witness = Http::default().open(&ear, &crate::witness::nowhere()).await.unwrap();
         let (name, url) = &witness.variables[0];
         assert_eq!(*name, VARIABLE);
         let address = url.trim_start_matches("http://").trim_end_matches("/observe").to_owned();

@@ -4,7 +4,7 @@ use reports::record::Sees;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Ear, Kind, Open};
+use super::{About, Ear, Kind, Open, Scene};
 
 /// It has no keys.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -15,11 +15,11 @@ impl Kind for Nothing {
     const NAME: &'static str = "none";
     const REMEDY: &'static str = "It has no witness; nothing can be told of what it saw.";
 
-    fn sees(&self) -> Sees {
+    fn sees(&self, _: &About) -> Sees {
         Sees::NOTHING
     }
 
-    async fn open(&self, _: &Ear) -> anyhow::Result<Open> {
+    async fn open(&self, _: &Ear, _: &Scene) -> anyhow::Result<Open> {
         Ok(Open::default())
     }
 }

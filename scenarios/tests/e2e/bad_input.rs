@@ -59,7 +59,10 @@ fn parts_that_do_not_fit_are_refused_before_anything_starts() {
         format!("{HEAD}subject: {{kind: command, command: [x], witness: {{kind: log, pattern: nothing}}}}\n{CHURN}");
     let (code, message) = check(&text);
     assert_eq!(code, Some(64));
-    assert_eq!(message.trim(), "FILE:5:1: witness `pattern` lacks the named group `(?P<uid>…)`");
+    assert_eq!(
+        message.trim(),
+        "FILE:5:1: witness `pattern` does not say which object: add the named group `(?P<uid>…)`, or `(?P<name>…)` and `(?P<namespace>…)`"
+    );
     let late = "faults: [{name: watch-reset, at: 9s}]\n";
     let (_, message) = check(&format!("{HEAD}subject: {{kind: service, witness: {{kind: http}}}}\n{CHURN}{late}"));
     assert!(message.starts_with("FILE:7:1: fault 1 (`watch-reset`) begins at 9s, but load ends at 3s"), "{message}");

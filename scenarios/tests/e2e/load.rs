@@ -142,6 +142,7 @@ fn a_recording_is_sent_again() {
     let file = file.to_str().unwrap();
     let output = load(&webhook, &["--rate", "50/s", "--for", "2s", "--record", file, "--json", "-"]);
     assert_eq!(output.status.code(), Some(0), "{}", story(&output));
+    let recorded = report(&output)["fingerprint"].clone();
     let (url, ca) = (webhook.url(), webhook.ca());
     let replay = |file: &str, more: &[&str]| {
         let mut command = longhaul(&["replay", file, &url, "--ca", ca.to_str().unwrap(), "--quiet", "--json", "-"]);
@@ -152,6 +153,7 @@ fn a_recording_is_sent_again() {
         let output = replay(file, more);
         assert_eq!(output.status.code(), Some(0), "{}", story(&output));
         assert_eq!(report(&output)["numbers"]["sent"], 100);
+        assert_eq!(report(&output)["fingerprint"], recorded, "the same load has the same fingerprint");
         assert!(report(&output)["schedule"].as_str().unwrap().starts_with("100 requests in"), "{}", story(&output));
         assert_eq!(webhook.reviews() - before, 101, "one more for the probe");
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::support::{Soak, longhaul, program, soak};
 
 /// A copy of the files that a test may change.
-fn folder() -> (tempfile::TempDir, PathBuf) {
+pub fn folder() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/files/stranger");
     for entry in std::fs::read_dir(files).unwrap() {
@@ -16,7 +16,7 @@ fn folder() -> (tempfile::TempDir, PathBuf) {
     (folder, path)
 }
 
-fn play(folder: &Path, file: &str, change: (&str, &str), more: &[&str]) -> Soak {
+pub fn play(folder: &Path, file: &str, change: (&str, &str), more: &[&str]) -> Soak {
     let path = folder.join(file);
     let text = std::fs::read_to_string(&path).unwrap();
     assert!(text.contains(change.0), "{text}");
@@ -24,7 +24,7 @@ fn play(folder: &Path, file: &str, change: (&str, &str), more: &[&str]) -> Soak 
     soak(&[&[path.to_str().unwrap()], more].concat())
 }
 
-const SAME: (&str, &str) = ("", "");
+pub const SAME: (&str, &str) = ("", "");
 const TEMPLATE: &str = "  template:\n    kind: Memcached\n    spec: {size: \"${random 1..5}\", note: \"no ${i}\"}\n    status: {nodes: \"${random 0..9}\"}\n";
 
 #[test]
@@ -81,7 +81,7 @@ fn mistakes_in_other_files_are_told_before_the_run() {
     }
 }
 
-fn has_python() -> bool {
+pub fn has_python() -> bool {
     let has =
         std::process::Command::new("python3").arg("--version").output().is_ok_and(|output| output.status.success());
     if !has {

@@ -161,14 +161,23 @@ impl Pipeline {
 
     /// The decision about `ask`, at the latest at `deadline`.
     pub async fn review(&self, hook: Hook, ask: &Ask<'_>, deadline: Instant) -> Decision {
-        #[cfg(feature = "planted-bugs")]
-        let begun = std::time::Instant::now();
         let decision = self.decide(hook, ask, deadline).await;
         #[cfg(feature = "planted-bugs")]
+        let decision = self.planted(decision).await;
+        decision
+    }
+
+    /// Does what a planted bug does after a review.
+    #[cfg(feature = "planted-bugs")]
+    async fn planted(&self, mut decision: Decision) -> Decision {
+        use crate::planted::growth::{Moment, at};
+        use crate::planted::slower::{linger, longer};
+        at(self.planted, Moment::Review { denied: matches!(decision, Decision::Deny { .. }) });
+        linger(self.planted).await;
+        if let (Decision::Allow { notes, .. } | Decision::Deny { notes, .. }, Some(text)) =
+            (&mut decision, longer(self.planted))
         {
-            use crate::planted::growth::{Moment, at, linger};
-            at(self.planted, Moment::Review { denied: matches!(decision, Decision::Deny { .. }) });
-            linger(self.planted, begun).await;
+            notes.annotations.insert("planted", text.as_str().into());
         }
         decision
     }

@@ -1,4 +1,4 @@
-//! What planted bugs keep, and how much slower they make it.
+//! What planted bugs keep.
 //!
 //! Owns one hoard for the process. Everything that is kept is filled with a value: zeroed memory would stay unmapped and show no
 //! growth. Files and threads are bounded, so that a run ends by its judge and not by a limit of the machine.
@@ -6,7 +6,7 @@
 use std::collections::{HashSet, LinkedList, VecDeque};
 use std::fs::File;
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 
@@ -27,7 +27,7 @@ const FILES_MAX: usize = 4096;
 const REVIEWS_A_THREAD: u64 = 500;
 const THREADS_MAX: usize = 256;
 const SLOW_FROM_OBJECTS: usize = 250;
-const SLOW_BY: Duration = Duration::from_millis(20);
+pub(super) const SLOW_BY: Duration = Duration::from_millis(20);
 const EVENTS_A_DUPLICATE: u64 = 10;
 
 /// What a review keeps outside of the heap, for how many of them, and the room for that: frames are larger where nothing is optimised.
@@ -82,24 +82,9 @@ pub fn times_told(bug: Option<Bug>) -> usize {
     1 + usize::from(twice)
 }
 
-/// Takes as much longer as the bug wants, after work that was begun then.
-pub async fn linger(bug: Option<Bug>, begun: Instant) {
-    match bug {
-        Some(Bug::SlowerBy5) => {
-            // Busy, as slower code is.
-            let until = Instant::now() + begun.elapsed() / 20;
-            while Instant::now() < until {
-                std::hint::spin_loop();
-            }
-        }
-        Some(Bug::SlowAfter) => {
-            let slow = HOARD.lock().uids.as_ref().is_some_and(|uids| uids.len() >= SLOW_FROM_OBJECTS);
-            if slow {
-                tokio::time::sleep(SLOW_BY).await;
-            }
-        }
-        _ => {}
-    }
+/// Whether it has seen so many objects that the bug of that name is slow.
+pub(super) fn has_many_objects() -> bool {
+    HOARD.lock().uids.as_ref().is_some_and(|uids| uids.len() >= SLOW_FROM_OBJECTS)
 }
 
 impl Hoard {

@@ -94,7 +94,9 @@ impl Generator {
         let Some(Seat::Exclusive(connection, _)) = self.pool.seats.get(slot) else { return };
         let template = self.setup.corpus.template(call.request.template);
         let truth = self.setup.corpus.truth();
-        let judged = oracle::judge_in(truth, template, call.begun, connection.answer(), &call.request.uid);
+        let seen = connection.answer();
+        self.shared.recorder.lock().received(seen.body.len());
+        let judged = oracle::judge_in(truth, template, call.begun, seen, &call.request.uid);
         self.record(&call, end, judged);
     }
 

@@ -149,6 +149,7 @@ impl Generator {
         call.first_byte = begun;
         let template = self.setup.corpus.template(call.request.template);
         let truth = self.setup.corpus.truth();
+        self.shared.recorder.lock().received(seen.body.len());
         let judged = oracle::judge_in(truth, template, call.begun, seen, &call.request.uid);
         connection.release(place);
         self.record(&call, end, judged);

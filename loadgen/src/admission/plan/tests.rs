@@ -157,6 +157,7 @@ fn a_recorded_plan_replays() {
     plan.record(&mut file).unwrap();
     let again = Plan::for_any_webhook(&replaying(file.path()), 1, Duration::from_secs(5)).unwrap();
     assert_eq!(again.planned(), 1000);
+    assert_eq!(again.fingerprint(), plan.fingerprint());
     let middle = plan.clone().requests().take_while(|(at, _)| at.as_micros() < 2_500_000).count();
     for (at_ms, expected) in [(0, 0), (2500, middle), (5000, 1000)] {
         let off = again.schedule().expected(Duration::from_millis(at_ms)) - expected as f64;

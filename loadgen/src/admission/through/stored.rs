@@ -190,7 +190,8 @@ mod tests {
             change,
         };
         let images = images.iter().map(|image| (*image).to_owned()).collect();
-        Entry { at: Instant::now(), commit, progress: Progress::default(), images, source: Source::Watched }
+        let (at, progress) = (Instant::now(), Progress::default());
+        Entry { at, commit, progress, images, fields: Vec::new(), source: Source::Watched }
     }
 
     /// An object counts once for as long as it is unpinned, whatever else is changed about it.

@@ -16,7 +16,7 @@ fn commit(at: Instant, number: u64, change: Change) -> Entry {
         revision: Revision::of_number(number),
         change,
     };
-    Entry { at, commit, progress: Progress::default(), images: Vec::new(), source: Source::Watched }
+    Entry { at, commit, progress: Progress::default(), images: Vec::new(), fields: Vec::new(), source: Source::Watched }
 }
 
 /// What churn would have been answered.

@@ -23,9 +23,9 @@ impl Store {
                     name: name.to_string(),
                     uid: format!("uid-{revision}"),
                     resource_version: revision,
-                    generation: 1,
-                    observed_generation: None,
+                    progress: Progress { generation: 1, ..Progress::default() },
                     images: Vec::new(),
+                    fields: Vec::new(),
                 };
                 self.objects.insert(name, object.clone());
                 (Change::Added, object)

@@ -56,6 +56,8 @@ pub struct About {
     pub bookmark: Option<u64>,
     /// The `code` of an `ERROR` event.
     pub error_code: Option<u16>,
+    /// The number of a watch that was accepted, as in [`super::Sending`].
+    pub watch: Option<u64>,
 }
 
 /// What a request asked for, as far as path and query say.

@@ -10,6 +10,10 @@ fn scope() -> Scope {
     Scope { resource: ResourceId(1), namespace: None, labels: None, fields: None }
 }
 
+fn wanted(revision: u64) -> Wanted<'static> {
+    Wanted { revision, name: None, at_us: 0 }
+}
+
 fn opened(audit: &UserAudit, start: u64, initial: bool, flushes: &Arc<AtomicU64>) -> Arc<Delivered> {
     audit.watch_opened(&scope(), &"things".into(), start, initial, flushes.clone(), 0)
 }
@@ -56,11 +60,17 @@ fn sent_beats_withheld() {
     audit.sent(2, resource, 9, std::iter::once((7, &line)));
     audit.withheld(3, resource, 7, 11, FaultId(3));
     assert_eq!(audit.delivery(resource, 7), Delivery::Sent { watch: 2, at_us: 9 });
-    assert_eq!(audit.wire(7, 2), ["9 us watch 2: {}"]);
+    assert_eq!(audit.wire(&wanted(7), 2), [WireLine { watch: 2, at_us: 9, revision: 7, text: "{}".to_owned() }]);
+    let both = audit.sendings(resource, &[6, 7], 0);
+    assert_eq!(
+        both.iter().map(|one| (one.watch, one.withheld_by)).collect::<Vec<_>>(),
+        [(1, Some(FaultId(3))), (2, None), (3, Some(FaultId(3)))]
+    );
 }
 
 #[test]
 fn a_batch_counts_as_each_of_its_events() {
+    const TEXT: &str = r#"{"type":"ADDED","object":{}}"#;
     let mut store = Store::new(Limits {
         history_max_events: 100,
         history_max_bytes: usize::MAX,
@@ -83,9 +93,12 @@ fn a_batch_counts_as_each_of_its_events() {
     }
     assert_eq!(audit.delivery(resource, 5), Delivery::NotSent);
     assert_eq!(audit.delivery(ResourceId(2), 3), Delivery::NotSent);
-    let line = r#"5 us watch 1: {"type":"ADDED","object":{}}"#;
-    assert_eq!(audit.wire(3, 1), [line; 3]);
-    assert_eq!(audit.wire(3, 0), [line]);
+    let line = |watch, at_us, revision| WireLine { watch, at_us, revision, text: TEXT.to_owned() };
+    assert_eq!(audit.wire(&wanted(3), 1), [line(1, 5, 2), line(1, 5, 3), line(1, 5, 4)]);
+    let later = Wanted { at_us: 9, ..wanted(3) };
+    assert_eq!(audit.wire(&later, 0), [line(2, 6, 3)], "the watch that is nearest to the moment");
+    let twice: Vec<_> = audit.sendings(resource, &[1, 3, 4], 0).iter().map(|one| (one.revision, one.watch)).collect();
+    assert_eq!(twice, [(3, 1), (4, 1), (3, 2), (4, 2), (4, 3)]);
     audit.rewound(3);
     assert_eq!(audit.delivery(resource, 3), Delivery::Sent { watch: 2, at_us: 6 });
     assert_eq!(audit.delivery(resource, 4), Delivery::NotSent);
@@ -94,7 +107,7 @@ fn a_batch_counts_as_each_of_its_events() {
         audit.sent_batch(9, ResourceId(2), 8, &batch);
     }
     assert_eq!(audit.delivery(resource, 3), Delivery::NotSent);
-    assert_eq!(audit.wire(3, 5000).len(), 1023);
+    assert_eq!(audit.wire(&wanted(3), 5000).len(), 1023);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What was put on the wire for one user: the state of the newest versions, and the newest stream lines.
 //!
-//! Owns both rings. A batch that a hundred watches are sent is one entry for each of them, not one for each event.
+//! Owns both rings, and what is shown of a line. A batch that a hundred watches are sent is one entry for each of them, not one
+//! for each event.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,14 +11,18 @@ use mock_faults::FaultId;
 use mock_store::ResourceId;
 use mock_store::batch::Batch;
 
-use super::Delivery;
+use super::excerpt::excerpt;
+use super::{Delivery, Sending, Wanted, WireLine};
 
 /// Versions whose state is remembered, per user: 7 MiB at most.
 const SENT_MAX: usize = 131_072;
 /// Stream lines that are kept for reports, per user. They share the bytes that were sent.
 const LINES_MAX: usize = 1024;
-/// Longest stream line in a report, in characters.
-const LINE_MAX: usize = 300;
+/// Sendings of one version that are told; a client that is sent it more often is known by its first ones.
+const SENDINGS_MAX: usize = 8;
+
+/// A write is noted so soon after its time was taken.
+const NOTED_WITHIN_US: u64 = 1_000_000;
 
 #[derive(Debug, Default)]
 pub(super) struct Wire {
@@ -119,16 +124,45 @@ impl Wire {
         found
     }
 
-    /// The lines round a version, `around` before and after, of the watch that came nearest to it.
-    pub fn lines_round(&self, revision: u64, around: usize) -> Vec<String> {
-        let Some(nearest) = self.each_line().min_by_key(|line| line.revision.abs_diff(revision)) else {
-            return Vec::new();
-        };
-        let lines: Vec<Line<'_>> = self.each_line().filter(|line| line.watch == nearest.watch).collect();
-        let middle = lines.partition_point(|line| line.revision < revision);
+    /// Everything that happened from `since_us` on to these versions (ascending), oldest first; of each the first 8.
+    pub fn sendings(&self, resource: ResourceId, revisions: &[u64], since_us: u64) -> Vec<Sending> {
+        let mut found = Vec::new();
+        let mut times = vec![0; revisions.len()];
+        // Watches that write at one time note it in any order, but none long after another.
+        let from = self.writes.partition_point(|write| write.at_us.saturating_add(NOTED_WITHIN_US) < since_us);
+        for write in self.writes.range(from..).filter(|write| write.resource == resource) {
+            let (watch, at_us) = (write.watch, write.at_us);
+            let mut add = |revision: u64, fault: Option<FaultId>| {
+                let Ok(index) = revisions.binary_search(&revision) else { return };
+                times[index] += 1;
+                if times[index] <= SENDINGS_MAX {
+                    found.push(Sending { revision, watch, at_us, withheld_by: fault });
+                }
+            };
+            match &write.what {
+                What::Sent(revision) => add(*revision, None),
+                What::Withheld(revision, fault) => add(*revision, Some(*fault)),
+                What::SentAll(all) if all.len() < revisions.len() => all.iter().for_each(|one| add(*one, None)),
+                What::SentAll(all) => {
+                    revisions.iter().filter(|one| all.binary_search(one).is_ok()).for_each(|one| add(*one, None));
+                }
+            }
+        }
+        found
+    }
+
+    /// The lines round a version, `around` before and after, of the watch that came nearest to it; of two that came as near, of
+    /// the one nearest to the moment.
+    pub fn lines_round(&self, wanted: &Wanted<'_>, around: usize) -> Vec<WireLine> {
+        let distance = |line: &Line<'_>| (line.revision.abs_diff(wanted.revision), line.at_us.abs_diff(wanted.at_us));
+        let Some(nearest) = self.each_line().min_by_key(distance) else { return Vec::new() };
+        let mut lines: Vec<Line<'_>> = self.each_line().filter(|line| line.watch == nearest.watch).collect();
+        // A snapshot at the begin of a stream has no order.
+        lines.sort_by_key(|line| line.revision);
+        let middle = lines.partition_point(|line| line.revision < wanted.revision);
         let from = middle.saturating_sub(around);
         let to = (middle + around + 1).min(lines.len());
-        lines[from..to].iter().map(Line::show).collect()
+        lines[from..to].iter().map(|line| line.show(wanted)).collect()
     }
 
     fn each_line(&self) -> impl Iterator<Item = Line<'_>> {
@@ -182,9 +216,10 @@ impl Of {
 }
 
 impl Line<'_> {
-    fn show(&self) -> String {
-        let text = String::from_utf8_lossy(&self.bytes[..self.bytes.len().min(LINE_MAX * 4)]);
-        let cut: String = text.trim_end().chars().take(LINE_MAX).collect();
-        format!("{} us watch {}: {cut}", self.at_us, self.watch)
+    fn show(&self, wanted: &Wanted<'_>) -> WireLine {
+        // Only the line of that very version is about that object.
+        let name = wanted.name.filter(|_| self.revision == wanted.revision);
+        let text = excerpt(&String::from_utf8_lossy(self.bytes), name, self.revision);
+        WireLine { watch: self.watch, at_us: self.at_us, revision: self.revision, text }
     }
 }

@@ -93,6 +93,7 @@ pub(super) fn open(call: &Call) -> Result<Answer, Failure> {
         stale: call.injection.stale.clone(),
     });
     let mut answer = Answer::json(StatusCode::OK, Bytes::new());
+    answer.about.watch = Some(id);
     answer.body = Body::Watch(Box::new(body));
     Ok(answer)
 }

@@ -160,9 +160,14 @@ async fn the_tail_shows_every_commit_and_the_audit_what_was_sent() {
     assert!(matches!(sent, mock_kube::Delivery::Sent { .. }), "{sent:?}");
     let never = world.server.delivery("harness", "packages.longhaul.dev", deleted);
     assert_eq!(never, mock_kube::Delivery::NotSent);
-    let wire = world.server.wire("subject", deleted, 1);
+    let wanted = mock_kube::Wanted { revision: deleted, name: Some("one"), at_us: 0 };
+    let wire = world.server.wire("subject", &wanted, 1);
     assert_eq!(wire.len(), 2);
-    assert!(wire[1].contains("\"DELETED\"") && wire.iter().all(|line| line.chars().count() < 340), "{wire:?}");
+    let text = &wire[1].text;
+    assert!(text.contains("\"DELETED\"") && text.contains("\"name\":\"one\""), "{wire:?}");
+    assert!(wire.iter().all(|line| line.text.chars().count() < 500), "{wire:?}");
+    let sent = world.server.sendings("subject", "packages.longhaul.dev", &[deleted], 0);
+    assert_eq!((sent.len(), sent[0].watch, sent[0].withheld_by), (1, wire[1].watch, None));
 
     let gaps = world.server.gaps("subject");
     assert_eq!(gaps.len(), 1, "the first list closes everything before it");

@@ -40,8 +40,7 @@ fn judge(rows: &[&AdmissionRow], limit: u64, findings: &mut Findings) {
                 .filter(|(_, number)| *number > 0)
                 .map(|(name, number)| format!("{name} {}", count(*number)))
                 .collect();
-            let example = rows.iter().flat_map(|row| &row.examples).next();
-            let example = example.map_or_else(String::new, |example| format!("; for example: {example}"));
+            let example = example(rows, &classes).map_or_else(String::new, |text| format!("; for example: {text}"));
             let text = format!(
                 "{} of {} reviews had no valid answer ({}){example}.",
                 count(errors),
@@ -54,4 +53,31 @@ fn judge(rows: &[&AdmissionRow], limit: u64, findings: &mut Findings) {
         () => (Verdict::Pass, format!("{} of {} had no valid answer.", count(errors), counted(sent, "review"))),
     };
     findings.push(Name::of::<Errors>(), verdict, count(errors), count(limit), text);
+}
+
+/// An example of the commonest class, which the text of an example begins with; else the first one.
+fn example<'a>(rows: &[&'a AdmissionRow], classes: &[(&str, u64)]) -> Option<&'a String> {
+    let (name, _) = classes.iter().max_by_key(|(_, number)| *number)?;
+    let begin = format!("{}:", name.to_lowercase());
+    let mut examples = rows.iter().flat_map(|row| &row.examples);
+    examples.clone().find(|text| text.starts_with(&begin)).or_else(|| examples.next())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The class that is told with the largest number is the one to look into first.
+    #[test]
+    fn the_example_is_of_the_commonest_class() {
+        let examples = ["http error: reset", "invalid response: another uid"].map(str::to_owned).to_vec();
+        let row = AdmissionRow { examples, ..AdmissionRow::default() };
+        let example = |http, invalid| {
+            let classes = [("HTTP error", http), ("invalid response", invalid)];
+            example(&[&row], &classes).cloned().unwrap_or_default()
+        };
+        assert_eq!(example(1, 9), "invalid response: another uid");
+        assert_eq!(example(9, 1), "http error: reset");
+        assert_eq!(super::example(&[&row], &[("timeout", 3)]).unwrap(), "http error: reset");
+    }
 }

@@ -43,8 +43,20 @@ impl Rule for HotLoop {
 
 /// `name` is the budget; `cause` is said behind the time, if there is one.
 pub(super) fn judge(asked: &Asked, name: Name, limit: Rate, cause: &str, findings: &mut Findings) {
-    let follows = asked.scopes.iter().map(|(scope, rows)| (scope.to_string(), fruitless(rows)));
-    let worst = follows.chain(refused(asked)).map(busiest).max();
+    let worst = follows(asked).chain(refused(asked)).map(busiest).max();
+    tell(worst, name, limit, cause, findings);
+}
+
+/// The same, of lists and watches alone: how the subject follows, and not what it writes.
+pub(super) fn judge_follows(asked: &Asked, name: Name, limit: Rate, cause: &str, findings: &mut Findings) {
+    tell(follows(asked).map(busiest).max(), name, limit, cause, findings);
+}
+
+fn follows(asked: &Asked) -> impl Iterator<Item = (String, Vec<u64>)> {
+    asked.scopes.iter().map(|(scope, rows)| (scope.to_string(), fruitless(rows)))
+}
+
+fn tell(worst: Option<Busiest>, name: Name, limit: Rate, cause: &str, findings: &mut Findings) {
     let seconds = WINDOW_MS as f64 / 1000.0;
     let requests = worst.as_ref().map_or(0, |worst| worst.requests);
     let rate = requests as f64 / seconds;

@@ -11,8 +11,8 @@ use crate::record::{EndedBy, Record, RequestRow, Verb};
 use crate::words::{count, counted, millis};
 
 /// Faults under which the end of a stream, clean on the server's side, does not prove that the client read all of it, or in
-/// order.
-const MANGLES: [&str; 6] = ["net-", "freeze", "no-pong", "truncated-line", "out-of-order", "slow-drip"];
+/// order, or with its own revisions.
+const MANGLES: [&str; 7] = ["net-", "freeze", "no-pong", "truncated-line", "out-of-order", "slow-drip", "event-edited"];
 
 /// Why a watch must not begin where it does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

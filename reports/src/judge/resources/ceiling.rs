@@ -2,7 +2,7 @@
 
 use units::Bytes;
 
-use super::subject;
+use super::{subject, unsampled};
 use crate::judge::rule::{Name, Rule};
 use crate::judge::{Findings, Verdict, Word};
 use crate::record::{Process, Record};
@@ -66,7 +66,8 @@ fn judge_ceiling(
     // The first time that it was reached.
     let values = subject(record).map(|(t_ms, process)| (read(&process), t_ms));
     let Some((largest, t_ms)) = values.max_by_key(|(value, t_ms)| (*value, std::cmp::Reverse(*t_ms))) else {
-        let text = format!("the {what} was never sampled.");
+        let why = unsampled(record).unwrap_or_else(|| "was never sampled.".to_owned());
+        let text = format!("the {what} {why}");
         findings.push(name, Verdict::Inconclusive, "no samples", words(ceiling), text);
         return;
     };

@@ -1,10 +1,11 @@
 //! `descriptors.growth`: whether ever more descriptors are open.
 
 use super::more::{self, WINDOW_ROWS, WINDOW_SAMPLES, ends};
-use super::{Descriptors, subject};
+use super::{Descriptors, anew, subject};
 use crate::judge::rule::{Name, Rule};
 use crate::judge::{Findings, Word};
 use crate::record::Record;
+use crate::words::count;
 
 /// `descriptors.growth`.
 pub(super) struct Growing;
@@ -18,9 +19,13 @@ impl Rule for Growing {
 
     fn judge(record: &Record, (): &(), limit: &u64, findings: &mut Findings) {
         let (name, what) = (Name::of::<Self>(), "open descriptors");
+        if let Some((verdict, text)) = anew(record, findings) {
+            findings.push(name, verdict, "restarted", count(*limit), text);
+            return;
+        }
         let Some((before, after)) = ends(record, || subject(record), WINDOW_SAMPLES, |process| process.fds.total())
         else {
-            more::undecided(findings, name, *limit, WINDOW_SAMPLES);
+            more::undecided(record, findings, (name, what, *limit), WINDOW_SAMPLES);
             return;
         };
         let classes = [

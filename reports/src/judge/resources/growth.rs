@@ -2,11 +2,10 @@
 
 use units::{Bytes, Growth};
 
-use super::{Memory, restarted};
+use super::{Memory, anew};
 use crate::judge::rule::{Budget, Name, Rule};
-use crate::judge::{Findings, Verdict, Word};
+use crate::judge::{Findings, Word};
 use crate::record::Record;
-use crate::words::millis;
 
 mod axis;
 pub(super) mod decide;
@@ -75,9 +74,8 @@ pub(super) fn judge_growth(
     decide: impl FnOnce() -> Decided,
 ) {
     let budget = budget.into();
-    if let Some(t_ms) = restarted(record) {
-        let text = format!("growth is not judged: the subject was started anew at {}.", millis(t_ms));
-        findings.push(budget, Verdict::Invalid, "restarted", limit.text.clone(), text);
+    if let Some((verdict, text)) = anew(record, findings) {
+        findings.push(budget, verdict, "restarted", limit.text.clone(), text);
         return;
     }
     let decided = decide();

@@ -1,10 +1,10 @@
 //! How many more of something there are at the end of the steady phase than at the end of the warm-up.
 
-use super::restarted;
+use super::{anew, unsampled};
 use crate::judge::rule::Name;
 use crate::judge::{Findings, Verdict};
 use crate::record::{Phase, Record};
-use crate::words::{count, millis};
+use crate::words::count;
 
 /// Counts are compared over windows of at most this length, at the ends of warm-up and of the steady phase.
 const WINDOW_MS: u64 = 30_000;
@@ -32,8 +32,17 @@ pub(super) fn ends<T: Copy, I: Iterator<Item = (u64, T)>>(
 }
 
 /// There are too few samples.
-pub(super) fn undecided(findings: &mut Findings, name: Name, limit: u64, least: usize) {
-    let text = format!("{least} samples at the end of warm-up and of the steady phase would decide it.");
+pub(super) fn undecided(
+    record: &Record,
+    findings: &mut Findings,
+    (name, what, limit): (Name, &str, u64),
+    least: usize,
+) {
+    let text = match unsampled(record) {
+        // Watches are counted by the control plane, whoever has the process.
+        Some(why) if name.section != "openWatches" => format!("the number of {what} {why}"),
+        _ => format!("{least} samples at the end of warm-up and of the steady phase would decide it."),
+    };
     findings.push(name, Verdict::Inconclusive, "too few samples", count(limit), text);
 }
 
@@ -61,14 +70,13 @@ pub(super) fn judge_one<I: Iterator<Item = (u64, u64)>>(
     least: usize,
     samples: impl Fn() -> I,
 ) {
-    if let Some(t_ms) = restarted(record) {
-        let text = format!("growth is not judged: the subject was started anew at {}.", millis(t_ms));
-        findings.push(name, Verdict::Invalid, "restarted", count(limit), text);
+    if let Some((verdict, text)) = anew(record, findings) {
+        findings.push(name, verdict, "restarted", count(limit), text);
         return;
     }
     match ends(record, samples, least, |count| *count) {
         Some(ends) => judge(findings, name, limit, what, ends, ""),
-        None => undecided(findings, name, limit, least),
+        None => undecided(record, findings, (name, what, limit), least),
     }
 }
 

@@ -38,7 +38,8 @@ impl Objects {
                     uid: uid.clone(),
                     revision: version.map(|version| version.revision.clone()),
                 };
-                (!gone).then_some((object.newest_committed, told))
+                let hidden = object.deletion.as_ref().is_some_and(|deletion| deletion.hidden_ms.is_some());
+                (!gone && !hidden).then_some((object.newest_committed, told))
             })
             .collect();
         all.sort_unstable_by_key(|(order, _)| *order);

@@ -55,12 +55,20 @@ pub(super) fn requests(record: &Record) -> Requests {
     for row in &follows {
         scopes.entry(what(row)).or_default().push(row);
     }
+    // What is judged comes first, then what is followed most: a controller of many kinds would hide it.
+    let judged = |rows: &[&RequestRow]| rows.iter().any(|row| record.manifest.judged.contains(&row.resource));
+    let mut scopes: Vec<_> = scopes.into_iter().collect();
+    scopes.sort_by_key(|(_, rows)| (!judged(rows), std::cmp::Reverse(rows.len())));
     let followed = scopes.into_iter().take(FOLLOWED_SHOWN).map(|(what, rows)| Followed::new(what, &rows)).collect();
     let hits = record.faults.iter().filter(|row| row.event == FaultEvent::Hit);
     let from_ms = hits.map(|row| row.t_ms).min().unwrap_or(0).saturating_sub(BEFORE_MS);
     // What was open when the fault came belongs to the story.
     let concerned = |row: &&&RequestRow| row.t_ms >= from_ms || row.ended_ms.is_none_or(|ended_ms| ended_ms >= from_ms);
-    let rows: Vec<Row> = follows.iter().filter(concerned).take(REQUESTS_SHOWN).map(|row| Row::new(row)).collect();
+    let mut rows: Vec<&&RequestRow> = follows.iter().filter(concerned).collect();
+    rows.sort_by_key(|row| !record.manifest.judged.contains(&row.resource));
+    rows.truncate(REQUESTS_SHOWN);
+    rows.sort_by_key(|row| (row.t_ms, row.id));
+    let rows: Vec<Row> = rows.into_iter().map(|row| Row::new(row)).collect();
     let hidden = follows.len() - rows.len();
     Requests { followed, rows, hidden: (hidden > 0).then(|| count(hidden as u64)) }
 }

@@ -46,6 +46,8 @@ pub(super) struct Band {
     pub label: String,
     /// The line of labels in which this one does not cover another, from 0.
     pub lane: usize,
+    /// Whether there is room for the label: else it is told when one points at it.
+    pub named: bool,
 }
 
 pub(super) fn timeline(record: &Record) -> Timeline {
@@ -73,6 +75,7 @@ fn axis(record: &Record, length_ms: u64) -> Axis {
         width: position((x(to_ms) - x(from_ms)).max(0.3)),
         label,
         lane: 0,
+        named: true,
     };
     let step_s = TIME_STEPS_S.into_iter().find(|step| length_ms / 1000 / step <= 7).unwrap_or(604_800);
     let ticks = (0..=length_ms / 1000 / step_s)
@@ -118,7 +121,9 @@ fn stack(bands: &mut [Band]) -> usize {
     let mut used = 1;
     for band in bands {
         let left = number(&band.left);
-        let lane = ends.iter().position(|end| *end <= left).unwrap_or(LANES - 1);
+        let free = ends.iter().position(|end| *end <= left);
+        band.named = free.is_some();
+        let lane = free.unwrap_or(LANES - 1);
         ends[lane] = left + number(&band.width).max(LABEL_PERCENT);
         band.lane = lane;
         used = used.max(lane + 1);
@@ -203,9 +208,11 @@ fn lag(record: &Record, length_ms: u64) -> Option<Chart> {
 
 fn events(record: &Record, length_ms: u64) -> Option<Chart> {
     let rate = |read: &dyn Fn(&crate::record::EventCounts) -> u64| -> Vec<(u64, f64)> {
-        let each = record.intervals.iter().map(|row| {
+        // Steps: a slope between the middles of two intervals would begin before what made it.
+        let each = record.intervals.iter().flat_map(|row| {
             let seconds = row.end_ms.saturating_sub(row.start_ms).max(1) as f64 / 1000.0;
-            (u64::midpoint(row.start_ms, row.end_ms), read(&row.events) as f64 / seconds)
+            let rate = read(&row.events) as f64 / seconds;
+            [(row.start_ms, rate), (row.end_ms.saturating_sub(1).max(row.start_ms), rate)]
         });
         thinned(each, length_ms)
     };
@@ -221,7 +228,7 @@ fn events(record: &Record, length_ms: u64) -> Option<Chart> {
     Some(Chart {
         id: "events".into(),
         title: "Events".into(),
-        caption: "object changes a second; marks show when lost and late versions were committed",
+        caption: "object changes a second, each step the mean of an interval; marks show when lost and late versions were committed",
         y_ticks: y_ticks(scale, &words),
         x_ticks: Vec::new(),
         curves: vec![

@@ -27,6 +27,8 @@ fn example() -> Calibration {
     rows[0].plays = vec![play("invalid", &[]), play("fail", &["events.ghost"])];
     rows[1].plays = vec![play("pass", &[]), play("fail", &["admission.p50"])];
     rows[2].plays = vec![play("pass", &[])];
+    // What waits for a judge is shown too, though nothing waits at the moment.
+    rows[2].expected = Expectation::Waits { judge: "a gate between two builds".to_owned() };
     let [level, ..] = KINDS;
     let mut clean = level.row(0.0, 0);
     (clean.runs, clean.passed, clean.failed, clean.undecided) = (200, 190, 4, 6);

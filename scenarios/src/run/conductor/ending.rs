@@ -9,7 +9,6 @@ use super::{Conductor, Halt};
 use crate::run::harness_error;
 use crate::run::ready::NotReady;
 use crate::signals::Signals;
-use crate::subject::Stopped;
 
 impl Conductor<'_> {
     pub(super) fn completed(&mut self) -> EndReason {
@@ -37,8 +36,12 @@ impl Conductor<'_> {
 
     pub(super) async fn halted(&mut self, halt: Halt) -> EndReason {
         let started = self.clock.runs();
+        let of = match &halt {
+            Halt::SubjectExited(exit) => Some(exit.clone()),
+            _ => None,
+        };
         let last_words = match self.stage.as_mut() {
-            Some(stage) => stage.subject.last_words().await,
+            Some(stage) => stage.subject.last_words(of.as_ref()).await,
             None => String::new(),
         };
         match halt {
@@ -65,7 +68,10 @@ impl Conductor<'_> {
                 self.live.say(&format!("{error:#}"));
             }
             stage.observer.unwatch();
-            if stage.subject.stop(stop_timeout).await == Stopped::Killed {
+            if stage.subject.is_attached() {
+                self.live.say("the subject is left running, as it was before the run");
+            }
+            if stage.subject.stop(stop_timeout).await {
                 self.live
                     .say(&format!("the subject did not exit within {stop_timeout:?} after SIGTERM and was killed"));
             }
@@ -93,14 +99,17 @@ impl Conductor<'_> {
 
     fn last_rows(&mut self) -> Result<()> {
         let now_ms = self.clock.now_ms();
+        self.requests.write(&self.world.plane, &self.clock, &mut self.writer)?;
         if let Some(stage) = self.stage.as_mut() {
             // A run that ended early left the subject no time to catch up: what it still owed is undecided.
-            stage.events.settle(self.drained, &mut self.writer)?;
+            stage.events.settle(self.drained, self.requests.newest(), &mut self.writer)?;
+            if let Some(row) = stage.crashes.untold() {
+                self.writer.crash(&row)?;
+            }
             for row in stage.canaries.close(now_ms) {
                 self.writer.fault(&row)?;
             }
         }
-        self.requests.write(&self.world.plane, &self.clock, &mut self.writer)?;
         self.interval(true).map_err(|halt| match halt {
             Halt::Broken(error) => error,
             Halt::Signal(_) | Halt::SubjectExited(_) => anyhow::anyhow!("the run had ended"),

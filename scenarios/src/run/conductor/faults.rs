@@ -111,7 +111,7 @@ impl Conductor<'_> {
         let stage = self.stage()?;
         match door {
             Some((door, path)) => stage.canaries.pull(which, door, path),
-            None => stage.canaries.write(which, stage.load.canaries()),
+            None => stage.canaries.write(which, stage.load.canaries(fault.resource.as_deref())),
         }
         Ok(())
     }

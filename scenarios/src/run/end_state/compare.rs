@@ -74,7 +74,7 @@ fn difference(kind: DifferenceKind, believed: Option<&Believed>, listed: Option<
 /// What a subject proves that repeats generations in each object (witness `status`): `pointer` leads to the newest that it saw.
 pub(super) fn by_generation(listed: &[Item], pointer: &str) -> Vec<Believed> {
     let seen = |item: &Item| {
-        let observed = item.object.pointer(pointer).and_then(serde_json::Value::as_i64)?;
+        let observed = facts::seek(&item.object, pointer).and_then(facts::number)?;
         Some(Believed {
             namespace: item.namespace.clone(),
             name: item.name.clone(),

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
@@ -23,6 +24,9 @@ const POOL_THREADS: usize = 16;
 const THREADS_MAX: usize = 2_000;
 /// Doubling stops here.
 const DOUBLES_MAX: usize = 256;
+/// So do watches of single objects.
+const FOLLOWED_MAX: usize = 1_000;
+const RESUMED_AFTER: Duration = Duration::from_secs(1);
 
 /// What is kept; clones share it.
 #[derive(Clone, Default)]
@@ -34,6 +38,7 @@ struct Kept {
     labels: Vec<Vec<u8>>,
     threads: Vec<std::thread::JoinHandle<()>>,
     doubles: JoinSet<()>,
+    followed: BTreeMap<Arc<str>, JoinSet<()>>,
 }
 
 impl Growth {
@@ -43,6 +48,31 @@ impl Growth {
             let key = (object.namespace.clone(), object.name.clone());
             self.0.lock().names.entry(key).or_insert_with(|| vec![1; NAME_BYTES]);
         }
+    }
+
+    /// A watch for each object, which nobody closes when the object is gone.
+    pub fn follow(&self, object: &Object, wire: &Wire, path: &str, mistakes: &Mistakes) {
+        if !mistakes.made(Mistake::WatchPerObject) {
+            return;
+        }
+        let mut kept = self.0.lock();
+        if kept.followed.len() >= FOLLOWED_MAX || kept.followed.contains_key(&object.uid) {
+            return;
+        }
+        let (wire, mistakes, name) = (wire.clone(), mistakes.clone(), object.name.clone());
+        let start = Start::After(object.revision.clone());
+        let path = format!("{path}?fieldSelector=metadata.name%3D{name}&timeoutSeconds=3600");
+        let mut task = JoinSet::new();
+        task.spawn(async move {
+            // Resumed when the server ends it, for ever.
+            loop {
+                if let Ok(mut stream) = Stream::open(&wire, &path, &start, false, &mistakes).await {
+                    while matches!(stream.next().await, Heard::Event(_) | Heard::Bytes) {}
+                }
+                tokio::time::sleep(RESUMED_AFTER).await;
+            }
+        });
+        kept.followed.insert(object.uid.clone(), task);
     }
 
     /// A list was made.

@@ -60,9 +60,14 @@ pub struct Handler {
     pub lines: witness::Lines,
     /// How many kinds were listed, and how many there are.
     pub synced: (watch::Receiver<usize>, usize),
+    /// Answers to writes that the cache is to take for what it knows; filled by a mistake only.
+    pub answers: Answers,
     /// The mistakes.
     pub mistakes: Mistakes,
 }
+
+/// Objects as writes were answered, until the cache takes them.
+pub type Answers = Arc<Mutex<Vec<Object>>>;
 
 /// The entrance of the queues.
 pub struct Queues {
@@ -86,6 +91,11 @@ struct Queue {
 }
 
 impl Queues {
+    /// What writes were answered since the last call.
+    pub fn answered(&self) -> Vec<Object> {
+        std::mem::take(&mut self.handler.answers.lock())
+    }
+
     /// Starts the workers.
     pub fn start(handler: Handler) -> Self {
         let handler = Arc::new(handler);
@@ -254,7 +264,11 @@ impl Handler {
             return copy::keep(&self.wire, &self.scope, object, *change).await;
         }
         let Some(ask) = self.write(observation) else { return Ok(()) };
-        finished(self.wire.send(&ask).await?).await.map(drop)
+        let answer = finished(self.wire.send(&ask).await?).await?;
+        if self.mistakes.made(Mistake::CachesItsOwnWrites) {
+            self.answers.lock().extend(Object::parse(&answer));
+        }
+        Ok(())
     }
 
     async fn report(&self, observation: &Observation) {

@@ -154,6 +154,9 @@ impl Informer {
         match &self.position {
             _ if self.made(Mistake::WatchesWithoutRv) => Start::Anywhere,
             _ if self.parts.streaming && self.made(Mistake::AsksInitialEventsAgain) => Start::Initial,
+            Some(position) if self.watched_once && self.made(Mistake::ResumesOneFurther) => {
+                Start::After(position.following())
+            }
             Some(position) => Start::After(position.clone()),
             // The policy lists first, and a list has a revision.
             None => Start::Anywhere,
@@ -175,6 +178,7 @@ impl Informer {
         for (change, object) in changes {
             self.object_seen = true;
             self.parts.growth.seen(&object, &self.parts.mistakes);
+            self.parts.growth.follow(&object, &self.parts.wire, &self.parts.path, &self.parts.mistakes);
             if let Some(queues) = &mut self.parts.queues {
                 queues.push(Observation { change, object, raw: raw.clone() }).await;
             }

@@ -55,6 +55,7 @@ async fn main() -> anyhow::Result<()> {
                 wire: wire.clone(),
                 lines: lines.clone(),
                 synced: (synced.clone(), kinds),
+                answers: handler::Answers::default(),
                 mistakes: mistakes.clone(),
             };
             let parts = Parts {

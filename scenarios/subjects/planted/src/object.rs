@@ -161,6 +161,11 @@ impl Page {
 }
 
 impl Object {
+    /// From the body of an answer; none when it is something else.
+    pub fn parse(body: &[u8]) -> Option<Self> {
+        Self::from_raw(serde_json::from_slice(body).ok()?).ok()
+    }
+
     fn from_raw(raw: RawObject) -> Result<Self, String> {
         let meta = raw.metadata;
         let revision = Revision::new(&meta.resource_version).ok_or("an object without resourceVersion")?;

@@ -31,6 +31,11 @@ impl Revision {
         if other.older_than(&self) { self } else { other }
     }
 
+    /// The one behind it, where revisions are numbers: only a mistake counts so.
+    pub fn following(&self) -> Self {
+        self.number().map_or_else(|| self.clone(), |number| Self((number + 1).to_string().into()))
+    }
+
     /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -59,5 +64,6 @@ mod tests {
         assert!(!revision("a").older_than(&revision("b")));
         assert_eq!(revision("10").newest(revision("9")), revision("10"));
         assert_eq!(Revision::new(""), None);
+        assert_eq!((revision("9").following(), revision("a").following()), (revision("10"), revision("a")));
     }
 }

@@ -65,7 +65,14 @@ impl Stream {
             Start::Initial => "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan".to_owned(),
         };
         let bookmarks = if mistakes.made(Mistake::AsksNoBookmarks) { "" } else { "&allowWatchBookmarks=true" };
-        let path = format!("{path}?watch=true{bookmarks}&timeoutSeconds={SERVER_TIMEOUT_S}{from}");
+        // A watch of one object says its own.
+        let timeout = if path.contains("timeoutSeconds=") {
+            String::new()
+        } else {
+            format!("&timeoutSeconds={SERVER_TIMEOUT_S}")
+        };
+        let and = if path.contains('?') { '&' } else { '?' };
+        let path = format!("{path}{and}watch=true{bookmarks}{timeout}{from}");
         let answer = wire.send(&Ask::get(path).patiently(patient)).await?;
         if answer.status != 200 {
             return Err(answer.refusal().await);

@@ -1,5 +1,5 @@
 """A plain admission webhook that watches nothing. HOOK says what it does wrong: `errors` fails every fifth review, `plain` speaks no TLS.
-PAGE is a port at which it says that it is ready, with the status that READY has; it also writes that as a line."""
+CRASH_AFTER is after how many reviews it ends. PAGE is a port at which it says that it is ready, with the status that READY has; it also writes that as a line."""
 
 import http.server
 import json
@@ -8,6 +8,7 @@ import ssl
 import threading
 
 HABIT = os.environ.get("HOOK", "")
+CRASH_AFTER = int(os.environ.get("CRASH_AFTER", "0"))
 COUNT = 0
 
 
@@ -17,6 +18,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         global COUNT
         COUNT += 1
+        if COUNT == CRASH_AFTER:
+            os._exit(4)
         review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         response = {"uid": review["request"]["uid"], "allowed": True}
         answer = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}

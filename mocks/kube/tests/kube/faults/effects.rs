@@ -163,7 +163,8 @@ async fn a_buffer_holds_events_until_it_is_full_or_the_fault_ends() {
         assert!(lines.is_silent(Duration::from_millis(50)).await);
         harness_is_spared(&world, "two").await;
         let mut written = 2;
-        let size = world.server.wire("harness", world.server.revision(), 0)[0].len();
+        let newest = mock_kube::Wanted { revision: world.server.revision(), name: None, at_us: 0 };
+        let size = world.server.wire("harness", &newest, 0)[0].text.len();
         while written * size < 2048 {
             written += 1;
             write(&world, &format!("n{written}")).await;

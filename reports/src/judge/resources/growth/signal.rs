@@ -5,6 +5,7 @@
 
 use super::decide::{Amount, Decided, Limit, decide, size_of_bytes};
 use crate::judge::Verdict;
+use crate::judge::resources::unsampled;
 use crate::record::{MetricsRow, Record};
 
 /// The least scatter of memory that is believed, in bytes: a page of noise would make any run long enough.
@@ -13,6 +14,10 @@ const OF_BYTES: (f64, fn(f64) -> String) = (SIGMA_BYTES_LEAST, size_of_bytes);
 
 /// Judges memory by the best series that there is.
 pub(super) fn judge(record: &Record, limit: &Limit) -> Decided {
+    if let (Some(why), None) = (unsampled(record), heap(record)) {
+        let (verdict, text) = (Verdict::Inconclusive, format!("the resident set {why}"));
+        return Decided { verdict, observed: "no samples".to_owned(), text, needed_s: None, grew: None };
+    }
     let resident = decide(record, limit, &resident(record));
     let Some(heap) = heap(record) else { return resident };
     let what = heap.what.clone();

@@ -1,5 +1,5 @@
-use super::*;
 use crate::example::Example;
+use crate::judge::Verdict;
 use crate::judge::{self, Finding};
 
 const MIB: u64 = 1 << 20;

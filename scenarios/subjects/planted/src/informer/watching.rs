@@ -11,6 +11,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::Informer;
 use super::policy::End;
+use crate::handler::Queues;
 use crate::mistakes::Mistake;
 use crate::object::{Event, Kind, Object};
 use crate::revision::Revision;
@@ -228,7 +229,10 @@ impl Informer {
                 return Some(End::Doubt(format!("a bookmark of revision {revision} after a newer one")));
             }
         }
-        let known = self.covered.as_ref().is_some_and(|covered| !covered.older_than(&revision));
+        let mut known = self.covered.as_ref().is_some_and(|covered| !covered.older_than(&revision));
+        if self.made(Mistake::SkipsWhatIsNotNewer) {
+            known |= self.position.as_ref().is_some_and(|position| !position.older_than(&revision));
+        }
         if !known {
             self.apply(event).await;
         }
@@ -238,6 +242,8 @@ impl Informer {
 
     async fn apply(&mut self, event: Event) {
         let mut changes = Vec::new();
+        let answered = self.parts.queues.as_ref().map(Queues::answered).unwrap_or_default();
+        self.store.know(answered);
         match (event.kind, event.object) {
             (Kind::Added | Kind::Modified, Some(object)) => self.store.upsert(object, &mut changes),
             (Kind::Deleted, Some(object)) => self.store.delete(object, &mut changes),

@@ -109,6 +109,9 @@ told_together! {
         a_new_token_is_read,
         a_403_is_not_for_ever,
         a_refused_handler_runs_again,
+        the_revision_of_another_object_makes_no_old_news,
+        what_is_told_again_is_no_news,
+        what_a_write_was_answered_is_still_news,
         handlers_keep_the_order;
     lists_and_bytes:
         a_periodic_list_that_fails_leaves_the_watch_open,
@@ -130,6 +133,7 @@ told_together! {
         a_full_connection_is_not_the_last,
         seventy_watches_are_seventy_requests,
         watches_have_no_threads,
+        objects_have_no_watches,
         names_and_lists_leave_nothing_behind;
     queues:
         queues_are_bounded;
@@ -554,6 +558,55 @@ async fn a_refused_handler_runs_again() {
     let mut story = Story::new(script, told_x);
     story.arguments = &["--silence", "1s", "--relist", "1s", "--handler", "status"];
     story.tells_apart(mistakes!["cache-before-callback"]).await;
+}
+
+async fn the_revision_of_another_object_makes_no_old_news() {
+    let script = |ask: &Ask| match ask.kind {
+        "list" => Reply::list(10, &[object("a", 5), object("x", 6)]),
+        _ => Reply::watch(vec![
+            event("MODIFIED", &object("a", 12)),
+            event("MODIFIED", &object("x", 12)),
+            pause_ms(20_000),
+        ]),
+    };
+    let mut story = Story::new(script, |play| play.story("x") == ["added@6", "modified@12"]);
+    story.arguments = &["--silence", "30s", "--relist", "30s"];
+    story.tells_apart(mistakes!["skips-what-is-not-newer"]).await;
+}
+
+async fn what_is_told_again_is_no_news() {
+    let told = || vec![event("MODIFIED", &object("x", 11)), event("MODIFIED", &object("x", 12))];
+    let script = move |ask: &Ask| match (ask.kind, ask.nth) {
+        ("list", _) => Reply::list(10, &[object("x", 5)]),
+        (_, 1) => Reply::watch(told()),
+        _ => Reply::watch(told().into_iter().chain([event("ADDED", &object("z", 13)), pause_ms(20_000)]).collect()),
+    };
+    let right = |play: &Play| play.told("z", "added") && play.story("x").len() <= 3;
+    let mut story = Story::new(script, right);
+    story.arguments = &["--silence", "30s", "--relist", "30s"];
+    story.tells_apart(mistakes!["believes-every-event"]).await;
+}
+
+async fn what_a_write_was_answered_is_still_news() {
+    let script = |ask: &Ask| match ask.kind {
+        "list" => Reply::list(10, &[object("x", 5)]),
+        "write" => Reply::body(object("x", 12).to_string()),
+        // The answer overtakes the watch.
+        _ => Reply::watch(vec![pause_ms(800), event("MODIFIED", &object("x", 12)), pause_ms(20_000)]),
+    };
+    let mut story = Story::new(script, |play| play.told("x", "modified"));
+    story.arguments = &["--silence", "30s", "--relist", "30s", "--handler", "status"];
+    story.tells_apart(mistakes!["caches-its-own-writes"]).await;
+}
+
+async fn objects_have_no_watches() {
+    let script = |ask: &Ask| match ask.kind {
+        "list" => Reply::list(10, &[object("a", 5), object("x", 6)]),
+        _ => healthy(),
+    };
+    let mut story = Story::new(script, |play| play.count("watch") == 1);
+    story.arguments = &["--silence", "30s", "--relist", "30s"];
+    story.tells_apart(mistakes!["watch-per-object"]).await;
 }
 
 async fn handlers_keep_the_order() {

@@ -1,0 +1,185 @@
+//! What may happen to churned objects besides writes of their own: finalizers, dependents, how they are deleted, other writers. Keys and checks.
+
+use serde_json::Value;
+use units::Span;
+
+use super::Error;
+use super::config::{Config, Scope, refuse};
+
+/// Longer than this nothing waits for: load has half a minute to come to rest.
+const HOLD_MAX: Span = Span::from_secs(30);
+/// Children of one parent.
+const PER_MAX: u32 = 100;
+/// What holds an object when nobody says.
+const FINALIZER: &str = "longhaul.dev/hold";
+
+/// A finalizer of the harness: the object is marked first, and goes when the finalizer is taken away.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Finalizers {
+    /// Which part of the objects has it, 0 to 1. Default: all.
+    #[serde(default = "whole")]
+    pub share: f64,
+    /// How long after the deletion it is taken away, at most `30s`. Default: `1s`.
+    #[serde(default = "a_second")]
+    pub hold_for: Span,
+    /// Its name. Default: `longhaul.dev/hold`.
+    #[serde(default = "finalizer")]
+    pub name: String,
+}
+
+/// Dependents of each object, with an owner reference to it.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Tree {
+    /// What they are, spelled as `churn.resource`. They are judged where `subject.watches` names them.
+    pub resource: String,
+    /// What they look like, as `churn.template`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub template: Option<Value>,
+    /// Whether they are in namespaces, as `churn.scope`; the same as their parents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<Scope>,
+    /// How many each object has, at most 100.
+    pub per: u32,
+}
+
+/// What becomes of the dependents of a deleted object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+pub enum Propagation {
+    /// They are collected after it.
+    Background,
+    /// They are collected first.
+    Foreground,
+    /// They stay. Those of `tree` the harness deletes a second later.
+    Orphan,
+}
+
+/// Another writer of the same objects, with a field manager of its own.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Also {
+    /// Its name, such as `kubectl-edit`.
+    pub field_manager: String,
+    /// How it writes. Default: `apply`.
+    #[serde(default)]
+    pub by: By,
+    /// What it changes. Default: `annotations`.
+    #[serde(default)]
+    pub changes: Changes,
+    /// How often, as a weight beside those of `mix`. Default: 2.
+    #[serde(default = "two")]
+    pub weight: u32,
+}
+
+/// How another writer writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum By {
+    /// By server-side apply of what it changes, with force.
+    #[default]
+    Apply,
+    /// It reads the object and replaces it whole.
+    Update,
+}
+
+/// What another writer changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Changes {
+    /// A label.
+    Labels,
+    /// An annotation.
+    #[default]
+    Annotations,
+    /// What updates change.
+    Fields,
+}
+
+impl Finalizers {
+    pub(super) fn check(&self) -> Result<(), Error> {
+        if !(0.0..=1.0).contains(&self.share) {
+            return refuse("finalizers.share", format!("is {}: write 0 to 1", self.share));
+        }
+        if self.hold_for > HOLD_MAX {
+            return refuse("finalizers.holdFor", format!("is {}: write at most `{HOLD_MAX}`", self.hold_for));
+        }
+        if !self.name.contains('/') {
+            return refuse("finalizers.name", format!("`{}`: write it with a domain, as `{FINALIZER}`", self.name));
+        }
+        Ok(())
+    }
+}
+
+impl Tree {
+    pub(super) fn check(&self) -> Result<(), Error> {
+        if self.per == 0 || self.per > PER_MAX {
+            return refuse("tree.per", format!("is {}: write 1 to {PER_MAX}", self.per));
+        }
+        Ok(())
+    }
+}
+
+impl Also {
+    pub(super) fn check(&self) -> Result<(), Error> {
+        // Kubernetes takes 128 printable characters at most ("Field management").
+        let fine =
+            (1..=128).contains(&self.field_manager.len()) && self.field_manager.bytes().all(|b| b.is_ascii_graphic());
+        if !fine {
+            let given = &self.field_manager;
+            return refuse("also.fieldManager", format!("`{given}`: write 1 to 128 characters without spaces"));
+        }
+        if self.weight == 0 {
+            return refuse("also.weight", "is 0, so it never writes: write 1 or more, or leave `also` out");
+        }
+        Ok(())
+    }
+}
+
+impl Propagation {
+    /// As it stands in `DeleteOptions`.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Background => "Background",
+            Self::Foreground => "Foreground",
+            Self::Orphan => "Orphan",
+        }
+    }
+}
+
+fn whole() -> f64 {
+    1.0
+}
+
+fn a_second() -> Span {
+    Span::from_secs(1)
+}
+
+fn two() -> u32 {
+    2
+}
+
+fn finalizer() -> String {
+    FINALIZER.to_owned()
+}
+
+/// In words, for people who read a plan.
+pub(super) fn described(config: &Config) -> Vec<String> {
+    let mut told = Vec::new();
+    if let Some(finalizers) = &config.finalizers {
+        let percent = finalizers.share * 100.0;
+        told.push(format!("{percent:.0} % held by {} for {}", finalizers.name, finalizers.hold_for));
+    }
+    if let Some(tree) = &config.tree {
+        told.push(format!("{} {} below each", tree.per, tree.resource));
+    }
+    if !config.propagation.is_empty() {
+        let policies: Vec<&str> = config.propagation.iter().map(|policy| policy.as_str()).collect();
+        told.push(format!("deleted {}", policies.join(", ")));
+    }
+    if let Some(also) = &config.also {
+        let how = if also.by == By::Apply { "applies" } else { "updates" };
+        told.push(format!("{} {how} too", also.field_manager));
+    }
+    told
+}

@@ -1,0 +1,170 @@
+//! How objects end: one by one or as a collection, held by a finalizer for a while, and what becomes of their dependents.
+
+use std::time::Duration;
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::super::api::{self, query};
+use super::super::interval::Effect;
+use super::super::lifecycle::Propagation;
+use super::super::operations::Operation;
+use super::super::writes;
+use super::{Done, Operator};
+use crate::wire::Failure;
+use facts::Change;
+
+/// How often what ends an object is tried, and how long apart.
+const TRIES: u32 = 5;
+const RETRY: Duration = Duration::from_millis(250);
+/// So long the garbage collector has for letting dependents go, before the harness deletes them.
+const ORPHANED: Duration = Duration::from_secs(1);
+
+/// What is left to do once an object was deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::churn) struct Rest {
+    /// After so long its finalizer is taken away.
+    pub held: Option<Duration>,
+    /// Its dependents stay, and are deleted.
+    pub orphans: bool,
+}
+
+impl Rest {
+    pub(in crate::churn) fn is_none(self) -> bool {
+        self.held.is_none() && !self.orphans
+    }
+}
+
+impl Operator {
+    pub(super) async fn delete(&self, operation: Operation) -> Result<Effect, Failure> {
+        let path = self.path(operation.object);
+        // An object with finalizers answers with itself and goes when they are done; nobody waits here.
+        let reply = match self.plan.propagation(operation) {
+            Some(policy) => self.client.delete_with(&path, &api::options(Some(policy), false)).await?,
+            None => self.client.delete(&path).await?,
+        };
+        if reply.status.is_success() {
+            self.note(|| writes::deleted(self.plan.place(operation.object), &reply));
+        } else if reply.status != StatusCode::NOT_FOUND {
+            return Err(reply.failure(&format!("DELETE {path}")));
+        }
+        Ok(Effect::Deleted)
+    }
+
+    /// Deletes a group of objects, in one request.
+    pub(super) async fn collect(&self, operation: Operation) -> Result<Done, Failure> {
+        let path = self.collection(operation.object);
+        let options = api::options(self.plan.propagation(operation), false);
+        let reply = self.client.delete_collection(&path, &options).await?;
+        if !reply.status.is_success() {
+            return Err(reply.failure(&format!("DELETE {path}")));
+        }
+        let collected = writes::collected(&reply)?;
+        let objects = collected.len() as u64;
+        for object in collected.into_iter().filter(|object| !object.waits) {
+            self.note(|| object.write());
+        }
+        Ok(Done { effect: Effect::Deleted, objects })
+    }
+
+    /// The path that selects the group of an object.
+    pub(super) fn collection(&self, first: u64) -> String {
+        let (namespace, _) = self.plan.place(first);
+        let path = self.plan.resource().path_in(&namespace);
+        format!("{path}?labelSelector={}", query(&self.plan.selector(first)))
+    }
+
+    /// What is left to do once this operation has deleted an object.
+    pub(in crate::churn) fn rest(&self, operation: Operation, object: u64) -> Rest {
+        let finalizers = self.plan.config().finalizers.as_ref();
+        let held = finalizers.filter(|_| self.plan.holds(object)).map(|finalizers| finalizers.hold_for.0);
+        let orphans = self.plan.propagation(operation) == Some(Propagation::Orphan);
+        Rest { held, orphans: orphans && self.plan.child_resource().is_some() }
+    }
+
+    /// Does what is left to do.
+    pub(in crate::churn) async fn end(&self, object: u64, rest: Rest) -> Result<(), Failure> {
+        let held = async {
+            match rest.held {
+                Some(hold) => {
+                    tokio::time::sleep(hold).await;
+                    self.release(object).await
+                }
+                None => Ok(()),
+            }
+        };
+        let orphans = async {
+            if rest.orphans {
+                tokio::time::sleep(ORPHANED).await;
+                return self.remove_children(object).await;
+            }
+            Ok(())
+        };
+        let (held, orphans) = tokio::join!(held, orphans);
+        held.and(orphans)
+    }
+
+    /// Takes the finalizer of the harness away; those of others stay.
+    async fn release(&self, object: u64) -> Result<(), Failure> {
+        let Some(finalizers) = &self.plan.config().finalizers else { return Ok(()) };
+        let path = self.path(object);
+        let mut last = Failure::invalid(format!("{path}: changed each time that its finalizer was to be taken away"));
+        for attempt in 0..TRIES {
+            tokio::time::sleep(RETRY * attempt).await;
+            match self.try_release(&path, object, &finalizers.name).await {
+                Ok(true) => return Ok(()),
+                Ok(false) => {}
+                Err(failure) => last = failure,
+            }
+        }
+        Err(last)
+    }
+
+    /// Whether it is done; not when somebody else has written meanwhile.
+    async fn try_release(&self, path: &str, object: u64, finalizer: &str) -> Result<bool, Failure> {
+        let reply = self.client.read(path).await?;
+        if reply.status == StatusCode::NOT_FOUND {
+            return Ok(true);
+        }
+        if !reply.status.is_success() {
+            return Err(reply.failure(&format!("GET {path}")));
+        }
+        let current: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
+        let metadata = &current["metadata"];
+        let all = metadata["finalizers"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let left: Vec<&Value> = all.iter().filter(|name| *name != finalizer).collect();
+        // Not deleted, so not to be released: a namesake, or a deletion that was undone.
+        if left.len() == all.len() || metadata["deletionTimestamp"].is_null() {
+            return Ok(true);
+        }
+        let gone = left.is_empty();
+        let patch = json!({"metadata": {"finalizers": left, "resourceVersion": metadata["resourceVersion"]}});
+        let reply = self.client.merge(path, &patch).await?;
+        match reply.status {
+            StatusCode::CONFLICT => Ok(false),
+            StatusCode::NOT_FOUND => Ok(true),
+            status if status.is_success() => {
+                let place = self.plan.place(object);
+                // With the last finalizer goes the object.
+                let change = if gone { Change::Deleted } else { Change::Modified };
+                self.note(|| writes::written(change, place, &reply));
+                Ok(true)
+            }
+            _ => Err(reply.failure(&format!("PATCH {path}"))),
+        }
+    }
+
+    /// Deletes dependents that stayed behind.
+    async fn remove_children(&self, object: u64) -> Result<(), Failure> {
+        let Some(resource) = self.plan.child_resource() else { return Ok(()) };
+        let (namespace, _) = self.plan.place(object);
+        for (name, _) in self.plan.children(object) {
+            let path = format!("{}/{name}", resource.path_in(&namespace));
+            let reply = self.client.delete(&path).await?;
+            if !reply.is(StatusCode::NOT_FOUND) {
+                return Err(reply.failure(&format!("DELETE {path}")));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,169 @@
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+use units::Rate;
+
+use super::*;
+
+fn plan(population: u32, per_second: f64, mix: Mix, seed: u64) -> Plan {
+    let config = Config {
+        resource: "packages.longhaul.dev/v1alpha1".to_owned(),
+        population,
+        rate: Rate::per_second(per_second),
+        mix,
+        size: None,
+        template: None,
+        vary: Vec::new(),
+        scope: None,
+        finalizers: None,
+        tree: None,
+        propagation: Vec::new(),
+        also: None,
+        end: super::super::End::Keep,
+    };
+    Plan::build(&config, seed, Duration::from_secs(20)).unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whatever the mix: names never come back, only live objects are touched, the population stays in its band, and
+    /// the number of namespaces in use stays bounded.
+    #[test]
+    fn the_population_is_constant_and_ever_new(
+        population in 1u32..400, create in 1u32..9, update in 0u32..9, delete in 1u32..9, seed: u64,
+    ) {
+        let plan = plan(population, 200.0, Mix { create, update, delete, ..Mix::default() }, seed);
+        let mut live: BTreeSet<u64> = (0..u64::from(population)).collect();
+        let mut highest = u64::from(population) - 1;
+        for (_, operation) in plan.operations() {
+            match operation.kind {
+                Kind::Create => {
+                    prop_assert!(operation.object == highest + 1, "a new name each time");
+                    highest = operation.object;
+                    live.insert(operation.object);
+                }
+                Kind::Update | Kind::Label | Kind::Annotate | Kind::Status | Kind::Also => prop_assert!(live.contains(&operation.object)),
+                    Kind::Collect => unreachable!("no collection was asked for"),
+                Kind::Delete => prop_assert!(live.remove(&operation.object)),
+            }
+            let band = usize::try_from((population / BAND).max(1)).unwrap();
+            prop_assert!(live.len().abs_diff(population as usize) <= band, "{} live", live.len());
+            if operation.revision % 100 == 0 {
+                let namespaces: BTreeSet<u64> = live.iter().map(|&object| plan.namespace_of(object)).collect();
+                let bound = u64::from(population).div_ceil(plan.objects_per_namespace()) * 4 + 8;
+                prop_assert!(namespaces.len() as u64 <= bound, "{} namespaces", namespaces.len());
+            }
+        }
+    }
+}
+
+#[test]
+fn exact_rate_weights_and_determinism() {
+    let mix = Mix::usual();
+    let plan = plan(500, 50.0, mix, 7);
+    let all: Vec<_> = plan.operations().collect();
+    assert_eq!(all.len() as u64, plan.planned());
+    assert_eq!(all.len(), 1000);
+    for second in 0..20 {
+        let inside = all.iter().filter(|(at, _)| at.as_secs() == second).count();
+        assert_eq!(inside, 50, "in second {second}");
+    }
+    let updates = all.iter().filter(|(_, operation)| operation.kind == Kind::Update).count();
+    assert!((546..=726).contains(&updates), "{updates} of 1000, 636 expected, six standard errors are 91");
+    assert_eq!(all, plan.operations().collect::<Vec<_>>());
+    assert_eq!(plan.fingerprint(), self::plan(500, 50.0, mix, 7).fingerprint());
+    assert_ne!(plan.fingerprint(), self::plan(500, 50.0, mix, 8).fingerprint());
+}
+
+#[test]
+fn updates_alone_are_possible_and_so_is_only_filling() {
+    let updates = plan(3, 50.0, Mix { update: 1, ..Mix::default() }, 7);
+    assert!(updates.operations().all(|(_, operation)| operation.kind == Kind::Update));
+    assert_eq!(plan(3, 0.0, Mix::usual(), 7).operations().count(), 0);
+}
+
+#[test]
+fn description_says_what_matters() {
+    let text = plan(500, 50.0, Mix::usual(), 7).describe();
+    for expected in
+        ["500 packages.longhaul.dev (small)", "62 a namespace", "lh-7-0", "1000 operations in 20.0 s (50/s)"]
+    {
+        assert!(text.contains(expected), "`{expected}` is not in\n{text}");
+    }
+}
+
+fn read(more: &str) -> Plan {
+    let base = r#""resource": "v1/configmaps", "population": 100, "rate": "50/s""#;
+    Plan::build(&serde_json::from_str(&format!("{{{base}{more}}}")).unwrap(), 7, Duration::from_secs(20)).unwrap()
+}
+
+/// A collection takes a whole group, and what comes next makes as many new ones; nothing is touched that is gone.
+#[test]
+fn collections_keep_the_population() {
+    let plan = read(
+        r#", "mix": {"create": 1, "update": 4, "delete": 1, "deleteCollection": 1}, "propagation": ["Background", "Orphan"]"#,
+    );
+    let (mut live, mut collected): (BTreeSet<u64>, u64) = ((0..100).collect(), 0);
+    let mut below = 0;
+    for (_, operation) in plan.operations() {
+        match operation.kind {
+            Kind::Create => assert!(live.insert(operation.object)),
+            Kind::Delete => assert!(live.remove(&operation.object)),
+            Kind::Collect => {
+                let group = plan.groups().of(operation.object);
+                assert_eq!(group.start, operation.object);
+                let before = live.len();
+                live.retain(|object| !group.contains(object));
+                collected += (before - live.len()) as u64;
+                assert!(before > live.len(), "a collection of none");
+            }
+            _ => assert!(live.contains(&operation.object)),
+        }
+        assert!((85..=102).contains(&live.len()), "{} live", live.len());
+        below += usize::from(live.len() < 98);
+        assert_eq!(plan.propagation(operation).is_some(), matches!(operation.kind, Kind::Delete | Kind::Collect));
+    }
+    assert!(collected > 50 && below < 600, "{collected} {below}");
+    let policies: BTreeSet<&str> =
+        plan.operations().filter_map(|(_, operation)| plan.propagation(operation)).map(Propagation::as_str).collect();
+    assert_eq!(policies.into_iter().collect::<Vec<_>>(), ["Background", "Orphan"]);
+}
+
+#[test]
+fn finalizers_groups_and_dependents_are_in_the_bodies() {
+    let plan = read(
+        r#", "mix": {"create": 1, "delete": 1, "deleteCollection": 1}, "finalizers": {"share": 0.5},
+           "tree": {"resource": "v1/secrets", "per": 2}"#,
+    );
+    let held = (0..200).filter(|object| plan.holds(*object)).count();
+    assert!((70..130).contains(&held), "{held} of 200 are held");
+    for object in 0..20 {
+        let metadata = &plan.body(object, 0)["metadata"];
+        assert_eq!(metadata["finalizers"].is_array(), plan.holds(object));
+        assert_eq!(metadata["labels"][GROUP], plan.groups().of(object).start.to_string());
+        assert!(plan.groups().of(object).contains(&object));
+        assert_eq!(plan.namespace_of(plan.groups().of(object).start), plan.namespace_of(object));
+    }
+    let children = plan.children(3);
+    assert_eq!(
+        children.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(),
+        ["configmap-0000003-0", "configmap-0000003-1"]
+    );
+    assert_eq!(children[0].1["kind"], "Secret");
+    assert_ne!(children[0].1["data"], children[1].1["data"]);
+    assert_eq!(plan.config().lifecycle(), ["50 % held by longhaul.dev/hold for 1s", "2 v1/secrets below each"]);
+}
+
+/// Sections share a seed, and nothing else; the first one is what it was alone.
+#[test]
+fn sections_have_plans_of_their_own() {
+    let one = r#"{"resource": "v1/configmaps", "population": 100, "rate": "50/s"}"#;
+    let sections: Sections = serde_json::from_str(&format!("[{one}, {one}]")).unwrap();
+    let plans = Plan::all(&sections, 7, Duration::from_secs(20)).unwrap();
+    assert_eq!(plans[0].fingerprint(), read("").fingerprint());
+    assert_ne!(plans[0].fingerprint(), plans[1].fingerprint());
+    assert_eq!(plans[1].fingerprint(), Plan::all(&sections, 7, Duration::from_secs(20)).unwrap()[1].fingerprint());
+    assert_eq!((plans[0].namespace_name(3), plans[1].namespace_name(3)), ("lh-7-3".to_owned(), "lh-7b-3".to_owned()));
+    assert_eq!(plans[1].body(0, 0)["metadata"]["labels"][LABEL], "7b");
+}

@@ -1,0 +1,105 @@
+//! The ends of objects: collections, which need all of their objects at rest, and what is left to do once an object was deleted.
+
+use std::time::{Duration, Instant};
+
+use super::super::interval::Effect;
+use super::super::operate::Rest;
+use super::super::operations::Operation;
+use super::{IN_FLIGHT_MAX, Worker};
+use crate::wire::Failure;
+
+/// Objects whose end may be waited for at once: half a minute of 300 deletions a second. What is over it is not held any longer.
+const ENDINGS_MAX: usize = 10_000;
+
+impl Worker {
+    /// Puts a collection behind what its objects are busy with. No operation of the plan comes for them any more.
+    pub(super) fn collect(&mut self, planned: Option<Instant>, operation: Operation) {
+        if self.collections.len() >= IN_FLIGHT_MAX {
+            let text = format!("{IN_FLIGHT_MAX} collections wait: the API is slower than the planned rate");
+            self.shared.recorder.lock().failed("not begun", || text);
+            let objects = self.members(operation);
+            self.doomed.extend(objects);
+            return;
+        }
+        self.collections.push_back((planned, operation));
+        self.begin_collections();
+    }
+
+    /// Begins the collections whose objects are all at rest.
+    pub(super) fn begin_collections(&mut self) {
+        for _ in 0..self.collections.len() {
+            let Some((planned, operation)) = self.collections.pop_front() else { return };
+            let members = self.members(operation);
+            if members.is_empty() {
+                // Each of them was deleted by itself meanwhile.
+                self.shared.recorder.lock().done(Effect::Deleted);
+                continue;
+            }
+            let busy = members.iter().any(|object| self.slots.get(object).is_some_and(|slot| slot.busy));
+            if busy || self.tasks.len() >= IN_FLIGHT_MAX {
+                self.collections.push_back((planned, operation));
+                continue;
+            }
+            for object in members {
+                self.slots.entry(object).or_default().busy = true;
+            }
+            self.spawn(planned, operation);
+        }
+    }
+
+    /// A collection is done, or failed; then each of its objects is deleted by itself later.
+    pub(super) fn collected(&mut self, operation: Operation, done: bool) {
+        for object in self.members(operation) {
+            let Some(slot) = self.slots.get_mut(&object) else { continue };
+            slot.busy = false;
+            if done {
+                self.begin_end(operation, object);
+            } else {
+                self.doomed.insert(object);
+            }
+        }
+    }
+
+    /// The objects of a collection that are not ending by themselves.
+    fn members(&self, operation: Operation) -> Vec<u64> {
+        let group = self.operator.plan.groups().of(operation.object);
+        self.slots.range(group).filter(|(_, slot)| !slot.ends).map(|(object, _)| *object).collect()
+    }
+
+    /// An object was deleted: it is forgotten once nothing is left to do for it.
+    pub(super) fn begin_end(&mut self, operation: Operation, object: u64) {
+        let mut rest = self.operator.rest(operation, object);
+        if rest.is_none() {
+            return self.forget(object);
+        }
+        if self.endings.len() >= ENDINGS_MAX {
+            rest = Rest { held: rest.held.map(|_| Duration::ZERO), ..rest };
+        }
+        if let Some(slot) = self.slots.get_mut(&object) {
+            (slot.busy, slot.ends) = (true, true);
+        }
+        let operator = self.operator.clone();
+        self.endings.spawn(async move { (object, operator.end(object, rest).await) });
+    }
+
+    /// Nothing is left to do, or that failed: then the object is deleted once more.
+    pub(super) fn ended(&mut self, ended: Result<(u64, Result<(), Failure>), tokio::task::JoinError>) {
+        match ended {
+            Ok((object, Ok(()))) => self.forget(object),
+            Ok((object, Err(failure))) => {
+                self.shared.recorder.lock().example(failure.class.text(), || failure.text);
+                if let Some(slot) = self.slots.get_mut(&object) {
+                    (slot.busy, slot.ends) = (false, false);
+                }
+                self.doomed.insert(object);
+            }
+            Err(error) => tracing::error!(%error, "the end of an object panicked"),
+        }
+    }
+
+    fn forget(&mut self, object: u64) {
+        self.slots.remove(&object);
+        self.doomed.remove(&object);
+        self.retire(self.operator.plan.namespace_of(object));
+    }
+}

@@ -1,0 +1,89 @@
+//! What is looked up in an object besides its identity: how far whoever acts on it has come. Pure.
+
+use serde_json::Value;
+
+use super::Progress;
+
+/// Where nearly every API keeps the generation that its controller has handled.
+const OBSERVED_GENERATION: &str = "/status/observedGeneration";
+
+/// Where in each object a controller tells how far it has come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Looks {
+    /// The path of the generation or version that it repeats, as for [`seek`].
+    pub observed: String,
+    /// The finalizer that it sets.
+    pub finalizer: Option<String>,
+}
+
+impl Default for Looks {
+    fn default() -> Self {
+        Self { observed: OBSERVED_GENERATION.to_owned(), finalizer: None }
+    }
+}
+
+impl Looks {
+    /// What an object says.
+    pub fn at(&self, object: &Value) -> Progress {
+        let meta = &object["metadata"];
+        let held = self.finalizer.as_deref().is_some_and(|wanted| {
+            meta["finalizers"].as_array().is_some_and(|all| all.iter().any(|one| one.as_str() == Some(wanted)))
+        });
+        Progress {
+            generation: meta["generation"].as_i64().unwrap_or(0),
+            observed: seek(object, &self.observed).and_then(number),
+            held,
+            leaving: meta["deletionTimestamp"].is_string(),
+        }
+    }
+}
+
+/// The value at a path: a JSON pointer (RFC 6901), in which a word such as `type=Ready` is the entry of a list whose `type` is `Ready`.
+pub fn seek<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
+    if path.is_empty() {
+        return Some(value);
+    }
+    path.strip_prefix('/')?.split('/').try_fold(value, |value, word| {
+        let word = word.replace("~1", "/").replace("~0", "~");
+        match value {
+            Value::Object(map) => map.get(&word),
+            Value::Array(list) => match word.split_once('=') {
+                Some((key, wanted)) => list.iter().find(|entry| entry[key].as_str() == Some(wanted)),
+                None => list.get(word.parse::<usize>().ok()?),
+            },
+            _ => None,
+        }
+    })
+}
+
+/// A generation or version: a number, also one that is written as text, as annotations and labels are.
+pub fn number(value: &Value) -> Option<i64> {
+    value.as_i64().or_else(|| value.as_str()?.parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn paths_follow_the_rfc_and_find_entries_by_a_key() {
+        let object = json!({"a/b": {"~": [1, {"x": 7}]}, "list": [{"type": "A", "n": 1}, {"type": "Ready", "n": "2"}]});
+        let at = |path: &str| seek(&object, path).and_then(number);
+        assert_eq!(at("/a~1b/~0/1/x"), Some(7));
+        assert_eq!(at("/list/type=Ready/n"), Some(2));
+        for nothing in ["/list/type=Gone/n", "/list/9/n", "/a~1b", "/none/x", "", "list"] {
+            assert_eq!(at(nothing), None, "{nothing}");
+        }
+    }
+
+    #[test]
+    fn an_object_tells_how_far_its_controller_is() {
+        let looks = Looks { observed: "/metadata/annotations/a.b~1seen".into(), finalizer: Some("a.b/f".into()) };
+        let object = json!({"metadata": {"generation": 3, "annotations": {"a.b/seen": "2"},
+            "finalizers": ["x", "a.b/f"], "deletionTimestamp": "2026-01-01T00:00:00Z"}});
+        assert_eq!(looks.at(&object), Progress { generation: 3, observed: Some(2), held: true, leaving: true });
+        assert_eq!(Looks::default().at(&json!({})), Progress::default());
+    }
+}

@@ -1,0 +1,240 @@
+//! What was not reported, or late: where on its way a version was lost.
+//!
+//! From the client backwards: was it sent, did a list hold it, did a fault keep it back, was a watch open, was it asked for.
+
+use facts::Change;
+
+use super::faults::Faults;
+use super::history::{End, History, Listed, Sent};
+use super::{Cause, Explained};
+use crate::ledger::Outcome;
+use crate::record::{AnomalyRow, EndedBy};
+use crate::words::{counted, millis};
+
+/// What was sent so short before its watch was broken off may not have been read.
+const BREAKS_WITHIN_MS: u64 = 1000;
+
+pub(super) fn explain(row: &AnomalyRow, history: &History<'_>, faults: &Faults) -> Explained {
+    let late = row.observed_ms.filter(|_| matches!(row.outcome, Outcome::Late | Outcome::LateGhost));
+    let reported = match late {
+        Some(t_ms) => format!("reported only at {}", millis(t_ms)),
+        None => "never reported".to_owned(),
+    };
+    if !history.is_told() {
+        if let Some(told) = by_delivery(row, &reported) {
+            return told;
+        }
+        let written = format!("written at {}, {reported}", millis(history.committed_ms));
+        let why = "what was sent to the client is not known";
+        return of(Cause::NotTold, format!("{written}; {why}"));
+    }
+    let until_ms = late.unwrap_or(history.until_ms);
+    if let Some(sent) = history.own_sent().first().copied() {
+        let waited = sent.t_ms.saturating_sub(history.committed_ms);
+        if late.is_some() && waited * 2 > until_ms.saturating_sub(history.committed_ms) {
+            return sent_late(history, faults, sent);
+        }
+        return sent_in_time(history, faults, sent, late, &reported);
+    }
+    let listed = history.lists().find(|list| list_counts(history, *list, until_ms));
+    match (listed, late) {
+        (Some(list), None) => from_list(row, history, list),
+        (Some(list), Some(late_ms)) => {
+            let waited = list.t_ms.saturating_sub(history.committed_ms);
+            if late_ms.saturating_sub(list.t_ms) > waited.max(BREAKS_WITHIN_MS) {
+                let text = format!("the list of {} held it, {reported}", millis(list.t_ms));
+                return of(Cause::SlowInClient, text);
+            }
+            let why = not_sent(history, faults, list.t_ms);
+            Explained { sentence: format!("{}; the list of {} made up for it", why.sentence, millis(list.t_ms)), ..why }
+        }
+        (None, Some(late_ms)) => not_sent(history, faults, late_ms),
+        (None, None) => not_sent(history, faults, history.until_ms),
+    }
+}
+
+/// Created and deleted where nobody looked.
+pub(super) fn unobservable(row: &AnomalyRow) -> Explained {
+    let detail = row.detail.clone().unwrap_or_else(|| "created and deleted while no watch was open".to_owned());
+    of(Cause::LegallyUnseen, detail)
+}
+
+fn of(cause: Cause, sentence: String) -> Explained {
+    Explained { cause, sentence }
+}
+
+/// Records from before there was evidence, and the rows of very many anomalies, have a delivery all the same.
+fn by_delivery(row: &AnomalyRow, reported: &str) -> Option<Explained> {
+    let delivery = row.delivery.as_deref()?;
+    let cause = match delivery {
+        _ if delivery.starts_with("sent on ") && row.observed_ms.is_some() => Cause::SlowInClient,
+        _ if delivery.starts_with("sent on ") => Cause::LostInClient,
+        _ if delivery.starts_with("withheld by ") => Cause::Withheld,
+        _ => return Some(of(Cause::Unknown, format!("{delivery}, {reported}"))),
+    };
+    Some(of(cause, format!("{delivery}, {reported}")))
+}
+
+/// A list that showed what became of the version, and was answered before it was too late.
+fn list_counts(history: &History<'_>, list: Listed, until_ms: u64) -> bool {
+    history.revision.is_some_and(|revision| list.revision >= revision) && list.t_ms <= until_ms
+}
+
+fn sent_in_time(history: &History<'_>, faults: &Faults, sent: Sent, late: Option<u64>, reported: &str) -> Explained {
+    let place = format!("sent on watch {} at {}", sent.watch, millis(sent.t_ms));
+    if let Some(fault) = faults.unsure_between(sent.t_ms, sent.t_ms) {
+        return of(Cause::OnTheWay, format!("{place} while the fault {fault} was active, {reported}"));
+    }
+    let end = history.watch(sent.watch).and_then(|watch| watch.end);
+    if let Some(end) = end.filter(|end| end.by != EndedBy::Server && end.t_ms < sent.t_ms + BREAKS_WITHIN_MS) {
+        let after = millis(end.t_ms.saturating_sub(sent.t_ms));
+        return of(Cause::OnTheWay, format!("{place}, {after} before that watch {}, {reported}", ended_how(end)));
+    }
+    let cause = if late.is_some() { Cause::SlowInClient } else { Cause::LostInClient };
+    of(cause, format!("{place}, {reported}"))
+}
+
+fn sent_late(history: &History<'_>, faults: &Faults, sent: Sent) -> Explained {
+    let tail = format!("sent only at {}", millis(sent.t_ms));
+    if let Some((_, fault)) = history.withheld() {
+        return of(Cause::Withheld, format!("kept back by the fault {fault}, {tail}"));
+    }
+    let committed_ms = history.committed_ms;
+    if let Some(watch) = history.open_at(committed_ms).filter(|watch| watch.number == sent.watch) {
+        return match faults.between(committed_ms, sent.t_ms) {
+            Some(fault) => {
+                of(Cause::Withheld, format!("kept back by the fault {fault} on watch {}, {tail}", watch.number))
+            }
+            None => of(Cause::NotSent, format!("not sent at once on watch {}, which was open, {tail}", watch.number)),
+        };
+    }
+    let from = history.ended_before(committed_ms).map_or(0, |(_, end)| end.t_ms);
+    let opened = history.watch(sent.watch).map_or(sent.t_ms, |watch| watch.t_ms);
+    let refused = history.refused_from(from).map_or_else(String::new, |(times, status)| {
+        format!(" ({} refused, the last with {status})", counted(times, "request"))
+    });
+    of(Cause::NoWatchOpen, format!("no watch was open from {} to {}{refused}, {tail}", millis(from), millis(opened)))
+}
+
+fn from_list(row: &AnomalyRow, history: &History<'_>, list: Listed) -> Explained {
+    let gone = history.deletion().is_some_and(|deletion| deletion <= list.revision);
+    let (at, revision) = (millis(list.t_ms), list.revision);
+    let text = match (gone, row.change) {
+        (true, Change::Deleted) => {
+            format!(
+                "the list of {at} (revision {revision}) had the object no more, and its deletion was never reported"
+            )
+        }
+        (true, _) => format!("the list of {at} (revision {revision}) had the object no more, and nothing was reported"),
+        (false, _) => format!("the list of {at} was of revision {revision}, which holds it, and it was never reported"),
+    };
+    of(Cause::LostFromList, text)
+}
+
+/// It was put on no watch, and no list made up for it until then.
+fn not_sent(history: &History<'_>, faults: &Faults, until_ms: u64) -> Explained {
+    let committed_ms = history.committed_ms;
+    if let Some((at, fault)) = history.withheld() {
+        let silent = if history.asked_from(at.t_ms) { "" } else { ", and the client asked for nothing afterwards" };
+        return of(
+            Cause::Withheld,
+            format!("dropped by the fault {fault} on watch {} at {}{silent}", at.watch, millis(at.t_ms)),
+        );
+    }
+    if let Some(watch) = history.open_at(committed_ms) {
+        let (number, from) = (watch.number, watch.start_number());
+        if let Some(from) = from.filter(|from| history.revision.is_some_and(|revision| *from >= revision)) {
+            return of(Cause::SkippedByClient, format!("not sent: the client watched from {from}, which is behind it"));
+        }
+        // It begins with what is there when it is answered: an object of which nothing was sent was gone by then.
+        if from.is_none() && !watch.initial && history.is_deletion() && !history.sent_on(number) {
+            let text = format!(
+                "not sent: watch {number} was asked for without a revision, and began when the object was gone"
+            );
+            return of(Cause::SkippedByClient, text);
+        }
+        return match faults.between(committed_ms, until_ms) {
+            Some(fault) => {
+                of(Cause::Withheld, format!("not sent on watch {number}, which was open, under the fault {fault}"))
+            }
+            None => of(Cause::NotSent, format!("not sent on watch {number}, which was open")),
+        };
+    }
+    match history.ended_before(committed_ms) {
+        Some((watch, end)) => after_end(history, watch.number, end),
+        None => never_watched(history),
+    }
+}
+
+/// No watch was open when it was written: what did the client ask for next?
+fn after_end(history: &History<'_>, number: u64, end: End) -> Explained {
+    let ended = match end.through {
+        Some(through) => format!("watch {number} {} at revision {through}", ended_how(end)),
+        None => format!("watch {number} {} at {} with nothing sent on it", ended_how(end), millis(end.t_ms)),
+    };
+    // The next one that was accepted; what was refused before it has been asked again.
+    let next = history.watches().into_iter().find(|watch| watch.t_ms + 5 >= end.t_ms && watch.number != number);
+    let Some(next) = next else {
+        return match history.refused_from(end.t_ms) {
+            Some((times, status)) => {
+                let were = if times == 1 { "was" } else { "were" };
+                let times = counted(times, "request");
+                of(
+                    Cause::RefusedInVain,
+                    format!("not sent: {ended}, and {times} after it {were} refused, the last with {status}"),
+                )
+            }
+            None if history.asked_from(end.t_ms) => {
+                of(Cause::NeverAskedAgain, format!("not sent: {ended}, and the client opened no other watch"))
+            }
+            None => {
+                let ended = format!("watch {number} {} at {}", ended_how(end), millis(end.t_ms));
+                of(Cause::NeverAskedAgain, format!("not sent: {ended}, and the client asked for nothing any more"))
+            }
+        };
+    };
+    match (next.start_number(), history.revision) {
+        (Some(from), Some(revision)) if from >= revision => {
+            of(Cause::SkippedByClient, format!("not sent: {ended} and the client resumed from {from}"))
+        }
+        (None, _) if !next.initial => of(
+            Cause::SkippedByClient,
+            format!("not sent: {ended} and the client watched again without a revision, which tells of no deletion"),
+        ),
+        _ => of(Cause::NotSent, format!("not sent on watch {}, which was opened after it was written", next.number)),
+    }
+}
+
+fn never_watched(history: &History<'_>) -> Explained {
+    let first = history.watches().into_iter().next();
+    if let Some(watch) = first {
+        let from = match watch.start_number() {
+            Some(from) => format!("from {from}"),
+            None => "without a revision".to_owned(),
+        };
+        let text = format!("not sent: the client watched first at {}, {from}", millis(watch.t_ms));
+        return of(Cause::SkippedByClient, text);
+    }
+    match history.refused_from(0) {
+        Some((times, status)) => {
+            let times = counted(times, "request");
+            of(
+                Cause::RefusedInVain,
+                format!("not sent: {times} for this resource were refused, the last with {status}"),
+            )
+        }
+        None if history.asked_from(0) => {
+            of(Cause::NeverAsked, "not sent: the client listed this resource and never watched it".to_owned())
+        }
+        None => of(Cause::NeverAsked, "not sent: the client never asked for this resource".to_owned()),
+    }
+}
+
+fn ended_how(end: End) -> String {
+    match (end.code, end.by) {
+        (Some(code), _) => format!("ended with ERROR {code}"),
+        (None, EndedBy::Server) => "ended".to_owned(),
+        (None, EndedBy::Reset) => "was broken off".to_owned(),
+        (None, EndedBy::Client) => "was given up by the client".to_owned(),
+    }
+}

@@ -1,0 +1,260 @@
+//! What is compared, and from which difference on it matters. One row a metric.
+//!
+//! Owns limits and floors. Counts come first: they survive a noisy machine.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::words;
+
+/// What is compared. The order is that of the page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Metric {
+    /// Requests without a valid and right answer, as a share.
+    Failures,
+    /// Instructions a request.
+    Instructions,
+    /// Allocations a request.
+    Allocations,
+    /// System calls a request.
+    Syscalls,
+    /// Calls of read and write on files and pipes a request.
+    FileCalls,
+    /// Bytes in the body of an answer.
+    AnswerBytes,
+    /// CPU time a request.
+    CpuPerRequest,
+    /// CPU time an event.
+    CpuPerEvent,
+    /// Half of the answers came within this time.
+    P50,
+    /// 99 of 100 answers came within this time.
+    P99,
+    /// Half of the events were seen within this time.
+    Lag,
+    /// Anonymous memory after a slice, when nothing runs.
+    Memory,
+    /// Anonymous memory that a slice leaves behind, a request.
+    GrowthPerRequest,
+}
+
+/// In which unit a metric is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Microseconds.
+    Micros,
+    /// Bytes.
+    Bytes,
+    /// Just a number.
+    Count,
+    /// A share of one.
+    Share,
+}
+
+/// How two values are compared, and from which difference on it matters.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Scale {
+    /// By their ratio: it must change by more than `limit`, a share, and by more than `floor`, in the metric's unit.
+    Ratio {
+        /// Such as 0.05.
+        limit: f64,
+        /// Below it a large share of little is little.
+        floor: f64,
+    },
+    /// By their difference, for what may be nought.
+    Difference {
+        /// In the metric's unit.
+        limit: f64,
+    },
+}
+
+/// Of which kind a metric is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// It hardly depends on what else the machine does.
+    Count,
+    /// It does.
+    Time,
+    /// What stays.
+    Memory,
+}
+
+/// The row of a metric.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rule {
+    /// What it is of.
+    pub metric: Metric,
+    /// For people.
+    pub name: &'static str,
+    /// The unit.
+    pub unit: Unit,
+    /// The comparison.
+    pub scale: Scale,
+    /// The kind.
+    pub kind: Kind,
+    /// Whether the gate cannot pass while this is undecided. Of the others only what is worse counts.
+    pub leads: bool,
+}
+
+/// The most that CPU time may grow. Less than the 5 % of latencies: it is steadier, and at a limit of 5 % a build that is slower by 5 %
+/// would pass every other time (decision 043).
+const CPU_LIMIT: f64 = 0.03;
+/// What is counted exactly may grow by so much: other addresses and hash seeds change it by less.
+const COUNT_LIMIT: f64 = 0.02;
+
+/// How often a process goes to sleep between two requests depends on when they come, and each time is a call.
+const SYSCALLS_LIMIT: f64 = 0.05;
+
+const fn ratio(metric: Metric, name: &'static str, unit: Unit, kind: Kind, (limit, floor): (f64, f64)) -> Rule {
+    Rule { metric, name, unit, scale: Scale::Ratio { limit, floor }, kind, leads: false }
+}
+
+const fn difference(metric: Metric, name: &'static str, unit: Unit, kind: Kind, limit: f64) -> Rule {
+    Rule { metric, name, unit, scale: Scale::Difference { limit }, kind, leads: false }
+}
+
+/// Every metric, in the order of the page.
+pub const RULES: &[Rule] = &[
+    Rule { leads: true, ..difference(Metric::Failures, "requests that failed", Unit::Share, Kind::Count, 0.001) },
+    ratio(Metric::Instructions, "instructions a request", Unit::Count, Kind::Count, (COUNT_LIMIT, 100.0)),
+    ratio(Metric::Allocations, "allocations a request", Unit::Count, Kind::Count, (COUNT_LIMIT, 0.5)),
+    ratio(Metric::Syscalls, "system calls a request", Unit::Count, Kind::Count, (SYSCALLS_LIMIT, 0.5)),
+    difference(Metric::FileCalls, "calls of read and write a request", Unit::Count, Kind::Count, 0.5),
+    ratio(Metric::AnswerBytes, "bytes an answer", Unit::Bytes, Kind::Count, (COUNT_LIMIT, 32.0)),
+    Rule {
+        leads: true,
+        ..ratio(Metric::CpuPerRequest, "CPU time a request", Unit::Micros, Kind::Count, (CPU_LIMIT, 2.0))
+    },
+    ratio(Metric::CpuPerEvent, "CPU time an event", Unit::Micros, Kind::Count, (0.05, 5.0)),
+    Rule { leads: true, ..ratio(Metric::P50, "response time p50", Unit::Micros, Kind::Time, (0.05, 50.0)) },
+    ratio(Metric::P99, "response time p99", Unit::Micros, Kind::Time, (0.10, 500.0)),
+    ratio(Metric::Lag, "lag of events p50", Unit::Micros, Kind::Time, (0.10, 500.0)),
+    ratio(Metric::Memory, "memory at rest", Unit::Bytes, Kind::Memory, (0.10, 2_097_152.0)),
+    difference(Metric::GrowthPerRequest, "memory kept a request", Unit::Bytes, Kind::Memory, 256.0),
+];
+
+impl Metric {
+    /// As JSON and the table of a calibration name it.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Failures => "failures",
+            Self::Instructions => "instructions",
+            Self::Allocations => "allocations",
+            Self::Syscalls => "syscalls",
+            Self::FileCalls => "fileCalls",
+            Self::AnswerBytes => "answerBytes",
+            Self::CpuPerRequest => "cpuPerRequest",
+            Self::CpuPerEvent => "cpuPerEvent",
+            Self::P50 => "p50",
+            Self::P99 => "p99",
+            Self::Lag => "lag",
+            Self::Memory => "memory",
+            Self::GrowthPerRequest => "growthPerRequest",
+        }
+    }
+
+    /// Its row.
+    pub fn rule(self) -> &'static Rule {
+        // The test below shows that every metric has one.
+        RULES.iter().find(|rule| rule.metric == self).unwrap_or(&RULES[0])
+    }
+}
+
+impl Rule {
+    /// B against A on the axis of the comparison: the logarithm of the ratio, or the difference. None where the two have no ratio.
+    pub fn against(&self, a: f64, b: f64) -> Option<f64> {
+        let compared = match self.scale {
+            Scale::Ratio { .. } => (b / a).ln(),
+            Scale::Difference { .. } => b - a,
+        };
+        compared.is_finite().then_some(compared)
+    }
+
+    /// From which place on that axis a change matters, where A is usually `a`.
+    pub fn limit(&self, a: f64) -> f64 {
+        match self.scale {
+            Scale::Ratio { limit, floor } => {
+                let floor = if a > 0.0 { (floor / a).ln_1p() } else { 0.0 };
+                limit.ln_1p().max(floor)
+            }
+            Scale::Difference { limit } => limit,
+        }
+    }
+
+    /// A place on the axis for people: `+5.2 %`, or a difference with its unit.
+    pub fn change(&self, place: f64) -> String {
+        match self.scale {
+            Scale::Ratio { .. } => {
+                let percent = place.exp_m1() * 100.0;
+                signed(percent, &format!("{} %", words::three_digits(percent.abs())))
+            }
+            Scale::Difference { .. } => signed(place, &self.value(place.abs())),
+        }
+    }
+
+    /// A value for people, with its unit.
+    pub fn value(&self, value: f64) -> String {
+        let sign = if value < 0.0 { "−" } else { "" };
+        let size = value.abs();
+        let text = match self.unit {
+            Unit::Micros if size < 1000.0 => format!("{} µs", words::three_digits(size)),
+            Unit::Micros => words::micros(whole(size)),
+            Unit::Bytes if size < 1024.0 => format!("{} B", words::three_digits(size)),
+            Unit::Bytes => words::bytes(whole(size)),
+            Unit::Count if size < 1000.0 => words::three_digits(size),
+            Unit::Count => words::count(whole(size)),
+            Unit::Share => words::percent(size),
+        };
+        format!("{sign}{text}")
+    }
+}
+
+/// The sign of a number before its size; none before a nought.
+fn signed(number: f64, size: &str) -> String {
+    if size.split(' ').next() == Some("0") {
+        return size.to_owned();
+    }
+    let sign = if number < 0.0 { "−" } else { "+" };
+    format!("{sign}{size}")
+}
+
+fn whole(number: f64) -> u64 {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates, which is what is meant")]
+    let whole = number.round() as u64;
+    whole
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_metric_has_a_row_in_its_order() {
+        assert!(RULES.windows(2).all(|two| two[0].metric < two[1].metric));
+        assert!(RULES.iter().all(|rule| rule.metric.rule() == rule));
+        assert!(RULES.iter().all(|rule| serde_json::to_value(rule.metric).unwrap() == rule.metric.key()));
+        assert_eq!(RULES.len(), Metric::GrowthPerRequest as usize + 1);
+    }
+
+    /// Little of little is no change: the floor decides where the share would not.
+    #[test]
+    fn the_floor_wins_where_there_is_little() {
+        let cpu = Metric::CpuPerRequest.rule();
+        assert!((cpu.limit(1000.0) - 1.03_f64.ln()).abs() < 1e-12);
+        assert!((cpu.limit(10.0) - 1.2_f64.ln()).abs() < 1e-12);
+        assert_eq!(cpu.against(0.0, 5.0), None);
+        assert_eq!(Metric::FileCalls.rule().against(0.0, 2.0), Some(2.0));
+    }
+
+    #[test]
+    fn changes_read_well() {
+        let cpu = Metric::CpuPerRequest.rule();
+        assert_eq!(cpu.change(1.052_f64.ln()), "+5.2 %");
+        assert_eq!(cpu.change(0.9_f64.ln()), "−10 %");
+        assert_eq!((cpu.value(84.25), cpu.value(1500.0)), ("84.2 µs".to_owned(), "1.5 ms".to_owned()));
+        assert_eq!(Metric::GrowthPerRequest.rule().change(1024.0), "+1 KiB");
+        assert_eq!(Metric::FileCalls.rule().change(-2.0), "−2");
+        assert_eq!((Metric::FileCalls.rule().change(-0.001), cpu.change(0.0)), ("0".to_owned(), "0 %".to_owned()));
+    }
+}

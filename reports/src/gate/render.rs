@@ -1,0 +1,278 @@
+//! A gate for people: a table for the terminal, Markdown for a pull request, and a page that works offline. All show the same figures.
+
+use std::fmt::Write as _;
+
+use askama::Template;
+
+use super::decide::Word;
+use super::verdict::{Judgement, Outcome, Row};
+use crate::words::{count, counted, millis, percent};
+
+/// Stands where nothing is known.
+const NOTHING: &str = "–";
+
+/// How the certificate was computed, in the words of every page.
+pub const HOW: &str = "The certificate is computed from the slices of this very session: the pairs without their common shift, and each build \
+     against itself in the same block (A against A, B against B), with a thousand choices of signs drawn from the seed, each decided as \
+     the session was; of the two accounts the worse one counts.";
+
+/// A row as it is shown.
+struct Shown<'a> {
+    name: &'a str,
+    a: String,
+    b: String,
+    change: String,
+    between: String,
+    word: &'static str,
+    class: &'static str,
+    seen: String,
+    halves: String,
+    dots: Option<Dots>,
+}
+
+/// The picture of a row: each pair a dot on a line around nought.
+struct Dots {
+    points: Vec<f64>,
+    limit: (f64, f64),
+    estimate: f64,
+    bounds: Option<(f64, f64)>,
+    edge: String,
+}
+
+impl<'a> Shown<'a> {
+    fn of(row: &'a Row) -> Self {
+        let rule = row.metric.rule();
+        let between = match (row.lower, row.upper) {
+            (Some(lower), Some(upper)) => format!("{} to {}", row.shown(lower), row.shown(upper)),
+            _ if row.pairs == 0 => "counted".to_owned(),
+            _ => NOTHING.to_owned(),
+        };
+        let class = match row.word {
+            Word::Worse => "fail",
+            Word::CannotSay => "open",
+            Word::Same | Word::Better => "pass",
+        };
+        Self {
+            name: &row.name,
+            a: rule.value(row.a),
+            b: rule.value(row.b),
+            change: row.shown(row.change),
+            between,
+            word: row.word.text(),
+            class,
+            seen: row.smallest.map_or_else(|| NOTHING.to_owned(), |smallest| row.shown(smallest)),
+            halves: row.halves.map_or(NOTHING, Word::text).to_owned(),
+            dots: Dots::of(row),
+        }
+    }
+}
+
+impl Dots {
+    /// The width of the picture, in its own units.
+    const WIDTH: f64 = 240.0;
+
+    fn of(row: &Row) -> Option<Self> {
+        if row.points.is_empty() {
+            return None;
+        }
+        let reach = row.points.iter().map(|point| point.abs()).fold(row.limit * 1.5, f64::max);
+        let x =
+            |change: f64| ((change / reach).clamp(-1.0, 1.0) * (Self::WIDTH / 2.0 - 6.0) + Self::WIDTH / 2.0).round();
+        Some(Self {
+            points: row.points.iter().copied().map(x).collect(),
+            limit: (x(-row.limit), x(row.limit)),
+            estimate: x(row.change),
+            bounds: row.lower.zip(row.upper).map(|(lower, upper)| (x(lower), x(upper))),
+            edge: row.shown(reach),
+        })
+    }
+
+    fn width_of_limit(&self) -> f64 {
+        self.limit.1 - self.limit.0
+    }
+}
+
+/// The verdict on one line.
+pub fn headline(judgement: &Judgement) -> String {
+    format!("{}: {}", judgement.outcome.text().to_uppercase(), judgement.reason)
+}
+
+/// What the certificate says, in a sentence.
+pub fn certificate(judgement: &Judgement) -> String {
+    match judgement.false_alarm {
+        None => "A/A certificate: too few pairs are left to compute it.".to_owned(),
+        Some(alarm) => format!(
+            "A/A certificate: on this machine, with these slices, this gate would call identical builds worse in {} of the cases.",
+            share(alarm)
+        ),
+    }
+}
+
+fn share(alarm: f64) -> String {
+    if alarm < 0.000_5 { "fewer than 0.1 %".to_owned() } else { percent(alarm) }
+}
+
+/// What was played, in a sentence.
+pub fn played(judgement: &Judgement) -> String {
+    let header = &judgement.header;
+    let saturation = header
+        .saturation
+        .map_or_else(String::new, |[a, b]| format!(" (A can take {}/s, B {}/s)", count(whole(a)), count(whole(b))));
+    format!(
+        "{} of {} at {}/s{saturation}, each after {} of settling, in {}, seed {}; {} left out.",
+        counted(judgement.slices as u64, "slice"),
+        millis(header.slice_ms),
+        count(whole(header.rate)),
+        millis(header.settle_ms),
+        counted(u64::from(judgement.sessions), "session"),
+        header.seed,
+        counted(judgement.dropped.len() as u64, "slice"),
+    )
+}
+
+fn whole(number: f64) -> u64 {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate, and positive")]
+    let whole = number.round() as u64;
+    whole
+}
+
+/// The table for a terminal, the verdict last, where the eye is when it has scrolled by.
+pub fn plain(judgement: &Judgement) -> String {
+    let header = &judgement.header;
+    let mut text = format!("A  {}\nB  {}\n{}\n\n", header.a.command, header.b.command, played(judgement));
+    let columns = ["", "A", "B", "change", "surely", "word", "could see"].map(str::to_owned);
+    let rows = judgement.rows.iter().map(Shown::of);
+    let cells =
+        rows.map(|row| [row.name.to_owned(), row.a, row.b, row.change, row.between, row.word.to_owned(), row.seen]);
+    let cells: Vec<[String; 7]> = std::iter::once(columns).chain(cells).collect();
+    let widths: Vec<usize> =
+        (0..7).map(|column| cells.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)).collect();
+    for row in &cells {
+        let line: Vec<String> = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+        let _ = writeln!(text, "{}", line.join("  ").trim_end());
+    }
+    let _ = writeln!(text, "\n{}", certificate(judgement));
+    for note in &judgement.notes {
+        let _ = writeln!(text, "{note}");
+    }
+    let _ = writeln!(text, "\n{}", headline(judgement));
+    text
+}
+
+/// For a pull request or the summary of a job.
+pub fn markdown(judgement: &Judgement) -> String {
+    let header = &judgement.header;
+    let mut text = format!("## Gate: {}\n\n{}\n\n", judgement.outcome.text(), escaped(&judgement.reason));
+    text += "| metric | A | B | change | surely | verdict | could have seen | each build against itself |\n|---|---|---|---|---|---|---|---|\n";
+    for row in judgement.rows.iter().map(Shown::of) {
+        let word = if row.class == "fail" { format!("**{}**", row.word) } else { row.word.to_owned() };
+        let cells = [row.name.to_owned(), row.a, row.b, row.change, row.between, word, row.seen, row.halves];
+        let _ = writeln!(text, "| {} |", cells.map(|cell| cell.replace('|', "\\|")).join(" | "));
+    }
+    let _ = writeln!(text, "\n{}\n\n<details><summary>What was played</summary>\n", certificate(judgement));
+    let _ = writeln!(text, "- {}", played(judgement));
+    let _ = writeln!(text, "- A: {}", code(&header.a.command));
+    let _ = writeln!(text, "- B: {}", code(&header.b.command));
+    let _ = writeln!(text, "- {HOW}");
+    for note in &judgement.notes {
+        let _ = writeln!(text, "- {}", escaped(note));
+    }
+    for dropped in judgement.dropped.iter().take(DROPPED_SHOWN) {
+        let _ = writeln!(
+            text,
+            "- left out: session {}, block {}: {}",
+            dropped.session,
+            dropped.block,
+            escaped(&dropped.why)
+        );
+    }
+    let _ = writeln!(text, "- again: {}\n\n</details>", code(&header.repeat));
+    text
+}
+
+/// Slices that were left out are told one by one up to so many.
+const DROPPED_SHOWN: usize = 12;
+
+/// Outside text in Markdown: no table cell, no link, no HTML.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '|' | '<' | '>' | '[' | ']' | '`' | '*' | '_' | '\\' => out.extend(['\\', letter]),
+            letter if letter.is_control() => out.push(' '),
+            letter => out.push(letter),
+        }
+    }
+    out
+}
+
+fn code(text: &str) -> String {
+    format!("`` {} ``", text.replace(|letter: char| letter == '`' || letter.is_control(), " "))
+}
+
+#[derive(Template)]
+#[template(path = "gate.html")]
+struct Page<'a> {
+    judgement: &'a Judgement,
+    outcome: &'static str,
+    class: &'static str,
+    certificate: String,
+    how: &'static str,
+    played: String,
+    rows: Vec<Shown<'a>>,
+}
+
+/// A page that fetches nothing.
+pub fn html(judgement: &Judgement) -> Result<String, askama::Error> {
+    let class = match judgement.outcome {
+        Outcome::Better | Outcome::Same => "pass",
+        Outcome::Worse => "fail",
+        Outcome::CannotSay | Outcome::Invalid => "open",
+    };
+    Page {
+        judgement,
+        outcome: judgement.outcome.text(),
+        class,
+        certificate: certificate(judgement),
+        how: HOW,
+        played: played(judgement),
+        rows: judgement.rows.iter().map(Shown::of).collect(),
+    }
+    .render()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gate::simulation::{QUIET, gate};
+
+    /// The same figures stand on all pages, in columns that a terminal can show.
+    #[test]
+    fn all_pages_show_the_same_figures() {
+        let mut judgement = gate(5, 10, QUIET, 1.1);
+        judgement.notes.push("instructions: skipped: needs valgrind".to_owned());
+        judgement.header.b.command = "new/<b>|service`".to_owned();
+        let (plain, markdown, html) = (plain(&judgement), markdown(&judgement), html(&judgement).unwrap());
+        for row in &judgement.rows {
+            for page in [&plain, &markdown, &html] {
+                assert!(page.contains(&row.shown(row.change)), "{} is missing in\n{page}", row.shown(row.change));
+            }
+        }
+        for page in [&plain, &markdown, &html] {
+            assert!(page.contains("A/A certificate: on this machine") && page.contains("needs valgrind"), "{page}");
+            assert!(page.contains("CPU time a request +"), "{page}");
+        }
+        assert!(plain.ends_with("against 2 ms)\n") || plain.contains("\nWORSE: B is worse than A: "), "{plain}");
+        assert!(!html.contains("<b>|service") && html.contains("&#60;b&#62;"), "{html}");
+        assert!(markdown.contains("`` new/<b>|service  ``"), "{markdown}");
+        for line in plain.lines().filter(|line| line.starts_with("CPU")) {
+            assert!(line.chars().count() <= 110, "{line}");
+        }
+    }
+
+    #[test]
+    fn outside_text_stays_text() {
+        assert_eq!(escaped("a|b <i> [x](y)\n`c`"), "a\\|b \\<i\\> \\[x\\](y) \\`c\\`");
+        assert_eq!(code("a`b\nc"), "`` a b c ``");
+    }
+}

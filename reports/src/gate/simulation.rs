@@ -1,0 +1,162 @@
+//! Gates of generated noise: how often the whole method cries wolf, and whether it sees what its certificate says. And the generator, which
+//! other tests use.
+
+use std::collections::BTreeMap;
+
+use super::order::{BLOCK, Draw, Side, order};
+use super::record::{Build, Header, Record, SCHEMA};
+use super::verdict::judge_by;
+use super::{Judgement, Metric, Outcome, Pressure, Slice, wants_confirmation};
+
+/// A kind of machine.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Noise {
+    /// The standard deviation of the logarithm of each slice.
+    pub each: f64,
+    /// How far the level walks from slice to slice.
+    pub walk: f64,
+    /// How often a slice is a burst, which makes it slower by up to half and is seen as pressure or is not.
+    pub bursts: f64,
+}
+
+pub(super) const QUIET: Noise = Noise { each: 0.01, walk: 0.002, bursts: 0.0 };
+pub(super) const BUSY: Noise = Noise { each: 0.04, walk: 0.02, bursts: 0.05 };
+pub(super) const WILD: Noise = Noise { each: 0.10, walk: 0.05, bursts: 0.15 };
+
+fn uniform(draw: &mut Draw) -> f64 {
+    (draw.number() >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+fn normal(draw: &mut Draw) -> f64 {
+    // Box and Muller.
+    (-2.0 * (1.0 - uniform(draw)).ln()).sqrt() * (std::f64::consts::TAU * uniform(draw)).cos()
+}
+
+pub(super) fn header(seed: u64, blocks: u32) -> Header {
+    let build = |command: &str| Build { command: command.to_owned(), digest: None };
+    Header {
+        schema: SCHEMA.to_owned(),
+        started_at: "2026-11-24T06:00:00Z".to_owned(),
+        scenario: "gate".to_owned(),
+        a: build("old/longhaul-service"),
+        b: build("new/longhaul-service"),
+        seed,
+        rate: 200.0,
+        saturation: Some([2000.0, 1900.0]),
+        blocks,
+        slice_ms: 20_000,
+        settle_ms: 3000,
+        longhaul: "0.1.0".to_owned(),
+        processors: 2,
+        repeat: "longhaul gate --a old/longhaul-service --b new/longhaul-service".to_owned(),
+    }
+}
+
+/// A session on such a machine, in which B is so many times A.
+pub(super) fn session(record: &mut Record, session: u32, noise: Noise, times: f64) {
+    let (seed, blocks) = (record.header.seed, record.header.blocks);
+    let mut draw = Draw::new(seed.wrapping_mul(0x2545_F491_4F6C_DD1D) ^ u64::from(session));
+    let mut level = 0.0;
+    for (index, side) in (0..).zip(order(seed, session, blocks)) {
+        level += noise.walk * normal(&mut draw);
+        let burst = if uniform(&mut draw) < noise.bursts { uniform(&mut draw) / 2.0 } else { 0.0 };
+        let seen = burst > 0.0 && draw.coin();
+        let mut value = |spread: f64, middle: f64| {
+            let noise = level + burst + noise.each * spread * normal(&mut draw);
+            middle * noise.exp() * if side == Side::B { times } else { 1.0 }
+        };
+        let values = BTreeMap::from([
+            (Metric::Failures, 0.0),
+            (Metric::CpuPerRequest, value(1.0, 400.0)),
+            (Metric::P50, value(1.5, 2000.0)),
+            (Metric::P99, value(4.0, 9000.0)),
+        ]);
+        let pressure = Pressure { cpu: Some(if seen { 0.9 } else { 0.1 }), ..Pressure::default() };
+        record.slices.push(Slice {
+            session,
+            block: index / BLOCK,
+            place: index % BLOCK,
+            side,
+            fingerprint: format!("payload {}", index / 2),
+            lasted_ms: 20_000,
+            planned: 4000,
+            answered: 4000,
+            pressure,
+            values,
+        });
+    }
+}
+
+/// A whole gate, with its second session where it wants one.
+pub(super) fn gate(seed: u64, blocks: u32, noise: Noise, times: f64) -> Judgement {
+    gate_by(seed, blocks, noise, times, FEW)
+}
+
+/// Enough to see what a certificate says; a thousand are what a gate itself takes.
+const FEW: usize = 100;
+
+fn gate_by(seed: u64, blocks: u32, noise: Noise, times: f64, resamples: usize) -> Judgement {
+    let mut record = Record::of(header(seed, blocks));
+    session(&mut record, 1, noise, times);
+    let judgement = judge_by(&record, resamples);
+    if !wants_confirmation(&judgement) {
+        return judgement;
+    }
+    session(&mut record, 2, noise, times);
+    judge_by(&record, resamples)
+}
+
+/// On no machine are identical builds called worse in more than one gate of twenty, by any metric.
+#[test]
+fn identical_builds_are_seldom_called_worse() {
+    for (name, noise) in [("quiet", QUIET), ("busy", BUSY), ("wild", WILD)] {
+        for blocks in [5, 12] {
+            let runs = 200_u32;
+            let worse = (0..runs)
+                .filter(|seed| gate_by(u64::from(*seed), blocks, noise, 1.0, 0).outcome == Outcome::Worse)
+                .count();
+            assert!(worse * 20 <= 200, "{name}, {blocks} blocks: {worse} of {runs} cried wolf");
+        }
+    }
+}
+
+/// Twice the smallest change of the certificate is called worse nearly always, and what the certificate says about false alarms is kept.
+#[test]
+fn what_the_certificate_promises_is_seen() {
+    for (name, noise) in [("quiet", QUIET), ("busy", BUSY), ("wild", WILD)] {
+        let runs = 40;
+        let mut seen = 0;
+        for seed in 0..u64::from(runs) {
+            let row = |judgement: &Judgement| {
+                judgement.rows.iter().find(|row| row.metric == Metric::CpuPerRequest).cloned().unwrap()
+            };
+            let smallest = row(&gate(seed, 10, noise, 1.0)).smallest.unwrap();
+            assert!(smallest > 0.03, "{name}: less than the limit is never called worse: {smallest}");
+            let found = gate_by(seed + 10_000, 10, noise, 1.0 + 2.0 * smallest, 0);
+            seen += u32::from(found.outcome == Outcome::Worse || found.outcome == Outcome::Invalid);
+        }
+        assert!(seen * 10 >= runs * 9, "{name}: {seen} of {runs} were found");
+    }
+}
+
+/// A quiet machine decides: identical builds are the same, a build slower by a tenth is worse, one faster by a tenth is better.
+#[test]
+fn a_quiet_machine_decides() {
+    let outcomes = |times: f64| (0..40).map(|seed| gate_by(seed, 10, QUIET, times, 0).outcome).collect::<Vec<_>>();
+    for (times, wanted) in [(1.0, Outcome::Same), (1.1, Outcome::Worse), (0.9, Outcome::Better)] {
+        let outcomes = outcomes(times);
+        let right = outcomes.iter().filter(|outcome| **outcome == wanted).count();
+        assert!(right >= 38, "{times}: {outcomes:?}");
+    }
+}
+
+/// The false alarms of the certificate are no less than those that come, up to chance.
+#[test]
+fn the_certificate_does_not_flatter() {
+    for noise in [QUIET, BUSY, WILD] {
+        let judgements: Vec<_> = (0..60).map(|seed| gate(seed, 6, noise, 1.0)).collect();
+        let stated: f64 = judgements.iter().filter_map(|judgement| judgement.false_alarm).sum();
+        let cried = judgements.iter().filter(|judgement| judgement.outcome == Outcome::Worse).count();
+        assert!(cried as f64 <= stated + 3.0, "{noise:?}: {cried} came, {stated} were stated");
+    }
+}

@@ -1,0 +1,363 @@
+//! The verdict of a gate, from its record alone. Pure.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::certificate::{self, RESAMPLES, certificate};
+use super::decide::{Decision, Word, decide};
+use super::metric::{Metric, RULES, Rule, Scale};
+use super::order::{BLOCK, Side};
+use super::pairs::{Pairs, median, pairs};
+use super::pressure;
+use super::record::{Header, Record, SCHEMA};
+use super::slice::Slice;
+use crate::exit;
+use crate::words::{counted, percent};
+
+/// Fewer pairs than this decide nothing: five are the least that have a bound at all.
+pub const PAIRS_LEAST: usize = 6;
+/// A baseline that fails more often is nothing to compare with.
+const BASELINE_FAILS_MOST: f64 = 0.01;
+
+/// The whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Outcome {
+    /// Something is better and nothing worse.
+    Better,
+    /// No change that matters.
+    Same,
+    /// Something is worse, twice.
+    Worse,
+    /// Too noisy, or too short.
+    CannotSay,
+    /// The slices cannot be trusted.
+    Invalid,
+}
+
+impl Outcome {
+    /// As people read it.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Better => "better",
+            Self::Same => "same",
+            Self::Worse => "worse",
+            Self::CannotSay => "cannot say",
+            Self::Invalid => "invalid",
+        }
+    }
+
+    /// As of a soak: 0 same or better, 1 worse, 2 not decided.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Self::Better | Self::Same => exit::PASS,
+            Self::Worse => exit::FAIL,
+            Self::CannotSay => exit::INCONCLUSIVE,
+            Self::Invalid => exit::INVALID,
+        }
+    }
+}
+
+/// What became of a gate.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Judgement {
+    /// Always [`SCHEMA`].
+    pub schema: String,
+    /// The verdict.
+    pub outcome: Outcome,
+    /// One sentence: why.
+    pub reason: String,
+    /// The exit code.
+    pub exit_code: u8,
+    /// What was compared.
+    pub header: Header,
+    /// The metrics, counts first.
+    pub rows: Vec<Row>,
+    /// Slices that were played.
+    pub slices: usize,
+    /// Those that were left out.
+    pub dropped: Vec<Dropped>,
+    /// Sessions: 2 where something had to be confirmed.
+    pub sessions: u32,
+    /// How often this gate would have cried wolf here: identical builds called worse by any metric, in two sessions, as a share.
+    pub false_alarm: Option<f64>,
+    /// What could not be measured, and why.
+    pub notes: Vec<String>,
+}
+
+/// A slice that was left out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Dropped {
+    /// Its session.
+    pub session: u32,
+    /// Its block.
+    pub block: u32,
+    /// Its place in the block.
+    pub place: u32,
+    /// Why.
+    pub why: String,
+}
+
+/// A metric.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Row {
+    /// Which.
+    pub metric: Metric,
+    /// For people.
+    pub name: String,
+    /// What is said of B.
+    pub word: Word,
+    /// What the first session alone said.
+    pub first: Word,
+    /// The median of A, in the metric's unit.
+    pub a: f64,
+    /// The median of B.
+    pub b: f64,
+    /// B against A: a share (0.05 is 5 % more), or the difference in the metric's unit where that may be nought.
+    pub change: f64,
+    /// It is surely not less than this; none where it is counted exactly, or too few pairs are left.
+    pub lower: Option<f64>,
+    /// It is surely not more than this.
+    pub upper: Option<f64>,
+    /// A change up to this does not matter.
+    pub limit: f64,
+    /// How many pairs it stands on; 0 where it is counted exactly.
+    pub pairs: usize,
+    /// How often identical builds would have been called worse by this metric in two sessions.
+    pub false_alarm: Option<f64>,
+    /// The smallest change that would have been called worse in two sessions with a probability of 80 %.
+    pub smallest: Option<f64>,
+    /// What is said of each build against itself.
+    pub halves: Option<Word>,
+    /// Whether the gate cannot pass while this is undecided.
+    pub leads: bool,
+    /// Each pair, B against A, as `change` is told; for the picture.
+    pub points: Vec<f64>,
+}
+
+/// Judges a record.
+pub fn judge(record: &Record) -> Judgement {
+    judge_by(record, RESAMPLES)
+}
+
+/// The same with another number of sessions that might have been for the certificate; none without any.
+pub(super) fn judge_by(record: &Record, resamples: usize) -> Judgement {
+    let why = pressure::dropped(&record.slices);
+    let rows: Vec<Row> = RULES.iter().filter_map(|rule| row(record, &why, rule, resamples)).collect();
+    let sessions = record.slices.iter().map(|slice| slice.session).max().unwrap_or(1);
+    let of = |(slice, why): (&Slice, &Option<String>)| {
+        let why = why.clone()?;
+        Some(Dropped { session: slice.session, block: slice.block, place: slice.place, why })
+    };
+    let (outcome, reason) = match invalid(record, &why) {
+        Some(why) => (Outcome::Invalid, why),
+        None => whole(&rows, sessions),
+    };
+    let alarms: Vec<f64> = rows.iter().filter_map(|row| row.false_alarm).collect();
+    Judgement {
+        schema: SCHEMA.to_owned(),
+        outcome,
+        reason,
+        exit_code: outcome.exit_code(),
+        header: record.header.clone(),
+        false_alarm: (!alarms.is_empty()).then(|| certificate::together(alarms)),
+        rows,
+        slices: record.slices.len(),
+        dropped: record.slices.iter().zip(&why).filter_map(of).collect(),
+        sessions,
+        notes: record.notes.clone(),
+    }
+}
+
+/// Whether a second session has to confirm what the first one says.
+pub fn wants_confirmation(judgement: &Judgement) -> bool {
+    let valid = judgement.outcome != Outcome::Invalid;
+    valid && judgement.sessions == 1 && judgement.rows.iter().any(|row| row.first == Word::Worse)
+}
+
+/// Why the slices cannot be trusted, if they cannot.
+fn invalid(record: &Record, why: &[Option<String>]) -> Option<String> {
+    let first: Vec<&Slice> = record.slices.iter().filter(|slice| slice.session == 1).collect();
+    let planned = (record.header.blocks * BLOCK) as usize;
+    if first.len() < planned {
+        let why = record.notes.last().map(|note| format!(": {note}")).unwrap_or_default();
+        return Some(format!("it ended after {} of {planned} slices{why}", first.len()));
+    }
+    let differ = |pair: &[Slice]| pair.len() == 2 && pair[0].fingerprint != pair[1].fingerprint;
+    if record.slices.chunks(2).any(differ) {
+        return Some("the two slices of a pair did not send the same payloads".to_owned());
+    }
+    let failures = pairs(&record.slices, &vec![None; record.slices.len()], 1, Metric::Failures);
+    let fails = median(&failures.a);
+    if fails > BASELINE_FAILS_MOST {
+        return Some(format!("A failed {} of its requests: there is nothing to compare with", percent(fails)));
+    }
+    let left = pairs(&record.slices, why, 1, Metric::Failures).between.len();
+    if left < PAIRS_LEAST || left * 4 < planned {
+        let example = why.iter().flatten().next().map(|why| format!(", such as: {why}")).unwrap_or_default();
+        let all = planned / 2;
+        return Some(format!("only {left} of {all} pairs are left when slices under pressure are dropped{example}"));
+    }
+    None
+}
+
+fn whole(rows: &[Row], sessions: u32) -> (Outcome, String) {
+    let of = |word: Word| rows.iter().filter(move |row| row.word == word);
+    let named = |rows: Vec<&Row>| rows.iter().map(|row| told(row)).collect::<Vec<_>>().join("; ");
+    let worse: Vec<&Row> = of(Word::Worse).collect();
+    if !worse.is_empty() {
+        return (Outcome::Worse, format!("B is worse than A: {}", named(worse)));
+    }
+    let unconfirmed: Vec<&Row> = rows.iter().filter(|row| row.first == Word::Worse).collect();
+    if let (false, 1) = (unconfirmed.is_empty(), sessions) {
+        return (
+            Outcome::CannotSay,
+            format!("no second session confirmed what the first one says: {}", named(unconfirmed)),
+        );
+    }
+    let open: Vec<&Row> = of(Word::CannotSay).filter(|row| row.leads || row.first == Word::Worse).collect();
+    if !open.is_empty() {
+        return (Outcome::CannotSay, format!("not decided: {}", named(open)));
+    }
+    if rows.iter().all(|row| !row.leads) {
+        return (Outcome::CannotSay, "nothing that decides was measured".to_owned());
+    }
+    let better: Vec<&Row> = of(Word::Better).collect();
+    if !better.is_empty() {
+        return (Outcome::Better, format!("B is better than A, and nothing is worse: {}", named(better)));
+    }
+    let open = of(Word::CannotSay).count() as u64;
+    let rest = if open > 0 { format!("; {} could not be decided", counted(open, "other")) } else { String::new() };
+    (Outcome::Same, format!("no change that matters, in {}{rest}", counted(of(Word::Same).count() as u64, "metric")))
+}
+
+/// A row in a sentence.
+fn told(row: &Row) -> String {
+    let rule = row.metric.rule();
+    format!("{} {} ({} against {})", row.name, row.shown(row.change), rule.value(row.b), rule.value(row.a))
+}
+
+impl Row {
+    /// A change of this row for people.
+    pub fn shown(&self, change: f64) -> String {
+        let rule = self.metric.rule();
+        match rule.scale {
+            Scale::Ratio { .. } => rule.change(change.ln_1p()),
+            Scale::Difference { .. } => rule.change(change),
+        }
+    }
+}
+
+/// The row of a metric; none where it was not measured.
+fn row(record: &Record, why: &[Option<String>], rule: &'static Rule, resamples: usize) -> Option<Row> {
+    let session = |number| pairs(&record.slices, why, number, rule.metric);
+    let (first, second) = (session(1), session(2));
+    let Some(alone) = decide(&first.between, rule.limit(median(&first.a))) else { return exact(record, rule) };
+    let limit = rule.limit(median(&first.a));
+    let again = decide(&second.between, limit);
+    let all = Pairs {
+        between: [first.between.clone(), second.between].concat(),
+        within: Vec::new(),
+        a: [first.a.clone(), second.a].concat(),
+        b: [first.b.clone(), second.b].concat(),
+    };
+    let pooled = decide(&all.between, limit).unwrap_or(alone);
+    let certificate = certificate(&first, limit, record.header.seed, resamples);
+    let change = |place: f64| change(rule, place);
+    let Decision { estimate, lower, upper, .. } = pooled;
+    Some(Row {
+        metric: rule.metric,
+        name: rule.name.to_owned(),
+        word: confirmed(alone.word, again.map(|again| again.word), pooled.word),
+        first: alone.word,
+        a: median(&all.a),
+        b: median(&all.b),
+        change: change(estimate),
+        lower: lower.map(change),
+        upper: upper.map(change),
+        limit: change(limit),
+        pairs: all.between.len(),
+        false_alarm: certificate.map(|certificate| certificate.false_alarm),
+        smallest: certificate.map(|certificate| change(certificate.smallest)),
+        halves: certificate.and_then(|certificate| certificate.halves),
+        leads: rule.leads,
+        points: all.between.into_iter().map(change).collect(),
+    })
+}
+
+/// "Worse" is said only when two sessions say it.
+fn confirmed(first: Word, second: Option<Word>, pooled: Word) -> Word {
+    match (first, second) {
+        (Word::Worse, Some(Word::Worse)) => Word::Worse,
+        _ if pooled == Word::Worse => Word::CannotSay,
+        _ => pooled,
+    }
+}
+
+/// From the axis of the comparison to what is told.
+fn change(rule: &Rule, place: f64) -> f64 {
+    match rule.scale {
+        Scale::Ratio { .. } => place.exp_m1(),
+        Scale::Difference { .. } => place,
+    }
+}
+
+/// The row of a metric that was counted exactly: every count of B lies above every count of A, by more than the limit, or it is not worse.
+fn exact(record: &Record, rule: &'static Rule) -> Option<Row> {
+    let of = |side: Side, session: u32| {
+        let counted = record.counted.iter().filter(move |one| {
+            one.metric == rule.metric && one.side == side && one.session == session && one.value.is_finite()
+        });
+        counted.map(|one| one.value).collect::<Vec<f64>>()
+    };
+    let word = |session: u32| {
+        let (a, b) = (of(Side::A, session), of(Side::B, session));
+        let (a_least, a_most) = ends(&a)?;
+        let (b_least, b_most) = ends(&b)?;
+        let limit = rule.limit(a_most);
+        let (least, most) = (rule.against(a_most, b_least)?, rule.against(a_least, b_most)?);
+        Some(if least > limit {
+            Word::Worse
+        } else if most < -limit {
+            Word::Better
+        } else if least > -limit && most < limit {
+            Word::Same
+        } else {
+            Word::CannotSay
+        })
+    };
+    let first = word(1)?;
+    let second = word(2);
+    let all = |side: Side| [of(side, 1), of(side, 2)].concat();
+    let (a, b) = (median(&all(Side::A)), median(&all(Side::B)));
+    let limit = rule.limit(a);
+    Some(Row {
+        metric: rule.metric,
+        name: rule.name.to_owned(),
+        word: confirmed(first, second, if first == Word::Worse { Word::CannotSay } else { second.unwrap_or(first) }),
+        first,
+        a,
+        b,
+        change: change(rule, rule.against(a, b)?),
+        lower: None,
+        upper: None,
+        limit: change(rule, limit),
+        pairs: 0,
+        false_alarm: None,
+        smallest: Some(change(rule, limit)),
+        halves: None,
+        leads: rule.leads,
+        points: Vec::new(),
+    })
+}
+
+fn ends(values: &[f64]) -> Option<(f64, f64)> {
+    let least = values.iter().copied().reduce(f64::min)?;
+    Some((least, values.iter().copied().reduce(f64::max)?))
+}
+
+#[cfg(test)]
+mod tests;

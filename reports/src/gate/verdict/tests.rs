@@ -1,0 +1,137 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::gate::record::Line;
+use crate::gate::simulation::{BUSY, QUIET, gate, header, session};
+use crate::gate::slice::Counted;
+use crate::gate::{Pressure, Side};
+
+/// A hundred sessions that might have been are enough here.
+fn judge(record: &Record) -> Judgement {
+    judge_by(record, 100)
+}
+
+fn record(times: f64, sessions: u32) -> Record {
+    let mut record = Record::of(header(3, 8));
+    for number in 1..=sessions {
+        session(&mut record, number, QUIET, times);
+    }
+    record
+}
+
+/// One session alone never calls a build worse.
+#[test]
+fn worse_needs_two_sessions() {
+    let once = judge(&record(1.2, 1));
+    assert_eq!((once.outcome, once.exit_code), (Outcome::CannotSay, 2));
+    assert!(once.reason.starts_with("no second session confirmed"), "{}", once.reason);
+    assert!(wants_confirmation(&once));
+    let twice = judge(&record(1.2, 2));
+    assert_eq!((twice.outcome, twice.exit_code), (Outcome::Worse, 1));
+    assert!(!wants_confirmation(&twice));
+    assert!(twice.reason.contains("CPU time a request +"), "{}", twice.reason);
+    assert_eq!(confirmed(Word::Worse, Some(Word::Same), Word::Worse), Word::CannotSay);
+    assert_eq!(confirmed(Word::Worse, Some(Word::Same), Word::Same), Word::Same);
+    assert_eq!(confirmed(Word::Same, None, Word::Same), Word::Same);
+}
+
+#[test]
+fn what_cannot_be_trusted_is_invalid() {
+    let reason = |change: &dyn Fn(&mut Record)| {
+        let mut record = record(1.0, 1);
+        change(&mut record);
+        let judgement = judge(&record);
+        assert_eq!(judgement.outcome, Outcome::Invalid, "{}", judgement.reason);
+        assert!(!wants_confirmation(&judgement));
+        judgement.reason
+    };
+    assert_eq!(reason(&|record| record.slices.truncate(30)), "it ended after 30 of 32 slices");
+    let other = reason(&|record| record.slices[5].fingerprint = "other".to_owned());
+    assert!(other.contains("the same payloads"), "{other}");
+    let fails = reason(&|record| {
+        for slice in &mut record.slices {
+            slice.values.insert(Metric::Failures, 0.5);
+        }
+    });
+    assert!(fails.starts_with("A failed 50 % of its requests"), "{fails}");
+    let pressed = reason(&|record| {
+        for slice in record.slices.iter_mut().step_by(3) {
+            slice.pressure = Pressure { cpu: Some(0.9), ..Pressure::default() };
+        }
+    });
+    assert!(
+        pressed.starts_with("only 5 of 16 pairs are left") && pressed.contains("waited for a processor"),
+        "{pressed}"
+    );
+}
+
+/// A build that fails is worse, however fast it fails.
+#[test]
+fn failures_are_worse() {
+    let mut record = record(0.5, 2);
+    for slice in record.slices.iter_mut().filter(|slice| slice.side == Side::B) {
+        slice.values.insert(Metric::Failures, 0.01);
+    }
+    let judgement = judge(&record);
+    assert_eq!(judgement.outcome, Outcome::Worse);
+    assert!(judgement.reason.contains("requests that failed +1 %"), "{}", judgement.reason);
+}
+
+/// Exact counts decide without pairs, and need a second session too.
+#[test]
+fn counts_are_compared_by_their_ends() {
+    let word = |a: &[f64], b: &[f64], sessions: u32| {
+        let mut record = record(1.0, sessions);
+        for session in 1..=sessions {
+            for (side, values) in [(Side::A, a), (Side::B, b)] {
+                for value in values {
+                    record.counted.push(Counted { session, side, metric: Metric::Instructions, value: *value });
+                }
+            }
+        }
+        let judgement = judge(&record);
+        let row = judgement.rows.iter().find(|row| row.metric == Metric::Instructions).unwrap().clone();
+        (row.word, wants_confirmation(&judgement))
+    };
+    assert_eq!(word(&[100_000.0, 100_400.0], &[100_100.0, 100_300.0], 1), (Word::Same, false));
+    assert_eq!(word(&[100_000.0, 100_400.0], &[106_000.0, 105_000.0], 1), (Word::CannotSay, true));
+    assert_eq!(word(&[100_000.0, 100_400.0], &[106_000.0, 105_000.0], 2), (Word::Worse, false));
+    assert_eq!(word(&[100_000.0], &[90_000.0], 1), (Word::Better, false));
+    assert_eq!(word(&[100_000.0, 110_000.0], &[104_000.0, 112_000.0], 1), (Word::CannotSay, false));
+}
+
+/// What is written is what is judged again.
+#[test]
+fn a_record_that_is_read_again_has_the_same_verdict() {
+    let mut record = record(1.2, 2);
+    record.notes.push("instructions: skipped: needs valgrind".to_owned());
+    let mut written = Record::of(record.header.clone());
+    let lines = [Line::Header(Box::new(record.header.clone()))].into_iter();
+    let lines = lines.chain(record.slices.iter().cloned().map(|slice| Line::Slice(Box::new(slice))));
+    let lines = lines.chain(record.notes.iter().cloned().map(Line::Note));
+    let text: String = lines.map(|line| written.add(&line).unwrap()).collect();
+    let again = Record::read(&text).unwrap();
+    assert_eq!(judge(&again), judge(&written));
+    let cut = &text[..text.len() - 10];
+    assert_eq!(Record::read(cut).unwrap().slices.len(), record.slices.len(), "a line that is cut off is left out");
+    assert!(Record::read("{\"note\":\"x\"}\n").unwrap_err().to_string().contains("does not begin with its header"));
+    assert!(Record::read("{}\n").unwrap_err().to_string().starts_with("line 1 of slices.jsonl"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Whatever the noise, outcome, rows and exit code agree, and figures are in order.
+    #[test]
+    fn a_judgement_agrees_with_itself(seed in 0..1000_u64, times in 0.8..1.3_f64, blocks in 3..8_u32) {
+        let judgement = gate(seed, blocks, BUSY, times);
+        prop_assert_eq!(judgement.exit_code, judgement.outcome.exit_code());
+        let worse = judgement.rows.iter().any(|row| row.word == Word::Worse);
+        prop_assert!(judgement.outcome == Outcome::Invalid || worse == (judgement.outcome == Outcome::Worse));
+        for row in &judgement.rows {
+            prop_assert!(row.lower.is_none_or(|lower| lower <= row.change));
+            prop_assert!(row.upper.is_none_or(|upper| row.change <= upper));
+            prop_assert_eq!(row.points.len(), row.pairs);
+        }
+    }
+}

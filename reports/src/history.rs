@@ -1,0 +1,308 @@
+//! A history of runs: one JSON line a run, in a file that people keep in git, and where its figures changed their level.
+//!
+//! Pure: it makes a line of a judged record, reads lines, and compares figures of one scenario over time. There is no verdict, as for
+//! [`crate::diff`]: a figure that changed may be the machine's. Which build is slower, only runs side by side can tell.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::diff::{Unit, measured};
+use crate::judge::{Judgement, Verdict};
+use crate::record::Record;
+use crate::statistics::change_point::{self, VALUES_MAX};
+use crate::statistics::quantile::median;
+
+/// The schema of an [`Entry`].
+pub const SCHEMA: &str = "longhaul.history/v1";
+/// Runs that one file may hold: a run an hour for ten years.
+pub const ENTRIES_MAX: usize = 100_000;
+/// No level is shorter than so many runs: one run that stands out is no change.
+const LEVEL_LEAST: usize = 3;
+/// A change must explain so many times the usual distance of two neighbouring runs for each doubling of their number.
+const PENALTY: f64 = 3.0;
+/// A smaller change than this share of a level is nobody's business, however sure it is.
+const SHARE_LEAST: f64 = 0.02;
+
+/// One run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Entry {
+    /// Always [`SCHEMA`].
+    pub schema: String,
+    /// The run.
+    pub run_id: String,
+    /// When it began, RFC 3339.
+    pub started_at: String,
+    /// The scenario's name.
+    pub name: String,
+    /// Its seed.
+    pub seed: u64,
+    /// What became of it.
+    pub verdict: Verdict,
+    /// What was tested: the digest of the subject, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    /// What the author calls the build, such as a tag or a commit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build: Option<String>,
+    /// The machine: its processor and how many.
+    pub machine: String,
+    /// What was measured, by name.
+    pub figures: BTreeMap<String, Measured>,
+}
+
+/// A figure of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Measured {
+    /// The number.
+    pub value: f64,
+    /// In what it is counted.
+    pub unit: Unit,
+}
+
+/// Why a history cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A line is no entry.
+    #[error("read line {line} of the history: {source}; remove the line, or restore it from git")]
+    Line {
+        /// From 1.
+        line: usize,
+        /// Why not.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// An entry of another version.
+    #[error("read line {line} of the history: it has the schema `{found}`, this build reads `{SCHEMA}`")]
+    Schema {
+        /// From 1.
+        line: usize,
+        /// What it says.
+        found: String,
+    },
+    /// There are too many.
+    #[error("read the history: it has more than {ENTRIES_MAX} lines; begin a new file")]
+    TooMany,
+}
+
+/// A figure over the runs of one scenario, oldest first.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Series {
+    /// Such as `lag p99`.
+    pub figure: String,
+    /// In what it is counted.
+    pub unit: Unit,
+    /// Each run that has it.
+    pub points: Vec<Point>,
+    /// Where the level changed.
+    pub changes: Vec<Change>,
+}
+
+/// A run in a series.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Point {
+    /// The run.
+    pub run_id: String,
+    /// When it began.
+    pub started_at: String,
+    /// What the author calls the build.
+    pub build: Option<String>,
+    /// What became of it.
+    pub verdict: Verdict,
+    /// The number.
+    pub value: f64,
+}
+
+/// A change of level.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Change {
+    /// Which point is the first of the new level, from 0.
+    pub at: usize,
+    /// The median of the level before.
+    pub before: f64,
+    /// The median of the level that begins.
+    pub after: f64,
+}
+
+/// The line of a run.
+pub fn entry(record: &Record, judgement: &Judgement, build: Option<String>) -> Entry {
+    let machine = &record.manifest.machine;
+    Entry {
+        schema: SCHEMA.to_owned(),
+        run_id: judgement.run_id.clone(),
+        started_at: record.manifest.started_at.clone(),
+        name: judgement.name.clone(),
+        seed: judgement.seed,
+        verdict: judgement.verdict,
+        subject: record.manifest.subject.digest.clone(),
+        build,
+        machine: format!("{} × {}", machine.cores, machine.cpu),
+        figures: measured(record)
+            .into_iter()
+            .filter(|(_, _, value)| value.is_finite())
+            .map(|(name, unit, value)| (name, Measured { value, unit }))
+            .collect(),
+    }
+}
+
+/// Reads a history. Empty lines are nothing.
+pub fn read(text: &str) -> Result<Vec<Entry>, Error> {
+    let mut entries = Vec::new();
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    for (index, line) in lines {
+        let entry: Entry = serde_json::from_str(line).map_err(|source| Error::Line { line: index + 1, source })?;
+        if entry.schema != SCHEMA {
+            return Err(Error::Schema { line: index + 1, found: entry.schema });
+        }
+        if entries.len() == ENTRIES_MAX {
+            return Err(Error::TooMany);
+        }
+        entries.push(entry);
+    }
+    Ok(entries)
+}
+
+/// The names of the scenarios that are in it, each once.
+pub fn scenarios(entries: &[Entry]) -> BTreeSet<&str> {
+    entries.iter().map(|entry| entry.name.as_str()).collect()
+}
+
+/// The figures of one scenario over time, by name, with their changes of level. Runs that were invalid measured something else and are left
+/// out; of more than [`VALUES_MAX`] the newest are taken.
+pub fn series(entries: &[Entry], scenario: &str) -> Vec<Series> {
+    let mut runs: Vec<&Entry> =
+        entries.iter().filter(|entry| entry.name == scenario && entry.verdict != Verdict::Invalid).collect();
+    runs.sort_by(|a, b| (&a.started_at, &a.run_id).cmp(&(&b.started_at, &b.run_id)));
+    let newest = runs.split_off(runs.len().saturating_sub(VALUES_MAX));
+    let names: BTreeSet<&String> = newest.iter().flat_map(|entry| entry.figures.keys()).collect();
+    names.into_iter().filter_map(|name| one(name, &newest)).collect()
+}
+
+fn one(name: &str, runs: &[&Entry]) -> Option<Series> {
+    let unit = runs.iter().find_map(|entry| entry.figures.get(name))?.unit;
+    let has = |entry: &&Entry| {
+        let measured =
+            entry.figures.get(name).filter(|measured| measured.unit == unit && measured.value.is_finite())?;
+        Some(Point {
+            run_id: entry.run_id.clone(),
+            started_at: entry.started_at.clone(),
+            build: entry.build.clone(),
+            verdict: entry.verdict,
+            value: measured.value,
+        })
+    };
+    let points: Vec<Point> = runs.iter().filter_map(has).collect();
+    let values: Vec<f64> = points.iter().map(|point| point.value).collect();
+    Some(Series { figure: name.to_owned(), unit, changes: changes(&values), points })
+}
+
+/// Where the level of values changes by more than they scatter.
+fn changes(values: &[f64]) -> Vec<Change> {
+    if values.len() < 2 * LEVEL_LEAST {
+        return Vec::new();
+    }
+    let steps: Vec<f64> = values.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
+    let level = median(values).abs();
+    // Where most runs are alike to the last digit, what counts is what a reader would call a change.
+    let usual = median(&steps).max(level * SHARE_LEAST / PENALTY);
+    if usual <= 0.0 {
+        return Vec::new();
+    }
+    #[expect(clippy::cast_precision_loss, reason = "at most 256")]
+    let doublings = (values.len() as f64).log2();
+    let Ok(starts) = change_point::pelt(values, PENALTY * usual * doublings, LEVEL_LEAST) else { return Vec::new() };
+    let bounds: Vec<usize> = [0].into_iter().chain(starts).chain([values.len()]).collect();
+    let levels = |three: &[usize]| {
+        let (before, after) = (median(&values[three[0]..three[1]]), median(&values[three[1]..three[2]]));
+        Change { at: three[1], before, after }
+    };
+    let all = bounds.windows(3).map(levels);
+    all.filter(|change| (change.after - change.before).abs() > SHARE_LEAST * change.before.abs()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example::Example;
+
+    fn run(n: usize, value: f64) -> Entry {
+        Entry {
+            schema: SCHEMA.to_owned(),
+            run_id: format!("run-{n:03}"),
+            started_at: format!("2026-01-{:02}T00:{:02}:00Z", 1 + n / 60, n % 60),
+            name: "smoke".to_owned(),
+            seed: 1,
+            verdict: Verdict::Pass,
+            subject: None,
+            build: None,
+            machine: "2 × Example".to_owned(),
+            figures: [("lag p99".to_owned(), Measured { value, unit: Unit::Micros })].into(),
+        }
+    }
+
+    /// Ten runs that scatter by ten around a level.
+    fn level(from: usize, middle: f64) -> Vec<Entry> {
+        [3.0, -7.0, 9.0, 0.0, -4.0, 8.0, -10.0, 2.0, 5.0, -6.0]
+            .iter()
+            .enumerate()
+            .map(|(n, noise)| run(from + n, middle + noise))
+            .collect()
+    }
+
+    #[test]
+    fn a_run_makes_a_line_that_is_read_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let record = Example::clean().open(dir.path());
+        let line = entry(&record, &crate::judge::judge(&record), Some("v1".to_owned()));
+        assert!(line.figures.contains_key("resident max"), "{:?}", line.figures.keys());
+        let text = serde_json::to_string(&line).unwrap();
+        assert!(!text.contains('\n'));
+        assert_eq!(read(&format!("{text}\n\n{text}\n")).unwrap(), [line.clone(), line]);
+    }
+
+    #[test]
+    fn a_bad_line_is_named() {
+        let good = serde_json::to_string(&run(1, 1.0)).unwrap();
+        let error = |text: &str| read(text).unwrap_err().to_string();
+        assert!(error(&format!("{good}\n{{")).starts_with("read line 2 of the history: EOF"));
+        assert!(error(&good.replace("history/v1", "history/v9")).contains("`longhaul.history/v9`"));
+        assert!(error(&good.replace("\"seed\"", "\"sede\"")).contains("unknown field `sede`"));
+    }
+
+    /// A change of level is found with the run that began it; noise, one outlier and what is smaller than anybody's interest are none.
+    #[test]
+    fn a_new_level_is_found_and_noise_is_not() {
+        let found = |entries: &[Entry]| series(entries, "smoke").remove(0).changes;
+        let mut entries = level(0, 1000.0);
+        assert_eq!(found(&entries), []);
+        entries.extend(level(10, 1000.0));
+        entries[4].figures.get_mut("lag p99").unwrap().value = 5000.0;
+        assert_eq!(found(&entries), []);
+        entries.extend(level(20, 1100.0));
+        let changes = found(&entries);
+        assert_eq!(changes.iter().map(|change| change.at).collect::<Vec<_>>(), [20]);
+        assert!((changes[0].after / changes[0].before - 1.1).abs() < 0.01);
+        // Alike to the last digit: half a percent is no news, and a tenth is.
+        let still = |last: f64| (0..20).map(|n| run(n, if n < 12 { 1000.0 } else { last })).collect::<Vec<_>>();
+        assert_eq!((found(&still(1005.0)).len(), found(&still(1100.0)).len()), (0, 1));
+    }
+
+    #[test]
+    fn invalid_runs_other_scenarios_and_the_order_of_lines_do_not_matter() {
+        let mut entries = level(0, 1000.0);
+        entries[3].verdict = Verdict::Invalid;
+        entries.push(Entry { name: "soak-1h".to_owned(), ..run(99, 1.0) });
+        let told = series(&entries, "smoke");
+        assert_eq!((told.len(), told[0].points.len()), (1, 9));
+        entries.reverse();
+        assert_eq!(series(&entries, "smoke"), told);
+        assert_eq!(scenarios(&entries).into_iter().collect::<Vec<_>>(), ["smoke", "soak-1h"]);
+        assert_eq!(series(&entries, "nothing"), []);
+    }
+}

@@ -1,0 +1,31 @@
+//! The judge of crashes: how often a process of the subject ended by itself and was started again.
+//!
+//! Owns `crashes.*`. A subject that nobody starts again is `subject.exited`, in `validity.rs`. The rules are files with rows
+//! (`judge/rule.rs`), and lines of the list below.
+
+use super::Findings;
+use super::rule::{Section, section};
+use crate::record::Record;
+
+mod count;
+mod loops;
+
+section! {
+    /// How often the subject may end by itself. Judged of every subject with `restart`, `max` by 0 where nothing else is said.
+    Crashes as "crashes", judge "subject", facts<'a> ();
+    always [];
+    max: u64 = count::Most,
+    loops: u64 = loops::Loops,
+}
+
+pub(super) fn judge(record: &Record, findings: &mut Findings) {
+    // What is not started again ends the run, and is judged by that.
+    if record.manifest.subject.restart.is_some() {
+        record.manifest.budgets.crashes.clone().unwrap_or_default().judge_each(record, &(), findings);
+    }
+}
+
+/// Whether the subject was found to crash more than it may.
+pub(super) fn too_many(findings: &Findings) -> bool {
+    findings.broken_below::<Crashes>()
+}

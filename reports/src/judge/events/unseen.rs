@@ -1,0 +1,39 @@
+//! `events.unseen`: objects that were never seen at all. What is left of `missed` for a witness that cannot tell which version is known.
+
+use super::Events;
+use crate::judge::rule::{Name, Rule};
+use crate::judge::{Findings, Verdict, Word};
+use crate::record::{EventCounts, Record, Sight};
+use crate::words::{count, counted};
+
+/// `events.unseen`.
+pub(super) struct Unseen;
+
+impl Rule for Unseen {
+    type Section = Events;
+    type Limit = u64;
+    const KEY: &'static str = "unseen";
+    const DOC: &'static str = "Objects of which no version was observed by the end. Absent: 0 where the witness tells that objects are there but not \
+        which version is known, so that `missed` cannot be judged; else not judged.";
+    const EXAMPLE: Option<&'static str> = Some("0");
+    const WORD: Option<Word> = Some(Word::Missed);
+    const NEEDS: &'static [Sight] = &[Sight::Created];
+
+    fn judge(record: &Record, counts: &EventCounts, limit: &u64, findings: &mut Findings) {
+        let open = record.intervals.last().map_or(0, |row| row.pending);
+        let (verdict, text) = match counts.unseen {
+            unseen if unseen > *limit => {
+                let objects = counted(unseen, "object");
+                let was = if unseen == 1 { "was" } else { "were" };
+                (Verdict::Fail, format!("{objects} {was} never observed, at most {} allowed.", count(*limit)))
+            }
+            _ if !record.finished() && open > 0 => {
+                let text = "the run was not finished, so it is not known which objects would not have been observed.";
+                (Verdict::Inconclusive, text.to_owned())
+            }
+            0 => (Verdict::Pass, "every object was observed.".to_owned()),
+            unseen => (Verdict::Pass, format!("{} not observed, at most {} allowed.", count(unseen), count(*limit))),
+        };
+        findings.push(Name::of::<Self>(), verdict, count(counts.unseen), count(*limit), text);
+    }
+}

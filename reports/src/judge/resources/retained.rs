@@ -1,0 +1,265 @@
+//! `memory.retained`: whether memory falls again after a burst of deletions.
+//!
+//! A burst is when the number of objects falls to half of its highest or less. Memory before the objects were made is compared with memory
+//! after they were deleted, both while there are about as many objects as before, and both by blocks: of each block its lowest sample, because a
+//! garbage collector comes round only now and then. What is true of every pair of blocks is decided; anything else is not.
+
+use units::Bytes;
+
+use super::growth::decide::size_of_bytes;
+use super::{Memory, restarted};
+use crate::judge::rule::{Name, Rule};
+use crate::judge::{Findings, Verdict, Word};
+use crate::record::Record;
+use crate::words::{bytes, count, millis};
+
+/// A burst takes the number of objects to this share of its highest, or lower.
+const FALLS_TO: f64 = 0.5;
+/// With so much of the burst, or less, there are as many objects as before.
+const CALM: f64 = 0.1;
+/// Samples of a block, one a second, and blocks without which nothing is decided.
+const BLOCK_SAMPLES: usize = 3;
+const BLOCKS_LEAST: usize = 3;
+
+/// `memory.retained`.
+pub(super) struct Retained;
+
+impl Rule for Retained {
+    type Section = Memory;
+    type Limit = Bytes;
+    const KEY: &'static str = "retained";
+    const DOC: &'static str = "How much more memory may be in use after a burst of deletions than before the objects were made: the heap in use where the subject tells it, else the resident set. Needs ten seconds before and fifteen after with about the same few objects, and five with at least twice as many.";
+    const WORD: Option<Word> = Some(Word::Leak);
+
+    fn judge(record: &Record, (): &(), limit: &Bytes, findings: &mut Findings) {
+        let name = Name::of::<Self>();
+        if let Some(t_ms) = restarted(record) {
+            let text = format!("what is retained is not judged: the subject was started anew at {}.", millis(t_ms));
+            findings.push(name, Verdict::Invalid, "restarted", bytes(limit.0), text);
+            return;
+        }
+        let (verdict, observed, text) = match Burst::of(record) {
+            Ok(burst) => burst.decide(record, limit.0),
+            Err(why) => (Verdict::Inconclusive, "no burst".to_owned(), why),
+        };
+        findings.push(name, verdict, observed, bytes(limit.0), text);
+    }
+}
+
+/// When objects were few, then many, then few again.
+#[derive(Debug, PartialEq, Eq)]
+struct Burst {
+    /// The most objects.
+    peak: u64,
+    /// Objects that were left.
+    left: u64,
+    /// Until here there were few.
+    rises_ms: u64,
+    /// And from here on again, until the end.
+    falls_ms: u64,
+}
+
+impl Burst {
+    /// An error says what to do.
+    fn of(record: &Record) -> Result<Self, String> {
+        let rows = &record.intervals;
+        let none = || {
+            "the number of objects never fell by half, so nothing had to come back: make many objects and delete them."
+                .to_owned()
+        };
+        let at = (0..rows.len()).max_by_key(|&at| (rows[at].live_objects, std::cmp::Reverse(at))).ok_or_else(none)?;
+        let peak = rows[at].live_objects;
+        let left = rows[at..].iter().map(|row| row.live_objects).min().unwrap_or(peak);
+        if peak == 0 || left as f64 > peak as f64 * FALLS_TO {
+            return Err(none());
+        }
+        let few = |row: &crate::record::Interval| row.live_objects as f64 <= left as f64 + CALM * (peak - left) as f64;
+        let Some(rise) = rows.iter().position(|row| !few(row)).filter(|rise| *rise > 0) else {
+            return Err(format!(
+                "there were {} objects from the start, so nobody knows what memory was before: make them once the subject runs.",
+                count(peak)
+            ));
+        };
+        // A row counts what there is at its end: after the last one with many, the next has few, and so has the rest.
+        let fall = rows.iter().rposition(|row| !few(row)).map_or(rise, |last| last + 1).min(rows.len() - 1);
+        Ok(Self { peak, left, rises_ms: rows[rise].start_ms, falls_ms: rows[fall].end_ms })
+    }
+
+    fn decide(&self, record: &Record, limit: u64) -> (Verdict, String, String) {
+        let (what, values) = series(record);
+        let (before, after): (Vec<_>, Vec<_>) = values
+            .into_iter()
+            .filter(|(t_ms, _)| *t_ms < self.rises_ms || *t_ms >= self.falls_ms)
+            .partition(|(t_ms, _)| *t_ms < self.rises_ms);
+        let (before, after) = (later_half(&blocks(&before)), later_half(&blocks(&after)));
+        if before.len() < BLOCKS_LEAST || after.len() < BLOCKS_LEAST {
+            let least = BLOCK_SAMPLES * BLOCKS_LEAST + 1;
+            let text = format!(
+                "{what} was sampled too seldom: {least} s before the objects come and {least} s after they are gone would decide it."
+            );
+            return (Verdict::Inconclusive, "too few samples".to_owned(), text);
+        }
+        let least = lowest(&after) as f64 - highest(&before) as f64;
+        let most = highest(&after) as f64 - lowest(&before) as f64;
+        let limit_f = limit as f64;
+        let between = format!("{} to {} more", size_of_bytes(least.max(0.0)), size_of_bytes(most.max(0.0)));
+        let told = format!(
+            "{what} was at most {} before {} objects came, and at least {} in the end with {} left: {between}",
+            bytes(highest(&before)),
+            count(self.peak),
+            bytes(lowest(&after)),
+            count(self.left),
+        );
+        let limit_text = bytes(limit);
+        let (verdict, text) = if most <= limit_f {
+            (Verdict::Pass, format!("{told}, within {limit_text}."))
+        } else if least <= limit_f {
+            (
+                Verdict::Inconclusive,
+                format!(
+                    "{told}, which does not tell whether that is within {limit_text}: give it a longer calm before and after."
+                ),
+            )
+        } else if let Some(more_s) = still_falling(&after, highest(&before) as f64 + limit_f) {
+            (
+                Verdict::Inconclusive,
+                format!(
+                    "{told}, more than {limit_text}, but it was still falling: about {more_s} s more would decide it."
+                ),
+            )
+        } else {
+            (Verdict::Fail, format!("{told}, more than {limit_text}."))
+        };
+        (verdict, between, text)
+    }
+}
+
+/// What judges, and its values: the heap in use where that is told until the end, else the resident set.
+fn series(record: &Record) -> (String, Vec<(u64, u64)>) {
+    let of = record.metrics.iter().find_map(|row| row.heap_of.as_deref());
+    let heap: Vec<_> = record.metrics.iter().filter_map(|row| Some((row.t_ms, row.heap_bytes?))).collect();
+    let until = record.metrics.last().map(|row| row.t_ms);
+    if let Some(of) = of.filter(|_| heap.last().map(|(t_ms, _)| *t_ms) == until) {
+        return (format!("the heap in use ({of})"), heap);
+    }
+    let resident = record.samples.iter().filter(|row| !row.peak);
+    let resident = resident.filter_map(|row| Some((row.t_ms, row.subject?.rss_bytes)));
+    ("the resident set".to_owned(), resident.collect())
+}
+
+/// The lowest value of each block; of a rest that is none nothing.
+fn blocks(values: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    values
+        .chunks_exact(BLOCK_SAMPLES)
+        .filter_map(|block| block.iter().copied().min_by_key(|(_, value)| *value))
+        .collect()
+}
+
+/// The later half of the blocks, or as many as are needed: a program that has just started still grows, and one that frees takes its time.
+fn later_half(blocks: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    let from = (blocks.len() / 2).min(blocks.len().saturating_sub(BLOCKS_LEAST));
+    blocks[from..].to_vec()
+}
+
+fn lowest(blocks: &[(u64, u64)]) -> u64 {
+    blocks.iter().map(|(_, value)| *value).min().unwrap_or(0)
+}
+
+fn highest(blocks: &[(u64, u64)]) -> u64 {
+    blocks.iter().map(|(_, value)| *value).max().unwrap_or(0)
+}
+
+/// In how many seconds it would be there, if it falls as it did, and that is no longer than it was looked at.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "seconds of a run, not negative")]
+fn still_falling(after: &[(u64, u64)], target: f64) -> Option<u64> {
+    let ((from_ms, from), (to_ms, to)) = (*after.first()?, *after.last()?);
+    let (fell, took_s) = (from.saturating_sub(to) as f64, (to_ms - from_ms) as f64 / 1000.0);
+    let needed_s = (to as f64 - target) / fell * took_s;
+    (fell > 0.0 && (0.0..=took_s).contains(&needed_s)).then(|| needed_s.ceil().max(1.0) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example::Example;
+    use crate::judge::{self, Finding};
+
+    const MIB: u64 = 1 << 20;
+
+    /// The finding for a run whose objects come at 40 s and go at 80 s, and whose memory at each second is this.
+    fn found(memory: impl Fn(u64) -> u64, spoil: impl Fn(&mut Example)) -> Finding {
+        let mut example = Example::clean();
+        for row in &mut example.intervals {
+            row.live_objects = if (40_000..80_000).contains(&row.start_ms) { 5000 } else { 20 };
+        }
+        for sample in &mut example.samples {
+            let wobble = sample.t_ms * 7919 % 13 * 4096;
+            sample.subject.as_mut().unwrap().rss_bytes = 40 * MIB + memory(sample.t_ms / 1000) + wobble;
+        }
+        example.manifest.budgets.memory = Some(serde_json::from_str(r#"{"retained": "8MiB"}"#).unwrap());
+        spoil(&mut example);
+        let dir = tempfile::tempdir().unwrap();
+        let judgement = judge::judge(&example.open(dir.path()));
+        judgement.findings.into_iter().find(|finding| finding.budget == "memory.retained").unwrap()
+    }
+
+    fn burst(second: u64) -> u64 {
+        if (40..82).contains(&second) { 30 * MIB } else { 0 }
+    }
+
+    #[test]
+    fn what_comes_back_passes_and_what_stays_fails() {
+        let clean = found(burst, |_| {});
+        assert_eq!(clean.verdict, Verdict::Pass, "{clean:?}");
+        let leak = found(|second| if second < 40 { 0 } else { 30 * MIB }, |_| {});
+        assert_eq!(leak.verdict, Verdict::Fail, "{leak:?}");
+        assert!(leak.text.contains("before 5,000 objects came") && leak.text.contains("with 20 left"), "{}", leak.text);
+        assert!(leak.text.ends_with("more than 8 MiB."), "{}", leak.text);
+        // A part that stays is more than nothing, and less than the limit.
+        let part = found(|second| if second < 40 { 0 } else { burst(second).max(4 * MIB) }, |_| {});
+        assert_eq!(part.verdict, Verdict::Pass, "{part:?}");
+    }
+
+    /// A collector's saw-tooth: only its lowest points count.
+    #[test]
+    fn a_heap_decides_before_the_resident_set_and_its_teeth_do_not_matter() {
+        let stays = |second: u64| if second < 40 { 0 } else { 30 * MIB };
+        let teeth = |second: u64| 20 * MIB + second % 3 * 6 * MIB;
+        let heap = found(stays, |e| e.tell_metrics(|second| teeth(second) + burst(second), |_| 0.0));
+        assert_eq!(heap.verdict, Verdict::Pass, "{heap:?}");
+        assert!(heap.text.starts_with("the heap in use (Go) was at most "), "{}", heap.text);
+        let leak = found(burst, |e| e.tell_metrics(|second| teeth(second) + stays(second), |_| 0.0));
+        assert_eq!(leak.verdict, Verdict::Fail, "{leak:?}");
+        let ended = found(burst, |e| {
+            e.tell_metrics(|second| teeth(second) + stays(second), |_| 0.0);
+            e.metrics.last_mut().unwrap().heap_bytes = None;
+        });
+        assert_eq!(ended.verdict, Verdict::Pass, "a page that stopped telling does not decide: {ended:?}");
+    }
+
+    #[test]
+    fn what_cannot_be_decided_is_told_with_what_would() {
+        let undecided = |memory: &dyn Fn(u64) -> u64, spoil: &dyn Fn(&mut Example), why: &str| {
+            let finding = found(memory, spoil);
+            assert_eq!(finding.verdict, Verdict::Inconclusive, "{finding:?}");
+            assert!(finding.text.contains(why), "`{why}` is not in: {}", finding.text);
+        };
+        undecided(&burst, &|e| e.intervals.iter_mut().for_each(|row| row.live_objects = 500), "never fell by half");
+        let from_start = |e: &mut Example| {
+            e.intervals.iter_mut().filter(|row| row.start_ms < 80_000).for_each(|row| row.live_objects = 5000);
+        };
+        undecided(&burst, &from_start, "from the start, so nobody knows");
+        undecided(
+            &burst,
+            &|e| e.samples.retain(|sample| sample.t_ms < 85_000),
+            "10 s before the objects come and 10 s after",
+        );
+        let noisy = |second: u64| if second < 40 { second % 7 * 2 * MIB } else { second / 5 % 4 * 8 * MIB };
+        undecided(&noisy, &|_| {}, "does not tell whether");
+        let slowly = |second: u64| if second < 40 { 0 } else { 30 * MIB - second.saturating_sub(80) * MIB / 5 };
+        undecided(&slowly, &|_| {}, "was still falling: about");
+        let restarted =
+            found(burst, |e| e.samples[80..].iter_mut().for_each(|s| s.subject.as_mut().unwrap().starts = 2));
+        assert_eq!(restarted.verdict, Verdict::Invalid, "{restarted:?}");
+    }
+}

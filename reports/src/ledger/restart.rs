@@ -1,0 +1,140 @@
+//! A subject whose process ended and was started again: what it knew is gone with it.
+//!
+//! Owns the last such time and what it excuses. A new process lists, and learns nothing of what was deleted before that: such a deletion
+//! nobody can tell. Everything that is there is still due. It must not excuse what was overdue when the process ended.
+
+/// The last time that nobody ran.
+#[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_field_names, reason = "the unit belongs to each time")]
+pub(super) struct Restart {
+    /// When the process ended.
+    pub ended_ms: u64,
+    /// When the next one was started; none while nobody runs.
+    started_ms: Option<u64>,
+    /// Until when a deletion may have come before the list of the new process: a deadline after the first that it told.
+    until_ms: u64,
+}
+
+impl Restart {
+    /// A process has ended.
+    pub fn ended(now_ms: u64) -> Self {
+        Self { ended_ms: now_ms, started_ms: None, until_ms: u64::MAX }
+    }
+
+    /// The next one was started.
+    pub fn started(&mut self, now_ms: u64) {
+        self.started_ms.get_or_insert(now_ms);
+    }
+
+    /// Something was told at `t_ms`.
+    pub fn told(&mut self, t_ms: u64, deadline_ms: u64) {
+        if self.until_ms == u64::MAX && self.is_after(t_ms) {
+            self.until_ms = t_ms.saturating_add(deadline_ms);
+        }
+    }
+
+    /// Whether what was told at `t_ms` was told by the new process.
+    pub fn is_after(&self, t_ms: u64) -> bool {
+        self.started_ms.is_some_and(|started_ms| t_ms >= started_ms)
+    }
+
+    /// Whether a deletion of this time may be unknown to the new process, which has told nothing of the object since `told_ms`.
+    pub fn hides(&self, deleted_ms: u64, told_ms: Option<u64>) -> bool {
+        deleted_ms >= self.ended_ms
+            && deleted_ms <= self.until_ms
+            && told_ms.is_none_or(|told_ms| told_ms < self.ended_ms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use facts::{Change, Commit, Observation, Order};
+
+    use crate::ledger::{Config, Ledger};
+
+    const D: u64 = 1000;
+
+    fn commit(uid: &str, order: u64, change: Change) -> Commit {
+        Commit {
+            order: Order::of_numbered(order),
+            resource: "packages.longhaul.dev".into(),
+            namespace: "default".into(),
+            name: uid.into(),
+            uid: uid.into(),
+            revision: order.to_string().as_str().into(),
+            change,
+        }
+    }
+
+    fn seen(t_ms: u64, uid: &str, order: u64, change: Change) -> Observation {
+        Observation { t_ms, uid: uid.into(), revision: order.to_string().as_str().into(), change }
+    }
+
+    /// Three objects that the subject knows; the process ends at 5 s and the next one begins at 6 s.
+    fn ledger() -> Ledger {
+        let mut ledger = Ledger::new(Config { deadline_ms: D, ..Config::default() });
+        for (order, uid) in [(1, "stays"), (2, "goes"), (3, "old")] {
+            ledger.commit(order, &commit(uid, order, Change::Added));
+            ledger.observe(&seen(order, uid, order, Change::Added));
+        }
+        // Overdue long before the process ends: that is the subject's own.
+        ledger.commit(1000, &commit("old", 4, Change::Deleted));
+        ledger.advance(4900).for_each(drop);
+        ledger.subject_ended(5000);
+        ledger
+    }
+
+    /// What was deleted while nobody ran no list tells; what was written then is still due, and what was missed before stays missed.
+    #[test]
+    fn only_deletions_of_the_time_without_a_process_are_excused() {
+        let mut ledger = ledger();
+        ledger.commit(5100, &commit("goes", 5, Change::Modified));
+        ledger.commit(5200, &commit("goes", 6, Change::Deleted));
+        ledger.commit(5300, &commit("stays", 7, Change::Modified));
+        ledger.commit(5400, &commit("brief", 8, Change::Added));
+        ledger.commit(5500, &commit("brief", 9, Change::Deleted));
+        ledger.subject_started(6000);
+        ledger.observe(&seen(6050, "stays", 7, Change::Added));
+        assert_eq!(ledger.told().len(), 2, "`goes` is known to be gone, `old` is not: {:?}", ledger.told());
+        ledger.finish(20_000).for_each(drop);
+        let counts = ledger.counts();
+        assert_eq!((counts.unobservable, counts.ghost, counts.missed), (4, 1, 0), "{counts:?}");
+        assert_eq!((counts.observed, counts.duplicate), (4, 0));
+    }
+
+    /// Whoever told of an object after the restart has to learn of its end.
+    #[test]
+    fn what_the_new_process_knows_is_due() {
+        let mut ledger = ledger();
+        ledger.subject_started(6000);
+        ledger.observe(&seen(6010, "stays", 1, Change::Added));
+        ledger.observe(&seen(6010, "goes", 2, Change::Added));
+        assert_eq!(ledger.counts().duplicate, 0, "another process told it the first time");
+        ledger.observe(&seen(6020, "stays", 1, Change::Added));
+        assert_eq!(ledger.counts().duplicate, 1);
+        ledger.commit(6100, &commit("goes", 5, Change::Deleted));
+        ledger.finish(20_000).for_each(drop);
+        assert_eq!((ledger.counts().ghost, ledger.counts().unobservable), (2, 0));
+    }
+
+    /// A deadline after the first that the new process told, nothing is excused any more.
+    #[test]
+    fn the_excuse_ends() {
+        let mut ledger = ledger();
+        ledger.subject_started(6000);
+        ledger.observe(&seen(6010, "stays", 1, Change::Added));
+        ledger.commit(6010 + D + 1, &commit("goes", 5, Change::Deleted));
+        ledger.finish(20_000).for_each(drop);
+        assert_eq!((ledger.counts().ghost, ledger.counts().unobservable), (2, 0));
+    }
+
+    /// Nobody came back: what is there is missed, what went meanwhile nobody could tell.
+    #[test]
+    fn without_a_new_process_everything_else_is_missed() {
+        let mut ledger = ledger();
+        ledger.commit(5100, &commit("stays", 5, Change::Modified));
+        ledger.commit(5200, &commit("goes", 6, Change::Deleted));
+        ledger.finish(20_000).for_each(drop);
+        assert_eq!((ledger.counts().missed, ledger.counts().ghost, ledger.counts().unobservable), (1, 1, 1));
+    }
+}

@@ -1,0 +1,223 @@
+//! What is known of one anomaly's object: its own history, from both sides of the wire.
+//!
+//! Owns the types of it, which stand in `anomalies.jsonl`. It is gathered when the anomaly is found, because the harness forgets; what
+//! follows from it says [`crate::causes`].
+
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::EndedBy;
+use facts::Change;
+
+/// Steps of one anomaly that are kept: a screen or two. Of more those are left out that matter least.
+pub const STEPS_MAX: usize = 40;
+
+/// The history of an anomaly's object, as far as it was known when the anomaly was found.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Evidence {
+    /// Until when it was looked: nothing that came later is in it.
+    pub until_ms: u64,
+    /// Whether the control plane tells what it sent and what it was asked. A real one does not: then only commits and reports are known.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub wire: bool,
+    /// What happened, in order of time.
+    pub steps: Vec<Step>,
+    /// Steps that were known and are not shown.
+    #[serde(skip_serializing_if = "is_none")]
+    pub left_out: u64,
+}
+
+/// One thing that happened to the object, or that the subject asked about its resource.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "camelCase")]
+pub enum Step {
+    /// A version of it was written.
+    Committed {
+        /// When.
+        t_ms: u64,
+        /// Its resourceVersion.
+        revision: String,
+        /// What made it.
+        change: Change,
+    },
+    /// A version of it was put on a watch of the subject.
+    Sent {
+        /// When.
+        t_ms: u64,
+        /// Its resourceVersion.
+        revision: String,
+        /// The number of the watch.
+        watch: u64,
+    },
+    /// A fault kept a version of it from a watch.
+    Withheld {
+        /// When.
+        t_ms: u64,
+        /// Its resourceVersion.
+        revision: String,
+        /// The number of the watch.
+        watch: u64,
+        /// Which fault: its name and its place in the scenario.
+        fault: String,
+    },
+    /// The subject listed the resource: one page.
+    Listed {
+        /// When it was asked for.
+        t_ms: u64,
+        /// The status of the answer; 0 if there was none.
+        status: u16,
+        /// The revision of the list.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        revision: Option<u64>,
+        /// Its items.
+        objects: u64,
+        /// A page that is not the first one.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        further: bool,
+    },
+    /// The subject asked to watch the resource.
+    Watched {
+        /// When.
+        t_ms: u64,
+        /// The number of the watch; none if it was refused.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        watch: Option<u64>,
+        /// The revision that it asked from, as it said it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        from: Option<String>,
+        /// Whether it asked for all objects first.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        initial: bool,
+        /// The status of the answer; 0 if there was none.
+        status: u16,
+        /// The code of the `ERROR` event that it got.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error_code: Option<u16>,
+    },
+    /// A watch was over.
+    WatchEnded {
+        /// When.
+        t_ms: u64,
+        /// Its number.
+        watch: u64,
+        /// Who ended it.
+        by: EndedBy,
+        /// The newest revision that was sent on it, bookmarks too; none if nothing was.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        through: Option<u64>,
+    },
+    /// The subject proved through its witness that it saw something of the object.
+    Reported {
+        /// When.
+        t_ms: u64,
+        /// The resourceVersion, as it said it.
+        revision: String,
+        /// What it took it for.
+        change: Change,
+    },
+}
+
+impl Step {
+    /// When it happened.
+    pub fn t_ms(&self) -> u64 {
+        match self {
+            Self::Committed { t_ms, .. }
+            | Self::Sent { t_ms, .. }
+            | Self::Withheld { t_ms, .. }
+            | Self::Listed { t_ms, .. }
+            | Self::Watched { t_ms, .. }
+            | Self::WatchEnded { t_ms, .. }
+            | Self::Reported { t_ms, .. } => *t_ms,
+        }
+    }
+
+    /// Whether it is about this version.
+    fn is_of(&self, version: &str) -> bool {
+        match self {
+            Self::Committed { revision, .. }
+            | Self::Sent { revision, .. }
+            | Self::Withheld { revision, .. }
+            | Self::Reported { revision, .. } => revision == version,
+            Self::Listed { .. } | Self::Watched { .. } | Self::WatchEnded { .. } => false,
+        }
+    }
+
+    /// How well it can be spared.
+    fn spare(&self, version: &str) -> u8 {
+        match self {
+            _ if self.is_of(version) => 0,
+            Self::Listed { .. }
+            | Self::Watched { .. }
+            | Self::WatchEnded { .. }
+            | Self::Committed { change: Change::Added | Change::Deleted, .. } => 1,
+            _ => 2,
+        }
+    }
+
+    /// What comes first of what has the same time: a version is written, then asked for, sent, reported.
+    pub fn rank(&self) -> u8 {
+        match self {
+            Self::Committed { .. } => 0,
+            Self::Listed { .. } => 1,
+            Self::Watched { .. } => 2,
+            Self::Withheld { .. } | Self::Sent { .. } => 3,
+            Self::Reported { .. } => 4,
+            Self::WatchEnded { .. } => 5,
+        }
+    }
+}
+
+impl Evidence {
+    /// Puts the steps in order and keeps at most [`STEPS_MAX`] of them: those of the version itself before all, then what was asked and
+    /// how the object came and went, then the nearest of its other versions.
+    pub fn bound(&mut self, revision: &str) {
+        self.steps.sort_by_key(|step| (step.t_ms(), step.rank()));
+        self.steps.dedup();
+        let surplus = self.steps.len().saturating_sub(STEPS_MAX);
+        if surplus == 0 {
+            return;
+        }
+        let own = self.steps.iter().position(|step| step.is_of(revision)).unwrap_or(0);
+        let mut order: Vec<usize> = (0..self.steps.len()).collect();
+        order.sort_by_key(|at| std::cmp::Reverse((self.steps[*at].spare(revision), at.abs_diff(own))));
+        let dropped: BTreeSet<usize> = order.into_iter().take(surplus).collect();
+        let mut at = 0;
+        self.steps.retain(|_| {
+            at += 1;
+            !dropped.contains(&(at - 1))
+        });
+        self.left_out += surplus as u64;
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_none(count: &u64) -> bool {
+    *count == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// However much is known, what the cause depends on is kept.
+    #[test]
+    fn the_version_itself_and_what_was_asked_are_kept() {
+        let sent = |t_ms: u64| Step::Sent { t_ms, revision: t_ms.to_string(), watch: 3 };
+        let listed = |t_ms| Step::Listed { t_ms, status: 200, revision: Some(t_ms), objects: 1, further: false };
+        let mut evidence = Evidence { steps: (1..200).map(sent).collect(), ..Evidence::default() };
+        evidence.steps.extend([listed(7), listed(190)]);
+        evidence.steps.push(sent(100));
+        evidence.bound("100");
+        assert_eq!((evidence.steps.len(), evidence.left_out), (STEPS_MAX, 161));
+        for kept in [sent(100), sent(99), sent(101), listed(7), listed(190)] {
+            assert!(evidence.steps.contains(&kept), "{kept:?}");
+        }
+        assert!(evidence.steps.is_sorted_by_key(Step::t_ms));
+        let before = evidence.clone();
+        evidence.bound("100");
+        assert_eq!(evidence, before);
+    }
+}

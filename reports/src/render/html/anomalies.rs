@@ -1,0 +1,152 @@
+//! The anomalies by cause, each with its object's own history.
+//!
+//! Owns how many are shown, and the words of a step. Why they came about says [`crate::causes`].
+
+use super::timeline::clock;
+use crate::causes::{Cause, Group, Summary, object};
+use crate::record::{AnomalyRow, EndedBy, Step};
+use crate::words::{count, counted};
+
+/// Anomalies shown of each cause; the rest is in `anomalies.jsonl`.
+const SHOWN: usize = 12;
+/// Bytes of histories and stream lines shown with the anomalies of one cause. As HTML they are about three times as many; a page with
+/// ten causes stays below 2 MB.
+const BYTES_SHOWN: usize = 40 << 10;
+/// What a step takes of them.
+const STEP_BYTES: usize = 60;
+
+/// A cause on the first screen.
+#[derive(Debug)]
+pub(super) struct FirstCause {
+    pub cause: Cause,
+    pub line: String,
+}
+
+/// The anomalies of one cause.
+#[derive(Debug)]
+pub(super) struct AnomalyGroup<'a> {
+    pub cause: Cause,
+    pub id: usize,
+    pub total: String,
+    pub rows: Vec<Anomaly<'a>>,
+    /// How many are not shown, if any.
+    pub hidden: Option<String>,
+}
+
+/// One anomaly, as the template wants it.
+#[derive(Debug)]
+pub(super) struct Anomaly<'a> {
+    pub row: &'a AnomalyRow,
+    pub at: String,
+    pub object: String,
+    pub sentence: String,
+    pub steps: Vec<Line>,
+    pub left_out: Option<String>,
+    /// Its history and its stream lines are left out, because those of others before it took the room.
+    pub bare: bool,
+}
+
+/// One line of a history: what was written, what passed between, what was reported.
+#[derive(Debug, Default)]
+pub(super) struct Line {
+    pub at: String,
+    pub written: String,
+    pub between: String,
+    pub reported: String,
+    /// It is about the version of the anomaly.
+    pub own: bool,
+}
+
+/// The commonest causes, for the first screen.
+pub(super) fn first(summary: &Summary<'_>) -> Vec<FirstCause> {
+    summary.first().iter().map(|group| FirstCause { cause: group.cause, line: group.line() }).collect()
+}
+
+/// All causes with their first anomalies.
+pub(super) fn groups<'a>(summary: &Summary<'a>) -> Vec<AnomalyGroup<'a>> {
+    let group = |(id, group): (usize, &Group<'a>)| {
+        let mut room = BYTES_SHOWN;
+        let rows: Vec<_> =
+            group.rows.iter().take(SHOWN).map(|(row, sentence)| Anomaly::new(row, sentence, &mut room)).collect();
+        let hidden = group.rows.len() - rows.len();
+        let hidden = (hidden > 0).then(|| count(hidden as u64));
+        AnomalyGroup { cause: group.cause, id, total: count(group.rows.len() as u64), rows, hidden }
+    };
+    summary.groups.iter().enumerate().map(group).collect()
+}
+
+impl<'a> Anomaly<'a> {
+    /// `room` is what histories and stream lines may still take.
+    fn new(row: &'a AnomalyRow, sentence: &str, room: &mut usize) -> Self {
+        let steps = row.evidence.as_ref().map_or(&[][..], |evidence| &evidence.steps);
+        let needed = row.wire.iter().map(String::len).sum::<usize>() + steps.len() * STEP_BYTES;
+        let bare = needed > *room;
+        if !bare {
+            *room -= needed;
+        }
+        let left_out = row.evidence.as_ref().map_or(0, |evidence| evidence.left_out);
+        Self {
+            row,
+            at: clock(row.committed_ms.or(row.observed_ms).unwrap_or(row.t_ms)),
+            object: object(row),
+            sentence: sentence.to_owned(),
+            steps: if bare { Vec::new() } else { steps.iter().map(|step| line(step, &row.revision)).collect() },
+            left_out: (left_out > 0).then(|| counted(left_out, "step")),
+            bare,
+        }
+    }
+}
+
+fn line(step: &Step, own: &str) -> Line {
+    let at = format!("{}.{:03}", clock(step.t_ms() / 1000 * 1000), step.t_ms() % 1000);
+    let line = Line { at, ..Line::default() };
+    match step {
+        Step::Committed { revision, change, .. } => {
+            Line { written: format!("{change} {revision}"), own: revision == own, ..line }
+        }
+        Step::Reported { revision, change, .. } => {
+            Line { reported: format!("{change} {revision}"), own: revision == own, ..line }
+        }
+        Step::Sent { revision, watch, .. } => {
+            Line { between: format!("{revision} sent on watch {watch}"), own: revision == own, ..line }
+        }
+        Step::Withheld { revision, watch, fault, .. } => {
+            let between = format!("{revision} withheld from watch {watch} by the fault {fault}");
+            Line { between, own: revision == own, ..line }
+        }
+        Step::Listed { status, revision, objects, further, .. } => {
+            let page = if *further { "a further page" } else { "list" };
+            let revision = revision.map_or_else(String::new, |revision| format!(" at revision {revision}"));
+            Line {
+                between: format!("{page}: {}{revision}, {}", answer(*status, None), counted(*objects, "object")),
+                ..line
+            }
+        }
+        Step::Watched { watch, from, initial, status, error_code, .. } => {
+            let number = watch.map_or_else(|| "watch".to_owned(), |watch| format!("watch {watch}"));
+            let from = match from.as_deref() {
+                None | Some("" | "0") => "anywhere",
+                Some(from) => from,
+            };
+            let initial = if *initial { " with initial events" } else { "" };
+            Line { between: format!("{number} from {from}{initial}: {}", answer(*status, *error_code)), ..line }
+        }
+        Step::WatchEnded { watch, by, through, .. } => {
+            let by = match by {
+                EndedBy::Server => "ended",
+                EndedBy::Reset => "broken off",
+                EndedBy::Client => "given up by the client",
+            };
+            let through = through.map_or_else(String::new, |through| format!(", its last revision was {through}"));
+            Line { between: format!("watch {watch} {by}{through}"), ..line }
+        }
+    }
+}
+
+fn answer(status: u16, error_code: Option<u16>) -> String {
+    match (status, error_code) {
+        (0, _) => "no answer".to_owned(),
+        (status, Some(code)) => format!("{status}, ERROR {code}"),
+        (status, None) => status.to_string(),
+    }
+}

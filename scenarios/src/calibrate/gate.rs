@@ -1,0 +1,82 @@
+//! Rows that are two builds side by side: each is one `longhaul gate`, the same program on both sides, the bug in B alone.
+
+use std::path::Path;
+use std::time::Duration;
+
+use reports::gate::{Judgement, Metric, Outcome, Word};
+use reports::judge::Verdict;
+
+use super::plants::GATE;
+use super::play::Choice;
+use super::result::{Expectation, Play, Row};
+use crate::scenario::Phases;
+
+/// Blocks of a session: 12 pairs, of which nine are enough.
+const BLOCKS: u32 = 6;
+/// What a slice takes beside its phases: plans, threads, the end of its calls.
+const ASIDE: Duration = Duration::from_millis(600);
+/// Both builds started and filled.
+const START: Duration = Duration::from_secs(8);
+
+/// Whether a gate plays it.
+pub(super) fn plays(row: &Row) -> bool {
+    row.stage == GATE
+}
+
+/// How long it takes: what is worse needs a second session.
+pub(super) fn length(row: &Row, phases: &Phases) -> Duration {
+    let session = (phases.total() + ASIDE) * BLOCKS * 4 + START;
+    session * if row.plant.is_some() { 2 } else { 1 }
+}
+
+/// The command.
+pub(super) fn arguments(row: &Row, seed: u64, choice: &Choice, folder: &Path) -> Vec<String> {
+    let program = if row.plant.is_some() { &choice.planted } else { &choice.service };
+    let program = program.display().to_string();
+    let mut arguments = vec!["gate".to_owned(), row.stage.clone(), "--quiet".to_owned(), "--no-callgrind".to_owned()];
+    arguments.extend(["--a".to_owned(), program.clone(), "--b".to_owned(), program]);
+    arguments.extend(["--seed".to_owned(), seed.to_string(), "--blocks".to_owned(), BLOCKS.to_string()]);
+    arguments.extend(["--out".to_owned(), folder.display().to_string()]);
+    arguments.extend(row.plant.iter().flat_map(|plant| ["--plant-b".to_owned(), plant.clone()]));
+    arguments
+}
+
+/// What a gate wrote into its folder.
+pub(super) fn judgement(folder: &Path) -> Option<Judgement> {
+    serde_json::from_slice(&std::fs::read(folder.join("gate.json")).ok()?).ok()
+}
+
+/// What that says of the row.
+pub(super) fn read(row: &Row, judgement: &Judgement, blank: Play) -> Play {
+    let name = |metric: Metric| format!("gate.{}", metric.key());
+    let own = match &row.expected {
+        Expectation::Caught { judge, .. } => judgement.rows.iter().find(|row| name(row.metric) == *judge),
+        _ => judgement.rows.iter().find(|row| row.metric == Metric::CpuPerRequest),
+    };
+    let is_own = |metric: Metric| own.is_some_and(|own| own.metric == metric);
+    let mut play =
+        Play { verdict: verdict(judgement.outcome).word().to_owned(), says: judgement.reason.clone(), ..blank };
+    for row in &judgement.rows {
+        play.judged.push(name(row.metric));
+        match row.word {
+            Word::Worse => play.fired.push(name(row.metric)),
+            Word::CannotSay if row.leads || is_own(row.metric) => play.undecided.push(name(row.metric)),
+            Word::CannotSay | Word::Same | Word::Better => {}
+        }
+    }
+    if let (Some(own), true) = (own, judgement.outcome != Outcome::Invalid) {
+        let (change, limit) = (own.shown(own.change), own.shown(own.limit));
+        let smallest = own.smallest.map(|smallest| format!(", could see {}", own.shown(smallest))).unwrap_or_default();
+        play.says = format!("{}: {change} (limit {limit}{smallest})", name(own.metric));
+    }
+    play
+}
+
+fn verdict(outcome: Outcome) -> Verdict {
+    match outcome {
+        Outcome::Better | Outcome::Same => Verdict::Pass,
+        Outcome::Worse => Verdict::Fail,
+        Outcome::CannotSay => Verdict::Inconclusive,
+        Outcome::Invalid => Verdict::Invalid,
+    }
+}

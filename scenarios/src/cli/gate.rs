@@ -1,0 +1,202 @@
+//! `longhaul gate`: is a build worse than another one?
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result, ensure};
+use reports::gate::Judgement;
+use units::Span;
+
+use crate::gate::init::Project;
+use crate::gate::{self, Choice, Contestant};
+use crate::out::out;
+use crate::scenario::{Source, SubjectKind};
+
+/// The scenario of who names none.
+const DEFAULT: &str = "gate";
+/// Blocks of four slices a session, which with slices of 20 s take 18 minutes.
+const BLOCKS: u32 = 9;
+/// The same for a pull request: with slices of 4 s less than two minutes.
+const QUICK_BLOCKS: u32 = 5;
+const QUICK_SLICE: Span = Span::from_secs(3);
+const QUICK_SETTLE: Span = Span::from_millis(700);
+const QUICK_REST: Span = Span::from_millis(300);
+/// Fewer blocks than this have too few pairs to decide; more than that take days.
+const BLOCKS_RANGE: std::ops::RangeInclusive<i64> = 3..=250;
+
+/// Arguments of `longhaul gate`.
+#[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own on the command line")]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// A scenario file, or a name from the library. Its phases are those of one slice: warm-up, measured, at rest.
+    #[arg(default_value = DEFAULT, conflicts_with = "again")]
+    scenario: String,
+    /// What B is compared with: the program of the service, or, in a scenario of `kind: command`, a command.
+    #[arg(long, value_name = "COMMAND", required_unless_present = "again")]
+    a: Option<String>,
+    /// What may be worse.
+    #[arg(long, value_name = "COMMAND", required_unless_present = "again")]
+    b: Option<String>,
+    /// At most five minutes, for a pull request: shorter slices, and fewer; no callgrind.
+    #[arg(long)]
+    quick: bool,
+    /// Blocks of four slices a session. Default: 9, with --quick 5.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(BLOCKS_RANGE))]
+    blocks: Option<u32>,
+    /// Count no instructions by callgrind, which takes a minute where the processor does not tell them.
+    #[arg(long)]
+    no_callgrind: bool,
+    /// Another seed than the file's: another order, other payloads.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Plant this bug in A, where its program has them.
+    #[arg(long, value_name = "BUG")]
+    plant_a: Option<String>,
+    /// Plant this bug in B.
+    #[arg(long, value_name = "BUG")]
+    plant_b: Option<String>,
+    /// The folder for the record (slices.jsonl) and the pages (gate.html, gate.md, gate.json). Default: one of its own in `gates`.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Only judge the record in this folder again, and write its pages anew.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["a", "b", "quick", "blocks", "no_callgrind", "seed", "plant_a", "plant_b", "out"])]
+    again: Option<PathBuf>,
+    /// Print the verdict as JSON instead of text, as in `gate.json`.
+    #[arg(long)]
+    json: bool,
+    /// Do not tell of each slice.
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Write workflows for GitHub Actions and GitLab CI into a repository: a soak, and for pull requests a gate against what they would be
+    /// merged into. The scenario is one of `kind: command`.
+    Init {
+        /// The root of the repository.
+        #[arg(default_value = ".")]
+        folder: PathBuf,
+        /// The command that builds your program, in a checkout of the repository.
+        #[arg(long, value_name = "COMMAND", default_value = "make")]
+        build: String,
+        /// Your program, when it is built, relative to the root.
+        #[arg(long, value_name = "PATH")]
+        program: String,
+        /// The scenario, relative to the root.
+        #[arg(long, value_name = "PATH", default_value = "longhaul.yaml")]
+        scenario: String,
+    },
+}
+
+fn init(folder: &Path, project: &Project) -> ExitCode {
+    match gate::init::write(folder, project) {
+        Ok(written) => {
+            for path in written {
+                out!("written: {}", path.display());
+            }
+            out!("set the variable LONGHAUL_RELEASES to where your pipeline finds what `cargo xtask dist` makes");
+            ExitCode::from(reports::exit::PASS)
+        }
+        Err(error) => super::fail(reports::exit::USAGE, &error),
+    }
+}
+
+/// Compares, and exits with the verdict: 0 same or better, 1 worse, 2 not decided or invalid, 64 as `soak`.
+pub(super) fn gate(arguments: &Arguments) -> ExitCode {
+    if let Some(Command::Init { folder, build, program, scenario }) = &arguments.command {
+        let project = Project { build: build.clone(), program: program.clone(), scenario: scenario.clone() };
+        return init(folder, &project);
+    }
+    let result = match &arguments.again {
+        Some(folder) => gate::again(folder).map(|judgement| (folder.clone(), judgement)),
+        None => played(arguments),
+    };
+    let result = result.and_then(|(folder, judgement)| {
+        tell(arguments.json, &folder, &judgement)?;
+        Ok(judgement)
+    });
+    match result {
+        Ok(judgement) => ExitCode::from(judgement.exit_code),
+        Err(error) => super::fail(reports::exit::USAGE, &error),
+    }
+}
+
+fn played(arguments: &Arguments) -> Result<(PathBuf, Judgement)> {
+    let choice = choice(arguments)?;
+    let runtime = super::runtime()?;
+    let judgement = runtime.block_on(gate::play(&choice));
+    // Nothing of a finished gate may keep the process alive.
+    runtime.shutdown_timeout(std::time::Duration::from_secs(2));
+    Ok((choice.out, judgement?))
+}
+
+fn choice(arguments: &Arguments) -> Result<Choice> {
+    let mut source = Source::read(&arguments.scenario).map_err(anyhow::Error::new)?;
+    if let Some(seed) = arguments.seed {
+        source.sow(seed).map_err(anyhow::Error::new)?;
+    }
+    if arguments.quick {
+        let phases = &mut source.scenario.phases;
+        phases.warm_up = phases.warm_up.min(QUICK_SETTLE);
+        phases.steady = phases.steady.min(QUICK_SLICE);
+        phases.drain = phases.drain.min(QUICK_REST);
+    }
+    let contestant = |option: &str, command: &Option<String>, plant: &Option<String>| {
+        let command = command.clone().unwrap_or_default();
+        if source.scenario.subject.kind == SubjectKind::Service {
+            ensure!(
+                Path::new(&command).is_file(),
+                "--{option} {command}: no such file; {} starts the built-in service, so name its program, or a scenario of `kind: command`",
+                arguments.scenario
+            );
+        }
+        Ok(Contestant { command, plant: plant.clone() })
+    };
+    let a = contestant("a", &arguments.a, &arguments.plant_a)?;
+    let b = contestant("b", &arguments.b, &arguments.plant_b)?;
+    let blocks = arguments.blocks.unwrap_or(if arguments.quick { QUICK_BLOCKS } else { BLOCKS });
+    let seed = source.scenario.seed;
+    let stamp = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string();
+    let out =
+        arguments.out.clone().unwrap_or_else(|| Path::new("gates").join(format!("{}-{stamp}", source.scenario.name)));
+    gate::open(&out)?;
+    let repeat = repeat(arguments, blocks, seed);
+    let callgrind = !arguments.no_callgrind && !arguments.quick;
+    Ok(Choice { source, a, b, blocks, out, callgrind, quiet: arguments.quiet, repeat })
+}
+
+/// The command that plays it again.
+fn repeat(arguments: &Arguments, blocks: u32, seed: u64) -> String {
+    let quoted = |text: &str| if text.contains(' ') { format!("'{text}'") } else { text.to_owned() };
+    let given = |option: &str, value: &Option<String>| {
+        value.as_ref().map(|value| format!(" --{option} {}", quoted(value))).unwrap_or_default()
+    };
+    let quick = if arguments.quick { " --quick" } else { "" };
+    format!(
+        "longhaul gate{}{}{}{} {}{quick} --blocks {blocks} --seed {seed}",
+        given("a", &arguments.a),
+        given("plant-a", &arguments.plant_a),
+        given("b", &arguments.b),
+        given("plant-b", &arguments.plant_b),
+        arguments.scenario
+    )
+}
+
+fn tell(json: bool, folder: &Path, judgement: &Judgement) -> Result<()> {
+    if json {
+        out!("{}", serde_json::to_string_pretty(judgement).context("failed to write the verdict as JSON")?);
+    } else {
+        for line in reports::gate::render::plain(judgement).lines() {
+            out!("{line}");
+        }
+    }
+    gate::conclude(folder, judgement)?;
+    if !json {
+        out!("page: {}", folder.join("gate.html").display());
+    }
+    Ok(())
+}

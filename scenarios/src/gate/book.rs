@@ -1,0 +1,86 @@
+//! The folder of a gate: its record, written line by line, and the pages.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use reports::gate::record::{FILE, Line};
+use reports::gate::{Header, Judgement, Record, judge, render};
+
+/// A record is for the eyes of who made it, as that of a run.
+const MODE: u32 = 0o700;
+/// What is written when it is judged.
+const PAGES: [&str; 3] = ["gate.json", "gate.md", "gate.html"];
+/// A record of two long sessions has some hundred kilobytes.
+const RECORD_BYTES_MAX: u64 = 64 << 20;
+
+/// A record that is being written.
+pub(super) struct Book {
+    record: Record,
+    file: File,
+    path: PathBuf,
+}
+
+impl Book {
+    /// Begins the record in this folder, which exists when the builds have been started.
+    pub(super) fn create(folder: &Path, header: Header) -> Result<Self> {
+        let path = folder.join(FILE);
+        let file = File::create_new(&path).with_context(|| format!("failed to create {}", path.display()))?;
+        let mut book = Self { record: Record::of(header.clone()), file, path };
+        book.write(&Line::Header(Box::new(header)))?;
+        Ok(book)
+    }
+
+    /// Adds a line.
+    pub(super) fn write(&mut self, line: &Line) -> Result<()> {
+        let text = self.record.add(line)?;
+        let written = self.file.write_all(text.as_bytes());
+        written.with_context(|| format!("failed to write {}; make room and play the gate again", self.path.display()))
+    }
+
+    /// What stands in it.
+    pub(super) fn record(&self) -> &Record {
+        &self.record
+    }
+}
+
+/// Makes the folder of a gate, or takes it if it is empty.
+pub(crate) fn open(folder: &Path) -> Result<()> {
+    let made = std::fs::DirBuilder::new().recursive(true).mode(MODE).create(folder);
+    made.with_context(|| format!("failed to make the folder {}", folder.display()))?;
+    if std::fs::read_dir(folder).with_context(|| format!("failed to read {}", folder.display()))?.next().is_some() {
+        bail!("--out {}: there is something in it already; name another folder or empty it", folder.display());
+    }
+    Ok(())
+}
+
+/// Judges the record in this folder.
+pub(crate) fn again(folder: &Path) -> Result<Judgement> {
+    let path = folder.join(FILE);
+    let bytes = std::fs::metadata(&path).with_context(|| format!("failed to read {}", path.display()))?.len();
+    if bytes > RECORD_BYTES_MAX {
+        bail!("{} has {bytes} bytes, which no gate writes", path.display());
+    }
+    let text = std::fs::read_to_string(&path).with_context(|| format!("failed to read {}", path.display()))?;
+    Ok(judge(&Record::read(&text)?))
+}
+
+/// Writes the pages, and the Markdown to the summary of a CI job where there is one.
+pub(crate) fn conclude(folder: &Path, judgement: &Judgement) -> Result<()> {
+    let markdown = render::markdown(judgement);
+    let json = serde_json::to_string_pretty(judgement).context("failed to write the verdict as JSON")? + "\n";
+    for (name, text) in PAGES.into_iter().zip([json, markdown.clone(), render::html(judgement)?]) {
+        let path = folder.join(name);
+        std::fs::write(&path, text).with_context(|| format!("failed to write {}", path.display()))?;
+    }
+    if let Some(path) = std::env::var_os("GITHUB_STEP_SUMMARY") {
+        // The summary of a CI job is a courtesy: failing to write it must not change the verdict.
+        let open = std::fs::OpenOptions::new().create(true).append(true).open(&path);
+        if let Err(error) = open.and_then(|mut out| out.write_all(markdown.as_bytes())) {
+            crate::out::err!("longhaul: the summary could not be written: {error}");
+        }
+    }
+    Ok(())
+}

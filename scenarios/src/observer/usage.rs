@@ -1,0 +1,103 @@
+//! What a process tree has used up to one moment, as exactly as the kernel tells: for two builds that are compared.
+
+use std::collections::BTreeMap;
+
+use procfs::process::Process;
+
+use super::process::descendants;
+
+/// Ticks that two readings may differ by without anything having run: user and system time are rounded each.
+const TICKS_ROUNDED_NS: u64 = 40_000_000;
+
+/// One reading of a tree.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Usage {
+    /// Time on a processor, in nanoseconds, of each thread that lives.
+    threads: BTreeMap<(i32, i32), u64>,
+    /// The same of the whole tree in the kernel's ticks, with those that have ended.
+    ticks_ns: u64,
+    /// Anonymous memory.
+    pub(crate) anon_bytes: u64,
+    /// Calls of read and write on files and pipes; sockets are counted only where a program uses `read` and `write` on them.
+    file_calls: u64,
+}
+
+impl Usage {
+    /// Reads the tree below `root`; none when it is gone.
+    pub(crate) fn read(root: u32) -> Option<Self> {
+        let mut usage = Self::default();
+        let mut seen = 0;
+        for pid in descendants(&[i32::try_from(root).ok()?]) {
+            // A process that ends while it is read is simply not there.
+            seen += u32::from(usage.add(pid).is_some());
+        }
+        (seen > 0).then_some(usage)
+    }
+
+    fn add(&mut self, pid: i32) -> Option<()> {
+        let process = Process::new(pid).ok()?;
+        let stat = process.stat().ok()?;
+        let tick_ns = 1_000_000_000 / procfs::ticks_per_second().max(1);
+        let children = u64::try_from(stat.cutime.max(0) + stat.cstime.max(0)).unwrap_or(0);
+        self.ticks_ns += (stat.utime + stat.stime + children) * tick_ns;
+        for task in process.tasks().ok()?.flatten() {
+            if let Ok(ran) = task.schedstat() {
+                self.threads.insert((pid, task.tid), ran.sum_exec_runtime);
+            }
+        }
+        self.anon_bytes += process.status().ok()?.rssanon.unwrap_or(0) * 1024;
+        if let Ok(io) = process.io() {
+            self.file_calls += io.syscr + io.syscw;
+        }
+        Some(())
+    }
+
+    /// Nanoseconds on a processor since an earlier reading. Threads that ended in between are missed, unless the ticks show that those were
+    /// many: then the ticks, which are rounded, count.
+    pub(crate) fn cpu_ns_since(&self, before: &Self) -> u64 {
+        let since =
+            |(thread, now): (&(i32, i32), &u64)| now - (*now).min(before.threads.get(thread).copied().unwrap_or(0));
+        let exact: u64 = self.threads.iter().map(since).sum();
+        let ticks = self.ticks_ns.saturating_sub(before.ticks_ns);
+        if ticks > exact + exact / 20 + TICKS_ROUNDED_NS { ticks } else { exact }
+    }
+
+    /// Calls of read and write since an earlier reading.
+    pub(crate) fn file_calls_since(&self, before: &Self) -> u64 {
+        self.file_calls.saturating_sub(before.file_calls)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    /// Two tenths of a second of work and a hundred calls are seen, and not much else.
+    #[test]
+    fn work_and_calls_of_a_child_are_counted() {
+        let script = "read go; i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo done; read go";
+        let mut child = std::process::Command::new("sh")
+            .args(["-c", script])
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let before = Usage::read(child.id()).unwrap();
+        let began = Instant::now();
+        child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+        child.stdout.as_mut().unwrap().read_exact(&mut [0; 5]).unwrap();
+        let took = began.elapsed();
+        let after = Usage::read(child.id()).unwrap();
+        let cpu = Duration::from_nanos(after.cpu_ns_since(&before));
+        assert!(cpu > Duration::from_millis(10) && cpu < took + Duration::from_millis(60), "{cpu:?} of {took:?}");
+        assert!((1..100).contains(&after.file_calls_since(&before)), "{after:?}");
+        assert!(after.anon_bytes > 0);
+        let pid = child.id();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(Usage::read(pid).is_none());
+    }
+}

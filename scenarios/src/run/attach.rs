@@ -1,0 +1,117 @@
+//! A subject that runs already: what it is told of the run, and what is taken back at the end.
+//!
+//! Owns the kubeconfig that is written for it. Its process is only looked at.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use crate::keeper;
+use crate::out::err;
+use crate::subject::{self, Attached, Launch, Log, Processes};
+
+/// Who the subject is, just before it is started.
+pub(super) enum Who {
+    /// What is started.
+    Started(Vec<Launch>),
+    /// What runs already, the file that was written for it, and what else it is to know.
+    Attached(Attached, Option<Handed>, Vec<(String, String)>),
+}
+
+impl Who {
+    /// Starts it, or tells how it is to be started.
+    pub(super) fn enter(self, log: &Log) -> Result<(Processes, Option<Handed>), subject::Error> {
+        match self {
+            Self::Started(launches) => Ok((Processes::start(&launches, log)?, None)),
+            Self::Attached(attached, handed, environment) => {
+                tell(&environment);
+                Ok((Processes::Theirs(attached), handed))
+            }
+        }
+    }
+}
+
+/// A file with a token, where the user wanted it. Gone with its owner.
+#[derive(Debug)]
+pub(super) struct Handed {
+    path: PathBuf,
+}
+
+impl Handed {
+    /// Whether it could be written there. What is there already is somebody's.
+    pub(super) fn check(path: &Path) -> Result<()> {
+        let shown = path.display();
+        anyhow::ensure!(
+            !path.exists(),
+            "`kubeconfig`: {shown}: there is a file already, and it may be needed: remove it, or name another one"
+        );
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        anyhow::ensure!(
+            folder.is_dir(),
+            "`kubeconfig`: {shown}: there is no such folder: make it, or name a file in another one"
+        );
+        Ok(())
+    }
+
+    /// Writes it.
+    pub(super) fn write(path: &Path, text: &str) -> Result<Self> {
+        Self::check(path)?;
+        let path = std::path::absolute(path).with_context(|| format!("failed to resolve {}", path.display()))?;
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+        let mut file = file.with_context(|| format!("`kubeconfig`: failed to write {}", path.display()))?;
+        let handed = Self { path };
+        // Where the keeper is gone, a harness that ends in order still removes it.
+        let _ = keeper::tell(&keeper::Order::File(handed.path.clone()));
+        file.write_all(text.as_bytes()).with_context(|| format!("failed to write {}", handed.path.display()))?;
+        Ok(handed)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Handed {
+    fn drop(&mut self) {
+        match std::fs::remove_file(&self.path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                err!("longhaul: {} could not be removed and holds a token: {error}", self.path.display());
+            }
+            _ => drop(keeper::tell(&keeper::Order::Removed(self.path.clone()))),
+        }
+    }
+}
+
+/// What somebody who starts the subject by hand has to know, one line each. Said however quiet the run is: without it nothing comes of it.
+fn tell(environment: &[(String, String)]) {
+    err!("longhaul: the subject is not started: it runs already, or you start it now. It is given");
+    for (name, value) in environment.iter().filter(|(_, value)| !value.is_empty()) {
+        err!("  {name}={value}");
+    }
+    err!("longhaul: waiting until it is ready; it is left running at the end");
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn the_file_is_ours_alone_and_goes_with_the_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("kubeconfig");
+        let handed = Handed::write(&path, "token").unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(std::fs::read_to_string(handed.path()).unwrap(), "token");
+        let error = Handed::write(&path, "other").unwrap_err().to_string();
+        assert!(error.contains("there is a file already"), "{error}");
+        drop(handed);
+        assert!(!path.exists());
+        let error = Handed::write(&folder.path().join("none/kubeconfig"), "token").unwrap_err().to_string();
+        assert!(error.contains("there is no such folder"), "{error}");
+    }
+}

@@ -1,0 +1,38 @@
+//! What becomes of a process of the subject that ended by itself: the run ends, or it is started again.
+//!
+//! Whoever is told of it is told here: record, ledger, observer, the subject's log and the user.
+
+use std::time::Instant;
+
+use anyhow::Context as _;
+
+use super::{Conductor, Halt};
+use crate::run::crashes::told;
+
+impl Conductor<'_> {
+    /// Looks after the subject's processes.
+    pub(super) async fn processes(&mut self, now_ms: u64) -> Result<(), Halt> {
+        let Some(stage) = self.stage.as_mut() else { return Ok(()) };
+        while let Some(exit) = stage.subject.exited() {
+            let Some(restarting) = stage.crashes.after(&exit, Instant::now()) else {
+                return Err(Halt::SubjectExited(exit));
+            };
+            let last_words = stage.subject.bury(&exit, restarting.due).await;
+            let (row, is_told) = stage.crashes.row(now_ms, &exit, &restarting, last_words);
+            if is_told {
+                self.writer.crash(&row)?;
+            }
+            stage.events.ledger().subject_ended(now_ms);
+            stage.observer.left(stage.subject.pids());
+            stage.log.note(&told(&row));
+            self.live.say(&format!("{:>4}s {}", now_ms / 1000, told(&row)));
+        }
+        let started = stage.subject.start_due(Instant::now(), &stage.log);
+        let started = started.context("failed to start the subject again")?;
+        if !started.is_empty() {
+            stage.events.ledger().subject_started(now_ms);
+            stage.observer.watch(stage.subject.pids());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,193 @@
+//! Crashes of the subject's processes, and when each is started again.
+//!
+//! Owns the back-off of each process and the rows. The numbers are in `scenario/restart_policy.rs`; the processes are the conductor's.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use reports::record::CrashRow;
+
+use crate::clock::millis;
+use crate::scenario::{Delays, Restart, Scenario};
+use crate::subject::Exit;
+
+/// All crashes of a run.
+pub(super) struct Crashes {
+    policy: Option<Restart>,
+    delays: Delays,
+    back_offs: BTreeMap<usize, BackOff>,
+    total: u64,
+    /// The last one, if it got no row of its own.
+    untold: Option<CrashRow>,
+}
+
+/// What is to be done about a crash.
+#[derive(Debug)]
+pub(super) struct Restarting {
+    /// When the process is to be started again.
+    pub(super) due: Instant,
+    wait: Duration,
+    in_a_row: u64,
+}
+
+/// The back-off of one process, as a kubelet keeps it: the first restart comes at once, the next ones after ever longer times since the
+/// crash, and who ran for long enough is a first one again.
+#[derive(Debug, Default)]
+struct BackOff {
+    next: Duration,
+    in_a_row: u64,
+}
+
+impl BackOff {
+    /// It crashed after it had run for so long. Returns how long to wait.
+    fn crashed(&mut self, ran: Duration, delays: Delays) -> Duration {
+        if self.in_a_row == 0 || ran > delays.reset_after {
+            *self = Self { next: delays.initial, in_a_row: 1 };
+            return Duration::ZERO;
+        }
+        self.in_a_row += 1;
+        let wait = self.next;
+        self.next = (wait * 2).min(delays.max);
+        wait
+    }
+}
+
+impl Crashes {
+    pub(super) fn new(scenario: &Scenario) -> Self {
+        Self {
+            policy: scenario.subject.restart,
+            delays: scenario.subject.delays(scenario.compression()),
+            back_offs: BTreeMap::new(),
+            total: 0,
+            untold: None,
+        }
+    }
+
+    /// A process ended; none where nothing starts it again.
+    pub(super) fn after(&mut self, exit: &Exit, now: Instant) -> Option<Restarting> {
+        let status = exit.status?;
+        self.policy.filter(|policy| policy.follows(status.success()))?;
+        let back_off = self.back_offs.entry(exit.index).or_default();
+        let wait = back_off.crashed(exit.ran, self.delays);
+        Some(Restarting { due: now + wait, wait, in_a_row: back_off.in_a_row })
+    }
+
+    /// The row of a crash, and whether it is to be written now.
+    pub(super) fn row(
+        &mut self,
+        t_ms: u64,
+        exit: &Exit,
+        restarting: &Restarting,
+        last_words: String,
+    ) -> (CrashRow, bool) {
+        self.total += 1;
+        let row = CrashRow {
+            t_ms,
+            number: self.total,
+            process: exit.name.clone(),
+            status: exit.status.map_or_else(String::new, |status| status.to_string()),
+            ran_ms: millis(exit.ran),
+            in_a_row: restarting.in_a_row,
+            back_off_ms: millis(restarting.wait),
+            last_words,
+        };
+        let is_told = row.is_told();
+        self.untold = (!is_told).then(|| row.clone());
+        (row, is_told)
+    }
+
+    /// The last crash, if it is not in the record yet.
+    pub(super) fn untold(&mut self) -> Option<CrashRow> {
+        self.untold.take()
+    }
+}
+
+/// A crash in words, for whoever looks on.
+pub(super) fn told(row: &CrashRow) -> String {
+    let who = row.process.as_ref().map_or_else(|| "the subject".to_owned(), |name| format!("`{name}`"));
+    let (status, ran) = (&row.status, reports::words::millis(row.ran_ms));
+    let next = match (row.in_a_row, row.back_off_ms) {
+        (0 | 1, _) => "it is started again".to_owned(),
+        (times, wait_ms) => {
+            let wait = reports::words::millis(wait_ms);
+            format!("CrashLoopBackOff: {times} times in a row, it is started again in {wait}")
+        }
+    };
+    format!("{who} ended with {status} after {ran}; {next}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt as _;
+    use std::process::ExitStatus;
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// The waits of a kubelet, in seconds.
+    #[test]
+    fn the_back_off_is_that_of_a_kubelet() {
+        let delays = crate::scenario::BackOff::default().delays(1);
+        let mut back_off = BackOff::default();
+        let waits: Vec<u64> = (0..8).map(|_| back_off.crashed(SECOND, delays).as_secs()).collect();
+        assert_eq!(waits, [0, 10, 20, 40, 80, 160, 300, 300]);
+        assert_eq!((back_off.crashed(SECOND * 600, delays).as_secs(), back_off.in_a_row), (300, 9));
+        assert_eq!((back_off.crashed(SECOND * 601, delays).as_secs(), back_off.in_a_row), (0, 1));
+        assert_eq!((back_off.crashed(SECOND, delays).as_secs(), back_off.in_a_row), (10, 2));
+    }
+
+    fn crashes(restart: &str) -> Crashes {
+        let mut scenario = crate::scenario::Source::read("example-watcher").unwrap().scenario;
+        scenario.subject.restart = serde_saphyr::from_str(restart).unwrap();
+        Crashes::new(&scenario)
+    }
+
+    fn exit(index: usize, code: i32) -> Exit {
+        Exit { index, name: None, status: Some(ExitStatus::from_raw(code << 8)), ran: SECOND }
+    }
+
+    #[test]
+    fn a_policy_says_which_ends_are_followed_by_a_start() {
+        let now = Instant::now();
+        let follows = |restart, code| crashes(restart).after(&exit(0, code), now).is_some();
+        assert!(follows("always", 0) && follows("always", 3) && follows("onFailure", 3));
+        assert!(!follows("onFailure", 0) && !follows("null", 3));
+        let theirs = Exit { status: None, ..exit(0, 1) };
+        assert!(crashes("always").after(&theirs, now).is_none(), "nobody knows how to start it");
+    }
+
+    /// One process that crashes does not make another one wait.
+    #[test]
+    fn each_process_has_its_own_back_off() {
+        let (mut crashes, now) = (crashes("always"), Instant::now());
+        let waits: Vec<u64> =
+            [0, 0, 1, 0].map(|index| crashes.after(&exit(index, 1), now).unwrap().wait.as_secs()).to_vec();
+        assert_eq!(waits, [0, 10, 0, 20]);
+    }
+
+    /// Of very many only some have rows, and the last always.
+    #[test]
+    fn rows_are_bounded_and_the_last_is_told() {
+        let (mut crashes, now) = (crashes("always"), Instant::now());
+        let mut told = 0;
+        for _ in 0..5000 {
+            let restarting = crashes.after(&exit(0, 1), now).unwrap();
+            told += u64::from(crashes.row(0, &exit(0, 1), &restarting, String::new()).1);
+        }
+        assert_eq!(told, reports::record::CRASH_ROWS_MAX + 3, "1,024, 2,048 and 4,096");
+        assert_eq!(crashes.untold().map(|row| row.number), Some(5000));
+    }
+
+    #[test]
+    fn a_loop_is_named() {
+        let row = CrashRow { status: "signal: 9 (SIGKILL)".into(), ran_ms: 1200, in_a_row: 1, ..CrashRow::default() };
+        assert_eq!(told(&row), "the subject ended with signal: 9 (SIGKILL) after 1.2 s; it is started again");
+        let row = CrashRow { process: Some("hook".into()), in_a_row: 3, back_off_ms: 20_000, ..row };
+        assert!(
+            told(&row).ends_with("CrashLoopBackOff: 3 times in a row, it is started again in 20 s"),
+            "{}",
+            told(&row)
+        );
+    }
+}

@@ -1,0 +1,234 @@
+//! What is known of an anomaly's object, gathered when there is something to know.
+//!
+//! Owns the bounded memory of what was written and reported ([`Histories`]) and of what was asked ([`Follows`]), and what was gathered of
+//! versions that became overdue: until they are decided, which may be at the end, the control plane has forgotten their stream. It
+//! concludes nothing; that is `reports::causes`.
+
+mod follows;
+mod histories;
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use facts::{Observation, Revision, Uid};
+use mock_faults::Fault;
+use mock_kube::{Sending, Wanted};
+use reports::record::{AnomalyRow, CommitEvent, Evidence, Step};
+
+pub(super) use follows::Follows;
+use histories::Histories;
+
+use super::plane::{Mock, Plane};
+use crate::clock::Clock;
+
+/// Stream lines shown before and after an anomaly's own.
+const WIRE_LINES: usize = 3;
+/// Overdue versions of which something is kept, of about 5 KiB each; later ones are looked into when they are decided.
+const KEPT_MAX: usize = 512;
+
+/// Where facts about the wire come from.
+#[derive(Clone, Copy)]
+pub(super) struct Sources<'a> {
+    pub(super) plane: &'a Plane,
+    pub(super) clock: &'a Clock,
+    pub(super) faults: &'a [Fault],
+    /// The order of commits is that of their revisions; where it is not, the wire tells nothing of one version.
+    pub(super) ordered: bool,
+}
+
+/// What was gathered of overdue versions, and of the histories of all objects what is new.
+#[derive(Default)]
+pub(super) struct Dossiers {
+    histories: Histories,
+    kept: HashMap<(Uid, Revision), Dossier>,
+}
+
+/// What is known of one version.
+#[derive(Default)]
+struct Dossier {
+    delivery: Option<String>,
+    wire: Vec<String>,
+    evidence: Evidence,
+}
+
+/// The version that is asked about.
+struct About<'a> {
+    resource: &'a str,
+    namespace: &'a str,
+    name: &'a str,
+    uid: &'a str,
+    revision: &'a str,
+    /// When its story begins.
+    from_ms: u64,
+    until_ms: u64,
+}
+
+impl Dossiers {
+    pub(super) fn committed(&mut self, event: &CommitEvent) {
+        self.histories.committed(event);
+    }
+
+    pub(super) fn reported(&mut self, observation: &Observation) {
+        self.histories.reported(observation);
+    }
+
+    /// Versions became overdue: what is known of them is kept until they are decided.
+    pub(super) fn overdue(&mut self, overdue: Vec<CommitEvent>, now_ms: u64, follows: &Follows, from: Sources<'_>) {
+        for CommitEvent { t_ms, commit } in overdue {
+            if self.kept.len() >= KEPT_MAX {
+                return;
+            }
+            let about = About {
+                resource: &commit.resource,
+                namespace: &commit.namespace,
+                name: &commit.name,
+                uid: commit.uid.as_str(),
+                revision: commit.revision.as_str(),
+                from_ms: t_ms,
+                until_ms: now_ms,
+            };
+            let dossier = self.gather(&about, follows, from);
+            self.kept.insert((commit.uid, commit.revision), dossier);
+        }
+    }
+
+    /// Adds to an anomaly what is known of it.
+    pub(super) fn fill(&mut self, row: &mut AnomalyRow, until_ms: u64, follows: &Follows, from: Sources<'_>) {
+        let before = self.kept.remove(&(row.uid.as_str().into(), row.revision.as_str().into()));
+        let begin_ms = row.committed_ms.or_else(|| self.histories.begin_ms(&row.uid, &row.revision));
+        let about = About {
+            resource: &row.resource,
+            namespace: &row.namespace,
+            name: &row.name,
+            uid: &row.uid,
+            revision: &row.revision,
+            from_ms: begin_ms.or(row.observed_ms).unwrap_or(row.t_ms),
+            until_ms,
+        };
+        let mut dossier = self.gather(&about, follows, from);
+        if let Some(before) = before {
+            dossier.add(before);
+        }
+        dossier.evidence.bound(&row.revision);
+        (row.delivery, row.wire, row.evidence) = (dossier.delivery, dossier.wire, Some(dossier.evidence));
+    }
+
+    fn gather(&self, about: &About<'_>, follows: &Follows, from: Sources<'_>) -> Dossier {
+        let mut steps = self.histories.steps(about.uid, about.revision, about.until_ms);
+        let mut dossier = Dossier::default();
+        let mut left_out = 0;
+        if let (Some(mock), true) = (from.plane.mock(), from.ordered) {
+            let subject = from.plane.subject();
+            left_out = follows.add_to(&mut steps, about);
+            let at_ms = |us: u64| from.clock.at_ms(mock.epoch + Duration::from_micros(us));
+            let since_us = since_us(mock, from.clock, &steps);
+            for sending in mock.server.sendings(subject, about.resource, &revisions(&steps, about.revision), since_us) {
+                steps.push(step(sending, at_ms(sending.at_us), from.faults));
+            }
+            if let Ok(revision) = about.revision.parse() {
+                dossier.delivery = Some(delivery(&steps, about.revision));
+                let at_us = epoch_us(mock, from.clock, about.from_ms);
+                let wanted = Wanted { revision, name: Some(about.name), at_us };
+                let lines = mock.server.wire(subject, &wanted, WIRE_LINES).into_iter();
+                let lines = lines.map(|line| format!("{} ms watch {}: {}", at_ms(line.at_us), line.watch, line.text));
+                dossier.wire = lines.collect();
+            }
+            dossier.evidence.wire = true;
+        }
+        steps.retain(|step| step.t_ms() <= about.until_ms);
+        dossier.evidence = Evidence { until_ms: about.until_ms, steps, left_out, ..dossier.evidence };
+        dossier
+    }
+}
+
+impl Dossier {
+    /// What was known before: the lines of then are those round the moment, and what was forgotten since is in it.
+    fn add(&mut self, before: Self) {
+        if !before.wire.is_empty() {
+            self.wire = before.wire;
+        }
+        let known = |dossier: &Self| dossier.delivery.as_deref().is_some_and(|text| text != NOT_SENT);
+        if !known(self) {
+            self.delivery = before.delivery;
+        }
+        for step in before.evidence.steps {
+            if !self.evidence.steps.iter().any(|known| tells_of(known, &step)) {
+                self.evidence.steps.push(step);
+            }
+        }
+        self.evidence.left_out = self.evidence.left_out.max(before.evidence.left_out);
+    }
+}
+
+/// Whether a step that was read later makes another one needless: it is the same, or the same watch of which more is known now.
+fn tells_of(later: &Step, step: &Step) -> bool {
+    match (later, step) {
+        (Step::Watched { watch: Some(one), .. }, Step::Watched { watch: Some(other), .. }) => one == other,
+        _ => later == step,
+    }
+}
+
+const NOT_SENT: &str = "not sent on any watch";
+
+/// The last thing that happened to a version on the wire, for people; being sent beats being withheld.
+fn delivery(steps: &[Step], revision: &str) -> String {
+    let sent = steps.iter().rev().find_map(|step| match step {
+        Step::Sent { t_ms, revision: of, watch } if of == revision => {
+            Some(format!("sent on watch {watch} at {t_ms} ms"))
+        }
+        _ => None,
+    });
+    let withheld = || {
+        steps.iter().rev().find_map(|step| match step {
+            Step::Withheld { revision: of, fault, .. } if of == revision => {
+                Some(format!("withheld by the fault {fault}"))
+            }
+            _ => None,
+        })
+    };
+    sent.or_else(withheld).unwrap_or_else(|| NOT_SENT.to_owned())
+}
+
+fn step(sending: Sending, t_ms: u64, faults: &[Fault]) -> Step {
+    let Sending { revision, watch, withheld_by, .. } = sending;
+    let revision = revision.to_string();
+    match withheld_by {
+        None => Step::Sent { t_ms, revision, watch },
+        Some(id) => {
+            let place = id.0 as usize;
+            let fault = match faults.get(place).map(|fault| fault.name) {
+                // Which one it was has to be said only where there are several.
+                Some(name) if faults.iter().filter(|fault| fault.name == name).count() > 1 => {
+                    format!("{} ({} of the scenario)", name.as_str(), place + 1)
+                }
+                Some(name) => name.as_str().to_owned(),
+                None => "of the script".to_owned(),
+            };
+            Step::Withheld { t_ms, revision, watch, fault }
+        }
+    }
+}
+
+/// The versions that the steps speak of and the one that is asked about, ascending.
+fn revisions(steps: &[Step], own: &str) -> Vec<u64> {
+    let of = |step: &Step| match step {
+        Step::Committed { revision, .. } | Step::Reported { revision, .. } => revision.parse().ok(),
+        _ => None,
+    };
+    let mut revisions: Vec<u64> = steps.iter().filter_map(of).chain(own.parse().ok()).collect();
+    revisions.sort_unstable();
+    revisions.dedup();
+    revisions
+}
+
+/// Before the first of the steps nothing of them was sent. What is at zero may have been long before.
+fn since_us(mock: &Mock, clock: &Clock, steps: &[Step]) -> u64 {
+    let first_ms = steps.iter().filter(|step| matches!(step, Step::Committed { .. })).map(Step::t_ms).min();
+    first_ms.filter(|t_ms| *t_ms > 0).map_or(0, |t_ms| epoch_us(mock, clock, t_ms))
+}
+
+/// A time of the run as the mock tells it.
+fn epoch_us(mock: &Mock, clock: &Clock, t_ms: u64) -> u64 {
+    let since = |instant: Instant| instant.saturating_duration_since(mock.epoch).as_micros();
+    clock.instant(t_ms).map_or(0, |instant| u64::try_from(since(instant)).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,138 @@
+//! The newest writes and reports of all objects.
+//!
+//! Owns a bounded memory of them. What is older than its bound is forgotten, whichever object it was of.
+
+use std::collections::{HashMap, VecDeque};
+
+use facts::{Change, Observation, Revision, Uid};
+use reports::record::{CommitEvent, Step};
+
+/// Writes and reports that are remembered of all objects: 6 MiB, and ten minutes of 50 changes a second.
+const MOMENTS_MAX: usize = 65_536;
+/// Of one object so many moments before and after a version are told.
+const AROUND: usize = 7;
+
+/// What happened to objects lately.
+#[derive(Debug, Default)]
+pub(super) struct Histories {
+    by_uid: HashMap<Uid, VecDeque<Moment>>,
+    /// One entry for each moment, oldest first.
+    arrivals: VecDeque<Uid>,
+}
+
+#[derive(Debug)]
+struct Moment {
+    t_ms: u64,
+    revision: Revision,
+    change: Change,
+    is_report: bool,
+}
+
+impl Histories {
+    pub(super) fn committed(&mut self, CommitEvent { t_ms, commit }: &CommitEvent) {
+        let (revision, change) = (commit.revision.clone(), commit.change);
+        self.push(&commit.uid, Moment { t_ms: *t_ms, revision, change, is_report: false });
+    }
+
+    pub(super) fn reported(&mut self, seen: &Observation) {
+        let (revision, change) = (seen.revision.clone(), seen.change);
+        self.push(&seen.uid, Moment { t_ms: seen.t_ms, revision, change, is_report: true });
+    }
+
+    fn push(&mut self, uid: &Uid, moment: Moment) {
+        if self.arrivals.len() >= MOMENTS_MAX
+            && let Some(oldest) = self.arrivals.pop_front()
+            && let Some(moments) = self.by_uid.get_mut(&oldest)
+        {
+            moments.pop_front();
+            if moments.is_empty() {
+                self.by_uid.remove(&oldest);
+            }
+        }
+        self.arrivals.push_back(uid.clone());
+        self.by_uid.entry(uid.clone()).or_default().push_back(moment);
+    }
+
+    /// When the story of a version begins: when it was written, or else first reported.
+    pub(super) fn begin_ms(&self, uid: &str, revision: &str) -> Option<u64> {
+        let moments = self.by_uid.get(uid)?;
+        let of = |is_report: bool| {
+            moments.iter().find(|moment| moment.revision.as_str() == revision && moment.is_report == is_report)
+        };
+        of(false).or_else(|| of(true)).map(|moment| moment.t_ms)
+    }
+
+    /// The object's creation if it is known, and what happened to it round a version and at the end.
+    pub(super) fn steps(&self, uid: &str, revision: &str, until_ms: u64) -> Vec<Step> {
+        let Some(moments) = self.by_uid.get(uid) else { return Vec::new() };
+        let moments: Vec<&Moment> = moments.iter().filter(|moment| moment.t_ms <= until_ms).collect();
+        let own = |moment: &&Moment| moment.revision.as_str() == revision;
+        let middle = moments.iter().position(own).unwrap_or(moments.len());
+        let last = moments.iter().rposition(own).unwrap_or(middle);
+        let near = |index: usize| {
+            (middle.saturating_sub(AROUND)..=middle + AROUND).contains(&index)
+                || (last.saturating_sub(2)..=last).contains(&index)
+        };
+        let told = moments.iter().enumerate().filter(|(index, moment)| {
+            let ends = moment.change == Change::Deleted || (moment.change == Change::Added && !moment.is_report);
+            *index == 0 || ends || near(*index) || own(moment)
+        });
+        told.map(|(_, moment)| moment.step()).collect()
+    }
+}
+
+impl Moment {
+    fn step(&self) -> Step {
+        let (t_ms, revision, change) = (self.t_ms, self.revision.to_string(), self.change);
+        if self.is_report {
+            Step::Reported { t_ms, revision, change }
+        } else {
+            Step::Committed { t_ms, revision, change }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use facts::{Commit, Order};
+
+    use super::*;
+
+    fn event(t_ms: u64, uid: &str, change: Change) -> CommitEvent {
+        let commit = Commit {
+            order: Order::of_numbered(t_ms),
+            resource: "packages".into(),
+            namespace: "default".into(),
+            name: uid.into(),
+            uid: uid.into(),
+            revision: Revision::of_number(t_ms),
+            change,
+        };
+        CommitEvent { t_ms, commit }
+    }
+
+    /// What is remembered has a bound, of all objects together, and what is forgotten first is the oldest.
+    #[test]
+    fn the_oldest_moments_are_forgotten() {
+        let mut histories = Histories::default();
+        histories.committed(&event(1, "old", Change::Added));
+        for t_ms in 2..=MOMENTS_MAX as u64 + 1 {
+            histories.committed(&event(t_ms, if t_ms % 2 == 0 { "a" } else { "b" }, Change::Modified));
+        }
+        assert_eq!(histories.arrivals.len(), MOMENTS_MAX);
+        assert!(histories.steps("old", "1", u64::MAX).is_empty() && !histories.by_uid.contains_key("old"));
+        assert_eq!(histories.by_uid.values().map(VecDeque::len).sum::<usize>(), MOMENTS_MAX);
+    }
+
+    #[test]
+    fn the_creation_the_deletion_and_what_is_round_a_version_is_told() {
+        let mut histories = Histories::default();
+        histories.committed(&event(1, "a", Change::Added));
+        (2..100).for_each(|t_ms| histories.committed(&event(t_ms, "a", Change::Modified)));
+        histories.committed(&event(100, "a", Change::Deleted));
+        let told: Vec<u64> = histories.steps("a", "50", u64::MAX).iter().map(Step::t_ms).collect();
+        assert_eq!(told, [vec![1], (43..=57).collect(), vec![100]].concat());
+        assert!(histories.steps("a", "50", 60).iter().all(|step| step.t_ms() <= 60));
+        assert_eq!(histories.begin_ms("a", "50"), Some(50));
+    }
+}

@@ -1,0 +1,158 @@
+//! The processes of one subject: those that the run started, or one that ran before it.
+//!
+//! Owns which of them is there, and which waits to be started again. It must not decide when that is, and never touches a process that it
+//! did not start.
+
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
+
+use super::{Attached, Error, Launch, Log, Running, Stopped};
+
+/// All of them.
+pub(crate) enum Processes {
+    /// Started by the run.
+    Ours(Vec<Own>),
+    /// Running before it, and after it.
+    Theirs(Attached),
+}
+
+/// One that the run started.
+pub(crate) struct Own {
+    launch: Launch,
+    running: Running,
+    began: Instant,
+    /// It has ended, and the next one is to be started then.
+    due: Option<Instant>,
+}
+
+/// A process that ended by itself.
+#[derive(Debug, Clone)]
+pub(crate) struct Exit {
+    /// Its place among the processes of the subject.
+    pub(crate) index: usize,
+    /// How it is called, where there are several.
+    pub(crate) name: Option<String>,
+    /// None of a process that somebody else started: only its parent knows.
+    pub(crate) status: Option<ExitStatus>,
+    /// For how long it ran, as far as the run knows.
+    pub(crate) ran: Duration,
+}
+
+impl Processes {
+    /// Starts all of them; if one does not start, those that did are ended.
+    pub(crate) fn start(launches: &[Launch], log: &Log) -> Result<Self, Error> {
+        let start = |launch: &Launch| {
+            let running = launch.start(log.clone())?;
+            Ok(Own { launch: launch.clone(), running, began: Instant::now(), due: None })
+        };
+        launches.iter().map(start).collect::<Result<_, _>>().map(Self::Ours)
+    }
+
+    /// The roots of the process trees that are there.
+    pub(crate) fn pids(&self) -> Vec<u32> {
+        match self {
+            Self::Ours(all) => all.iter().filter(|one| one.due.is_none()).map(|one| one.running.pid()).collect(),
+            Self::Theirs(attached) => attached.pid().into_iter().collect(),
+        }
+    }
+
+    /// One that has ended and does not wait to be started again.
+    pub(crate) fn exited(&mut self) -> Option<Exit> {
+        match self {
+            Self::Ours(all) => {
+                all.iter_mut().enumerate().filter(|(_, one)| one.due.is_none()).find_map(|(index, one)| {
+                    let status = Some(one.running.exited()?);
+                    Some(Exit { index, name: one.launch.name.clone(), status, ran: one.began.elapsed() })
+                })
+            }
+            Self::Theirs(attached) => {
+                let ran = attached.gone()?;
+                Some(Exit { index: 0, name: None, status: None, ran })
+            }
+        }
+    }
+
+    /// The last lines of the one that ended, or of all of them.
+    pub(crate) async fn last_words(&mut self, of: Option<&Exit>) -> String {
+        let Self::Ours(all) = self else {
+            return "(what it writes goes elsewhere: it was not started by this run)".to_owned();
+        };
+        let several = all.len() > 1 && of.is_none();
+        let mut words = Vec::new();
+        for (index, one) in all.iter_mut().enumerate() {
+            if of.is_some_and(|exit| exit.index != index) {
+                continue;
+            }
+            let last = one.running.last_words().await;
+            words.push(match &one.launch.name {
+                Some(name) if several => format!("{name}: {last}"),
+                _ => last,
+            });
+        }
+        words.join("\n")
+    }
+
+    /// One has ended: what it left behind goes as well, and the next one is to be started at `due`. Returns its last lines.
+    pub(crate) async fn bury(&mut self, exit: &Exit, due: Instant) -> String {
+        let Self::Ours(all) = self else { return String::new() };
+        let Some(one) = all.get_mut(exit.index) else { return String::new() };
+        one.due = Some(due);
+        one.running.bury();
+        one.running.last_words().await
+    }
+
+    /// Starts those that are due. Returns their names and places.
+    pub(crate) fn start_due(&mut self, now: Instant, log: &Log) -> Result<Vec<(usize, Option<String>)>, Error> {
+        let Self::Ours(all) = self else { return Ok(Vec::new()) };
+        let mut started = Vec::new();
+        for (index, one) in all.iter_mut().enumerate() {
+            if one.due.is_some_and(|due| due <= now) {
+                one.running = one.launch.start(log.clone())?;
+                (one.began, one.due) = (now, None);
+                started.push((index, one.launch.name.clone()));
+            }
+        }
+        Ok(started)
+    }
+
+    /// Puts a process in the place of the only one, which is returned.
+    pub(crate) fn replace(&mut self, launch: Launch, running: Running) -> Option<Running> {
+        let Self::Ours(all) = self else { return None };
+        let one = all.first_mut()?;
+        (one.launch, one.began) = (launch, Instant::now());
+        // One that waits to be started again is here now.
+        one.due = None;
+        Some(std::mem::replace(&mut one.running, running))
+    }
+
+    /// Ends what the run started, all at once. Returns whether one had to be killed.
+    pub(crate) async fn stop(&mut self, timeout: Duration) -> bool {
+        let Self::Ours(all) = self else { return false };
+        let mut here: Vec<&mut Own> = all.iter_mut().filter(|one| one.due.is_none()).collect();
+        for one in &mut here {
+            one.running.ask();
+        }
+        let end = Instant::now() + timeout;
+        let mut killed = false;
+        for one in here {
+            let left = end.saturating_duration_since(Instant::now());
+            killed |= one.running.stop(left).await == Stopped::Killed;
+        }
+        killed
+    }
+
+    /// Whether it goes on when the run is over.
+    pub(crate) fn is_attached(&self) -> bool {
+        matches!(self, Self::Theirs(_))
+    }
+}
+
+impl std::fmt::Display for Exit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.status {
+            Some(status) => write!(f, "{status}")?,
+            None => f.write_str("a status that only its parent knows")?,
+        }
+        self.name.as_ref().map_or(Ok(()), |name| write!(f, " (`{name}`)"))
+    }
+}

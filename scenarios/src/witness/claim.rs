@@ -1,0 +1,99 @@
+//! What a witness says, and what the run makes of it with what was committed.
+
+use std::sync::Arc;
+
+use facts::{Change, Commit, Observation, Progress, Revision, Uid};
+
+/// Reads what was committed.
+pub(crate) trait Commits: Send {
+    /// What a commit proves. They are shown in their order.
+    fn read(&mut self, commit: &Commit, progress: Progress) -> Reading;
+
+    /// What a claim proves, with everything that was committed before it; for the `last` time if nothing that is not known yet can change
+    /// that.
+    fn resolve(&mut self, _: &Claim, _last: bool) -> Resolved {
+        Resolved::Nothing
+    }
+}
+
+/// What is made of a commit.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Reading {
+    /// What it is for the ledger.
+    pub(crate) counts: Counts,
+    /// What of this object the commit proves to have been seen.
+    pub(crate) proves: Option<Proof>,
+}
+
+/// What a commit is for the ledger.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Counts {
+    /// Nothing that the witness could tell of.
+    #[default]
+    No,
+    /// A version that is to be seen.
+    Version,
+    /// It asks for the object's deletion, which is to be seen.
+    Leaving,
+    /// The object is gone, and the witness could not have told: what of it was not seen in time by then is undecided.
+    Untold,
+}
+
+/// A version of an object, or its deletion.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Proof {
+    pub(crate) revision: Revision,
+    pub(crate) change: Change,
+}
+
+/// What a witness says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Said {
+    /// A version.
+    Saw(Observation),
+    /// Less than a version.
+    Claims(Claim),
+    /// The harness cannot hear the subject any more.
+    Deaf(String),
+}
+
+/// What a witness heard that names no version by itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Claim {
+    /// When, in milliseconds of the run.
+    pub(crate) t_ms: u64,
+    pub(crate) of: Of,
+    pub(crate) what: What,
+}
+
+/// Whom a claim is about.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Of {
+    Uid(Uid),
+    /// Namespace, empty for objects of the whole cluster, and name.
+    Name(Arc<str>, Arc<str>),
+}
+
+/// What is claimed of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum What {
+    /// The subject knows it.
+    There {
+        /// The end of that will show that the subject knows it to be gone.
+        ends: bool,
+    },
+    /// The subject knows the version with this generation or resourceVersion, whichever the witness is about.
+    Version(i64),
+    /// What showed that the subject knows it has ended.
+    Gone,
+}
+
+/// What became of a claim.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Resolved {
+    Proves(Observation),
+    /// It proves nothing that was not proven.
+    Nothing,
+    /// What it is about may still be committed.
+    NotYet,
+}

@@ -1,0 +1,288 @@
+//! What exists, and what of it was proven: makes observations of claims that name no version.
+//!
+//! Pure: it is shown every commit in order, and each claim after the commits that were made before it. A version is proven once, by the
+//! first claim that says it or a newer one. Of a deletion only what was seen before can tell: an object that was gone before the subject
+//! showed anything of it leaves nothing that could end.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use facts::{Change, Commit, Observation, Progress, Revision, Uid};
+
+use super::{Claim, Commits, Counts, Of, Proof, Reading, Resolved, What};
+
+/// Versions of an object that a claim may still be about: whoever is further behind proves the next one that it comes to.
+const RECENT_MAX: usize = 16;
+/// Deleted objects that a claim may still be about.
+const GONE_MAX: usize = 65_536;
+
+/// What tells the versions of an object apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum By {
+    /// Nothing: only that it is there can be told.
+    Nothing,
+    /// `metadata.generation`: writes that change none are no versions to be seen.
+    Generation,
+    /// `metadata.resourceVersion`.
+    Revision,
+}
+
+/// The objects. Memory: an entry for each live object, and for the newest deleted ones.
+pub(super) struct Known {
+    by: By,
+    /// The witness tells of deletions.
+    deletions: bool,
+    objects: HashMap<Uid, Object>,
+    names: HashMap<Place, Uid>,
+    gone: VecDeque<Uid>,
+}
+
+type Place = (Arc<str>, Arc<str>);
+
+struct Object {
+    place: Place,
+    first: Revision,
+    recent: VecDeque<Version>,
+    /// The number in turn of the newest version that was proven; 0 for none.
+    proven: u64,
+    /// Since when something shows that the subject knows it, the end of which will tell that it knows it to be gone.
+    shown_ms: Option<u64>,
+    gone: Gone,
+}
+
+struct Version {
+    /// In turn, from 1.
+    turn: u64,
+    number: i64,
+    revision: Revision,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Gone {
+    No,
+    /// It is, and the subject has to show that it knows.
+    Owed,
+    /// It is, and nothing more is to be told of it.
+    Closed,
+}
+
+impl Known {
+    pub(super) fn new(by: By, deletions: bool) -> Self {
+        Self { by, deletions, objects: HashMap::new(), names: HashMap::new(), gone: VecDeque::new() }
+    }
+
+    /// Takes a version; whether it is one that is to be seen. One that the subject wrote itself is not.
+    pub(super) fn note(&mut self, commit: &Commit, progress: Progress, own: bool) -> bool {
+        let number = match self.by {
+            By::Nothing => 0,
+            By::Generation => progress.generation,
+            By::Revision => commit.revision.number().and_then(|number| i64::try_from(number).ok()).unwrap_or(0),
+        };
+        let Some(object) = self.objects.get_mut(&commit.uid) else {
+            let place = (Arc::clone(&commit.namespace), Arc::clone(&commit.name));
+            self.names.insert(place.clone(), commit.uid.clone());
+            let first = commit.revision.clone();
+            let recent = [Version { turn: 1, number, revision: first.clone() }].into();
+            let object = Object { place, first, recent, proven: 0, shown_ms: None, gone: Gone::No };
+            self.objects.insert(commit.uid.clone(), object);
+            return true;
+        };
+        let Some(newest) = object.recent.back() else { return false };
+        let (turn, revision) = (newest.turn, newest.revision.clone());
+        if newest.number == number {
+            return false;
+        }
+        let version = if own {
+            Version { turn, number, revision }
+        } else {
+            Version { turn: turn + 1, number, revision: commit.revision.clone() }
+        };
+        if object.recent.len() == RECENT_MAX {
+            object.recent.pop_front();
+        }
+        object.recent.push_back(version);
+        !own
+    }
+
+    /// Takes a deletion.
+    pub(super) fn end(&mut self, uid: &Uid) -> Counts {
+        let Some(object) = self.objects.get_mut(uid) else { return Counts::Untold };
+        let owed = self.deletions && object.shown_ms.is_some();
+        object.gone = if owed { Gone::Owed } else { Gone::Closed };
+        self.gone.push_back(uid.clone());
+        if self.gone.len() > GONE_MAX
+            && let Some(uid) = self.gone.pop_front()
+            && let Some(object) = self.objects.remove(&uid)
+            && self.names.get(&object.place) == Some(&uid)
+        {
+            self.names.remove(&object.place);
+        }
+        if owed { Counts::Version } else { Counts::Untold }
+    }
+
+    /// The proof of the version with a number, if it is one and not proven yet.
+    pub(super) fn prove(&mut self, uid: &Uid, number: i64) -> Option<Proof> {
+        let object = self.objects.get_mut(uid)?;
+        let version = object.recent.iter().rfind(|version| version.number == number)?;
+        let (turn, revision) = (version.turn, version.revision.clone());
+        object.prove(turn, revision)
+    }
+
+    /// Whether the version with this number may still be committed.
+    fn is_ahead(&self, uid: &Uid, number: i64) -> bool {
+        let newest = self.objects.get(uid).and_then(|object| object.recent.back());
+        newest.is_some_and(|newest| newest.number < number)
+    }
+}
+
+impl Object {
+    fn prove(&mut self, turn: u64, revision: Revision) -> Option<Proof> {
+        if turn <= self.proven {
+            return None;
+        }
+        // The first that was seen of an object is that it is there, whichever version that was.
+        let change = if self.proven == 0 { Change::Added } else { Change::Modified };
+        self.proven = turn;
+        Some(Proof { revision, change })
+    }
+}
+
+impl Commits for Known {
+    fn read(&mut self, commit: &Commit, progress: Progress) -> Reading {
+        let counts = match commit.change {
+            Change::Deleted => self.end(&commit.uid),
+            _ if self.note(commit, progress, false) => Counts::Version,
+            _ => Counts::No,
+        };
+        Reading { counts, proves: None }
+    }
+
+    fn resolve(&mut self, claim: &Claim, last: bool) -> Resolved {
+        let unknown = if last { Resolved::Nothing } else { Resolved::NotYet };
+        let uid = match &claim.of {
+            Of::Uid(uid) => Some(uid),
+            Of::Name(namespace, name) => self.names.get(&(Arc::clone(namespace), Arc::clone(name))),
+        };
+        let Some(uid) = uid.cloned() else { return unknown };
+        let Some(object) = self.objects.get_mut(&uid) else { return unknown };
+        let proof = match (claim.what, object.gone) {
+            (What::There { ends }, Gone::No) => {
+                object.shown_ms = ends.then_some(claim.t_ms);
+                object.prove(1, object.first.clone())
+            }
+            (What::There { .. }, _) | (What::Gone, Gone::Closed) => None,
+            (What::Version(number), _) => match self.prove(&uid, number) {
+                None if self.is_ahead(&uid, number) => return unknown,
+                proof => proof,
+            },
+            (What::Gone, Gone::Owed) => {
+                object.gone = Gone::Closed;
+                let newest = object.recent.back().map_or(&object.first, |newest| &newest.revision);
+                Some(Proof { revision: newest.clone(), change: Change::Deleted })
+            }
+            (What::Gone, Gone::No) if !last => return Resolved::NotYet,
+            (What::Gone, Gone::No) => {
+                // It ended for another reason: from here on nothing shows that the subject knows the object.
+                object.shown_ms = object.shown_ms.filter(|shown_ms| *shown_ms > claim.t_ms);
+                None
+            }
+        };
+        proof.map_or(Resolved::Nothing, |Proof { revision, change }| {
+            Resolved::Proves(Observation { t_ms: claim.t_ms, uid, revision, change })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn commit(known: &mut Known, uid: &str, revision: u64, change: Change, generation: i64) -> Counts {
+        let commit = Commit {
+            order: facts::Order::of_numbered(revision),
+            resource: "packages".into(),
+            namespace: "n".into(),
+            name: "a".into(),
+            uid: uid.into(),
+            revision: Revision::of_number(revision),
+            change,
+        };
+        known.read(&commit, Progress { generation, ..Progress::default() }).counts
+    }
+
+    fn said(known: &mut Known, of: Of, what: What) -> Option<(String, Change)> {
+        match known.resolve(&Claim { t_ms: 5, of, what }, true) {
+            Resolved::Proves(seen) => Some((seen.revision.to_string(), seen.change)),
+            _ => None,
+        }
+    }
+
+    fn uid(uid: &str) -> Of {
+        Of::Uid(uid.into())
+    }
+
+    const THERE: What = What::There { ends: true };
+
+    /// What shows that an object is known proves its first version, once; its end proves the deletion, once.
+    #[test]
+    fn what_is_there_and_what_is_gone() {
+        let mut known = Known::new(By::Nothing, true);
+        assert_eq!(commit(&mut known, "u", 1, Change::Added, 1), Counts::Version);
+        assert_eq!(commit(&mut known, "u", 2, Change::Modified, 2), Counts::No, "no version can be told");
+        let by_name = Of::Name("n".into(), "a".into());
+        assert_eq!(said(&mut known, by_name.clone(), THERE), Some(("1".into(), Change::Added)));
+        assert_eq!(said(&mut known, uid("u"), THERE), None);
+        assert_eq!(commit(&mut known, "u", 3, Change::Deleted, 2), Counts::Version);
+        assert_eq!(said(&mut known, uid("u"), THERE), None);
+        assert_eq!(said(&mut known, by_name, What::Gone), Some(("1".into(), Change::Deleted)));
+        assert_eq!(said(&mut known, uid("u"), What::Gone), None);
+    }
+
+    /// Nobody can show the end of what was never shown, or ended before.
+    #[test]
+    fn a_deletion_is_owed_by_who_showed_the_object() {
+        for before in [None, Some(What::There { ends: false })] {
+            let mut known = Known::new(By::Nothing, true);
+            commit(&mut known, "u", 1, Change::Added, 1);
+            before.map(|what| said(&mut known, uid("u"), what));
+            assert_eq!(commit(&mut known, "u", 2, Change::Deleted, 1), Counts::Untold, "{before:?}");
+            assert_eq!(said(&mut known, uid("u"), What::Gone), None);
+        }
+        let mut known = Known::new(By::Nothing, true);
+        commit(&mut known, "u", 1, Change::Added, 1);
+        said(&mut known, uid("u"), THERE);
+        assert_eq!(said(&mut known, uid("u"), What::Gone), None, "it is there");
+        assert_eq!(commit(&mut known, "u", 2, Change::Deleted, 1), Counts::Untold);
+    }
+
+    #[test]
+    fn versions_are_proven_by_their_number() {
+        let mut known = Known::new(By::Generation, false);
+        commit(&mut known, "u", 1, Change::Added, 1);
+        assert_eq!(commit(&mut known, "u", 2, Change::Modified, 1), Counts::No);
+        assert_eq!(commit(&mut known, "u", 3, Change::Modified, 2), Counts::Version);
+        assert_eq!(commit(&mut known, "u", 4, Change::Modified, 3), Counts::Version);
+        let mut say = |number| said(&mut known, uid("u"), What::Version(number));
+        assert_eq!(say(2), Some(("3".into(), Change::Added)), "the first that was seen");
+        assert_eq!((say(1), say(2), say(9)), (None, None, None));
+        assert_eq!(say(3), Some(("4".into(), Change::Modified)));
+        let mut known = Known::new(By::Revision, false);
+        commit(&mut known, "u", 7, Change::Added, 0);
+        assert_eq!(commit(&mut known, "u", 9, Change::Modified, 0), Counts::Version);
+        assert_eq!(said(&mut known, uid("u"), What::Version(9)), Some(("9".into(), Change::Added)));
+    }
+
+    /// On a real control plane a claim may come before its commit is known.
+    #[test]
+    fn what_is_not_known_yet_waits() {
+        let mut known = Known::new(By::Generation, true);
+        let claim = |what| Claim { t_ms: 5, of: uid("u"), what };
+        assert_eq!(known.resolve(&claim(THERE), false), Resolved::NotYet);
+        commit(&mut known, "u", 1, Change::Added, 1);
+        assert_eq!(known.resolve(&claim(What::Version(2)), false), Resolved::NotYet);
+        assert!(matches!(known.resolve(&claim(THERE), false), Resolved::Proves(_)));
+        assert_eq!(known.resolve(&claim(What::Gone), false), Resolved::NotYet);
+        commit(&mut known, "u", 2, Change::Deleted, 1);
+        assert!(matches!(known.resolve(&claim(What::Gone), false), Resolved::Proves(_)));
+    }
+}

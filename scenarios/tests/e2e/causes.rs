@@ -1,0 +1,134 @@
+//! Each planted client is told its own cause: in the summary, in the Markdown, on the page, and from the facts of the record.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::support::{longhaul, program, soak};
+
+const SMALL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/small.yaml");
+
+/// The record of a bug, or of a file of these tests, that was played against the planted client.
+fn play(bug: &str, mistakes: &[&str]) -> Option<(PathBuf, tempfile::TempDir)> {
+    let client = program("planted-client")?;
+    let out = tempfile::tempdir().unwrap();
+    let own = format!("{}/tests/files/{bug}.yaml", env!("CARGO_MANIFEST_DIR"));
+    let bug = if Path::new(&own).exists() { &own } else { bug };
+    let mut run = longhaul(&["repro", bug, "--json", "--quiet", "--out"]);
+    run.arg(out.path()).arg("--").arg(client);
+    for mistake in mistakes {
+        run.args(["--mistake", mistake]);
+    }
+    let output = run.output().unwrap();
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
+        panic!("{error}: {}", String::from_utf8_lossy(&output.stderr));
+    });
+    Some((answer["record"].as_str().unwrap().into(), out))
+}
+
+fn rows(record: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(record.join("anomalies.jsonl")).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// The cause and the begin of its sentence stand where one looks first, and each anomaly has its history.
+fn told(record: &Path, cause: &str, parts: &[&str]) {
+    let rows = rows(record);
+    assert!(!rows.is_empty(), "nothing was found");
+    for row in &rows {
+        assert_eq!(row["evidence"]["wire"], true, "{row}");
+        let steps = row["evidence"]["steps"].as_array().unwrap();
+        assert!(steps.iter().any(|step| step["kind"] == "committed"), "{row}");
+        // What was asked before the run's time began is read when it begins.
+        assert!(row["tMs"] == 0 || steps.iter().any(|step| step["kind"] == "watched"), "{row}");
+    }
+    let markdown = std::fs::read_to_string(record.join("report.md")).unwrap();
+    let line = markdown.lines().find(|line| line.contains(cause)).unwrap_or_else(|| panic!("{cause}:\n{markdown}"));
+    for part in parts {
+        assert!(line.contains(part), "no `{part}` in: {line}\n{rows:#?}");
+    }
+    assert!(markdown.contains("What to do next: "), "{markdown}");
+    let page = std::fs::read_to_string(record.join("report.html")).unwrap();
+    let first = page.split(r#"<section id="causes""#).nth(1).unwrap().split("</section>").next().unwrap();
+    assert!(first.contains(cause), "{first}");
+    assert!(page.find(r#"<section id="causes""#) < page.find(r#"<section id="timeline""#));
+    let again = longhaul(&["report"]).arg(record).output().unwrap();
+    let said = String::from_utf8_lossy(&again.stdout);
+    assert!(said.lines().any(|line| line.starts_with("cause ") && line.contains(cause)), "{said}");
+}
+
+/// The correct client of the same story has none of it.
+fn clean(bug: &str) {
+    let Some((record, _out)) = play(bug, &[]) else { return };
+    let markdown = std::fs::read_to_string(record.join("report.md")).unwrap();
+    assert!(!markdown.contains("What to do next"), "{markdown}");
+}
+
+#[test]
+fn a_deletion_that_was_sent_and_not_told_is_lost_in_the_client() {
+    let Some(service) = program("longhaul-service-planted") else { return };
+    let soak = soak(&[SMALL, "--plant", "missed-delete", "--service", service.to_str().unwrap()]);
+    told(&soak.record(), "lost in the client", &["sent on watch ", "never reported"]);
+    // The mock remembers a thousand lines; on a busy machine some are gone before their deletion is overdue.
+    let own = |row: &Value| {
+        let [name, revision] = ["name", "revision"].map(|key| row[key].as_str().unwrap().to_owned());
+        let parts = ["DELETED", &format!("\"resourceVersion\":\"{revision}\""), &format!("\"name\":\"{name}\"")];
+        row["wire"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|line| parts.iter().all(|part| line.as_str().unwrap().contains(part)))
+    };
+    let rows = rows(&soak.record());
+    assert!(rows.iter().any(|row| row["outcome"] == "ghost" && own(row)), "{rows:#?}");
+    assert!(soak.stdout().lines().any(|line| line.starts_with("next ")), "{}", soak.story());
+}
+
+#[test]
+fn what_is_told_twice_and_was_sent_once_is_the_clients() {
+    let Some(service) = program("longhaul-service-planted") else { return };
+    let soak = soak(&[SMALL, "--plant", "duplicate-events", "--service", service.to_str().unwrap()]);
+    told(&soak.record(), "told twice by the client", &["sent once, on watch ", "again at "]);
+}
+
+#[test]
+fn who_resumes_from_a_too_new_revision_has_skipped_it() {
+    let Some((record, _out)) = play("resumes", &["resumes-one-further"]) else { return };
+    told(&record, "skipped by the client", &["not sent: watch ", "ended at revision ", "the client resumed from "]);
+    clean("resumes");
+}
+
+#[test]
+fn who_watches_without_a_revision_has_skipped_what_vanished() {
+    let Some((record, _out)) = play("list-then-watch-without-rv", &["watches-without-rv"]) else { return };
+    told(&record, "skipped by the client", &["not sent: ", "without a revision"]);
+}
+
+#[test]
+fn what_a_fault_withheld_is_not_the_clients() {
+    let Some((record, _out)) = play("withheld", &["never-relists"]) else { return };
+    told(&record, "withheld by a fault", &["dropped by the fault event-dropped on watch "]);
+}
+
+#[test]
+fn what_a_list_showed_is_lost_from_the_list() {
+    let Some((record, _out)) = play("watchcache-lost-delete", &["relist-without-diff"]) else { return };
+    told(&record, "lost from a list", &["had the object no more"]);
+    clean("watchcache-lost-delete");
+}
+
+#[test]
+fn who_asks_no_more_is_said_to_ask_no_more() {
+    let Some((record, _out)) = play("clean-close-not-told", &["gives-up-silently-at-end"]) else { return };
+    told(&record, "never asked again", &["not sent: watch ", "the client asked for nothing any more"]);
+    let page = std::fs::read_to_string(record.join("report.html")).unwrap();
+    assert!(page.contains("What happened") && page.contains("fault begins: watch-end"), "the story is in its page");
+    clean("clean-close-not-told");
+}
+
+#[test]
+fn who_asks_the_same_again_asks_in_vain() {
+    let Some(service) = program("longhaul-service-planted") else { return };
+    let soak = soak(&[SMALL, "--plant", "ignore-410", "--service", service.to_str().unwrap()]);
+    told(&soak.record(), "asked in vain", &["the last with 410"]);
+}

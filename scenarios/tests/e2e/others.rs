@@ -1,0 +1,103 @@
+//! What others wrote and published, unmodified: every file of `scenarios/library/others` is valid, and those whose program is installed are
+//! run. What a run must end with is said by the table of the README beside the files.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::support::longhaul;
+
+/// A file, its program, and how its run ends.
+struct Other {
+    name: String,
+    text: String,
+    program: String,
+    /// The folder of manifests that `install.sh` fills, if it names one.
+    needs: Option<String>,
+    passes: bool,
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("library/others")
+}
+
+fn others() -> Vec<Other> {
+    let readme = std::fs::read_to_string(folder().join("README.md")).unwrap();
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|ending| ending == "yaml"));
+    files.sort();
+    assert!(!files.is_empty());
+    files.iter().map(|file| other(file, &readme)).collect()
+}
+
+fn other(file: &Path, readme: &str) -> Other {
+    let name = file.file_stem().unwrap().to_str().unwrap().to_owned();
+    let text = std::fs::read_to_string(file).unwrap();
+    let scenario: Value = serde_saphyr::from_str(&text).unwrap();
+    let words: Vec<&str> =
+        scenario["subject"]["command"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    let script =
+        words.iter().find_map(|word| word.split("exec ").nth(1)).map(|line| line.split_whitespace().next().unwrap());
+    let in_cluster = words.iter().position(|word| *word == "in-cluster.sh").map(|at| words[at + 1]);
+    let program = in_cluster.or(script).unwrap_or(words[0]).to_owned();
+    let mut manifests =
+        scenario["controlPlane"]["manifests"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let needs = manifests.find(|path| path.starts_with("needs/")).map(str::to_owned);
+    let row = readme.lines().find(|line| line.starts_with(&format!("| `{name}` |")));
+    let row = row.unwrap_or_else(|| panic!("README.md of the folder has no row `{name}`"));
+    let passes = row.contains("| pass |");
+    assert!(passes || row.contains("| **fail** |"), "the row of `{name}` says not how a run of it ends: {row}");
+    assert_eq!(scenario["name"], name.as_str(), "it is named like its file");
+    Other { name, text, program, needs, passes }
+}
+
+/// Where a program is: in `$LONGHAUL_OTHERS`, or in `$PATH`.
+fn installed(program: &str) -> Option<PathBuf> {
+    let named = std::env::var_os("LONGHAUL_OTHERS").map(PathBuf::from);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut folders = named.into_iter().chain(std::env::split_paths(&path));
+    folders.find(|folder| folder.join(program).is_file())
+}
+
+#[test]
+fn every_file_is_valid() {
+    let copy = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(folder().join("config"), copy.path().join("config")).unwrap();
+    for other in others() {
+        // What is installed from elsewhere need not be here for that.
+        if let Some(needs) = &other.needs {
+            std::fs::create_dir_all(copy.path().join(needs)).unwrap();
+        }
+        let file = copy.path().join(format!("{}.yaml", other.name));
+        std::fs::write(&file, &other.text).unwrap();
+        let output = longhaul(&["check", file.to_str().unwrap()]).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let first = other.text.lines().next().unwrap();
+        assert!(first.starts_with("# ") && first.ends_with('?'), "{} begins with its question: {first}", other.name);
+    }
+}
+
+/// A machine has hardly ever all of them; `install.sh` brings each.
+#[test]
+fn those_that_are_installed_end_as_the_table_says() {
+    for other in others() {
+        let Some(programs) = installed(&other.program) else {
+            println!("skipped: needs {} (scenarios/library/others/install.sh)", other.program);
+            continue;
+        };
+        if let Some(needs) = other.needs.as_ref().filter(|needs| !folder().join(needs).is_dir()) {
+            println!("skipped: needs {needs} (scenarios/library/others/install.sh)");
+            continue;
+        }
+        let runs = tempfile::tempdir().unwrap();
+        let file = folder().join(format!("{}.yaml", other.name));
+        let path = std::env::var("PATH").unwrap_or_default();
+        let output = longhaul(&["soak", "--quiet", "--runs", runs.path().to_str().unwrap(), file.to_str().unwrap()])
+            .env("PATH", format!("{}:{path}", programs.display()))
+            .output()
+            .unwrap();
+        let expected = i32::from(!other.passes);
+        assert_eq!(output.status.code(), Some(expected), "{}: {}", other.name, String::from_utf8_lossy(&output.stdout));
+        println!("{}: ended as the table says", other.name);
+    }
+}

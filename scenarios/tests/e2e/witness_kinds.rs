@@ -1,0 +1,104 @@
+//! What an operator leaves behind proves what it saw: for each kind of witness a clean one passes, its mistakes are found, and what the
+//! witness cannot tell is undecided.
+
+use std::io::Write;
+
+use crate::support::{Soak, findings, soak};
+
+const SCENARIO: &str = include_str!("../files/witness.yaml");
+const OPERATOR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/small_operator.py");
+const NAME: &str = "children: {resource: configmaps/v1, by: {name: \"{name}-config\"}, generation: /data/generation}";
+const LABEL: &str = "children: {resource: configmaps/v1, by: {label: example.com/package-uid}}";
+const OWNER: &str = "children: {resource: configmaps/v1, by: owner, generation: /data/generation}";
+const METRICS: &str = "metrics: \"http://127.0.0.1:${LONGHAUL_METRICS_PORT}/metrics\"";
+
+/// Runs the operator: `witness` is one or more keys of the subject, `mode` what it does and the mistake that it makes.
+fn play(witness: &[&str], mode: &str, budgets: &str) -> Option<Soak> {
+    if std::process::Command::new("python3").arg("--version").output().is_err() {
+        println!("skipped: needs python3");
+        return None;
+    }
+    let command = [OPERATOR].into_iter().chain(mode.split(' ')).collect::<Vec<_>>().join(", ");
+    let text =
+        SCENARIO.replace("OPERATOR", &command).replace("WITNESS", &witness.join("\n  ")).replace("BUDGETS", budgets);
+    let mut file = tempfile::Builder::new().suffix(".yaml").tempfile().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    Some(soak(&[file.path().to_str().unwrap()]))
+}
+
+fn passes(witness: &[&str], mode: &str, budgets: &str) {
+    let Some(soak) = play(witness, mode, budgets) else { return };
+    assert_eq!(soak.code(), Some(0), "{mode}: {}", soak.story());
+}
+
+fn breaks(witness: &[&str], mode: &str, budgets: &str, broken: &str) {
+    let Some(soak) = play(witness, mode, budgets) else { return };
+    assert_eq!(soak.code(), Some(1), "{mode}: {}", soak.story());
+    assert_eq!(soak.broken(), [broken], "{mode}: {}", soak.story());
+}
+
+fn cannot_tell(witness: &[&str], mode: &str, budgets: &str, undecided: &str) {
+    let Some(soak) = play(witness, mode, budgets) else { return };
+    assert_eq!(soak.code(), Some(2), "{mode}: {}", soak.story());
+    assert_eq!(findings(&soak.verdict(), "inconclusive"), [undecided], "{mode}: {}", soak.story());
+    assert!(soak.stdout().contains("does not tell"), "{}", soak.story());
+}
+
+#[test]
+fn children_prove_their_parents() {
+    let by_name = ["{kind: children}", NAME];
+    passes(&by_name, "name", "{missed: 0}");
+    breaks(&by_name, "name no-create", "{missed: 0}", "events.missed");
+    breaks(&by_name, "name no-update", "{missed: 0}", "events.missed");
+}
+
+/// Without the version in them children cannot tell of updates; and others than the subject take them: the garbage collector those with an
+/// owner, the end of a namespace all.
+#[test]
+fn children_tell_no_more_than_they_show() {
+    let by_label = ["{kind: children}", LABEL];
+    passes(&by_label, "label no-update", "{unseen: 0}");
+    cannot_tell(&by_label, "label", "{missed: 0}", "events.missed");
+    cannot_tell(&by_label, "label no-delete", "{ghost: 0}", "events.ghost");
+    let by_owner = ["{kind: children}", OWNER];
+    passes(&by_owner, "owner", "{missed: 0}");
+    breaks(&by_owner, "owner no-update", "{missed: 0}", "events.missed");
+    cannot_tell(&by_owner, "owner", "{missed: 0, ghost: 0}", "events.ghost");
+}
+
+#[test]
+fn a_finalizer_proves_deletions() {
+    let witness = ["{kind: finalizer, name: example.com/cleanup}"];
+    passes(&witness, "finalizer", "{ghost: 0}");
+    breaks(&witness, "finalizer no-delete", "{ghost: 0}", "events.ghost");
+    breaks(&witness, "finalizer no-create", "{ghost: 0}", "events.unseen");
+    cannot_tell(&witness, "finalizer", "{missed: 0, ghost: 0}", "events.missed");
+}
+
+#[test]
+fn a_condition_or_an_annotation_repeats_the_generation() {
+    let condition = ["{kind: status, condition: Ready}"];
+    passes(&condition, "condition", "{missed: 0}");
+    breaks(&condition, "condition no-update", "{missed: 0}", "events.missed");
+    let annotation = ["{kind: status, annotation: example.com/seen}"];
+    passes(&annotation, "annotation", "{missed: 0}");
+    breaks(&annotation, "annotation no-create", "{missed: 0}", "events.missed");
+    cannot_tell(&annotation, "annotation", "{missed: 0, ghost: 0}", "events.ghost");
+}
+
+#[test]
+fn log_lines_of_a_library_name_objects() {
+    let witness = ["{kind: log, preset: controller-runtime, of: Package}"];
+    passes(&witness, "log", "{unseen: 0}");
+    // Judged without being asked for: nothing else is left to be judged.
+    breaks(&witness, "log no-create", "{}", "events.unseen");
+    cannot_tell(&witness, "log", "{missed: 0}", "events.missed");
+}
+
+#[test]
+fn series_of_metrics_prove_objects_and_deletions() {
+    let witness = ["{kind: metrics, series: package_info, uid: uid}", METRICS];
+    passes(&witness, "metrics", "{ghost: 0}");
+    breaks(&witness, "metrics no-delete", "{ghost: 0}", "events.ghost");
+    cannot_tell(&witness, "metrics", "{missed: 0}", "events.missed");
+}

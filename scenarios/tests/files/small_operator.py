@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+"""A small operator for tests of witnesses: lists the Packages about once a second and does for each what its mode says.
+
+    small_operator.py MODE [BUG]
+
+MODE is what it leaves behind, and so what proves what it saw: `name`, `label` and `owner` (a ConfigMap known by that), `finalizer`,
+`condition` and `annotation` (the generation that it handled), `log` (lines such as controller-runtime writes) or `metrics` (a series for
+each object, on $LONGHAUL_METRICS_PORT). BUG is a mistake: `no-create` overlooks every fifth object, `no-update` what changes later,
+`no-delete` whatever goes. Needs Python 3.9 or newer and nothing else.
+"""
+
+import base64
+import http.client
+import http.server
+import json
+import os
+import re
+import ssl
+import sys
+import threading
+import time
+import uuid
+
+PACKAGES = "/apis/longhaul.dev/v1alpha1/packages"
+CONFIGMAPS = "/api/v1/configmaps"
+MADE_BY = "app.kubernetes.io/managed-by"
+UID = "example.com/package-uid"
+FINALIZER = "example.com/cleanup"
+# Slower than what is called a hot loop.
+PAUSE_S = 0.8
+PATCH = "application/merge-patch+json"
+
+
+class Api:
+    def __init__(self, path):
+        with open(path, encoding="utf-8") as file:
+            config = file.read()
+        field = lambda name: re.search(rf'"?\b{name}"?\s*:\s*(?:[>|]-?\s+)?"?([^"\s,}}]+)', config).group(1)
+        self.server, self.token = field("server").removeprefix("https://"), field("token")
+        self.tls = ssl.create_default_context(cadata=base64.b64decode(field("certificate-authority-data")).decode())
+        self.connection = None
+
+    def ask(self, method, path, body=None, kind="application/json"):
+        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": kind}
+        if self.connection is None:
+            self.connection = http.client.HTTPSConnection(self.server, timeout=10, context=self.tls)
+        try:
+            self.connection.request(method, path, body and json.dumps(body), headers)
+            answer = self.connection.getresponse()
+            text = answer.read()
+        except (OSError, http.client.HTTPException):
+            self.connection = None
+            raise
+        # Somebody else was faster: the next round shows what there is to do.
+        return json.loads(text) if answer.status < 300 else {}
+
+    def list(self, path):
+        # An answer without items would look like a world without objects.
+        return self.ask("GET", path)["items"]
+
+
+class Operator:
+    def __init__(self, mode, bug):
+        self.api, self.mode, self.bug = Api(os.environ["KUBECONFIG"]), mode, bug
+        self.handled = {}  # uid -> generation
+
+    def round(self):
+        packages = {one["metadata"]["uid"]: one for one in self.api.list(PACKAGES)}
+        for uid, package in packages.items():
+            meta = package["metadata"]
+            if self.bug == "no-create" and uid not in self.handled and int(uid[-4:], 16) % 5 == 0:
+                continue
+            if "deletionTimestamp" in meta:
+                self.leave(meta)
+            elif self.handled.get(uid) != meta["generation"]:
+                if self.bug == "no-update" and uid in self.handled:
+                    continue
+                self.handle(meta, package)
+                self.handled[uid] = meta["generation"]
+        if self.bug != "no-delete":
+            self.handled = {uid: seen for uid, seen in self.handled.items() if uid in packages}
+            if self.mode in ("name", "label"):
+                self.clean(packages)
+
+    def place(self, meta, collection, plural):
+        return f"{collection.removesuffix(plural)}namespaces/{meta['namespace']}/{plural}/{meta['name']}"
+
+    def package(self, meta):
+        return self.place(meta, PACKAGES, "packages")
+
+    def handle(self, meta, package):
+        if self.mode in ("name", "label", "owner"):
+            self.child(meta)
+        elif self.mode == "finalizer":
+            finalizers = meta.get("finalizers", [])
+            if FINALIZER not in finalizers:
+                self.hold(meta, finalizers + [FINALIZER])
+        elif self.mode == "annotation":
+            change = {"metadata": {"annotations": {"example.com/seen": str(meta["generation"])}}}
+            self.api.ask("PATCH", self.package(meta), change, PATCH)
+        elif self.mode == "condition":
+            others = [one for one in package.get("status", {}).get("conditions", []) if one["type"] != "Ready"]
+            ready = {"type": "Ready", "status": "True", "reason": "Handled", "message": "", "observedGeneration":
+                     meta["generation"], "lastTransitionTime": "2026-01-01T00:00:00Z"}
+            odd = {**ready, "type": "Odd", "observedGeneration": 0}
+            change = {"status": {"conditions": [odd, *[one for one in others if one["type"] != "Odd"], ready]}}
+            self.api.ask("PATCH", self.package(meta) + "/status", change, PATCH)
+        elif self.mode == "log":
+            fields = {"controller": "package", "controllerGroup": "longhaul.dev", "controllerKind": "Package",
+                      "Package": {"name": meta["name"], "namespace": meta["namespace"]},
+                      "namespace": meta["namespace"], "name": meta["name"], "reconcileID": str(uuid.uuid4())}
+            print(f"2026-01-02T03:04:05Z\tINFO\treconciled\t{json.dumps(fields)}", flush=True)
+
+    def child(self, meta):
+        owner = {"apiVersion": "longhaul.dev/v1alpha1", "kind": "Package", "name": meta["name"], "uid": meta["uid"]}
+        child = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {
+                "name": f"{meta['name']}-config",
+                "namespace": meta["namespace"],
+                "labels": {MADE_BY: "small-operator", UID: meta["uid"]},
+                "ownerReferences": [owner] if self.mode == "owner" else [],
+            },
+            "data": {"generation": str(meta["generation"])},
+        }
+        place = self.place({**meta, "name": child["metadata"]["name"]}, CONFIGMAPS, "configmaps")
+        if not self.api.ask("PUT", place, child):
+            self.api.ask("POST", place.rsplit("/", 1)[0], child)
+
+    def clean(self, packages):
+        for child in self.api.list(CONFIGMAPS):
+            labels = child["metadata"].get("labels", {})
+            if labels.get(MADE_BY) == "small-operator" and labels[UID] not in packages:
+                self.api.ask("DELETE", self.place(child["metadata"], CONFIGMAPS, "configmaps"))
+
+    def leave(self, meta):
+        finalizers = meta.get("finalizers", [])
+        if self.mode == "finalizer" and self.bug != "no-delete" and FINALIZER in finalizers:
+            self.hold(meta, [one for one in finalizers if one != FINALIZER])
+
+    def hold(self, meta, finalizers):
+        change = {"metadata": {"finalizers": finalizers, "resourceVersion": meta["resourceVersion"]}}
+        self.api.ask("PATCH", self.package(meta), change, PATCH)
+
+    def page(self):
+        line = 'package_info{{namespace="longhaul",uid="{}"}} 1\n'
+        return "# TYPE package_info gauge\n" + "".join(line.format(uid) for uid in list(self.handled))
+
+    def serve(self, port):
+        operator = self
+
+        class Page(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                text = operator.page().encode()
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(text)))
+                self.end_headers()
+                self.wfile.write(text)
+
+            def log_message(self, *_):
+                pass
+
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Page)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+
+
+def main():
+    operator = Operator(sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else "")
+    if operator.mode == "metrics":
+        operator.serve(int(os.environ["LONGHAUL_METRICS_PORT"]))
+    while True:
+        try:
+            operator.round()
+        except (OSError, http.client.HTTPException, KeyError) as error:
+            print(f"tried again: {error!r}", file=sys.stderr, flush=True)
+        time.sleep(PAUSE_S)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,172 @@
+//! What planted bugs make each review cost.
+//!
+//! Owns exact shares: a bug of 5 % makes the process need 5 % more processor time than it would, whatever a review does and wherever the
+//! time goes, so that a comparison of two builds can be held against the truth.
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use rustix::time::{ClockId, clock_gettime};
+
+use super::Bug;
+use crate::planted::growth;
+
+/// How much longer an answer is.
+pub const LONGER_BYTES: usize = 1024;
+/// What a review pays at most: before the first one the process has loaded its certificates and filled its caches.
+const BURST_MAX: Duration = Duration::from_millis(2);
+
+/// Reviews from one look at the clocks of processor time to the next: each look is a system call, which another judge would count.
+const REVIEWS_A_LOOK: u64 = 32;
+/// Turns of the first burn, before it is known how long one takes.
+const FIRST_TURNS: u64 = 2000;
+
+static DEBT: Mutex<Debt> = Mutex::new(Debt::new());
+
+/// What was burned so far, of what must be.
+struct Debt {
+    reviews: u64,
+    /// What the process had used when its first review was over.
+    begun: Option<Duration>,
+    /// What it had used without the bug at the last look.
+    own: Duration,
+    burned: Duration,
+    /// What each review has to burn until the next look.
+    each: Duration,
+    /// How long a turn takes.
+    turn: Duration,
+}
+
+impl Debt {
+    const fn new() -> Self {
+        let nothing = Duration::ZERO;
+        Self { reviews: 0, begun: None, own: nothing, burned: nothing, each: nothing, turn: nothing }
+    }
+
+    /// Counts a review; whether it looks at the clocks.
+    fn looks(&mut self) -> bool {
+        self.reviews += 1;
+        self.reviews % REVIEWS_A_LOOK == 1
+    }
+
+    /// What each review has to burn from now on, so that `used` becomes that share more than it would be.
+    fn look(&mut self, used: Duration, share: f64) {
+        let begun = *self.begun.get_or_insert(used);
+        let own = used.saturating_sub(begun).saturating_sub(self.burned);
+        // What is behind is made up, and the next reviews are taken to be as those before.
+        let wanted = own + own.saturating_sub(self.own);
+        let reviews = u32::try_from(REVIEWS_A_LOOK).unwrap_or(u32::MAX);
+        self.each = (wanted.mul_f64(share).saturating_sub(self.burned) / reviews).min(BURST_MAX);
+        self.own = own;
+    }
+
+    /// How many turns a review burns.
+    fn turns(&self) -> u64 {
+        let turns = self.each.as_nanos().checked_div(self.turn.as_nanos().max(1)).unwrap_or(0);
+        u64::try_from(turns).unwrap_or(u64::MAX)
+    }
+}
+
+/// Takes as much longer as the bug wants, after a review.
+pub async fn linger(bug: Option<Bug>) {
+    match bug {
+        Some(Bug::SlowerBy5) => burn(0.05),
+        Some(Bug::SlowerBy10) => burn(0.10),
+        Some(Bug::SlowerBy30) => burn(0.30),
+        Some(Bug::MoreSyscalls) => two_calls(),
+        Some(Bug::SlowAfter) if growth::has_many_objects() => tokio::time::sleep(growth::SLOW_BY).await,
+        _ => {}
+    }
+}
+
+/// Busy, as slower code is.
+fn burn(share: f64) {
+    let mut debt = DEBT.lock();
+    if !debt.looks() {
+        let (turns, turn) = (debt.turns(), debt.turn);
+        debt.burned += turn * u32::try_from(turns).unwrap_or(u32::MAX);
+        drop(debt);
+        spin(turns);
+        return;
+    }
+    // How long a turn takes changes with the processor's clock and with who shares it.
+    let begun = clock(ClockId::ThreadCPUTime);
+    let turns = if debt.turn.is_zero() { FIRST_TURNS } else { debt.turns().max(1) };
+    spin(turns);
+    let took = clock(ClockId::ThreadCPUTime).saturating_sub(begun);
+    debt.burned += took;
+    debt.turn = (took / u32::try_from(turns).unwrap_or(u32::MAX)).max(Duration::from_nanos(1));
+    debt.look(clock(ClockId::ProcessCPUTime), share);
+}
+
+/// Some nanoseconds of work a turn, which nothing can leave out.
+fn spin(turns: u64) {
+    let mut state = turns;
+    for turn in 0..turns {
+        for step in 0..STEPS_A_TURN {
+            state = std::hint::black_box(state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(turn ^ step));
+        }
+    }
+}
+
+/// A turn takes some hundred nanoseconds, so that its length is told well in whole ones.
+const STEPS_A_TURN: u64 = 64;
+
+fn clock(id: ClockId) -> Duration {
+    Duration::try_from(clock_gettime(id)).unwrap_or_default()
+}
+
+/// One call of read and one of write, on what costs nothing else.
+fn two_calls() {
+    static FILES: OnceLock<Option<(File, File)>> = OnceLock::new();
+    let open = || Some((File::open("/dev/zero").ok()?, File::create("/dev/null").ok()?));
+    if let Some((zero, null)) = FILES.get_or_init(open) {
+        let (mut zero, mut null) = (zero, null);
+        let mut byte = [0];
+        // Without them nothing is planted, which the gate shows.
+        let _ = zero.read(&mut byte).and_then(|_| null.write(&byte));
+    }
+}
+
+/// What is added to an answer.
+pub fn longer(bug: Option<Bug>) -> Option<String> {
+    (bug == Some(Bug::LongerAnswer)).then(|| "x".repeat(LONGER_BYTES))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever a review costs, in the end the process has used so much more, and no more.
+    #[test]
+    fn what_is_owed_adds_up_to_the_share() {
+        for share in [0.05, 0.10, 0.30] {
+            let mut debt = Debt::new();
+            let mut own = Duration::ZERO;
+            for review in 0..10_000_u64 {
+                own += Duration::from_micros(80 + review % 40);
+                if debt.looks() {
+                    debt.look(own + debt.burned, share);
+                }
+                debt.burned += debt.each;
+            }
+            let found = debt.burned.as_secs_f64() / own.as_secs_f64();
+            assert!((found - share).abs() < share / 50.0, "{found} of {share}");
+        }
+    }
+
+    /// It burns in truth, as much as it counts.
+    #[test]
+    fn it_burns_the_time_of_a_processor() {
+        let begun = clock(ClockId::ThreadCPUTime);
+        spin(10_000);
+        assert!(clock(ClockId::ThreadCPUTime).checked_sub(begun).unwrap() > Duration::from_micros(100));
+        (0..100).for_each(|_| burn(0.3));
+        assert!(!DEBT.lock().turn.is_zero());
+        assert_eq!(longer(Some(Bug::LongerAnswer)).unwrap().len(), LONGER_BYTES);
+        assert_eq!(longer(None), None);
+    }
+}
