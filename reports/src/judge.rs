@@ -35,6 +35,7 @@ pub use crashes::Crashes;
 pub use events::{DRIFT, Delivery, Events};
 pub use registry::Registry;
 pub use requests::{AtLeast, Connections, Requests};
+pub(crate) use resources::growth::{Fit, fits};
 pub use resources::{Descriptors, Memory, OpenWatches, OwnSeries, Threads};
 pub use so_far::{SoFar, Standing};
 pub use word::Word;
@@ -89,6 +90,10 @@ pub struct Finding {
     pub limit: String,
     /// One sentence for people, with cause and numbers.
     pub text: String,
+    /// How much of the limit was used, in percent: 100 is at the limit, more is beyond it. Of growth it is the upper bound. None where
+    /// there is nothing to divide, or by nought.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used_pct: Option<u32>,
 }
 
 /// Everything that was found about a run.
@@ -225,6 +230,24 @@ impl Judgement {
     }
 }
 
+/// A finding that was just told, of which more may be said.
+struct Pushed<'a>(Option<&'a mut Finding>);
+
+impl Pushed<'_> {
+    /// How much of the limit was used, where that is a share of something.
+    fn used(self, observed: f64, limit: f64) {
+        let share = observed.max(0.0) / limit;
+        if let Some(finding) = self.0
+            && limit > 0.0
+            && share.is_finite()
+        {
+            // Nothing that is beyond its limit is shown as within it.
+            let pct = if observed > limit { (100.0 * share).ceil() } else { (100.0 * share).floor() };
+            finding.used_pct = Some(u32::try_from(crate::words::whole(pct)).unwrap_or(u32::MAX));
+        }
+    }
+}
+
 impl Findings {
     fn push(
         &mut self,
@@ -233,11 +256,12 @@ impl Findings {
         observed: impl Into<String>,
         limit: impl Into<String>,
         text: impl Into<String>,
-    ) {
+    ) -> Pushed<'_> {
         let Budget { name, text: budget } = budget.into();
         let judge = name.judge.to_owned();
         let (observed, limit, text) = (observed.into(), limit.into(), text.into());
-        self.judged.push((name, Finding { judge, budget, verdict, observed, limit, text }));
+        self.judged.push((name, Finding { judge, budget, verdict, observed, limit, text, used_pct: None }));
+        Pushed(self.judged.last_mut().map(|(_, finding)| finding))
     }
 
     /// What is judged of limits that no scenario wrote says so.

@@ -36,7 +36,7 @@ pub use end_state::{
 };
 pub use events::{EVENTS_MAX, Events};
 pub use evidence::{Evidence, STEPS_MAX, Step};
-pub use latency::{HistogramLog, Latency, RESPONSE_TAGS, Slice, tag};
+pub use latency::{BANDS, HistogramLog, Latency, RESPONSE_TAGS, Slice, band_edge_us, tag};
 pub use manifest::{Machine, Manifest, Phases, PlannedFault, SCHEMA, Subject, Versions};
 pub use reader::Record;
 pub use requests::{EndedBy, REQUEST_LINES_MAX, RequestLine, RequestRow, RequestSummary, Requests, Verb};
@@ -83,6 +83,25 @@ pub mod file {
     pub const END: &str = "end.json";
     /// What happened, for people, where `longhaul repro` told it.
     pub const STORY: &str = "story.txt";
+    /// The lines that the subject printed, kept whatever they are.
+    pub const SUBJECT_LOG: &str = "subject.log";
+    /// What runs write, and what is in it, for people.
+    pub const DESCRIBED: [(&str, &str); 14] = [
+        (MANIFEST, "what the run was going to be: scenario, seed, versions, machine"),
+        (INTERVALS, "rates, outcomes and quantiles of each interval"),
+        (SAMPLES, "memory, processor, descriptors; the machine"),
+        (METRICS, "the subject's own metrics"),
+        (LATENCY, "all latencies, as HdrHistogram's interval log"),
+        (FAULTS, "when each fault was planned, active and hit"),
+        (ANOMALIES, "each version that was not simply observed"),
+        (REQUESTS, "what the subject asked"),
+        (CRASHES, "processes that ended by themselves"),
+        (COMMITS, "every version that was written"),
+        (OBSERVATIONS, "every version that was reported"),
+        (END_STATE, "the subject's idea of the world beside a fresh list"),
+        (SUBJECT_LOG, "what the subject printed"),
+        (STORY, "what happened, told"),
+    ];
     /// The verdict for programs, see [`crate::render`].
     pub const VERDICT: &str = "verdict.json";
     /// The report for people.

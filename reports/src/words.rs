@@ -3,6 +3,12 @@
 //! Owns the spelling of numbers in findings and reports. It must not round a number across a limit that it is compared with:
 //! judges compare the numbers, never these texts.
 
+/// The nearest whole number; negative ones are zero.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates at both ends")]
+pub(crate) fn whole(value: f64) -> u64 {
+    value.round() as u64
+}
+
 /// Thousands separated: `12,345`.
 pub fn count(number: u64) -> String {
     let digits = number.to_string();

@@ -1,16 +1,26 @@
-// A cross-hair that all charts over time share, with the pointer or the arrow keys, and a copy button. No dependency.
+// Values of all charts at one time, looking closer, series that can be hidden, anomalies that can be searched. No dependency; without it
+// the page says the same.
 (() => {
   "use strict";
   const data = JSON.parse(document.getElementById("data").textContent);
-  const plots = [...document.querySelectorAll(".plot[data-chart]")];
+  const length = data.lengthMs;
   const charts = new Map(data.charts.map((chart) => [chart.id, chart]));
-  const readouts = new Map([...document.querySelectorAll("[data-readout]")].map((p) => [p.dataset.readout, p]));
+  const plots = [...document.querySelectorAll(".plot[data-chart]")];
+  const readoutOf = (plot) => plot.closest("figure").querySelector(".readout");
+  const root = document.documentElement;
 
   const two = (n) => String(n).padStart(2, "0");
-  const clock = (ms) => {
-    const s = Math.round(ms / 1000);
+  const clock = (ms, step = 1000) => {
+    const s = Math.floor(ms / 1000);
+    const rest = step < 1000 ? `.${String(Math.round(ms % 1000)).padStart(3, "0").slice(0, step < 100 ? 2 : 1)}` : "";
     const h = Math.floor(s / 3600);
-    return h ? `${h}:${two(Math.floor(s / 60) % 60)}:${two(s % 60)}` : `${Math.floor(s / 60)}:${two(s % 60)}`;
+    return (h ? `${h}:${two(Math.floor(s / 60) % 60)}:${two(s % 60)}` : `${Math.floor(s / 60)}:${two(s % 60)}`) + rest;
+  };
+  const element = (tag, text, parent) => {
+    const made = document.createElement(tag);
+    made.textContent = text;
+    parent.append(made);
+    return made;
   };
 
   // The index of the reading nearest to a time; times rise.
@@ -23,59 +33,160 @@
     return low > 0 && t - times[low - 1] < times[low] - t ? low - 1 : low;
   };
 
+  // What is seen of the run, in milliseconds.
+  let view = { from: 0, to: length };
   let at = null;
+
   const show = (ms) => {
-    at = ms === null ? null : Math.min(Math.max(ms, 0), data.lengthMs);
+    at = ms === null ? null : Math.min(Math.max(ms, 0), length);
     for (const plot of plots) {
       const cursor = plot.querySelector(".cursor");
-      const readout = readouts.get(plot.dataset.chart);
+      const readout = readoutOf(plot);
       cursor.hidden = at === null;
       readout.textContent = "\u00a0";
       if (at === null) continue;
-      cursor.style.left = `${(at / data.lengthMs) * 100}%`;
+      cursor.style.left = `${(at / length) * 100}%`;
       readout.textContent = "";
-      const add = (tag, text, parent) => {
-        const element = document.createElement(tag);
-        element.textContent = text;
-        parent.append(element);
-        return element;
-      };
-      add("b", clock(at), add("span", "", readout));
-      for (const curve of charts.get(plot.dataset.chart).curves) {
-        if (!curve.t.length) continue;
-        const index = nearest(curve.t, at);
+      element("b", clock(at), element("span", "", readout));
+      charts.get(plot.dataset.chart).curves.forEach((curve, index) => {
+        if (!curve.t.length || plot.querySelector(`path[data-curve="${index}"]`).classList.contains("off")) return;
+        const place = nearest(curve.t, at);
         // Nothing is claimed where there is no reading nearby.
-        if (Math.abs(curve.t[index] - at) > Math.max(7500, data.lengthMs / 120)) continue;
-        const span = add("span", `${curve.name} `, readout);
-        add("b", curve.v[index], span);
-      }
+        if (Math.abs(curve.t[place] - at) > Math.max(7500, length / 120)) return;
+        element("b", curve.v[place], element("span", `${curve.name} `, readout));
+      });
     }
   };
+
+  // Looking closer: the drawings are stretched, which is a matter of two numbers, and the axis gets ticks of its own.
+  const axes = [...document.querySelectorAll(".world.ticks")];
+  const original = axes.map((axis) => axis.innerHTML);
+  const zoomed = document.getElementById("zoomed");
+  const steps = [100, 200, 500, 1e3, 2e3, 5e3, 1e4, 15e3, 3e4, 6e4, 12e4, 3e5, 6e5, 18e5, 36e5, 72e5, 144e5, 432e5, 864e5];
+  const least = Math.min(1000, length);
+  const look = (from, to) => {
+    const wide = Math.min(Math.max(to - from, least), length);
+    const start = Math.min(Math.max(from, 0), length - wide);
+    view = { from: start, to: start + wide };
+    const whole = wide >= length;
+    root.style.setProperty("--zw", `${(length / wide) * 100}%`);
+    root.style.setProperty("--zx", `${(-start / wide) * 100}%`);
+    axes.forEach((axis, index) => {
+      axis.innerHTML = whole ? original[index] : "";
+      if (whole) return;
+      const step = steps.find((one) => wide / one <= 8) ?? length;
+      for (let t = Math.ceil(view.from / step) * step; t <= view.to; t += step) {
+        element("span", clock(t, step), axis).style.left = `${(t / length) * 100}%`;
+      }
+    });
+    if (!zoomed) return;
+    zoomed.hidden = whole;
+    document.getElementById("span").textContent = `Shown: ${clock(view.from)} to ${clock(view.to)}.`;
+  };
+  const closer = (factor) => {
+    const middle = at ?? (view.from + view.to) / 2;
+    const wide = (view.to - view.from) * factor;
+    look(middle - wide / 2, middle + wide / 2);
+  };
+  document.getElementById("whole")?.addEventListener("click", () => look(0, length));
 
   for (const plot of plots) {
     plot.tabIndex = 0;
     plot.setAttribute("aria-describedby", "hint");
-    const move = (event) => {
+    const selection = plot.querySelector(".selection");
+    let begun = null;
+    const timeAt = (event) => {
       const box = plot.getBoundingClientRect();
-      show(((event.clientX - box.left) / box.width) * data.lengthMs);
+      const share = Math.min(Math.max((event.clientX - box.left) / box.width, 0), 1);
+      return view.from + share * (view.to - view.from);
     };
-    plot.addEventListener("pointermove", move);
-    plot.addEventListener("pointerdown", move);
-    plot.addEventListener("pointerleave", (event) => { if (event.pointerType === "mouse") show(null); });
+    const mark = (from, to) => {
+      selection.style.left = `${(Math.min(from, to) / length) * 100}%`;
+      selection.style.width = `${(Math.abs(to - from) / length) * 100}%`;
+    };
+    plot.addEventListener("pointermove", (event) => {
+      show(timeAt(event));
+      if (begun === null) return;
+      selection.hidden = false;
+      mark(begun, timeAt(event));
+    });
+    plot.addEventListener("pointerdown", (event) => {
+      show(timeAt(event));
+      if (event.button === 0) begun = timeAt(event);
+      // A drag that leaves the plot goes on; where the pointer is gone already there is nothing to hold.
+      try { plot.setPointerCapture(event.pointerId); } catch { /* nothing to do */ }
+    });
+    plot.addEventListener("pointerup", (event) => {
+      const from = begun, to = timeAt(event);
+      begun = null;
+      selection.hidden = true;
+      // A click is no drag.
+      if (from !== null && Math.abs(to - from) > (view.to - view.from) / 50) look(Math.min(from, to), Math.max(from, to));
+    });
+    plot.addEventListener("pointercancel", () => { begun = null; selection.hidden = true; });
+    plot.addEventListener("dblclick", () => look(0, length));
+    plot.addEventListener("pointerleave", (event) => { if (event.pointerType === "mouse" && begun === null) show(null); });
     plot.addEventListener("blur", () => {
-      readouts.get(plot.dataset.chart).setAttribute("aria-live", "off");
+      readoutOf(plot).setAttribute("aria-live", "off");
       show(null);
     });
     plot.addEventListener("keydown", (event) => {
-      const step = data.lengthMs / (event.shiftKey ? 20 : 120);
-      const from = at === null ? data.lengthMs / 2 : at;
-      const to = { ArrowLeft: from - step, ArrowRight: from + step, Home: 0, End: data.lengthMs }[event.key];
-      if (event.key === "Escape") show(null);
+      const step = (view.to - view.from) / (event.shiftKey ? 20 : 120);
+      const from = at === null ? (view.from + view.to) / 2 : at;
+      if (event.key === "Escape") { show(null); look(0, length); }
+      if (event.key === "+" || event.key === "=") closer(0.5);
+      if (event.key === "-") closer(2);
+      const to = { ArrowLeft: from - step, ArrowRight: from + step, Home: view.from, End: view.to }[event.key];
       if (to === undefined) return;
       event.preventDefault();
-      readouts.get(plot.dataset.chart).setAttribute("aria-live", "polite");
+      readoutOf(plot).setAttribute("aria-live", "polite");
       show(to);
     });
+  }
+
+  // A series is hidden and shown by its name in the legend.
+  for (const item of document.querySelectorAll(".legend li[data-curve]")) {
+    const paths = item.closest("figure").querySelectorAll(`path[data-curve="${item.dataset.curve}"]`);
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "series";
+    button.setAttribute("aria-pressed", "true");
+    button.append(...item.childNodes);
+    item.append(button);
+    button.addEventListener("click", () => {
+      const on = button.getAttribute("aria-pressed") !== "true";
+      button.setAttribute("aria-pressed", String(on));
+      paths.forEach((path) => path.classList.toggle("off", !on));
+    });
+  }
+
+  // An anomaly leads to its moment.
+  for (const link of document.querySelectorAll("a.moment")) {
+    link.addEventListener("click", () => {
+      const ms = Number(link.dataset.ms);
+      const wide = Math.max(30000, length / 20);
+      look(ms - wide / 2, ms + wide / 2);
+      show(ms);
+    });
+  }
+  const filter = document.getElementById("filter");
+  if (filter) {
+    filter.hidden = false;
+    const outcome = document.getElementById("outcome"), words = document.getElementById("words");
+    const rows = [...document.querySelectorAll("details.anomaly")];
+    const told = rows.map((row) => row.textContent.toLowerCase());
+    const choose = () => {
+      const wanted = words.value.trim().toLowerCase();
+      let shown = 0;
+      rows.forEach((row, index) => {
+        const fits = (!outcome.value || row.dataset.outcome === outcome.value) && told[index].includes(wanted);
+        row.hidden = !fits;
+        shown += fits;
+      });
+      document.getElementById("shown").textContent = shown === rows.length ? "" : `${shown} of ${rows.length} shown`;
+    };
+    outcome.addEventListener("change", choose);
+    words.addEventListener("input", choose);
   }
 
   const copy = document.getElementById("copy");

@@ -121,7 +121,7 @@ fn undecided(budget: &Requests, findings: &mut Findings) {
 /// A count that must not be exceeded.
 fn at_most(findings: &mut Findings, name: impl Into<Budget>, observed: u64, limit: u64, text: String) {
     let verdict = if observed > limit { Verdict::Fail } else { Verdict::Pass };
-    findings.push(name, verdict, count(observed), count(limit), text);
+    findings.push(name, verdict, count(observed), count(limit), text).used(observed as f64, limit as f64);
 }
 
 fn at_least(number: u64) -> String {

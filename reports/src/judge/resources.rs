@@ -12,7 +12,7 @@ use crate::words::millis;
 mod ceiling;
 mod counts;
 mod descriptors;
-mod growth;
+pub(crate) mod growth;
 mod metrics;
 mod more;
 mod reading;

@@ -56,6 +56,7 @@ impl SoFar {
             end: None,
             story: Vec::new(),
             notes: Vec::new(),
+            files: Vec::new(),
         };
         grows.then_some(Self { record })
     }

@@ -61,6 +61,13 @@ pub struct Latency {
     slices: BTreeMap<String, Vec<Slice>>,
 }
 
+/// Bands of latency to a decade.
+const BANDS_PER_DECADE: f64 = 5.0;
+/// The decades that have bands of their own, as powers of ten microseconds: 10 µs to 100 s. What is beyond is in the outermost.
+const BAND_DECADES: (f64, f64) = (1.0, 8.0);
+/// Bands of latency.
+pub const BANDS: usize = 35;
+
 /// A stretch of the run and its distribution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slice {
@@ -70,6 +77,27 @@ pub struct Slice {
     pub end_ms: u64,
     /// Its distribution.
     pub quantiles: Quantiles,
+    /// How many samples lie in each band, from the quickest; [`band_edge_us`] is where one begins.
+    pub bands: [u32; BANDS],
+}
+
+/// Where a band of latency begins, in microseconds.
+pub fn band_edge_us(band: usize) -> f64 {
+    10f64.powf(BAND_DECADES.0 + band as f64 / BANDS_PER_DECADE)
+}
+
+/// The samples of a histogram by their band.
+fn bands(histogram: &Histogram<u64>) -> [u32; BANDS] {
+    let mut bands = [0_u32; BANDS];
+    for step in histogram.iter_recorded() {
+        let us = histogram.lowest_equivalent(step.value_iterated_to()).max(1) as f64;
+        let place = (us.log10().clamp(BAND_DECADES.0, BAND_DECADES.1) - BAND_DECADES.0) * BANDS_PER_DECADE;
+        // An edge belongs to the band that it begins, however its logarithm was rounded.
+        let band = usize::try_from(crate::words::whole((place + 1e-9).floor())).unwrap_or(0).min(BANDS - 1);
+        let samples = u32::try_from(step.count_at_value()).unwrap_or(u32::MAX);
+        bands[band] = bands[band].saturating_add(samples);
+    }
+    bands
 }
 
 /// What the file must be laid over to be read: which phase a moment belongs to, and how long the run was.
@@ -211,6 +239,7 @@ impl Latency {
             start_ms: slice.start_ms,
             end_ms: slice.end_ms,
             quantiles: Quantiles::of(&slice.histogram),
+            bands: bands(&slice.histogram),
         });
     }
 }

@@ -56,6 +56,8 @@ pub struct Record {
     pub story: Vec<String>,
     /// What was wrong with the files, in plain words.
     pub notes: Vec<String>,
+    /// The files of the record that are there, as [`file::DESCRIBED`] names them.
+    pub files: Vec<(&'static str, &'static str)>,
 }
 
 impl Record {
@@ -76,17 +78,18 @@ impl Record {
         let end = read_end(dir, &mut notes)?;
         let length_ms = length_ms(&intervals, &samples);
         let frame = Frame { phase_at: &|t_ms| phase_at(&intervals, &manifest.phases, t_ms), length_ms };
-        let mut files = Vec::new();
+        let mut logs = Vec::new();
         for name in [file::LATENCY, file::LATENCY_OPEN] {
             let path = dir.join(name);
             match open::open(&path)? {
-                Some(input) => files.push((input, path)),
+                Some(input) => logs.push((input, path)),
                 None if name == file::LATENCY => notes.push(format!("{name} is missing")),
                 None => {}
             }
         }
-        let latency = Latency::read(&mut files, &frame, &mut notes)?;
+        let latency = Latency::read(&mut logs, &frame, &mut notes)?;
         let story = read_story(dir)?;
+        let files = file::DESCRIBED.into_iter().filter(|(name, _)| dir.join(name).is_file()).collect();
         Ok(Self {
             manifest,
             intervals,
@@ -101,6 +104,7 @@ impl Record {
             end,
             story,
             notes,
+            files,
         })
     }
 

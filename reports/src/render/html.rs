@@ -19,8 +19,12 @@ use requests::Requests;
 use timeline::{Axis, Timeline};
 
 mod anomalies;
+#[cfg(test)]
+mod browser;
 mod chart;
 mod percentiles;
+mod picture;
+mod planned;
 mod requests;
 mod scale;
 mod timeline;
@@ -44,22 +48,29 @@ struct Page<'a> {
     figures: Vec<(&'static str, String)>,
     axis: Axis,
     charts: Vec<Chart>,
+    lead: Option<Chart>,
     distribution: Option<Chart>,
+    planned: Vec<planned::Line>,
+    outcomes: Vec<String>,
     first_causes: Vec<FirstCause>,
     anomalies: Vec<AnomalyGroup<'a>>,
     unnamed: Option<String>,
     requests: Requests,
     story: &'a [String],
     facts: Vec<(&'static str, String)>,
+    files: &'a [(&'static str, &'static str)],
     data: String,
 }
 
 /// `report.html`.
 pub fn html(record: &Record, judgement: &Judgement) -> Result<String, Error> {
-    let Timeline { axis, charts } = timeline::timeline(record);
+    let Timeline { axis, mut charts } = timeline::timeline(record);
     let distribution = percentiles::distribution(record);
     let data = data_json(&Data { length_ms: axis.length_ms, charts: charts.iter().map(Chart::readings).collect() })?;
+    let lead = lead(&charts, judgement).map(|place| charts.remove(place));
     let causes = causes::summary(record);
+    let outcomes: std::collections::BTreeSet<String> =
+        record.anomalies.iter().map(|row| row.outcome.to_string()).collect();
     let is_validity = |finding: &&Finding| finding.judge == "validity";
     let page = Page {
         css: include_str!("../../templates/report.css"),
@@ -74,16 +85,41 @@ pub fn html(record: &Record, judgement: &Judgement) -> Result<String, Error> {
         figures: figures(record),
         axis,
         charts,
+        lead,
         distribution,
+        planned: planned::planned(record),
+        outcomes: outcomes.into_iter().collect(),
         first_causes: anomalies::first(&causes),
         anomalies: anomalies::groups(&causes),
         unnamed: (causes.unnamed > 0).then(|| count(causes.unnamed)),
         requests: requests::requests(record),
         story: &record.story,
         facts: facts(record),
+        files: &record.files,
         data,
     };
     Ok(page.render()?)
+}
+
+/// Which chart shows why the verdict is what it is: that of the first finding that decided, else the first of all.
+fn lead(charts: &[Chart], judgement: &Judgement) -> Option<usize> {
+    let place = |id: &str| charts.iter().position(|chart| chart.id == id);
+    let crossed = judgement.crossed();
+    let Some(first) = crossed.first() else { return (!charts.is_empty()).then_some(0) };
+    let (section, key) = first.budget.split_once('.').unwrap_or((&first.budget, ""));
+    let id = match (section, key) {
+        ("events", "lagP99" | "heal" | "late") => "lag",
+        ("events" | "requests", _) => "events",
+        ("admission", "p50" | "p99" | "p999") => "admission",
+        ("admission" | "registry", _) => "reviews",
+        ("memory", key) if key.starts_with("growth") => &*first.budget.replace('.', "-"),
+        ("memory", _) => "memory",
+        ("descriptors", _) => "descriptors",
+        ("threads", _) => "threads",
+        ("validity", "pressure" | "pace") => "pressure",
+        _ => return None,
+    };
+    place(id).or_else(|| place(section))
 }
 
 /// What the script needs: readings in words, so that it does not format numbers a second time.

@@ -266,3 +266,78 @@ fn a_deletion_that_went_unnoticed_is_no_missed_version() {
     let text = terminal(&record, &judgement, Colour::Never);
     assert!(text.contains("0 missed, 250 deletions unnoticed; lag"), "{text}");
 }
+
+/// What was used of a limit is never rounded across it.
+#[test]
+fn what_was_used_of_a_limit_is_told() {
+    let (_dir, record, judgement) = texts(&Example::failing());
+    let used = |budget: &str| judgement.findings.iter().find(|finding| finding.budget == budget).unwrap().used_pct;
+    assert_eq!((used("memory.ceiling"), used("requests.openWatches")), (Some(111), Some(100)));
+    assert_eq!(used("events.missed"), None, "nothing is a share of nought");
+    let page = html(&record, &judgement).unwrap();
+    assert!(page.contains("111 %</td>") && page.contains("width:100%"), "the bar ends where its room does");
+}
+
+/// The first picture is that of the finding that decided, and no chart is there twice.
+#[test]
+fn the_first_picture_is_that_of_the_verdict() {
+    let first = |example: &Example| {
+        let (_dir, record, judgement) = texts(example);
+        let page = html(&record, &judgement).unwrap();
+        let ids: Vec<String> =
+            page.split("id=\"plot-").skip(1).map(|rest| rest[..rest.find('"').unwrap()].to_owned()).collect();
+        let different: std::collections::BTreeSet<&String> = ids.iter().collect();
+        assert_eq!(different.len(), ids.len(), "{ids:?}");
+        ids[0].clone()
+    };
+    assert_eq!(first(&Example::failing()), "events");
+    let mut large = Example::clean();
+    large.samples[100].subject.as_mut().unwrap().rss_bytes = 1 << 30;
+    assert_eq!(first(&large), "memory");
+    let mut grows = Example::clean();
+    grows.manifest.budgets = serde_json::from_str(r#"{"memory": {"growth": "100MiB/h"}}"#).unwrap();
+    grows.samples.iter_mut().for_each(|sample| {
+        let wobble = sample.t_ms * 7919 % 13 * 4096;
+        sample.subject.as_mut().unwrap().rss_bytes = (40 << 20) + sample.t_ms * 200 + wobble;
+    });
+    assert_eq!(first(&grows), "memory-growth");
+}
+
+/// Of thousands of faults each is a band, though not each has a label.
+#[test]
+fn all_faults_are_bands_and_their_hits_are_marks() {
+    let mut example = Example::clean();
+    let (planned, rows) = (example.manifest.faults[0].clone(), example.faults.clone());
+    let many = 2000;
+    example.manifest.faults.clear();
+    example.faults.clear();
+    for number in 0..many {
+        let mut fault = planned.clone();
+        (fault.id, fault.at_ms, fault.for_ms) = (number.to_string(), number * 80, Some(20));
+        example.manifest.faults.push(fault);
+        for row in &rows {
+            let mut row = row.clone();
+            row.id = number.to_string();
+            row.t_ms = number * 80;
+            example.faults.push(row);
+        }
+    }
+    let (_dir, record, judgement) = texts(&example);
+    let page = html(&record, &judgement).unwrap();
+    let bands = page.split("id=\"bands\" d=\"").nth(1).unwrap().split('"').next().unwrap();
+    assert_eq!(bands, "M0 0h100v100h-100z", "they are so near to each other that they are one band");
+    assert!(page.matches("class=\"fault\"").count() <= 40);
+    assert!((50..=241).contains(&page.matches("class=\"hit\"").count()), "several hits in one place are one mark");
+    assert!(page.contains("2,000 of them had an effect"), "planned and happened");
+}
+
+/// Each sample lies in one cell of the heat map, and the fullest cells are the darkest.
+#[test]
+fn a_heat_map_holds_all_samples() {
+    let (_dir, record, judgement) = texts(&Example::clean());
+    let slices = record.latency.slices(record::tag::RESPONSE);
+    let total: u64 = slices.iter().flat_map(|slice| slice.bands).map(u64::from).sum();
+    assert_eq!(total, slices.iter().map(|slice| slice.quantiles.count).sum::<u64>());
+    let page = html(&record, &judgement).unwrap();
+    assert!(page.contains("class=\"fill h5\"") && page.contains("id=\"plot-heat\""));
+}

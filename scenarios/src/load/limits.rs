@@ -113,6 +113,7 @@ pub(crate) fn sending(total: &Interval) -> Finding {
         observed: format!("{:.2} %", share * 100.0),
         limit: format!("at least {:.0} %", SENT_LEAST * 100.0),
         text,
+        used_pct: None,
     }
 }
 
@@ -133,6 +134,7 @@ pub(crate) fn answered(total: &Interval) -> Option<Finding> {
             "none of {} ended in a valid answer: these are the times of failures, not of a webhook",
             words::counted(ended, "call")
         ),
+        used_pct: None,
     })
 }
 
@@ -150,6 +152,7 @@ fn quantile(name: &str, limit: Span, parts_per_thousand: u64, response: &Histogr
         observed,
         limit: limit.to_string(),
         text,
+        used_pct: None,
     };
     let Some(us) = quantile_us(response, parts_per_thousand) else {
         let needed = samples_needed(parts_per_thousand);
@@ -184,6 +187,7 @@ fn errors(limit: Percent, total: &Interval) -> Finding {
             words::count(total.errors()),
             words::count(ended)
         ),
+        used_pct: None,
     }
 }
 

@@ -120,6 +120,7 @@ pub(crate) fn findings(measured: &Measured, limits: &limits::Limits, log_ended: 
         observed: String::new(),
         limit: String::new(),
         text,
+        used_pct: None,
     };
     let invalid = |text: String| vec![finding("run.whole", Verdict::Invalid, text)];
     let mut findings = match &measured.ended {

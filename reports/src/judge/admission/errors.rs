@@ -52,7 +52,7 @@ fn judge(rows: &[&AdmissionRow], limit: u64, findings: &mut Findings) {
         () if sent == 0 => (Verdict::Inconclusive, "no review was sent.".to_owned()),
         () => (Verdict::Pass, format!("{} of {} had no valid answer.", count(errors), counted(sent, "review"))),
     };
-    findings.push(Name::of::<Errors>(), verdict, count(errors), count(limit), text);
+    findings.push(Name::of::<Errors>(), verdict, count(errors), count(limit), text).used(errors as f64, limit as f64);
 }
 
 /// An example of the commonest class, which the text of an example begins with; else the first one.

@@ -67,5 +67,6 @@ fn judge_quantile(
         if broken { "over" } else { "within" }
     );
     let verdict = if broken { Verdict::Fail } else { Verdict::Pass };
-    findings.push(name, verdict, micros(value_us), limit.to_string(), text);
+    let found = findings.push(name, verdict, micros(value_us), limit.to_string(), text);
+    found.used(value_us as f64, limit.0.as_micros() as f64);
 }

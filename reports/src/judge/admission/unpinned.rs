@@ -45,5 +45,7 @@ fn judge(rows: &[&AdmissionRow], limit: u64, findings: &mut Findings) {
             (Verdict::Pass, format!("{} became unpinned in {versions} with images.", counted(unpinned, "object")))
         }
     };
-    findings.push(Name::of::<Unpinned>(), verdict, count(unpinned), count(limit), text);
+    findings
+        .push(Name::of::<Unpinned>(), verdict, count(unpinned), count(limit), text)
+        .used(unpinned as f64, limit as f64);
 }

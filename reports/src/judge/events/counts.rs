@@ -122,7 +122,7 @@ fn judge_count(
         }
         _ => format!("{} {outcome}, at most {} allowed.", count(observed), count(limit)),
     };
-    findings.push(name, verdict, count(observed), count(limit), text);
+    findings.push(name, verdict, count(observed), count(limit), text).used(observed as f64, limit as f64);
 }
 
 /// Of what the outcome is a share.

@@ -41,11 +41,12 @@ fn judge(record: &Record, limit: Span, findings: &mut Findings) {
     let broken = max_us > micros_of(limit);
     let text =
         format!("the longest that the subject was wrong about an object, until it caught up, is {}.", micros(max_us));
-    findings.push(
+    let found = findings.push(
         Name::of::<Heal>(),
         if broken { Verdict::Fail } else { Verdict::Pass },
         micros(max_us),
         limit.to_string(),
         text,
     );
+    found.used(max_us as f64, micros_of(limit) as f64);
 }

@@ -33,7 +33,8 @@ fn judge(record: &Record, limit: Span, findings: &mut Findings) {
     let within = lag.as_ref().map_or(0, |lag| lag.count_between(0, limit_us));
     let beyond = n - within.min(n);
     let max_us = lag.as_ref().filter(|lag| !lag.is_empty()).map_or(0, hdrhistogram::Histogram::max);
-    let observed = match lag.as_ref().and_then(|lag| quantile_us(lag, 990)) {
+    let p99_us = lag.as_ref().and_then(|lag| quantile_us(lag, 990));
+    let observed = match p99_us {
         Some(p99_us) => micros(p99_us),
         None => format!("at most {}", micros(max_us)),
     };
@@ -56,5 +57,6 @@ fn judge(record: &Record, limit: Span, findings: &mut Findings) {
             )
         }
     };
-    findings.push(Name::of::<P99>(), verdict, observed, limit.to_string(), text);
+    let found = findings.push(Name::of::<P99>(), verdict, observed, limit.to_string(), text);
+    found.used(p99_us.map_or(f64::NAN, |us| us as f64), limit_us as f64);
 }

@@ -34,6 +34,7 @@ impl Rule for Unseen {
             0 => (Verdict::Pass, "every object was observed.".to_owned()),
             unseen => (Verdict::Pass, format!("{} not observed, at most {} allowed.", count(unseen), count(*limit))),
         };
-        findings.push(Name::of::<Self>(), verdict, count(counts.unseen), count(*limit), text);
+        let found = findings.push(Name::of::<Self>(), verdict, count(counts.unseen), count(*limit), text);
+        found.used(counts.unseen as f64, *limit as f64);
     }
 }

@@ -79,5 +79,6 @@ fn judge_ceiling(
         if broken { "over" } else { "within" },
         words(ceiling)
     );
-    findings.push(name, if broken { Verdict::Fail } else { Verdict::Pass }, words(largest), words(ceiling), text);
+    let verdict = if broken { Verdict::Fail } else { Verdict::Pass };
+    findings.push(name, verdict, words(largest), words(ceiling), text).used(largest as f64, ceiling as f64);
 }

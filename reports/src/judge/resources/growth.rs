@@ -9,6 +9,7 @@ use crate::record::Record;
 
 mod axis;
 pub(super) mod decide;
+mod fit;
 mod settled;
 mod signal;
 #[cfg(test)]
@@ -16,6 +17,7 @@ mod tests;
 
 pub(super) use axis::Axis;
 use decide::{Decided, Limit};
+pub(crate) use fit::{Fit, fits};
 
 /// `memory.growth`.
 pub(super) struct Growing;
@@ -82,5 +84,6 @@ pub(super) fn judge_growth(
     if let Some(needed_s) = decided.needed_s {
         findings.needed.push((budget.text.clone(), needed_s));
     }
-    findings.push(budget, decided.verdict, decided.observed, limit.text.clone(), decided.text);
+    let found = findings.push(budget, decided.verdict, decided.observed, limit.text.clone(), decided.text);
+    found.used(decided.upper.unwrap_or(f64::NAN), limit.most);
 }

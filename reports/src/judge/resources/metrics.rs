@@ -58,7 +58,7 @@ impl Rule for Ceiling {
         let (verdict, words) = if value > *limit { (Verdict::Fail, "over") } else { (Verdict::Pass, "within") };
         let shown = three_digits(value);
         let text = format!("`{series}` reached {shown} at {}, {words} the ceiling of {most}.", millis(t_ms));
-        findings.push(budget, verdict, shown, most, text);
+        findings.push(budget, verdict, shown, most, text).used(value, *limit);
     }
 }
 

@@ -59,7 +59,7 @@ pub(super) fn judge(
     let text =
         format!("{what} went from {before} at the end of warm-up to {after} at the end of the steady phase{parts}.");
     let verdict = if grown > limit { Verdict::Fail } else { Verdict::Pass };
-    findings.push(name, verdict, count(grown), count(limit), text);
+    findings.push(name, verdict, count(grown), count(limit), text).used(grown as f64, limit as f64);
 }
 
 /// Judges a count of one subject: of one that was started anew, what it held before says nothing.

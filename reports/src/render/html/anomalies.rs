@@ -2,6 +2,7 @@
 //!
 //! Owns how many are shown, and the words of a step. Why they came about says [`crate::causes`].
 
+use super::picture::Picture;
 use super::timeline::clock;
 use crate::causes::{Cause, Group, Summary, object};
 use crate::record::{AnomalyRow, EndedBy, Step};
@@ -38,6 +39,10 @@ pub(super) struct AnomalyGroup<'a> {
 pub(super) struct Anomaly<'a> {
     pub row: &'a AnomalyRow,
     pub at: String,
+    /// The same in milliseconds, for the script.
+    pub at_ms: u64,
+    /// The history as a picture.
+    pub picture: Option<Picture>,
     pub object: String,
     pub sentence: String,
     pub steps: Vec<Line>,
@@ -85,9 +90,12 @@ impl<'a> Anomaly<'a> {
             *room -= needed;
         }
         let left_out = row.evidence.as_ref().map_or(0, |evidence| evidence.left_out);
+        let at_ms = row.committed_ms.or(row.observed_ms).unwrap_or(row.t_ms);
         Self {
             row,
-            at: clock(row.committed_ms.or(row.observed_ms).unwrap_or(row.t_ms)),
+            at: clock(at_ms),
+            at_ms,
+            picture: (!bare).then(|| Picture::of(steps, &row.revision)).flatten(),
             object: object(row),
             sentence: sentence.to_owned(),
             steps: if bare { Vec::new() } else { steps.iter().map(|step| line(step, &row.revision)).collect() },

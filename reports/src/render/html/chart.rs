@@ -23,6 +23,8 @@ pub(super) struct Chart {
     /// Only for charts that do not share the time axis.
     pub x_ticks: Vec<Tick>,
     pub curves: Vec<Curve>,
+    /// Surfaces below the curves.
+    pub fills: Vec<Fill>,
     pub limits: Vec<Tick>,
     pub marks: Vec<Mark>,
     /// For who cannot see it.
@@ -51,6 +53,13 @@ pub(super) struct Curve {
     pub class: &'static str,
     pub path: String,
     points: Vec<(u64, String)>,
+}
+
+/// A surface.
+#[derive(Debug)]
+pub(super) struct Fill {
+    pub class: &'static str,
+    pub path: String,
 }
 
 /// Something that happened.
@@ -126,6 +135,18 @@ impl Curve {
             path: path(&places, scale, x(gap_ms)),
             points: points.iter().map(|(t_ms, value)| (*t_ms, words(*value))).collect(),
         }
+    }
+
+    /// A straight line over time between two points, which has no readings of its own.
+    pub fn line(
+        name: impl Into<String>,
+        class: &'static str,
+        ends: [(u64, f64); 2],
+        length_ms: u64,
+        scale: Scale,
+    ) -> Self {
+        let x = |t_ms: u64| t_ms as f64 / length_ms.max(1) as f64 * 100.0;
+        Self::plain(name, class, path(&ends.map(|(t_ms, value)| (x(t_ms), value)), scale, 100.0))
     }
 
     /// A curve that is not over time.

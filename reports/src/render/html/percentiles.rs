@@ -52,6 +52,7 @@ pub(super) fn distribution(record: &Record) -> Option<Chart> {
         y_ticks: y_ticks(scale, &|value| micros(whole(value))),
         x_ticks: x_ticks(nines),
         curves,
+        fills: Vec::new(),
         limits: Vec::new(),
         marks: Vec::new(),
         summary: drawn

@@ -2,6 +2,8 @@
 //!
 //! Owns where a value is drawn, in percent of the plot, and where the ticks are. Pure arithmetic.
 
+pub(super) use crate::words::whole;
+
 /// How values are laid out along an axis.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Scale {
@@ -67,12 +69,6 @@ impl Scale {
             Self::Log { from, to } => (from..=to).map(|exponent| 10f64.powi(exponent)).collect(),
         }
     }
-}
-
-/// The nearest whole number; negative ones are zero.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates at both ends")]
-pub(super) fn whole(value: f64) -> u64 {
-    value.round() as u64
 }
 
 #[cfg(test)]

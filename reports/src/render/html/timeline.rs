@@ -5,17 +5,25 @@
 use super::chart::{Chart, Curve, Mark, Tick, position, y_ticks};
 use super::scale::{Scale, whole};
 use crate::ledger::Outcome;
-use crate::record::{FaultEvent, Quantiles, Record, Slice, tag};
+use crate::record::{Quantiles, Record, Slice, tag};
 use crate::words::{count, counted, micros, three_digits};
 
+mod faults;
+mod growth;
+mod heat;
+mod outcomes;
 mod resources;
 
 /// Points of a curve over the whole run.
 const POINTS: u64 = 240;
 /// Marks in one chart.
 const MARKS: u64 = 60;
-/// Faults drawn with a name of their own.
-const BANDS: usize = 40;
+/// Faults with a label of their own; of more, each is a band.
+const LABELS: usize = 40;
+/// Parts of the axis that a band covers at least one of: faults that are closer become one band.
+const BAND_PARTS: u64 = 600;
+/// Marks of hits; several in one place are one.
+const HIT_MARKS: u64 = 240;
 /// Lines of fault labels; more would push the charts off the screen.
 const LANES: usize = 3;
 /// Width that a label needs on a desktop, in percent of the axis.
@@ -33,7 +41,12 @@ pub(super) struct Timeline {
 pub(super) struct Axis {
     pub length_ms: u64,
     pub ticks: Vec<Tick>,
-    pub bands: Vec<Band>,
+    /// Faults with their labels, …
+    pub faults: Vec<Band>,
+    /// … all faults as one surface, from 0 to 100 in both directions, …
+    pub bands: String,
+    /// … and when they were hit.
+    pub hits: Vec<Mark>,
     pub phases: Vec<Band>,
     /// Lines of fault labels.
     pub lanes: usize,
@@ -44,6 +57,8 @@ pub(super) struct Band {
     pub left: String,
     pub width: String,
     pub label: String,
+    /// How often it was hit, if it is a fault.
+    pub hits: String,
     /// The line of labels in which this one does not cover another, from 0.
     pub lane: usize,
     /// Whether there is room for the label: else it is told when one points at it.
@@ -52,9 +67,17 @@ pub(super) struct Band {
 
 pub(super) fn timeline(record: &Record) -> Timeline {
     let length_ms = record.length_ms().max(1);
-    let charts = [admission, lag, events, resources::memory, resources::descriptors, resources::sockets];
-    let charts = charts.iter().filter_map(|chart| chart(record, length_ms));
-    Timeline { axis: axis(record, length_ms), charts: charts.chain(resources::own_series(record, length_ms)).collect() }
+    let first = [admission, heat::admission, outcomes::reviews, lag, heat::lag, events, resources::memory];
+    let rest =
+        [resources::descriptors, resources::threads, resources::sockets, resources::processor, resources::pressure];
+    let drawn = |charts: &[fn(&Record, u64) -> Option<Chart>]| -> Vec<Chart> {
+        charts.iter().filter_map(|chart| chart(record, length_ms)).collect()
+    };
+    let mut charts = drawn(&first);
+    charts.extend(growth::charts(record, length_ms));
+    charts.extend(drawn(&rest));
+    charts.extend(resources::own_series(record, length_ms));
+    Timeline { axis: axis(record, length_ms), charts }
 }
 
 /// `m:ss`, or `h:mm:ss` from an hour on.
@@ -74,6 +97,7 @@ fn axis(record: &Record, length_ms: u64) -> Axis {
         // Something that took no time is still seen.
         width: position((x(to_ms) - x(from_ms)).max(0.3)),
         label,
+        hits: String::new(),
         lane: 0,
         named: true,
     };
@@ -81,23 +105,16 @@ fn axis(record: &Record, length_ms: u64) -> Axis {
     let ticks = (0..=length_ms / 1000 / step_s)
         .map(|n| Tick { at: position(x(n * step_s * 1000)), label: clock(n * step_s * 1000) })
         .collect();
-    let mut bands: Vec<Band> = record
-        .manifest
-        .faults
+    let played = faults::played(record);
+    let mut faults: Vec<Band> = played
         .iter()
-        .take(BANDS)
-        .filter_map(|fault| {
-            let when = |event: FaultEvent| {
-                record.faults.iter().find(|row| row.id == fault.id && row.event == event).map(|row| row.t_ms)
-            };
-            let hit = when(FaultEvent::Hit);
-            let from_ms = when(FaultEvent::Started).or(hit)?;
-            let planned_end = fault.for_ms.map(|for_ms| from_ms + for_ms);
-            let to_ms = when(FaultEvent::Ended).or(planned_end).or(hit).unwrap_or(from_ms);
-            Some(band(from_ms, to_ms, fault.name.clone()))
+        .take(LABELS)
+        .map(|fault| Band {
+            hits: counted(fault.hits, "hit"),
+            ..band(fault.from_ms, fault.to_ms, fault.name.to_owned())
         })
         .collect();
-    let lanes = stack(&mut bands);
+    let lanes = stack(&mut faults);
     let mut phases: Vec<(u64, u64, &str)> = Vec::new();
     for row in &record.intervals {
         let word = match row.phase {
@@ -111,7 +128,8 @@ fn axis(record: &Record, length_ms: u64) -> Axis {
         }
     }
     let phases = phases.into_iter().map(|(from, to, word)| band(from, to, word.to_owned())).collect();
-    Axis { length_ms, ticks, bands, phases, lanes }
+    let bands = faults::bands(&played, length_ms);
+    Axis { length_ms, ticks, faults, bands, hits: faults::hits(record, length_ms), phases, lanes }
 }
 
 /// Puts each label into the first lane that is free, and returns how many lanes that takes.
@@ -175,6 +193,7 @@ fn latency_chart(
         y_ticks: y_ticks(scale, &words),
         x_ticks: Vec::new(),
         curves: drawn.iter().map(curve).collect(),
+        fills: Vec::new(),
         limits: limits.into_iter().collect(),
         marks: Vec::new(),
         summary: format!("between {} and {}", words(least), words(most)),
@@ -235,6 +254,7 @@ fn events(record: &Record, length_ms: u64) -> Option<Chart> {
             Curve::over_time("commits", "c1", &commits, shape, scale, &words),
             Curve::over_time("observations", "c3", &observations, shape, scale, &words),
         ],
+        fills: Vec::new(),
         limits: Vec::new(),
         marks: marks(record, length_ms),
         summary: format!("{}, {}", counted(totals.commits, "commit"), counted(totals.observations, "observation")),

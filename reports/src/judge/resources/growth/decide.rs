@@ -43,6 +43,8 @@ pub(in crate::judge::resources) struct Decided {
     pub grew: Option<String>,
     /// The length of the steady phase that would decide, in seconds.
     pub needed_s: Option<f64>,
+    /// The most that it may grow with confidence, in units of the limit.
+    pub upper: Option<f64>,
 }
 
 impl Amount {
@@ -57,18 +59,33 @@ impl Amount {
         let (t_s, value) = steady.map(|(t_ms, value)| (t_ms as f64 / 1000.0, value)).unzip();
         Self { what: what.into(), t_s, value, sigma_least, size }
     }
+
+    /// From the first value to the last, in seconds.
+    fn span_s(&self) -> f64 {
+        self.t_s.last().zip(self.t_s.first()).map_or(0.0, |(last, first)| last - first)
+    }
+}
+
+/// The answer, what else was steady from when on, and where on the axis each value is.
+pub(super) fn ask(record: &Record, limit: &Limit, amount: &Amount) -> (Answer, Settled, Vec<f64>) {
+    let scale = limit.axis.of(record);
+    let axis: Vec<f64> = amount.t_s.iter().map(|t_s| scale.at(*t_s)).collect();
+    let series = Series { t_s: &amount.t_s, value: &amount.value, axis: &axis };
+    let (sigma_least, tau_least_s) = (amount.sigma_least, growth::length::TAU_S);
+    let question = Question { series, budget: limit.most, planned_s: planned_s(record), sigma_least, tau_least_s };
+    let settled = Settled::of(record);
+    let answer = growth::judge_since(&question, settled.since_s);
+    (answer, settled, axis)
+}
+
+fn planned_s(record: &Record) -> f64 {
+    record.manifest.phases.steady_ms as f64 / 1000.0
 }
 
 /// Decides.
 pub(in crate::judge::resources) fn decide(record: &Record, limit: &Limit, amount: &Amount) -> Decided {
-    let scale = limit.axis.of(record);
-    let axis: Vec<f64> = amount.t_s.iter().map(|t_s| scale.at(*t_s)).collect();
-    let series = Series { t_s: &amount.t_s, value: &amount.value, axis: &axis };
-    let planned_s = record.manifest.phases.steady_ms as f64 / 1000.0;
-    let (sigma_least, tau_least_s) = (amount.sigma_least, growth::length::TAU_S);
-    let question = Question { series, budget: limit.most, planned_s, sigma_least, tau_least_s };
-    let settled = Settled::of(record);
-    let answer = growth::judge_since(&question, settled.since_s);
+    let (answer, settled, _) = ask(record, limit, amount);
+    let planned_s = planned_s(record);
     let said = Said { amount, limit, answer: &answer, settled: &settled, planned_s };
     let observed = match (&answer.outcome, &answer.slope) {
         (Outcome::Invalid { .. }, _) => "not judged".to_owned(),
@@ -82,11 +99,12 @@ pub(in crate::judge::resources) fn decide(record: &Record, limit: &Limit, amount
     let (verdict, text) = match answer.outcome {
         Outcome::Pass => (Verdict::Pass, format!("{}, within {}.", said.grew(), limit.text)),
         Outcome::Fail => (Verdict::Fail, format!("{}, more than {}.", said.grew(), limit.text)),
-        Outcome::Inconclusive { needed_s } => (Verdict::Inconclusive, said.undecided(series.span_s(), needed_s)),
+        Outcome::Inconclusive { needed_s } => (Verdict::Inconclusive, said.undecided(amount.span_s(), needed_s)),
         Outcome::Invalid { why } => (Verdict::Invalid, format!("growth is not judged: {why}.")),
     };
     let grew = answer.slope.as_ref().map(|slope| said.between(slope));
-    Decided { verdict, observed, text: text + &said.notes(record), grew, needed_s }
+    let upper = answer.slope.map(|slope| slope.upper);
+    Decided { verdict, observed, text: text + &said.notes(record), grew, needed_s, upper }
 }
 
 /// What is said of an answer.

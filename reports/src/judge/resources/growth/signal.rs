@@ -16,7 +16,7 @@ const OF_BYTES: (f64, fn(f64) -> String) = (SIGMA_BYTES_LEAST, size_of_bytes);
 pub(super) fn judge(record: &Record, limit: &Limit) -> Decided {
     if let (Some(why), None) = (unsampled(record), heap(record)) {
         let (verdict, text) = (Verdict::Inconclusive, format!("the resident set {why}"));
-        return Decided { verdict, observed: "no samples".to_owned(), text, needed_s: None, grew: None };
+        return Decided { verdict, observed: "no samples".to_owned(), text, needed_s: None, grew: None, upper: None };
     }
     let resident = decide(record, limit, &resident(record));
     let Some(heap) = heap(record) else { return resident };
@@ -38,6 +38,15 @@ pub(super) fn judge(record: &Record, limit: &Limit) -> Decided {
         _ => format!(" The resident set grew by {grew}."),
     };
     Decided { text: in_use.text.clone() + &also, ..in_use }
+}
+
+/// The series by which it is judged; none where there is no sample.
+pub(super) fn judged(record: &Record, limit: &Limit) -> Option<Amount> {
+    let Some(heap) = heap(record) else { return Some(resident(record)).filter(|amount| !amount.t_s.is_empty()) };
+    let unusable = decide(record, limit, &heap).verdict == Verdict::Invalid;
+    let other = resident(record);
+    let falls_back = unusable && decide(record, limit, &other).verdict != Verdict::Invalid;
+    Some(if falls_back { other } else { heap })
 }
 
 fn resident(record: &Record) -> Amount {

@@ -119,3 +119,25 @@ fn a_heap_that_is_told_for_a_while_only_does_not_decide() {
     assert!(clean.text.contains("By the heap in use (Go) it was not judged, because growth is"), "{}", clean.text);
     assert_eq!(spoilt(|second| second * MIB / 5).verdict, Verdict::Fail);
 }
+
+/// The lines of the picture are those of the verdict: they cross in the middle of what counts, and rise as the slope does.
+#[test]
+fn the_picture_shows_the_slope_that_decided() {
+    let mut example = Example::clean();
+    resident(&mut example, |second| second * MIB / 4);
+    example.manifest.budgets.memory = Some(serde_json::from_str(r#"{"growth": "100MiB/h"}"#).unwrap());
+    let dir = tempfile::tempdir().unwrap();
+    let fits = super::fits(&example.open(dir.path()));
+    let [fit] = fits.as_slice() else { panic!("{fits:?}") };
+    assert_eq!((fit.budget, fit.limit.as_str()), ("memory.growth", "100MiB/h"));
+    let hours = (fit.span_ms.1 - fit.span_ms.0) as f64 / 3_600_000.0;
+    let rise = |line: (f64, f64)| (line.1 - line.0) / hours / MIB as f64;
+    assert!((890.0..910.0).contains(&rise(fit.estimate)), "{}", rise(fit.estimate));
+    assert!(
+        (rise(fit.most) - 100.0).abs() < 1e-6
+            && rise(fit.lower) <= rise(fit.estimate)
+            && rise(fit.upper) >= rise(fit.estimate)
+    );
+    let middle = |line: (f64, f64)| f64::midpoint(line.0, line.1);
+    assert!((middle(fit.estimate) - middle(fit.most)).abs() < MIB as f64, "both go through the middle of the values");
+}

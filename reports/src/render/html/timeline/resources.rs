@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::{gap_ms, thinned};
-use crate::record::{Process, Record, Sockets};
+use crate::record::{MachineRow, Process, Record, Sample, Sockets};
 use crate::render::html::chart::{Chart, Curve, Tick, position, y_ticks};
 use crate::render::html::scale::{Scale, whole};
 use crate::words::{bytes, count, three_digits};
@@ -11,10 +11,10 @@ use crate::words::{bytes, count, three_digits};
 const MIB: f64 = 1_048_576.0;
 
 /// Identity, title and caption of a chart.
-type Names = (Cow<'static, str>, Cow<'static, str>, &'static str);
+pub(super) type Names = (Cow<'static, str>, Cow<'static, str>, &'static str);
 
 /// A curve before it is drawn: name, class, points.
-type Line = (&'static str, &'static str, Vec<(u64, f64)>);
+pub(super) type Line = (&'static str, &'static str, Vec<(u64, f64)>);
 
 pub(super) fn memory(record: &Record, length_ms: u64) -> Option<Chart> {
     let ceiling = record.manifest.budgets.memory.as_ref().and_then(|budget| budget.ceiling);
@@ -44,6 +44,72 @@ pub(super) fn descriptors(record: &Record, length_ms: u64) -> Option<Chart> {
     let words = |value: f64| count(whole(value));
     let lines = [("subject", "c1", of_subject(record, length_ms, |process| process.fds.total()))];
     lines_chart(record, length_ms, names, (1.0, &words), limit, &lines)
+}
+
+pub(super) fn threads(record: &Record, length_ms: u64) -> Option<Chart> {
+    let ceiling = record.manifest.budgets.threads.as_ref().and_then(|budget| budget.ceiling);
+    let limit = ceiling.map(|ceiling| (ceiling as f64, format!("limit {ceiling}")));
+    let words = |value: f64| count(whole(value));
+    let lines = [("subject", "c1", of_subject(record, length_ms, |process| process.threads))];
+    let names = ("threads".into(), "Threads".into(), "of the process tree");
+    lines_chart(record, length_ms, names, (1.0, &words), limit, &lines)
+}
+
+/// Processor time, by the difference of one sample to the next.
+pub(super) fn processor(record: &Record, length_ms: u64) -> Option<Chart> {
+    let share = |read: fn(&Sample) -> Option<Process>| {
+        let mut last: Option<(u64, Process)> = None;
+        let each = record.samples.iter().filter(|row| !row.peak).filter_map(move |row| {
+            let now = (row.t_ms, read(row)?);
+            let (t_ms, before) = last.replace(now)?;
+            // A process that was started anew counts from nought.
+            let used_ms = (now.1.starts == before.starts).then(|| now.1.cpu_ms.checked_sub(before.cpu_ms))??;
+            let length_ms = now.0.saturating_sub(t_ms);
+            (length_ms > 0).then(|| (now.0, used_ms as f64 / length_ms as f64 * 100.0))
+        });
+        thinned(each, length_ms)
+    };
+    let words = |value: f64| format!("{} %", three_digits(value));
+    let lines = [("subject", "c1", share(|row| row.subject)), ("harness", "c4 thin", share(|row| row.harness))];
+    let names = ("processor".into(), "Processor".into(), "100 % is one processor");
+    lines_chart(record, length_ms, names, (1.0, &words), None, &lines)
+}
+
+/// What the machine was like.
+pub(super) fn pressure(record: &Record, length_ms: u64) -> Option<Chart> {
+    let of = |read: fn(&MachineRow) -> Option<f64>| {
+        thinned(record.samples.iter().filter_map(|row| Some((row.t_ms, read(&row.machine)?))), length_ms)
+    };
+    let words = |value: f64| format!("{} %", three_digits(value));
+    let lines = [
+        ("processor", "c1", of(|machine| machine.psi_cpu_some_pct)),
+        ("memory", "c3", of(|machine| machine.psi_memory_some_pct)),
+        ("disk", "c4 thin", of(|machine| machine.psi_io_some_pct)),
+        ("taken by other guests", "c2", stolen(record, length_ms)),
+    ];
+    let caption = "share of the last 10 s in which something waited for it";
+    lines_chart(
+        record,
+        length_ms,
+        ("pressure".into(), "Pressure on the machine".into(), caption),
+        (1.0, &words),
+        None,
+        &lines,
+    )
+}
+
+/// Share of the machine's time that other guests of its host took.
+fn stolen(record: &Record, length_ms: u64) -> Vec<(u64, f64)> {
+    let cores = f64::from(record.manifest.machine.cores.max(1));
+    let mut last: Option<(u64, u64)> = None;
+    let each = record.samples.iter().filter(|row| !row.peak).filter_map(|row| {
+        let now = (row.t_ms, row.machine.steal_ms?);
+        let (t_ms, before) = last.replace(now)?;
+        let length_ms = now.0.saturating_sub(t_ms);
+        (length_ms > 0).then(|| (now.0, now.1.saturating_sub(before) as f64 / length_ms as f64 / cores * 100.0))
+    });
+    let points: Vec<(u64, f64)> = each.collect();
+    if points.iter().all(|(_, share)| *share == 0.0) { Vec::new() } else { thinned(points.into_iter(), length_ms) }
 }
 
 pub(super) fn sockets(record: &Record, length_ms: u64) -> Option<Chart> {
@@ -80,7 +146,7 @@ fn of_subject(record: &Record, length_ms: u64, read: fn(&Process) -> u64) -> Vec
 }
 
 /// A chart of lines from nought; none where the first has no point.
-fn lines_chart(
+pub(super) fn lines_chart(
     record: &Record,
     length_ms: u64,
     (id, title, caption): Names,
@@ -107,6 +173,7 @@ fn lines_chart(
         y_ticks: y_ticks(scale, words),
         x_ticks: Vec::new(),
         curves,
+        fills: Vec::new(),
         limits: limits.into_iter().collect(),
         marks: Vec::new(),
         summary,
