@@ -110,6 +110,8 @@ pub mod file {
     pub const MARKDOWN: &str = "report.md";
     /// The report for CI systems.
     pub const JUNIT: &str = "junit.xml";
+    /// Verdict and totals for monitoring.
+    pub const OPENMETRICS: &str = "metrics.txt";
 }
 
 /// Why a record could not be written or read.

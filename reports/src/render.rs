@@ -10,20 +10,24 @@ use std::path::Path;
 use crate::judge::{Judgement, judge};
 use crate::record::{self, Record, file};
 
+mod csv;
 mod diff;
 mod history;
 mod html;
 mod junit;
 mod markdown;
+mod openmetrics;
 mod terminal;
 #[cfg(test)]
 mod tests;
 
+pub use csv::{CsvError, csv};
 pub use diff::diff;
 pub use history::{history, history_svg};
 pub use html::html;
 pub use junit::junit;
 pub use markdown::markdown;
+pub use openmetrics::openmetrics;
 pub use terminal::{Colour, terminal};
 
 /// A file that is written after a run.
@@ -36,7 +40,7 @@ struct Renderer {
 }
 
 /// The renderers, in the order in which their files are written.
-const RENDERERS: [Renderer; 4] = [VERDICT, html::ROW, markdown::ROW, junit::ROW];
+const RENDERERS: [Renderer; 5] = [VERDICT, html::ROW, markdown::ROW, junit::ROW, openmetrics::ROW];
 
 /// The judgement itself.
 const VERDICT: Renderer =
@@ -54,6 +58,9 @@ pub enum Error {
     /// The JUnit file could not be made.
     #[error("render {}", file::JUNIT)]
     JUnit(#[from] quick_junit::SerializeError),
+    /// The metrics could not be written.
+    #[error("render {}", file::OPENMETRICS)]
+    OpenMetrics(#[from] std::fmt::Error),
     /// The judgement could not be turned into JSON.
     #[error("render {}", file::VERDICT)]
     Json(#[from] serde_json::Error),

@@ -66,6 +66,10 @@ enum Command {
     Report {
         /// The run's directory.
         directory: PathBuf,
+        /// Print a series (`samples.subject.rssBytes`) or a whole table (`samples`) as CSV instead, and judge nothing; `list`, or no name, names
+        /// those that there are.
+        #[arg(long, value_name = "SERIES", num_args = 0..=1, default_missing_value = "list")]
+        csv: Option<String>,
     },
     /// Put two run records side by side: budgets, figures, and what of scenario, machine and program differs. No verdict: exit 0, or 64
     /// where one cannot be read.
@@ -146,7 +150,8 @@ fn run_command(command: Command) -> ExitCode {
         Command::Matrix(arguments) => matrix::matrix(arguments),
         Command::Calibrate(arguments) => calibrate::calibrate(&arguments),
         Command::History(command) => history::history(&command),
-        Command::Report { directory } => report::report(&directory),
+        Command::Report { directory, csv: None } => report::report(&directory),
+        Command::Report { directory, csv: Some(series) } => report::csv(&directory, &series),
         Command::Diff(arguments) => diff::diff(&arguments),
         Command::Gate(arguments) => gate::gate(&arguments),
         Command::Capacity(arguments) => capacity::capacity(&arguments),

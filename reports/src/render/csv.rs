@@ -1,0 +1,222 @@
+//! Any series of a record as CSV (RFC 4180), for spreadsheets, pandas and `DuckDB`.
+//!
+//! Owns the names of tables and columns: those of the record's files and fields, so that there is one list of names to know. A table has a row
+//! for each row of its file; a single series has its time and its value.
+
+use std::collections::HashMap;
+use std::io::Write;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::record::{Record, tag};
+
+/// Columns of a table: far more than rows have fields.
+const COLUMNS_MAX: usize = 1024;
+/// The names of a row's time, as its file has it; of an interval it is the end.
+const TIMES: [&str; 2] = ["tMs", "endMs"];
+/// The columns with which a table begins.
+const FIRST: [&str; 4] = ["tag", "tMs", "startMs", "endMs"];
+
+/// Why there is no CSV.
+#[derive(Debug, thiserror::Error)]
+pub enum CsvError {
+    /// Neither a table nor a series has this name.
+    #[error("there is no series {name:?} in this record: `--csv list` names those that there are")]
+    Unknown {
+        /// As it was asked for.
+        name: String,
+    },
+    /// It could not be written.
+    #[error("write CSV")]
+    Write(#[from] csv::Error),
+    /// It could not be written.
+    #[error("write CSV")]
+    Flush(#[from] std::io::Error),
+    /// A row could not be read as columns.
+    #[error("turn a row into columns")]
+    Row(#[from] serde_json::Error),
+}
+
+/// Rows with columns that were met while they were read.
+#[derive(Default)]
+struct Table {
+    columns: Vec<String>,
+    places: HashMap<String, usize>,
+    rows: Vec<Vec<(usize, String)>>,
+}
+
+/// The tables of a record and how each is read.
+type Read = fn(&Record) -> Result<Table, serde_json::Error>;
+const TABLES: [(&str, Read); 8] = [
+    ("intervals", |record| Table::of(&record.intervals)),
+    ("samples", |record| Table::of(&record.samples)),
+    ("metrics", |record| Table::of(&record.metrics)),
+    ("latency", latency),
+    ("faults", |record| Table::of(&record.faults)),
+    ("anomalies", |record| Table::of(&record.anomalies)),
+    ("crashes", |record| Table::of(&record.crashes)),
+    ("requests", |record| Table::of(&record.requests.rows)),
+];
+
+/// Writes a table (`samples`) or a single series (`samples.subject.rssBytes`); `list` writes the names that there are.
+pub fn csv(record: &Record, name: &str, out: impl Write) -> Result<(), CsvError> {
+    let mut writer = csv::Writer::from_writer(out);
+    if name == "list" {
+        writer.write_record(["name", "values"])?;
+        for (name, read) in TABLES {
+            let table = read(record)?;
+            for (column, values) in table.counted() {
+                writer.write_record([format!("{name}.{column}"), values.to_string()])?;
+            }
+        }
+        return Ok(writer.flush()?);
+    }
+    let (first, column) = name.split_once('.').map_or((name, None), |(first, rest)| (first, Some(rest)));
+    let unknown = || CsvError::Unknown { name: name.to_owned() };
+    let read = TABLES.into_iter().find(|(table, _)| *table == first).map(|(_, read)| read).ok_or_else(unknown)?;
+    let table = read(record)?;
+    let wanted: Vec<usize> = match column {
+        None => {
+            let mut all: Vec<usize> = (0..table.columns.len()).collect();
+            all.sort_by_key(|place| {
+                FIRST.iter().position(|time| *time == table.columns[*place]).unwrap_or(FIRST.len())
+            });
+            all
+        }
+        Some(column) => {
+            let place = *table.places.get(column).ok_or_else(unknown)?;
+            TIMES.iter().filter_map(|time| table.places.get(*time)).take(1).copied().chain([place]).collect()
+        }
+    };
+    writer.write_record(wanted.iter().map(|place| &table.columns[*place]))?;
+    for row in &table.rows {
+        let cell = |place: &usize| row.iter().find(|(at, _)| at == place).map_or("", |(_, text)| text);
+        // A row without the value is none of its series.
+        if column.is_none() || wanted.last().is_some_and(|place| row.iter().any(|(at, _)| at == place)) {
+            writer.write_record(wanted.iter().map(cell))?;
+        }
+    }
+    Ok(writer.flush()?)
+}
+
+impl Table {
+    fn of<T: Serialize>(rows: &[T]) -> Result<Self, serde_json::Error> {
+        let mut table = Self::default();
+        for row in rows {
+            let mut cells = Vec::new();
+            table.flatten(String::new(), serde_json::to_value(row)?, &mut cells);
+            table.rows.push(cells);
+        }
+        Ok(table)
+    }
+
+    /// One column for each field, with dots between the levels. Lists are no series and stand as JSON in one cell.
+    fn flatten(&mut self, path: String, value: Value, cells: &mut Vec<(usize, String)>) {
+        let text = match value {
+            Value::Object(fields) => {
+                for (name, value) in fields {
+                    let below = if path.is_empty() { name } else { format!("{path}.{name}") };
+                    self.flatten(below, value, cells);
+                }
+                return;
+            }
+            Value::Null => return,
+            Value::String(text) => text,
+            other => other.to_string(),
+        };
+        let next = self.columns.len();
+        let place = match self.places.get(&path) {
+            Some(place) => *place,
+            None if next >= COLUMNS_MAX => return,
+            None => {
+                self.columns.push(path.clone());
+                *self.places.entry(path).or_insert(next)
+            }
+        };
+        cells.push((place, text));
+    }
+
+    /// Each column and how many rows have it.
+    fn counted(&self) -> impl Iterator<Item = (&String, usize)> {
+        let mut counts = vec![0; self.columns.len()];
+        for (place, _) in self.rows.iter().flatten() {
+            counts[*place] += 1;
+        }
+        self.columns.iter().zip(counts)
+    }
+}
+
+/// What is drawn of `latency.hlog`: a row for each slice and tag, in microseconds.
+fn latency(record: &Record) -> Result<Table, serde_json::Error> {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Row<'a> {
+        tag: &'a str,
+        start_ms: u64,
+        end_ms: u64,
+        #[serde(flatten)]
+        quantiles: &'a crate::record::Quantiles,
+    }
+    let tags = [
+        tag::RESPONSE,
+        tag::RESPONSE_ALLOWED,
+        tag::RESPONSE_DENIED,
+        tag::RESPONSE_ERROR,
+        tag::SERVICE,
+        tag::LATENESS,
+        tag::CHURN_LATENESS,
+        tag::LAG,
+        tag::LAG_FAULTED,
+        tag::HEAL,
+    ];
+    let rows: Vec<Row<'_>> = tags
+        .iter()
+        .flat_map(|tag| record.latency.slices(tag).iter().map(move |slice| (tag, slice)))
+        .map(|(tag, slice)| Row { tag, start_ms: slice.start_ms, end_ms: slice.end_ms, quantiles: &slice.quantiles })
+        .collect();
+    Table::of(&rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example::Example;
+
+    fn text(example: &Example, name: &str) -> Result<String, CsvError> {
+        let dir = tempfile::tempdir().unwrap();
+        let mut out = Vec::new();
+        csv(&example.open(dir.path()), name, &mut out)?;
+        Ok(String::from_utf8(out).unwrap())
+    }
+
+    /// A series has the values of its file, a table all columns of all rows.
+    #[test]
+    fn a_series_and_a_table_are_those_of_the_record() {
+        let example = Example::clean();
+        let series = text(&example, "samples.subject.rssBytes").unwrap();
+        let rows: Vec<&str> = series.lines().collect();
+        let first = example.samples[0].subject.unwrap().rss_bytes;
+        assert_eq!((rows[0], rows[1]), ("tMs,subject.rssBytes", &*format!("0,{first}")));
+        assert_eq!(rows.len(), 1 + example.samples.len());
+        let table = text(&example, "intervals").unwrap();
+        assert_eq!(table.lines().count(), 1 + example.intervals.len());
+        let columns = table.lines().next().unwrap().split(',').count();
+        assert!(columns > 20 && table.lines().next().unwrap().starts_with("startMs,endMs,"), "{columns}");
+        assert!(text(&example, "latency").unwrap().starts_with("tag,startMs,endMs,count,"));
+    }
+
+    /// What is quoted is read back as it was, and what is not there is refused with a remedy.
+    #[test]
+    fn outside_text_is_quoted_and_unknown_names_are_refused() {
+        let mut example = Example::clean();
+        example.faults[0].detail = Some("a \"quoted\", detail\nin two lines".to_owned());
+        let told = text(&example, "faults.detail").unwrap();
+        assert!(told.contains("\"a \"\"quoted\"\", detail\nin two lines\""), "{told}");
+        let listed = text(&example, "list").unwrap();
+        assert!(listed.contains("\nsamples.subject.rssBytes,160\n"), "{listed}");
+        for name in ["nothing", "samples.nothing", ""] {
+            assert!(text(&example, name).unwrap_err().to_string().contains("`--csv list`"), "{name}");
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! A finished run as `OpenMetrics` text, for a push gateway or a node exporter's textfile collector.
+//!
+//! Owns the names, which `longhaul soak --metrics` uses while a run goes on. Base units: seconds and bytes.
+
+use std::sync::atomic::AtomicU64;
+
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+use super::{Error, Renderer};
+use crate::judge::{Judgement, Verdict};
+use crate::record::{Phase, Process, Record, quantile_us, tag};
+
+/// `metrics.txt`.
+pub(super) const ROW: Renderer = Renderer {
+    file: crate::record::file::OPENMETRICS,
+    doc: "for monitoring: verdict and totals as OpenMetrics text",
+    render: openmetrics,
+};
+
+/// Quantiles that are told, in parts per thousand, where there are samples enough.
+const QUANTILES: [(u64, &str); 4] = [(500, "0.5"), (900, "0.9"), (990, "0.99"), (999, "0.999")];
+const VERDICTS: [Verdict; 4] = [Verdict::Pass, Verdict::Fail, Verdict::Inconclusive, Verdict::Invalid];
+
+type Labels = Vec<(&'static str, String)>;
+type Gauges = Family<Labels, Gauge<f64, AtomicU64>>;
+
+/// `metrics.txt`.
+pub fn openmetrics(record: &Record, judgement: &Judgement) -> Result<String, Error> {
+    let mut registry = Registry::with_prefix("longhaul");
+    verdict(&mut registry, record, judgement);
+    outcomes(&mut registry, record);
+    latencies(&mut registry, record);
+    resources(&mut registry, record);
+    faults(&mut registry, record);
+    let mut text = String::new();
+    encode(&mut text, &registry)?;
+    Ok(text)
+}
+
+fn gauges(registry: &mut Registry, name: &str, help: &str) -> Gauges {
+    let family = Gauges::default();
+    registry.register(name, help, family.clone());
+    family
+}
+
+fn verdict(registry: &mut Registry, record: &Record, judgement: &Judgement) {
+    let info = gauges(registry, "run_info", "The run; always 1");
+    let labels = vec![
+        ("name", judgement.name.clone()),
+        ("run_id", judgement.run_id.clone()),
+        ("seed", judgement.seed.to_string()),
+        ("version", record.manifest.versions.longhaul.clone()),
+    ];
+    info.get_or_create(&labels).set(1.0);
+    let told = gauges(registry, "verdict", "1 for the verdict of the run, 0 for the others");
+    for verdict in VERDICTS {
+        told.get_or_create(&vec![("verdict", verdict.word().to_owned())]).set(number(verdict == judgement.verdict));
+    }
+    let findings = gauges(registry, "budget", "1 for the verdict of each budget and condition");
+    let used = gauges(registry, "budget_used_ratio", "How much of its limit was used; of growth the upper bound");
+    for finding in &judgement.findings {
+        let budget = ("budget", finding.budget.clone());
+        findings.get_or_create(&vec![budget.clone(), ("verdict", finding.verdict.word().to_owned())]).set(1.0);
+        if let Some(pct) = finding.used_pct {
+            used.get_or_create(&vec![budget]).set(f64::from(pct) / 100.0);
+        }
+    }
+    gauges(registry, "run_length_seconds", "How far the facts reach")
+        .get_or_create(&Vec::new())
+        .set(record.length_ms() as f64 / 1000.0);
+}
+
+fn counters(registry: &mut Registry, (name, help): (&str, &str), label: &'static str, counts: &[(&str, u64)]) {
+    let family: Family<Labels, Counter> = Family::default();
+    registry.register(name, help, family.clone());
+    for (value, count) in counts {
+        family.get_or_create(&vec![(label, (*value).to_owned())]).inc_by(*count);
+    }
+}
+
+type Counter = prometheus_client::metrics::counter::Counter;
+
+fn outcomes(registry: &mut Registry, record: &Record) {
+    let totals = record.totals();
+    registry.register("commits", "Versions written to the control plane", ConstCounter::new(totals.commits));
+    registry.register("observations", "Versions that the subject reported", ConstCounter::new(totals.observations));
+    let versions = [
+        ("observed", totals.observed),
+        ("coalesced", totals.coalesced),
+        ("late", totals.late),
+        ("missed", totals.missed),
+        ("ghost", totals.ghost),
+        ("late-ghost", totals.late_ghost),
+        ("duplicate", totals.duplicate),
+        ("regressed", totals.regressed),
+        ("phantom", totals.phantom),
+        ("resurrected", totals.resurrected),
+        ("identity-swap", totals.identity_swap),
+        ("unobservable", totals.unobservable),
+    ];
+    counters(registry, ("versions", "Versions by what became of them"), "outcome", &versions);
+    let rows = || record.intervals.iter().filter_map(|row| row.admission.as_ref());
+    if rows().next().is_some() {
+        let sum = |read: fn(&crate::record::AdmissionRow) -> u64| rows().map(read).sum::<u64>();
+        let reviews = [
+            ("allowed", sum(|row| row.allowed)),
+            ("denied", sum(|row| row.denied)),
+            ("http-error", sum(|row| row.http_error)),
+            ("timeout", sum(|row| row.timeout)),
+            ("connect", sum(|row| row.connect)),
+            ("tls", sum(|row| row.tls)),
+            ("invalid-response", sum(|row| row.invalid_response)),
+        ];
+        counters(registry, ("reviews", "Admission reviews by what became of them"), "outcome", &reviews);
+        let wrong = ConstCounter::new(sum(|row| row.wrong_verdicts));
+        registry.register("wrong_verdicts", "Valid answers that were not the right ones", wrong);
+    }
+}
+
+fn latencies(registry: &mut Registry, record: &Record) {
+    let told = gauges(registry, "latency_seconds", "Quantiles of the steady phase, of lag and heal of the whole run");
+    for tag in [tag::RESPONSE, tag::SERVICE, tag::LATENESS, tag::LAG, tag::HEAL] {
+        let whole = [tag::LAG, tag::HEAL].contains(&tag);
+        let steady = || record.latency.in_phase(tag, Phase::Steady).cloned();
+        let Some(histogram) = (if whole { record.latency.whole(tag) } else { steady() }) else { continue };
+        for (parts, quantile) in QUANTILES {
+            if let Some(us) = quantile_us(&histogram, parts) {
+                let labels = vec![("of", tag.to_owned()), ("quantile", quantile.to_owned())];
+                told.get_or_create(&labels).set(us as f64 / 1e6);
+            }
+        }
+    }
+}
+
+fn resources(registry: &mut Registry, record: &Record) {
+    let mut most = |name, help, read: fn(&Process) -> u64| {
+        let family = gauges(registry, name, help);
+        for (process, values) in [
+            ("subject", record.samples.iter().filter_map(|row| row.subject.as_ref().map(read)).max()),
+            ("harness", record.samples.iter().filter_map(|row| row.harness.as_ref().map(read)).max()),
+        ] {
+            if let Some(value) = values {
+                family.get_or_create(&vec![("process", process.to_owned())]).set(value as f64);
+            }
+        }
+    };
+    most("resident_memory_bytes_max", "The largest resident set", |process| process.rss_bytes);
+    most("open_fds_max", "The most open descriptors", |process| process.fds.total());
+    most("threads_max", "The most threads", |process| process.threads);
+}
+
+fn faults(registry: &mut Registry, record: &Record) {
+    let mut hits: std::collections::BTreeMap<&str, u64> = std::collections::BTreeMap::new();
+    for rows in record.fault_rows().values() {
+        if let Some(row) = rows.iter().max_by_key(|row| row.hits) {
+            *hits.entry(&row.name).or_default() += row.hits;
+        }
+    }
+    let hits: Vec<(&str, u64)> = hits.into_iter().collect();
+    counters(registry, ("fault_hits", "Real effects of each fault"), "fault", &hits);
+}
+
+fn number(is: bool) -> f64 {
+    if is { 1.0 } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example::Example;
+
+    fn text(example: &Example) -> String {
+        let dir = tempfile::tempdir().unwrap();
+        let record = example.open(dir.path());
+        openmetrics(&record, &crate::judge::judge(&record)).unwrap()
+    }
+
+    #[test]
+    fn verdict_totals_and_limits_are_told_and_the_text_has_an_end() {
+        let text = text(&Example::failing());
+        for line in [
+            "longhaul_verdict{verdict=\"fail\"} 1.0\n",
+            "longhaul_verdict{verdict=\"pass\"} 0.0\n",
+            "longhaul_versions_total{outcome=\"missed\"} 2\n",
+            "longhaul_budget{budget=\"events.missed\",verdict=\"fail\"} 1.0\n",
+            "longhaul_budget_used_ratio{budget=\"memory.ceiling\"} 1.11\n",
+            "longhaul_fault_hits_total{fault=\"silent-watch\"} 3\n",
+            "longhaul_wrong_verdicts_total 1\n",
+        ] {
+            assert!(text.contains(line), "{line}{text}");
+        }
+        assert!(text.ends_with("# EOF\n"), "{text}");
+    }
+
+    /// A label cannot end its line, however it is called.
+    #[test]
+    fn outside_text_stays_in_its_label() {
+        let mut example = Example::clean();
+        example.manifest.name = "a\"} 1\nlonghaul_verdict{verdict=\"pass".to_owned();
+        let text = text(&example);
+        assert!(text.contains(r#"name="a\"} 1\nlonghaul_verdict{verdict=\"pass""#), "{text}");
+    }
+}
