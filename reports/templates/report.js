@@ -190,7 +190,7 @@
   }
 
   const copy = document.getElementById("copy");
-  if (navigator.clipboard) {
+  if (copy && navigator.clipboard) {
     copy.hidden = false;
     copy.addEventListener("click", async () => {
       try {

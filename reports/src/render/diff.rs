@@ -52,7 +52,7 @@ fn stands_out(pair: &BudgetPair) -> bool {
         || verdict(&pair.a).is_some_and(|verdict| verdict != crate::judge::Verdict::Pass)
 }
 
-fn budget(pair: &BudgetPair) -> [String; 4] {
+pub(super) fn budget(pair: &BudgetPair) -> [String; 4] {
     let cell = |cell: &Option<crate::diff::Cell>| {
         cell.as_ref().map_or_else(
             || NOTHING.to_owned(),
@@ -62,7 +62,7 @@ fn budget(pair: &BudgetPair) -> [String; 4] {
     [plain(&pair.budget), cell(&pair.a), cell(&pair.b), String::new()]
 }
 
-fn figure(figure: &Figure) -> [String; 4] {
+pub(super) fn figure(figure: &Figure) -> [String; 4] {
     let told = |value: Option<f64>| value.map_or_else(|| NOTHING.to_owned(), |value| in_unit(value, figure.unit));
     let ratio = figure.ratio().map(|ratio| format!("x{}", three_digits(ratio))).unwrap_or_default();
     [figure.name.clone(), told(figure.a), told(figure.b), ratio]
@@ -83,7 +83,7 @@ pub(super) fn in_unit(value: f64, unit: Unit) -> String {
     }
 }
 
-fn difference(difference: &Difference) -> [String; 4] {
+pub(super) fn difference(difference: &Difference) -> [String; 4] {
     let told = |value: &Option<String>| value.as_deref().map_or_else(|| NOTHING.to_owned(), plain);
     [plain(&difference.path), told(&difference.a), told(&difference.b), String::new()]
 }

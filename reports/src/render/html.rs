@@ -22,12 +22,15 @@ mod anomalies;
 #[cfg(test)]
 mod browser;
 mod chart;
+mod pair;
 mod percentiles;
 mod picture;
 mod planned;
 mod requests;
 mod scale;
 mod timeline;
+
+pub use pair::diff_html;
 
 /// `report.html`.
 pub(super) const ROW: Renderer =

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use anyhow::Context as _;
 use clap::Args;
 use reports::judge::judge;
 use reports::record::Record;
@@ -19,11 +20,14 @@ pub(super) struct Arguments {
     /// Print JSON instead of text.
     #[arg(long)]
     json: bool,
+    /// Write a page with both runs into this file as well: budgets, figures, and each series of both in one chart.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
 /// Judges both again and compares them. There is no verdict: exit 0, or 64 where one cannot be read.
-pub(super) fn diff(Arguments { a, b, json }: &Arguments) -> ExitCode {
-    match compared(a, b, *json) {
+pub(super) fn diff(Arguments { a, b, json, html }: &Arguments) -> ExitCode {
+    match compared(a, b, *json, html.as_deref()) {
         Ok(text) => {
             out!("{}", text.trim_end());
             ExitCode::from(reports::exit::PASS)
@@ -32,8 +36,12 @@ pub(super) fn diff(Arguments { a, b, json }: &Arguments) -> ExitCode {
     }
 }
 
-fn compared(a: &Path, b: &Path, is_json: bool) -> anyhow::Result<String> {
+fn compared(a: &Path, b: &Path, is_json: bool, page: Option<&Path>) -> anyhow::Result<String> {
     let (one, other) = (Record::open(a)?, Record::open(b)?);
     let diff = reports::diff::diff((&one, &judge(&one)), (&other, &judge(&other)));
+    if let Some(path) = page {
+        let text = reports::render::diff_html(&one, &other, &diff)?;
+        std::fs::write(path, text).with_context(|| format!("failed to write {}", path.display()))?;
+    }
     Ok(if is_json { serde_json::to_string_pretty(&diff)? } else { reports::render::diff(&diff) })
 }

@@ -1,6 +1,6 @@
 //! Every planted bug is caught by its own judge and by no other, and the clean twin passes.
 
-use crate::support::{Soak, program, soak};
+use crate::support::{Soak, longhaul, program, soak};
 
 const SMALL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/small.yaml");
 
@@ -23,9 +23,19 @@ fn the_clean_service_passes() {
     for file in ["manifest.json", "intervals.jsonl", "samples.jsonl", "latency.hlog", "faults.jsonl", "end.json"] {
         assert!(soak.record().join(file).is_file(), "the record lacks {file}");
     }
-    for file in ["report.html", "report.md", "junit.xml", "subject.log"] {
+    for file in ["report.html", "report.md", "junit.xml", "metrics.txt", "subject.log"] {
         assert!(soak.record().join(file).is_file(), "the record lacks {file}");
     }
+    let record = soak.record();
+    let printed =
+        longhaul(&["report", record.to_str().unwrap(), "--csv", "samples.subject.rssBytes"]).output().unwrap();
+    let text = String::from_utf8(printed.stdout).unwrap();
+    assert!(text.starts_with("tMs,subject.rssBytes\n") && text.lines().count() > 5, "{text}");
+    let page = record.join("both.html");
+    let record = record.to_str().unwrap();
+    let both = longhaul(&["diff", record, record, "--html", page.to_str().unwrap()]).output().unwrap();
+    assert_eq!(both.status.code(), Some(0), "{both:?}");
+    assert!(std::fs::read_to_string(page).unwrap().contains("id=\"plot-memory\""), "the series of both");
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod faults;
 mod growth;
 mod heat;
 mod outcomes;
+pub(super) mod pair;
 mod resources;
 
 /// Points of a curve over the whole run.
@@ -101,10 +102,6 @@ fn axis(record: &Record, length_ms: u64) -> Axis {
         lane: 0,
         named: true,
     };
-    let step_s = TIME_STEPS_S.into_iter().find(|step| length_ms / 1000 / step <= 7).unwrap_or(604_800);
-    let ticks = (0..=length_ms / 1000 / step_s)
-        .map(|n| Tick { at: position(x(n * step_s * 1000)), label: clock(n * step_s * 1000) })
-        .collect();
     let played = faults::played(record);
     let mut faults: Vec<Band> = played
         .iter()
@@ -129,7 +126,20 @@ fn axis(record: &Record, length_ms: u64) -> Axis {
     }
     let phases = phases.into_iter().map(|(from, to, word)| band(from, to, word.to_owned())).collect();
     let bands = faults::bands(&played, length_ms);
-    Axis { length_ms, ticks, faults, bands, hits: faults::hits(record, length_ms), phases, lanes }
+    let hits = faults::hits(record, length_ms);
+    Axis { faults, bands, hits, phases, lanes, ..plain_axis(length_ms) }
+}
+
+/// An axis with nothing but its ticks.
+fn plain_axis(length_ms: u64) -> Axis {
+    let step_s = TIME_STEPS_S.into_iter().find(|step| length_ms / 1000 / step <= 7).unwrap_or(604_800);
+    let tick = |n: u64| {
+        let at_ms = n * step_s * 1000;
+        Tick { at: position(at_ms as f64 / length_ms.max(1) as f64 * 100.0), label: clock(at_ms) }
+    };
+    let ticks = (0..=length_ms / 1000 / step_s).map(tick).collect();
+    let (faults, hits, phases) = (Vec::new(), Vec::new(), Vec::new());
+    Axis { length_ms, ticks, faults, bands: String::new(), hits, phases, lanes: 0 }
 }
 
 /// Puts each label into the first lane that is free, and returns how many lanes that takes.

@@ -55,9 +55,22 @@ pub(super) fn threads(record: &Record, length_ms: u64) -> Option<Chart> {
     lines_chart(record, length_ms, names, (1.0, &words), limit, &lines)
 }
 
-/// Processor time, by the difference of one sample to the next.
+/// Processor time.
 pub(super) fn processor(record: &Record, length_ms: u64) -> Option<Chart> {
-    let share = |read: fn(&Sample) -> Option<Process>| {
+    let share = |read| processor_share(record, length_ms, read);
+    let words = |value: f64| format!("{} %", three_digits(value));
+    let lines = [("subject", "c1", share(|row| row.subject)), ("harness", "c4 thin", share(|row| row.harness))];
+    let names = ("processor".into(), "Processor".into(), "100 % is one processor");
+    lines_chart(record, length_ms, names, (1.0, &words), None, &lines)
+}
+
+/// Share of one processor that was used, by the difference of one sample to the next.
+pub(super) fn processor_share(
+    record: &Record,
+    length_ms: u64,
+    read: fn(&Sample) -> Option<Process>,
+) -> Vec<(u64, f64)> {
+    {
         let mut last: Option<(u64, Process)> = None;
         let each = record.samples.iter().filter(|row| !row.peak).filter_map(move |row| {
             let now = (row.t_ms, read(row)?);
@@ -68,11 +81,7 @@ pub(super) fn processor(record: &Record, length_ms: u64) -> Option<Chart> {
             (length_ms > 0).then(|| (now.0, used_ms as f64 / length_ms as f64 * 100.0))
         });
         thinned(each, length_ms)
-    };
-    let words = |value: f64| format!("{} %", three_digits(value));
-    let lines = [("subject", "c1", share(|row| row.subject)), ("harness", "c4 thin", share(|row| row.harness))];
-    let names = ("processor".into(), "Processor".into(), "100 % is one processor");
-    lines_chart(record, length_ms, names, (1.0, &words), None, &lines)
+    }
 }
 
 /// What the machine was like.
@@ -140,7 +149,7 @@ pub(super) fn own_series(record: &Record, length_ms: u64) -> impl Iterator<Item 
     })
 }
 
-fn of_subject(record: &Record, length_ms: u64, read: fn(&Process) -> u64) -> Vec<(u64, f64)> {
+pub(super) fn of_subject(record: &Record, length_ms: u64, read: fn(&Process) -> u64) -> Vec<(u64, f64)> {
     let values = record.samples.iter().filter_map(|row| Some((row.t_ms, read(row.subject.as_ref()?) as f64)));
     thinned(values, length_ms)
 }

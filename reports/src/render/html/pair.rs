@@ -1,0 +1,77 @@
+//! Two runs in one page.
+//!
+//! Owns what of both is shown; what differs says [`crate::diff`], and its words are those of the text.
+
+use askama::Template;
+
+use super::chart::Chart;
+use super::timeline::{Axis, pair};
+use super::{Data, data_json};
+use crate::diff::Diff;
+use crate::record::Record;
+use crate::render::{Error, diff as words};
+
+#[derive(Template)]
+#[template(path = "diff.html")]
+struct Page<'a> {
+    css: &'static str,
+    js: &'static str,
+    name: &'a str,
+    diff: &'a Diff,
+    tables: [(&'static str, Vec<[String; 4]>); 3],
+    axis: Axis,
+    charts: Vec<Chart>,
+    data: String,
+}
+
+/// One page with budgets, figures and series of both.
+pub fn diff_html(a: &Record, b: &Record, diff: &Diff) -> Result<String, Error> {
+    let (axis, charts) = pair::charts(a, b);
+    let data = data_json(&Data { length_ms: axis.length_ms, charts: charts.iter().map(Chart::readings).collect() })?;
+    let page = Page {
+        css: include_str!("../../../templates/report.css"),
+        js: include_str!("../../../templates/report.js"),
+        name: &b.manifest.name,
+        diff,
+        tables: [
+            ("Budgets", diff.budgets.iter().map(words::budget).collect()),
+            ("Figures", diff.figures.iter().map(words::figure).collect()),
+            ("What differs", diff.differences.iter().map(words::difference).collect()),
+        ],
+        axis,
+        charts,
+        data,
+    };
+    Ok(page.render()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example::Example;
+    use crate::judge::judge;
+
+    /// Both runs are in each chart, and outside text stays text.
+    #[test]
+    fn both_runs_are_in_one_page() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = |example: &Example, name: &str| {
+            let dir = dir.path().join(name);
+            std::fs::create_dir(&dir).unwrap();
+            example.open(&dir)
+        };
+        let mut bad = Example::failing();
+        bad.manifest.run_id = "<script>alert(1)</script>".to_owned();
+        let (a, b) = (open(&Example::clean(), "a"), open(&bad, "b"));
+        let diff = crate::diff::diff((&a, &judge(&a)), (&b, &judge(&b)));
+        let page = diff_html(&a, &b, &diff).unwrap();
+        assert!(!page.contains("<script>alert"), "outside text is markup");
+        let plots: Vec<&str> = page.split("<div class=\"plot\"").skip(1).collect();
+        assert!(plots.len() >= 6, "{}", plots.len());
+        for plot in plots {
+            let drawn = |curve: u8| plot.contains(&format!("data-curve=\"{curve}\" d=\"M"));
+            assert!(drawn(0) && drawn(1), "{plot}");
+        }
+        assert!(page.contains("<code>events.missed</code>") && page.contains("71 MiB"));
+    }
+}
