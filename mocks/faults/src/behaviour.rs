@@ -53,6 +53,11 @@ pub struct Restore {
 pub(crate) trait Behaviour: Send + Sync + std::fmt::Debug {
     /// Before the fault begins: what is asked of the server itself. `targets` are the users it may touch.
     fn prepare(&mut self, _host: &dyn Host, _targets: &[Arc<str>]) {}
+    /// What is asked of the server once more when the fault has begun: events may have gone out between [`Behaviour::prepare`] and
+    /// [`Behaviour::begin`].
+    fn once_begun(&self) -> Option<fn(&dyn Host)> {
+        None
+    }
     /// The fault begins: `open` are the watches it applies to.
     fn begin(&mut self, open: &[Arc<Stream>], scene: &mut Scene<'_>) {
         for stream in open {

@@ -97,6 +97,7 @@ impl Core {
         if let Some(host) = self.host.get() {
             behaviour.prepare(&**host, &targets);
         }
+        let once_begun = behaviour.once_begun();
         let now_us = self.now_us();
         let mut inner = self.inner.lock();
         let active = ActiveFault::new(id, inner.next_serial, self.clone());
@@ -105,6 +106,10 @@ impl Core {
         let mut open = inner.concerned(index);
         open.retain(|stream| inner.is_due(index, stream));
         inner.act(index, now_us, |behaviour, scene| behaviour.begin(&open, scene));
+        drop(inner);
+        if let (Some(host), Some(ask)) = (self.host.get(), once_begun) {
+            ask(&**host);
+        }
         Ok(())
     }
 

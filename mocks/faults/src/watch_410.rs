@@ -34,6 +34,13 @@ impl Behaviour for Watch410 {
         host.compact(0);
     }
 
+    /// Whoever was sent an event meanwhile would resume from a revision that is there.
+    fn once_begun(&self) -> Option<fn(&dyn Host)> {
+        Some(|host| {
+            host.compact(0);
+        })
+    }
+
     fn begin(&mut self, open: &[Arc<Stream>], _scene: &mut Scene<'_>) {
         for stream in open {
             stream.decide(WatchState::Over(Ending::Clean));
@@ -51,5 +58,68 @@ impl Behaviour for Watch410 {
         let how = if form == Form::Http { "as HTTP status" } else { "in the stream" };
         scene.hit(format!("{} resumed from {requested}: 410 {how}", stream.describe()));
         Some(form)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use parking_lot::Mutex;
+
+    use super::super::connection::Handle;
+    use super::super::{Asked, FaultId, Faults, Moment, Name, On, Restore, Streaming};
+    use super::*;
+
+    /// Notes of each compaction what the watch was like then.
+    #[derive(Debug)]
+    struct Server(Arc<Stream>, Arc<Mutex<Vec<WatchState>>>);
+
+    impl Host for Server {
+        fn now_us(&self) -> u64 {
+            0
+        }
+        fn compact(&self, _keep: u64) -> (u64, u64) {
+            self.1.lock().push(self.0.watch_state());
+            (0, 0)
+        }
+        fn restore(&self, _restore: Restore) -> Option<String> {
+            None
+        }
+        fn moment(&self, _age: Duration) -> Moment {
+            Moment { revision: 1, revision_then: 1, next_connection: 2 }
+        }
+        fn rotate_token(&self, _user: &str) -> Option<String> {
+            None
+        }
+    }
+
+    /// What was sent until the watch was over must be too old as well: else who resumes from there meets no 410.
+    #[test]
+    fn history_ends_behind_the_last_event_of_the_watch() {
+        let faults = Faults::new(1);
+        faults.target_users(["subject"]);
+        let stream = Arc::new(Stream::new(Streaming {
+            id: 1,
+            user: "subject".into(),
+            resource: "pods".into(),
+            user_agent: "".into(),
+            query: "".into(),
+            connection: Arc::new(Handle::new(1, 1)),
+        }));
+        let seen = Arc::default();
+        faults.attach(Box::new(Server(Arc::clone(&stream), Arc::clone(&seen))));
+        let asked = Asked {
+            user: &stream.user,
+            resource: &stream.resource,
+            user_agent: &stream.user_agent,
+            on: On::Watch,
+            query: "",
+            endpoint: 1,
+            connection: 1,
+        };
+        faults.opened(&stream, &faults.asked(&asked));
+        faults.begin(FaultId(1), &Fault::armed(Name::Watch410)).unwrap();
+        assert_eq!(*seen.lock(), [WatchState::Served, WatchState::Over(Ending::Clean)]);
     }
 }
