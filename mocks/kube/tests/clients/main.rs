@@ -9,6 +9,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
 
+mod controller_manager;
 mod kube_rs;
 mod kubectl;
 mod node;
