@@ -37,6 +37,7 @@ pub use registry::Registry;
 pub use requests::{AtLeast, Connections, Requests};
 pub(crate) use resources::growth::{Fit, fits};
 pub use resources::{Descriptors, Memory, OpenWatches, OwnSeries, Threads};
+pub(crate) use so_far::standings;
 pub use so_far::{SoFar, Standing};
 pub use word::Word;
 

@@ -24,7 +24,7 @@ mod tests;
 pub use csv::{CsvError, csv};
 pub use diff::diff;
 pub use history::{history, history_svg};
-pub use html::{diff_html, html};
+pub use html::{diff_html, html, running_html};
 pub use junit::junit;
 pub use markdown::markdown;
 pub use openmetrics::openmetrics;

@@ -189,6 +189,21 @@
     words.addEventListener("input", choose);
   }
 
+  // While the run goes on there are newer facts soon; who looks closer is left in peace.
+  const running = document.getElementById("running");
+  if (running) {
+    setInterval(async () => {
+      const busy = at !== null || view.to - view.from < length || document.querySelector("details[open]");
+      if (busy || document.hidden) return;
+      try {
+        await fetch(location.href, { method: "HEAD", cache: "no-store" });
+        location.reload();
+      } catch {
+        running.textContent = "The run has ended, or is not reached any more. Its report is in the folder of its record.";
+      }
+    }, 5000);
+  }
+
   const copy = document.getElementById("copy");
   if (copy && navigator.clipboard) {
     copy.hidden = false;

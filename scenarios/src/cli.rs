@@ -32,8 +32,19 @@ mod worker;
 #[derive(Parser)]
 #[command(name = "longhaul", version, max_term_width = 110)]
 struct Cli {
+    /// Whether what is told has colours; `auto`: on a terminal, unless `NO_COLOR` is set.
+    #[arg(long, global = true, value_enum, default_value = "auto", value_name = "WHEN")]
+    color: Color,
     #[command(subcommand)]
     command: Command,
+}
+
+/// When what is told has colours.
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Color {
+    Auto,
+    Always,
+    Never,
 }
 
 #[derive(Subcommand)]
@@ -132,6 +143,11 @@ pub fn main() -> ExitCode {
         }
     };
     init_log();
+    match cli.color {
+        Color::Auto => {}
+        Color::Always => crate::out::colours(true),
+        Color::Never => crate::out::colours(false),
+    }
     crate::keeper::allow();
     let code = run_command(cli.command);
     crate::keeper::end();

@@ -297,6 +297,7 @@ impl Choice {
                 quiet: true,
                 left_out: None,
                 repeat: self.repeat.clone(),
+                window: crate::run::Addresses::default(),
             })
         };
         Ok([of(Side::A)?, of(Side::B)?])

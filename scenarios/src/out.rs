@@ -8,6 +8,20 @@ use std::sync::OnceLock;
 /// Why stdout could not be written, the first time.
 static LOST: OnceLock<String> = OnceLock::new();
 
+/// Whether there are colours, where the command line says so.
+static COLOURS: OnceLock<bool> = OnceLock::new();
+
+/// What the command line says of colours.
+pub(crate) fn colours(wanted: bool) {
+    COLOURS.get_or_init(|| wanted);
+}
+
+/// Whether stdout gets colours.
+pub(crate) fn has_colours() -> bool {
+    let usual = || io::IsTerminal::is_terminal(&io::stdout()) && std::env::var_os("NO_COLOR").is_none();
+    COLOURS.get().copied().unwrap_or_else(usual)
+}
+
 /// Prints a line to stdout, without the control characters of outside texts.
 macro_rules! out {
     ($($argument:tt)*) => {{

@@ -113,6 +113,7 @@ pub(crate) async fn play(play: Play) -> Result<Outcome> {
     let source = aimed(&play);
     let options = Options {
         repeat: repeat(&play),
+        window: run::Addresses::default(),
         source,
         runs: play.out,
         run_dir: None,

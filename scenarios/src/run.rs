@@ -3,7 +3,7 @@
 //! `run` brings up the world and the subject, hands both to the [`conductor`], and whatever happens closes the record
 //! and has it judged. It decides nothing itself: verdicts come from the record alone.
 
-use std::io::{IsTerminal, Write as _};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -46,6 +46,7 @@ mod start;
 mod timeline;
 mod upkeep;
 mod wake;
+mod window;
 mod world;
 
 pub(crate) use endpoint::Endpoint;
@@ -53,6 +54,7 @@ pub(crate) use manifest::{begins, describe};
 pub(crate) use payloads::{Fingerprint, fingerprint};
 pub(crate) use plan::describe as plan_of;
 pub(crate) use stand::{Events, Stand};
+pub(crate) use window::{Addresses, address};
 
 /// What to run, and how.
 pub(crate) struct Options {
@@ -71,6 +73,8 @@ pub(crate) struct Options {
     pub(crate) left_out: Option<String>,
     /// The command that repeats this run.
     pub(crate) repeat: String,
+    /// Where to look on while it runs.
+    pub(crate) window: Addresses,
 }
 
 /// How a verdict is told on stdout.
@@ -88,6 +92,7 @@ pub(crate) async fn run(options: Options, said: Said) -> Result<Judgement> {
 /// Runs a scenario and returns where its record is. An error means that nothing was started.
 pub(crate) async fn record(options: Options) -> Result<PathBuf> {
     let signals = crate::signals::Signals::listen().context("failed to listen for Ctrl-C")?;
+    let window = window::Bound::to(options.window).await?;
     let prepared = start::prepare(&options).await?;
     let directory = prepared.directory.clone();
     let writer = Writer::create(&directory, &prepared.manifest)
@@ -102,6 +107,7 @@ pub(crate) async fn record(options: Options) -> Result<PathBuf> {
         prepared.manifest.seed,
         directory.display()
     ));
+    let _window = window.open(&directory, |text| live.say(text))?;
     let growth = growth::Growth::new(&prepared.manifest);
     let mut conductor =
         conductor::Conductor::new(&options.source.scenario, &world, directory.clone(), writer, live, signals, growth);
@@ -135,8 +141,7 @@ fn read(directory: &Path) -> Result<(Record, Judgement)> {
 /// take the verdict away.
 pub(crate) fn conclude(directory: &Path, said: Said) -> Result<Judgement> {
     let (record, judgement) = read(directory)?;
-    let plain = !std::io::stdout().is_terminal() || std::env::var_os("NO_COLOR").is_some();
-    let colour = if plain { Colour::Never } else { Colour::Always };
+    let colour = if crate::out::has_colours() { Colour::Always } else { Colour::Never };
     let text = match said {
         // It has colours of its own, and drops the control characters of outside texts itself.
         Said::Text => render::terminal(&record, &judgement, colour),

@@ -104,22 +104,26 @@ impl SoFar {
 
     /// What would be said now, of each budget on growth. It takes as long as judging does: milliseconds.
     pub fn standings(&self) -> Vec<Standing> {
-        let mut findings = Findings::default();
-        resources::judge(&self.record, &mut findings);
-        let needed =
-            |budget: &str| findings.needed.iter().find(|(one, _)| one == budget).map(|(_, needed_s)| *needed_s);
-        let grow = findings
-            .judged
-            .iter()
-            .filter(|(name, _)| matches!(name.section, "memory" | "metrics") && name.key.starts_with(GROWTH));
-        grow.map(|(_, finding)| Standing {
-            budget: finding.budget.clone(),
-            verdict: finding.verdict,
-            observed: finding.observed.split(" (").next().unwrap_or_default().to_owned(),
-            needed_s: needed(&finding.budget),
-        })
-        .collect()
+        standings(&self.record)
     }
+}
+
+/// What would be said of a record that ended now, of each budget on growth.
+pub(crate) fn standings(record: &Record) -> Vec<Standing> {
+    let mut findings = Findings::default();
+    resources::judge(record, &mut findings);
+    let needed = |budget: &str| findings.needed.iter().find(|(one, _)| one == budget).map(|(_, needed_s)| *needed_s);
+    let grow = findings
+        .judged
+        .iter()
+        .filter(|(name, _)| matches!(name.section, "memory" | "metrics") && name.key.starts_with(GROWTH));
+    grow.map(|(_, finding)| Standing {
+        budget: finding.budget.clone(),
+        verdict: finding.verdict,
+        observed: finding.observed.split(" (").next().unwrap_or_default().to_owned(),
+        needed_s: needed(&finding.budget),
+    })
+    .collect()
 }
 
 /// Makes one interval of each two that belong to the same phase.

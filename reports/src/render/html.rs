@@ -63,10 +63,21 @@ struct Page<'a> {
     facts: Vec<(&'static str, String)>,
     files: &'a [(&'static str, &'static str)],
     data: String,
+    /// The run goes on: the page looks for newer facts by itself.
+    running: bool,
 }
 
 /// `report.html`.
 pub fn html(record: &Record, judgement: &Judgement) -> Result<String, Error> {
+    page(record, judgement, false)
+}
+
+/// The same of a run that goes on, for `longhaul soak --serve`: it says so, and looks for newer facts.
+pub fn running_html(record: &Record, judgement: &Judgement) -> Result<String, Error> {
+    page(record, judgement, true)
+}
+
+fn page(record: &Record, judgement: &Judgement, running: bool) -> Result<String, Error> {
     let Timeline { axis, mut charts } = timeline::timeline(record);
     let distribution = percentiles::distribution(record);
     let data = data_json(&Data { length_ms: axis.length_ms, charts: charts.iter().map(Chart::readings).collect() })?;
@@ -100,6 +111,7 @@ pub fn html(record: &Record, judgement: &Judgement) -> Result<String, Error> {
         facts: facts(record),
         files: &record.files,
         data,
+        running,
     };
     Ok(page.render()?)
 }
@@ -112,14 +124,14 @@ fn lead(charts: &[Chart], judgement: &Judgement) -> Option<usize> {
     let (section, key) = first.budget.split_once('.').unwrap_or((&first.budget, ""));
     let id = match (section, key) {
         ("events", "lagP99" | "heal" | "late") => "lag",
-        ("events" | "requests", _) => "events",
-        ("admission", "p50" | "p99" | "p999") => "admission",
-        ("admission" | "registry", _) => "reviews",
+        ("events" | "requests", _) | ("validity", "churnRate") => "events",
+        ("admission", "p50" | "p99" | "p999") | ("validity", "lateness") => "admission",
+        ("admission" | "registry", _) | ("validity", "admissionRate") => "reviews",
         ("memory", key) if key.starts_with("growth") => &*first.budget.replace('.', "-"),
-        ("memory", _) => "memory",
+        ("memory", _) | ("validity", "samples") => "memory",
         ("descriptors", _) => "descriptors",
         ("threads", _) => "threads",
-        ("validity", "pressure" | "pace") => "pressure",
+        ("validity", "pace") => "pressure",
         _ => return None,
     };
     place(id).or_else(|| place(section))

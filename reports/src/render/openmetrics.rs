@@ -1,6 +1,6 @@
 //! A finished run as `OpenMetrics` text, for a push gateway or a node exporter's textfile collector.
 //!
-//! Owns the names, which `longhaul soak --metrics` uses while a run goes on. Base units: seconds and bytes.
+//! Owns the names; `longhaul soak --metrics` tells the same of a run that goes on. Base units: seconds and bytes.
 
 use std::sync::atomic::AtomicU64;
 
@@ -35,6 +35,8 @@ pub fn openmetrics(record: &Record, judgement: &Judgement) -> Result<String, Err
     outcomes(&mut registry, record);
     latencies(&mut registry, record);
     resources(&mut registry, record);
+    newest(&mut registry, record);
+    growth(&mut registry, record);
     faults(&mut registry, record);
     let mut text = String::new();
     encode(&mut text, &registry)?;
@@ -45,6 +47,13 @@ fn gauges(registry: &mut Registry, name: &str, help: &str) -> Gauges {
     let family = Gauges::default();
     registry.register(name, help, family.clone());
     family
+}
+
+/// One without labels.
+fn gauge(registry: &mut Registry, name: &str, help: &str, value: f64) {
+    let gauge = Gauge::<f64, AtomicU64>::default();
+    registry.register(name, help, gauge.clone());
+    gauge.set(value);
 }
 
 fn verdict(registry: &mut Registry, record: &Record, judgement: &Judgement) {
@@ -69,9 +78,7 @@ fn verdict(registry: &mut Registry, record: &Record, judgement: &Judgement) {
             used.get_or_create(&vec![budget]).set(f64::from(pct) / 100.0);
         }
     }
-    gauges(registry, "run_length_seconds", "How far the facts reach")
-        .get_or_create(&Vec::new())
-        .set(record.length_ms() as f64 / 1000.0);
+    gauge(registry, "run_length_seconds", "How far the facts reach", record.length_ms() as f64 / 1000.0);
 }
 
 fn counters(registry: &mut Registry, (name, help): (&str, &str), label: &'static str, counts: &[(&str, u64)]) {
@@ -153,6 +160,72 @@ fn resources(registry: &mut Registry, record: &Record) {
     most("threads_max", "The most threads", |process| process.threads);
 }
 
+/// How things stood when the newest row was written.
+fn newest(registry: &mut Registry, record: &Record) {
+    gauge(registry, "run_finished", "1 once the run has ended", number(record.end.is_some()));
+    if let Some(row) = record.intervals.last() {
+        let phase = gauges(registry, "phase", "1 for the phase that the run is in");
+        for one in [Phase::WarmUp, Phase::Steady, Phase::Drain] {
+            let name = match one {
+                Phase::WarmUp => "warm-up",
+                Phase::Steady => "steady",
+                Phase::Drain => "drain",
+            };
+            phase.get_or_create(&vec![("phase", name.to_owned())]).set(number(row.phase == one));
+        }
+        gauge(registry, "pending_versions", "Versions that wait for an observation", row.pending as f64);
+        gauge(registry, "live_objects", "Objects that exist", row.live_objects as f64);
+        let open_watches = row.api.subject_open_watches;
+        gauge(registry, "subject_open_watches", "Watches that the subject holds open", open_watches as f64);
+        let active = gauges(registry, "fault_active", "1 while a fault is active");
+        for fault in &record.manifest.faults {
+            let is_active = row.faults_active.contains(&fault.id);
+            let told = active.get_or_create(&vec![("fault", fault.name.clone())]);
+            told.set(told.get().max(number(is_active)));
+        }
+    }
+    let Some(sample) = record.samples.last() else { return };
+    let processes = [("subject", sample.subject), ("harness", sample.harness)];
+    let now = |registry: &mut Registry, name, help, read: fn(&Process) -> f64| {
+        let family = gauges(registry, name, help);
+        for (name, process) in &processes {
+            if let Some(process) = process {
+                family.get_or_create(&vec![("process", (*name).to_owned())]).set(read(process));
+            }
+        }
+    };
+    now(registry, "resident_memory_bytes", "Resident set of the process tree", |process| process.rss_bytes as f64);
+    now(registry, "cpu_seconds", "Processor time since the start", |process| process.cpu_ms as f64 / 1000.0);
+    now(registry, "open_fds", "Open descriptors", |process| process.fds.total() as f64);
+    now(registry, "threads", "Threads", |process| process.threads as f64);
+    if let Some(heap) = record.metrics.iter().rev().find_map(|row| row.heap_bytes) {
+        gauge(registry, "heap_bytes", "Heap in use, as the subject tells it", heap as f64);
+    }
+    let pressure = gauges(registry, "pressure_ratio", "Share of the last 10 s in which something waited");
+    let machine = &sample.machine;
+    for (name, pct) in
+        [("cpu", machine.psi_cpu_some_pct), ("memory", machine.psi_memory_some_pct), ("io", machine.psi_io_some_pct)]
+    {
+        if let Some(pct) = pct {
+            pressure.get_or_create(&vec![("of", name.to_owned())]).set(pct / 100.0);
+        }
+    }
+}
+
+/// How far each verdict on growth is from being decided.
+fn growth(registry: &mut Registry, record: &Record) {
+    let needed =
+        gauges(registry, "growth_needed_seconds", "Length of the steady phase that decides the budget; 0 once decided");
+    for standing in crate::judge::standings(record) {
+        let seconds = match (standing.verdict, standing.needed_s) {
+            (Verdict::Inconclusive, Some(seconds)) => seconds,
+            (Verdict::Inconclusive, None) => f64::INFINITY,
+            _ => 0.0,
+        };
+        needed.get_or_create(&vec![("budget", standing.budget)]).set(seconds);
+    }
+}
+
 fn faults(registry: &mut Registry, record: &Record) {
     let mut hits: std::collections::BTreeMap<&str, u64> = std::collections::BTreeMap::new();
     for rows in record.fault_rows().values() {
@@ -203,5 +276,28 @@ mod tests {
         example.manifest.name = "a\"} 1\nlonghaul_verdict{verdict=\"pass".to_owned();
         let text = text(&example);
         assert!(text.contains(r#"name="a\"} 1\nlonghaul_verdict{verdict=\"pass""#), "{text}");
+    }
+
+    /// The dashboard asks for nothing that is not told.
+    #[test]
+    fn each_metric_of_the_dashboard_is_told() {
+        let mut example = Example::clean();
+        example.manifest.budgets =
+            serde_json::from_str(r#"{"memory": {"growth": "1MiB/h", "ceiling": "1GiB"}}"#).unwrap();
+        example.manifest.subject.metrics =
+            Some(crate::record::MetricsPlan { url: String::new(), every_ms: 1000, ..Default::default() });
+        example.metrics = vec![crate::record::MetricsRow { t_ms: 1000, heap_bytes: Some(1), ..Default::default() }];
+        let text = text(&example);
+        let dashboard = include_str!("../../../docs/grafana-dashboard.json");
+        let asked = dashboard.match_indices("longhaul_").map(|(at, _)| {
+            let end = dashboard[at..].find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap();
+            &dashboard[at..at + end]
+        });
+        let mut names = 0;
+        for name in asked {
+            names += 1;
+            assert!(text.contains(&format!("\n{name}{{")) || text.contains(&format!("\n{name} ")), "{name}: {text}");
+        }
+        assert!(names > 15, "{names}");
     }
 }

@@ -1,5 +1,6 @@
 //! `longhaul soak`: run a scenario and exit with its verdict.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -66,6 +67,12 @@ pub(super) struct Arguments {
     /// Keep every commit and observation in the record, not only aggregates and anomalies.
     #[arg(long)]
     keep_events: bool,
+    /// Tell metrics at this address while the run goes on, for a Prometheus: a port (of this machine only), or an address with one.
+    #[arg(long, value_name = "ADDR", value_parser = run::address)]
+    metrics: Option<SocketAddr>,
+    /// Show the report at this address while the run goes on, as far as it is; metrics are there as well.
+    #[arg(long, value_name = "ADDR", value_parser = run::address)]
+    serve: Option<SocketAddr>,
     /// No live line.
     #[arg(long, short)]
     quiet: bool,
@@ -130,6 +137,7 @@ pub(super) fn soak(arguments: Arguments) -> ExitCode {
         quiet: arguments.quiet,
         left_out,
         repeat,
+        window: run::Addresses { metrics: arguments.metrics, page: arguments.serve },
     };
     let result = super::runtime().and_then(|runtime| {
         let said = if arguments.json { run::Said::Json } else { run::Said::Text };

@@ -83,6 +83,7 @@ impl Slowed {
             quiet: true,
             left_out: None,
             repeat: options.repeat.clone(),
+            window: crate::run::Addresses::default(),
         };
         Ok(Self { options, output })
     }

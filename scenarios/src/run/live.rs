@@ -45,7 +45,7 @@ impl Live {
         }
         let length = crate::clock::millis(total);
         let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr());
-        if let Ok(style) = ProgressStyle::with_template("{bar:20} {msg}") {
+        if let Ok(style) = ProgressStyle::with_template("{bar:20} {percent:>3} % ends in {eta} {msg}") {
             bar.set_style(style.progress_chars("━╸─"));
         }
         Self::Terminal(bar)

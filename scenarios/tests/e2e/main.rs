@@ -34,6 +34,7 @@ mod support;
 mod through;
 mod upkeep;
 mod webhook;
+mod window;
 mod witness_kinds;
 mod witnesses;
 mod workers;

@@ -21,7 +21,7 @@ fn program() -> Option<PathBuf> {
     path.is_file().then_some(path)
 }
 
-/// A Deployment becomes a ReplicaSet and Pods, is scaled, and takes all of them with it.
+/// A deployment becomes a replica set and pods, is scaled, and takes all of them with it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_real_one_makes_pods_of_a_deployment_and_takes_them_away() {
     let Some(program) = program() else {

@@ -20,7 +20,7 @@ const POINTS: u64 = 240;
 /// Marks in one chart.
 const MARKS: u64 = 60;
 /// Faults with a label of their own; of more, each is a band.
-const LABELS: usize = 40;
+const LABELS: usize = 200;
 /// Parts of the axis that a band covers at least one of: faults that are closer become one band.
 const BAND_PARTS: u64 = 600;
 /// Marks of hits; several in one place are one.
