@@ -4,7 +4,7 @@
 use super::{Error, Source};
 
 /// Name and text of the scenarios of everyday use, in the order of `longhaul list`.
-const SCENARIOS: [(&str, &str); 22] = [
+const SCENARIOS: [(&str, &str); 23] = [
     ("smoke", include_str!("../../library/smoke.yaml")),
     ("bad-network", include_str!("../../library/bad-network.yaml")),
     ("silence", include_str!("../../library/silence.yaml")),
@@ -14,6 +14,7 @@ const SCENARIOS: [(&str, &str); 22] = [
     ("soak-1h", include_str!("../../library/soak-1h.yaml")),
     ("soak-night", include_str!("../../library/soak-night.yaml")),
     ("soak-100h", include_str!("../../library/soak-100h.yaml")),
+    ("soak-fanout", include_str!("../../library/soak-fanout.yaml")),
     ("watch-storm", include_str!("../../library/watch-storm.yaml")),
     ("start-empty-stop-empty", include_str!("../../library/start-empty-stop-empty.yaml")),
     ("children-drift", include_str!("../../library/children-drift.yaml")),

@@ -118,7 +118,8 @@ impl Again<'_> {
         };
         let shared = self.environment(world)?;
         for launch in &mut launches {
-            launch.environment.extend(shared.iter().cloned());
+            // The scenario has the last word: one of several processes may be told nothing of the witness.
+            launch.environment.splice(0..0, shared.iter().cloned());
             launch.arguments.iter_mut().for_each(|argument| *argument = with_port(argument, self.metrics));
             if let Some(rate) = scenario.subject.clock_rate.filter(|rate| *rate > 1) {
                 subject::make_faster(launch, rate)?;

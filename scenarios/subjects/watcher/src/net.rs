@@ -56,8 +56,8 @@ pub struct Stream {
 
 /// Where changes are reported.
 pub struct Witness {
-    authority: String,
-    path: String,
+    /// None if nobody wants to know.
+    at: Option<(String, String)>,
 }
 
 impl Drop for Stream {
@@ -159,12 +159,16 @@ impl Token {
 }
 
 impl Witness {
-    /// From `http://host:port/path`.
+    /// From `http://host:port/path`; an empty one is told nothing.
     pub fn new(url: &str) -> anyhow::Result<Self> {
+        if url.is_empty() {
+            return Ok(Self { at: None });
+        }
         let uri: hyper::Uri = url.parse().with_context(|| format!("{url} is not a URL"))?;
         let authority = uri.authority().filter(|_| uri.scheme_str() == Some("http"));
         let authority = authority.with_context(|| format!("{url} is not an http URL"))?.to_string();
-        Ok(Self { authority, path: uri.path_and_query().map_or_else(|| "/".to_owned(), ToString::to_string) })
+        let path = uri.path_and_query().map_or_else(|| "/".to_owned(), ToString::to_string);
+        Ok(Self { at: Some((authority, path)) })
     }
 
     /// Reports all lines, in order, and empties the list; tries again while the witness cannot be reached.
@@ -172,11 +176,15 @@ impl Witness {
         if lines.is_empty() {
             return Ok(());
         }
+        let Some((authority, path)) = &self.at else {
+            lines.clear();
+            return Ok(());
+        };
         let body = Bytes::from(lines.join("\n") + "\n");
         for _ in 0..REPORT_TRIES {
             let sending = async {
-                let stream = TcpStream::connect(&self.authority).await?;
-                let request = Request::post(&self.path).header("host", &self.authority);
+                let stream = TcpStream::connect(authority).await?;
+                let request = Request::post(path).header("host", authority);
                 let request = request.header("content-type", "application/x-ndjson").body(Full::new(body.clone()))?;
                 let (response, connection) = send(stream, request).await?;
                 connection.abort();
@@ -191,7 +199,7 @@ impl Witness {
                 _ => sleep(REPORT_PAUSE).await,
             }
         }
-        bail!("the witness at {} cannot be reached", self.authority)
+        bail!("the witness at {authority} cannot be reached")
     }
 }
 

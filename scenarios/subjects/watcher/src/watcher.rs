@@ -1,8 +1,8 @@
 //! An example subject: watches one resource and tells the witness every change it saw. Made to be copied.
 //!
 //! List, then watch from the list's version; after 410 list again and report the difference; never wait for ever.
-//! `KUBECONFIG` says where the API server is, `LONGHAUL_WITNESS_URL` where to report, `LONGHAUL_WATCH` what to watch (of
-//! several resources the first). It must not know more of the harness than those three.
+//! `KUBECONFIG` says where the API server is, `LONGHAUL_WITNESS_URL` where to report (nowhere if it is empty), `LONGHAUL_WATCH` what to
+//! watch (of several resources the first). It must not know more of the harness than those three.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
