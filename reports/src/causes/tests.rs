@@ -206,6 +206,9 @@ fn who_comes_back_late_is_told_late() {
     ];
     let away = "no watch was open from 3.9 s to 11 s (1 request refused, the last with 500), sent only at 11 s";
     assert_eq!(explained(Outcome::Late, &steps), says(Cause::NoWatchOpen, away));
+    // A watch that had ended before the object was there is not among what is known of the object.
+    let unknown = "no watch was open when it was written, and none before 11 s (1 request refused, the last with 500), sent only at 11 s";
+    assert_eq!(explained(Outcome::Late, &steps[2..]), says(Cause::NoWatchOpen, unknown));
     let list = [watched(100, 3, 9), listed(11_500, 25)];
     let healed = "not sent on watch 3, which was open; the list of 11.5 s made up for it";
     assert_eq!(explained(Outcome::Late, &list), says(Cause::NotSent, healed));

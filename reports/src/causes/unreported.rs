@@ -108,12 +108,18 @@ fn sent_late(history: &History<'_>, faults: &Faults, sent: Sent) -> Explained {
             None => of(Cause::NotSent, format!("not sent at once on watch {}, which was open, {tail}", watch.number)),
         };
     }
-    let from = history.ended_before(committed_ms).map_or(0, |(_, end)| end.t_ms);
+    // What was before the object is not among its evidence: a watch may have ended then.
+    let ended = history.ended_before(committed_ms).map(|(_, end)| end.t_ms);
+    let from = ended.unwrap_or(0);
     let opened = history.watch(sent.watch).map_or(sent.t_ms, |watch| watch.t_ms);
     let refused = history.refused_from(from).map_or_else(String::new, |(times, status)| {
         format!(" ({} refused, the last with {status})", counted(times, "request"))
     });
-    of(Cause::NoWatchOpen, format!("no watch was open from {} to {}{refused}, {tail}", millis(from), millis(opened)))
+    let away = match ended {
+        Some(ended) => format!("from {} to {}", millis(ended), millis(opened)),
+        None => format!("when it was written, and none before {}", millis(opened)),
+    };
+    of(Cause::NoWatchOpen, format!("no watch was open {away}{refused}, {tail}"))
 }
 
 fn from_list(row: &AnomalyRow, history: &History<'_>, list: Listed) -> Explained {
