@@ -43,6 +43,7 @@ const ROOMS: &[Room] = &[
     room("planted-client", "a subject: every documented mistake of a watch client", &["units"], &["kind", "mock-kube", "mock-faults", "mock-pki"]),
     room("kube-rs-subject", "a subject: kube-rs", &[], &[]),
     room("service", "the system under test", &[], &[]),
+    room("service-verify", "signatures of images, without network and clock; knows sigstore", &[], &[]),
     room("loadgen", "admission load, churn; owns clocks and histograms", &["gotls", "units", "facts"], &[]),
     room("kind", "real control planes, and the manifests that people deploy", &[], &[]),
     room("reports", "run record, ledger, judges, renderers", &["units", "facts"], &[]),

@@ -1,0 +1,85 @@
+//! What a registry had to offer for an image, as bytes. Nothing in here is believed.
+
+use crate::digest::Digest;
+use crate::verdict::Rejected;
+
+/// One piece that may show who signed an image.
+#[derive(Debug, Clone)]
+pub enum Evidence {
+    /// A layer of the manifest at the tag `sha256-….sig`.
+    Signature(Signature),
+    /// A layer of the manifest at the tag `sha256-….att`.
+    Attestation(Attestation),
+    /// A sigstore bundle, from a referrer.
+    Bundle(Bundle),
+    /// Something that was there and cannot be used; it is among the rejected pieces of the verdict.
+    Unusable(Rejected),
+}
+
+/// A legacy signature: payload and annotations of one layer.
+#[derive(Debug, Clone, Default)]
+pub struct Signature {
+    /// Where it was found, for messages.
+    pub source: String,
+    /// Media type of the layer.
+    pub media_type: String,
+    /// Bytes of the layer: the payload that is signed.
+    pub payload: Vec<u8>,
+    /// Annotation `dev.cosignproject.cosign/signature`: base64.
+    pub signature: String,
+    /// What came with it.
+    pub companions: Companions,
+}
+
+/// A legacy attestation: a DSSE envelope and annotations of one layer.
+#[derive(Debug, Clone, Default)]
+pub struct Attestation {
+    /// Where it was found, for messages.
+    pub source: String,
+    /// Media type of the layer.
+    pub media_type: String,
+    /// Bytes of the layer: the envelope as JSON.
+    pub envelope: Vec<u8>,
+    /// What came with it.
+    pub companions: Companions,
+}
+
+/// What accompanies a legacy signature in annotations of its layer.
+#[derive(Debug, Clone, Default)]
+pub struct Companions {
+    /// `dev.sigstore.cosign/certificate`: PEM.
+    pub certificate: Option<String>,
+    /// `dev.sigstore.cosign/chain`: PEM, intermediates and perhaps the root, which is not believed.
+    pub chain: Option<String>,
+    /// `dev.sigstore.cosign/bundle`: the promise of a transparency log, as JSON.
+    pub log_entry: Option<String>,
+    /// `dev.sigstore.cosign/rfc3161timestamp`: JSON.
+    pub timestamp: Option<String>,
+}
+
+/// A sigstore bundle and what its referrer says about it.
+#[derive(Debug, Clone, Default)]
+pub struct Bundle {
+    /// Where it was found, for messages.
+    pub source: String,
+    /// `artifactType` of the referrer's manifest.
+    pub artifact_type: String,
+    /// Media type of the layer.
+    pub media_type: String,
+    /// `subject` of the referrer's manifest.
+    pub subject: Option<Digest>,
+    /// Bytes of the layer: the bundle as JSON.
+    pub json: Vec<u8>,
+}
+
+impl Evidence {
+    /// Where it was found, for messages.
+    pub fn source(&self) -> &str {
+        match self {
+            Self::Signature(piece) => &piece.source,
+            Self::Attestation(piece) => &piece.source,
+            Self::Bundle(piece) => &piece.source,
+            Self::Unusable(piece) => &piece.source,
+        }
+    }
+}

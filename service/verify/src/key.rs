@@ -1,0 +1,178 @@
+//! Public keys: what is accepted as one, and whether it made a signature.
+
+use std::fmt;
+use std::sync::Arc;
+
+use aws_lc_rs::signature::{
+    ECDSA_P256_SHA256_ASN1, ECDSA_P384_SHA256_ASN1, ECDSA_P384_SHA384_ASN1, ECDSA_P521_SHA256_ASN1,
+    ECDSA_P521_SHA512_ASN1, ED25519, ParsedPublicKey, RSA_PKCS1_2048_8192_SHA256, VerificationAlgorithm,
+};
+use rustls_pki_types::pem::{PemObject as _, SectionKind};
+use x509_cert::der::asn1::ObjectIdentifier;
+use x509_cert::der::{Decode as _, Encode as _};
+use x509_cert::spki::SubjectPublicKeyInfoRef;
+
+use crate::digest::Digest;
+use crate::trust::KeyAlgorithm;
+
+const EC: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.2.1");
+const P256: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.3.1.7");
+const P384: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.132.0.34");
+const P521: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.132.0.35");
+const EDWARDS: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.101.112");
+const RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
+
+/// First byte of a point that is written with both of its coordinates, as all tools write it (SEC 1, 2.3.3).
+const UNCOMPRESSED: u8 = 4;
+/// Longest encoding of a key that is read: one of RSA with 8192 bits has 1,062 bytes.
+const KEY_BYTES_MAX: usize = 2048;
+/// Longest PEM text of keys or certificates that is read: some hundred blocks.
+pub(crate) const PEM_BYTES_MAX: usize = 256 << 10;
+
+/// A public key that can check signatures. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct PublicKey(Arc<Inner>);
+
+struct Inner {
+    algorithm: KeyAlgorithm,
+    /// `SubjectPublicKeyInfo` in DER.
+    spki: Vec<u8>,
+    fingerprint: Digest,
+    /// One for each hash that tools use with this kind of key.
+    ways: Vec<ParsedPublicKey>,
+}
+
+/// Why bytes are no key that could be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum KeyError {
+    #[error("no PEM block `PUBLIC KEY`: paste the text of cosign.pub, from -----BEGIN to END-----")]
+    NoBlock,
+    #[error("a PEM block that is no public key ({0}): paste the text of cosign.pub")]
+    OtherBlock(&'static str),
+    #[error("{0} public keys where one is expected: make a trust root of each")]
+    Several(usize),
+    #[error("not PEM: {0}")]
+    Pem(String),
+    #[error("not a public key in the form SubjectPublicKeyInfo (PKIX)")]
+    Encoding,
+    #[error("a key of a kind that is not used for signatures of images: P-256, P-384, P-521, Ed25519 and RSA are")]
+    Kind,
+    #[error("not a valid {0} key; RSA keys have 2048 to 8192 bits")]
+    Value(&'static str),
+}
+
+impl PublicKey {
+    /// Reads the one `PUBLIC KEY` of `pem`.
+    pub(crate) fn from_pem(pem: &str) -> Result<Self, KeyError> {
+        let mut keys = Self::all_from_pem(pem)?;
+        match keys.len() {
+            1 => Ok(keys.remove(0)),
+            count => Err(KeyError::Several(count)),
+        }
+    }
+
+    /// Reads every `PUBLIC KEY` of `pem`, at least one; anything else in it is an error.
+    pub(crate) fn all_from_pem(pem: &str) -> Result<Vec<Self>, KeyError> {
+        let mut keys = Vec::new();
+        for block in <(SectionKind, Vec<u8>)>::pem_slice_iter(bounded(pem)?.as_bytes()) {
+            match block.map_err(|error| KeyError::Pem(error.to_string()))? {
+                (SectionKind::PublicKey, der) => keys.push(Self::from_spki(&der)?),
+                (SectionKind::Certificate, _) => return Err(KeyError::OtherBlock("a certificate")),
+                (SectionKind::PrivateKey | SectionKind::RsaPrivateKey | SectionKind::EcPrivateKey, _) => {
+                    return Err(KeyError::OtherBlock("a private key, which belongs nowhere near here"));
+                }
+                _ => return Err(KeyError::OtherBlock("something else")),
+            }
+        }
+        if keys.is_empty() { Err(KeyError::NoBlock) } else { Ok(keys) }
+    }
+
+    /// Reads a `SubjectPublicKeyInfo` in DER.
+    pub(crate) fn from_spki(der: &[u8]) -> Result<Self, KeyError> {
+        if der.len() > KEY_BYTES_MAX {
+            return Err(KeyError::Encoding);
+        }
+        let info = SubjectPublicKeyInfoRef::from_der(der).map_err(|_| KeyError::Encoding)?;
+        // One key, one encoding: what is compared and fingerprinted below is bytes.
+        if info.to_der().map_err(|_| KeyError::Encoding)? != der {
+            return Err(KeyError::Encoding);
+        }
+        let curve = info.algorithm.parameters_oid().ok();
+        let (algorithm, ways): (_, &[&'static dyn VerificationAlgorithm]) = match (info.algorithm.oid, curve) {
+            (EC, Some(P256)) => (KeyAlgorithm::P256, &[&ECDSA_P256_SHA256_ASN1]),
+            // cosign 2 signs with SHA-256 whatever the curve, cosign 3 with the hash of the curve's strength.
+            (EC, Some(P384)) => (KeyAlgorithm::P384, &[&ECDSA_P384_SHA384_ASN1, &ECDSA_P384_SHA256_ASN1]),
+            (EC, Some(P521)) => (KeyAlgorithm::P521, &[&ECDSA_P521_SHA512_ASN1, &ECDSA_P521_SHA256_ASN1]),
+            (EDWARDS, None) => (KeyAlgorithm::Ed25519, &[&ED25519]),
+            (RSA, None) => (KeyAlgorithm::Rsa, &[&RSA_PKCS1_2048_8192_SHA256]),
+            _ => return Err(KeyError::Kind),
+        };
+        let bits = info.subject_public_key.as_bytes().ok_or(KeyError::Encoding)?;
+        if info.algorithm.oid == EC && bits.first() != Some(&UNCOMPRESSED) {
+            return Err(KeyError::Encoding);
+        }
+        let ways = ways.iter().map(|way| ParsedPublicKey::new(*way, bits)).collect::<Result<Vec<_>, _>>();
+        let ways = ways.map_err(|_| KeyError::Value(algorithm.name()))?;
+        Ok(Self(Arc::new(Inner { algorithm, spki: der.to_vec(), fingerprint: Digest::of(der), ways })))
+    }
+
+    /// Whether this key made `signature` over `message`.
+    pub(crate) fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
+        self.0.ways.iter().any(|way| way.verify_sig(message, signature).is_ok())
+    }
+
+    pub(crate) fn algorithm(&self) -> KeyAlgorithm {
+        self.0.algorithm
+    }
+
+    /// `SubjectPublicKeyInfo` in DER.
+    pub(crate) fn spki(&self) -> &[u8] {
+        &self.0.spki
+    }
+
+    /// SHA-256 of [`Self::spki`].
+    pub(crate) fn fingerprint(&self) -> Digest {
+        self.0.fingerprint
+    }
+}
+
+impl PartialEq for PublicKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.spki == other.0.spki
+    }
+}
+
+impl fmt::Debug for PublicKey {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} key {}", self.algorithm().name(), self.fingerprint())
+    }
+}
+
+/// `pem`, if it is not bigger than anybody's.
+pub(crate) fn bounded(pem: &str) -> Result<&str, KeyError> {
+    if pem.len() > PEM_BYTES_MAX {
+        return Err(KeyError::Pem(format!("{} bytes, at most {PEM_BYTES_MAX} are read", pem.len())));
+    }
+    Ok(pem)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = "-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEhyQCx0E9wQWSFI9ULGwy3BuRklnt\nIqozONbbdbqz11hlRJy9c7SG+hdcFl9jE9uE/dwtuwU2MqU9T/cN0YkWww==\n-----END PUBLIC KEY-----\n";
+
+    #[test]
+    fn a_message_says_what_was_pasted_instead_of_a_key() {
+        assert_eq!(PublicKey::from_pem("cosign.pub"), Err(KeyError::NoBlock));
+        assert_eq!(PublicKey::from_pem(""), Err(KeyError::NoBlock));
+        let private = GOOD.replace("PUBLIC", "PRIVATE");
+        assert!(matches!(PublicKey::from_pem(&private), Err(KeyError::OtherBlock(text)) if text.contains("private")));
+        let certificate = GOOD.replace("PUBLIC KEY", "CERTIFICATE");
+        assert!(matches!(PublicKey::from_pem(&certificate), Err(KeyError::OtherBlock("a certificate"))));
+        assert_eq!(PublicKey::from_pem(&format!("{GOOD}{GOOD}")), Err(KeyError::Several(2)));
+        assert_eq!(PublicKey::from_pem(&GOOD.replace("9wQW", "9wQX")), Err(KeyError::Value("P-256")));
+        assert!(matches!(PublicKey::from_pem(&"-".repeat(300 << 10)), Err(KeyError::Pem(_))));
+        assert_eq!(PublicKey::from_pem(GOOD).unwrap().algorithm(), KeyAlgorithm::P256);
+    }
+}

@@ -1,0 +1,41 @@
+//! Verification of image signatures: the only place of the service that knows sigstore.
+//!
+//! Pure: bytes in, a verdict out. Nothing here opens a socket, reads a file or asks a clock; who calls fetches what [`oci`] names,
+//! hands it over as [`Evidence`], and says what time it is. Every link between a trust root and the image's digest is checked
+//! here, for itself: nothing is believed because a registry or a tool says so.
+//!
+//! The way of a call: [`Trust::compile`] once for a configuration, [`oci`] to find out what to fetch for an image, [`verify`].
+
+mod authority;
+mod bundle;
+mod certificate;
+mod claim;
+mod digest;
+mod entry;
+mod envelope;
+mod evidence;
+mod key;
+mod log;
+mod merkle;
+pub mod oci;
+mod pattern;
+mod piece;
+mod requirement;
+mod sct;
+mod signer;
+mod time;
+mod timestamp;
+mod trust;
+mod verdict;
+mod verification;
+
+pub use digest::{Digest, DigestError, Subject};
+pub use evidence::{Attestation, Bundle, Companions, Evidence, Signature};
+pub use pattern::{Pattern, PatternError};
+pub use requirement::{AttestationRule, FieldRule, ReferenceCheck, Requirement, Roots, Timestamps};
+pub use time::UnixTime;
+pub use trust::{
+    AuthoritySpec, AuthorityText, Fingerprint, KeyAlgorithm, Listed, RootKind, RootSpec, Trust, TrustError, TrustSpec,
+};
+pub use verdict::{Class, EvidenceKind, Identity, Outcome, Rejected, Signer, Verdict};
+pub use verification::{EVIDENCE_MAX, RequirementError, verify};

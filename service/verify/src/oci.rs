@@ -1,0 +1,359 @@
+//! Where signatures lie in a registry: which tags and referrers to ask for, and what to fetch of their answers.
+//!
+//! Bytes in, descriptors out, all of it bounded: an index of a million referrers costs no more than the first few.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+
+use crate::digest::{Digest, DigestError};
+use crate::evidence::{Attestation, Bundle, Companions, Evidence, Signature};
+use crate::verdict::{Class, Rejected};
+
+/// Layers of one `.sig` or `.att` manifest that are looked at, the newest first: tools append. Real ones have a handful.
+pub const LAYERS_MAX: usize = 50;
+/// Referrers that are looked at.
+pub const REFERRERS_MAX: usize = 50;
+/// Members of an index that are listed.
+pub const MEMBERS_MAX: usize = 256;
+/// Largest manifest or index that is read: what registries take.
+pub const MANIFEST_BYTES_MAX: usize = 4 << 20;
+/// Largest payload of a legacy signature: a real one has 250 bytes, with many annotations a few thousand.
+pub const PAYLOAD_BYTES_MAX: u64 = 64 << 10;
+/// Largest attestation or bundle: SBOMs are big. cosign's limit is 128 MiB, which would be more than our whole memory.
+pub const ENVELOPE_BYTES_MAX: u64 = 8 << 20;
+
+/// Media type of a legacy signature's payload.
+pub(crate) const PAYLOAD_TYPE: &str = "application/vnd.dev.cosign.simplesigning.v1+json";
+/// Media type of a legacy attestation.
+pub(crate) const ENVELOPE_TYPE: &str = "application/vnd.dsse.envelope.v1+json";
+/// Artifact type that clients write into the index of the fallback tag when they look at the configuration's media type instead of
+/// the manifest's artifact type; cosign 3.1 does.
+const EMPTY_TYPE: &str = "application/vnd.oci.empty.v1+json";
+
+/// A blob or manifest to fetch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Descriptor {
+    /// Its media type.
+    pub media_type: String,
+    /// Its digest, which the bytes must have.
+    pub digest: Digest,
+    /// Its size, which the bytes must have.
+    pub size: u64,
+}
+
+/// What a manifest holds.
+#[derive(Debug, Default)]
+pub struct Layers {
+    /// What to fetch, newest first.
+    pub layers: Vec<Layer>,
+    /// What cannot be used, and why: hand it to [`verify`](crate::verify) with the rest, so that the verdict tells.
+    pub unusable: Vec<Evidence>,
+}
+
+/// A layer that holds evidence, still without its bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layer {
+    /// What to fetch.
+    pub descriptor: Descriptor,
+    /// Where it lies, for messages.
+    pub source: String,
+    /// The bytes, when the manifest embeds them (`data` of the descriptor): then nothing need be fetched.
+    pub data: Option<Vec<u8>>,
+    origin: Origin,
+}
+
+/// A referrer that may be a bundle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Referrer {
+    /// The manifest to fetch.
+    pub descriptor: Descriptor,
+    /// Predicate type that the index states (`dev.sigstore.bundle.predicateType`), a hint for what to fetch first. Not believed.
+    pub predicate_type: Option<String>,
+}
+
+/// What an image reference points to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Pointed {
+    /// One image.
+    Image,
+    /// An index of images. A signature on the index covers its members, whose digests it holds; one on a member covers that alone.
+    Index(Vec<Member>),
+}
+
+/// An image of an index.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    /// Its manifest.
+    pub descriptor: Descriptor,
+    /// `os/architecture[/variant]`; `None` for what is no image for a platform, such as BuildKit's attestations.
+    pub platform: Option<String>,
+}
+
+/// Why an answer of a registry holds nothing to look at.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum OciError {
+    /// Bigger than we read.
+    #[error("{what} of {size} bytes, at most {max} are read")]
+    TooLarge {
+        /// What is too large.
+        what: &'static str,
+        /// Its size in bytes.
+        size: u64,
+        /// The limit in bytes.
+        max: u64,
+    },
+    /// Not the JSON that it must be.
+    #[error("not {what}: {cause}")]
+    Shape {
+        /// What it must be.
+        what: &'static str,
+        /// What is wrong with it.
+        cause: String,
+    },
+    /// Bytes that are not those that were asked for.
+    #[error("the bytes have the digest {found}, not {wanted}")]
+    Digest {
+        /// What was asked for.
+        wanted: Digest,
+        /// What came.
+        found: Digest,
+    },
+}
+
+/// From what kind of manifest a layer comes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Origin {
+    Signature(BTreeMap<String, String>),
+    Attestation(BTreeMap<String, String>),
+    Bundle { artifact_type: String, subject: Option<Digest> },
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawManifest {
+    schema_version: u32,
+    artifact_type: Option<String>,
+    config: Option<RawDescriptor>,
+    layers: Option<Vec<RawDescriptor>>,
+    manifests: Option<Vec<RawDescriptor>>,
+    subject: Option<RawDescriptor>,
+}
+
+#[derive(Deserialize, Clone)]
+#[serde(rename_all = "camelCase")]
+struct RawDescriptor {
+    media_type: String,
+    digest: String,
+    size: u64,
+    artifact_type: Option<String>,
+    #[serde(default)]
+    annotations: Option<BTreeMap<String, String>>,
+    data: Option<String>,
+    platform: Option<RawPlatform>,
+}
+
+#[derive(Deserialize, Clone)]
+struct RawPlatform {
+    #[serde(default)]
+    os: String,
+    #[serde(default)]
+    architecture: String,
+    variant: Option<String>,
+}
+
+/// Tag of the legacy signatures of an image: `sha256-<hex>.sig`.
+pub fn signature_tag(image: &Digest) -> String {
+    format!("sha256-{}.sig", image.hex())
+}
+
+/// Tag of the legacy attestations of an image: `sha256-<hex>.att`.
+pub fn attestation_tag(image: &Digest) -> String {
+    format!("sha256-{}.att", image.hex())
+}
+
+/// Tag of the index of referrers where a registry has no referrers API: `sha256-<hex>`.
+pub fn referrers_tag(image: &Digest) -> String {
+    format!("sha256-{}", image.hex())
+}
+
+/// What to fetch of the manifest at [`signature_tag`].
+pub fn signature_layers(manifest: &[u8]) -> Result<Layers, OciError> {
+    layers(manifest, "signature", PAYLOAD_BYTES_MAX, Origin::Signature)
+}
+
+/// What to fetch of the manifest at [`attestation_tag`].
+pub fn attestation_layers(manifest: &[u8]) -> Result<Layers, OciError> {
+    layers(manifest, "attestation", ENVELOPE_BYTES_MAX, Origin::Attestation)
+}
+
+/// Which manifests to fetch of an answer of the referrers API, or of the index at [`referrers_tag`]: what may be a sigstore bundle,
+/// newest first as far as the index says when they were made.
+pub fn referrers(index: &[u8]) -> Result<Vec<Referrer>, OciError> {
+    const WHAT: &str = "an index of referrers";
+    let found = parsed(index, WHAT)?.manifests.ok_or_else(|| shape(WHAT, "it has no manifests"))?;
+    let mut candidates: Vec<(Option<String>, Referrer)> = Vec::new();
+    // What has another type is of other tools, however much there is of it.
+    for raw in found.into_iter().filter(may_be_bundle) {
+        let mut annotations = raw.annotations.clone().unwrap_or_default();
+        let made = annotations.remove("org.opencontainers.image.created");
+        let predicate_type = annotations.remove("dev.sigstore.bundle.predicateType");
+        let Ok(descriptor) = descriptor(&raw) else { continue };
+        candidates.push((made, Referrer { descriptor, predicate_type }));
+    }
+    candidates.reverse();
+    candidates.sort_by(|one, other| other.0.cmp(&one.0));
+    Ok(candidates.into_iter().map(|(_, referrer)| referrer).take(REFERRERS_MAX).collect())
+}
+
+/// What to fetch of a referrer's manifest: one layer, or nothing when it is no bundle after all.
+pub fn bundle_layer(referrer: &Referrer, manifest: &[u8]) -> Result<Option<Layer>, OciError> {
+    const WHAT: &str = "the manifest of a bundle";
+    let found = Digest::of(manifest);
+    if found != referrer.descriptor.digest {
+        return Err(OciError::Digest { wanted: referrer.descriptor.digest, found });
+    }
+    let raw = parsed(manifest, WHAT)?;
+    let of_config = raw.config.map(|config| config.media_type);
+    let artifact_type = raw.artifact_type.or(of_config).unwrap_or_default();
+    if !is_bundle(&artifact_type) {
+        return Ok(None);
+    }
+    let mut layers = raw.layers.unwrap_or_default();
+    if layers.len() != 1 {
+        return Err(shape(WHAT, &format!("{} layers, a bundle is one", layers.len())));
+    }
+    let subject = raw.subject.map(|subject| subject.digest.parse());
+    let subject = subject.transpose().map_err(|error: DigestError| shape(WHAT, &error.to_string()))?;
+    let source = format!("bundle {}", referrer.descriptor.digest);
+    layer(&layers.remove(0), source, ENVELOPE_BYTES_MAX, Origin::Bundle { artifact_type, subject }).map(Some)
+}
+
+/// What the manifest of an image is: an image, or an index with its members.
+pub fn pointed(manifest: &[u8]) -> Result<Pointed, OciError> {
+    let raw = parsed(manifest, "a manifest")?;
+    let Some(members) = raw.manifests else { return Ok(Pointed::Image) };
+    if raw.layers.is_some() || raw.config.is_some() {
+        return Err(shape("a manifest", "it is an image and an index at once"));
+    }
+    let member = |raw: &RawDescriptor| {
+        let known = raw.platform.as_ref().filter(|platform| platform.os != "unknown" && !platform.os.is_empty());
+        let platform = known.map(|platform| match &platform.variant {
+            Some(variant) => format!("{}/{}/{variant}", platform.os, platform.architecture),
+            None => format!("{}/{}", platform.os, platform.architecture),
+        });
+        Some(Member { descriptor: descriptor(raw).ok()?, platform })
+    };
+    Ok(Pointed::Index(members.iter().filter_map(member).take(MEMBERS_MAX).collect()))
+}
+
+impl Layer {
+    /// The evidence in the layer. Bytes that are not the ones its manifest names are evidence of nothing, with that cause.
+    pub fn evidence(self, bytes: Vec<u8>) -> Evidence {
+        let found = Digest::of(&bytes);
+        if found != self.descriptor.digest {
+            return unusable(self.source, &OciError::Digest { wanted: self.descriptor.digest, found });
+        }
+        let (source, media_type) = (self.source, self.descriptor.media_type);
+        match self.origin {
+            Origin::Signature(mut annotations) => Evidence::Signature(Signature {
+                source,
+                media_type,
+                payload: bytes,
+                signature: annotations.remove("dev.cosignproject.cosign/signature").unwrap_or_default(),
+                companions: companions(annotations),
+            }),
+            Origin::Attestation(annotations) => Evidence::Attestation(Attestation {
+                source,
+                media_type,
+                envelope: bytes,
+                companions: companions(annotations),
+            }),
+            Origin::Bundle { artifact_type, subject } => {
+                Evidence::Bundle(Bundle { source, artifact_type, media_type, subject, json: bytes })
+            }
+        }
+    }
+
+    /// What to say when the layer cannot be fetched for a reason that lies in the registry's content, such as a missing blob.
+    pub fn missing(self, cause: &str) -> Evidence {
+        Evidence::Unusable(Rejected { source: self.source, class: Class::Invalid, cause: cause.to_owned() })
+    }
+}
+
+/// Whether `text` is the media type of a sigstore bundle of any version.
+pub(crate) fn is_bundle(text: &str) -> bool {
+    text.starts_with("application/vnd.dev.sigstore.bundle.v0.")
+        || text.starts_with("application/vnd.dev.sigstore.bundle+json")
+}
+
+fn may_be_bundle(raw: &RawDescriptor) -> bool {
+    raw.artifact_type.as_deref().is_none_or(|text| text.is_empty() || text == EMPTY_TYPE || is_bundle(text))
+}
+
+fn layers(
+    manifest: &[u8],
+    what: &'static str,
+    size_max: u64,
+    origin: impl Fn(BTreeMap<String, String>) -> Origin,
+) -> Result<Layers, OciError> {
+    const WHAT: &str = "a manifest of signatures";
+    let raw = parsed(manifest, WHAT)?.layers.ok_or_else(|| shape(WHAT, "it has no layers"))?;
+    let count = raw.len();
+    let mut found = Layers::default();
+    for (number, raw) in raw.into_iter().enumerate().rev().take(LAYERS_MAX) {
+        let source = format!("{what} {} of {count}", number + 1);
+        match layer(&raw, source.clone(), size_max, origin(raw.annotations.clone().unwrap_or_default())) {
+            Ok(layer) => found.layers.push(layer),
+            Err(error) => found.unusable.push(unusable(source, &error)),
+        }
+    }
+    Ok(found)
+}
+
+fn layer(raw: &RawDescriptor, source: String, size_max: u64, origin: Origin) -> Result<Layer, OciError> {
+    let descriptor = descriptor(raw)?;
+    if descriptor.size > size_max {
+        return Err(OciError::TooLarge { what: "a layer", size: descriptor.size, max: size_max });
+    }
+    let data = raw.data.as_ref().and_then(|text| STANDARD.decode(text).ok());
+    let data = data.filter(|bytes| Digest::of(bytes) == descriptor.digest);
+    Ok(Layer { descriptor, source, data, origin })
+}
+
+fn descriptor(raw: &RawDescriptor) -> Result<Descriptor, OciError> {
+    let digest = raw.digest.parse().map_err(|error: DigestError| shape("a descriptor", &error.to_string()))?;
+    Ok(Descriptor { media_type: raw.media_type.clone(), digest, size: raw.size })
+}
+
+fn companions(mut annotations: BTreeMap<String, String>) -> Companions {
+    let mut take =
+        |name: &str| annotations.remove(&format!("dev.sigstore.cosign/{name}")).filter(|text| !text.is_empty());
+    Companions {
+        certificate: take("certificate"),
+        chain: take("chain"),
+        log_entry: take("bundle"),
+        timestamp: take("rfc3161timestamp"),
+    }
+}
+
+fn parsed(bytes: &[u8], what: &'static str) -> Result<RawManifest, OciError> {
+    if bytes.len() > MANIFEST_BYTES_MAX {
+        return Err(OciError::TooLarge { what, size: bytes.len() as u64, max: MANIFEST_BYTES_MAX as u64 });
+    }
+    let raw: RawManifest = serde_json::from_slice(bytes).map_err(|error| shape(what, &error.to_string()))?;
+    if raw.schema_version == 2 { Ok(raw) } else { Err(shape(what, "its schemaVersion is not 2")) }
+}
+
+fn unusable(source: String, error: &OciError) -> Evidence {
+    Evidence::Unusable(Rejected { source, class: Class::Invalid, cause: error.to_string() })
+}
+
+fn shape(what: &'static str, cause: &str) -> OciError {
+    OciError::Shape { what, cause: cause.to_owned() }
+}
+
+#[cfg(test)]
+mod tests;

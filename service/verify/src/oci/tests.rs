@@ -1,0 +1,85 @@
+use super::*;
+
+const DIGEST: &str = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+fn manifest(layers: &str) -> Vec<u8> {
+    format!(r#"{{"schemaVersion":2,"layers":[{layers}]}}"#).into_bytes()
+}
+
+#[test]
+fn tags_are_made_of_the_digest() {
+    let digest: Digest = DIGEST.parse().unwrap();
+    let hex = &DIGEST[7..];
+    assert_eq!(signature_tag(&digest), format!("sha256-{hex}.sig"));
+    assert_eq!(attestation_tag(&digest), format!("sha256-{hex}.att"));
+    assert_eq!(referrers_tag(&digest), format!("sha256-{hex}"));
+}
+
+#[test]
+fn an_enormous_layer_is_told_and_its_neighbour_is_fetched() {
+    let good = format!(r#"{{"mediaType":"a","digest":"{DIGEST}","size":0}}"#);
+    let big = format!(r#"{{"mediaType":"a","digest":"{DIGEST}","size":99999999999}}"#);
+    let found = signature_layers(&manifest(&format!("{good},{big}"))).unwrap();
+    assert_eq!((found.layers.len(), found.unusable.len()), (1, 1));
+    assert_eq!(found.layers[0].source, "signature 1 of 2");
+    let Evidence::Unusable(told) = &found.unusable[0] else { panic!("{found:?}") };
+    assert_eq!((told.source.as_str(), told.class), ("signature 2 of 2", Class::Invalid));
+    assert!(told.cause.contains("99999999999"), "{told:?}");
+}
+
+#[test]
+fn of_many_layers_and_referrers_the_newest_are_looked_at() {
+    let one = format!(r#"{{"mediaType":"a","digest":"{DIGEST}","size":0}}"#);
+    let found = signature_layers(&manifest(&vec![one; 80].join(","))).unwrap();
+    assert_eq!(found.layers.len(), LAYERS_MAX);
+    assert_eq!(found.layers[0].source, "signature 80 of 80");
+    let referrer = |number: usize, kind: &str| {
+        format!(
+            r#"{{"mediaType":"m","digest":"sha256:{number:064}","size":1,"artifactType":"{kind}","annotations":{{"org.opencontainers.image.created":"2026-01-{:02}T00:00:00Z"}}}}"#,
+            number % 28 + 1
+        )
+    };
+    let mut all: Vec<String> = (0..500).map(|number| referrer(number, "application/spdx+json")).collect();
+    all.extend((0..60).map(|number| referrer(number, "application/vnd.dev.sigstore.bundle.v0.3+json")));
+    all.push(referrer(61, EMPTY_TYPE));
+    let index = format!(r#"{{"schemaVersion":2,"manifests":[{}]}}"#, all.join(","));
+    let found = referrers(index.as_bytes()).unwrap();
+    assert_eq!(found.len(), REFERRERS_MAX);
+    assert!(found[0].descriptor.digest.hex().ends_with("55"), "{:?}", found[0]);
+}
+
+#[test]
+fn bytes_that_were_not_asked_for_are_evidence_of_nothing() {
+    let one = format!(r#"{{"mediaType":"a","digest":"{DIGEST}","size":0}}"#);
+    let layer = signature_layers(&manifest(&one)).unwrap().layers.remove(0);
+    assert!(matches!(layer.clone().evidence(Vec::new()), Evidence::Signature(_)));
+    assert!(matches!(layer.evidence(b"x".to_vec()), Evidence::Unusable(told) if told.cause.contains("digest")));
+    let referrer = Referrer {
+        descriptor: Descriptor { media_type: "m".to_owned(), digest: DIGEST.parse().unwrap(), size: 0 },
+        predicate_type: None,
+    };
+    assert!(matches!(bundle_layer(&referrer, b"{}"), Err(OciError::Digest { .. })));
+}
+
+#[test]
+fn a_referrer_that_is_no_bundle_is_passed_over() {
+    let manifest = br#"{"schemaVersion":2,"artifactType":"application/spdx+json","layers":[]}"#;
+    let descriptor = Descriptor { media_type: "m".to_owned(), digest: Digest::of(manifest), size: 0 };
+    assert_eq!(bundle_layer(&Referrer { descriptor, predicate_type: None }, manifest), Ok(None));
+}
+
+#[test]
+fn an_index_lists_its_platforms_and_an_image_is_one() {
+    let index = format!(
+        r#"{{"schemaVersion":2,"manifests":[
+            {{"mediaType":"m","digest":"{DIGEST}","size":1,"platform":{{"os":"linux","architecture":"arm","variant":"v7"}}}},
+            {{"mediaType":"m","digest":"{DIGEST}","size":1,"platform":{{"os":"unknown","architecture":"unknown"}}}}]}}"#
+    );
+    let Ok(Pointed::Index(members)) = pointed(index.as_bytes()) else { panic!() };
+    let platforms: Vec<_> = members.iter().map(|member| member.platform.as_deref()).collect();
+    assert_eq!(platforms, [Some("linux/arm/v7"), None]);
+    assert_eq!(pointed(&manifest("")), Ok(Pointed::Image));
+    assert!(pointed(br#"{"schemaVersion":2,"layers":[],"manifests":[]}"#).is_err());
+    assert!(pointed(b"[]").is_err());
+    assert!(matches!(pointed(&vec![b' '; MANIFEST_BYTES_MAX + 1]), Err(OciError::TooLarge { .. })));
+}

@@ -1,0 +1,185 @@
+//! Whom a configuration trusts, compiled once: a wrong key is found when the configuration is loaded, not at the first image.
+
+mod compile;
+mod fingerprint;
+mod trusted_root;
+
+use crate::authority::Authority;
+use crate::key::PublicKey;
+use crate::pattern::Pattern;
+
+pub use fingerprint::Fingerprint;
+
+/// Everything that a configuration trusts, as text.
+#[derive(Debug, Clone, Default)]
+pub struct TrustSpec {
+    /// Trust roots; their names are distinct. At most 64.
+    pub roots: Vec<RootSpec>,
+    /// Authorities that roots name: certificate authorities, logs, timestamp authorities; their names are distinct. At most 16.
+    pub authorities: Vec<AuthoritySpec>,
+}
+
+/// One trust root.
+#[derive(Debug, Clone)]
+pub struct RootSpec {
+    /// Its name, which rules use and verdicts show.
+    pub name: String,
+    /// What it trusts.
+    pub kind: RootKind,
+    /// Names of the authorities whose certificates, logs and timestamps it believes. A key that need not be in a log needs none.
+    pub authorities: Vec<String>,
+}
+
+/// What a root trusts.
+#[derive(Debug, Clone)]
+pub enum RootKind {
+    /// A public key as PEM (`PUBLIC KEY`): P-256, P-384, P-521, Ed25519, or RSA of 2048 to 8192 bits.
+    Key {
+        /// The PEM text.
+        pem: String,
+    },
+    /// Whoever a certificate authority of the root's authorities certified, if issuer and subject are these.
+    Keyless {
+        /// URL of the OpenID issuer, for example `https://token.actions.githubusercontent.com`.
+        issuer: Pattern,
+        /// Mail address, URI or name.
+        subject: Pattern,
+    },
+}
+
+/// A sigstore instance: who certifies, who logs, who states the time.
+#[derive(Debug, Clone)]
+pub struct AuthoritySpec {
+    /// Its name, which roots use.
+    pub name: String,
+    /// Its keys and certificates.
+    pub text: AuthorityText,
+}
+
+/// Keys and certificates of an authority.
+#[derive(Debug, Clone)]
+pub enum AuthorityText {
+    /// A `trusted_root.json` (`application/vnd.dev.sigstore.trustedroot+json;version=0.1` or `0.2`).
+    TrustedRoot {
+        /// The JSON text.
+        json: String,
+    },
+    /// Listed by hand.
+    Listed(Listed),
+}
+
+/// Keys and certificates listed by hand. Each text is PEM and may hold several blocks.
+#[derive(Debug, Clone, Default)]
+pub struct Listed {
+    /// Roots and intermediates of the certificate authority. A certificate that is its own issuer is a root.
+    pub certificate_authorities: Vec<String>,
+    /// Public keys of transparency logs (Rekor v1).
+    pub log_keys: Vec<String>,
+    /// Public keys of certificate transparency logs.
+    pub ct_log_keys: Vec<String>,
+    /// Chains of timestamp authorities: roots, intermediates, and leaves for timestamps that carry none.
+    pub timestamp_authorities: Vec<String>,
+}
+
+/// Compiled trust.
+#[derive(Debug, Clone)]
+pub struct Trust {
+    fingerprint: Fingerprint,
+    roots: Vec<TrustRoot>,
+    authorities: Vec<Authority>,
+}
+
+/// A compiled root.
+#[derive(Debug, Clone)]
+pub(crate) struct TrustRoot {
+    pub(crate) name: String,
+    pub(crate) accepts: Accepts,
+    /// Places in [`Trust::authorities`].
+    authorities: Vec<usize>,
+}
+
+/// Whom a root accepts.
+#[derive(Debug, Clone)]
+pub(crate) enum Accepts {
+    Key(PublicKey),
+    Keyless { issuer: Pattern, subject: Pattern },
+}
+
+/// Kinds of keys that can sign.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum KeyAlgorithm {
+    /// ECDSA over P-256.
+    P256,
+    /// ECDSA over P-384.
+    P384,
+    /// ECDSA over P-521.
+    P521,
+    /// Ed25519.
+    Ed25519,
+    /// RSA with at least 2048 bits.
+    Rsa,
+}
+
+/// Why trust cannot be compiled.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: {cause}")]
+pub struct TrustError {
+    /// Where: `roots[release]` or `authorities[public].log_keys[0]`, as [`TrustSpec`] is laid out.
+    pub place: String,
+    /// What is wrong there, and what to write instead.
+    pub cause: String,
+}
+
+impl Trust {
+    /// Reads, checks and fingerprints everything.
+    pub fn compile(spec: &TrustSpec) -> Result<Self, TrustError> {
+        compile::compile(spec)
+    }
+
+    /// The trust generation: the same for the same trust, another for any other.
+    pub fn fingerprint(&self) -> Fingerprint {
+        self.fingerprint
+    }
+
+    /// Names of the roots, in the order of the configuration.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.roots.iter().map(|root| root.name.as_str())
+    }
+
+    /// What the root `name` accepts, for messages: `P-256 key sha256:…` or `keyless exact "a@example.com" by …`.
+    pub fn describe(&self, name: &str) -> Option<String> {
+        let root = self.roots.iter().find(|root| root.name == name)?;
+        Some(match &root.accepts {
+            Accepts::Key(key) => format!("{} key {}", key.algorithm().name(), key.fingerprint()),
+            Accepts::Keyless { issuer, subject } => format!("keyless, subject {subject:?}, issuer {issuer:?}"),
+        })
+    }
+
+    pub(crate) fn roots(&self) -> &[TrustRoot] {
+        &self.roots
+    }
+
+    /// The authorities that `root` believes.
+    pub(crate) fn authorities<'a>(&'a self, root: &'a TrustRoot) -> impl Iterator<Item = &'a Authority> + Clone {
+        root.authorities.iter().filter_map(|place| self.authorities.get(*place))
+    }
+}
+
+impl TrustError {
+    fn new(place: impl Into<String>, cause: impl Into<String>) -> Self {
+        Self { place: place.into(), cause: cause.into() }
+    }
+}
+
+impl KeyAlgorithm {
+    /// The name in messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::P256 => "P-256",
+            Self::P384 => "P-384",
+            Self::P521 => "P-521",
+            Self::Ed25519 => "Ed25519",
+            Self::Rsa => "RSA",
+        }
+    }
+}
