@@ -7,14 +7,24 @@
 //! The way of a call: [`Trust::compile`] once for a configuration, [`oci`] to find out what to fetch for an image, [`verify`].
 
 mod authority;
+mod bundle;
 mod certificate;
+mod claim;
 mod digest;
+mod entry;
+mod envelope;
 mod evidence;
 mod key;
+mod log;
+mod merkle;
 pub mod oci;
 mod pattern;
+mod piece;
 mod requirement;
+mod sct;
+mod signer;
 mod time;
+mod timestamp;
 mod trust;
 mod verdict;
 mod verification;
@@ -28,4 +38,4 @@ pub use trust::{
     AuthoritySpec, AuthorityText, Fingerprint, KeyAlgorithm, Listed, RootKind, RootSpec, Trust, TrustError, TrustSpec,
 };
 pub use verdict::{Class, EvidenceKind, Identity, Outcome, Rejected, Signer, Verdict};
-pub use verification::verify;
+pub use verification::{EVIDENCE_MAX, RequirementError, verify};

@@ -1,22 +1,186 @@
 //! The verdict on an image: each piece of evidence through all of its links, then the requirement over what is left.
 
+mod fulfilled;
+mod workable;
+
+use serde_json::Value;
+
+use crate::claim::{Claim, Statement, shown};
 use crate::digest::Subject;
 use crate::evidence::Evidence;
-use crate::requirement::Requirement;
+use crate::piece::{Piece, Refusal};
+use crate::requirement::{AttestationRule, FieldRule, Requirement, Roots};
+use crate::signer::{Accepted, Context, Step};
 use crate::time::UnixTime;
-use crate::trust::Trust;
-use crate::verdict::{Class, Outcome, Verdict};
+use crate::trust::{Trust, TrustRoot};
+use crate::verdict::{Class, EvidenceKind, Outcome, Rejected, Signer, Verdict};
 
-/// Judges `evidence` for `subject`. Never fails: what cannot be read or checked is a rejected piece of the verdict. `now` is for
-/// what has no signed time of its own; what a log or timestamp authority dated is judged at that time.
+pub use workable::RequirementError;
+
+/// Pieces of evidence that are looked at: with the most roots there may be, their signatures take less than half a second.
+pub const EVIDENCE_MAX: usize = 100;
+/// Causes of one piece that are told; the others say the same of other roots.
+const CAUSES_MAX: usize = 3;
+
+/// Judges `evidence` for `subject`. Never fails: what cannot be read or checked is a rejected piece of the verdict. What a log or
+/// timestamp authority dated is judged at that time; `now` is what is too late to be true.
 pub fn verify(
-    _subject: &Subject,
-    _evidence: &[Evidence],
-    _requirement: &Requirement,
-    _trust: &Trust,
-    _now: UnixTime,
+    subject: &Subject,
+    evidence: &[Evidence],
+    requirement: &Requirement,
+    trust: &Trust,
+    now: UnixTime,
 ) -> Verdict {
-    let cause = "verification is not built in".to_owned();
-    let outcome = Outcome::Refused { class: Class::Misconfigured, cause };
-    Verdict { outcome, signers: Vec::new(), rejected: Vec::new() }
+    if let Err(error) = requirement.check(trust) {
+        let outcome = Outcome::Refused { class: Class::Misconfigured, cause: error.to_string() };
+        return Verdict { outcome, signers: Vec::new(), rejected: Vec::new() };
+    }
+    let mut judge = Judge {
+        subject,
+        context: Context { requirement, trust, now },
+        roots: selected(&requirement.roots, trust),
+        counted: Vec::new(),
+        rejected: Vec::new(),
+    };
+    for piece in evidence.iter().take(EVIDENCE_MAX) {
+        judge.look_at(piece);
+    }
+    if let Some(first) = evidence.get(EVIDENCE_MAX) {
+        let cause = format!("{} pieces of evidence, at most {EVIDENCE_MAX} are looked at", evidence.len());
+        judge.reject(first.source(), (Class::Invalid, cause));
+    }
+    judge.counted.sort_by_key(|counted| trust.names().position(|name| name == counted.signer.root));
+    let outcome = fulfilled::outcome(requirement, &judge.counted, &judge.rejected);
+    let signers = judge.counted.into_iter().map(|counted| counted.signer).collect();
+    Verdict { outcome, signers, rejected: judge.rejected }
+}
+
+/// The roots that `roots` names, in the order of the configuration.
+fn selected<'a>(roots: &Roots, trust: &'a Trust) -> Vec<&'a TrustRoot> {
+    let is_named = |root: &&TrustRoot| match roots {
+        Roots::All => true,
+        Roots::Named(names) => names.contains(&root.name),
+    };
+    trust.roots().iter().filter(is_named).collect()
+}
+
+struct Judge<'a> {
+    subject: &'a Subject,
+    context: Context<'a>,
+    roots: Vec<&'a TrustRoot>,
+    counted: Vec<Counted>,
+    rejected: Vec<Rejected>,
+}
+
+/// A signature that counts, and for what.
+struct Counted {
+    signer: Signer,
+    /// Places in [`Requirement::attestations`] of the rules that it fulfils; none for a signature of the image.
+    rules: Vec<usize>,
+}
+
+impl Judge<'_> {
+    fn look_at(&mut self, evidence: &Evidence) {
+        let opened = match evidence {
+            Evidence::Signature(raw) => Piece::signature(raw),
+            Evidence::Attestation(raw) => Piece::attestation(raw),
+            Evidence::Bundle(raw) => Piece::bundle(raw, self.subject),
+            Evidence::Unusable(rejected) => return self.rejected.push(rejected.clone()),
+        };
+        match opened.and_then(|piece| self.judged(evidence.source(), &piece)) {
+            Ok(counted) => self.counted.extend(counted),
+            Err(refusal) => self.reject(evidence.source(), refusal),
+        }
+    }
+
+    /// Everybody who signed the image by `piece`; nobody, without a cause, when nobody asks for such a piece.
+    fn judged(&self, source: &str, piece: &Piece) -> Result<Vec<Counted>, Refusal> {
+        let Some(asked) = self.asked_for(piece) else { return Ok(Vec::new()) };
+        let accepted = self.accepted(piece)?;
+        piece.claim.check(self.subject, self.context.requirement)?;
+        let (rules, predicate_type) = match (&piece.claim, piece.kind) {
+            (Claim::Statement(statement), EvidenceKind::Attestation | EvidenceKind::BundleAttestation) => {
+                (fulfilled_by(statement, &asked)?, Some(statement.predicate_type.clone()))
+            }
+            _ => (Vec::new(), None),
+        };
+        let counted = |(root, accepted): (&TrustRoot, Accepted)| Counted {
+            signer: Signer {
+                root: root.name.clone(),
+                identity: accepted.identity,
+                kind: piece.kind,
+                predicate_type: predicate_type.clone(),
+                source: source.to_owned(),
+                log_index: accepted.log_index,
+                time: accepted.time,
+            },
+            rules: rules.clone(),
+        };
+        Ok(accepted.into_iter().map(counted).collect())
+    }
+
+    /// The rules that `piece` may fulfil, by their places; `None` when the requirement has no use for it.
+    fn asked_for(&self, piece: &Piece) -> Option<Vec<(usize, &AttestationRule)>> {
+        let requirement = self.context.requirement;
+        match piece.kind {
+            EvidenceKind::Signature | EvidenceKind::Bundle => requirement.image_signature.then(Vec::new),
+            EvidenceKind::Attestation | EvidenceKind::BundleAttestation => {
+                let stated = piece.claim.predicate_type();
+                let all = requirement.attestations.iter().enumerate();
+                let rules: Vec<_> = all.filter(|(_, rule)| Some(rule.predicate_type.as_str()) == stated).collect();
+                (!rules.is_empty()).then_some(rules)
+            }
+        }
+    }
+
+    fn accepted(&self, piece: &Piece) -> Result<Vec<(&TrustRoot, Accepted)>, Refusal> {
+        let mut accepted = Vec::new();
+        let mut failures = Vec::new();
+        for root in &self.roots {
+            match self.context.accept(root, piece) {
+                Ok(found) => accepted.push((*root, found)),
+                Err(failure) => failures.push((failure.step, root, failure.cause)),
+            }
+        }
+        if !accepted.is_empty() {
+            return Ok(accepted);
+        }
+        let furthest = failures.iter().map(|(step, ..)| *step).max().unwrap_or(Step::Signer);
+        let told = failures.iter().filter(|(step, ..)| *step == furthest).take(CAUSES_MAX);
+        let told: Vec<_> = told.map(|(_, root, cause)| format!("for `{}`: {cause}", root.name)).collect();
+        Err((Class::Invalid, told.join("; ")))
+    }
+
+    fn reject(&mut self, source: &str, (class, cause): Refusal) {
+        self.rejected.push(Rejected { source: source.to_owned(), class, cause });
+    }
+}
+
+/// Those of `rules`, all of its predicate type, that `statement` fulfils; at least one.
+fn fulfilled_by(statement: &Statement, rules: &[(usize, &AttestationRule)]) -> Result<Vec<usize>, Refusal> {
+    let predicate = statement.predicate().map_err(|cause| (Class::Invalid, cause))?;
+    let mut fulfilled = Vec::new();
+    let mut failure = "no rule is about it".to_owned();
+    for (place, rule) in rules {
+        match rule.fields.iter().find_map(|field| broken(field, &predicate)) {
+            None => fulfilled.push(*place),
+            Some(cause) => failure = cause,
+        }
+    }
+    if fulfilled.is_empty() { Err((Class::Invalid, failure)) } else { Ok(fulfilled) }
+}
+
+/// Why `predicate` does not have what `field` wants; `None` when it has.
+fn broken(field: &FieldRule, predicate: &Value) -> Option<String> {
+    let pointer = &field.pointer;
+    let found = match predicate.pointer(pointer) {
+        Some(Value::String(text)) => text.clone(),
+        Some(value @ (Value::Number(_) | Value::Bool(_))) => value.to_string(),
+        Some(_) => return Some(format!("its predicate's field {pointer} is neither text nor number")),
+        None => return Some(format!("its predicate has no field {pointer}")),
+    };
+    if field.value.accepts(&found) {
+        return None;
+    }
+    Some(format!("its predicate's field {pointer} is `{}`, not {:?}", shown(&found), field.value))
 }

@@ -1,0 +1,118 @@
+//! Whether a transparency log really has an entry, and since when.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+
+use crate::authority::Log;
+use crate::entry::{self, KindVersion, Logged};
+use crate::merkle::Proof;
+use crate::time::UnixTime;
+
+/// Longest body of an entry that is read: it holds a certificate, a hash and a signature.
+const BODY_BYTES_MAX: usize = 128 << 10;
+
+/// An entry as it came. Nothing in it is believed.
+#[derive(Debug, Clone)]
+pub(crate) struct Entry {
+    pub(crate) log_id: Vec<u8>,
+    pub(crate) index: u64,
+    pub(crate) integrated: Option<UnixTime>,
+    pub(crate) body: Vec<u8>,
+    pub(crate) stated: Option<KindVersion>,
+    /// Signed entry timestamp: the log's promise.
+    pub(crate) promise: Option<Vec<u8>>,
+    pub(crate) proof: Option<Proof>,
+}
+
+/// What an entry that was checked tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub(crate) index: u64,
+    /// Only a promise says when; Rekor v2 makes none.
+    pub(crate) time: Option<UnixTime>,
+}
+
+#[derive(Deserialize)]
+struct RawBundle {
+    #[serde(rename = "SignedEntryTimestamp")]
+    promise: String,
+    #[serde(rename = "Payload")]
+    payload: RawPayload,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawPayload {
+    body: String,
+    integrated_time: i64,
+    log_index: u64,
+    #[serde(rename = "logID")]
+    log_id: String,
+}
+
+impl Entry {
+    /// Reads the annotation `dev.sigstore.cosign/bundle`.
+    pub(crate) fn from_annotation(text: &str) -> Result<Self, String> {
+        let raw: RawBundle =
+            serde_json::from_str(text).map_err(|error| format!("its log entry cannot be read: {error}"))?;
+        let decode = |text: &str| STANDARD.decode(text).map_err(|_| "its log entry is not base64".to_owned());
+        Ok(Self {
+            log_id: hex::decode(&raw.payload.log_id).map_err(|_| "its log entry names no log".to_owned())?,
+            index: raw.payload.log_index,
+            integrated: Some(UnixTime(raw.payload.integrated_time)),
+            body: decode(&raw.payload.body)?,
+            stated: None,
+            promise: Some(decode(&raw.promise)?),
+            proof: None,
+        })
+    }
+
+    /// Whether one of `logs` has this entry, and the entry is about what is `logged`.
+    pub(crate) fn check<'a>(&self, logs: impl Iterator<Item = &'a Log>, logged: Logged<'_>) -> Result<Found, String> {
+        if self.body.len() > BODY_BYTES_MAX {
+            return Err(format!("a log entry of {} bytes, at most {BODY_BYTES_MAX} are read", self.body.len()));
+        }
+        let mut failure = None;
+        for log in logs.filter(|log| log.id == self.log_id) {
+            match self.is_in(log) {
+                Ok(time) => {
+                    entry::check(&self.body, self.stated.as_ref(), logged)?;
+                    return Ok(Found { index: self.index, time });
+                }
+                Err(cause) => failure = Some(cause),
+            }
+        }
+        Err(failure.unwrap_or_else(|| "its entry is in a log that is not trusted".to_owned()))
+    }
+
+    /// Whether `log` promised or proves the entry; the time of the promise.
+    fn is_in(&self, log: &Log) -> Result<Option<UnixTime>, String> {
+        if self.promise.is_none() && self.proof.is_none() {
+            return Err("its log entry comes with neither promise nor proof".to_owned());
+        }
+        if let Some(proof) = &self.proof {
+            proof.check(&self.body, &log.key)?;
+        }
+        let Some(promise) = &self.promise else { return Ok(None) };
+        let time = self.integrated.ok_or("its log entry says not when it was made")?;
+        if !log.key.verifies(self.promised(time).as_bytes(), promise) {
+            return Err("the promise of its log entry is not signed by the log".to_owned());
+        }
+        if !log.period.holds(time) {
+            return Err(format!("its log is not to be believed at {time}"));
+        }
+        Ok(Some(time))
+    }
+
+    /// What a log signs as its promise: canonical JSON (RFC 8785) of four fields, none of which needs an escape.
+    fn promised(&self, time: UnixTime) -> String {
+        format!(
+            r#"{{"body":"{}","integratedTime":{},"logID":"{}","logIndex":{}}}"#,
+            STANDARD.encode(&self.body),
+            time.0,
+            hex::encode(&self.log_id),
+            self.index
+        )
+    }
+}

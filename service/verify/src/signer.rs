@@ -1,0 +1,216 @@
+//! Whether a trust root accepts a piece of evidence: every link from the root's key or authorities to the signature.
+//!
+//! What the signature is *about* is not looked at here; see [`crate::claim`].
+
+use crate::authority::Purpose;
+use crate::certificate::Certificate;
+use crate::claim::shown;
+use crate::entry::{Logged, Verifier};
+use crate::key::PublicKey;
+use crate::log::Found;
+use crate::pattern::Pattern;
+use crate::piece::Piece;
+use crate::requirement::{Requirement, Timestamps};
+use crate::sct;
+use crate::time::UnixTime;
+use crate::timestamp;
+use crate::trust::{Accepts, Trust, TrustRoot};
+use crate::verdict::Identity;
+
+/// How far a clock of an authority may be ahead of ours.
+const SKEW_SECONDS: i64 = 300;
+
+/// What a verification is held against.
+#[derive(Clone, Copy)]
+pub(crate) struct Context<'a> {
+    pub(crate) requirement: &'a Requirement,
+    pub(crate) trust: &'a Trust,
+    pub(crate) now: UnixTime,
+}
+
+/// Who signed, and what is known about when.
+#[derive(Debug)]
+pub(crate) struct Accepted {
+    pub(crate) identity: Identity,
+    pub(crate) log_index: Option<u64>,
+    pub(crate) time: Option<UnixTime>,
+}
+
+/// Why a root does not accept a piece.
+#[derive(Debug)]
+pub(crate) struct Unaccepted {
+    /// The further a piece came, the more its cause says.
+    pub(crate) step: Step,
+    pub(crate) cause: String,
+}
+
+/// The links in the order in which they are checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Step {
+    /// Not made by what the root trusts.
+    Signer,
+    /// Made by a certificate's holder who is not the one that the root trusts.
+    Identity,
+    /// The signature itself.
+    Signature,
+    /// The transparency log.
+    Log,
+    /// When it was signed.
+    Time,
+    /// The chain of certificates.
+    Chain,
+    /// The certificate transparency log.
+    CertificateLog,
+}
+
+impl Context<'_> {
+    /// Whether `root` accepts `piece`.
+    pub(crate) fn accept(self, root: &TrustRoot, piece: &Piece) -> Result<Accepted, Unaccepted> {
+        match &root.accepts {
+            Accepts::Key(key) => self.accept_key(root, key, piece),
+            Accepts::Keyless { issuer, subject } => self.accept_certificate(root, issuer, subject, piece),
+        }
+    }
+
+    fn accept_key(self, root: &TrustRoot, key: &PublicKey, piece: &Piece) -> Result<Accepted, Unaccepted> {
+        if !key.verifies(&piece.message, &piece.signature) {
+            return Err(Step::Signer.fails("it was not made by the key"));
+        }
+        let logged = self.logged(root, piece, Verifier::Key(key))?;
+        let stamped = match self.requirement.timestamps {
+            Timestamps::Required => Some(self.stamped(root, piece)?),
+            Timestamps::IfPresent => None,
+        };
+        let time = logged.and_then(|found| found.time).or(stamped);
+        let identity = Identity::Key(key.fingerprint().hex());
+        Ok(Accepted { identity, log_index: logged.map(|found| found.index), time })
+    }
+
+    fn accept_certificate(
+        self,
+        root: &TrustRoot,
+        issuer: &Pattern,
+        subject: &Pattern,
+        piece: &Piece,
+    ) -> Result<Accepted, Unaccepted> {
+        let certificate =
+            piece.certificate.as_ref().ok_or_else(|| Step::Signer.fails("no certificate came with it"))?;
+        let identity = identity_of(certificate, issuer, subject).map_err(|cause| Step::Identity.fails(cause))?;
+        if !certificate.key.verifies(&piece.message, &piece.signature) {
+            return Err(Step::Signature.fails("it was not made by the key of its certificate"));
+        }
+        let logged = self.logged(root, piece, Verifier::Certificate(certificate))?;
+        let logged_time = logged.and_then(|found| found.time);
+        // A promise of the log dates the signature; without one a timestamp must.
+        let needs_stamp = logged_time.is_none() || self.requirement.timestamps == Timestamps::Required;
+        let stamped = if needs_stamp { Some(self.stamped(root, piece)?) } else { None };
+        // Everything that dates the signature must fall into the few minutes of the certificate's life.
+        let mut time = None;
+        for moment in [logged_time, stamped].into_iter().flatten() {
+            self.certified(root, piece, certificate, moment)?;
+            time = time.or(Some(moment));
+        }
+        let time = time.ok_or_else(|| Step::Time.fails("nothing says when it was signed"))?;
+        Ok(Accepted { identity, log_index: logged.map(|found| found.index), time: Some(time) })
+    }
+
+    /// The entry in a transparency log, if one is needed.
+    fn logged(self, root: &TrustRoot, piece: &Piece, verifier: Verifier<'_>) -> Result<Option<Found>, Unaccepted> {
+        if !self.requirement.transparency_log {
+            return Ok(None);
+        }
+        let logged = Logged {
+            message: &piece.message,
+            envelope_payload: piece.envelope_payload.as_deref(),
+            signature: &piece.signature,
+            verifier,
+        };
+        let mut failure = "it is in no transparency log: no entry came with it".to_owned();
+        for entry in &piece.entries {
+            let logs = self.trust.authorities(root).flat_map(|authority| &authority.logs);
+            match entry.check(logs, logged) {
+                Ok(found) => {
+                    self.not_of_the_future(found.time)?;
+                    return Ok(Some(found));
+                }
+                Err(cause) => failure = cause,
+            }
+        }
+        Err(Step::Log.fails(failure))
+    }
+
+    /// When a timestamp authority of `root` saw the signature.
+    fn stamped(self, root: &TrustRoot, piece: &Piece) -> Result<UnixTime, Unaccepted> {
+        let mut failure =
+            "no timestamp came with it, and nothing else that is trusted says when it was made".to_owned();
+        for response in &piece.timestamps {
+            let authorities = self.trust.authorities(root).flat_map(|authority| &authority.timestampers);
+            match timestamp::check(response, &piece.timestamped, authorities) {
+                Ok(time) => {
+                    self.not_of_the_future(Some(time))?;
+                    return Ok(time);
+                }
+                Err(cause) => failure = cause,
+            }
+        }
+        Err(Step::Time.fails(failure))
+    }
+
+    /// Whether an authority of `root` certified the signer at `time`, in public if that is demanded.
+    fn certified(
+        self,
+        root: &TrustRoot,
+        piece: &Piece,
+        certificate: &Certificate,
+        time: UnixTime,
+    ) -> Result<(), Unaccepted> {
+        let mut failure = Step::Chain.fails("no certificate authority is trusted");
+        for certifier in self.trust.authorities(root).flat_map(|authority| &authority.certifiers) {
+            let issuer = match certifier.certifies(certificate, &piece.further, time, Purpose::CodeSigning) {
+                Ok(issuer) => issuer,
+                Err(cause) if failure.step == Step::Chain => {
+                    failure = Step::Chain.fails(cause);
+                    continue;
+                }
+                Err(_) => continue,
+            };
+            if !self.requirement.certificate_timestamp {
+                return Ok(());
+            }
+            let logs = self.trust.authorities(root).flat_map(|authority| &authority.ct_logs);
+            match sct::check(certificate, &issuer, logs) {
+                Ok(()) => return Ok(()),
+                Err(cause) => failure = Step::CertificateLog.fails(cause),
+            }
+        }
+        Err(failure)
+    }
+
+    fn not_of_the_future(self, time: Option<UnixTime>) -> Result<(), Unaccepted> {
+        match time.filter(|time| time.0 > self.now.0.saturating_add(SKEW_SECONDS)) {
+            Some(time) => Err(Step::Time.fails(format!("it is dated {time}, which is still to come"))),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Step {
+    fn fails(self, cause: impl Into<String>) -> Unaccepted {
+        Unaccepted { step: self, cause: cause.into() }
+    }
+}
+
+/// Whose the certificate is, if `issuer` and `subject` accept that.
+fn identity_of(certificate: &Certificate, issuer: &Pattern, subject: &Pattern) -> Result<Identity, String> {
+    let (stated_subject, stated_issuer) = match (certificate.subject(), certificate.issuer()) {
+        (Ok(subject), Ok(issuer)) => (subject, issuer),
+        (Err(error), _) | (_, Err(error)) => return Err(format!("its certificate: {error}")),
+    };
+    if !issuer.accepts(&stated_issuer) {
+        return Err(format!("its certificate's issuer is `{}`", shown(&stated_issuer)));
+    }
+    if !subject.accepts(&stated_subject) {
+        return Err(format!("its certificate is of `{}`", shown(&stated_subject)));
+    }
+    Ok(Identity::Certificate { subject: stated_subject, issuer: stated_issuer })
+}
