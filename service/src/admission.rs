@@ -1,6 +1,6 @@
-//! Admission: a review in, an answer out, with every tag pinned to its digest.
+//! Admission: a review in, an answer out, with every tag pinned to its digest and every signature verified that the policy asks for.
 //!
-//! Owns the webhook's meaning: parse, exempt, walk, policy, resolve, decide, patch. Listening, TLS and shutdown belong to `edge`;
+//! Owns the webhook's meaning: parse, exempt, walk, policy, resolve, validate, decide, patch. Listening, TLS and shutdown belong to `edge`;
 //! this room does not know of `watch`.
 
 #[doc(hidden)]
@@ -15,6 +15,7 @@ mod intake;
 mod json;
 mod load;
 mod memo;
+mod owners;
 mod patch;
 mod pipeline;
 mod policy;
@@ -27,6 +28,7 @@ mod walk;
 pub use decide::Hook;
 pub use endpoint::Endpoint;
 pub use load::Load;
-pub use pipeline::{Metrics, Pipeline};
-pub use policy::{Explanation, OnClass, Policy, RuleName, Treatment};
+pub use owners::{OwnerSource, Owners};
+pub use pipeline::{Metrics, Pipeline, Validation};
+pub use policy::{Explanation, OnClass, Policy, RuleName, Target, Treatment};
 pub use resolver::{Resolver, Source};

@@ -13,9 +13,11 @@ use crate::admission::Policy;
 use crate::config::{self, Config};
 use crate::log_lines::Lines;
 use crate::run::{App, Options};
+use crate::validator;
 
 #[cfg(feature = "dist")]
 mod definitions;
+mod verify;
 
 /// Everything went well, a signal included.
 pub const EXIT_OK: u8 = 0;
@@ -64,6 +66,8 @@ enum Command {
         #[command(subcommand)]
         question: Question,
     },
+    /// Verify the signatures of one image, as a review would, and say who signed it.
+    Verify(verify::Arguments),
     /// Print completions for a shell.
     #[cfg(feature = "dist")]
     Completions {
@@ -91,9 +95,17 @@ enum Question {
     Explain {
         /// The image as a pod would write it.
         image: String,
+        /// The namespace of the object that has it.
+        #[arg(long)]
+        namespace: Option<String>,
         /// The configuration file (YAML).
         #[arg(long)]
         config: PathBuf,
+    },
+    /// Translate the helm values of Connaisseur; what was not taken over goes to stderr.
+    ImportConnaisseur {
+        /// The values (YAML), as `helm get values --all` prints them.
+        file: PathBuf,
     },
     /// Print what is in effect, with every default; secrets are masked.
     Show {
@@ -154,6 +166,7 @@ fn command(cli: Cli, build: Build) -> Result<(), Failure> {
             print!("{}", answer(&question).map_err(usage)?);
             Ok(())
         }
+        Command::Verify(arguments) => verify::run(&arguments),
         #[cfg(feature = "dist")]
         Command::Completions { shell } => Ok(definitions::completions(shell)?),
         #[cfg(feature = "dist")]
@@ -185,14 +198,25 @@ fn worker_threads() -> usize {
 }
 
 /// What is printed about a configuration file.
-fn answer(question: &Question) -> Result<String, config::Error> {
+fn answer(question: &Question) -> anyhow::Result<String> {
     match question {
-        Question::Check { config } => Config::load(config).map(|_| format!("{}: ok\n", config.display())),
-        Question::Explain { image, config } => {
-            let config = Config::load(config)?;
-            Ok(Policy::new(&config.policy, &config.resolve).explain(image).to_string())
+        Question::Check { config } => {
+            validator::check(&Config::load(config)?)?;
+            Ok(format!("{}: ok\n", config.display()))
         }
-        Question::Show { config } => config::show(config),
+        Question::Explain { image, namespace, config } => {
+            let config = Config::load(config)?;
+            Ok(Policy::new(&config).explain(image, namespace.as_deref()).to_string())
+        }
+        Question::ImportConnaisseur { file } => {
+            let text = std::fs::read_to_string(file).with_context(|| format!("failed to read {}", file.display()))?;
+            let imported = config::connaisseur(&text, file)?;
+            for left in &imported.left {
+                eprintln!("# {left}");
+            }
+            Ok(imported.config)
+        }
+        Question::Show { config } => Ok(config::show(config)?),
     }
 }
 

@@ -1,15 +1,19 @@
 //! The configuration: text to checked values, everything refused at the start.
 //!
 //! Owns keys, defaults and their reasons, and the error that names file, line, column and the nearest key. It opens no
-//! file but the configuration itself; certificates and keys are read by whoever uses them.
+//! file but the configuration itself and the policies that it names; certificates and keys are read by whoever uses them.
 
 mod admission;
+mod documents;
+mod environment;
+mod import;
 mod policy;
 mod quantity;
 mod raw;
 mod reconcile;
 mod resolve;
 mod show;
+mod validators;
 mod watch;
 
 use std::fmt;
@@ -18,11 +22,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use admission::Admission;
-pub use policy::{Action, Mode, OnFailure, Pattern, Policy, Recheck, Rule};
+pub use import::{Imported, connaisseur};
+pub use policy::{
+    Action, Attestation, Mode, Namespaces, NoMatch, OnFailure, Pattern, Policy, Recheck, Resources, Roots, Rule,
+    Verdicts, With,
+};
 pub use raw::{Level, LogFormat};
 pub use reconcile::{Lease, QueueKey, Reconcile};
 pub use resolve::{Keychain, MAX_CONCURRENT, Place, Registry, Resolve, Rewrite, canonical};
 pub use show::show;
+pub use validators::{Constraint, Cosign, Kind as ValidatorKind, Root, Text, TrustRoot, Validator};
 pub use watch::{Resource, Transport, Watch};
 
 /// Inside the 30 s that Kubernetes gives a terminating pod.
@@ -37,8 +46,12 @@ pub struct Config {
     pub health: Option<SocketAddr>,
     /// How images are resolved.
     pub resolve: Resolve,
+    /// Who says whether an image may run.
+    pub validators: Vec<Validator>,
     /// What is done with which image.
     pub policy: Policy,
+    /// Files and folders that hold policies of their own, and the files of these folders.
+    pub documents: Vec<PathBuf>,
     /// Path of a kubeconfig; when absent `$KUBECONFIG`, then the files of a pod.
     pub kubeconfig: Option<PathBuf>,
     /// The watch.
@@ -102,10 +115,10 @@ impl fmt::Display for At {
 }
 
 impl Config {
-    /// Reads and checks `path`. Relative paths inside are taken from its folder.
+    /// Reads and checks `path`. Relative paths inside are taken from its folder. What the environment says counts before it.
     pub fn load(path: &Path) -> Result<Self, Error> {
         let text = std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.into(), source })?;
-        Self::parse(&text, path)
+        Self::parse(&text, path)?.overruled(&|name| std::env::var(name).ok())
     }
 
     /// Checks `text` as if it had been read from `path`.
@@ -156,12 +169,20 @@ struct Checker<'a> {
 }
 
 impl Checker<'_> {
+    /// Checks the file.
     fn check(&self, file: raw::File) -> Result<Config, Error> {
+        let mut validators = self.validators(file.validators)?;
+        let mut paths: Vec<PathBuf> = file.policy.documents.iter().map(|path| self.folder.join(path)).collect();
+        let documents = self.documents(&paths)?;
+        paths.extend(documents.iter().map(|document| document.source.clone()));
+        let policy = self.policy(file.policy, documents, &mut validators)?;
         Ok(Config {
             admission: file.admission.map(|raw| self.admission(raw)).transpose()?,
             health: file.health.map(|health| health.listen),
             resolve: self.resolve(file.resolve)?,
-            policy: self.policy(file.policy)?,
+            validators,
+            policy,
+            documents: paths,
             kubeconfig: file.kubernetes.kubeconfig.map(|path| self.folder.join(path)),
             watch: self.watch(&file.watch)?,
             reconcile: self.reconcile(file.reconcile)?,

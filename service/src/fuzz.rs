@@ -57,7 +57,7 @@ impl Source for Script {
 fn pipeline() -> Pipeline {
     let metrics = Metrics::register(&mut prometheus_client::registry::Registry::default());
     let resolver = Resolver::new(&LOADED.resolve, Arc::new(Script), Arc::clone(&metrics));
-    Pipeline::new(Arc::new(Policy::new(&LOADED.policy, &LOADED.resolve)), Arc::new(resolver), metrics)
+    Pipeline::new(Arc::new(Policy::new(&LOADED)), Arc::new(resolver), metrics)
 }
 
 /// Reviews: bytes that begin with `{` are a body, others the object of a new Pod, or its two versions around a NUL.
@@ -97,7 +97,7 @@ fn body(bytes: &[u8]) {
         let examined = !notes.annotations.contains_key("exempt") && notes.warnings.is_empty();
         if let (true, Ok(mut object)) = (examined, serde_json::from_str::<Value>(object)) {
             apply(&mut object, patch.as_deref());
-            let policy = Policy::new(&LOADED.policy, &LOADED.resolve);
+            let policy = Policy::new(&LOADED);
             for (_, image) in door::images(&object.to_string()) {
                 assert_eq!(policy.treatment(&image), Treatment::LeaveAlone, "{image}");
             }
@@ -136,7 +136,7 @@ pub fn walk(bytes: &[u8]) {
 /// References: what is taken is taken again by its full name; nothing but a digest or a rule leaves an image alone; the explanation
 /// says the same and cannot move a cursor.
 pub fn reference(bytes: &[u8]) {
-    static POLICY: LazyLock<Policy> = LazyLock::new(|| Policy::new(&LOADED.policy, &LOADED.resolve));
+    static POLICY: LazyLock<Policy> = LazyLock::new(|| Policy::new(&LOADED));
     let text = String::from_utf8_lossy(bytes);
     let parsed = Image::parse(&text);
     if let Ok(image) = &parsed {
@@ -147,7 +147,7 @@ pub fn reference(bytes: &[u8]) {
             assert_eq!(Reference::parse(&reference.canonical()), Ok(reference));
         }
     }
-    let explanation = POLICY.explain(&text).to_string();
+    let explanation = POLICY.explain(&text, None).to_string();
     assert!(!explanation.chars().any(|char| char.is_control() && char != '\n'), "{explanation}");
     if POLICY.treatment(&text) == Treatment::LeaveAlone {
         let pinned = parsed.as_ref().is_ok_and(|image| image.digest.is_some());
@@ -162,8 +162,8 @@ pub fn config(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     match Config::parse(&text, Path::new("fuzz.yaml")) {
         Ok(config) => {
-            let policy = Policy::new(&config.policy, &config.resolve);
-            let _ = policy.explain("ghcr.io/team/app:1").to_string();
+            let policy = Policy::new(&config);
+            let _ = policy.explain("ghcr.io/team/app:1", Some("team")).to_string();
         }
         Err(error) => assert!(!error.to_string().is_empty()),
     }

@@ -1,11 +1,12 @@
 //! The service: a lean admission webhook and watcher for Kubernetes.
 //!
-//! This crate owns what one `longhaul-service` process does: it pins image tags to digests at admission and keeps a
+//! This crate owns what one `longhaul-service` process does: it pins image tags to digests and verifies signatures at admission, and keeps a
 //! complete view of the packages it watches. It knows nothing of whoever tests it.
 //!
 //! Rooms and who may enter whom: `run` composes everything; `admission` and `watch` do not import each other;
 //! both talk to the outside through `wire`, and to the API server through `kube`, which imports no room but `wire` and `config`;
-//! `verdicts` and `config` import no other room; `authority`, the spelling of `host:port`, is for everybody.
+//! `validator` looks for signatures through `registry` and knows no reviews; `verdicts` and `config` import no other room;
+//! `authority`, the spelling of `host:port`, is for everybody.
 
 pub mod admission;
 mod allocator;
@@ -22,6 +23,7 @@ mod log_lines;
 pub mod planted;
 pub mod registry;
 pub mod run;
+pub mod validator;
 pub mod verdicts;
 pub mod watch;
 pub mod wire;

@@ -83,6 +83,14 @@ bugs! {
     OrphanedChild = "orphaned-child",
     /// A network policy that exists is never brought up to date.
     OldChild = "old-child",
+    /// An image that has any signature, whoever made it, is verified.
+    AcceptsAnySignature = "accepts-any-signature",
+    /// A signature of another image is as good as one of this image.
+    IgnoresDigestBinding = "ignores-digest-binding",
+    /// What could not be told of an image is remembered as if it had been verified.
+    CachesCannotTell = "caches-cannot-tell",
+    /// Two signatures of one signer count as those of two.
+    ThresholdCountsTwice = "threshold-counts-twice",
 }
 
 impl Bug {

@@ -14,7 +14,7 @@ mod reference;
 mod url;
 
 pub use challenge::{Challenge, token};
-pub use client::Registry;
+pub use client::{Piece, Registry, Wanted};
 pub use hosts::{Hosts, HostsError};
 pub use keychain::{Brought, Credential, Keyring, KeyringError, Proof, PullSecrets};
 pub use manifest::{Kind, ManifestError, check};

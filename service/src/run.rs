@@ -2,7 +2,10 @@
 //!
 //! Owns every task. Rooms are wired together here and nowhere else.
 
+mod followed;
+mod owners;
 mod reload;
+mod verify;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -21,8 +24,9 @@ use crate::edge::{
     Certificates, Drain, Files, Health, Limits, Listener, Metrics as EdgeMetrics, Phase, Probe, Protocols, Pulse,
     ServerTls, heartbeat, register_process,
 };
-use crate::watch;
+use crate::{validator, watch};
 use reload::{Metrics as ConfigMetrics, Reloader, Trouble, Webhook};
+pub use verify::{Report, verify, with_key};
 
 /// After the drain, connections that were just made get so long to bring their call.
 const CLOSE_GRACE: Duration = Duration::from_secs(1);
@@ -131,8 +135,9 @@ impl App {
             app.watch = Some(room);
         }
         let config_metrics = ConfigMetrics::register(&mut metrics);
+        let trust = validator::trust(&config);
         app.reloader =
-            Some(Reloader { path: PathBuf::new(), running: config, webhook, metrics: config_metrics, trouble });
+            Some(Reloader { path: PathBuf::new(), running: config, trust, webhook, metrics: config_metrics, trouble });
         if let Some(listener) = health {
             app.serve_health(listener, metrics)?;
         }

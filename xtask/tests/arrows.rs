@@ -42,7 +42,7 @@ const ROOMS: &[Room] = &[
     room("example-watcher", "a subject: the small watcher to copy from", &[], &["kind", "mock-kube", "mock-faults", "mock-pki"]),
     room("planted-client", "a subject: every documented mistake of a watch client", &["units"], &["kind", "mock-kube", "mock-faults", "mock-pki"]),
     room("kube-rs-subject", "a subject: kube-rs", &[], &[]),
-    room("service", "the system under test", &[], &[]),
+    room("service", "the system under test", &["service-verify"], &[]),
     room("service-verify", "signatures of images, without network and clock; knows sigstore", &[], &[]),
     room("loadgen", "admission load, churn; owns clocks and histograms", &["gotls", "units", "facts"], &[]),
     room("kind", "real control planes, and the manifests that people deploy", &[], &[]),
@@ -67,7 +67,8 @@ const ROOMS: &[Room] = &[
 const APART: &[(&str, &str, &[&str])] = &[
     ("service/src", "admission", &["watch", "kube"]),
     ("service/src", "watch", &["admission"]),
-    ("service/src", "registry", &["admission", "watch"]),
+    ("service/src", "registry", &["admission", "watch", "validator"]),
+    ("service/src", "validator", &["admission", "watch", "kube"]),
     ("reports/src", "ledger", &["judge", "diff", "render"]),
     ("reports/src", "record", &["judge", "diff", "render"]),
     ("reports/src", "judge", &["diff", "render"]),

@@ -76,6 +76,12 @@ const fn gated(name: &'static str, about: &'static str, judge: &'static str, als
     Plant { name, about, stage: GATE, expected: Expected::Caught { judge, also }, long: false }
 }
 
+/// Seen by nobody who has no signed images.
+const fn of_signatures(name: &'static str, about: &'static str) -> Plant {
+    let expected = Expected::Waits { what_for: "a stage with signed images" };
+    Plant { name, about, stage: QUICK, expected, long: false }
+}
+
 const CPU: &str = "gate.cpuPerRequest";
 const SLOWER: &[&str] = &["gate.p50", "gate.p99", "gate.instructions"];
 const MORE: &[&str] = &[CPU, "gate.p50", "gate.p99", "gate.instructions", "gate.allocations", "gate.syscalls"];
@@ -128,6 +134,10 @@ pub const PLANTS: &[Plant] = &[
     alike("step", "32 MiB more from the 5,000th review on", HOURS),
     small("leak-64-per-request", "64 B kept for each review", SMALL_REVIEWS, "memory.growthPerRequest"),
     small("leak-64-per-object", "64 B kept for each object", SMALL_OBJECTS, "memory.growthPerObject"),
+    of_signatures("accepts-any-signature", "an image with any signature is verified"),
+    of_signatures("ignores-digest-binding", "a signature of another image counts"),
+    of_signatures("caches-cannot-tell", "what could not be told is remembered as verified"),
+    of_signatures("threshold-counts-twice", "two signatures of one signer count as two signers"),
 ];
 
 #[cfg(test)]

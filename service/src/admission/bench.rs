@@ -40,7 +40,7 @@ impl Webhook {
         let text = "admission: {listen: 127.0.0.1:0, certificate: none, key: none}";
         let config = Config::parse(text, Path::new("bench.yaml")).expect("the text is a configuration");
         let metrics = Metrics::register(&mut MetricsRegistry::default());
-        let policy = Arc::new(Policy::new(&config.policy, &config.resolve));
+        let policy = Arc::new(Policy::new(&config));
         let resolver = Arc::new(Resolver::new(&config.resolve, Arc::new(Everything), Arc::clone(&metrics)));
         let settings = config.admission.as_ref().expect("the text has the section");
         let peer = Accounts::default().peer(Ipv4Addr::LOCALHOST.into(), None);

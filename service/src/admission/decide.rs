@@ -11,6 +11,7 @@ use super::policy::{BUILT_IN, RuleName};
 use super::review::{Decision, Notes};
 use super::text::{Escaped, printable};
 use crate::config::Action;
+use crate::validator::{Approval, Signer};
 use crate::verdicts::{Class, Failure};
 
 /// Bytes of an image in messages and annotations; no right reference to a tag is longer.
@@ -23,6 +24,8 @@ const WARNING_CHARS_MAX: usize = 120;
 const WARNINGS_MAX: usize = 16;
 /// What an entry of an annotation has beside its image: its form, a digest, a rule.
 const ENTRY_BYTES: usize = 160;
+/// Bytes of a signer or a piece of evidence in annotations.
+const PROOF_BYTES_MAX: usize = 300;
 /// Most images in one annotation of the audit log; the others are counted.
 const ANNOTATED_MAX: usize = 32;
 
@@ -35,15 +38,35 @@ pub enum Hook {
     Validating,
 }
 
+/// What is known of an image that may run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// Its digest.
+    pub digest: Arc<str>,
+    /// Whether it gets the digest.
+    pub pin: bool,
+    /// Who signed it, when that was asked for.
+    pub approval: Option<Arc<Approval>>,
+}
+
+impl Found {
+    /// An image that gets its digest, whoever signed it.
+    pub fn pinned(digest: Arc<str>) -> Self {
+        Self { digest, pin: true, approval: None }
+    }
+}
+
 /// What became of an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
-    /// Its digest, or why it has none.
-    pub result: Result<Arc<str>, Failure>,
+    /// What is known of it, or why it may not run.
+    pub result: Result<Found, Failure>,
     /// The rule it is under.
     pub rule: RuleName,
     /// What is done with it.
     pub course: Course,
+    /// Whether more is asked of it than to have a digest.
+    pub signed: bool,
 }
 
 /// What is done with an image.
@@ -64,6 +87,7 @@ struct Entry<'a> {
     digest: Option<&'a str>,
     class: Option<&'static str>,
     rule: RuleName,
+    approval: Option<&'a Approval>,
 }
 
 impl Entry<'_> {
@@ -81,6 +105,18 @@ impl Entry<'_> {
         match self.rule {
             RuleName::BuiltIn => out.push_quoted(BUILT_IN),
             rule => out.push_quoted(&rule.to_string()),
+        }
+        if let Some(approval) = self.approval {
+            let lists: [(&str, fn(&Signer) -> &str); 2] =
+                [(r#",\"signers\":["#, |signer| &signer.name), (r#",\"evidence\":["#, |signer| &signer.evidence)];
+            for (key, of) in lists {
+                out.push_escaped(key);
+                for (index, signer) in approval.signers.iter().enumerate() {
+                    out.push_escaped(if index == 0 { "" } else { "," });
+                    out.push_quoted(&printable(of(signer), PROOF_BYTES_MAX));
+                }
+                out.push_escaped("]");
+            }
         }
         out.push_escaped("}");
     }
@@ -102,7 +138,12 @@ pub fn decide(hook: Hook, sites: &[Site], outcomes: &Outcomes<'_>) -> Decision {
             let lines = failed.iter().map(|(image, _, (failure, _))| {
                 format!("{}: {}: {}", shown(image), failure.class, printable(&failure.cause, CAUSE_BYTES_MAX))
             });
-            parts.push(said(failed.len(), "1 image has no digest", "images have no digest", lines));
+            let (one, many) = if failed.iter().any(|(_, outcome, _)| outcome.signed) {
+                ("1 image may not run", "images may not run")
+            } else {
+                ("1 image has no digest", "images have no digest")
+            };
+            parts.push(said(failed.len(), one, many, lines));
         }
         if !unpinned.is_empty() {
             let lines = unpinned.iter().map(|(image, digest)| format!("{0}: write {0}@{digest}", shown(image)));
@@ -128,7 +169,7 @@ pub fn decide(hook: Hook, sites: &[Site], outcomes: &Outcomes<'_>) -> Decision {
     Decision::Allow { notes: notes(hook, sites, outcomes), patch }
 }
 
-/// Images that are let in although they have no digest, with the class.
+/// Images that are let in although they failed, with the class.
 pub fn let_in(outcomes: &Outcomes<'_>) -> impl Iterator<Item = Class> {
     outcomes.values().filter_map(|outcome| outcome.result.as_ref().err()).map(|failure| failure.class)
 }
@@ -143,31 +184,37 @@ fn failing(outcome: &Outcome) -> Option<(&Failure, Action)> {
 
 /// The digest to pin an image to.
 fn found(outcome: &Outcome) -> Option<&str> {
-    matches!(outcome.course, Course::Enforce(_)).then(|| outcome.result.as_deref().ok()).flatten()
+    let found = outcome.result.as_ref().ok().filter(|found| found.pin)?;
+    matches!(outcome.course, Course::Enforce(_)).then_some(&*found.digest)
 }
 
 fn notes(hook: Hook, sites: &[Site], outcomes: &Outcomes<'_>) -> Notes {
     let mut notes = Notes::default();
-    let (mut pinned, mut let_in, mut detected) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut pinned, mut verified, mut let_in, mut detected) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (image, outcome) in outcomes {
         let warning = match (&outcome.result, outcome.course) {
-            (Ok(_), Course::Enforce(_)) => {
-                if sites.iter().any(|site| site.mutable && site.image == *image) {
+            (Ok(found), Course::Enforce(_)) => {
+                if found.pin && sites.iter().any(|site| site.mutable && site.image == *image) {
                     pinned.push(entry(image, outcome, None));
+                } else if found.approval.is_some() {
+                    verified.push(entry(image, outcome, None));
                 }
                 continue;
             }
-            (Ok(_), Course::Detect) => {
+            (Ok(found), Course::Detect) => {
                 detected.push(entry(image, outcome, None));
+                if !found.pin {
+                    continue;
+                }
                 format!(" is not pinned; detected by {}", outcome.rule)
             }
             (Err(failure), Course::Detect) => {
                 detected.push(entry(image, outcome, Some(failure.class)));
-                format!(" has no digest ({}); detected by {}", failure.class, outcome.rule)
+                format!(" {} ({}); detected by {}", fails(outcome), failure.class, outcome.rule)
             }
             (Err(failure), Course::Enforce(_)) => {
                 let_in.push(entry(image, outcome, Some(failure.class)));
-                format!(" has no digest ({}); let in by {}", failure.class, outcome.rule)
+                format!(" {} ({}); let in by {}", fails(outcome), failure.class, outcome.rule)
             }
         };
         if notes.warnings.len() < WARNINGS_MAX {
@@ -179,14 +226,40 @@ fn notes(hook: Hook, sites: &[Site], outcomes: &Outcomes<'_>) -> Notes {
     if hook == Hook::Mutating {
         annotate(&mut notes, "pinned", pinned.into_iter());
     }
+    annotate(&mut notes, "verified", verified.into_iter());
     annotate(&mut notes, "let-in", let_in.into_iter());
     annotate(&mut notes, "detected", detected.into_iter());
     notes
 }
 
 fn entry<'a>(image: &'a str, outcome: &'a Outcome, class: Option<Class>) -> Entry<'a> {
-    let digest = outcome.result.as_deref().ok();
-    Entry { image: shown(image), digest, class: class.map(Class::name), rule: outcome.rule }
+    let found = outcome.result.as_ref().ok();
+    Entry {
+        image: shown(image),
+        digest: found.map(|found| &*found.digest),
+        class: class.map(Class::name),
+        rule: outcome.rule,
+        approval: found.and_then(|found| found.approval.as_deref()),
+    }
+}
+
+/// What is wrong with an image that failed.
+fn fails(outcome: &Outcome) -> &'static str {
+    if outcome.signed { "may not run" } else { "has no digest" }
+}
+
+/// Images as an annotation of the audit log.
+pub fn list(images: &[&str]) -> Escaped {
+    let mut text = Escaped::default();
+    for (index, image) in images.iter().take(ANNOTATED_MAX).enumerate() {
+        text.push_escaped(if index == 0 { "[" } else { "," });
+        text.push_quoted(&shown(image));
+    }
+    text.push_escaped("]");
+    if let more @ 1.. = images.len().saturating_sub(ANNOTATED_MAX) {
+        text.push_escaped(&format!(" and {more} more"));
+    }
+    text
 }
 
 fn annotate<'a>(notes: &mut Notes, key: &'static str, entries: impl Iterator<Item = Entry<'a>>) {

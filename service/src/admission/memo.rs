@@ -61,7 +61,7 @@ mod tests {
     fn says_what_the_policy_says_and_stays_small() {
         let text = "{admission: {listen: 127.0.0.1:0, certificate: c, key: k}, policy: {rules: [{pattern: 'b*', mode: skip}]}}";
         let config = Config::parse(text, Path::new("c.yaml")).unwrap();
-        let policy = Arc::new(Policy::new(&config.policy, &config.resolve));
+        let policy = Arc::new(Policy::new(&config));
         let memo = Memo::new(Arc::clone(&policy));
         let long = "x".repeat(9000);
         for image in ["a:1", "b.io/c:1", "a@", &long, "a:1", &long] {

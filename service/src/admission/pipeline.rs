@@ -15,17 +15,20 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use tokio::time::Instant;
 
-use super::decide::{Course, Hook, Outcome, Outcomes, decide, let_in};
+use super::decide::{Course, Found, Hook, Outcome, Outcomes, decide, let_in};
 use super::exempt;
 use super::memo::Memo;
+use super::owners::Owners;
 use super::patch::{self, Site};
-use super::policy::{Policy, Treatment};
+use super::policy::{Policy, RuleName, Target, Treatment};
 use super::resolver::{DEFECT, Resolver};
 use super::review::{Ask, Decision, Notes};
 use super::text::printable;
 use super::unchanged::Stored;
 use super::walk::{self, Pullers};
 use crate::config::Action;
+use crate::registry::Brought;
+use crate::validator::{Approvals, Question, Validator, Validators};
 use crate::verdicts::{Class, Failure};
 
 /// kube-apiserver's own edges for webhooks (5 ms to 25 s), with finer ones below and between, in seconds.
@@ -118,13 +121,29 @@ impl Metrics {
     }
 }
 
+/// Why an image that a rule wants verified cannot be.
+const NO_VALIDATOR: &str = "the rule asks for signatures and nobody here can verify any";
+/// Why an image was not asked about.
+const CHILD: &str = "child";
+
+/// What verifies signatures.
+pub struct Validation {
+    /// Who is asked, by rule.
+    pub validators: Validators,
+    /// What they have said.
+    pub approvals: Arc<Approvals>,
+    /// Who made an object, when that is looked at.
+    pub owners: Option<Arc<Owners>>,
+}
+
 /// Images of an object, and whose credentials they are pulled with.
-type Found<'a> = (Cow<'a, [Site]>, Cow<'a, Pullers>);
+type Sites<'a> = (Cow<'a, [Site]>, Cow<'a, Pullers>);
 
 /// Decides about reviews.
 pub struct Pipeline {
     memo: Memo,
     resolver: Arc<Resolver>,
+    validation: Option<Validation>,
     metrics: Arc<Metrics>,
     #[cfg(feature = "planted-bugs")]
     planted: Option<crate::planted::Bug>,
@@ -136,10 +155,18 @@ impl Pipeline {
         Self {
             memo: Memo::new(policy),
             resolver,
+            validation: None,
             metrics,
             #[cfg(feature = "planted-bugs")]
             planted: None,
         }
+    }
+
+    /// Verifies signatures where the policy asks for it.
+    #[must_use]
+    pub fn with_validation(mut self, validation: Validation) -> Self {
+        self.validation = Some(validation);
+        self
     }
 
     /// Switches a planted bug on.
@@ -186,6 +213,9 @@ impl Pipeline {
         if let Some(reason) = exempt::by_request(ask) {
             return self.exempt(reason);
         }
+        if let Some(key) = self.policy().exempts(ask.namespace.as_deref()) {
+            return self.exempt(key);
+        }
         let stored = ask.old_object.filter(|_| ask.operation == "UPDATE").map(Stored::read);
         if let Some(reason) = stored.as_ref().and_then(exempt::by_stored) {
             return self.exempt(reason);
@@ -198,11 +228,17 @@ impl Pipeline {
                 return self.told(ask, Decision::Deny { message, notes: Notes::default() });
             }
         };
-        let outcomes = self.outcomes(ask, &sites, &pullers, deadline).await;
+        let inherited = self.inherited(ask, &sites, deadline).await;
+        let outcomes = self.outcomes(ask, &sites, &inherited, &pullers, deadline).await;
         for failure in outcomes.values().filter_map(|outcome| outcome.result.as_ref().err()) {
             self.metrics.failures.get_or_create(&ClassLabel { class: failure.class.name() }).inc();
         }
-        let decision = self.spoil(decide(hook, &sites, &outcomes));
+        let mut decision = self.spoil(decide(hook, &sites, &outcomes));
+        if let (false, Decision::Allow { notes, .. } | Decision::Deny { notes, .. }) =
+            (inherited.is_empty(), &mut decision)
+        {
+            notes.annotations.insert("approved-by-owner", super::decide::list(&inherited));
+        }
         if let Decision::Allow { .. } = decision {
             for class in let_in(&outcomes) {
                 self.metrics.let_in.get_or_create(&ClassLabel { class: class.name() }).inc();
@@ -239,7 +275,7 @@ impl Pipeline {
 
     /// The images of the object that are to be judged (all of a new one, of a stored one those that changed), and whose
     /// credentials they are pulled with.
-    fn sites<'a>(&self, ask: &'a Ask<'_>, stored: Option<&Stored>) -> Result<Found<'a>, walk::Error> {
+    fn sites<'a>(&self, ask: &'a Ask<'_>, stored: Option<&Stored>) -> Result<Sites<'a>, walk::Error> {
         if let Some(known) = &ask.sites {
             return Ok((known.into(), Cow::Borrowed(&ask.pullers)));
         }
@@ -259,24 +295,47 @@ impl Pipeline {
         Ok((sites.into(), Cow::Owned(outline.pullers)))
     }
 
+    /// Images that would have to be verified and that the owner of the object has already.
+    async fn inherited<'s>(&self, ask: &Ask<'_>, sites: &'s [Site], deadline: Instant) -> Vec<&'s str> {
+        let owners = self.validation.as_ref().and_then(|validation| validation.owners.as_ref());
+        let Some(owners) = owners.filter(|_| self.policy().approves_children()) else { return Vec::new() };
+        let mut images: Vec<&str> = Vec::new();
+        for image in sites.iter().map(|site| site.image.as_str()) {
+            if !images.contains(&image) && matches!(&*self.memo.treatment(image), Treatment::Verify { .. }) {
+                images.push(image);
+            }
+        }
+        if images.is_empty() {
+            return images;
+        }
+        let known = owners.images(ask, deadline).await;
+        images.retain(|image| known.iter().any(|of_owner| of_owner.iter().any(|other| other == image)));
+        for _ in &images {
+            self.told_of(|validation| validation.approvals.metrics().skip(CHILD));
+        }
+        images
+    }
+
     /// What becomes of each distinct image that is not left alone; those that need a registry are asked about at the same time.
     async fn outcomes<'s>(
         &self,
         ask: &Ask<'_>,
         sites: &'s [Site],
+        inherited: &[&str],
         pullers: &Pullers,
         deadline: Instant,
     ) -> Outcomes<'s> {
         let mut outcomes = Outcomes::new();
         let mut asked = Vec::new();
-        let outcome = |result: Result<_, Failure>, rule| {
+        let reports = self.policy().judges_pods_only() && ask.kind.as_ref().is_none_or(|kind| kind.kind != "Pod");
+        let outcome = |result: Result<Found, Failure>, rule, signed| {
             let action = |failure: &Failure| self.policy().action(rule, failure.class, ask.operation == "UPDATE");
             let course = match &result {
-                _ if self.policy().detects(rule) => Course::Detect,
+                _ if reports || self.policy().detects(rule) => Course::Detect,
                 Err(failure) => Course::Enforce(action(failure)),
                 Ok(_) => Course::Enforce(Action::Deny),
             };
-            Outcome { result, rule, course }
+            Outcome { result, rule, course, signed }
         };
         // Pull secrets are read only when a registry is to be asked, and without them what is known need not be waited for.
         let now = std::time::Instant::now();
@@ -289,12 +348,19 @@ impl Pipeline {
             match &*treatment {
                 Treatment::LeaveAlone => {}
                 Treatment::Refuse { failure, rule } => {
-                    outcomes.insert(image, outcome(Err(failure.clone()), *rule));
+                    outcomes.insert(image, outcome(Err(failure.clone()), *rule, failure.class.is_of_policy()));
                 }
                 Treatment::Resolve { name, rule, .. } => match known(name) {
-                    Some(known) => drop(outcomes.insert(image, outcome(known, *rule))),
+                    Some(known) => drop(outcomes.insert(image, outcome(known.map(Found::pinned), *rule, false))),
                     None => asked.push((image, treatment)),
                 },
+                Treatment::Verify { .. } if inherited.contains(&image) => {}
+                Treatment::Verify { target, name, rule, pin } => {
+                    match self.verdict(target, *rule, *pin, || known(name)) {
+                        Some(known) => drop(outcomes.insert(image, outcome(known, *rule, true))),
+                        None => asked.push((image, treatment)),
+                    }
+                }
             }
         }
         if asked.is_empty() {
@@ -302,12 +368,104 @@ impl Pipeline {
         }
         let brought = self.resolver.brought(ask.namespace.as_deref(), pullers, deadline).await;
         let answered = asked.iter().map(async |(image, treatment)| {
-            let Treatment::Resolve { reference, name, rule } = &**treatment else { return None };
-            let result = self.resolver.resolve(reference, name, brought.as_ref(), deadline).await;
-            Some((*image, outcome(result, *rule)))
+            let brought = brought.as_ref();
+            match &**treatment {
+                Treatment::Resolve { reference, name, rule } => {
+                    let result = self.resolver.resolve(reference, name, brought, deadline).await;
+                    Some((*image, outcome(result.map(Found::pinned), *rule, false)))
+                }
+                Treatment::Verify { target, name, rule, pin } => {
+                    let result = self.verified(target, name, *rule, *pin, brought, deadline).await;
+                    Some((*image, outcome(result, *rule, true)))
+                }
+                Treatment::LeaveAlone | Treatment::Refuse { .. } => None,
+            }
         });
         outcomes.extend(join_all(answered).await.into_iter().flatten());
         outcomes
+    }
+
+    /// What is known of the signatures of an image without asking anybody.
+    fn verdict(
+        &self,
+        target: &Target,
+        rule: RuleName,
+        pin: bool,
+        digest: impl FnOnce() -> Option<Result<Arc<str>, Failure>>,
+    ) -> Option<Result<Found, Failure>> {
+        if self.resolver.reads_pull_secrets() {
+            return None;
+        }
+        let (validation, validator) = self.validator(rule)?;
+        let (host, repository, digest) = match target {
+            Target::Digest { host, repository, digest } => (host, repository, Ok(Arc::clone(digest))),
+            Target::Tag(reference) => (&reference.host, &reference.repository, digest()?),
+        };
+        let result = match digest {
+            Ok(digest) => {
+                let answer = validation.approvals.known(&**validator, host, repository, &digest)?;
+                validation.approvals.metrics().told(&answer);
+                answer.map(|approval| Found { digest, pin, approval: Some(approval) })
+            }
+            Err(failure) => {
+                self.told_failure(&failure);
+                Err(failure)
+            }
+        };
+        Some(result)
+    }
+
+    /// The digest of an image and who signed it, or why that cannot be said.
+    async fn verified(
+        &self,
+        target: &Target,
+        name: &str,
+        rule: RuleName,
+        pin: bool,
+        brought: Option<&Brought>,
+        deadline: Instant,
+    ) -> Result<Found, Failure> {
+        let Some((validation, validator)) = self.validator(rule) else {
+            return Err(Failure::new(Class::Misconfigured, NO_VALIDATOR));
+        };
+        let (host, repository, digest) = match target {
+            Target::Digest { host, repository, digest } => (host, repository, Arc::clone(digest)),
+            Target::Tag(reference) => {
+                let digest = self.resolver.resolve(reference, name, brought, deadline).await;
+                let digest = digest.inspect_err(|failure| self.told_failure(failure))?;
+                (&reference.host, &reference.repository, digest)
+            }
+        };
+        let keyring = brought.map(|brought| validator.relevant(host, repository, &brought.keyring)).unwrap_or_default();
+        let question = Question {
+            host: host.clone(),
+            repository: repository.clone(),
+            digest: Arc::clone(&digest),
+            keyring: keyring.clone(),
+            deadline,
+        };
+        let answer = validation.approvals.ask(validator, question).await;
+        validation.approvals.metrics().told(&answer);
+        match (answer, brought) {
+            (Ok(approval), _) => Ok(Found { digest, pin, approval: Some(approval) }),
+            (Err(failure), Some(brought)) => Err(brought.explain(failure, &keyring)),
+            (Err(failure), None) => Err(failure),
+        }
+    }
+
+    fn validator(&self, rule: RuleName) -> Option<(&Validation, &Arc<dyn Validator>)> {
+        let validation = self.validation.as_ref()?;
+        Some((validation, validation.validators.of_rule(self.policy().index(rule)?)?))
+    }
+
+    fn told_of(&self, tell: impl FnOnce(&Validation)) {
+        if let Some(validation) = &self.validation {
+            tell(validation);
+        }
+    }
+
+    fn told_failure(&self, failure: &Failure) {
+        self.told_of(|validation| validation.approvals.metrics().told(&Err(failure.clone())));
     }
 
     /// Counts the decision, and writes the line that an operator looks for when something was not let in as it was asked.

@@ -12,6 +12,7 @@ use super::policy::RawPolicy;
 use super::quantity::Span;
 use super::reconcile::RawReconcile;
 use super::resolve::RawResolve;
+use super::validators::RawValidator;
 use super::watch::RawWatch;
 
 #[derive(Debug, Default, Deserialize)]
@@ -20,6 +21,7 @@ pub(super) struct File {
     pub admission: Option<RawAdmission>,
     pub health: Option<Health>,
     pub resolve: RawResolve,
+    pub validators: Vec<RawValidator>,
     pub policy: RawPolicy,
     pub kubernetes: Kubernetes,
     pub watch: RawWatch,

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::{Action, Config, Mode, QueueKey, Recheck, Transport};
+use super::{Action, Config, Mode, NoMatch, QueueKey, Recheck, Resources, Transport};
 
 const FULL: &str = r#"
 admission: {listen: "127.0.0.1:8443", certificate: tls.crt, key: /abs/tls.key, maxBodyBytes: 2MiB, maxInFlight: 7, clientCA: ca.crt, clientNames: [a], maxInFlightPerPeer: 3, maxConnections: 40, maxConnectionsPerPeer: 9}
@@ -109,8 +109,8 @@ fn an_unknown_key_is_refused_with_place_and_nearest_key() {
     );
     assert_eq!(
         refused("zebra: 1\n"),
-        "/etc/service.yaml:1:1: unknown key `zebra`; the keys here are admission, health, resolve, policy, kubernetes, \
-         watch, reconcile, log, shutdown"
+        "/etc/service.yaml:1:1: unknown key `zebra`; the keys here are admission, health, resolve, validators, policy, \
+         kubernetes, watch, reconcile, log, shutdown"
     );
 }
 
@@ -201,3 +201,63 @@ fn rules_of_which_one_could_never_count_are_refused() {
     assert!(refused("policy: {onFailure: {notfound: deny}}\n").contains("did you mean `not-found`?"));
     assert!(rules("{pattern: a, onFailure: {auth: ignore}}").contains("use one of deny, allow, error"));
 }
+
+#[test]
+fn the_policys_own_keys_reach_their_values() {
+    let config = Config::parse(
+        "policy: {noMatch: warn, detection: true, resources: podsOnly, recheck: always, namespaces: {validate: [a]}, \
+         cache: {ttl: 5m, maxBytes: 1MiB}, onFailure: {unsigned: allow, invalid: deny, mismatch: error}, rules: [{pattern: a}]}",
+        Path::new("x.yaml"),
+    );
+    let policy = config.unwrap().policy;
+    assert_eq!((policy.no_match, policy.detection, policy.resources), (NoMatch::Warn, true, Resources::PodsOnly));
+    assert_eq!(
+        (policy.rules[0].recheck, policy.namespaces.out("b")),
+        (Recheck::Always, Some("policy.namespaces.validate"))
+    );
+    assert_eq!((policy.verdicts.ttl, policy.verdicts.max_bytes), (Duration::from_mins(5), 1 << 20));
+    let actions = policy.on_failure;
+    assert_eq!((actions.unsigned, actions.invalid), (Some(Action::Allow), Some(Action::Deny)));
+    assert_eq!(actions.mismatch, Some(Action::Error));
+    for (text, what) in [
+        ("policy: {namespaces: {ignore: [Kube]}}", "policy.namespaces.ignore: `Kube` is no name of a namespace"),
+        ("policy: {resources: podsOnly, automaticChildApproval: true}", "policy.automaticChildApproval: has no effect"),
+        ("policy: {noMatch: refuse}", "use one of resolve, allow, warn, deny"),
+        ("policy: {documents: [/nowhere/at/all]}", "failed to read the configuration /nowhere/at/all"),
+    ] {
+        assert!(refused(text).contains(what), "{}", refused(text));
+    }
+}
+
+#[test]
+fn validators_that_are_not_built_in_say_so() {
+    for (text, what) in [
+        ("{name: a, type: notation}", "validators[0].type: `notation` is not built in: use cosign or static"),
+        ("{name: a, type: notaryv1}", "validators[0].type: `notaryv1` is not built in: use cosign or static"),
+        ("{name: a, type: static}", "validators[0].approve: is needed beside `type: static`"),
+        ("{name: '', type: static, approve: true}", "validators[0].name: is empty"),
+        (
+            "{name: a, type: static, approve: true}, {name: a, type: static, approve: true}",
+            "is the name of validators[0] already",
+        ),
+        ("{name: a, type: static, approve: true, host: {fulcioCert: x}}", "static trusts nobody"),
+        ("{name: a, type: cosigned}", "use one of static, cosign, notation, notaryv1"),
+    ] {
+        let said = refused(&format!("validators: [{text}]"));
+        assert!(said.contains(what), "{said}");
+    }
+    let said = refused("policy: {rules: [{pattern: a, validator: deny}]}");
+    assert!(said.contains("policy.rules[0].validator: there is no validator `deny`; there are none"), "{said}");
+    let text = "{validators: [{name: deny, type: static, approve: false}], policy: {rules: [{pattern: a, validator: deny, with: {threshold: 1}}]}}";
+    assert!(refused(text).contains("policy.rules[0].with: has no effect with the static validator `deny`"));
+}
+
+#[cfg(not(feature = "verify"))]
+#[test]
+fn cosign_says_that_it_is_not_built_in() {
+    let said = refused("validators: [{name: a, type: cosign, trustRoots: [{name: default, keyFile: k}]}]");
+    assert!(said.contains("validators[0].type: `cosign` is not built in"), "{said}");
+}
+
+#[cfg(feature = "verify")]
+mod signatures;

@@ -1,4 +1,5 @@
-//! The questions: HEAD, then GET, of a manifest by tag; few retries, always inside the deadline.
+//! The questions: HEAD, then GET, of a manifest by tag, and the pieces that signatures are made of; few retries, always inside the
+//! deadline.
 //!
 //! The digest of a multi-arch tag is the one of its index, never of a platform manifest. What a registry answers is believed as
 //! little as possible: numbers saturate, redirects end, and a cause names class, host and status, but nothing that came from
@@ -6,6 +7,9 @@
 
 mod exchange;
 mod login;
+mod pieces;
+
+pub use pieces::Piece;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,11 +44,29 @@ pub struct Registry {
     tokens: Mutex<Cache<Arc<str>>>,
 }
 
-/// A question about one manifest, and everything that is needed to ask it.
+/// What a registry is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted<'q> {
+    /// The manifest of an image, by its tag.
+    Image(&'q str),
+    /// A manifest that may hold signatures, by its tag or digest.
+    Manifest(&'q str),
+    /// The index of what refers to a digest (OCI distribution specification 1.1).
+    Referrers(&'q str),
+    /// A blob by its digest.
+    Blob {
+        /// The digest.
+        digest: &'q str,
+        /// Largest size, bytes.
+        bytes_max: usize,
+    },
+}
+
+/// A question about one piece, and everything that is needed to ask it.
 struct Question<'q> {
     station: &'q Station<'q>,
     repository: &'q str,
-    tag: &'q str,
+    wanted: Wanted<'q>,
     /// What the asking pod brings along.
     keyring: &'q Keyring,
     deadline: Instant,
@@ -70,7 +92,12 @@ impl Registry {
 
     /// The part of `keyring` that may be shown for `reference`.
     pub fn relevant(&self, reference: &Reference, keyring: &Keyring) -> Keyring {
-        let stops = self.hosts.route(&reference.host, &reference.repository).unwrap_or_default();
+        self.relevant_at(&reference.host, &reference.repository, keyring)
+    }
+
+    /// The part of `keyring` that may be shown for `repository` at `host`.
+    pub fn relevant_at(&self, host: &str, repository: &str, keyring: &Keyring) -> Keyring {
+        let stops = self.hosts.route(host, repository).unwrap_or_default();
         keyring.narrowed(&stops.into_iter().map(|stop| (stop.host, stop.repository)).collect::<Vec<_>>())
     }
 
@@ -99,7 +126,7 @@ impl Registry {
             let question = Question {
                 station: &self.hosts.station_at(stop.host),
                 repository: &stop.repository,
-                tag: &reference.tag,
+                wanted: Wanted::Image(&reference.tag),
                 keyring,
                 deadline: if last { deadline } else { Instant::now() + share },
                 attempts: if last { ATTEMPTS } else { 1 },
@@ -121,7 +148,7 @@ impl Registry {
         let wrong = |error: ManifestError| {
             Failure::new(Class::Unavailable, format!("{} answered with {error}", station.host()))
         };
-        let head = self.manifest(question, &Method::HEAD).await?;
+        let head = self.asked(question, &Method::HEAD).await?;
         if head.status() == StatusCode::OK
             && let Some(digest) = manifest::of_head(head.headers()).map_err(wrong)?
         {
@@ -131,15 +158,15 @@ impl Registry {
         if !matches!(head.status(), StatusCode::OK | StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED) {
             return Err(question.refusal(head.status()));
         }
-        let get = self.manifest(question, &Method::GET).await?;
+        let get = self.asked(question, &Method::GET).await?;
         if get.status() != StatusCode::OK {
             return Err(question.refusal(get.status()));
         }
         manifest::of_get(get.headers(), get.body()).map_err(wrong)
     }
 
-    /// One manifest request with authentication and retries; any status may come back.
-    async fn manifest(&self, question: &Question<'_>, method: &Method) -> Result<Response<Bytes>, Failure> {
+    /// One request with authentication and retries; any status may come back.
+    async fn asked(&self, question: &Question<'_>, method: &Method) -> Result<Response<Bytes>, Failure> {
         let mut attempt = 1;
         loop {
             // Waiting for a registry that is known to be sick would only cost the review its time.
@@ -184,7 +211,7 @@ impl Registry {
 impl Question<'_> {
     /// What an answer that is not success means.
     fn refusal(&self, status: StatusCode) -> Failure {
-        let (host, Self { repository, tag, .. }) = (self.station.host(), self);
+        let (host, Self { repository, wanted, .. }) = (self.station.host(), self);
         let class = match status {
             StatusCode::NOT_FOUND => Class::NotFound,
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Class::Auth,
@@ -192,11 +219,24 @@ impl Question<'_> {
             _ => Class::Misconfigured,
         };
         let cause = match class {
-            Class::NotFound => format!("{host} has no {repository}:{tag}"),
+            Class::NotFound => format!("{host} has no {}", wanted.of(repository)),
             Class::Auth => format!("{host} answered {status}; check {}", self.station.key("username")),
             _ => format!("{host} answered {status}"),
         };
         Failure::new(class, cause)
+    }
+}
+
+impl Wanted<'_> {
+    /// What it is called in messages.
+    fn of(self, repository: &str) -> String {
+        match self {
+            Self::Image(tag) | Self::Manifest(tag) if !tag.contains(':') => format!("{repository}:{tag}"),
+            Self::Image(digest) | Self::Manifest(digest) | Self::Blob { digest, .. } => {
+                format!("{repository}@{digest}")
+            }
+            Self::Referrers(digest) => format!("referrers of {repository}@{digest}"),
+        }
     }
 }
 

@@ -15,6 +15,7 @@ use std::sync::{Arc, OnceLock};
 
 use rustls::ClientConfig;
 
+use super::client::Wanted;
 use super::keychain::{Credential, Proof};
 use super::limiter::Limiter;
 use super::metrics::Metrics;
@@ -200,6 +201,11 @@ impl Hosts {
 }
 
 impl Station<'_> {
+    /// Counts a request for `wanted`.
+    pub fn count(&self, wanted: Wanted<'_>) {
+        self.hosts.metrics.request(wanted);
+    }
+
     /// As images write it.
     pub fn host(&self) -> &Authority {
         &self.host

@@ -8,6 +8,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
+use super::client::Wanted;
+
 /// The one label of the counters; its values are closed lists.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct OutcomeLabel {
@@ -21,6 +23,17 @@ pub struct Metrics {
     pull_secret_reads: Family<OutcomeLabel, Counter>,
     open: Family<RegistryLabel, Gauge>,
     transitions: Family<TransitionLabel, Counter>,
+    /// One for each kind of [`Wanted`], in the order of [`PIECES`].
+    requests: [Counter; PIECES.len()],
+}
+
+/// What registries are asked for.
+const PIECES: [&str; 4] = ["image", "manifest", "referrers", "blob"];
+
+/// The one label of the request counter; its values are [`PIECES`].
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct PieceLabel {
+    piece: &'static str,
 }
 
 /// Which registry; its values are the configured hosts and `other`.
@@ -78,7 +91,7 @@ impl Breaker {
 impl Metrics {
     /// Counters at zero, registered under the prefix `longhaul_registry`.
     pub fn register(registry: &mut Registry) -> Arc<Self> {
-        let metrics = Self::default();
+        let mut metrics = Self::default();
         for outcome in ["replaced", "refused"] {
             // Both exist from the start, so that an alert on an increase sees the first one.
             drop(metrics.reloads.get_or_create(&OutcomeLabel { outcome }));
@@ -91,7 +104,25 @@ impl Metrics {
         sub.register("breakers_open", "Registries that are not asked for a while", metrics.open.clone());
         let help = "Changes between asking a registry and not asking it, by what it changed to";
         sub.register("breaker_transitions", help, metrics.transitions.clone());
+        let requests = Family::<PieceLabel, Counter>::default();
+        metrics.requests = PIECES.map(|piece| requests.get_or_create(&PieceLabel { piece }).clone());
+        sub.register(
+            "requests",
+            "Requests to registries, by what was asked for; not those to token services",
+            requests,
+        );
         Arc::new(metrics)
+    }
+
+    /// Counts a request for `wanted`.
+    pub fn request(&self, wanted: Wanted<'_>) {
+        let index = match wanted {
+            Wanted::Image(_) => 0,
+            Wanted::Manifest(_) => 1,
+            Wanted::Referrers(_) => 2,
+            Wanted::Blob { .. } => 3,
+        };
+        self.requests[index].inc();
     }
 
     /// Counts a changed file whose new content is used.

@@ -1,6 +1,6 @@
 //! The configuration while the process runs: looked at again, and the parts of it that may change are swapped as a whole.
 //!
-//! `policy` and `resolve` take effect at once: a review goes through the generation that it began with, to its end. What else
+//! `policy`, `validators` and `resolve` take effect at once: a review goes through the generation that it began with, to its end. What else
 //! changed is named and waits for a restart. A file that cannot be used changes nothing and is named once.
 
 use std::path::{Path, PathBuf};
@@ -15,15 +15,20 @@ use tokio::sync::watch as channel;
 use tokio::task::JoinSet;
 
 use super::Options;
-use crate::admission::{Endpoint, Metrics as AdmissionMetrics, Pipeline, Policy, Resolver};
+use super::followed::Followed;
+use super::owners::FromCluster;
+use crate::admission::{Endpoint, Metrics as AdmissionMetrics, Owners, Pipeline, Policy, Resolver, Validation};
 use crate::config::{Config, Transport};
 use crate::edge::Probe;
-use crate::kube::{Client, Cluster};
+use crate::kube::{self, Cluster};
 use crate::registry::{Hosts, Metrics as RegistryMetrics, PullSecrets, Registry};
+use crate::validator::{self, Approvals, Memory, Metrics as ValidationMetrics, Validators};
 use crate::wire::Proxies;
 
-/// How often the file is looked at; kubelet itself needs up to a minute to bring a changed `ConfigMap`.
+/// How often the file is read, whatever it looks like.
 const RELOAD_INTERVAL: Duration = Duration::from_secs(10);
+/// How often the files of the configuration are looked at: a key that is no longer trusted is to be refused within a second.
+const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// What the metrics say of the configuration.
 #[derive(Debug, Clone, Default)]
@@ -67,12 +72,26 @@ impl Metrics {
 /// The webhook's parts that a new configuration replaces.
 pub struct Webhook {
     endpoint: Arc<Endpoint>,
-    resolver: Arc<Resolver>,
-    /// Follow the files of the registry client that the resolver asks.
-    followers: JoinSet<()>,
+    client: Client,
+    /// What validators have said; it outlives rules and keys, because what it knows is known for these alone.
+    approvals: Arc<Approvals>,
+    memory: Memory,
+    /// Who is asked about owners; made at first need.
+    owners: Option<Arc<Owners>>,
     metrics: Arc<AdmissionMetrics>,
+    validation_metrics: Arc<ValidationMetrics>,
     registry_metrics: Arc<RegistryMetrics>,
     options: Options,
+}
+
+/// What asks registries, and what it knows.
+struct Client {
+    registry: Arc<Registry>,
+    resolver: Arc<Resolver>,
+    /// The API server, when anything of it is read.
+    cluster: Option<Arc<kube::Client>>,
+    /// Follow the files of the two clients.
+    _followers: JoinSet<()>,
 }
 
 impl Webhook {
@@ -80,10 +99,18 @@ impl Webhook {
     pub fn new(config: &Config, options: &Options, registry: &mut MetricsRegistry) -> anyhow::Result<Self> {
         let settings = config.admission.as_ref().context("the section `admission` is missing")?;
         let (metrics, registry_metrics) = (AdmissionMetrics::register(registry), RegistryMetrics::register(registry));
-        let (resolver, followers) = resolver(config, config.kubeconfig.as_deref(), &metrics, &registry_metrics)?;
-        let pipeline = pipeline(config, &resolver, &metrics, options);
+        let validation_metrics = ValidationMetrics::register(registry);
+        let client = client(config, config.kubeconfig.as_deref(), &metrics, &registry_metrics)?;
+        let approvals = approvals(config, &validation_metrics, options);
+        let memory = Memory::default();
+        #[cfg(feature = "planted-bugs")]
+        let memory = memory.with_planted(options.planted);
+        let owners = owners(config, &client);
+        let parts = Parts { client: &client, approvals: &approvals, memory: &memory, owners: owners.as_ref() };
+        let pipeline = pipeline(config, &parts, &metrics, options)?;
         let endpoint = Arc::new(Endpoint::new(settings, pipeline));
-        Ok(Self { endpoint, resolver, followers, metrics, registry_metrics, options: options.clone() })
+        let options = options.clone();
+        Ok(Self { endpoint, client, approvals, memory, owners, metrics, validation_metrics, registry_metrics, options })
     }
 
     /// Where reviews are answered.
@@ -91,47 +118,103 @@ impl Webhook {
         &self.endpoint
     }
 
-    /// Changes to `fresh`; the resolver stays with all that it knows when its settings do.
+    /// Changes to `fresh`; clients stay with all that they know when their settings do.
     fn change(&mut self, running: &Config, fresh: &Config) -> anyhow::Result<()> {
-        if shown(&running.resolve) != shown(&fresh.resolve) {
-            // The followers of the client before end here; reviews that began with it keep it as it is.
-            let kubeconfig = running.kubeconfig.as_deref();
-            (self.resolver, self.followers) = resolver(fresh, kubeconfig, &self.metrics, &self.registry_metrics)?;
+        let asks_cluster = |config: &Config| config.policy.child_approval || config.resolve.keychain.pull_secrets;
+        let same_clients =
+            shown(&running.resolve) == shown(&fresh.resolve) && asks_cluster(running) == asks_cluster(fresh);
+        // Nothing is replaced before everything could be made: a key that cannot be read leaves all as it was.
+        let made = if same_clients {
+            None
+        } else {
+            Some(client(fresh, running.kubeconfig.as_deref(), &self.metrics, &self.registry_metrics)?)
+        };
+        let same_verdicts = same_clients && running.policy.verdicts == fresh.policy.verdicts;
+        let approvals = if same_verdicts {
+            Arc::clone(&self.approvals)
+        } else {
+            approvals(fresh, &self.validation_metrics, &self.options)
+        };
+        let client = made.as_ref().unwrap_or(&self.client);
+        let kept = self.owners.clone().filter(|_| same_clients && fresh.policy.child_approval);
+        let owners = kept.or_else(|| owners(fresh, client));
+        let parts = Parts { client, approvals: &approvals, memory: &self.memory, owners: owners.as_ref() };
+        let pipeline = pipeline(fresh, &parts, &self.metrics, &self.options)?;
+        // The followers of a client before end with it; reviews that began with it keep it as it is.
+        if let Some(made) = made {
+            self.client = made;
         }
-        self.endpoint.replace(pipeline(fresh, &self.resolver, &self.metrics, &self.options));
+        (self.approvals, self.owners) = (approvals, owners);
+        self.endpoint.replace(pipeline);
         Ok(())
     }
 }
 
-fn resolver(
+fn client(
     config: &Config,
     kubeconfig: Option<&Path>,
     metrics: &Arc<AdmissionMetrics>,
     registry_metrics: &Arc<RegistryMetrics>,
-) -> anyhow::Result<(Arc<Resolver>, JoinSet<()>)> {
+) -> anyhow::Result<Client> {
     let hosts = Hosts::new(&config.resolve, Proxies::from_env()?, Arc::clone(registry_metrics))?;
     let registry = Arc::new(Registry::new(hosts));
     let mut followers = JoinSet::new();
     followers.spawn(Arc::clone(&registry).follow_files());
-    let mut pull_secrets = None;
-    if config.resolve.keychain.pull_secrets {
-        let cluster = Cluster::find(kubeconfig).context("resolve.keychain.pullSecrets needs the API server")?;
-        let client = Arc::new(Client::new(cluster, Transport::Http1));
+    let pull_secrets = config.resolve.keychain.pull_secrets;
+    let wanted_by = if pull_secrets { "resolve.keychain.pullSecrets" } else { "policy.automaticChildApproval" };
+    let mut cluster = None;
+    if pull_secrets || config.policy.child_approval {
+        let found = Cluster::find(kubeconfig).with_context(|| format!("{wanted_by} needs the API server"))?;
+        let client = Arc::new(kube::Client::new(found, Transport::Http1));
         followers.spawn(Arc::clone(&client).follow_files());
-        pull_secrets = Some(PullSecrets::new(client, Arc::clone(registry_metrics)));
+        cluster = Some(client);
     }
-    let resolver = Resolver::new(&config.resolve, registry, Arc::clone(metrics)).with_pull_secrets(pull_secrets);
-    Ok((Arc::new(resolver), followers))
+    let secrets = cluster.clone().filter(|_| pull_secrets);
+    let secrets = secrets.map(|client| PullSecrets::new(client, Arc::clone(registry_metrics)));
+    let source = Arc::clone(&registry);
+    let resolver = Resolver::new(&config.resolve, source, Arc::clone(metrics)).with_pull_secrets(secrets);
+    Ok(Client { registry, resolver: Arc::new(resolver), cluster, _followers: followers })
 }
 
-fn pipeline(config: &Config, resolver: &Arc<Resolver>, metrics: &Arc<AdmissionMetrics>, options: &Options) -> Pipeline {
-    let policy = Arc::new(Policy::new(&config.policy, &config.resolve));
-    let pipeline = Pipeline::new(policy, Arc::clone(resolver), Arc::clone(metrics));
+fn approvals(config: &Config, metrics: &Arc<ValidationMetrics>, options: &Options) -> Arc<Approvals> {
+    let approvals = Approvals::new(&config.policy.verdicts, &config.resolve, Arc::clone(metrics));
+    #[cfg(feature = "planted-bugs")]
+    let approvals = approvals.with_planted(options.planted);
+    #[cfg(not(feature = "planted-bugs"))]
+    let _ = options;
+    Arc::new(approvals)
+}
+
+fn owners(config: &Config, client: &Client) -> Option<Arc<Owners>> {
+    let cluster = client.cluster.clone().filter(|_| config.policy.child_approval)?;
+    Some(Arc::new(Owners::new(Arc::new(FromCluster(cluster)))))
+}
+
+/// What a pipeline is made of besides its policy.
+struct Parts<'p> {
+    client: &'p Client,
+    approvals: &'p Arc<Approvals>,
+    memory: &'p Memory,
+    owners: Option<&'p Arc<Owners>>,
+}
+
+fn pipeline(
+    config: &Config,
+    parts: &Parts<'_>,
+    metrics: &Arc<AdmissionMetrics>,
+    options: &Options,
+) -> anyhow::Result<Pipeline> {
+    let policy = Arc::new(Policy::new(config));
+    let validators = Validators::load(config, &parts.client.registry, parts.memory)?;
+    let approvals = Arc::clone(parts.approvals);
+    let validation = Validation { validators, approvals, owners: parts.owners.cloned() };
+    let resolver = Arc::clone(&parts.client.resolver);
+    let pipeline = Pipeline::new(policy, resolver, Arc::clone(metrics)).with_validation(validation);
     #[cfg(feature = "planted-bugs")]
     let pipeline = pipeline.with_planted(options.planted);
     #[cfg(not(feature = "planted-bugs"))]
     let _ = options;
-    pipeline
+    Ok(pipeline)
 }
 
 /// What stands in the way of the file, for the health page.
@@ -168,6 +251,8 @@ pub struct Reloader {
     pub path: PathBuf,
     /// What runs.
     pub running: Config,
+    /// [`validator::trust`] of what runs.
+    pub trust: String,
     /// Absent in roles without one.
     pub webhook: Option<Webhook>,
     /// Where it is counted.
@@ -177,12 +262,17 @@ pub struct Reloader {
 }
 
 impl Reloader {
-    /// Looks at the file at each turn, and at once when `look` changes, until dropped.
+    /// Reads the file at each turn, soon when it or a file that it names looks different, and at once when `look` changes, until
+    /// dropped.
     pub async fn follow(mut self, mut look: channel::Receiver<u64>) {
         loop {
-            tokio::select! {
-                () = tokio::time::sleep(RELOAD_INTERVAL) => {}
-                Ok(()) = look.changed() => {}
+            let followed = Followed::of(&self.path, &self.running);
+            let turn = tokio::time::Instant::now() + RELOAD_INTERVAL;
+            while tokio::time::Instant::now() < turn && !followed.changed() {
+                tokio::select! {
+                    () = tokio::time::sleep(LOOK_INTERVAL) => {}
+                    Ok(()) = look.changed() => break,
+                }
             }
             self.turn();
         }
@@ -214,15 +304,21 @@ impl Reloader {
             shown(&self.running.policy) != shown(&fresh.policy),
             shown(&self.running.resolve) != shown(&fresh.resolve),
         );
+        let trust = validator::trust(&fresh);
+        let validators = shown(&self.running.validators) != shown(&fresh.validators) || self.trust != trust;
         let waiting = waiting(&self.running, &fresh);
-        if policy || resolve {
+        if policy || resolve || validators {
             if let Some(webhook) = &mut self.webhook {
                 webhook.change(&self.running, &fresh)?;
             }
             self.running.policy = fresh.policy;
             self.running.resolve = fresh.resolve;
+            self.running.validators = fresh.validators;
+            self.running.documents = fresh.documents;
+            self.trust = trust;
             self.metrics.taken();
-            tracing::info!(generation = self.metrics.generation.get(), policy, resolve, "configuration replaced");
+            let generation = self.metrics.generation.get();
+            tracing::info!(generation, policy, validators, resolve, "configuration replaced");
         }
         Ok(waiting)
     }
@@ -244,6 +340,8 @@ fn waiting(running: &Config, fresh: &Config) -> Vec<&'static str> {
             admission,
             health,
             resolve: _,
+            validators: _,
+            documents: _,
             policy: _,
             kubeconfig,
             watch,

@@ -6,7 +6,7 @@ use std::time::Duration;
 /// How long a definite failure may be reused: a user who pushes the missing tag does not wait long.
 const DEFINITE_TTL: Duration = Duration::from_secs(10);
 
-/// Why an image has no digest.
+/// Why an image has no digest, or may not run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
     /// The registry says that tag or repository does not exist.
@@ -19,11 +19,43 @@ pub enum Class {
     Misconfigured,
     /// A defect of this program: a task panicked.
     Internal,
+    /// No signature that could count, in any format.
+    Unsigned,
+    /// A signature that does not verify, or too few of them.
+    Invalid,
+    /// A signature that verifies, of something else than this image.
+    Mismatch,
+    /// The policy lets no such image in, whoever signed it.
+    Denied,
 }
 
 impl Class {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::NotFound, Self::Auth, Self::Unavailable, Self::Misconfigured, Self::Internal];
+    pub const ALL: [Self; 9] = [
+        Self::NotFound,
+        Self::Auth,
+        Self::Unavailable,
+        Self::Misconfigured,
+        Self::Internal,
+        Self::Unsigned,
+        Self::Invalid,
+        Self::Mismatch,
+        Self::Denied,
+    ];
+    /// Those of an image whose digest alone is asked for.
+    pub const OF_DIGESTS: &[Self] =
+        &[Self::NotFound, Self::Auth, Self::Unavailable, Self::Misconfigured, Self::Internal];
+    /// Those of an image whose signatures are verified.
+    pub const OF_SIGNATURES: &[Self] = &[
+        Self::Unsigned,
+        Self::Invalid,
+        Self::Mismatch,
+        Self::NotFound,
+        Self::Auth,
+        Self::Unavailable,
+        Self::Misconfigured,
+        Self::Internal,
+    ];
 
     /// The name in messages and metric labels.
     pub fn name(self) -> &'static str {
@@ -33,12 +65,21 @@ impl Class {
             Self::Unavailable => "unavailable",
             Self::Misconfigured => "misconfigured",
             Self::Internal => "internal",
+            Self::Unsigned => "unsigned",
+            Self::Invalid => "invalid",
+            Self::Mismatch => "mismatch",
+            Self::Denied => "denied",
         }
+    }
+
+    /// Whether an image fails by its signatures or by the policy, and not for want of a digest.
+    pub fn is_of_policy(self) -> bool {
+        matches!(self, Self::Unsigned | Self::Invalid | Self::Mismatch | Self::Denied)
     }
 
     /// How long a failure of this class may be reused; only a definite one may.
     pub fn cache_ttl(self) -> Option<Duration> {
-        (self == Self::NotFound).then_some(DEFINITE_TTL)
+        matches!(self, Self::NotFound | Self::Unsigned | Self::Invalid | Self::Mismatch).then_some(DEFINITE_TTL)
     }
 }
 

@@ -16,4 +16,6 @@ mod proxy;
 mod reconcile;
 mod review;
 mod support;
+#[cfg(feature = "verify")]
+mod verify;
 mod watch;

@@ -123,3 +123,96 @@ async fn wrong_allow_admits_what_does_not_exist() {
     assert_eq!(answer, json!({"uid": "the-uid", "allowed": true}));
     service.app.stop().await;
 }
+
+#[cfg(feature = "verify")]
+mod signatures {
+    //! Each bug of verification believes one thing too much: the image that shows it is refused without it.
+
+    use service::cli::Role;
+    use service::run::Options;
+    use service::wire::Protocol;
+
+    use crate::admission::{ask, pod, review};
+    use crate::support::Service;
+    use crate::support::signed::{Key, Signed};
+    use crate::verify::config;
+
+    const ALL: &str = "rules: [{pattern: \"*\", with: {verifyInTransparencyLog: false}}]";
+    const TWO: &str = "rules: [{pattern: \"*\", with: {trustRoot: \"*\", threshold: 2, verifyInTransparencyLog: false}}]";
+
+    /// Whether the image is let in, by a clean process and by one with the bug; the second answer counts.
+    async fn allowed(config: &str, bug: &str, image: &str, between: impl Fn()) -> [bool; 2] {
+        let mut answers = [false; 2];
+        for (answer, bug) in answers.iter_mut().zip([None, Some(bug)]) {
+            let mut options = Options::default();
+            if let Some(bug) = bug {
+                options.plant(bug).unwrap();
+            }
+            let service = Service::start(Role::Manager, config, options).await;
+            let client = service.webhook(Protocol::Http1);
+            let object = review("v1", &pod(&[image]));
+            ask(&client, &object).await;
+            between();
+            *answer = ask(&client, &object).await["allowed"] == true;
+            service.app.stop().await;
+        }
+        answers
+    }
+
+    #[tokio::test]
+    async fn accepts_any_signature_lets_a_strangers_in_and_no_unsigned_image() {
+        let (registry, key, stranger) = (Signed::start().await, Key::new(), Key::new());
+        let digest = registry.push("a");
+        registry.sign_at_tag("a", &digest, &digest, &[&stranger]);
+        registry.push("unsigned");
+        let config = config(&registry, &[("default", &key)], ALL, "");
+        let bug = "accepts-any-signature";
+        assert_eq!(allowed(&config, bug, &registry.image("a"), || ()).await, [false, true]);
+        assert_eq!(allowed(&config, bug, &registry.image("unsigned"), || ()).await, [false, false]);
+    }
+
+    #[tokio::test]
+    async fn ignores_digest_binding_lets_a_moved_image_in_and_no_strangers() {
+        let (registry, key, stranger) = (Signed::start().await, Key::new(), Key::new());
+        let other = registry.push("other");
+        for repository in ["moved", "moved-bundle", "foreign"] {
+            let digest = registry.push(repository);
+            match repository {
+                "moved" => registry.sign_at_tag(repository, &digest, &other, &[&key]),
+                "moved-bundle" => registry.sign_in_bundle(repository, &digest, &other, &key),
+                _ => registry.sign_at_tag(repository, &digest, &other, &[&stranger]),
+            }
+        }
+        let config = config(&registry, &[("default", &key)], ALL, "");
+        let bug = "ignores-digest-binding";
+        assert_eq!(allowed(&config, bug, &registry.image("moved"), || ()).await, [false, true]);
+        assert_eq!(allowed(&config, bug, &registry.image("moved-bundle"), || ()).await, [false, true]);
+        assert_eq!(allowed(&config, bug, &registry.image("foreign"), || ()).await, [false, false]);
+    }
+
+    #[tokio::test]
+    async fn caches_cannot_tell_lets_in_what_nobody_could_tell_before() {
+        let (registry, key) = (Signed::start().await, Key::new());
+        registry.push("a");
+        let config = config(&registry, &[("default", &key)], ALL, "");
+        let sick = || registry.world.lock().sick = vec![(".sig".into(), 500)];
+        sick();
+        let well = || registry.world.lock().sick.clear();
+        assert_eq!(allowed(&config, "caches-cannot-tell", &registry.image("a"), || ()).await, [false, true]);
+        well();
+        assert_eq!(allowed(&config, "caches-cannot-tell", &registry.image("a"), || ()).await, [false, false]);
+    }
+
+    #[tokio::test]
+    async fn threshold_counts_twice_takes_one_signer_for_two() {
+        let (registry, alice, bob) = (Signed::start().await, Key::new(), Key::new());
+        let digest = registry.push("twice");
+        registry.sign_at_tag("twice", &digest, &digest, &[&alice, &alice]);
+        let digest = registry.push("once");
+        registry.sign_at_tag("once", &digest, &digest, &[&alice]);
+        let config = config(&registry, &[("alice", &alice), ("bob", &bob)], TWO, "");
+        let bug = "threshold-counts-twice";
+        assert_eq!(allowed(&config, bug, &registry.image("twice"), || ()).await, [false, true]);
+        assert_eq!(allowed(&config, bug, &registry.image("once"), || ()).await, [false, false]);
+    }
+}

@@ -359,7 +359,7 @@ fn panicking(policy: &str) -> (Arc<Endpoint>, Arc<Metrics>) {
     let config = Config::parse(&text, std::path::Path::new("x.yaml")).unwrap();
     let metrics = Metrics::register(&mut prometheus_client::registry::Registry::default());
     let resolver = Arc::new(Resolver::new(&config.resolve, Arc::new(Panicking), Arc::clone(&metrics)));
-    let policy = Arc::new(Policy::new(&config.policy, &config.resolve));
+    let policy = Arc::new(Policy::new(&config));
     let pipeline = Pipeline::new(policy, resolver, Arc::clone(&metrics));
     (Arc::new(Endpoint::new(&config.admission.unwrap(), pipeline)), metrics)
 }

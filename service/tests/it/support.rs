@@ -3,6 +3,8 @@
 pub mod api;
 pub mod raw;
 pub mod registry;
+#[cfg(feature = "verify")]
+pub mod signed;
 
 use std::net::SocketAddr;
 use std::path::Path;

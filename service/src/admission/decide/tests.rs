@@ -7,11 +7,12 @@ fn digest() -> String {
 }
 
 fn found() -> Outcome {
-    Outcome { result: Ok(digest().into()), rule: RuleName::BuiltIn, course: Course::Enforce(Action::Deny) }
+    let result = Ok(Found::pinned(digest().into()));
+    Outcome { result, rule: RuleName::BuiltIn, course: Course::Enforce(Action::Deny), signed: false }
 }
 
 fn fails(class: Class, course: Course) -> Outcome {
-    Outcome { result: Err(Failure::new(class, "the\ncause")), rule: RuleName::Rule(2), course }
+    Outcome { result: Err(Failure::new(class, "the\ncause")), rule: RuleName::Rule(2), course, signed: false }
 }
 
 fn decision(hook: Hook, images: Vec<(&str, Outcome)>) -> Decision {

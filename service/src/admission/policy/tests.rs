@@ -7,13 +7,13 @@ use crate::config::Config;
 
 fn policy(text: &str) -> Policy {
     let config = Config::parse(text, Path::new("service.yaml")).unwrap();
-    Policy::new(&config.policy, &config.resolve)
+    Policy::new(&config)
 }
 
 fn rule_of(policy: &Policy, image: &str) -> Option<RuleName> {
     match policy.treatment(image) {
         Treatment::LeaveAlone => None,
-        Treatment::Resolve { rule, .. } | Treatment::Refuse { rule, .. } => Some(rule),
+        Treatment::Resolve { rule, .. } | Treatment::Verify { rule, .. } | Treatment::Refuse { rule, .. } => Some(rule),
     }
 }
 
@@ -79,7 +79,7 @@ fn actions_come_from_the_rule_then_the_policy_then_the_table() {
 fn the_explanation_says_what_a_review_does_and_why() {
     let policy = policy(RULES);
     assert_eq!(
-        policy.explain("ghcr.io/team/app").to_string(),
+        policy.explain("ghcr.io/team/app", None).to_string(),
         "image:    ghcr.io/team/app\n\
          parsed:   host ghcr.io, repository team/app, tag latest (none is written)\n\
          matched:  ghcr.io/team/app:latest\n\
@@ -100,8 +100,97 @@ fn the_explanation_says_what_a_review_does_and_why() {
         ("nginx", "is looked up and stays as it is, with a warning"),
     ];
     for (image, outcome) in outcomes {
-        assert_eq!(policy.explain(image).outcome(), outcome, "{image}");
+        assert_eq!(policy.explain(image, None).outcome(), outcome, "{image}");
     }
-    assert!(policy.explain("quay.io/x").to_string().contains("unavailable: deny, error on update (built in)"));
-    assert!(!policy.explain("a\u{1b}[2J\nb").to_string().contains('\u{1b}'), "nothing reaches the terminal raw");
+    assert!(policy.explain("quay.io/x", None).to_string().contains("unavailable: deny, error on update (built in)"));
+    assert!(!policy.explain("a\u{1b}[2J\nb", None).to_string().contains('\u{1b}'), "nothing reaches the terminal raw");
+}
+
+const VALIDATED: &str = r#"
+validators:
+  - {name: deny, type: static, approve: false}
+  - {name: allow, type: static, approve: true}
+policy:
+  noMatch: deny
+  namespaces: {ignore: ["kube-*"]}
+  rules:
+    - {pattern: "ghcr.io/bad/*", validator: deny}
+    - {pattern: "ghcr.io/good/*", validator: allow}
+    - {pattern: "ghcr.io/seen/*", validator: deny, mode: detect}
+    - {pattern: "ghcr.io/*"}
+"#;
+
+/// A static validator is answered at once, before anything is looked up; what no rule matches is as `noMatch` says.
+#[test]
+fn static_rules_and_no_match_are_decided_by_the_policy_alone() {
+    let policy = policy(VALIDATED);
+    let refused = |image: &str| match policy.treatment(image) {
+        Treatment::Refuse { failure, rule } => (failure.class, failure.cause, rule),
+        other => panic!("{image}: {other:?}"),
+    };
+    let (class, cause, rule) = refused("ghcr.io/bad/x:1");
+    assert_eq!((class, rule), (Class::Denied, RuleName::Rule(0)));
+    assert_eq!(cause, "the static validator `deny` lets in no image of policy.rules[0] (`ghcr.io/bad/*`)");
+    let pinned = format!("ghcr.io/bad/x@sha256:{}", "a".repeat(64));
+    assert_eq!(refused(&pinned).0, Class::Denied, "a digest is no excuse");
+    assert_eq!(policy.treatment("ghcr.io/good/x:1"), Treatment::LeaveAlone);
+    assert_eq!(refused("ghcr.io/good/x@").0, Class::Misconfigured, "what is no reference nobody approves");
+    assert_eq!((refused("quay.io/x").0, refused("quay.io/x").2), (Class::Denied, RuleName::NoMatch));
+    assert_eq!(policy.action(RuleName::NoMatch, Class::Denied, false), Action::Deny);
+    assert_eq!(policy.action(RuleName::Rule(0), Class::Denied, true), Action::Deny);
+    assert!(policy.detects(RuleName::Rule(2)));
+    assert!(matches!(policy.treatment("ghcr.io/x:1"), Treatment::Resolve { rule: RuleName::Rule(3), .. }));
+    assert_eq!(policy.exempts(Some("kube-system")), Some("policy.namespaces.ignore"));
+    assert_eq!((policy.exempts(Some("team")), policy.exempts(None)), (None, None));
+}
+
+#[test]
+fn the_explanation_tells_validators_and_namespaces() {
+    let policy = policy(VALIDATED);
+    for (image, namespace, outcome) in [
+        ("ghcr.io/bad/x", None, "fails with class denied"),
+        ("ghcr.io/bad/x", Some("kube-system"), "let in: nothing in this namespace is looked at"),
+        ("ghcr.io/good/x", Some("team"), "left alone: its validator approves"),
+        ("ghcr.io/seen/x", None, "stays as it is, with a warning"),
+        ("quay.io/x", None, "fails with class denied"),
+        ("ghcr.io/x", None, "gets the digest that its registry has for it"),
+    ] {
+        assert_eq!(policy.explain(image, namespace).outcome(), outcome, "{image}");
+    }
+    let said = policy.explain("ghcr.io/bad/x", Some("kube-system")).to_string();
+    assert!(
+        said.contains("asks:     `deny` (static)\n") && said.contains("exempt:   by policy.namespaces.ignore\n"),
+        "{said}"
+    );
+    assert!(said.contains("          also matches: policy.rules[3] (`ghcr.io/*`)\n"), "{said}");
+    assert!(
+        policy.explain("quay.io/x", None).to_string().contains("rule:     policy.noMatch (`*`): no rule matches\n")
+    );
+}
+
+#[cfg(feature = "verify")]
+#[test]
+fn an_image_under_a_rule_of_signatures_is_verified_whether_it_has_a_digest_or_not() {
+    let text = "{validators: [{name: default, type: cosign, trustRoots: [{name: default, keyFile: k}]}], policy: {rules: \
+                [{pattern: a.io, with: {verifyInTransparencyLog: false}}, {pattern: b.io/*, mode: verify, with: {verifyInTransparencyLog: false}}]}}";
+    let policy = policy(text);
+    let Treatment::Verify { target: Target::Tag(reference), name, pin: true, .. } = policy.treatment("a.io/x") else {
+        panic!("a tag is verified and pinned")
+    };
+    assert_eq!((&*reference.tag, &*name), ("latest", "a.io/x:latest"));
+    assert!(matches!(policy.treatment("b.io/x"), Treatment::Verify { pin: false, .. }));
+    let pinned = format!("a.io/x:1@sha256:{}", "a".repeat(64));
+    assert!(matches!(policy.treatment(&pinned), Treatment::Verify { target: Target::Digest { .. }, pin: false, .. }));
+    let other = format!("a.io/x@sha512:{}", "a".repeat(128));
+    let Treatment::Refuse { failure, .. } = policy.treatment(&other) else { panic!("no signature binds it") };
+    assert_eq!(failure.class, Class::Misconfigured);
+    let said = policy.explain("b.io/x", None).to_string();
+    assert!(
+        said.contains("asks:     `default` (cosign): 1 signer(s), trust root `default`, without transparency log\n"),
+        "{said}"
+    );
+    assert!(
+        said.contains("outcome:  is verified and stays as it is\n")
+            && said.contains("failure:  unsigned: deny (built in)\n")
+    );
 }

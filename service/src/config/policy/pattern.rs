@@ -129,7 +129,7 @@ fn common_bytes(left: &str, right: &str) -> usize {
 }
 
 /// Glob matching with one step back for each star: linear in the product of the lengths at worst, without recursion.
-fn matches(glob: &[u8], text: &[u8]) -> bool {
+pub(super) fn matches(glob: &[u8], text: &[u8]) -> bool {
     let (mut at, mut read) = (0, 0);
     let mut back: Option<(usize, usize)> = None;
     while read < text.len() {

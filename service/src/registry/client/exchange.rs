@@ -1,4 +1,4 @@
-//! One request for a manifest over the wire, with its redirects.
+//! One request for a manifest or a blob over the wire, with its redirects.
 //!
 //! Credentials stay with the host they are for.
 
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode, header};
 
-use super::Question;
+use super::{Question, Wanted};
 use crate::registry::hosts::Station;
 use crate::registry::manifest::ACCEPT;
 use crate::registry::url::{Url, is_path};
@@ -16,6 +16,10 @@ use crate::wire;
 
 /// Largest manifest read (OCI distribution specification: registries should accept 4 MiB).
 const MANIFEST_BYTES_MAX: usize = 4 << 20;
+/// What the answer of the referrers API is.
+const INDEX: &str = "application/vnd.oci.image.index.v1+json";
+/// Blobs have any type.
+const ANYTHING: &str = "*/*";
 /// Redirects followed for one request; more is a loop.
 const REDIRECTS_MAX: u32 = 5;
 
@@ -25,18 +29,30 @@ pub(super) async fn redirected(
     method: &Method,
     authorization: Option<&str>,
 ) -> Result<Response<Bytes>, Failure> {
-    let Question { station, repository, tag, deadline, .. } = question;
+    let Question { station, repository, wanted, deadline, .. } = question;
     let host = station.host();
     let bad = |what: &str| Failure::new(Class::Misconfigured, format!("{host} answered a redirect {what}"));
     let (mut client, mut trusted) = (Arc::clone(&station.client), true);
-    let mut path = format!("/v2/{repository}/manifests/{tag}");
+    let (mut path, accept, bytes_max) = match wanted {
+        Wanted::Image(name) | Wanted::Manifest(name) => {
+            (format!("/v2/{repository}/manifests/{name}"), ACCEPT, MANIFEST_BYTES_MAX)
+        }
+        Wanted::Referrers(digest) => (format!("/v2/{repository}/referrers/{digest}"), INDEX, MANIFEST_BYTES_MAX),
+        Wanted::Blob { digest, bytes_max } => (format!("/v2/{repository}/blobs/{digest}"), ANYTHING, *bytes_max),
+    };
+    station.count(*wanted);
     for _ in 0..=REDIRECTS_MAX {
-        let mut request = request(method, &path).header(header::ACCEPT, ACCEPT);
+        let mut request = request(method, &path).header(header::ACCEPT, accept);
         if let Some(authorization) = authorization.filter(|_| trusted) {
             request = request.header(header::AUTHORIZATION, authorization);
         }
-        let response = client.fetch(written(request, Bytes::new())?, MANIFEST_BYTES_MAX, *deadline).await;
+        let response = client.fetch(written(request, Bytes::new())?, bytes_max, *deadline).await;
         let response = response.map_err(|error| match error {
+            // Whoever can write there would else choose that nobody can tell.
+            wire::Error::TooLarge { cap_bytes } if !matches!(wanted, Wanted::Image(_)) => {
+                let what = format!("{host}/{} is larger than {cap_bytes} bytes", wanted.of(repository));
+                Failure::new(Class::Invalid, what)
+            }
             wire::Error::Inside { authority } => bad(&format!("to {authority}, which is at an internal address")),
             error => failure(station, &error),
         })?;

@@ -52,7 +52,7 @@ pub struct World {
     /// The one lease, and statuses for the next writes to it.
     pub lease: Value,
     pub lease_failures: VecDeque<u16>,
-    /// Objects of the core group by their path; a number is a status instead of one.
+    /// Objects of the core group and of `apps` by their path; a number is a status instead of one.
     pub core: BTreeMap<String, Value>,
     pub requests: Vec<(Instant, String)>,
     pub witnessed: Vec<Value>,
@@ -367,11 +367,13 @@ fn write(
             Some(code) => status(code, ""),
             None => ok(&world.list(query)),
         },
-        ("GET", path) if path.starts_with("/api/v1/") => match world.core.get(path) {
-            None => status(404, "{}"),
-            Some(Value::Number(code)) => status(u16::try_from(code.as_u64().unwrap()).unwrap(), "{}"),
-            Some(object) => ok(object),
-        },
+        ("GET", path) if path.starts_with("/api/v1/") || path.starts_with("/apis/apps/v1/") => {
+            match world.core.get(path) {
+                None => status(404, "{}"),
+                Some(Value::Number(code)) => status(u16::try_from(code.as_u64().unwrap()).unwrap(), "{}"),
+                Some(object) => ok(object),
+            }
+        }
         ("POST", path) if path.ends_with("/events") => {
             world.events.push(body.clone());
             status(201, "{}")

@@ -1,0 +1,49 @@
+//! `verify`: one image, on the command line.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::Args;
+use tokio::time::Instant;
+
+use super::{EXIT_FAILURE, Failure, usage};
+use crate::config::Config;
+use crate::run::{verify, with_key};
+
+/// Longest time for one image: as long as the API server would wait for a webhook at most.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What is verified, and against what.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false, args = ["key", "config"])]
+pub(super) struct Arguments {
+    /// The image as a pod would write it.
+    image: String,
+    /// The public key (PEM) that must have signed it; no transparency log is asked for.
+    #[arg(long)]
+    key: Option<PathBuf>,
+    /// The configuration file (YAML) whose policy decides.
+    #[arg(long)]
+    config: Option<PathBuf>,
+    /// With --key: the registry speaks HTTP without TLS.
+    #[arg(long, conflicts_with = "config")]
+    plain_http: bool,
+}
+
+/// Prints what was found; fails when the image is not verified.
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let config = match (&arguments.key, &arguments.config) {
+        (Some(key), _) => with_key(&arguments.image, key, arguments.plain_http).map_err(usage)?,
+        (None, Some(path)) => Config::load(path).map_err(usage)?,
+        (None, None) => return Err(usage(anyhow::anyhow!("write --key or --config"))),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.context("failed to start the runtime")?;
+    let report = runtime.block_on(async { verify(&config, &arguments.image, Instant::now() + TIMEOUT).await })?;
+    print!("{report}");
+    match report.outcome {
+        Ok(_) => Ok(()),
+        Err(failure) => Err(Failure { code: EXIT_FAILURE, error: anyhow::anyhow!("not verified ({})", failure.class) }),
+    }
+}

@@ -1,0 +1,90 @@
+//! What was learned of registries: whether they know the referrers API, and in which form signatures lie there.
+//!
+//! It saves requests and decides nothing: whatever is known, every form is looked for before an image counts as unsigned.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+/// Hosts that something is known of; images name hosts, so without a bound anybody could make it grow. When there are more, all are
+/// forgotten.
+const HOSTS_MAX: usize = 256;
+/// How long a registry counts as one without referrers: then it may have learned.
+const WITHOUT_API: Duration = Duration::from_hours(1);
+
+/// In which form signatures lie.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// At tags.
+    #[default]
+    Tags,
+    /// In bundles.
+    Bundles,
+}
+
+/// What is known of a host.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Known {
+    /// Since when it has no referrers API, as far as is known.
+    without_api: Option<Instant>,
+    /// What was found there last.
+    pub last: Form,
+}
+
+/// What is known of all hosts.
+#[derive(Debug, Default)]
+pub struct Knowledge(Mutex<BTreeMap<String, Known>>);
+
+impl Known {
+    /// Whether it is worth asking for referrers.
+    pub fn may_have_api(self, now: Instant) -> bool {
+        self.without_api.is_none_or(|since| now.saturating_duration_since(since) >= WITHOUT_API)
+    }
+}
+
+impl Knowledge {
+    /// What is known of `host`.
+    pub fn of(&self, host: &str) -> Known {
+        self.0.lock().get(host).copied().unwrap_or_default()
+    }
+
+    /// `host` does not know the question for referrers.
+    pub fn has_no_api(&self, host: &str, now: Instant) {
+        self.change(host, |known| known.without_api = Some(now));
+    }
+
+    /// Signatures were found at `host` in this form.
+    pub fn found(&self, host: &str, form: Form) {
+        if self.of(host).last != form {
+            self.change(host, |known| known.last = form);
+        }
+    }
+
+    fn change(&self, host: &str, change: impl FnOnce(&mut Known)) {
+        let mut hosts = self.0.lock();
+        if hosts.len() >= HOSTS_MAX && !hosts.contains_key(host) {
+            hosts.clear();
+        }
+        change(hosts.entry(host.to_owned()).or_default());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_learned_is_bounded_and_may_be_learned_anew() {
+        let (knowledge, now) = (Knowledge::default(), Instant::now());
+        assert!(knowledge.of("h").may_have_api(now));
+        knowledge.has_no_api("h", now);
+        knowledge.found("h", Form::Bundles);
+        let known = knowledge.of("h");
+        assert!(!known.may_have_api(now) && known.may_have_api(now + WITHOUT_API) && known.last == Form::Bundles);
+        for n in 0..3 * HOSTS_MAX {
+            knowledge.found(&format!("h{n}"), Form::Bundles);
+            assert!(knowledge.0.lock().len() <= HOSTS_MAX);
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! The search for signatures of one image: which places are asked, in which order, and when it is enough.
+//!
+//! It ends as soon as the requirement is met. Until then every place is asked, so that "unsigned" is never said of an image whose
+//! signatures lie elsewhere; and a place that could not be read is a doubt, which outweighs whatever the others did not have.
+//!
+//! With the referrers API a signed image costs at most four requests, its digest included: HEAD, referrers, then a bundle's manifest
+//! and blob, or the `.sig` manifest and its payload. An unsigned one costs three.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use bytes::Bytes;
+use futures_util::future::join_all;
+use service_verify::oci::{self, ENVELOPE_BYTES_MAX, Layer, Referrer};
+use service_verify::{Evidence, Subject, UnixTime, Verdict, verify};
+
+use super::knowledge::Form;
+use super::{Engine, words};
+use crate::registry::{Piece, Wanted};
+use crate::validator::{Answer, Question};
+use crate::verdicts::{Class, Failure};
+
+/// Pieces that are fetched at one time after the first: the registry's limiter bounds them further.
+const BATCH: usize = 4;
+/// Most pieces fetched for one image. More than any honest image has; whoever hides a signature behind more denies it.
+const PIECES_MAX: usize = 40;
+
+/// Predicate type of a bundle that signs an image, and nothing else.
+const SIGNS_IMAGE: &str = "https://sigstore.dev/cosign/sign/v1";
+
+/// A search under way.
+pub(super) struct Search<'s> {
+    engine: &'s Engine,
+    question: &'s Question,
+    pub(super) subject: Subject,
+    pub(super) evidence: Vec<Evidence>,
+    /// Where was looked, and what was there.
+    pub(super) looked: Vec<String>,
+    /// What could not be read as what it must be.
+    pub(super) broken: Vec<String>,
+    /// What nobody could tell.
+    doubt: Option<Failure>,
+    pieces: usize,
+}
+
+/// Where signatures may lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// What the registry says refers to the image.
+    Referrers,
+    /// The same at a tag, where a registry does not know such questions.
+    Fallback,
+    /// The tag `sha256-….sig`.
+    Signatures,
+    /// The tag `sha256-….att`.
+    Attestations,
+}
+
+/// Why a piece is no evidence.
+enum Missed {
+    /// It is not what it must be.
+    Broken(String),
+    /// Nobody could read it.
+    Unread(String, Failure),
+}
+
+/// What came of a place.
+enum Found {
+    /// Something that can be judged, or nothing.
+    Judge,
+    /// The registry does not know the question.
+    Unknown,
+}
+
+impl<'s> Search<'s> {
+    pub fn new(engine: &'s Engine, question: &'s Question, subject: Subject) -> Self {
+        Self {
+            engine,
+            question,
+            subject,
+            evidence: Vec::new(),
+            looked: Vec::new(),
+            broken: Vec::new(),
+            doubt: None,
+            pieces: 0,
+        }
+    }
+
+    /// Looks until the requirement is met or there is nothing left to look at.
+    pub async fn run(mut self, now: UnixTime) -> Answer {
+        let known = self.engine.knowledge.of(&self.question.host);
+        let with_api = known.may_have_api(Instant::now());
+        let mut places = self.places(with_api, known.last);
+        places.reverse();
+        while let Some(place) = places.pop() {
+            match self.look(place, now).await {
+                Ok(Some(verdict)) => {
+                    let form =
+                        if matches!(place, Place::Referrers | Place::Fallback) { Form::Bundles } else { Form::Tags };
+                    self.engine.knowledge.found(&self.question.host, form);
+                    return words::approval(&verdict);
+                }
+                Ok(None) => {}
+                Err(Found::Unknown) => {
+                    self.engine.knowledge.has_no_api(&self.question.host, Instant::now());
+                    // Most such registries hold signatures at tags; the index at a tag is asked for last.
+                    places.insert(0, Place::Fallback);
+                }
+                Err(Found::Judge) => {}
+            }
+        }
+        let verdict = self.judge(now);
+        if verdict.is_verified() {
+            return words::approval(&verdict);
+        }
+        Err(words::refusal(&self, &verdict, self.doubt.clone()))
+    }
+
+    /// The places in the order that costs least where signatures usually lie.
+    fn places(&self, with_api: bool, last: Form) -> Vec<Place> {
+        let requirement = &self.engine.requirement;
+        let tags = [
+            requirement.image_signature.then_some(Place::Signatures),
+            (!requirement.attestations.is_empty()).then_some(Place::Attestations),
+        ];
+        let tags = tags.into_iter().flatten();
+        match (with_api, last) {
+            (true, _) => [Place::Referrers].into_iter().chain(tags).collect(),
+            (false, Form::Bundles) => [Place::Fallback].into_iter().chain(tags).collect(),
+            (false, Form::Tags) => tags.chain([Place::Fallback]).collect(),
+        }
+    }
+
+    /// Looks at one place; the verdict when it is enough.
+    async fn look(&mut self, place: Place, now: UnixTime) -> Result<Option<Verdict>, Found> {
+        let image = self.subject.digest;
+        let (name, tag) = match place {
+            Place::Referrers => ("referrers", image.to_string()),
+            Place::Fallback => ("referrers at tag", oci::referrers_tag(&image)),
+            Place::Signatures => ("signatures at tag", oci::signature_tag(&image)),
+            Place::Attestations => ("attestations at tag", oci::attestation_tag(&image)),
+        };
+        let wanted = if place == Place::Referrers { Wanted::Referrers(&tag) } else { Wanted::Manifest(&tag) };
+        let said = if place == Place::Referrers { name.to_owned() } else { format!("{name} {tag}") };
+        let bytes = match self.piece(wanted).await {
+            Ok(Piece::Here(bytes)) => bytes,
+            Ok(Piece::Absent) => {
+                self.looked.push(format!("{said} (none)"));
+                return Ok(None);
+            }
+            Ok(Piece::Unknown) => return Err(Found::Unknown),
+            Err(failure) => {
+                self.missed(&said, failure);
+                return Err(Found::Judge);
+            }
+        };
+        if matches!(place, Place::Referrers | Place::Fallback) {
+            match oci::referrers(&bytes) {
+                Ok(mut referrers) => {
+                    self.looked.push(format!("{said} ({} bundles)", referrers.len()));
+                    // Nobody believes what the index says of them; it only says what to fetch first.
+                    let likely = |referrer: &Referrer| {
+                        let signs = referrer.predicate_type.as_deref() == Some(SIGNS_IMAGE);
+                        signs == self.engine.requirement.image_signature
+                    };
+                    referrers.sort_by_key(|referrer| !likely(referrer));
+                    Ok(self.bundles(referrers, now).await)
+                }
+                Err(error) => Ok(self.is_broken(&said, &error)),
+            }
+        } else {
+            let layers = match place {
+                Place::Attestations => oci::attestation_layers(&bytes),
+                _ => oci::signature_layers(&bytes),
+            };
+            match layers {
+                Ok(oci::Layers { layers, unusable }) => {
+                    self.looked.push(format!("{said} ({} layers)", layers.len() + unusable.len()));
+                    self.evidence.extend(unusable);
+                    Ok(self.layers(layers, now).await)
+                }
+                Err(error) => Ok(self.is_broken(&said, &error)),
+            }
+        }
+    }
+
+    /// The first alone, which nearly always is enough; the others in batches.
+    async fn bundles(&mut self, referrers: Vec<Referrer>, now: UnixTime) -> Option<Verdict> {
+        let mut rest = referrers.as_slice();
+        let mut size = 1;
+        while !rest.is_empty() {
+            let (batch, more) = rest.split_at(size.min(rest.len()));
+            (rest, size) = (more, BATCH);
+            if !self.may_fetch(2 * batch.len()) {
+                return None;
+            }
+            let this = &*self;
+            let fetched = join_all(batch.iter().map(|referrer| this.bundle(referrer))).await;
+            for outcome in fetched {
+                match outcome {
+                    Ok(Some(evidence)) => self.evidence.push(evidence),
+                    Ok(None) => {}
+                    Err(Missed::Broken(what)) => self.broken.push(what),
+                    Err(Missed::Unread(what, failure)) => self.missed(&what, failure),
+                }
+            }
+            if let Some(verdict) = self.enough(now) {
+                return Some(verdict);
+            }
+        }
+        None
+    }
+
+    /// The bundle that a referrer is; nothing when it is none.
+    async fn bundle(&self, referrer: &Referrer) -> Result<Option<Evidence>, Missed> {
+        let digest = referrer.descriptor.digest.to_string();
+        let what = format!("referrer {digest}");
+        let unread = |failure| Missed::Unread(what.clone(), failure);
+        let Piece::Here(manifest) = self.piece(Wanted::Manifest(&digest)).await.map_err(unread)? else {
+            return Err(Missed::Broken(format!("{what} is not there")));
+        };
+        let layer = oci::bundle_layer(referrer, &manifest);
+        let Some(layer) = layer.map_err(|error| Missed::Broken(format!("{what}: {error}")))? else { return Ok(None) };
+        Ok(Some(match self.blob(&layer).await.map_err(unread)? {
+            Some(bytes) => layer.evidence(bytes.into()),
+            None => layer.missing("the registry has no such blob"),
+        }))
+    }
+
+    /// Layers of a manifest at a tag. Several signatures of one payload share its blob.
+    async fn layers(&mut self, layers: Vec<Layer>, now: UnixTime) -> Option<Verdict> {
+        let mut payloads: BTreeMap<String, Bytes> = BTreeMap::new();
+        let mut rest = layers.as_slice();
+        let mut size = 1;
+        while !rest.is_empty() {
+            let (batch, more) = rest.split_at(size.min(rest.len()));
+            (rest, size) = (more, BATCH);
+            let mut wanted: BTreeMap<String, &Layer> = BTreeMap::new();
+            for layer in batch {
+                let digest = layer.descriptor.digest.to_string();
+                if !payloads.contains_key(&digest) {
+                    wanted.insert(digest, layer);
+                }
+            }
+            if !self.may_fetch(wanted.len()) {
+                return None;
+            }
+            let this = &*self;
+            let fetched =
+                join_all(wanted.into_iter().map(async |(digest, layer)| (digest, this.blob(layer).await))).await;
+            let mut absent = Vec::new();
+            for (digest, outcome) in fetched {
+                match outcome {
+                    Ok(Some(bytes)) => drop(payloads.insert(digest, bytes)),
+                    Ok(None) => absent.push(digest),
+                    Err(failure) => self.missed(&format!("layer {digest}"), failure),
+                }
+            }
+            for layer in batch {
+                let digest = layer.descriptor.digest.to_string();
+                if let Some(bytes) = payloads.get(&digest) {
+                    self.evidence.push(layer.clone().evidence(bytes.to_vec()));
+                } else if absent.contains(&digest) {
+                    self.evidence.push(layer.clone().missing("the registry has no such blob"));
+                }
+            }
+            if let Some(verdict) = self.enough(now) {
+                return Some(verdict);
+            }
+        }
+        None
+    }
+
+    /// The bytes of a layer, `None` when the registry has none.
+    async fn blob(&self, layer: &Layer) -> Result<Option<Bytes>, Failure> {
+        if let Some(data) = &layer.data {
+            return Ok(Some(data.clone().into()));
+        }
+        let digest = layer.descriptor.digest.to_string();
+        let bytes_max = usize::try_from(layer.descriptor.size.min(ENVELOPE_BYTES_MAX)).unwrap_or(usize::MAX);
+        match self.piece(Wanted::Blob { digest: &digest, bytes_max }).await? {
+            Piece::Here(bytes) => Ok(Some(bytes)),
+            Piece::Absent | Piece::Unknown => Ok(None),
+        }
+    }
+
+    async fn piece(&self, wanted: Wanted<'_>) -> Result<Piece, Failure> {
+        let Question { host, repository, keyring, deadline, .. } = self.question;
+        self.engine.registry.piece((host, repository), wanted, keyring, *deadline).await
+    }
+
+    fn may_fetch(&mut self, pieces: usize) -> bool {
+        self.pieces += pieces;
+        let may = self.pieces <= PIECES_MAX;
+        if !may {
+            self.broken
+                .push(format!("there are more than {PIECES_MAX} pieces of signatures; the others were not looked at"));
+        }
+        may
+    }
+
+    fn enough(&self, now: UnixTime) -> Option<Verdict> {
+        Some(self.judge(now)).filter(Verdict::is_verified)
+    }
+
+    fn judge(&self, now: UnixTime) -> Verdict {
+        #[cfg(feature = "planted-bugs")]
+        if let Some(verdict) = self.spoiled(now) {
+            return verdict;
+        }
+        verify(&self.subject, &self.evidence, &self.engine.requirement, &self.engine.trust, now)
+    }
+
+    fn is_broken(&mut self, said: &str, error: &oci::OciError) -> Option<Verdict> {
+        self.looked.push(format!("{said} (unreadable)"));
+        self.broken.push(format!("{said}: {error}"));
+        None
+    }
+
+    /// Something is there that nobody could read. A definite failure is what somebody put there; all others are doubts.
+    fn missed(&mut self, said: &str, failure: Failure) {
+        if failure.class == Class::Invalid {
+            self.broken.push(format!("{said}: {}", failure.cause));
+            return;
+        }
+        self.looked.push(format!("{said} ({})", failure.class));
+        self.doubt.get_or_insert(failure);
+    }
+
+    #[cfg(feature = "planted-bugs")]
+    fn spoiled(&self, now: UnixTime) -> Option<Verdict> {
+        super::planted::verdict(self.engine.planted?, self, &self.engine.requirement, &self.engine.trust, now)
+    }
+}

@@ -1,0 +1,65 @@
+//! What is said about an image's signatures: to the person whose object was refused, and in the audit log.
+
+use std::sync::Arc;
+
+use service_verify::{Class as Found, Outcome, Signer as Proof, Verdict};
+
+use super::search::Search;
+use crate::validator::{Answer, Approval, SIGNERS_MAX, Signer};
+use crate::verdicts::{Class, Failure};
+
+/// Most pieces that a denial says something about; the others are counted.
+const REJECTED_SAID_MAX: usize = 3;
+/// Characters of one piece's cause.
+const CAUSE_CHARS_MAX: usize = 160;
+
+/// Who signed.
+pub(super) fn approval(verdict: &Verdict) -> Answer {
+    let signer = |proof: &Proof| {
+        let mut evidence = format!("{} {}", proof.kind.name(), proof.source);
+        if let Some(index) = proof.log_index {
+            evidence.push_str(&format!(", log index {index}"));
+        }
+        if let Some(time) = proof.time {
+            evidence.push_str(&format!(", {time}"));
+        }
+        if let Some(predicate) = &proof.predicate_type {
+            evidence.push_str(&format!(", {predicate}"));
+        }
+        Signer { name: format!("{}: {}", proof.root, proof.identity), evidence }
+    };
+    let signers = verdict.signers.iter().take(SIGNERS_MAX).map(signer).collect();
+    Ok(Arc::new(Approval { signers }))
+}
+
+/// Why the image may not run: what nobody could tell outweighs what was not found.
+pub(super) fn refusal(search: &Search<'_>, verdict: &Verdict, doubt: Option<Failure>) -> Failure {
+    let looked = if search.looked.is_empty() { "nothing".to_owned() } else { search.looked.join(", ") };
+    if let Some(Failure { class, cause }) = doubt {
+        return Failure::new(class, format!("its signatures cannot be told: {cause}; looked at {looked}"));
+    }
+    let Outcome::Refused { class, cause } = &verdict.outcome else {
+        return Failure::new(Class::Internal, "a verdict that is good was taken for a refusal");
+    };
+    let class = match class {
+        // Something is there, and it is not what it should be.
+        Found::Unsigned if !search.broken.is_empty() => Class::Invalid,
+        Found::Unsigned => Class::Unsigned,
+        Found::Invalid => Class::Invalid,
+        Found::Mismatch => Class::Mismatch,
+        Found::Misconfigured => Class::Misconfigured,
+    };
+    let rejected = verdict.rejected.iter().map(|piece| format!("{}: {}", piece.source, piece.cause));
+    let mut reasons: Vec<String> = rejected.chain(search.broken.iter().cloned()).collect();
+    reasons.retain(|reason| !cause.contains(reason.as_str()));
+    let more = reasons.len().saturating_sub(REJECTED_SAID_MAX);
+    let mut said = cause.clone();
+    for reason in reasons.into_iter().take(REJECTED_SAID_MAX) {
+        said.push_str("; ");
+        said.extend(reason.chars().take(CAUSE_CHARS_MAX));
+    }
+    if more > 0 {
+        said.push_str(&format!("; and {more} more"));
+    }
+    Failure::new(class, format!("{said}; looked at {looked}"))
+}

@@ -1,0 +1,223 @@
+//! A registry that holds images with signatures: manifests, blobs and referrers in memory, and a key that signs as cosign does.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use futures_util::FutureExt as _;
+use http::Response;
+use parking_lot::Mutex;
+use rcgen::{KeyPair, SigningKey as _};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use super::{Body, Server, full, status};
+
+const INDEX: &str = "application/vnd.oci.image.index.v1+json";
+const IMAGE: &str = "application/vnd.oci.image.manifest.v1+json";
+const BUNDLE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
+const PAYLOAD: &str = "application/vnd.dev.cosign.simplesigning.v1+json";
+const EMPTY: &str = "application/vnd.oci.empty.v1+json";
+
+/// What is in the registry, and how it behaves.
+#[derive(Default)]
+pub struct World {
+    /// Manifests by repository and tag or digest.
+    manifests: BTreeMap<String, (String, Vec<u8>)>,
+    blobs: BTreeMap<String, Vec<u8>>,
+    /// Descriptors by repository and digest of their subject.
+    referrers: BTreeMap<String, Vec<Value>>,
+    /// Whether it knows the referrers API.
+    pub api: bool,
+    /// Paths that contain such a text are answered with this status; 0 is no answer at all.
+    pub sick: Vec<(String, u16)>,
+    /// Method and path of every request.
+    pub requests: Vec<String>,
+}
+
+pub struct Signed {
+    pub server: Server,
+    pub world: Arc<Mutex<World>>,
+}
+
+/// A key that signs.
+pub struct Key(KeyPair);
+
+pub fn digest(bytes: &[u8]) -> String {
+    format!("sha256:{}", hex::encode(Sha256::digest(bytes)))
+}
+
+impl Key {
+    pub fn new() -> Self {
+        Self(KeyPair::generate().unwrap())
+    }
+
+    pub fn pem(&self) -> String {
+        self.0.public_key_pem()
+    }
+
+    fn sign(&self, bytes: &[u8]) -> String {
+        BASE64.encode(self.0.sign(bytes).unwrap())
+    }
+}
+
+impl Signed {
+    /// An empty registry with the referrers API.
+    pub async fn start() -> Self {
+        let world = Arc::new(Mutex::new(World { api: true, ..World::default() }));
+        let shared = Arc::clone(&world);
+        let server = Server::start(
+            false,
+            Arc::new(move |request| {
+                let (method, path) = (request.method().to_string(), request.uri().path().to_owned());
+                let shared = Arc::clone(&shared);
+                async move { answer(&shared, &method, &path).await }.boxed()
+            }),
+        );
+        Self { server: server.await, world }
+    }
+
+    pub fn host(&self) -> String {
+        self.server.address.to_string()
+    }
+
+    pub fn image(&self, repository: &str) -> String {
+        format!("{}/{repository}:1", self.host())
+    }
+
+    /// Requests since the last call.
+    pub fn requests(&self) -> Vec<String> {
+        std::mem::take(&mut self.world.lock().requests)
+    }
+
+    /// An unsigned image under the tag `1`; answers its digest.
+    pub fn push(&self, repository: &str) -> String {
+        let manifest = json!({
+            "schemaVersion": 2, "mediaType": IMAGE, "config": {"mediaType": EMPTY, "digest": digest(b"{}"), "size": 2},
+            "layers": [], "annotations": {"of": repository},
+        });
+        self.put(repository, Some("1"), IMAGE, manifest.to_string().into_bytes())
+    }
+
+    fn put(&self, repository: &str, tag: Option<&str>, media_type: &str, bytes: Vec<u8>) -> String {
+        let digest = digest(&bytes);
+        let manifests = &mut self.world.lock().manifests;
+        for name in [Some(&*digest), tag].into_iter().flatten() {
+            manifests.insert(format!("{repository}/{name}"), (media_type.to_owned(), bytes.clone()));
+        }
+        digest
+    }
+
+    pub fn blob(&self, bytes: &[u8]) -> Value {
+        let digest = digest(bytes);
+        self.world.lock().blobs.insert(digest.clone(), bytes.to_vec());
+        json!({"digest": digest, "size": bytes.len()})
+    }
+
+    /// Signatures of `signed` by `keys` at the `.sig` tag of `image`, as `cosign sign` of version 2 leaves them.
+    pub fn sign_at_tag(&self, repository: &str, image: &str, signed: &str, keys: &[&Key]) {
+        let payload = json!({"critical": {
+            "identity": {"docker-reference": format!("{}/{repository}", self.host())},
+            "image": {"docker-manifest-digest": signed}, "type": "cosign container image signature",
+        }, "optional": null});
+        let payload = payload.to_string();
+        let layers: Vec<_> = keys
+            .iter()
+            .map(|key| {
+                let mut layer = self.blob(payload.as_bytes());
+                layer["mediaType"] = PAYLOAD.into();
+                layer["annotations"] = json!({"dev.cosignproject.cosign/signature": key.sign(payload.as_bytes())});
+                layer
+            })
+            .collect();
+        let mut config = self.blob(b"{}");
+        config["mediaType"] = "application/vnd.oci.image.config.v1+json".into();
+        let manifest = json!({"schemaVersion": 2, "mediaType": IMAGE, "config": config, "layers": layers});
+        self.put(repository, Some(&signature_tag(image)), IMAGE, manifest.to_string().into_bytes());
+    }
+
+    /// A bundle that signs `signed`, as a referrer of `image`, as `cosign sign` of version 3 leaves it.
+    pub fn sign_in_bundle(&self, repository: &str, image: &str, signed: &str, key: &Key) {
+        let statement = json!({
+            "_type": "https://in-toto.io/Statement/v1", "subject": [{"digest": {"sha256": signed.trim_start_matches("sha256:")}}],
+            "predicateType": "https://sigstore.dev/cosign/sign/v1", "predicate": {},
+        });
+        let (kind, statement) = ("application/vnd.in-toto+json", statement.to_string());
+        let signed = format!("DSSEv1 {} {kind} {} {statement}", kind.len(), statement.len());
+        let bundle = json!({
+            "mediaType": BUNDLE, "verificationMaterial": {"publicKey": {"hint": ""}, "tlogEntries": []},
+            "dsseEnvelope": {"payload": BASE64.encode(&statement), "payloadType": kind, "signatures": [{"sig": key.sign(signed.as_bytes())}]},
+        });
+        let mut layer = self.blob(bundle.to_string().as_bytes());
+        layer["mediaType"] = BUNDLE.into();
+        let mut config = self.blob(b"{}");
+        config["mediaType"] = EMPTY.into();
+        let subject = json!({"mediaType": IMAGE, "digest": image, "size": 300});
+        let manifest = json!({
+            "schemaVersion": 2, "mediaType": IMAGE, "artifactType": BUNDLE, "config": config, "layers": [layer], "subject": subject,
+        });
+        let manifest = manifest.to_string().into_bytes();
+        let (size, digest) = (manifest.len(), self.put(repository, None, IMAGE, manifest));
+        let descriptor = json!({"mediaType": IMAGE, "artifactType": BUNDLE, "digest": digest, "size": size});
+        let mut world = self.world.lock();
+        let referrers = world.referrers.entry(format!("{repository}/{image}")).or_default();
+        referrers.push(descriptor);
+        let index = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": referrers}).to_string();
+        let fallback = format!("{repository}/{}", image.replace(':', "-"));
+        world.manifests.insert(fallback, (INDEX.to_owned(), index.into_bytes()));
+    }
+
+    /// Replaces the manifest at the `.sig` tag of `image` with `bytes`.
+    pub fn spoil_tag(&self, repository: &str, image: &str, bytes: &[u8]) {
+        self.put(repository, Some(&signature_tag(image)), IMAGE, bytes.to_vec());
+    }
+
+    /// Lets every blob be served without its last byte.
+    pub fn truncate_blobs(&self) {
+        for bytes in self.world.lock().blobs.values_mut() {
+            bytes.pop();
+        }
+    }
+}
+
+fn signature_tag(image: &str) -> String {
+    image.replace(':', "-") + ".sig"
+}
+
+async fn answer(world: &Mutex<World>, method: &str, path: &str) -> Response<Body> {
+    let sick = {
+        let mut world = world.lock();
+        world.requests.push(format!("{method} {path}"));
+        world.sick.iter().find(|(part, _)| path.contains(part.as_str())).map(|(_, status)| *status)
+    };
+    match sick {
+        Some(0) => std::future::pending().await,
+        Some(1) => tokio::time::sleep(Duration::from_millis(300)).await,
+        Some(code) => return status(code, ""),
+        None => {}
+    }
+    let world = world.lock();
+    let rest = path.trim_start_matches("/v2/");
+    let (media_type, bytes) = if let Some((repository, name)) = rest.split_once("/manifests/") {
+        match world.manifests.get(&format!("{repository}/{name}")) {
+            Some((media_type, bytes)) => (media_type.as_str(), bytes.clone()),
+            None => return status(404, ""),
+        }
+    } else if let Some((_, name)) = rest.split_once("/blobs/") {
+        match world.blobs.get(name) {
+            Some(bytes) => ("application/octet-stream", bytes.clone()),
+            None => return status(404, ""),
+        }
+    } else if let Some((repository, name)) = rest.split_once("/referrers/").filter(|_| world.api) {
+        let none = Vec::new();
+        let referrers = world.referrers.get(&format!("{repository}/{name}")).unwrap_or(&none);
+        (INDEX, json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": referrers}).to_string().into_bytes())
+    } else {
+        return status(404, "404 page not found");
+    };
+    let builder =
+        Response::builder().header("content-type", media_type).header("docker-content-digest", digest(&bytes));
+    builder.body(full(if method == "HEAD" { Vec::new() } else { bytes })).unwrap()
+}
