@@ -11,11 +11,12 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::admission::Policy;
 use crate::config::{self, Config};
-use crate::log_lines::Lines;
+use crate::logs;
 use crate::run::{App, Options};
 
 #[cfg(feature = "dist")]
 mod definitions;
+mod replicas;
 
 /// Everything went well, a signal included.
 pub const EXIT_OK: u8 = 0;
@@ -64,6 +65,17 @@ enum Command {
         #[command(subcommand)]
         question: Question,
     },
+    /// Ask a running API over Deployments for a count, or set one.
+    Replicas {
+        #[command(subcommand)]
+        call: replicas::Call,
+    },
+    /// Make certificates to try the API over Deployments with.
+    #[cfg(feature = "certs-dev")]
+    Certs {
+        #[command(subcommand)]
+        what: replicas::Certs,
+    },
     /// Print completions for a shell.
     #[cfg(feature = "dist")]
     Completions {
@@ -95,6 +107,12 @@ enum Question {
         #[arg(long)]
         config: PathBuf,
     },
+    /// Print the file in the version of this program, comments and all.
+    Migrate {
+        /// The configuration file (YAML).
+        #[arg(long)]
+        config: PathBuf,
+    },
     /// Print what is in effect, with every default; secrets are masked.
     Show {
         /// The configuration file (YAML).
@@ -106,12 +124,26 @@ enum Question {
 /// What a process does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Role {
-    /// Webhook, watch and reconciler in one process.
+    /// Webhook, watch and reconciler in one process, and the API over Deployments when it has a section.
     All,
     /// Only the webhook.
     Manager,
     /// Only watch and reconciler.
     Watch,
+    /// Only the API over Deployments.
+    Replicas,
+}
+
+impl Role {
+    /// Whether reviews are answered.
+    pub fn admits(self) -> bool {
+        matches!(self, Self::All | Self::Manager)
+    }
+
+    /// Whether Packages are watched and reconciled.
+    pub fn reconciles(self) -> bool {
+        matches!(self, Self::All | Self::Watch)
+    }
 }
 
 /// Runs the command line of this process.
@@ -154,6 +186,9 @@ fn command(cli: Cli, build: Build) -> Result<(), Failure> {
             print!("{}", answer(&question).map_err(usage)?);
             Ok(())
         }
+        Command::Replicas { call } => Ok(call.run()?),
+        #[cfg(feature = "certs-dev")]
+        Command::Certs { what } => Ok(what.run()?),
         #[cfg(feature = "dist")]
         Command::Completions { shell } => Ok(definitions::completions(shell)?),
         #[cfg(feature = "dist")]
@@ -164,9 +199,9 @@ fn command(cli: Cli, build: Build) -> Result<(), Failure> {
             let path = config;
             let config = Config::load(&path).map_err(usage)?;
             check_role(role, &config).map_err(usage)?;
-            log(config.log_format, config.log_level);
+            logs::init(config.log_format, config.log_level);
             if let Err(error) = crate::allocator::give_memory_back() {
-                tracing::warn!(%error, "memory that is free will be given back late");
+                tracing::warn!(name: logs::names::MEMORY_LATE, %error, "memory that is free will be given back late");
             }
             let runtime = tokio::runtime::Builder::new_multi_thread()
                 .worker_threads(worker_threads())
@@ -192,6 +227,7 @@ fn answer(question: &Question) -> Result<String, config::Error> {
             let config = Config::load(config)?;
             Ok(Policy::new(&config.policy, &config.resolve).explain(image).to_string())
         }
+        Question::Migrate { config } => config::migrate(config),
         Question::Show { config } => config::show(config),
     }
 }
@@ -215,8 +251,13 @@ fn options(build: Build, planted: Option<OsString>, witness_url: Option<String>)
 }
 
 fn check_role(role: Role, config: &Config) -> anyhow::Result<()> {
-    if role != Role::Watch && config.admission.is_none() {
+    if role.admits() && config.admission.is_none() {
         anyhow::bail!("the role needs the section `admission` in the configuration (listen, certificate, key)");
+    }
+    if role == Role::Replicas && config.replicas.is_none() {
+        anyhow::bail!(
+            "the role needs the section `replicas` in the configuration (listen, certificate, key, clientCA):              `longhaul-service certs dev DIR` makes certificates to begin with"
+        );
     }
     Ok(())
 }
@@ -230,32 +271,15 @@ async fn run(role: Role, config: Config, path: PathBuf, options: Options) -> any
     app.follow_config(path);
     loop {
         tokio::select! {
-            _ = terminate.recv() => break tracing::info!("SIGTERM: draining"),
-            _ = interrupt.recv() => break tracing::info!("SIGINT: draining"),
+            _ = terminate.recv() => break tracing::info!(name: logs::names::SIGNAL, signal = "SIGTERM", "draining"),
+            _ = interrupt.recv() => break tracing::info!(name: logs::names::SIGNAL, signal = "SIGINT", "draining"),
             _ = hang_up.recv() => app.look_at_files(),
             result = app.broken() => return result,
         }
     }
     app.stop().await;
-    tracing::info!("stopped");
+    tracing::info!(name: logs::names::STOPPED, "stopped");
     Ok(())
-}
-
-fn log(format: config::LogFormat, level: config::Level) {
-    use tracing_subscriber::filter::LevelFilter;
-    let level = match level {
-        config::Level::Trace => LevelFilter::TRACE,
-        config::Level::Debug => LevelFilter::DEBUG,
-        config::Level::Info => LevelFilter::INFO,
-        config::Level::Warn => LevelFilter::WARN,
-        config::Level::Error => LevelFilter::ERROR,
-    };
-    let builder = tracing_subscriber::fmt().with_max_level(level).with_writer(|| Lines(std::io::stderr()));
-    // A second initialisation only happens in tests; the first one stays.
-    let _ = match format {
-        config::LogFormat::Text => builder.with_ansi(false).try_init(),
-        config::LogFormat::Json => builder.json().try_init(),
-    };
 }
 
 #[cfg(test)]
@@ -273,7 +297,7 @@ mod tests {
     fn a_role_that_does_not_exist_is_refused_with_those_that_do() {
         let error =
             Cli::try_parse_from(["longhaul-service", "run", "--role", "validator", "--config", "x"]).unwrap_err();
-        assert!(error.to_string().contains("[possible values: all, manager, watch]"), "{error}");
+        assert!(error.to_string().contains("[possible values: all, manager, watch, replicas]"), "{error}");
     }
 
     #[test]

@@ -4,10 +4,12 @@
 //! file but the configuration itself; certificates and keys are read by whoever uses them.
 
 mod admission;
+mod migrate;
 mod policy;
 mod quantity;
 mod raw;
 mod reconcile;
+mod replicas;
 mod resolve;
 mod show;
 mod watch;
@@ -18,12 +20,17 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use admission::Admission;
+pub use migrate::migrate;
 pub use policy::{Action, Mode, OnFailure, Pattern, Policy, Recheck, Rule};
 pub use raw::{Level, LogFormat};
 pub use reconcile::{Lease, QueueKey, Reconcile};
+pub use replicas::{Allow, Bucket, Rate, Replicas};
 pub use resolve::{Keychain, MAX_CONCURRENT, Place, Registry, Resolve, Rewrite, canonical};
 pub use show::show;
 pub use watch::{Resource, Transport, Watch};
+
+/// The version of the file's keys. A file without one is of the first.
+pub const VERSION: u32 = 1;
 
 /// Inside the 30 s that Kubernetes gives a terminating pod.
 const DRAIN: Duration = Duration::from_secs(20);
@@ -33,6 +40,8 @@ const DRAIN: Duration = Duration::from_secs(20);
 pub struct Config {
     /// The webhook listener; absent when this process has none.
     pub admission: Option<Admission>,
+    /// The API over Deployments; absent when this process has none.
+    pub replicas: Option<Replicas>,
     /// The health listener; absent when this process has none.
     pub health: Option<SocketAddr>,
     /// How images are resolved.
@@ -157,8 +166,13 @@ struct Checker<'a> {
 
 impl Checker<'_> {
     fn check(&self, file: raw::File) -> Result<Config, Error> {
+        if let Some(version) = file.version.filter(|version| *version != VERSION) {
+            let what = format!("{version} is not known to this program: it knows {VERSION}");
+            return Err(self.value("version", what));
+        }
         Ok(Config {
             admission: file.admission.map(|raw| self.admission(raw)).transpose()?,
+            replicas: file.replicas.map(|raw| self.replicas(raw)).transpose()?,
             health: file.health.map(|health| health.listen),
             resolve: self.resolve(file.resolve)?,
             policy: self.policy(file.policy)?,

@@ -11,13 +11,16 @@ use super::admission::RawAdmission;
 use super::policy::RawPolicy;
 use super::quantity::Span;
 use super::reconcile::RawReconcile;
+use super::replicas::RawReplicas;
 use super::resolve::RawResolve;
 use super::watch::RawWatch;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct File {
+    pub version: Option<u32>,
     pub admission: Option<RawAdmission>,
+    pub replicas: Option<RawReplicas>,
     pub health: Option<Health>,
     pub resolve: RawResolve,
     pub policy: RawPolicy,

@@ -1,8 +1,9 @@
 //! The configuration while the process runs: looked at again, and the parts of it that may change are swapped as a whole.
 //!
-//! `policy` and `resolve` take effect at once: a review goes through the generation that it began with, to its end. What else
-//! changed is named and waits for a restart. A file that cannot be used changes nothing and is named once.
+//! `policy`, `resolve`, `replicas.allow` and `replicas.rate` take effect at once: a review goes through the generation that it began
+//! with, to its end. What else changed is named and waits for a restart. A file that cannot be used changes nothing and is named once.
 
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -15,11 +16,12 @@ use tokio::sync::watch as channel;
 use tokio::task::JoinSet;
 
 use super::Options;
-use crate::admission::{Endpoint, Metrics as AdmissionMetrics, Pipeline, Policy, Resolver};
-use crate::config::{Config, Transport};
+use crate::admission::{Current, Metrics as AdmissionMetrics, Pipeline, Policy, Resolver};
+use crate::config::{self, Config, Transport};
 use crate::edge::Probe;
 use crate::kube::{Client, Cluster};
 use crate::registry::{Hosts, Metrics as RegistryMetrics, PullSecrets, Registry};
+use crate::replicas::Api;
 use crate::wire::Proxies;
 
 /// How often the file is looked at; kubelet itself needs up to a minute to bring a changed `ConfigMap`.
@@ -64,9 +66,9 @@ impl Metrics {
     }
 }
 
-/// The webhook's parts that a new configuration replaces.
-pub struct Webhook {
-    endpoint: Arc<Endpoint>,
+/// Admission's parts that a new configuration replaces; whoever brings reviews shares them.
+pub struct Admission {
+    current: Arc<Current>,
     resolver: Arc<Resolver>,
     /// Follow the files of the registry client that the resolver asks.
     followers: JoinSet<()>,
@@ -75,20 +77,18 @@ pub struct Webhook {
     options: Options,
 }
 
-impl Webhook {
-    /// The webhook of `config`.
+impl Admission {
+    /// The admission of `config`.
     pub fn new(config: &Config, options: &Options, registry: &mut MetricsRegistry) -> anyhow::Result<Self> {
-        let settings = config.admission.as_ref().context("the section `admission` is missing")?;
         let (metrics, registry_metrics) = (AdmissionMetrics::register(registry), RegistryMetrics::register(registry));
         let (resolver, followers) = resolver(config, config.kubeconfig.as_deref(), &metrics, &registry_metrics)?;
-        let pipeline = pipeline(config, &resolver, &metrics, options);
-        let endpoint = Arc::new(Endpoint::new(settings, pipeline));
-        Ok(Self { endpoint, resolver, followers, metrics, registry_metrics, options: options.clone() })
+        let current = Current::new(pipeline(config, &resolver, &metrics, options));
+        Ok(Self { current, resolver, followers, metrics, registry_metrics, options: options.clone() })
     }
 
-    /// Where reviews are answered.
-    pub fn endpoint(&self) -> &Arc<Endpoint> {
-        &self.endpoint
+    /// What answers reviews.
+    pub fn current(&self) -> &Arc<Current> {
+        &self.current
     }
 
     /// Changes to `fresh`; the resolver stays with all that it knows when its settings do.
@@ -98,7 +98,7 @@ impl Webhook {
             let kubeconfig = running.kubeconfig.as_deref();
             (self.resolver, self.followers) = resolver(fresh, kubeconfig, &self.metrics, &self.registry_metrics)?;
         }
-        self.endpoint.replace(pipeline(fresh, &self.resolver, &self.metrics, &self.options));
+        self.current.replace(pipeline(fresh, &self.resolver, &self.metrics, &self.options));
         Ok(())
     }
 }
@@ -168,8 +168,10 @@ pub struct Reloader {
     pub path: PathBuf,
     /// What runs.
     pub running: Config,
-    /// Absent in roles without one.
-    pub webhook: Option<Webhook>,
+    /// Absent in roles that look at no image.
+    pub admission: Option<Admission>,
+    /// Absent in roles without that API.
+    pub replicas: Option<Arc<Api>>,
     /// Where it is counted.
     pub metrics: Metrics,
     /// Where a person reads of it.
@@ -196,13 +198,13 @@ impl Reloader {
                 let sections = waiting.join(", ");
                 let note = || format!("changed in the file and waiting for a restart: {sections}");
                 if self.note((!waiting.is_empty()).then(note)) {
-                    tracing::warn!(sections, "the configuration has changes that need a restart");
+                    tracing::warn!(name: crate::logs::names::CONFIG_WAITS, sections, "the configuration has changes that need a restart");
                 }
             }
             Err(error) => {
                 self.metrics.last_succeeded.set(0);
                 if self.note(Some(format!("the file is refused, the old configuration stays: {error:#}"))) {
-                    tracing::error!(error = format!("{error:#}"), "configuration not replaced");
+                    tracing::error!(name: crate::logs::names::CONFIG_REFUSED, error = format!("{error:#}"), "configuration not replaced");
                 }
             }
         }
@@ -216,15 +218,35 @@ impl Reloader {
         );
         let waiting = waiting(&self.running, &fresh);
         if policy || resolve {
-            if let Some(webhook) = &mut self.webhook {
-                webhook.change(&self.running, &fresh)?;
+            if let Some(admission) = &mut self.admission {
+                admission.change(&self.running, &fresh)?;
             }
             self.running.policy = fresh.policy;
             self.running.resolve = fresh.resolve;
+        }
+        let replicas = self.take_replicas(fresh.replicas.as_ref());
+        if policy || resolve || replicas {
             self.metrics.taken();
-            tracing::info!(generation = self.metrics.generation.get(), policy, resolve, "configuration replaced");
+            let generation = self.metrics.generation.get();
+            tracing::info!(
+                name: crate::logs::names::CONFIG_REPLACED, generation, policy, resolve, replicas, "configuration replaced"
+            );
         }
         Ok(waiting)
+    }
+
+    /// Takes who may call the API over Deployments and how often; answers whether anything of that is new.
+    fn take_replicas(&mut self, fresh: Option<&config::Replicas>) -> bool {
+        let (Some(running), Some(fresh)) = (&mut self.running.replicas, fresh) else { return false };
+        if (&running.allow, running.rate) == (&fresh.allow, fresh.rate) {
+            return false;
+        }
+        running.allow = fresh.allow.clone();
+        running.rate = fresh.rate;
+        if let Some(api) = &self.replicas {
+            api.replace(&running.allow, running.rate);
+        }
+        true
     }
 
     /// Keeps `note`; answers whether it says something new.
@@ -242,6 +264,7 @@ fn waiting(running: &Config, fresh: &Config) -> Vec<&'static str> {
         // Named one by one, so that a new section has to be put somewhere.
         let Config {
             admission,
+            replicas,
             health,
             resolve: _,
             policy: _,
@@ -254,6 +277,7 @@ fn waiting(running: &Config, fresh: &Config) -> Vec<&'static str> {
         } = config;
         [
             ("admission", shown(admission)),
+            ("replicas", shown(&replicas.as_ref().map(without_what_is_taken))),
             ("health", shown(health)),
             ("kubernetes", shown(kubeconfig)),
             ("watch", shown(watch)),
@@ -264,6 +288,14 @@ fn waiting(running: &Config, fresh: &Config) -> Vec<&'static str> {
     };
     let pairs = sections(running).into_iter().zip(sections(fresh));
     pairs.filter(|(old, new)| old.1 != new.1).map(|(old, _)| old.0).collect()
+}
+
+/// The settings of the API over Deployments that are read at the start only.
+fn without_what_is_taken(settings: &config::Replicas) -> config::Replicas {
+    let one = NonZeroU32::MIN;
+    let bucket = config::Bucket { per_second: one, burst: one };
+    let rate = config::Rate { client: bucket, all: bucket };
+    config::Replicas { allow: config::Allow::default(), rate, ..settings.clone() }
 }
 
 /// Settings are compared by what they show: every one of them derives `Debug`, with all its fields.

@@ -3,6 +3,7 @@
 //! Shared between the watch (the only writer) and its readers. The lock is held for single map operations only.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
@@ -53,6 +54,13 @@ impl<K> Store<K> {
     #[cfg(not(feature = "planted-bugs"))]
     pub fn len(&self) -> usize {
         self.objects.read().len()
+    }
+
+    /// At most `max` objects whose keys are after `after`, in the order of the keys.
+    pub fn after(&self, after: Option<&Key>, max: usize) -> Vec<Arc<Object<K>>> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let objects = self.objects.read();
+        objects.range::<Key, _>((from, Bound::Unbounded)).take(max).map(|(_, object)| Arc::clone(object)).collect()
     }
 
     /// Everything, in the order of the keys.
