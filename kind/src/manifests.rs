@@ -8,7 +8,9 @@ use serde_json::Value;
 mod replicas;
 mod rights;
 
-pub use replicas::{REPLICAS, REPLICAS_ACCOUNT, REPLICAS_CERTIFICATES, REPLICAS_IMAGES, replicas_rights};
+pub use replicas::{
+    REPLICAS, REPLICAS_ACCOUNT, REPLICAS_CERTIFICATES, REPLICAS_IMAGES, replicas_rights, replicas_roles_of_all,
+};
 pub use rights::{ALL_ROLES_ACCOUNT, all_roles, cluster_roles};
 
 /// The `packages.longhaul.dev` resource; all that a control plane without nodes needs.

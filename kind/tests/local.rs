@@ -153,7 +153,8 @@ async fn ask_what_the_api_over_deployments_may(admin: &Kubectl) {
     let account = format!("--as=system:serviceaccount:{namespace}:{name}");
     let may = async |verb: &str, resource: &str, expected: bool| {
         let deadline = Instant::now() + Duration::from_secs(20);
-        let (resource, sub) = resource.split_once('/').map_or((resource, None), |(resource, sub)| (resource, Some(sub)));
+        let (resource, sub) =
+            resource.split_once('/').map_or((resource, None), |(resource, sub)| (resource, Some(sub)));
         let sub = sub.map(|sub| format!("--subresource={sub}"));
         loop {
             let mut words = vec!["auth", "can-i", verb, resource, "-n", "default", account.as_str()];
@@ -175,7 +176,8 @@ async fn ask_what_the_api_over_deployments_may(admin: &Kubectl) {
     };
     let (scale, nothing): (&[&str], &[&str]) = (&["get", "update"], &[]);
     let others = ["deployments.apps/status", "replicasets.apps/scale", "pods", "secrets", "configmaps", "namespaces"];
-    let mut ordinary: Vec<(&str, &[&str])> = vec![("deployments.apps", &["list", "watch"]), ("deployments.apps/scale", scale)];
+    let mut ordinary: Vec<(&str, &[&str])> =
+        vec![("deployments.apps", &["list", "watch"]), ("deployments.apps/scale", scale)];
     ordinary.extend(others.map(|resource| (resource, nothing)));
     matrix(&ordinary).await;
     admin.run(&["apply", "-f", "-"], &rights(true)).await.unwrap();

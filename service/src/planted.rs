@@ -83,6 +83,12 @@ bugs! {
     OrphanedChild = "orphaned-child",
     /// A network policy that exists is never brought up to date.
     OldChild = "old-child",
+    /// After a relist the API over Deployments tells what was so before it, for ever.
+    ServesStaleAfterRelist = "serves-stale-after-relist",
+    /// Lists of revoked certificates are not looked at.
+    AcceptsRevoked = "accepts-revoked",
+    /// Every fifth count is said to be set and is not.
+    LostUpdate = "lost-update",
 }
 
 impl Bug {

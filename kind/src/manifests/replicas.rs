@@ -2,7 +2,7 @@
 //!
 //! Owns the files of the three folders below `kind/manifests/`. Nothing of them is applied by a run.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Error, objects};
 
@@ -31,6 +31,17 @@ pub fn replicas_rights(images: bool) -> Result<Vec<Value>, Error> {
     all.extend(objects("replicas/rbac.yaml", rbac)?);
     if images {
         all.extend(objects("replicas-images/rbac.yaml", REPLICAS_IMAGES)?);
+    }
+    Ok(all)
+}
+
+/// The roles of the API over Deployments, bound to the account of a process that runs all roles.
+pub fn replicas_roles_of_all() -> Result<Vec<Value>, Error> {
+    let mut all = replicas_rights(false)?;
+    all.retain(|object| !matches!(object["kind"].as_str(), Some("Namespace" | "ServiceAccount")));
+    let (namespace, name) = super::ALL_ROLES_ACCOUNT;
+    for binding in all.iter_mut().filter(|object| object["subjects"].is_array()) {
+        binding["subjects"] = json!([{"kind": "ServiceAccount", "name": name, "namespace": namespace}]);
     }
     Ok(all)
 }

@@ -168,7 +168,11 @@ async fn what_it_may_not_do_it_says() {
     let Some(world) = world().await else { return };
     world.until("the first list", &["get", "default/web"], "3\n");
     let role = json!([{"op": "remove", "path": "/rules/1"}]).to_string();
-    succeeded(&kubectl(world.folder.path(), &["patch", "clusterrole", "longhaul-replicas", "--type=json", "-p", &role], ""));
+    succeeded(&kubectl(
+        world.folder.path(),
+        &["patch", "clusterrole", "longhaul-replicas", "--type=json", "-p", &role],
+        "",
+    ));
     let refused = world.call(&["set", "default/web", "7"]);
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(!refused.status.success() && said.contains("502") && said.contains("403"), "{said}");

@@ -62,7 +62,10 @@ fn the_section_of_the_api_over_deployments_reaches_its_values() {
     assert_eq!(replicas.cipher_suites[0].suite(), rustls::CipherSuite::TLS13_AES_128_GCM_SHA256);
     assert_eq!(replicas.max_certificate_lifetime, Some(Duration::from_hours(24)));
     let allow = &replicas.allow;
-    assert_eq!((allow.read.as_deref(), allow.scale.as_deref(), &allow.image), (Some(&["a/*".to_owned()][..]), Some(&[][..]), &None));
+    assert_eq!(
+        (allow.read.as_deref(), allow.scale.as_deref(), &allow.image),
+        (Some(&["a/*".to_owned()][..]), Some(&[][..]), &None)
+    );
     let bucket = |bucket: super::Bucket| (bucket.per_second.get(), bucket.burst.get());
     assert_eq!((bucket(replicas.rate.client), bucket(replicas.rate.all)), ((3, 6), (9, 10)));
     assert_eq!((replicas.max_body_bytes, replicas.timeout), (1024, Duration::from_secs(2)));

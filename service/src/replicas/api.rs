@@ -56,6 +56,9 @@ pub struct Parts {
     pub metrics: Metrics,
     /// Where clients are counted that lose their standing.
     pub edge: ListenerMetrics,
+    /// A planted bug.
+    #[cfg(feature = "planted-bugs")]
+    pub planted: Option<crate::planted::Bug>,
 }
 
 /// The API.
@@ -117,9 +120,12 @@ impl Api {
     /// An API with the limits of `settings`.
     pub fn new(settings: &config::Replicas, parts: Parts) -> Self {
         let gate = Gate { access: Access::new(&settings.allow), limits: Arc::new(Limits::new(settings.rate)) };
+        let writer = Writer::new(parts.client, parts.metrics.clone());
+        #[cfg(feature = "planted-bugs")]
+        let writer = writer.with_planted(parts.planted);
         Self {
             view: parts.view,
-            writer: Writer::new(parts.client, parts.metrics.clone()),
+            writer,
             admit: parts.admit,
             gate: RwLock::new(Arc::new(gate)),
             places: Semaphore::new(settings.max_in_flight),

@@ -70,7 +70,13 @@ impl Replicas {
             client_ca: "replicas-client-ca",
             revoked: "replicas-revoked",
         };
-        let tls = ServerTls::load(files(settings), labels, parts.certificates.clone());
+        let files = files(settings);
+        #[cfg(feature = "planted-bugs")]
+        let files = match parts.planted {
+            Some(crate::planted::Bug::AcceptsRevoked) => Files { revoked: Vec::new(), ..files },
+            _ => files,
+        };
+        let tls = ServerTls::load(files, labels, parts.certificates.clone());
         let tls = tls.context("failed to load replicas.certificate, key, clientCA and crl")?;
         let listener = Listener::bind(settings.listen, Protocols::Tls(Arc::clone(&tls)), parts.edge.clone()).await;
         let listener =
@@ -97,7 +103,15 @@ impl Replicas {
         let admit = parts.admission.filter(|_| settings.images);
         let admit = admit.map(|admission| Arc::new(Here(Arc::clone(admission.current()))) as Arc<dyn Admit>);
         let view = informer.view().clone();
-        let api = ApiParts { view, client, admit, metrics: Metrics::register(metrics), edge: parts.edge };
+        let api = ApiParts {
+            view,
+            client,
+            admit,
+            metrics: Metrics::register(metrics),
+            edge: parts.edge,
+            #[cfg(feature = "planted-bugs")]
+            planted: parts.planted,
+        };
         let api = Arc::new(Api::new(settings, api));
         let pulse = Arc::clone(listener.pulse()) as Arc<dyn Probe>;
         Ok(Self { informer, api, tls, address, listener: Some(listener), pulse, follower })

@@ -50,11 +50,20 @@ pub struct View<K> {
     store: Store<K>,
     diagnostics: Arc<Diagnostics<K>>,
     changes: channel::Receiver<u64>,
+    /// What a planted bug tells in place of the store, once there was a relist.
+    #[cfg(feature = "planted-bugs")]
+    stale: Arc<std::sync::OnceLock<Store<K>>>,
 }
 
 impl<K> Clone for View<K> {
     fn clone(&self) -> Self {
-        Self { store: self.store.clone(), diagnostics: Arc::clone(&self.diagnostics), changes: self.changes.clone() }
+        Self {
+            store: self.store.clone(),
+            diagnostics: Arc::clone(&self.diagnostics),
+            changes: self.changes.clone(),
+            #[cfg(feature = "planted-bugs")]
+            stale: Arc::clone(&self.stale),
+        }
     }
 }
 
@@ -90,10 +99,19 @@ impl<K: Kind> Informer<K> {
         };
         let watcher = Driver::new(parts);
         #[cfg(feature = "planted-bugs")]
-        let watcher = watcher.with_planted(start.planted);
+        let stale = Arc::default();
+        #[cfg(feature = "planted-bugs")]
+        let watcher = watcher.with_planted(start.planted, Arc::clone(&stale));
         let mut driver = JoinSet::new();
         driver.spawn(watcher.run());
-        Ok(Self { view: View { store, diagnostics, changes }, driver, delivery })
+        let view = View {
+            store,
+            diagnostics,
+            changes,
+            #[cfg(feature = "planted-bugs")]
+            stale,
+        };
+        Ok(Self { view, driver, delivery })
     }
 
     /// What it knows.
@@ -135,8 +153,15 @@ impl<K: Kind> Informer<K> {
 
 impl<K: Kind> View<K> {
     /// The objects.
+    #[cfg(not(feature = "planted-bugs"))]
     pub fn store(&self) -> &Store<K> {
         &self.store
+    }
+
+    /// The objects, or what a planted bug tells in their place.
+    #[cfg(feature = "planted-bugs")]
+    pub fn store(&self) -> &Store<K> {
+        self.stale.get().unwrap_or(&self.store)
     }
 
     /// The state of the watch.

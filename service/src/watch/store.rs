@@ -104,6 +104,11 @@ impl<K> Store<K> {
 /// The store that goes stale.
 #[cfg(feature = "planted-bugs")]
 impl<K> Store<K> {
+    /// Stays as it is now for whoever has the answer; the watch goes on with the store itself.
+    pub(super) fn as_it_is(&self) -> Self {
+        Self { objects: Arc::new(RwLock::new(self.objects.read().clone())), stale: Arc::default() }
+    }
+
     /// The object at `key` stays as it is now in all that the store says of itself; the watch goes on with what is known.
     pub(super) fn freeze(&self, key: &Key) {
         let Some(object) = self.object(key) else { return };

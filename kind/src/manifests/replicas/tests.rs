@@ -78,8 +78,14 @@ fn r32_everything_is_in_a_namespace_of_its_own() {
 
 #[test]
 fn r31_it_may_do_what_it_does_and_no_more() {
-    let ordinary = ["list deployments.apps", "watch deployments.apps", "get deployments/scale.apps", "update deployments/scale.apps"];
-    let expected = |more: &[&str]| ordinary.iter().chain(more).map(|right| (*right).to_owned()).collect::<BTreeSet<_>>();
+    let ordinary = [
+        "list deployments.apps",
+        "watch deployments.apps",
+        "get deployments/scale.apps",
+        "update deployments/scale.apps",
+    ];
+    let expected =
+        |more: &[&str]| ordinary.iter().chain(more).map(|right| (*right).to_owned()).collect::<BTreeSet<_>>();
     assert_eq!(rights(&replicas_rights(false).unwrap()), expected(&[]));
     assert_eq!(rights(&replicas_rights(true).unwrap()), expected(&["get deployments.apps", "patch deployments.apps"]));
     for binding in replicas_rights(true).unwrap().iter().filter(|object| object["subjects"].is_array()) {
@@ -139,13 +145,17 @@ fn r27_each_variant_is_what_it_says() {
             continue;
         }
         let pod = &one(&all, "Deployment")["spec"]["template"]["spec"];
-        let secrets: Vec<_> = pod["volumes"].as_array().unwrap().iter().filter_map(|v| v["secret"]["secretName"].as_str()).collect();
+        let secrets: Vec<_> =
+            pod["volumes"].as_array().unwrap().iter().filter_map(|v| v["secret"]["secretName"].as_str()).collect();
         assert_eq!(secrets, ["longhaul-replicas-tls"], "the one that cert-manager writes");
         let certificate = |name: &str| {
             all.iter().find(|object| object["kind"] == "Certificate" && object["metadata"]["name"] == name).unwrap()
         };
         let server = certificate("longhaul-replicas");
-        assert_eq!((&server["spec"]["secretName"], &server["spec"]["usages"][0]), (&secrets[0].into(), &"server auth".into()));
+        assert_eq!(
+            (&server["spec"]["secretName"], &server["spec"]["usages"][0]),
+            (&secrets[0].into(), &"server auth".into())
+        );
         assert_eq!(certificate("longhaul-replicas-client")["spec"]["usages"][0], "client auth");
         let text = one(&all, "ConfigMap")["data"]["replicas.yaml"].as_str().unwrap();
         let config: Value = serde_saphyr::from_str(text).unwrap();
